@@ -1,0 +1,2 @@
+//! (see crates/README.md)
+#![forbid(unsafe_code)]

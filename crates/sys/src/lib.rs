@@ -1,0 +1,1 @@
+//! Every unsafe block of landspeed lives in this crate.

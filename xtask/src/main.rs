@@ -1,0 +1,2 @@
+//! landspeed.
+fn main() {}
