@@ -1,0 +1,110 @@
+//! The part all quantities share: a decimal number, then a unit; and printing with three significant digits.
+
+use crate::error::{ParseError, Quantity, shown};
+
+/// A text split into its number and what follows it, both without surrounding blanks.
+pub(crate) struct Split<'a> {
+    text: &'a str,
+    number: &'a str,
+    /// The unit as typed, possibly empty.
+    pub unit: &'a str,
+    quantity: Quantity,
+}
+
+/// Splits `text` after its leading number: digits, an optional fraction, an optional exponent.
+pub(crate) fn split(text: &str, quantity: Quantity) -> Result<Split<'_>, ParseError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(ParseError::Empty { quantity });
+    }
+    if text.starts_with(['-', '\u{2212}']) {
+        return Err(ParseError::Negative { quantity, text: shown(text) });
+    }
+    let bytes = text.as_bytes();
+    let mut end = digits(bytes, 0);
+    let mut seen = end;
+    if bytes.get(end) == Some(&b'.') {
+        let fraction = digits(bytes, end + 1);
+        seen += fraction - (end + 1);
+        end = fraction;
+    }
+    if seen == 0 {
+        return Err(ParseError::NotANumber { quantity, text: shown(text) });
+    }
+    if matches!(bytes.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits(bytes, end + 1 + sign);
+        if exponent > end + 1 + sign {
+            end = exponent;
+        }
+    }
+    let (number, unit) = text.split_at(end);
+    Ok(Split { text, number, unit: unit.trim_start(), quantity })
+}
+
+/// The index of the first byte at or after `from` that is not a digit.
+fn digits(bytes: &[u8], from: usize) -> usize {
+    from + bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count()
+}
+
+impl Split<'_> {
+    /// The number times `multiplier`, rounded to an integer; exact when the number was typed as an integer.
+    pub(crate) fn scaled(&self, multiplier: u64) -> Result<u64, ParseError> {
+        if self.number.bytes().all(|b| b.is_ascii_digit()) {
+            return self
+                .number
+                .parse::<u64>()
+                .ok()
+                .and_then(|n| n.checked_mul(multiplier))
+                .ok_or_else(|| self.too_large());
+        }
+        let value = (self.value()? * multiplier as f64).round();
+        // 2^64 is the first f64 that no u64 holds.
+        if value < 18_446_744_073_709_551_616.0 { Ok(value as u64) } else { Err(self.too_large()) }
+    }
+
+    /// The number as a finite, non-negative float.
+    pub(crate) fn value(&self) -> Result<f64, ParseError> {
+        match self.number.parse::<f64>() {
+            Ok(value) if value.is_finite() => Ok(value),
+            Ok(_) => Err(self.too_large()),
+            Err(_) => Err(ParseError::NotANumber { quantity: self.quantity, text: shown(self.text) }),
+        }
+    }
+
+    pub(crate) fn too_large(&self) -> ParseError {
+        ParseError::TooLarge { quantity: self.quantity, text: shown(self.text) }
+    }
+
+    pub(crate) fn unknown_unit(&self) -> ParseError {
+        ParseError::UnknownUnit { quantity: self.quantity, text: shown(self.text), unit: shown(self.unit) }
+    }
+}
+
+/// `value` with three significant digits, and no fraction from 100 up.
+pub(crate) fn three_digits(value: f64) -> String {
+    // Compared after rounding, so that 9.996 prints as 10.0 and 99.96 as 100.
+    if value < 9.995 {
+        format!("{value:.2}")
+    } else if value < 99.95 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+/// `value` in the largest of `units` (name, size; ascending; the first is the integral base unit) in which it still
+/// prints as at least 1.00.
+pub(crate) fn natural(value: u64, units: &[(&str, u64)]) -> String {
+    let (base, _) = units[0];
+    let mut printed = format!("{value} {base}");
+    for &(name, size) in &units[1..] {
+        let scaled = value as f64 / size as f64;
+        // 0.9995 is where three digits of the smaller unit would have become 1000.
+        if scaled < 0.9995 {
+            break;
+        }
+        printed = format!("{} {name}", three_digits(scaled));
+    }
+    printed
+}
