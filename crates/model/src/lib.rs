@@ -1,2 +1,46 @@
-//! (see crates/README.md)
+//! Versioned result documents: the one contract between the programs that measure and everything that reads them.
+//!
+//! A document is plain data. Times are nanoseconds on the test's own timeline (zero is the agreed start) unless a
+//! field's name says otherwise, rates are bits per second, sizes are bytes; every raw field carries its unit last.
 #![forbid(unsafe_code)]
+
+mod host;
+mod latency;
+mod ledger;
+mod params;
+mod run;
+mod stream;
+mod tcp;
+mod verdict;
+
+pub use host::{
+    CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, NicSnapshot, NumaNode, PressureDeltas,
+    QdiscDelta, SoftnetDelta,
+};
+pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
+pub use ledger::{Conservation, Cost, EndCost, Place, PlacedLoss, Term};
+pub use params::{
+    Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
+    SendMode, UdpParameters,
+};
+pub use run::{
+    BuildInfo, ClockAlignment, EndTotals, Ends, ErrorEntry, MtuProbe, PathInfo, Phase, PhaseName, RunDocument,
+    Status, Summary, UdpTotals, Warning,
+};
+pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
+pub use tcp::{CongestionDetail, TcpInfo};
+pub use verdict::{Cause, Confidence, Evidence, Verdict};
+
+/// The identifier written to `.schema` of a run document.
+pub const RUN_SCHEMA: &str = "landspeed.run/1";
+
+/// The JSON Schema of a document by its short name, or `None` if there is no such document.
+pub fn schema(name: &str) -> Option<serde_json::Value> {
+    match name {
+        "run" => Some(schemars::schema_for!(RunDocument).to_value()),
+        _ => None,
+    }
+}
+
+/// The short names [`schema`] knows.
+pub const SCHEMA_NAMES: &[&str] = &["run"];

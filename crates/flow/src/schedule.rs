@@ -1,0 +1,1 @@
+//! When the next bytes may leave: pure schedules that take the time as an argument.

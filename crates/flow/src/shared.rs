@@ -1,0 +1,130 @@
+//! What a stream's thread shares with the sampler and with whoever stops it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Counters of one stream at one end. The stream's own thread is the only writer; the sampler reads them.
+///
+/// Aligned to two cache lines so that neighbours never share one.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Counters {
+    /// Payload bytes the application wrote or read.
+    bytes: AtomicU64,
+    /// UDP datagrams sent or delivered (first copies), or transactions completed.
+    packets: AtomicU64,
+    /// When the first byte moved, monotonic nanoseconds; 0 before.
+    first_ns: AtomicU64,
+    /// When the last byte moved, monotonic nanoseconds, as of the last update the thread bothered to stamp.
+    last_ns: AtomicU64,
+}
+
+impl Counters {
+    /// Publishes the running totals. One writer, so plain stores are enough.
+    #[inline]
+    pub fn publish(&self, bytes: u64, packets: u64) {
+        self.packets.store(packets, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Release);
+    }
+
+    /// Stamps the first byte's time.
+    pub fn stamp_first(&self, now_ns: u64) {
+        self.first_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Stamps the last byte's time.
+    pub fn stamp_last(&self, now_ns: u64) {
+        self.last_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Bytes so far.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Packets so far.
+    pub fn packets(&self) -> u64 {
+        self.packets.load(Ordering::Relaxed)
+    }
+
+    /// When the first byte moved, monotonic nanoseconds.
+    pub fn first_ns(&self) -> Option<u64> {
+        Some(self.first_ns.load(Ordering::Relaxed)).filter(|&t| t != 0)
+    }
+
+    /// When the last byte moved, monotonic nanoseconds.
+    pub fn last_ns(&self) -> Option<u64> {
+        Some(self.last_ns.load(Ordering::Relaxed)).filter(|&t| t != 0)
+    }
+}
+
+/// Says when a direction's threads must stop. Senders look at [`Stop::sending`], receivers at [`Stop::receiving`].
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Stop {
+    sending: AtomicBool,
+    receiving: AtomicBool,
+}
+
+impl Stop {
+    /// Tells senders to stop offering data.
+    pub fn stop_sending(&self) {
+        self.sending.store(true, Ordering::Release);
+    }
+
+    /// Tells receivers to give up (the drain deadline passed, or the test was aborted).
+    pub fn stop_receiving(&self) {
+        self.receiving.store(true, Ordering::Release);
+    }
+
+    /// Whether senders must stop.
+    #[inline]
+    pub fn sending(&self) -> bool {
+        self.sending.load(Ordering::Relaxed)
+    }
+
+    /// Whether receivers must stop.
+    #[inline]
+    pub fn receiving(&self) -> bool {
+        self.receiving.load(Ordering::Relaxed)
+    }
+}
+
+/// Bytes a direction's streams may still claim (`--bytes`); unlimited when the test is bounded by time.
+#[derive(Debug)]
+pub struct Budget {
+    left: Option<AtomicU64>,
+}
+
+impl Budget {
+    /// A budget of `bytes` over all streams, or no limit.
+    pub fn new(bytes: Option<u64>) -> Self {
+        Self { left: bytes.map(AtomicU64::new) }
+    }
+
+    /// Claims up to `want` bytes; what it returns is the caller's to send. Zero means the budget is spent.
+    #[inline]
+    pub fn claim(&self, want: u64) -> u64 {
+        let Some(left) = &self.left else { return want };
+        let mut now = left.load(Ordering::Relaxed);
+        loop {
+            let take = now.min(want);
+            match left.compare_exchange_weak(now, now - take, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return take,
+                Err(seen) => now = seen,
+            }
+        }
+    }
+
+    /// Gives back what was claimed and could not be sent.
+    pub fn give_back(&self, bytes: u64) {
+        if let Some(left) = &self.left {
+            left.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether anything is left to claim.
+    pub fn spent(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
+    }
+}

@@ -1,0 +1,222 @@
+//! What a host is, and what it did meanwhile.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A host at the start of a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostSnapshot {
+    /// Host name.
+    pub hostname: String,
+    /// Kernel release (`uname -r`).
+    pub kernel_release: String,
+    /// Kernel version (`uname -v`).
+    pub kernel_version: String,
+    /// Machine (`uname -m`).
+    pub machine: String,
+    /// Operating system (`PRETTY_NAME` of os-release).
+    pub os: Option<String>,
+    /// Processor model.
+    pub cpu_model: Option<String>,
+    /// Cores online.
+    pub cores_online: u32,
+    /// NUMA nodes and their cores.
+    pub numa: Vec<NumaNode>,
+    /// Frequency governor, when the kernel exposes one.
+    pub governor: Option<Governor>,
+    /// Simultaneous multithreading: `on`, `off`, `notsupported`.
+    pub smt: Option<String>,
+    /// Hypervisor or container, when detectable (`kvm`, `microsoft`, `docker` …).
+    pub virtualization: Option<String>,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Kernel timer frequency, when it can be told.
+    pub clock_ticks_per_s: Option<u32>,
+    /// Interface the test's traffic uses.
+    pub nic: Option<NicSnapshot>,
+    /// Sysctls that matter to a transfer, as text; absent ones are not listed.
+    pub sysctls: BTreeMap<String, String>,
+    /// Congestion controls available to unprivileged processes.
+    pub congestion_available: Vec<String>,
+    /// What could not be read, and why.
+    pub unavailable: BTreeMap<String, String>,
+}
+
+/// One NUMA node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NumaNode {
+    /// Node number.
+    pub id: u32,
+    /// Its cores in kernel list format (`0-7,16-23`).
+    pub cpus: String,
+}
+
+/// Frequency scaling.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Governor {
+    /// Scaling driver.
+    pub driver: String,
+    /// Governor of core 0.
+    pub governor: String,
+    /// Lowest frequency, kHz.
+    pub min_khz: Option<u64>,
+    /// Highest frequency, kHz.
+    pub max_khz: Option<u64>,
+}
+
+/// One network interface.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NicSnapshot {
+    /// Name.
+    pub name: String,
+    /// Index.
+    pub ifindex: u32,
+    /// Kernel driver.
+    pub driver: Option<String>,
+    /// Driver version.
+    pub driver_version: Option<String>,
+    /// Firmware version.
+    pub firmware: Option<String>,
+    /// Bus address.
+    pub bus: Option<String>,
+    /// NUMA node of the device.
+    pub numa_node: Option<i32>,
+    /// Link speed, bits/s.
+    pub speed_bps: Option<u64>,
+    /// MTU, bytes.
+    pub mtu_bytes: u32,
+    /// Root queueing discipline and, for multi-queue roots, the leaves' (`mq`, `fq` …).
+    pub qdiscs: Vec<String>,
+    /// `txqueuelen`.
+    pub tx_queue_len: Option<u32>,
+    /// Offloads: feature name to on/off (tso, gso, gro, lro, rx-checksum …).
+    pub offloads: BTreeMap<String, bool>,
+    /// Receive ring, entries now and at most.
+    pub rx_ring: Option<(u32, u32)>,
+    /// Transmit ring, entries now and at most.
+    pub tx_ring: Option<(u32, u32)>,
+    /// Combined channels now and at most.
+    pub channels: Option<(u32, u32)>,
+    /// `gso_max_size`, bytes.
+    pub gso_max_size_bytes: Option<u32>,
+    /// `gro_max_size`, bytes.
+    pub gro_max_size_bytes: Option<u32>,
+}
+
+/// What a host did during a test.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostSeries {
+    /// Readings; each covers the span from the previous one.
+    pub samples: Vec<HostSample>,
+    /// SNMP and TcpExt counters that moved over the whole test (`Tcp.RetransSegs`, `TcpExt.TCPTimeouts`, `Udp.RcvbufErrors` …).
+    pub snmp: Vec<CounterDelta>,
+    /// NIC counters (`ethtool -S` and standard statistics) that moved.
+    pub nic: Vec<CounterDelta>,
+    /// Queueing disciplines of the interface over the whole test.
+    pub qdiscs: Vec<QdiscDelta>,
+    /// Softnet totals over the whole test.
+    pub softnet: SoftnetDelta,
+    /// Memory and scheduling pressure (PSI stall time), where the kernel has it.
+    pub pressure: Option<PressureDeltas>,
+    /// Pages of TCP memory in use at the end over `tcp_mem`'s pressure threshold.
+    pub tcp_mem_used_ratio: Option<f64>,
+    /// Time the sampler itself used, nanoseconds.
+    pub sampler_cpu_ns: u64,
+    /// What could not be read, and why.
+    pub unavailable: BTreeMap<String, String>,
+}
+
+/// One reading of a host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostSample {
+    /// Start of the span, nanoseconds after the agreed start (may be negative: before it).
+    pub start_ns: i64,
+    /// End of the span, nanoseconds.
+    pub end_ns: i64,
+    /// Use of each core; index is the core's number. A core that was offline is `None`.
+    pub cores: Vec<Option<CoreUse>>,
+    /// Frequency of each core, MHz; empty when the kernel does not say.
+    pub mhz: Vec<f32>,
+    /// Softnet of the span, all cores.
+    pub softnet: SoftnetDelta,
+}
+
+/// Shares of one core's time in a span, 0..=1. They add up to 1 unless the kernel's ticks did not cover the span.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CoreUse {
+    /// User and nice.
+    pub user: f32,
+    /// System.
+    pub system: f32,
+    /// Soft interrupts.
+    pub softirq: f32,
+    /// Hard interrupts.
+    pub irq: f32,
+    /// Stolen by the hypervisor.
+    pub steal: f32,
+    /// Waiting for I/O.
+    pub iowait: f32,
+    /// Idle.
+    pub idle: f32,
+}
+
+impl CoreUse {
+    /// Everything but idle and I/O wait, 0..=1.
+    pub fn busy(&self) -> f32 {
+        self.user + self.system + self.softirq + self.irq + self.steal
+    }
+}
+
+/// `/proc/net/softnet_stat` over a span.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SoftnetDelta {
+    /// Packets processed.
+    pub processed: u64,
+    /// Packets dropped: backlog full.
+    pub dropped: u64,
+    /// Times the budget ran out.
+    pub time_squeeze: u64,
+}
+
+/// A counter that moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CounterDelta {
+    /// Its name as the kernel gives it.
+    pub name: String,
+    /// By how much. Negative for gauges that fell.
+    pub delta: i64,
+}
+
+/// One queueing discipline over a test.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QdiscDelta {
+    /// Kind (`fq`, `htb`, `mq` …).
+    pub kind: String,
+    /// Handle (`8001:`).
+    pub handle: String,
+    /// Parent (`root`, `1:1` …).
+    pub parent: String,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets dropped.
+    pub drops: u64,
+    /// Over-limit events.
+    pub overlimits: u64,
+    /// Requeues.
+    pub requeues: u64,
+    /// Backlog at the end, bytes.
+    pub backlog_bytes: u64,
+}
+
+/// Pressure stall time over a test, microseconds (`/proc/pressure`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PressureDeltas {
+    /// Some task waited for a processor.
+    pub cpu_some_us: u64,
+    /// Some task waited for memory.
+    pub memory_some_us: u64,
+}

@@ -1,0 +1,148 @@
+//! `struct tcp_info`, decoded.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One reading of `struct tcp_info` (linux/tcp.h), names as in the kernel without the `tcpi_` prefix, unit last.
+///
+/// Fields the kernel did not return (an older `tcp_info` is shorter) are `None`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TcpInfo {
+    /// TCP state number (1 = ESTABLISHED).
+    pub state: u8,
+    /// Congestion avoidance state: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    pub ca_state: u8,
+    /// Consecutive retransmission timeouts.
+    pub retransmits: u8,
+    /// Zero window or RTO probes outstanding.
+    pub probes: u8,
+    /// RTO back-off exponent.
+    pub backoff: u8,
+    /// Option bits: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN, 16 ECN seen, 32 SYN data, 64 usec timestamps.
+    pub options: u8,
+    /// Send window scale.
+    pub snd_wscale: u8,
+    /// Receive window scale.
+    pub rcv_wscale: u8,
+    /// The rate sample is limited by the application.
+    pub delivery_rate_app_limited: bool,
+    /// Fast Open failure reason.
+    pub fastopen_client_fail: u8,
+    /// Retransmission timeout, microseconds.
+    pub rto_us: u32,
+    /// Delayed ACK timeout, microseconds.
+    pub ato_us: u32,
+    /// Send MSS, bytes.
+    pub snd_mss_bytes: u32,
+    /// Receive MSS estimate, bytes.
+    pub rcv_mss_bytes: u32,
+    /// Segments sent and not acknowledged.
+    pub unacked: u32,
+    /// Segments selectively acknowledged.
+    pub sacked: u32,
+    /// Segments believed lost.
+    pub lost: u32,
+    /// Segments retransmitted and still out.
+    pub retrans: u32,
+    /// Milliseconds since data was last sent.
+    pub last_data_sent_ms: u32,
+    /// Milliseconds since data was last received.
+    pub last_data_recv_ms: u32,
+    /// Milliseconds since an ACK was last received.
+    pub last_ack_recv_ms: u32,
+    /// Path MTU, bytes.
+    pub pmtu_bytes: u32,
+    /// Receive slow start threshold, bytes.
+    pub rcv_ssthresh_bytes: u32,
+    /// Smoothed RTT, microseconds.
+    pub rtt_us: u32,
+    /// RTT variation, microseconds.
+    pub rttvar_us: u32,
+    /// Slow start threshold, segments.
+    pub snd_ssthresh: u32,
+    /// Congestion window, segments.
+    pub snd_cwnd: u32,
+    /// Advertised MSS, bytes.
+    pub advmss_bytes: u32,
+    /// Reordering degree, segments.
+    pub reordering: u32,
+    /// Receiver's RTT estimate, microseconds.
+    pub rcv_rtt_us: u32,
+    /// Receive buffer autotuning target, bytes.
+    pub rcv_space_bytes: u32,
+    /// Retransmitted segments since the connection began.
+    pub total_retrans: u32,
+    /// Current pacing rate, bytes/s; `None` when unlimited.
+    pub pacing_rate_bytes_per_s: Option<u64>,
+    /// Pacing limit, bytes/s; `None` when unlimited.
+    pub max_pacing_rate_bytes_per_s: Option<u64>,
+    /// Bytes acknowledged (RFC 4898 tcpEStatsAppHCThruOctetsAcked).
+    pub bytes_acked: Option<u64>,
+    /// Bytes received in order.
+    pub bytes_received: Option<u64>,
+    /// Segments sent.
+    pub segs_out: Option<u32>,
+    /// Segments received.
+    pub segs_in: Option<u32>,
+    /// Bytes written and not yet sent.
+    pub notsent_bytes: Option<u32>,
+    /// Minimum RTT, microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// Segments received carrying data.
+    pub data_segs_in: Option<u32>,
+    /// Segments sent carrying data.
+    pub data_segs_out: Option<u32>,
+    /// Most recent delivery rate sample, bytes/s.
+    pub delivery_rate_bytes_per_s: Option<u64>,
+    /// Time with data outstanding, microseconds (includes both limits below).
+    pub busy_time_us: Option<u64>,
+    /// Time limited by the receive window, microseconds.
+    pub rwnd_limited_us: Option<u64>,
+    /// Time limited by the send buffer, microseconds.
+    pub sndbuf_limited_us: Option<u64>,
+    /// Segments delivered, retransmissions included.
+    pub delivered: Option<u32>,
+    /// Segments delivered with an ECN mark.
+    pub delivered_ce: Option<u32>,
+    /// Bytes sent, retransmissions included.
+    pub bytes_sent: Option<u64>,
+    /// Bytes retransmitted.
+    pub bytes_retrans: Option<u64>,
+    /// Duplicate SACK blocks received.
+    pub dsack_dups: Option<u32>,
+    /// Reordering events seen.
+    pub reord_seen: Option<u32>,
+    /// Out-of-order packets received.
+    pub rcv_ooopack: Option<u32>,
+    /// Peer's advertised window after scaling, bytes.
+    pub snd_wnd_bytes: Option<u32>,
+    /// Our advertised window after scaling, bytes.
+    pub rcv_wnd_bytes: Option<u32>,
+    /// PLB rehash count.
+    pub rehash: Option<u32>,
+    /// Retransmission timeouts since the connection began.
+    pub total_rto: Option<u16>,
+    /// RTO recoveries since the connection began.
+    pub total_rto_recoveries: Option<u16>,
+    /// Time spent in RTO recoveries, milliseconds.
+    pub total_rto_time_ms: Option<u32>,
+    /// Bytes the kernel returned; what lies past the last field above is only in the raw blob.
+    pub returned_bytes: u32,
+}
+
+/// What the congestion control says of itself (`TCP_CC_INFO`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", tag = "algorithm")]
+pub enum CongestionDetail {
+    /// BBR's model of the path.
+    Bbr {
+        /// Bottleneck bandwidth estimate, bytes/s.
+        bandwidth_bytes_per_s: u64,
+        /// Minimum RTT, microseconds.
+        min_rtt_us: u32,
+        /// Pacing gain.
+        pacing_gain: f64,
+        /// Window gain.
+        cwnd_gain: f64,
+    },
+}

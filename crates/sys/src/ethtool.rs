@@ -1,0 +1,1 @@
+//! Ethtool ioctls: driver, statistics, features, rings.

@@ -1,0 +1,1 @@
+//! Stream sockets: options, tcp_info, queues.

@@ -1,0 +1,1 @@
+//! Threads: affinity, memory policy, processor time.

@@ -1,0 +1,1 @@
+//! Datagram sockets: batches, segmentation offload, receive metadata.
