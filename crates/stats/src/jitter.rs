@@ -1,0 +1,83 @@
+//! Inter-arrival jitter.
+
+/// The inter-arrival jitter of RFC 3550 section 6.4.1: `J += (|D| − J) / 16`, where `D` is the change of the transit
+/// time between two packets in the order of their arrival.
+///
+/// Sans-I/O: both times are arguments. The clocks of the two ends need not agree, only tick alike: a constant offset
+/// cancels out.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Jitter {
+    last_transit_ns: Option<i64>,
+    jitter_ns: f64,
+    transits: u64,
+}
+
+impl Jitter {
+    /// The gain of the filter (RFC 3550 section 6.4.1: "a good noise reduction ratio").
+    const GAIN: f64 = 1.0 / 16.0;
+
+    /// An estimator that has seen nothing.
+    pub const fn new() -> Self {
+        Self { last_transit_ns: None, jitter_ns: 0.0, transits: 0 }
+    }
+
+    /// Takes the next packet to arrive: when it was sent by the sender's clock, and received by the receiver's.
+    pub fn record(&mut self, sent_ns: u64, received_ns: u64) {
+        // Wrapping: only differences of transit times matter, so any origin of either clock will do.
+        let transit_ns = received_ns.wrapping_sub(sent_ns).cast_signed();
+        if let Some(last_ns) = self.last_transit_ns {
+            let change_ns = transit_ns.wrapping_sub(last_ns).unsigned_abs();
+            self.jitter_ns += (change_ns as f64 - self.jitter_ns) * Self::GAIN;
+        }
+        self.last_transit_ns = Some(transit_ns);
+        self.transits = self.transits.saturating_add(1);
+    }
+
+    /// The jitter in nanoseconds; `None` before the second packet.
+    pub fn jitter_ns(&self) -> Option<f64> {
+        (self.transits >= 2).then_some(self.jitter_ns)
+    }
+
+    /// How many packets were taken.
+    pub const fn packets(&self) -> u64 {
+        self.transits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn jitter_of(packets: impl IntoIterator<Item = (u64, u64)>) -> Option<f64> {
+        let mut jitter = Jitter::new();
+        packets.into_iter().for_each(|(sent, received)| jitter.record(sent, received));
+        jitter.jitter_ns()
+    }
+
+    #[test]
+    fn one_packet_has_no_jitter_to_speak_of() {
+        assert_eq!(jitter_of([]), None);
+        assert_eq!(jitter_of([(0, 5)]), None);
+    }
+
+    #[test]
+    fn a_constant_transit_time_is_no_jitter_whatever_the_clock_offset() {
+        for offset in [0, 5_000_000, u64::MAX - 10] {
+            let packets = (0..100u64).map(|i| (i * 1000, (i * 1000 + 92_000).wrapping_add(offset)));
+            assert_eq!(jitter_of(packets), Some(0.0));
+        }
+    }
+
+    #[test]
+    fn the_first_change_counts_a_sixteenth() {
+        assert_eq!(jitter_of([(0, 100), (1000, 1260)]), Some(10.0));
+        assert_eq!(jitter_of([(0, 260), (1000, 1100)]), Some(10.0), "earlier counts like later");
+    }
+
+    #[test]
+    fn a_steady_alternation_converges_to_its_step() {
+        let packets = (0..1000u64).map(|i| (i * 1000, i * 1000 + 5000 + (i % 2) * 320));
+        let jitter = jitter_of(packets).unwrap();
+        assert!((jitter - 320.0).abs() < 1e-6, "{jitter}");
+    }
+}
