@@ -4,4 +4,5 @@
 pub mod rr;
 pub mod schedule;
 pub mod shared;
+pub mod tcp;
 pub mod udp;

@@ -1,0 +1,107 @@
+//! The receiving loop.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use landspeed_model::ReceiveMode;
+use landspeed_sys::{clock, socket};
+
+use super::is_tick;
+use crate::shared::{Counters, Stop};
+
+/// What a receiver was asked to do.
+#[derive(Debug, Clone)]
+pub struct ReceivePlan {
+    /// What happens to the bytes.
+    pub mode: ReceiveMode,
+    /// Bytes per read.
+    pub read_bytes: usize,
+    /// Read no faster than this, bytes/s (to reproduce a slow reader).
+    pub rate_bytes_per_s: Option<u64>,
+    /// When the test starts, monotonic nanoseconds: the slow reader's schedule begins there.
+    pub start_ns: u64,
+}
+
+/// What a receiver did.
+#[derive(Debug, Default)]
+pub struct ReceiveOutcome {
+    /// Payload bytes read.
+    pub bytes: u64,
+    /// Data system calls.
+    pub syscalls: u64,
+    /// Time a slow reader spent waiting for its own schedule, nanoseconds.
+    pub app_wait_ns: u64,
+    /// Whether the sender's end of file was read: nothing can follow.
+    pub complete: bool,
+    /// Why it ended before that.
+    pub error: Option<io::Error>,
+}
+
+/// Reads until end of file, until told to give up, or until the connection fails.
+pub fn receive_stream(fd: BorrowedFd<'_>, plan: &ReceivePlan, counters: &Counters, stop: &Stop) -> ReceiveOutcome {
+    let mut outcome = ReceiveOutcome::default();
+    outcome.error = drive(fd, plan, counters, stop, &mut outcome).err();
+    outcome
+}
+
+fn drive(
+    fd: BorrowedFd<'_>,
+    plan: &ReceivePlan,
+    counters: &Counters,
+    stop: &Stop,
+    outcome: &mut ReceiveOutcome,
+) -> io::Result<()> {
+    let mut buffer = match plan.mode {
+        ReceiveMode::Copy => Some(socket::Buffer::new(plan.read_bytes)?),
+        ReceiveMode::Discard => None,
+    };
+    let read_bytes = match plan.rate_bytes_per_s {
+        // A slow reader takes ten sips a second at least, so that its rate is smooth at the sampling grain.
+        Some(rate) => plan.read_bytes.min((rate / 100).max(1) as usize),
+        None => plan.read_bytes,
+    };
+    let mut last_ns = 0;
+    while !stop.receiving() {
+        if let Some(rate) = plan.rate_bytes_per_s
+            && !stop.sending()
+        {
+            let due = plan.start_ns + (u128::from(outcome.bytes) * 1_000_000_000 / u128::from(rate.max(1))) as u64;
+            let now = clock::monotonic_ns();
+            if now < due {
+                clock::sleep_until(due.min(now + super::TICK_MS * 1_000_000));
+                outcome.app_wait_ns += clock::monotonic_ns() - now;
+                continue;
+            }
+        }
+        outcome.syscalls += 1;
+        let result = match &mut buffer {
+            Some(buffer) => socket::recv(fd, &mut buffer.as_mut_slice()[..read_bytes], 0),
+            None => socket::recv_discard(fd, read_bytes),
+        };
+        match result {
+            Ok(0) => {
+                outcome.complete = true;
+                break;
+            }
+            Ok(n) => {
+                if outcome.bytes == 0 {
+                    counters.stamp_first(clock::monotonic_ns());
+                }
+                outcome.bytes += n as u64;
+                counters.publish(outcome.bytes, 0);
+                // A clock reading for each read would cost; the time of the last byte is needed once, so it is taken
+                // when a stop is near and at the end of file.
+                if stop.sending() {
+                    last_ns = clock::monotonic_ns();
+                }
+            }
+            Err(error) if is_tick(&error) => {}
+            Err(error) => {
+                counters.stamp_last(clock::monotonic_ns());
+                return Err(error);
+            }
+        }
+    }
+    counters.stamp_last(if last_ns == 0 { clock::monotonic_ns() } else { last_ns });
+    Ok(())
+}

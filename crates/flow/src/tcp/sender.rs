@@ -1,0 +1,260 @@
+//! The sending loops, one for each way of handing bytes to the kernel.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use landspeed_model::{SendMode, ZeroCopyUse};
+use landspeed_sys::{clock, socket};
+
+use super::is_tick;
+use crate::shared::{Budget, Counters, Stop};
+
+/// Sends of `MSG_ZEROCOPY` that may be outstanding before the loop waits for completions.
+const ZEROCOPY_IN_FLIGHT: u64 = 256;
+/// Longest time one scheduled chunk may take at the application's rate, nanoseconds.
+const CHUNK_NS: u64 = 1_000_000;
+
+/// What a sender was asked to do.
+#[derive(Debug, Clone)]
+pub struct SendPlan {
+    /// How bytes are handed to the kernel.
+    pub mode: SendMode,
+    /// Bytes per write.
+    pub write_bytes: usize,
+    /// When to start, monotonic nanoseconds.
+    pub start_ns: u64,
+    /// Offer no more than this, bytes/s of payload.
+    pub rate_bytes_per_s: Option<u64>,
+}
+
+/// What a sender did.
+#[derive(Debug, Default)]
+pub struct SendOutcome {
+    /// Payload bytes the kernel accepted.
+    pub bytes: u64,
+    /// Data system calls.
+    pub syscalls: u64,
+    /// Time spent waiting for its own schedule, nanoseconds.
+    pub app_wait_ns: u64,
+    /// `MSG_ZEROCOPY` accounting.
+    pub zerocopy: Option<ZeroCopyUse>,
+    /// Why it ended before it was told to.
+    pub error: Option<io::Error>,
+}
+
+/// Sends until told to stop, the budget is spent or the connection fails. Leaves the socket open, so that what the
+/// kernel still holds can be counted.
+pub fn send_stream(
+    fd: BorrowedFd<'_>,
+    plan: &SendPlan,
+    counters: &Counters,
+    stop: &Stop,
+    budget: &Budget,
+) -> SendOutcome {
+    let mut outcome = SendOutcome::default();
+    let result = Writer::new(fd, plan).and_then(|mut writer| {
+        clock::sleep_until(plan.start_ns);
+        drive(&mut writer, plan, counters, stop, budget, &mut outcome)?;
+        writer.finish(stop, &mut outcome)
+    });
+    outcome.error = result.err();
+    counters.stamp_last(clock::monotonic_ns());
+    outcome
+}
+
+fn drive(
+    writer: &mut Writer<'_>,
+    plan: &SendPlan,
+    counters: &Counters,
+    stop: &Stop,
+    budget: &Budget,
+    outcome: &mut SendOutcome,
+) -> io::Result<()> {
+    let mut schedule = plan.rate_bytes_per_s.map(|rate| Schedule::new(rate, plan.start_ns, plan.write_bytes));
+    let most = schedule.as_ref().map_or(plan.write_bytes as u64, |s| s.chunk_bytes);
+    while !stop.sending() {
+        if let Some(schedule) = &mut schedule
+            && !schedule.wait(outcome, stop)
+        {
+            break;
+        }
+        let mut chunk = budget.claim(most);
+        if chunk == 0 {
+            break;
+        }
+        while chunk > 0 && !stop.sending() {
+            outcome.syscalls += 1;
+            match writer.write(chunk as usize, outcome) {
+                Ok(n) => {
+                    if outcome.bytes == 0 {
+                        counters.stamp_first(clock::monotonic_ns());
+                    }
+                    outcome.bytes += n as u64;
+                    chunk -= n as u64;
+                    counters.publish(outcome.bytes, 0);
+                }
+                Err(error) if is_tick(&error) => {}
+                Err(error) => {
+                    budget.give_back(chunk);
+                    return Err(error);
+                }
+            }
+        }
+        budget.give_back(chunk);
+    }
+    Ok(())
+}
+
+/// An application's own pace: chunk `i` is due at `start + i × chunk / rate`. A stall is not repaid by a burst longer
+/// than one chunk: the schedule slips instead, so the rate is an upper bound at every time scale.
+struct Schedule {
+    rate: u64,
+    chunk_bytes: u64,
+    due_ns: u64,
+}
+
+impl Schedule {
+    fn new(rate_bytes_per_s: u64, start_ns: u64, write_bytes: usize) -> Self {
+        let rate = rate_bytes_per_s.max(1);
+        let per_chunk = (u128::from(rate) * u128::from(CHUNK_NS) / 1_000_000_000) as u64;
+        Self { rate, chunk_bytes: per_chunk.clamp(1448.min(write_bytes as u64), write_bytes as u64), due_ns: start_ns }
+    }
+
+    /// Waits until the next chunk is due; false when told to stop first.
+    fn wait(&mut self, outcome: &mut SendOutcome, stop: &Stop) -> bool {
+        let step = (u128::from(self.chunk_bytes) * 1_000_000_000 / u128::from(self.rate)) as u64;
+        let mut now = clock::monotonic_ns();
+        while now < self.due_ns {
+            let until = self.due_ns.min(now + super::TICK_MS * 1_000_000);
+            clock::sleep_until(until);
+            let after = clock::monotonic_ns();
+            outcome.app_wait_ns += after - now;
+            now = after;
+            if stop.sending() {
+                return false;
+            }
+        }
+        self.due_ns = (self.due_ns + step).max(now.saturating_sub(10 * step.max(CHUNK_NS)));
+        true
+    }
+}
+
+/// The four ways of handing bytes to the kernel.
+enum Writer<'a> {
+    Copy { fd: BorrowedFd<'a>, buffer: socket::Buffer },
+    Sendfile { fd: BorrowedFd<'a>, file: std::fs::File, len: usize },
+    Splice { fd: BorrowedFd<'a>, buffer: socket::Buffer, pipe: Pipe },
+    Zerocopy { fd: BorrowedFd<'a>, buffer: socket::Buffer, sends: u64, done: socket::Completions, enobufs: u64 },
+}
+
+struct Pipe {
+    read: std::os::fd::OwnedFd,
+    write: std::os::fd::OwnedFd,
+    capacity: usize,
+    held: usize,
+}
+
+impl<'a> Writer<'a> {
+    fn new(fd: BorrowedFd<'a>, plan: &SendPlan) -> io::Result<Self> {
+        let buffer = || {
+            let mut buffer = socket::Buffer::new(plan.write_bytes)?;
+            fill(buffer.as_mut_slice());
+            Ok::<_, io::Error>(buffer)
+        };
+        Ok(match plan.mode {
+            SendMode::Copy => Self::Copy { fd, buffer: buffer()? },
+            SendMode::Sendfile => {
+                let mut pattern = vec![0; 64 * 1024];
+                fill(&mut pattern);
+                Self::Sendfile { fd, file: socket::memory_file(plan.write_bytes, &pattern)?, len: plan.write_bytes }
+            }
+            SendMode::Splice => {
+                let (read, write, capacity) = socket::pipe(plan.write_bytes)?;
+                Self::Splice { fd, buffer: buffer()?, pipe: Pipe { read, write, capacity, held: 0 } }
+            }
+            SendMode::Zerocopy => {
+                socket::allow_zerocopy(fd)?;
+                let done = socket::Completions::default();
+                Self::Zerocopy { fd, buffer: buffer()?, sends: 0, done, enobufs: 0 }
+            }
+        })
+    }
+
+    /// Hands at most `want` bytes to the kernel; says how many it took.
+    #[inline]
+    fn write(&mut self, want: usize, outcome: &mut SendOutcome) -> io::Result<usize> {
+        match self {
+            Self::Copy { fd, buffer } => {
+                let data = buffer.as_slice();
+                socket::send(*fd, &data[..want.min(data.len())], 0)
+            }
+            Self::Sendfile { fd, file, len } => socket::send_file(*fd, file.as_fd(), 0, want.min(*len)),
+            Self::Splice { fd, buffer, pipe } => {
+                if pipe.held == 0 {
+                    let data = buffer.as_slice();
+                    outcome.syscalls += 1;
+                    pipe.held = socket::vmsplice(pipe.write.as_fd(), &data[..want.min(pipe.capacity).min(data.len())])?;
+                }
+                let n = socket::splice_to(pipe.read.as_fd(), *fd, pipe.held.min(want), false)?;
+                pipe.held -= n;
+                Ok(n)
+            }
+            Self::Zerocopy { fd, buffer, sends, done, enobufs } => {
+                if *sends - done.completed >= ZEROCOPY_IN_FLIGHT {
+                    outcome.syscalls += 1;
+                    socket::reap_completions(*fd, done)?;
+                    if *sends - done.completed >= ZEROCOPY_IN_FLIGHT {
+                        socket::wait(*fd, socket::Readiness::Error, super::TICK_MS as u32)?;
+                        return Err(io::ErrorKind::WouldBlock.into());
+                    }
+                }
+                let data = &buffer.as_slice()[..want.min(buffer.as_slice().len())];
+                match socket::send_zerocopy(*fd, data) {
+                    Ok(n) => {
+                        *sends += 1;
+                        Ok(n)
+                    }
+                    Err(error) if error.raw_os_error() == Some(ENOBUFS) => {
+                        // The socket's option memory is full of completions: reap them and send this one by copy.
+                        *enobufs += 1;
+                        outcome.syscalls += 2;
+                        socket::reap_completions(*fd, done)?;
+                        socket::send(*fd, data, 0)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Waits for outstanding completions, as far as the peer still acknowledges.
+    fn finish(&mut self, stop: &Stop, outcome: &mut SendOutcome) -> io::Result<()> {
+        if let Self::Zerocopy { fd, sends, done, enobufs, .. } = self {
+            while *sends > done.completed && !stop.receiving() {
+                outcome.syscalls += 1;
+                socket::reap_completions(*fd, done)?;
+                if *sends > done.completed {
+                    socket::wait(*fd, socket::Readiness::Error, super::TICK_MS as u32)?;
+                }
+            }
+            outcome.zerocopy =
+                Some(ZeroCopyUse { completions: done.completed, copied: done.copied, enobufs: *enobufs });
+        }
+        Ok(())
+    }
+}
+
+const ENOBUFS: i32 = 105;
+
+/// Fills `buffer` with bytes no link compresses away (splitmix64).
+fn fill(buffer: &mut [u8]) {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for chunk in buffer.chunks_mut(8) {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let bytes = (z ^ (z >> 31)).to_le_bytes();
+        chunk.copy_from_slice(&bytes[..chunk.len()]);
+    }
+}
