@@ -1,0 +1,272 @@
+//! One direction of a run in its steady phase, both ends: what every cause looks at.
+
+use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo};
+
+use crate::host::{End, HostView, mean};
+use crate::stream::StreamView;
+use crate::thresholds::{CWND_FULL, MIN_SAMPLES, MIN_STEADY_NS, RAMP_RATIO};
+
+/// One direction, precomputed.
+pub(crate) struct Flow<'a> {
+    /// The whole run.
+    pub document: &'a RunDocument,
+    /// The direction looked at, never `Both`.
+    pub direction: Direction,
+    /// What was in force, or at least asked for.
+    pub parameters: &'a Parameters,
+    /// The steady phase, nanoseconds; the span of all samples when no phase was recorded.
+    pub span_ns: (u64, u64),
+    /// Whether `span_ns` is a recorded steady phase.
+    pub steady: bool,
+    /// Its streams.
+    pub streams: Vec<StreamView<'a>>,
+    /// The sending host.
+    pub sender: HostView<'a>,
+    /// The receiving host.
+    pub receiver: HostView<'a>,
+    /// Payload rate delivered in the steady phase, all streams, bits/s; zero when nothing was.
+    pub goodput_bps: f64,
+}
+
+/// A figure over all streams of a direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Figure {
+    /// The aggregate.
+    pub value: f64,
+    /// The stream with the largest value, and that value.
+    pub largest: (usize, f64),
+    /// The stream with the smallest value, and that value.
+    pub smallest: (usize, f64),
+}
+
+impl<'a> Flow<'a> {
+    /// The view of `direction` (`Both` is taken as the upload).
+    pub(crate) fn new(document: &'a RunDocument, direction: Direction) -> Self {
+        let direction = direction.parts()[0];
+        let phase = document.phases.iter().find(|phase| {
+            phase.direction == direction && phase.name == PhaseName::Steady && phase.end_ns > phase.start_ns
+        });
+        let span_ns = phase.map_or_else(|| sampled_span(document, direction), |phase| (phase.start_ns, phase.end_ns));
+        let streams: Vec<_> = document
+            .streams
+            .iter()
+            .enumerate()
+            .filter(|(_, stream)| stream.direction == direction)
+            .map(|(index, stream)| StreamView::new(index, stream, span_ns))
+            .collect();
+        let (sender, receiver) = End::roles(direction);
+        let by_intervals = streams.iter().fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
+        let bytes = if by_intervals > 0 { by_intervals } else { phase.map_or(0, |phase| phase.bytes) };
+        let seconds = (span_ns.1 - span_ns.0) as f64 / 1e9;
+        Self {
+            document,
+            direction,
+            parameters: document.effective.as_ref().unwrap_or(&document.requested),
+            span_ns,
+            steady: phase.is_some(),
+            sender: HostView::new(document, sender, span_ns),
+            receiver: HostView::new(document, receiver, span_ns),
+            goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+            streams,
+        }
+    }
+
+    /// Length of the span, seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        (self.span_ns.1 - self.span_ns.0) as f64 / 1e9
+    }
+
+    /// Whether the test was request/response.
+    pub(crate) fn is_rr(&self) -> bool {
+        matches!(self.parameters.protocol, Protocol::TcpRr | Protocol::UdpRr)
+    }
+
+    /// Whether the test sent datagrams at a rate.
+    pub(crate) fn is_udp(&self) -> bool {
+        self.parameters.protocol == Protocol::Udp
+    }
+
+    /// Samples of the worst-sampled sender in the span.
+    pub(crate) fn samples(&self) -> usize {
+        self.streams.iter().map(|stream| stream.sent.len()).min().unwrap_or(0)
+    }
+
+    /// Whether there are samples enough for a verdict that is sure of itself.
+    pub(crate) fn sampled_well(&self) -> bool {
+        self.steady && self.samples() >= MIN_SAMPLES && self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS
+    }
+
+    /// Whether every stream's sender reported.
+    pub(crate) fn sender_seen(&self) -> bool {
+        !self.streams.is_empty() && self.streams.iter().all(|stream| stream.sender().is_some())
+    }
+
+    /// Whether every stream's receiver reported.
+    pub(crate) fn receiver_seen(&self) -> bool {
+        !self.streams.is_empty() && self.streams.iter().all(|stream| stream.receiver().is_some())
+    }
+
+    /// Whether the run ended as it should, with both reports.
+    pub(crate) fn complete(&self) -> bool {
+        self.document.status == Status::Complete && self.sender_seen() && self.receiver_seen()
+    }
+
+    /// Whether both ends are one machine and share its cores.
+    pub(crate) fn same_host(&self) -> bool {
+        if self.loopback() {
+            return true;
+        }
+        match (self.sender.snapshot, self.receiver.snapshot) {
+            (Some(a), Some(b)) => !a.hostname.is_empty() && a.hostname == b.hostname && a.cpu_model == b.cpu_model,
+            _ => false,
+        }
+    }
+
+    /// Whether the path is the loopback interface.
+    pub(crate) fn loopback(&self) -> bool {
+        self.document.path.as_ref().is_some_and(|path| path.loopback)
+    }
+
+    /// Mean over streams of a figure each has; the mean weighs streams equally.
+    pub(crate) fn figure(&self, of: impl Fn(&StreamView<'a>) -> Option<f64>) -> Option<Figure> {
+        let values: Vec<(usize, f64)> = self
+            .streams
+            .iter()
+            .filter_map(|stream| Some((stream.index, of(stream)?)))
+            .filter(|(_, value)| value.is_finite())
+            .collect();
+        let value = mean(values.iter().map(|&(_, value)| value))?;
+        Some(Figure {
+            value,
+            largest: *values.iter().max_by(|a, b| a.1.total_cmp(&b.1))?,
+            smallest: *values.iter().min_by(|a, b| a.1.total_cmp(&b.1))?,
+        })
+    }
+
+    /// A ratio of two counters' movements, summed over streams before dividing.
+    pub(crate) fn moved_ratio(
+        &self,
+        part: impl Fn(&TcpInfo) -> Option<u64>,
+        whole: impl Fn(&TcpInfo) -> Option<u64>,
+    ) -> Option<Figure> {
+        let each = |stream: &StreamView<'a>| {
+            let (part, whole) = (stream.moved(&part)?, stream.moved(&whole)?);
+            (whole > 0.0).then(|| part / whole)
+        };
+        let mut figure = self.figure(each)?;
+        let sum = |counter: &dyn Fn(&TcpInfo) -> Option<u64>| -> f64 {
+            self.streams.iter().filter_map(|stream| stream.moved(counter)).sum()
+        };
+        let whole = sum(&whole);
+        if whole > 0.0 {
+            figure.value = sum(&part) / whole;
+        }
+        Some(figure)
+    }
+
+    /// A counter's movement summed over streams; `None` when no stream has it.
+    pub(crate) fn moved(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
+        let moved: Vec<f64> = self.streams.iter().filter_map(|stream| stream.moved(&counter)).collect();
+        (!moved.is_empty()).then(|| moved.iter().sum())
+    }
+
+    /// Time limited by the receive window over busy time.
+    pub(crate) fn rwnd_limited(&self) -> Option<Figure> {
+        self.moved_ratio(|tcp| tcp.rwnd_limited_us, |tcp| tcp.busy_time_us)
+    }
+
+    /// Time limited by the send buffer over busy time.
+    pub(crate) fn sndbuf_limited(&self) -> Option<Figure> {
+        self.moved_ratio(|tcp| tcp.sndbuf_limited_us, |tcp| tcp.busy_time_us)
+    }
+
+    /// Mean smoothed RTT, microseconds.
+    pub(crate) fn srtt_us(&self) -> Option<f64> {
+        let srtt = self.figure(|stream| stream.gauge(|tcp| (tcp.rtt_us > 0).then(|| f64::from(tcp.rtt_us))));
+        srtt.map(|figure| figure.value)
+    }
+
+    /// Smallest RTT TCP saw, microseconds.
+    pub(crate) fn min_rtt_us(&self) -> Option<f64> {
+        self.streams
+            .iter()
+            .flat_map(|stream| stream.tcp().filter_map(|tcp| tcp.min_rtt_us).collect::<Vec<_>>())
+            // The kernel says ~0 until it has a sample.
+            .filter(|&us| us > 0 && us < u32::MAX)
+            .min()
+            .map(f64::from)
+    }
+
+    /// Send MSS, bytes.
+    pub(crate) fn mss(&self) -> Option<f64> {
+        let sampled = self.figure(|stream| stream.gauge(|tcp| Some(f64::from(tcp.snd_mss_bytes))));
+        sampled.map(|figure| figure.value).filter(|&mss| mss > 0.0)
+    }
+
+    /// Congestion control of the sender, lower case.
+    pub(crate) fn congestion(&self) -> Option<String> {
+        self.streams.iter().find_map(|stream| stream.sender()?.congestion.as_deref()).map(str::to_lowercase)
+    }
+
+    /// Whether the congestion control paces to a model of the path instead of filling a window until loss.
+    pub(crate) fn is_model_based(&self) -> bool {
+        self.congestion().is_some_and(|name| name.starts_with("bbr"))
+    }
+
+    /// Largest share of its life a thread of that role spent on a processor, per stream.
+    pub(crate) fn thread_share(&self, end: impl Fn(&StreamView<'a>) -> Option<&'a StreamEnd>) -> Option<Figure> {
+        self.figure(|stream| StreamView::thread_share(end(stream)?))
+    }
+
+    /// Congestion window in the last quarter of the phase over the first quarter, over all streams.
+    pub(crate) fn window_growth(&self) -> Option<f64> {
+        let (mut first, mut last) = (0.0, 0.0);
+        for stream in &self.streams {
+            let windows: Vec<f64> = stream.tcp().map(|tcp| f64::from(tcp.snd_cwnd)).collect();
+            let quarter = windows.len() / 4;
+            if quarter == 0 {
+                continue;
+            }
+            first += mean(windows[..quarter].iter().copied())?;
+            last += mean(windows[windows.len() - quarter..].iter().copied())?;
+        }
+        (first > 0.0).then(|| last / first)
+    }
+
+    /// [`Self::window_growth`] when the window fills the path, grows, and nothing was lost: the run was too short.
+    pub(crate) fn still_ramping(&self) -> Option<f64> {
+        let lost = self.moved(|tcp| Some(u64::from(tcp.total_retrans)))?;
+        let filled = self.figure(StreamView::flight_over_cwnd)?.value;
+        self.window_growth().filter(|&growth| growth >= RAMP_RATIO && lost == 0.0 && filled >= CWND_FULL)
+    }
+
+    /// Rate on the wire for the goodput measured: headers, preamble and gap of Ethernet included, bits/s.
+    ///
+    /// 38 bytes a frame: preamble 8, header 14, FCS 4, gap 12 (IEEE 802.3); IP and TCP take MTU − MSS, UDP 8 + IP.
+    pub(crate) fn wire_bps(&self) -> Option<f64> {
+        const ETHERNET: f64 = 38.0;
+        let v6 = self.streams.first().is_some_and(|stream| stream.stream.client_addr.matches(':').count() > 1);
+        let ip = if v6 { 40.0 } else { 20.0 };
+        let (payload, headers) = if self.is_udp() {
+            (f64::from(self.parameters.udp.as_ref()?.payload_bytes), ip + 8.0)
+        } else {
+            // 20 bytes of TCP header and 12 of timestamps.
+            (self.mss()?, ip + 32.0)
+        };
+        (payload > 0.0).then(|| self.goodput_bps * (payload + headers + ETHERNET) / payload)
+    }
+}
+
+/// The span of all samples of a direction, for a run that recorded no steady phase.
+fn sampled_span(document: &RunDocument, direction: Direction) -> (u64, u64) {
+    let times = || {
+        document
+            .streams
+            .iter()
+            .filter(move |stream| stream.direction == direction)
+            .flat_map(|stream| [&stream.sender, &stream.receiver])
+            .filter_map(Option::as_ref)
+            .flat_map(|end| end.samples.iter().map(|sample| sample.t_ns))
+    };
+    (times().min().unwrap_or(0), times().max().unwrap_or(0))
+}

@@ -1,0 +1,201 @@
+//! One host during the steady phase: which cores were busy, with what, and which counters moved.
+
+use landspeed_model::{Direction, EndCost, Ends, HostSeries, HostSnapshot, RunDocument};
+
+/// One of the two hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Where the test was started.
+    Client,
+    /// The far end.
+    Server,
+}
+
+impl End {
+    /// The key of the document's `Ends`.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+
+    /// Sender and receiver of a direction.
+    pub(crate) const fn roles(direction: Direction) -> (Self, Self) {
+        match direction {
+            Direction::Upload | Direction::Both => (Self::Client, Self::Server),
+            Direction::Download => (Self::Server, Self::Client),
+        }
+    }
+
+    fn of<T>(self, ends: &Ends<T>) -> Option<&T> {
+        match self {
+            Self::Client => ends.client.as_ref(),
+            Self::Server => ends.server.as_ref(),
+        }
+    }
+}
+
+/// A host as the steady phase saw it.
+pub(crate) struct HostView<'a> {
+    /// Which one.
+    pub end: End,
+    /// The host at the start.
+    pub snapshot: Option<&'a HostSnapshot>,
+    /// What it did.
+    pub series: Option<&'a HostSeries>,
+    /// What the test cost it.
+    pub cost: Option<&'a EndCost>,
+    /// Mean use of each core in the steady phase; empty when it was not sampled.
+    pub cores: Vec<CoreMean>,
+}
+
+/// Mean shares of one core's time, 0..=1.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct CoreMean {
+    /// Core number.
+    pub core: u32,
+    /// Everything but idle and I/O wait.
+    pub busy: f64,
+    /// System.
+    pub system: f64,
+    /// Soft interrupts and hard interrupts.
+    pub softirq: f64,
+    /// Stolen by the hypervisor.
+    pub steal: f64,
+}
+
+impl CoreMean {
+    /// System and interrupt time together: what moving data costs the kernel.
+    pub(crate) fn kernel(&self) -> f64 {
+        self.system + self.softirq
+    }
+}
+
+impl<'a> HostView<'a> {
+    /// One end of `document` over `span_ns`.
+    pub(crate) fn new(document: &'a RunDocument, end: End, span_ns: (u64, u64)) -> Self {
+        let series = end.of(&document.host_series);
+        let cost = match end {
+            End::Client => document.cost.client.as_ref(),
+            End::Server => document.cost.server.as_ref(),
+        };
+        let cores = series.map(|series| mean_cores(series, span_ns)).unwrap_or_default();
+        Self { end, snapshot: end.of(&document.hosts), series, cost, cores }
+    }
+
+    /// `client` or `server`.
+    pub(crate) fn name(&self) -> &'static str {
+        self.end.name()
+    }
+
+    /// The core with the most busy time.
+    pub(crate) fn busiest(&self) -> Option<&CoreMean> {
+        self.cores.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
+    }
+
+    /// The core with the most soft interrupt time.
+    pub(crate) fn most_interrupted(&self) -> Option<&CoreMean> {
+        self.cores.iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq))
+    }
+
+    /// One core by number.
+    pub(crate) fn core(&self, number: u32) -> Option<&CoreMean> {
+        self.cores.iter().find(|core| core.core == number)
+    }
+
+    /// Mean busy share over all cores.
+    pub(crate) fn busy(&self) -> Option<f64> {
+        mean(self.cores.iter().map(|core| core.busy))
+    }
+
+    /// Mean stolen share over all cores.
+    pub(crate) fn steal(&self) -> Option<f64> {
+        mean(self.cores.iter().map(|core| core.steal))
+    }
+
+    /// A sysctl's words.
+    pub(crate) fn sysctl(&self, key: &str) -> Option<&'a str> {
+        self.snapshot?.sysctls.get(key).map(String::as_str)
+    }
+
+    /// The last of a sysctl's numbers (`min default max`), or its only one.
+    pub(crate) fn sysctl_max(&self, key: &str) -> Option<u64> {
+        self.sysctl(key)?.split_ascii_whitespace().last()?.parse().ok()
+    }
+
+    /// Sum of the NIC counters whose name `matches`; zero when none moved, `None` when the host was not sampled.
+    pub(crate) fn nic_sum(&self, matches: impl Fn(&str) -> bool) -> Option<u64> {
+        let series = self.series?;
+        Some(
+            series
+                .nic
+                .iter()
+                .filter(|counter| counter.delta > 0 && matches(&counter.name))
+                .fold(0_u64, |sum, counter| sum.saturating_add(counter.delta.unsigned_abs())),
+        )
+    }
+
+    /// An SNMP counter's movement; zero when it did not move, `None` when the host was not sampled.
+    pub(crate) fn snmp(&self, name: &str) -> Option<i64> {
+        let series = self.series?;
+        Some(series.snmp.iter().find(|counter| counter.name == name).map_or(0, |counter| counter.delta))
+    }
+
+    /// Speed of the interface, bits/s, when the interface has a real one.
+    ///
+    /// A veth says 10 Gb/s and a virtio NIC often says nothing or an invented figure; neither limits anything.
+    pub(crate) fn line_rate_bps(&self) -> Option<f64> {
+        const INVENTED: &[&str] = &["veth", "virtio_net", "tun", "dummy", "bridge", "loopback", "netdevsim", "ifb"];
+        let nic = self.snapshot?.nic.as_ref()?;
+        let driver = nic.driver.as_deref().unwrap_or_default();
+        if nic.name == "lo" || INVENTED.contains(&driver) {
+            return None;
+        }
+        nic.speed_bps.filter(|&speed| speed > 0).map(|speed| speed as f64)
+    }
+}
+
+/// Mean use of each core over `span_ns`, weighted by how much of each reading lies in it.
+fn mean_cores(series: &HostSeries, span_ns: (u64, u64)) -> Vec<CoreMean> {
+    let (from, to) = (span_ns.0 as f64, span_ns.1 as f64);
+    let mut sums: Vec<(f64, CoreMean)> = Vec::new();
+    for sample in &series.samples {
+        let weight = (sample.end_ns as f64).min(to) - (sample.start_ns as f64).max(from);
+        if weight <= 0.0 {
+            continue;
+        }
+        if sums.len() < sample.cores.len() {
+            sums.resize(sample.cores.len(), (0.0, CoreMean::default()));
+        }
+        for ((weights, sum), usage) in sums.iter_mut().zip(&sample.cores) {
+            let Some(usage) = usage else { continue };
+            let shares = [usage.busy(), usage.system, usage.softirq + usage.irq, usage.steal].map(f64::from);
+            if shares.iter().any(|share| !share.is_finite()) {
+                continue;
+            }
+            *weights += weight;
+            sum.busy += shares[0] * weight;
+            sum.system += shares[1] * weight;
+            sum.softirq += shares[2] * weight;
+            sum.steal += shares[3] * weight;
+        }
+    }
+    sums.into_iter()
+        .zip(0_u32..)
+        .filter(|((weights, _), _)| *weights > 0.0)
+        .map(|((weights, sum), core)| CoreMean {
+            core,
+            busy: sum.busy / weights,
+            system: sum.system / weights,
+            softirq: sum.softirq / weights,
+            steal: sum.steal / weights,
+        })
+        .collect()
+}
+
+/// Mean of what is finite; `None` of nothing.
+pub(crate) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.filter(|value| value.is_finite()).fold((0_u32, 0.0), |(n, sum), v| (n + 1, sum + v));
+    (count > 0).then(|| sum / f64::from(count)).filter(|mean| mean.is_finite())
+}

@@ -1,0 +1,146 @@
+//! One stream during the steady phase: ratios from cumulative counters and means of gauges.
+//!
+//! Every figure is `None` when it was not read, and finite when it is there.
+
+use landspeed_model::{PhaseName, Sample, Stream, StreamEnd, TcpInfo};
+
+use crate::host::mean;
+
+/// A stream with the samples of the steady phase picked out.
+pub(crate) struct StreamView<'a> {
+    /// Position in the document's `streams`.
+    pub index: usize,
+    /// The stream.
+    pub stream: &'a Stream,
+    /// The sender's samples in the steady phase.
+    pub sent: Vec<&'a Sample>,
+    /// The receiver's samples in the steady phase.
+    pub read: Vec<&'a Sample>,
+    /// Payload bytes delivered in the steady phase.
+    pub bytes: u64,
+}
+
+impl<'a> StreamView<'a> {
+    /// `stream` within `span_ns`.
+    pub(crate) fn new(index: usize, stream: &'a Stream, span_ns: (u64, u64)) -> Self {
+        let within = |end: &'a Option<StreamEnd>| -> Vec<&'a Sample> {
+            let samples = end.as_ref().map(|end| end.samples.as_slice()).unwrap_or_default();
+            samples.iter().filter(|sample| (span_ns.0..=span_ns.1).contains(&sample.t_ns)).collect()
+        };
+        let bytes = stream
+            .intervals
+            .iter()
+            .filter(|interval| interval.phase == PhaseName::Steady)
+            .fold(0_u64, |sum, interval| sum.saturating_add(interval.bytes));
+        Self { index, stream, sent: within(&stream.sender), read: within(&stream.receiver), bytes }
+    }
+
+    /// The sending end.
+    pub(crate) fn sender(&self) -> Option<&'a StreamEnd> {
+        self.stream.sender.as_ref()
+    }
+
+    /// The receiving end.
+    pub(crate) fn receiver(&self) -> Option<&'a StreamEnd> {
+        self.stream.receiver.as_ref()
+    }
+
+    /// The sender's `tcp_info` readings, in order.
+    pub(crate) fn tcp(&self) -> impl DoubleEndedIterator<Item = &'a TcpInfo> + '_ {
+        self.sent.iter().filter_map(|sample| sample.tcp.as_deref())
+    }
+
+    /// Last minus first of a cumulative counter of the sender's `tcp_info`.
+    pub(crate) fn moved(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
+        let first = self.tcp().find_map(&counter)?;
+        let last = self.tcp().rev().find_map(&counter)?;
+        last.checked_sub(first).map(|delta| delta as f64)
+    }
+
+    /// Mean of a gauge of the sender's `tcp_info`.
+    pub(crate) fn gauge(&self, gauge: impl Fn(&TcpInfo) -> Option<f64>) -> Option<f64> {
+        mean(self.tcp().filter_map(gauge))
+    }
+
+    /// Segments in flight over the congestion window.
+    pub(crate) fn flight_over_cwnd(&self) -> Option<f64> {
+        self.gauge(|tcp| (tcp.snd_cwnd > 0).then(|| flight_segments(tcp) / f64::from(tcp.snd_cwnd)))
+    }
+
+    /// Bytes in flight over the window the peer offers. A closed window (zero) counts as full.
+    pub(crate) fn flight_over_window(&self) -> Option<f64> {
+        self.gauge(|tcp| match tcp.snd_wnd_bytes? {
+            0 => Some(1.0),
+            window => Some(flight_segments(tcp) * f64::from(tcp.snd_mss_bytes) / f64::from(window)),
+        })
+    }
+
+    /// Memory charged to the send queue over `SO_SNDBUF`. Bookkeeping can take it past 1.
+    pub(crate) fn send_fill(&self) -> Option<f64> {
+        mean(self.sent.iter().filter_map(|sample| {
+            let (queued, limit) = (sample.wmem_queued_bytes?, sample.sndbuf_bytes?);
+            (limit > 0).then(|| f64::from(queued) / f64::from(limit))
+        }))
+    }
+
+    /// Bytes written and not yet sent.
+    pub(crate) fn notsent(&self) -> Option<f64> {
+        self.gauge(|tcp| tcp.notsent_bytes.map(f64::from))
+    }
+
+    /// `SO_SNDBUF` at the end of the steady phase.
+    pub(crate) fn sndbuf(&self) -> Option<f64> {
+        let sampled = self.sent.iter().rev().find_map(|sample| sample.sndbuf_bytes).map(f64::from);
+        sampled.or_else(|| self.sender()?.sndbuf_bytes.map(|bytes| bytes as f64)).filter(|&bytes| bytes > 0.0)
+    }
+
+    /// `SO_RCVBUF` at the end of the steady phase.
+    pub(crate) fn rcvbuf(&self) -> Option<f64> {
+        let sampled = self.read.iter().rev().find_map(|sample| sample.rcvbuf_bytes).map(f64::from);
+        sampled.or_else(|| self.receiver()?.rcvbuf_bytes.map(|bytes| bytes as f64)).filter(|&bytes| bytes > 0.0)
+    }
+
+    /// Unread bytes over `SO_RCVBUF`.
+    pub(crate) fn receive_fill(&self) -> Option<f64> {
+        let fallback = self.rcvbuf();
+        mean(self.read.iter().filter_map(|sample| {
+            let limit = sample.rcvbuf_bytes.map(f64::from).filter(|&bytes| bytes > 0.0).or(fallback)?;
+            Some(f64::from(sample.receive_queue_bytes?) / limit)
+        }))
+    }
+
+    /// Unread bytes over unread bytes and the window still offered: how much of what the buffer holds is backlog.
+    pub(crate) fn receive_backlog(&self) -> Option<f64> {
+        mean(self.read.iter().filter_map(|sample| {
+            let unread = f64::from(sample.receive_queue_bytes?);
+            let window = f64::from(sample.tcp.as_deref()?.rcv_wnd_bytes?);
+            (unread + window > 0.0).then(|| unread / (unread + window))
+        }))
+    }
+
+    /// Time the stream moved data at `end`, nanoseconds.
+    pub(crate) fn lifetime_ns(end: &StreamEnd) -> Option<f64> {
+        let moved = end.last_byte_ns.zip(end.first_byte_ns).map(|(last, first)| last.saturating_sub(first));
+        let sampled = || Some(end.samples.last()?.t_ns.saturating_sub(end.samples.first()?.t_ns));
+        moved.filter(|&ns| ns > 0).or_else(sampled).filter(|&ns| ns > 0).map(|ns| ns as f64)
+    }
+
+    /// Share of its life the thread at `end` spent on a processor.
+    pub(crate) fn thread_share(end: &StreamEnd) -> Option<f64> {
+        (end.thread_cpu_ns > 0).then_some(())?;
+        Self::lifetime_ns(end).map(|life| end.thread_cpu_ns as f64 / life)
+    }
+
+    /// Share of its life the sender waited for its own schedule.
+    pub(crate) fn wait_share(&self) -> Option<f64> {
+        let end = self.sender()?;
+        Self::lifetime_ns(end).map(|life| end.app_wait_ns as f64 / life)
+    }
+}
+
+/// Segments the network holds: sent, neither acknowledged in any way nor believed lost, retransmissions included
+/// (`tcp_packets_in_flight` in the kernel's tcp.h).
+pub(crate) fn flight_segments(tcp: &TcpInfo) -> f64 {
+    let flight = i64::from(tcp.unacked) - i64::from(tcp.sacked) - i64::from(tcp.lost) + i64::from(tcp.retrans);
+    flight.max(0) as f64
+}

@@ -1,0 +1,81 @@
+//! Figures as a person reads them.
+
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+/// `9.41 Gb/s`. Anything that is not a rate prints as zero.
+pub(crate) fn rate(bps: f64) -> String {
+    BitRate::from_bps(bps as u64).to_string()
+}
+
+/// `6.00 MiB`.
+pub(crate) fn bytes(bytes: f64) -> String {
+    Bytes::new(bytes as u64).to_string()
+}
+
+/// `50.0 ms`, from microseconds.
+pub(crate) fn micros(us: f64) -> String {
+    Nanos::new((us * 1e3) as u64).to_string()
+}
+
+/// `50.0 ms`, from nanoseconds.
+pub(crate) fn nanos(ns: f64) -> String {
+    Nanos::new(ns as u64).to_string()
+}
+
+/// `97 %`; small shares keep two significant digits (`0.0046 %`).
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if !value.is_finite() || value == 0.0 {
+        "0 %".to_owned()
+    } else if value.abs() >= 9.95 {
+        format!("{value:.0} %")
+    } else if value.abs() >= 0.995 {
+        format!("{value:.1} %")
+    } else {
+        let digits = (1.0 - value.abs().log10().floor()).clamp(2.0, 9.0) as usize;
+        format!("{value:.digits$} %")
+    }
+}
+
+/// A plain number: integers without a fraction, small ones with three digits.
+pub(crate) fn number(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        format!("{value:.0}")
+    } else if value.abs() >= 0.01 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// A value in the unit an evidence line uses.
+pub(crate) fn in_unit(value: f64, unit: &str) -> String {
+    match unit {
+        "bytes" => bytes(value),
+        "bps" => rate(value),
+        "ratio" if value.abs() >= 0.01 || value == 0.0 => format!("{value:.2}"),
+        "ratio" => number(value),
+        unit => format!("{} {unit}", number(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_keep_two_significant_digits() {
+        assert_eq!(percent(0.97), "97 %");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.000_046), "0.0046 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(f64::NAN), "0 %");
+    }
+
+    #[test]
+    fn a_threshold_prints_in_its_unit() {
+        assert_eq!(in_unit(0.2, "ratio"), "0.20");
+        assert_eq!(in_unit(65_536.0, "bytes"), "64.0 KiB");
+        assert_eq!(in_unit(20.0, "samples"), "20 samples");
+    }
+}

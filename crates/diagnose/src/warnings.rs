@@ -1,0 +1,275 @@
+//! What weakens a run's figures, whatever held it back.
+
+use landspeed_model::{Direction, EndCost, NicSnapshot, Protocol, RunDocument, Status, Stream, StreamEnd, Warning};
+
+use crate::flow::Flow;
+use crate::host::{End, HostView};
+use crate::text;
+use crate::thresholds::{
+    FAST_PATH_BPS, GOODPUT_CV, MIN_SAMPLES, MIN_STEADY_NS, OTHER_LOAD_CORES, STEAL_SHARE, TCP_MEMORY,
+    TICKS_PER_READING,
+};
+
+/// Offloads whose absence costs a processor per packet, as `ethtool -k` and the kernel spell them.
+const OFFLOADS: &[(&str, &[&str])] = &[
+    ("tso", &["tso", "tcp-segmentation-offload", "tx-tcp-segmentation"]),
+    ("gso", &["gso", "generic-segmentation-offload", "tx-generic-segmentation"]),
+    ("gro", &["gro", "generic-receive-offload", "rx-gro"]),
+];
+
+/// Everything a reader should know before trusting a figure of `document`. Codes are stable words; each appears
+/// once for each end it concerns.
+pub fn warnings(document: &RunDocument) -> Vec<Warning> {
+    let mut found = Vec::new();
+    if document.status == Status::Failed {
+        return found;
+    }
+    let flows: Vec<Flow> =
+        document.requested.direction.parts().iter().map(|&direction| Flow::new(document, direction)).collect();
+    whole_run(document, &flows, &mut found);
+    for flow in &flows {
+        direction(flow, &mut found);
+    }
+    let Some(flow) = flows.first() else { return found };
+    let (client, server) = match flow.sender.end {
+        End::Client => (&flow.sender, &flow.receiver),
+        End::Server => (&flow.receiver, &flow.sender),
+    };
+    other_load(flow, client, server, &mut found);
+    let fastest = flows.iter().map(|flow| flow.goodput_bps).fold(0.0, f64::max);
+    host(client, fastest, &mut found);
+    if !flow.loopback() {
+        host(server, fastest, &mut found);
+    }
+    found
+}
+
+fn push(found: &mut Vec<Warning>, code: &str, message: String) {
+    found.push(Warning { code: code.to_owned(), message });
+}
+
+/// What concerns the test as a whole.
+fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
+    if document.status == Status::Partial {
+        push(found, "partial", "The run was cut short; figures cover what was measured until then.".to_owned());
+    }
+    if flows.iter().any(Flow::loopback) {
+        let message = "The path is the loopback interface: no NIC, no wire, and both ends share one machine's cores. \
+                       The figure says what this machine's memory and kernel can do, not what a network path can.";
+        push(found, "loopback", message.to_owned());
+    }
+    if !document.conservation.holds && document.status == Status::Complete {
+        let by = document.conservation.unaccounted_bytes;
+        push(found, "books-open", format!("The books do not balance: {by} bytes are unaccounted for."));
+    }
+    if let Some(path) = &document.path {
+        let (uncertainty, interval) = (path.clock.uncertainty_ns, document.requested.interval_ns);
+        if uncertainty > interval && interval > 0 {
+            let message = format!(
+                "The two clocks are aligned to ±{}, coarser than the {} interval: series of the two ends cannot be \
+                 compared interval by interval.",
+                text::nanos(uncertainty as f64),
+                text::nanos(interval as f64)
+            );
+            push(found, "clock-uncertain", message);
+        }
+    }
+    if let Some(cv) = document.summary.goodput_cv.filter(|&cv| cv.is_finite() && cv >= GOODPUT_CV) {
+        let message = format!("Goodput varied by {} between intervals (one standard deviation).", text::percent(cv));
+        push(found, "unsteady", message);
+    }
+}
+
+/// What concerns one direction.
+fn direction(flow: &Flow, found: &mut Vec<Warning>) {
+    let way = match flow.direction {
+        Direction::Download => "download",
+        _ => "upload",
+    };
+    if !flow.sender_seen() || !flow.receiver_seen() {
+        let lost = if flow.sender_seen() { &flow.receiver } else { &flow.sender };
+        let message = format!("The {}'s report of the {way} is missing: it was seen from one end only.", lost.name());
+        push(found, "one-ended", message);
+    }
+    let length = flow.span_ns.1 - flow.span_ns.0;
+    if !flow.is_rr() && (length < MIN_STEADY_NS || flow.samples() < MIN_SAMPLES) {
+        let message = format!(
+            "The {way} has {} samples over {}; {MIN_SAMPLES} over {} are needed to name a cause surely. Use a longer \
+             --time or a shorter --interval.",
+            flow.samples(),
+            text::nanos(length as f64),
+            text::nanos(MIN_STEADY_NS as f64)
+        );
+        push(found, "few-samples", message);
+    }
+    if flow.parameters.protocol == Protocol::Tcp
+        && let Some(growth) = flow.still_ramping()
+    {
+        let message = format!(
+            "The congestion window was still growing at the end of the {way} (last quarter {} of the first): the figure \
+             is not the path's limit. Use a longer --time and --omit the start.",
+            text::percent(growth)
+        );
+        push(found, "still-ramping", message);
+    }
+    zero_copy(flow, found);
+    if flow.streams.iter().any(|stream| coalesced(stream.receiver())) {
+        let message = "GRO delivered datagrams in batches with one timestamp: jitter below a batch is not visible. \
+                       Measure jitter with GRO off (udp.gro = false).";
+        push(found, "jitter-coalesced", message.to_owned());
+    }
+    let beyond = udp_sum(flow, |udp| udp.beyond_window_packets);
+    if beyond > 0 {
+        let message = format!("{beyond} packets arrived too late to tell first copies from duplicates.");
+        push(found, "beyond-window", message);
+    }
+    if flow.parameters.protocol == Protocol::Tcp && lowat(&flow.sender).is_some() {
+        let message = format!(
+            "net.ipv4.tcp_notsent_lowat is set on the {}: the send queue stays short by design, so an idle application \
+             and a full path look alike there.",
+            flow.sender.name()
+        );
+        push(found, "notsent-lowat", message);
+    }
+}
+
+fn coalesced(end: Option<&StreamEnd>) -> bool {
+    end.and_then(|end| end.udp.as_ref())
+        .is_some_and(|udp| udp.timestamps.as_deref().is_some_and(|from| from.contains("coalesced")))
+}
+
+fn udp_sum(flow: &Flow, of: impl Fn(&landspeed_model::UdpEnd) -> u64) -> u64 {
+    let ends = flow.streams.iter().filter_map(|stream| stream.receiver()?.udp.as_ref());
+    ends.fold(0, |sum, udp| sum.saturating_add(of(udp)))
+}
+
+fn zero_copy(flow: &Flow, found: &mut Vec<Warning>) {
+    let uses = flow.streams.iter().filter_map(|stream| stream.sender()?.zerocopy);
+    let (done, copied, refused) = uses.fold((0_u64, 0_u64, 0_u64), |(done, copied, refused), usage| {
+        (
+            done.saturating_add(usage.completions),
+            copied.saturating_add(usage.copied),
+            refused.saturating_add(usage.enobufs),
+        )
+    });
+    if copied > 0 {
+        let share = copied as f64 / done.max(copied) as f64;
+        let message = format!(
+            "Zero copy fell back to copying for {} of the sends ({copied}): the kernel said so \
+             (SO_EE_CODE_ZEROCOPY_COPIED). The figure is that of a copy with the price of zero copy on top{}.",
+            text::percent(share),
+            if flow.loopback() { "; loopback always copies" } else { "" }
+        );
+        push(found, "zerocopy-copied", message);
+    }
+    if refused > 0 {
+        let message = format!(
+            "{refused} zero-copy sends were refused (ENOBUFS) and copied: raise net.core.optmem_max on the {}.",
+            flow.sender.name()
+        );
+        push(found, "zerocopy-refused", message);
+    }
+}
+
+/// `net.ipv4.tcp_notsent_lowat` when it is set to something that bites (the default is 2^32 − 1).
+pub(crate) fn lowat(host: &HostView) -> Option<u64> {
+    host.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
+}
+
+/// Busy core time nobody in the test accounts for. Soft interrupts are the test's own or cannot be told apart.
+fn other_load(flow: &Flow, client: &HostView, server: &HostView, found: &mut Vec<Warning>) {
+    if flow.same_host() {
+        // Two accounts of one machine: either has the whole host, the threads of both ends are the test's.
+        let Some(cost) = client.cost.or(server.cost) else { return };
+        let threads = [client.cost, server.cost].into_iter().flatten().map(|cost| cost.thread_cpu_s).sum();
+        load_of("this machine", cost, threads, &[client, server], flow.seconds(), found);
+    } else {
+        for host in [client, server] {
+            let Some(cost) = host.cost else { continue };
+            load_of(host.name(), cost, cost.thread_cpu_s, &[host], flow.seconds(), found);
+        }
+    }
+}
+
+fn load_of(who: &str, cost: &EndCost, threads_s: f64, hosts: &[&HostView], seconds: f64, found: &mut Vec<Warning>) {
+    let samplers: f64 = hosts.iter().filter_map(|host| host.series).map(|s| s.sampler_cpu_ns as f64 / 1e9).sum();
+    let cores = (cost.host_cpu_s - threads_s - cost.softirq_cpu_s - samplers) / seconds;
+    if cores.is_finite() && cores >= OTHER_LOAD_CORES {
+        let message = format!(
+            "Something other than the test kept {cores:.1} cores of {} busy meanwhile; the figure is that of a shared \
+             machine.",
+            if who == "this machine" { who.to_owned() } else { format!("the {who}") }
+        );
+        push(found, "other-load", message);
+    }
+}
+
+/// What concerns one host.
+fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
+    let name = host.name();
+    let steal =
+        host.steal().or_else(|| host.cost.map(|cost| f64::from(cost.steal))).filter(|share| share.is_finite());
+    if let Some(steal) = steal.filter(|&share| share >= STEAL_SHARE) {
+        let message = format!("The hypervisor took {} of the {name}'s core time.", text::percent(steal));
+        push(found, "steal", message);
+    }
+    if let Some(nic) = host.snapshot.and_then(|snapshot| snapshot.nic.as_ref())
+        && nic.name != "lo"
+        && (goodput_bps >= FAST_PATH_BPS || nic.speed_bps.is_some_and(|speed| speed >= 10_000_000_000))
+    {
+        let off: Vec<&str> = OFFLOADS.iter().filter(|(_, names)| is_off(nic, names)).map(|&(word, _)| word).collect();
+        if !off.is_empty() {
+            let message = format!(
+                "{} {} off on {} of the {name}: every packet costs a processor alone. Turn on with `ethtool -K {} {} on`.",
+                off.join(", "),
+                if off.len() == 1 { "is" } else { "are" },
+                nic.name,
+                nic.name,
+                off.join(" on "),
+            );
+            push(found, "offload-off", message);
+        }
+    }
+    if let Some(series) = host.series {
+        let pressed = host.snmp("TcpExt.TCPMemoryPressures").unwrap_or(0);
+        let used = series.tcp_mem_used_ratio.filter(|&ratio| ratio.is_finite() && ratio >= TCP_MEMORY);
+        if pressed > 0 || used.is_some() {
+            let message = format!(
+                "TCP ran {} memory on the {name} (net.ipv4.tcp_mem): the kernel shrinks windows then, and a sender can \
+                 stall without any loss.",
+                if pressed > 0 { "out of" } else { "close to its limit of" }
+            );
+            push(found, "tcp-memory", message);
+        }
+        if series.softnet.dropped > 0 {
+            let message = format!(
+                "{} packets were dropped by the {name}'s softnet backlog (net.core.netdev_max_backlog) during the test.",
+                series.softnet.dropped
+            );
+            push(found, "softnet-drops", message);
+        }
+        coarse_ticks(host, found);
+    }
+}
+
+fn is_off(nic: &NicSnapshot, names: &[&str]) -> bool {
+    names.iter().find_map(|name| nic.offloads.get(*name)) == Some(&false)
+}
+
+fn coarse_ticks(host: &HostView, found: &mut Vec<Warning>) {
+    let Some((series, cost)) = host.series.zip(host.cost) else { return };
+    let spans =
+        series.samples.iter().map(|sample| sample.end_ns.saturating_sub(sample.start_ns)).filter(|&ns| ns > 0);
+    let Some(shortest) = spans.min() else { return };
+    if cost.tick_ns > 0 && (shortest as f64) < cost.tick_ns as f64 * TICKS_PER_READING {
+        let message = format!(
+            "The {}'s kernel counts core time in ticks of {}: a single core reading over {} is good to ±{}; means over \
+             the phase are better.",
+            host.name(),
+            text::nanos(cost.tick_ns as f64),
+            text::nanos(shortest as f64),
+            text::percent((cost.tick_ns as f64 / shortest as f64).min(1.0))
+        );
+        push(found, "coarse-ticks", message);
+    }
+}
