@@ -1,2 +1,39 @@
-//! (see crates/README.md)
+//! The arithmetic of long fat paths: what window, buffer, loss rate and time a rate over an RTT asks for.
+//!
+//! The formulas are free functions over plain numbers with their units in the names; each states where it comes from.
+//! They take positive finite numbers and leave checking to [`advise`], which puts them together for one path, says
+//! what is wrong with absurd input, and never answers NaN or infinity.
+//!
+//! ```
+//! use landspeed_calc::{PathInput, advise};
+//!
+//! let path = PathInput::new("10G".parse().unwrap(), "92ms".parse().unwrap());
+//! let advice = advise(&path).unwrap();
+//! assert_eq!(advice.get("bdp").unwrap().value, 115e6);
+//! ```
 #![forbid(unsafe_code)]
+
+mod advise;
+mod answers;
+mod distance;
+mod framing;
+mod input;
+mod response;
+mod text;
+mod window;
+
+pub use advise::advise;
+pub use answers::{Advice, AdviceItem, Unit};
+pub use distance::{
+    LIGHT_IN_FIBRE_M_PER_S, LIGHT_IN_VACUUM_M_PER_S, fibre_distance_m, fibre_rtt_s, land_speed_bit_m_per_s,
+};
+pub use framing::{ETHERNET_OVERHEAD_BYTES, Framing, IpVersion, transfer_time_s};
+pub use input::{InputError, PathInput};
+pub use response::{
+    CUBIC_BETA, CUBIC_C, MATHIS_CONSTANT, RENO_CONSTANT, cubic_loss_budget, cubic_recovery_s, cubic_window_segments,
+    mathis_rate_bps, reno_loss_budget, reno_recovery_s, reno_window_segments, window_rate_bps, window_segments,
+};
+pub use window::{
+    MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, buffer_many_flows_bytes, flow_rate_ceiling_bps, flows_needed,
+    socket_buffer_bytes, window_bytes,
+};
