@@ -1,1 +1,353 @@
-//! Ethtool ioctls: driver, statistics, features, rings.
+//! What a network driver says about itself, by the `SIOCETHTOOL` request (linux/ethtool.h).
+//!
+//! The ioctl and not the newer netlink family: it is there on every kernel, needs no privilege to read, and driver
+//! statistics (`ethtool -S`) exist nowhere else. The crate `ethtool` is asynchronous and lacks them.
+
+use std::fmt;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+
+use socket2::{Domain, Socket, Type};
+
+const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GRINGPARAM: u32 = 0x10;
+const ETHTOOL_GSTRINGS: u32 = 0x1b;
+const ETHTOOL_GSTATS: u32 = 0x1d;
+const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_GFEATURES: u32 = 0x3a;
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
+
+const ETH_SS_STATS: u32 = 1;
+const ETH_SS_FEATURES: u32 = 4;
+const ETH_GSTRING_LEN: usize = 32;
+const SPEED_UNKNOWN: u32 = u32::MAX;
+
+/// Most statistics or features of one interface that are read. mlx5 with 128 channels has some 8,000.
+const MAX_STRINGS: usize = 32_768;
+/// Every reply buffer is this long: room for twice [`MAX_STRINGS`] strings behind a header. Kernels before 6.19 write as
+/// many entries as the driver has *now*, whatever was asked for, so a driver that gains channels between two calls
+/// would overrun a buffer of the exact size. The pages never touched cost nothing.
+const REPLY_WORDS: usize = (16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN) / 8;
+
+/// A question to a driver that was not answered. `EOPNOTSUPP` is normal: see [`EthtoolError::is_unsupported`].
+#[derive(Debug)]
+pub struct EthtoolError {
+    /// What was asked, such as `ring sizes`.
+    pub operation: &'static str,
+    /// Of which interface.
+    pub interface: String,
+    /// The kernel's answer.
+    pub cause: io::Error,
+}
+
+impl EthtoolError {
+    /// Whether the driver has no such thing, as opposed to a failure.
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self.cause.raw_os_error(), Some(libc::EOPNOTSUPP | libc::ENOTTY))
+    }
+}
+
+impl fmt::Display for EthtoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_unsupported() {
+            write!(f, "the driver of {} offers no {}", self.interface, self.operation)
+        } else {
+            write!(f, "ethtool {} of {}: {}", self.operation, self.interface, self.cause)
+        }
+    }
+}
+
+impl std::error::Error for EthtoolError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// A driver's description.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DriverInfo {
+    /// Driver name.
+    pub driver: String,
+    /// Its version; the kernel's own for most drivers.
+    pub version: String,
+    /// Firmware version; may be empty.
+    pub firmware: String,
+    /// Bus address (`0000:65:00.0`); may be empty.
+    pub bus: String,
+}
+
+/// Sizes now and at most, each (now, at most).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rings {
+    /// Receive ring, entries.
+    pub rx: (u32, u32),
+    /// Transmit ring, entries.
+    pub tx: (u32, u32),
+}
+
+/// Queue counts, each (now, at most).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Channels {
+    /// Receive-only.
+    pub rx: (u32, u32),
+    /// Transmit-only.
+    pub tx: (u32, u32),
+    /// Both.
+    pub combined: (u32, u32),
+}
+
+/// One offload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Feature {
+    /// The kernel's name: `tx-tcp-segmentation`, `rx-gro` …
+    pub name: String,
+    /// In force.
+    pub active: bool,
+    /// Can be changed by the administrator.
+    pub changeable: bool,
+}
+
+/// An interface to ask, by name, in the network namespace its creator was in.
+pub struct Ethtool {
+    socket: Socket,
+    interface: String,
+    reply: Box<[u64]>,
+}
+
+impl Ethtool {
+    /// Makes ready to ask about `interface`. Fails for a name no interface can have; whether the interface exists shows
+    /// with the first question.
+    pub fn new(interface: &str) -> Result<Self, EthtoolError> {
+        let fail = |cause| EthtoolError { operation: "socket", interface: interface.into(), cause };
+        interface_request(interface).map_err(fail)?;
+        let socket = control_socket().map_err(fail)?;
+        Ok(Self { socket, interface: interface.into(), reply: vec![0; REPLY_WORDS].into_boxed_slice() })
+    }
+
+    /// Name, version, firmware and bus address.
+    pub fn driver(&mut self) -> Result<DriverInfo, EthtoolError> {
+        // struct ethtool_drvinfo: cmd, then driver, version, fw_version and bus_info of 32 bytes each.
+        let reply = self.ask("driver information", ETHTOOL_GDRVINFO, &[])?;
+        let field = |i: usize| text(&reply[4 + 32 * i..4 + 32 * (i + 1)]);
+        Ok(DriverInfo { driver: field(0), version: field(1), firmware: field(2), bus: field(3) })
+    }
+
+    /// Link speed, bits/s; `None` when the link is down or has no speed.
+    pub fn speed_bps(&mut self) -> Result<Option<u64>, EthtoolError> {
+        const OPERATION: &str = "link settings";
+        // struct ethtool_link_settings: cmd, speed (Mb/s), seven bytes, link_mode_masks_nwords (i8). The first call
+        // answers how many words the masks have, as a negative number; the second must name it.
+        const WORDS: usize = 15;
+        let reply = self.ask(OPERATION, ETHTOOL_GLINKSETTINGS, &[])?;
+        let words = (reply[WORDS] as i8).wrapping_neg();
+        if words <= 0 {
+            return Err(self.error(OPERATION, io::ErrorKind::InvalidData.into()));
+        }
+        let reply = self.ask(OPERATION, ETHTOOL_GLINKSETTINGS, &[(3, u32::from_ne_bytes([0, 0, 0, words as u8]))])?;
+        let speed = word(reply, 1);
+        Ok((speed != 0 && speed != SPEED_UNKNOWN).then(|| u64::from(speed) * 1_000_000))
+    }
+
+    /// Ring sizes.
+    pub fn rings(&mut self) -> Result<Rings, EthtoolError> {
+        // struct ethtool_ringparam: cmd, rx_max, rx_mini_max, rx_jumbo_max, tx_max, rx, rx_mini, rx_jumbo, tx.
+        let reply = self.ask("ring sizes", ETHTOOL_GRINGPARAM, &[])?;
+        Ok(Rings { rx: (word(reply, 5), word(reply, 1)), tx: (word(reply, 8), word(reply, 4)) })
+    }
+
+    /// Queue counts.
+    pub fn channels(&mut self) -> Result<Channels, EthtoolError> {
+        // struct ethtool_channels: cmd, max_rx, max_tx, max_other, max_combined, rx, tx, other, combined.
+        let reply = self.ask("channel counts", ETHTOOL_GCHANNELS, &[])?;
+        Ok(Channels {
+            rx: (word(reply, 5), word(reply, 1)),
+            tx: (word(reply, 6), word(reply, 2)),
+            combined: (word(reply, 8), word(reply, 4)),
+        })
+    }
+
+    /// Offloads, all that this kernel knows.
+    pub fn features(&mut self) -> Result<Vec<Feature>, EthtoolError> {
+        let names = self.strings("feature names", ETH_SS_FEATURES)?;
+        // struct ethtool_gfeatures: cmd, size; then {available, requested, active, never_changed} for each 32 features.
+        let blocks = names.len().div_ceil(32);
+        let reply = self.ask("features", ETHTOOL_GFEATURES, &[(1, blocks as u32)])?;
+        let answered = (word(reply, 1) as usize).min(blocks);
+        let bit =
+            |feature: usize, column: usize| word(reply, 2 + feature / 32 * 4 + column) >> (feature % 32) & 1 == 1;
+        let features = names.into_iter().enumerate().take(answered * 32).map(|(i, name)| Feature {
+            name,
+            active: bit(i, 2),
+            changeable: bit(i, 0) && !bit(i, 3),
+        });
+        Ok(features.filter(|f| !f.name.is_empty()).collect())
+    }
+
+    /// Names of the driver's statistics (`ethtool -S`), in the order of [`Ethtool::statistics`].
+    pub fn statistics_names(&mut self) -> Result<Vec<String>, EthtoolError> {
+        self.strings("statistics", ETH_SS_STATS)
+    }
+
+    /// The driver's statistics. Fails if the driver has another number of them than `names`: it was reconfigured.
+    pub fn statistics(&mut self, names: usize) -> Result<Vec<u64>, EthtoolError> {
+        const OPERATION: &str = "statistics";
+        if names == 0 {
+            return Ok(Vec::new());
+        }
+        // struct ethtool_stats: cmd, n_stats, then one u64 each.
+        let reply = self.ask(OPERATION, ETHTOOL_GSTATS, &[(1, names.min(MAX_STRINGS) as u32)])?;
+        if word(reply, 1) as usize != names {
+            return Err(self.error(OPERATION, io::Error::other("the driver's set of statistics changed")));
+        }
+        Ok(self.reply[1..=names].to_vec())
+    }
+
+    fn strings(&mut self, operation: &'static str, set: u32) -> Result<Vec<String>, EthtoolError> {
+        // struct ethtool_sset_info: cmd, reserved, sset_mask (u64), then one u32 for each bit still set.
+        let (low, high) = halves(1_u64 << set);
+        let reply = self.ask(operation, ETHTOOL_GSSET_INFO, &[(2, low), (3, high)])?;
+        if word(reply, 2) | word(reply, 3) == 0 {
+            return Err(self.error(operation, io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
+        }
+        let count = word(reply, 4) as usize;
+        if count > MAX_STRINGS {
+            return Err(self.error(operation, io::Error::other(format!("{count} names: too many to read"))));
+        }
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        // struct ethtool_gstrings: cmd, string_set, len, then 32 bytes each.
+        let reply = self.ask(operation, ETHTOOL_GSTRINGS, &[(1, set), (2, count as u32)])?;
+        let answered = (word(reply, 2) as usize).min(count);
+        Ok(reply[12..].chunks_exact(ETH_GSTRING_LEN).take(answered).map(text).collect())
+    }
+
+    /// Asks one question: `command` in the first word of the buffer, `arguments` as (index, value) of further words,
+    /// all others zero. Returns the buffer as the kernel left it.
+    fn ask(
+        &mut self,
+        operation: &'static str,
+        command: u32,
+        arguments: &[(usize, u32)],
+    ) -> Result<&[u8], EthtoolError> {
+        let mut head = [0_u32; 16];
+        head[0] = command;
+        for &(at, value) in arguments {
+            head[at] = value;
+        }
+        for (word, pair) in self.reply.iter_mut().zip(head.chunks_exact(2)) {
+            *word = whole(pair[0], pair[1]);
+        }
+        let outcome = interface_request(&self.interface).and_then(|mut request| {
+            request.ifr_ifru.ifru_data = self.reply.as_mut_ptr().cast();
+            // SAFETY: `request` is a whole ifreq with a terminated name. Its data points to a buffer of REPLY_WORDS
+            // words, which nothing else uses meanwhile, and is larger than what any of the commands above makes the
+            // kernel write: fixed structures under 256 bytes, and at most 2 × MAX_STRINGS strings or counters.
+            match unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as libc::Ioctl, &raw mut request) }
+            {
+                0.. => Ok(()),
+                _ => Err(io::Error::last_os_error()),
+            }
+        });
+        match outcome {
+            Ok(()) => Ok(bytes(&self.reply)),
+            Err(cause) => Err(self.error(operation, cause)),
+        }
+    }
+
+    fn error(&self, operation: &'static str, cause: io::Error) -> EthtoolError {
+        EthtoolError { operation, interface: self.interface.clone(), cause }
+    }
+}
+
+/// A socket to make interface requests with, in the calling thread's network namespace.
+pub(crate) fn control_socket() -> io::Result<Socket> {
+    // A kernel without IPv4 still has the Unix family, and interface requests work on any socket.
+    Socket::new(Domain::IPV4, Type::DGRAM, None).or_else(|_| Socket::new(Domain::UNIX, Type::DGRAM, None))
+}
+
+/// An `ifreq` with a name and nothing else.
+pub(crate) fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
+    let name = interface.as_bytes();
+    if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an interface name"));
+    }
+    // SAFETY: ifreq is plain old data, all of whose members may be zero.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    for (to, from) in request.ifr_name.iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// The words as bytes.
+fn bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: the slice is valid for its length in bytes, bytes need no alignment and may have any value.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// The `index`th 32-bit word.
+fn word(bytes: &[u8], index: usize) -> u32 {
+    let at = 4 * index;
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+}
+
+fn whole(first: u32, second: u32) -> u64 {
+    let (a, b) = (first.to_ne_bytes(), second.to_ne_bytes());
+    u64::from_ne_bytes([a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]])
+}
+
+fn halves(value: u64) -> (u32, u32) {
+    let b = value.to_ne_bytes();
+    (u32::from_ne_bytes([b[0], b[1], b[2], b[3]]), u32::from_ne_bytes([b[4], b[5], b[6], b[7]]))
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_features_and_no_rings() {
+        let mut lo = Ethtool::new("lo").expect("a socket");
+        let features = lo.features().expect("every device has features");
+        let scatter = features.iter().find(|f| f.name == "tx-scatter-gather").expect("a feature lo has");
+        assert!(scatter.active);
+        let error = lo.rings().expect_err("loopback has no rings");
+        assert!(error.is_unsupported(), "{error:?}");
+        assert_eq!(error.to_string(), "the driver of lo offers no ring sizes");
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_named_in_the_error() {
+        let mut gone = Ethtool::new("nosuch0").expect("a possible name");
+        let error = gone.driver().expect_err("no such interface");
+        assert!(error.to_string().contains("nosuch0"), "{error}");
+        assert!(!error.is_unsupported());
+    }
+
+    #[test]
+    fn a_name_no_interface_can_have_is_refused() {
+        for name in ["", "a-name-longer-than-fifteen", "nul\0"] {
+            assert!(Ethtool::new(name).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn every_interface_of_this_host_answers_or_says_no() {
+        for entry in std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Ok(mut nic) = Ethtool::new(&name) else { continue };
+            let _ = (nic.driver(), nic.speed_bps(), nic.rings(), nic.channels());
+            if let Ok(names) = nic.statistics_names() {
+                assert_eq!(nic.statistics(names.len()).map_or(names.len(), |s| s.len()), names.len());
+            }
+        }
+    }
+}

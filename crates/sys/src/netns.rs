@@ -1,1 +1,97 @@
-//! Network namespaces.
+//! Network namespaces. A namespace belongs to a thread: whoever enters one should do so in a thread of its own and
+//! let the thread end there. Creating and entering need `CAP_SYS_ADMIN` (or a user namespace that has it).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// The calling thread's network namespace, to come back to or to let others enter.
+pub fn current() -> io::Result<OwnedFd> {
+    File::open("/proc/thread-self/ns/net").map(OwnedFd::from)
+}
+
+/// Moves the calling thread into the namespace behind a descriptor.
+pub fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the length of the borrow; setns touches no memory of ours.
+    match unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Moves the calling thread into a named namespace: `/run/netns/NAME` or `/proc/PID/ns/net`.
+pub fn enter_path(path: &Path) -> io::Result<()> {
+    use std::os::fd::AsFd;
+    enter(File::open(path)?.as_fd())
+}
+
+/// Gives the calling thread a new, empty network namespace. Its loopback is down: see [`bring_up`].
+pub fn unshare() -> io::Result<()> {
+    // SAFETY: CLONE_NEWNET changes the calling thread's namespace only, no memory and no descriptors.
+    match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Runs `work` in a thread that has a new network namespace with its loopback up. The namespace goes when the thread
+/// and every socket made in it are gone.
+pub fn in_new<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            unshare()?;
+            bring_up("lo")?;
+            Ok(work())
+        });
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Sets an interface of the calling thread's namespace up.
+pub fn bring_up(interface: &str) -> io::Result<()> {
+    let socket = crate::ethtool::control_socket()?;
+    let mut request = crate::ethtool::interface_request(interface)?;
+    // SAFETY: `request` is a whole ifreq with a terminated name; SIOCGIFFLAGS writes its flags member only.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as libc::Ioctl, &raw mut request) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just filled the flags member.
+    unsafe { request.ifr_ifru.ifru_flags |= libc::IFF_UP as libc::c_short };
+    // SAFETY: `request` is a whole ifreq with a terminated name; SIOCSIFFLAGS only reads it.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as libc::Ioctl, &raw mut request) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::netlink::{LinkId, Netlink};
+
+    #[test]
+    fn a_new_namespace_has_a_loopback_of_its_own() {
+        let here = current().expect("the namespace we are in");
+        let outcome = in_new(|| {
+            let link = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo");
+            enter(here.as_fd()).expect("back home");
+            (link.flags, link.stats)
+        });
+        match outcome {
+            Ok((flags, stats)) => {
+                assert_ne!(flags & libc::IFF_UP as u32, 0, "lo is up");
+                assert!(stats.iter().all(|&n| n == 0), "nothing has used it yet: {stats:?}");
+            }
+            Err(e) => eprintln!("SKIPPED a_new_namespace_has_a_loopback_of_its_own: no privilege to make one ({e})"),
+        }
+    }
+
+    #[test]
+    fn entering_what_is_not_a_namespace_is_an_error() {
+        assert!(enter_path(Path::new("/proc/self/status")).is_err());
+        assert!(enter_path(Path::new("/nonexistent")).is_err());
+    }
+}

@@ -1,0 +1,336 @@
+//! What is picked out of the kernel's answers. Unknown attributes are skipped, short ones ignored: a newer or older
+//! kernel costs the field it lacks, never the message.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use netlink_packet_core::NlasIterator;
+
+use super::Cause;
+
+// linux/if_link.h
+const IFLA_GSO_MAX_SIZE: u16 = 41;
+const IFLA_GRO_MAX_SIZE: u16 = 58;
+const IFLA_TSO_MAX_SIZE: u16 = 59;
+const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
+const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
+const IFLA_MIN_MTU: u16 = 50;
+const IFLA_MAX_MTU: u16 = 51;
+const IFLA_INFO_KIND: u16 = 1;
+
+// linux/rtnetlink.h, linux/gen_stats.h
+const TCA_KIND: u16 = 1;
+const TCA_STATS: u16 = 3;
+const TCA_STATS2: u16 = 7;
+const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
+const TCA_STATS_PKT64: u16 = 8;
+const RTA_METRICS: u16 = 8;
+const RTAX_MTU: u16 = 2;
+const RTAX_CWND: u16 = 7;
+
+/// Names of `struct rtnl_link_stats64` (linux/if_link.h), in its order.
+pub const LINK_STATS_NAMES: [&str; 25] = [
+    "rx_packets",
+    "tx_packets",
+    "rx_bytes",
+    "tx_bytes",
+    "rx_errors",
+    "tx_errors",
+    "rx_dropped",
+    "tx_dropped",
+    "multicast",
+    "collisions",
+    "rx_length_errors",
+    "rx_over_errors",
+    "rx_crc_errors",
+    "rx_frame_errors",
+    "rx_fifo_errors",
+    "rx_missed_errors",
+    "tx_aborted_errors",
+    "tx_carrier_errors",
+    "tx_fifo_errors",
+    "tx_heartbeat_errors",
+    "tx_window_errors",
+    "rx_compressed",
+    "tx_compressed",
+    "rx_nohandler",
+    "rx_otherhost_dropped",
+];
+
+/// A network interface as the kernel describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Index.
+    pub index: u32,
+    /// Name.
+    pub name: String,
+    /// Flags (`IFF_UP`, `IFF_LOOPBACK` …).
+    pub flags: u32,
+    /// Link-layer address.
+    pub address: Vec<u8>,
+    /// Kind of a virtual link (`veth`, `bond`, `vlan` …).
+    pub kind: Option<String>,
+    /// Index of the link under it (a VLAN's device), when there is one.
+    pub lower: Option<u32>,
+    /// MTU, bytes.
+    pub mtu_bytes: u32,
+    /// Least and greatest MTU the device takes, bytes; a greatest of 0 means no limit.
+    pub mtu_limits_bytes: (Option<u32>, Option<u32>),
+    /// `txqueuelen`.
+    pub tx_queue_len: Option<u32>,
+    /// Root queueing discipline.
+    pub qdisc: Option<String>,
+    /// `gso_max_size`, bytes.
+    pub gso_max_size_bytes: Option<u32>,
+    /// `gro_max_size`, bytes.
+    pub gro_max_size_bytes: Option<u32>,
+    /// `gso_ipv4_max_size`, bytes.
+    pub gso_ipv4_max_size_bytes: Option<u32>,
+    /// `gro_ipv4_max_size`, bytes.
+    pub gro_ipv4_max_size_bytes: Option<u32>,
+    /// `tso_max_size`: the device's own limit, bytes.
+    pub tso_max_size_bytes: Option<u32>,
+    /// Counters in the order of [`LINK_STATS_NAMES`]; shorter on kernels with fewer.
+    pub stats: Vec<u64>,
+}
+
+impl Link {
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, Cause> {
+        let (header, attributes) = payload.split_at_checked(16).ok_or(Cause::Malformed("link header"))?;
+        let mut link =
+            Self { index: u32_at(header, 4).unwrap_or(0), flags: u32_at(header, 8).unwrap_or(0), ..Self::default() };
+        for (kind, value) in each_attribute(attributes) {
+            match kind {
+                libc::IFLA_IFNAME => link.name = text(value),
+                libc::IFLA_ADDRESS => link.address = value.to_vec(),
+                libc::IFLA_MTU => link.mtu_bytes = u32_at(value, 0).unwrap_or(0),
+                libc::IFLA_LINK => link.lower = u32_at(value, 0).filter(|&i| i != 0 && i != link.index),
+                libc::IFLA_QDISC => link.qdisc = Some(text(value)),
+                libc::IFLA_TXQLEN => link.tx_queue_len = u32_at(value, 0),
+                libc::IFLA_STATS64 => {
+                    link.stats =
+                        value.chunks_exact(8).take(LINK_STATS_NAMES.len()).filter_map(|c| u64_at(c, 0)).collect();
+                }
+                libc::IFLA_LINKINFO => {
+                    link.kind = each_attribute(value).find(|&(k, _)| k == IFLA_INFO_KIND).map(|(_, v)| text(v));
+                }
+                IFLA_GSO_MAX_SIZE => link.gso_max_size_bytes = u32_at(value, 0),
+                IFLA_GRO_MAX_SIZE => link.gro_max_size_bytes = u32_at(value, 0),
+                IFLA_GSO_IPV4_MAX_SIZE => link.gso_ipv4_max_size_bytes = u32_at(value, 0),
+                IFLA_GRO_IPV4_MAX_SIZE => link.gro_ipv4_max_size_bytes = u32_at(value, 0),
+                IFLA_TSO_MAX_SIZE => link.tso_max_size_bytes = u32_at(value, 0),
+                IFLA_MIN_MTU => link.mtu_limits_bytes.0 = u32_at(value, 0),
+                IFLA_MAX_MTU => link.mtu_limits_bytes.1 = u32_at(value, 0),
+                _ => {}
+            }
+        }
+        Ok(link)
+    }
+}
+
+/// A queueing discipline or a class, with its counters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Qdisc {
+    /// Interface.
+    pub ifindex: u32,
+    /// Kind (`fq`, `mq`, `htb` …).
+    pub kind: String,
+    /// Handle, major in the upper half.
+    pub handle: u32,
+    /// Parent's handle; [`Qdisc::ROOT`] at the root.
+    pub parent: u32,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Packets sent. 32 bits wide on kernels before 5.5 (see [`Qdisc::packets_wrap`]).
+    pub packets: u64,
+    /// Whether `packets` wraps at 2³².
+    pub packets_wrap: bool,
+    /// Packets dropped; the kernel's counter is 32 bits wide.
+    pub drops: u32,
+    /// Over-limit events, 32 bits.
+    pub overlimits: u32,
+    /// Requeues, 32 bits.
+    pub requeues: u32,
+    /// Packets waiting.
+    pub queue_packets: u32,
+    /// Bytes waiting.
+    pub backlog_bytes: u32,
+}
+
+impl Qdisc {
+    /// Parent of a root discipline (`TC_H_ROOT`).
+    pub const ROOT: u32 = 0xffff_ffff;
+    /// Parent of `ingress` and `clsact` (`TC_H_INGRESS`).
+    pub const INGRESS: u32 = 0xffff_fff1;
+
+    /// The handle as `tc` prints it: `8001:`, `1:10`.
+    pub fn handle_text(&self) -> String {
+        handle_text(self.handle)
+    }
+
+    /// The parent as `tc` prints it: `root`, `ingress`, `1:10`.
+    pub fn parent_text(&self) -> String {
+        match self.parent {
+            Self::ROOT => "root".into(),
+            Self::INGRESS => "ingress".into(),
+            parent => handle_text(parent),
+        }
+    }
+
+    /// `None` for a message without a kind.
+    pub(super) fn parse(payload: &[u8]) -> Result<Option<Self>, Cause> {
+        let (header, attributes) = payload.split_at_checked(20).ok_or(Cause::Malformed("traffic control header"))?;
+        let mut qdisc = Self {
+            ifindex: u32_at(header, 4).unwrap_or(0),
+            handle: u32_at(header, 8).unwrap_or(0),
+            parent: u32_at(header, 12).unwrap_or(0),
+            packets_wrap: true,
+            ..Self::default()
+        };
+        let (mut old, mut new) = (None, None);
+        for (kind, value) in each_attribute(attributes) {
+            match kind {
+                TCA_KIND => qdisc.kind = text(value),
+                TCA_STATS => old = Some(value),
+                TCA_STATS2 => new = Some(value),
+                _ => {}
+            }
+        }
+        match (new, old) {
+            (Some(stats), _) => qdisc.take_stats2(stats),
+            (None, Some(stats)) => qdisc.take_stats(stats),
+            (None, None) => {}
+        }
+        Ok((!qdisc.kind.is_empty()).then_some(qdisc))
+    }
+
+    /// `struct gnet_stats_basic` { u64 bytes; u32 packets }, `struct gnet_stats_queue` { qlen, backlog, drops, requeues,
+    /// overlimits: u32 } and the 64-bit packet count.
+    fn take_stats2(&mut self, stats: &[u8]) {
+        let mut packets64 = None;
+        for (kind, value) in each_attribute(stats) {
+            match kind {
+                TCA_STATS_BASIC => {
+                    self.bytes = u64_at(value, 0).unwrap_or(0);
+                    self.packets = u32_at(value, 8).unwrap_or(0).into();
+                }
+                TCA_STATS_PKT64 => packets64 = u64_at(value, 0),
+                TCA_STATS_QUEUE => {
+                    let field = |i: usize| u32_at(value, 4 * i).unwrap_or(0);
+                    self.queue_packets = field(0);
+                    self.backlog_bytes = field(1);
+                    self.drops = field(2);
+                    self.requeues = field(3);
+                    self.overlimits = field(4);
+                }
+                _ => {}
+            }
+        }
+        if let Some(packets) = packets64 {
+            self.packets = packets;
+            self.packets_wrap = false;
+        }
+    }
+
+    /// `struct tc_stats` { u64 bytes; u32 packets, drops, overlimits, bps, pps, qlen, backlog }.
+    fn take_stats(&mut self, stats: &[u8]) {
+        let field = |at: usize| u32_at(stats, at).unwrap_or(0);
+        self.bytes = u64_at(stats, 0).unwrap_or(0);
+        self.packets = field(8).into();
+        self.drops = field(12);
+        self.overlimits = field(16);
+        self.queue_packets = field(28);
+        self.backlog_bytes = field(32);
+    }
+}
+
+/// A route to one destination.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Route {
+    /// Interface the packets leave by; the loopback's for an address of this host.
+    pub out_ifindex: u32,
+    /// Address the kernel would send from.
+    pub preferred_source: Option<IpAddr>,
+    /// Next hop; none when on-link or of another family.
+    pub gateway: Option<IpAddr>,
+    /// Whether the destination is this host (`RTN_LOCAL`).
+    pub local: bool,
+    /// MTU of the route, when it sets one (also learnt from ICMP), bytes.
+    pub mtu_bytes: Option<u32>,
+    /// Congestion window limit of the route (`cwnd`), when it sets one, segments.
+    pub cwnd_limit: Option<u32>,
+}
+
+impl Route {
+    pub(super) fn parse(payload: &[u8]) -> Result<Self, Cause> {
+        let (header, attributes) = payload.split_at_checked(12).ok_or(Cause::Malformed("route header"))?;
+        let mut route = Self { local: header[7] == libc::RTN_LOCAL, ..Self::default() };
+        for (kind, value) in each_attribute(attributes) {
+            match kind {
+                libc::RTA_OIF => route.out_ifindex = u32_at(value, 0).unwrap_or(0),
+                libc::RTA_PREFSRC => route.preferred_source = address(value),
+                libc::RTA_GATEWAY => route.gateway = address(value),
+                RTA_METRICS => {
+                    for (kind, value) in each_attribute(value) {
+                        match kind {
+                            RTAX_MTU => route.mtu_bytes = u32_at(value, 0).filter(|&mtu| mtu != 0),
+                            RTAX_CWND => route.cwnd_limit = u32_at(value, 0).filter(|&cwnd| cwnd != 0),
+                            _ => {}
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        if route.out_ifindex == 0 {
+            return Err(Cause::Malformed("route without an interface"));
+        }
+        Ok(route)
+    }
+}
+
+/// `struct nlmsgerr`: a negative errno, 0 for an acknowledgement.
+pub(super) fn acknowledge(payload: &[u8]) -> Result<(), Cause> {
+    match u32_at(payload, 0).map(|code| code as i32) {
+        Some(0) => Ok(()),
+        Some(code) if code < 0 && code != i32::MIN => Err(Cause::Io(io::Error::from_raw_os_error(-code))),
+        _ => Err(Cause::Malformed("error message")),
+    }
+}
+
+/// The attributes of a message up to the first that does not fit.
+fn each_attribute(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    NlasIterator::new(bytes).map_while(Result::ok).filter_map(|attribute| {
+        let length = usize::from(attribute.length());
+        Some((attribute.kind(), attribute.into_inner().get(4..length)?))
+    })
+}
+
+fn handle_text(handle: u32) -> String {
+    match (handle >> 16, handle & 0xffff) {
+        (major, 0) => format!("{major:x}:"),
+        (major, minor) => format!("{major:x}:{minor:x}"),
+    }
+}
+
+fn text(value: &[u8]) -> String {
+    let end = value.iter().position(|&b| b == 0).unwrap_or(value.len());
+    String::from_utf8_lossy(&value[..end]).into_owned()
+}
+
+fn address(value: &[u8]) -> Option<IpAddr> {
+    match value.len() {
+        4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(value).ok()?).into()),
+        16 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(value).ok()?).into()),
+        _ => None,
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+}
