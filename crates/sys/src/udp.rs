@@ -1,1 +1,27 @@
 //! Datagram sockets: batches, segmentation offload, receive metadata.
+//!
+//! Everything here works on a socket that somebody else created, bound and connected: set options once
+//! ([`set_receive_buffer`], [`enable_gro`], …), then move batches through a [`SendBatch`] or a [`ReceiveBatch`]. Both
+//! own all their memory from creation on; the calls that move data allocate nothing.
+
+mod options;
+mod receive;
+mod send;
+
+pub use options::{
+    MtuDiscovery, block_at_most, drain_error_queue, enable_drop_counter, enable_gro, enable_send_errors,
+    enable_timestamps, gso_supported, precise_sleeps, set_mtu_discovery, set_receive_buffer, set_send_buffer,
+    socket_drops,
+};
+pub use receive::{Message, ReceiveBatch};
+pub use send::{SendBatch, SendFailure};
+
+/// Most payload that one segmentation-offload super-packet carries, bytes: the smaller of what IPv4 (65,507) and a
+/// jumbo-less IPv6 packet with its 40-byte header counted in (65,487) allow.
+pub const MAX_BATCH_BYTES: usize = 65_487;
+/// Most payload of a single IPv4 datagram, bytes: 65,535 less 20 for IP and 8 for UDP.
+pub const MAX_DATAGRAM_BYTES: usize = 65_507;
+/// Most segments per super-packet since Linux 6.9 (`UDP_MAX_SEGMENTS`, include/linux/udp.h).
+pub const MAX_SEGMENTS: usize = 128;
+/// Most segments per super-packet before Linux 6.9.
+pub const MAX_SEGMENTS_OLD: usize = 64;

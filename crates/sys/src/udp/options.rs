@@ -1,0 +1,219 @@
+//! Socket options of UDP streams.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use socket2::{Domain, SockRef};
+
+/// What the kernel does about the path MTU of a socket (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MtuDiscovery {
+    /// Fragment what does not fit the path MTU known so far, else set the don't-fragment bit (the kernel's default).
+    Want,
+    /// Never fragment: a datagram over the known path MTU is refused with `EMSGSIZE`.
+    DontFragment,
+    /// Never fragment and ignore the known path MTU: what path MTU probes need.
+    Probe,
+}
+
+/// Turns coalescing of received datagrams on or off (`UDP_GRO`, Linux 5.0).
+pub fn enable_gro(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    set_int(fd, libc::SOL_UDP, libc::UDP_GRO, i32::from(on))
+}
+
+/// Asks for a kernel receive timestamp with each message (`SO_TIMESTAMPNS`, `CLOCK_REALTIME`).
+pub fn enable_timestamps(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// Asks for the count of datagrams the socket dropped so far with each message (`SO_RXQ_OVFL`).
+pub fn enable_drop_counter(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
+}
+
+/// Makes sends report what the kernel would otherwise hide (`IP_RECVERR`): without it a datagram dropped in the local
+/// qdisc is a successful send (`udp_send_skb`, net/ipv4/udp.c). Errors then also queue up: [`drain_error_queue`].
+pub fn enable_send_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
+    if is_ipv6(fd)? {
+        set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
+        // Only for v4-mapped peers; a socket that is v6-only refuses it, and needs it not.
+        let _ = set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1);
+        return Ok(());
+    }
+    set_int(fd, libc::IPPROTO_IP, libc::IP_RECVERR, 1)
+}
+
+/// Sets what happens to datagrams larger than the path MTU.
+pub fn set_mtu_discovery(fd: BorrowedFd<'_>, mode: MtuDiscovery) -> io::Result<()> {
+    if is_ipv6(fd)? {
+        let value = match mode {
+            MtuDiscovery::Want => libc::IPV6_PMTUDISC_WANT,
+            MtuDiscovery::DontFragment => libc::IPV6_PMTUDISC_DO,
+            MtuDiscovery::Probe => libc::IPV6_PMTUDISC_PROBE,
+        };
+        return set_int(fd, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, value);
+    }
+    let value = match mode {
+        MtuDiscovery::Want => libc::IP_PMTUDISC_WANT,
+        MtuDiscovery::DontFragment => libc::IP_PMTUDISC_DO,
+        MtuDiscovery::Probe => libc::IP_PMTUDISC_PROBE,
+    };
+    set_int(fd, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, value)
+}
+
+/// Asks for a receive buffer of `bytes` and returns what is in force, as `getsockopt` counts it (the kernel doubles
+/// the request for its bookkeeping). Goes past `net.core.rmem_max` where privilege allows (`SO_RCVBUFFORCE`).
+pub fn set_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
+    set_buffer(fd, bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF)
+}
+
+/// As [`set_receive_buffer`], for sending (`SO_SNDBUFFORCE`, `net.core.wmem_max`).
+pub fn set_send_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<u64> {
+    set_buffer(fd, bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)
+}
+
+fn set_buffer(fd: BorrowedFd<'_>, bytes: usize, forced: i32, plain: i32) -> io::Result<u64> {
+    // The kernel doubles the value in an int.
+    let value = i32::try_from(bytes).unwrap_or(i32::MAX).min(i32::MAX / 2);
+    if set_int(fd, libc::SOL_SOCKET, forced, value).is_err() {
+        set_int(fd, libc::SOL_SOCKET, plain, value)?;
+    }
+    let mut in_force = [0u32];
+    read_words(fd, libc::SOL_SOCKET, plain, &mut in_force)?;
+    Ok(u64::from(in_force[0]))
+}
+
+/// Makes sends and receives block, but never longer than `limit`, after which they fail with `WouldBlock`.
+pub fn block_at_most(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
+    let socket = SockRef::from(&fd);
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(limit))?;
+    socket.set_write_timeout(Some(limit))
+}
+
+/// Whether the kernel knows segmentation offload for UDP (`UDP_SEGMENT`, Linux 4.18). A route may still refuse it.
+pub fn gso_supported(fd: BorrowedFd<'_>) -> bool {
+    let probe = set_int(fd, libc::SOL_UDP, libc::UDP_SEGMENT, 1200).is_ok();
+    probe && set_int(fd, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
+}
+
+/// How often the socket has dropped for want of buffer, modulo 2³² (`SO_MEMINFO`, `SK_MEMINFO_DROPS`).
+///
+/// The kernel counts buffers, not datagrams: a coalesced batch that is dropped counts once. Unlike `SO_RXQ_OVFL`, this
+/// also knows of drops after the last message that was queued.
+pub fn socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
+    /// `SK_MEMINFO_DROPS` of include/uapi/linux/sock_diag.h, the last of nine words.
+    const DROPS: usize = 8;
+    let mut words = [0u32; DROPS + 1];
+    read_words(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, &mut words)?;
+    Ok(words[DROPS])
+}
+
+/// Throws away what [`enable_send_errors`] has queued; returns how many errors that were. Bounded: at most 1,024.
+pub fn drain_error_queue(fd: BorrowedFd<'_>) -> usize {
+    // SAFETY: an all-zero msghdr is valid: no name, no buffers, no control data.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+    (0..1024)
+        .take_while(|_| {
+            // SAFETY: `header` is a valid msghdr that points nowhere, so the kernel writes to nothing but itself.
+            unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut header, flags) >= 0 }
+        })
+        .count()
+}
+
+/// Lets the calling thread's sleeps end on time (`PR_SET_TIMERSLACK` of 1 ns instead of 50 µs).
+pub fn precise_sleeps() {
+    // SAFETY: this prctl takes its one argument by value and touches nothing but the calling thread's timer slack.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
+}
+
+fn is_ipv6(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(SockRef::from(&fd).domain()? == Domain::IPV6)
+}
+
+fn set_int(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: the value is an int that lives through the call and its length is given.
+    let rc = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), length) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn read_words(fd: BorrowedFd<'_>, level: i32, name: i32, words: &mut [u32]) -> io::Result<()> {
+    let mut length = size_of_val(words) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `words`, which is that long; any bytes make a u32.
+    let rc = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, words.as_mut_ptr().cast(), &raw mut length) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn socket() -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0").expect("loopback exists")
+    }
+
+    #[test]
+    fn the_buffer_in_force_is_what_the_socket_says() {
+        let socket = socket();
+        let in_force = set_receive_buffer(socket.as_fd(), 65_536).unwrap();
+        assert_eq!(in_force, SockRef::from(&socket).recv_buffer_size().unwrap() as u64);
+        assert!(in_force >= 65_536);
+    }
+
+    #[test]
+    fn an_absurd_buffer_is_clamped_by_the_kernel_not_refused() {
+        assert!(set_send_buffer(socket().as_fd(), usize::MAX).unwrap() > 0);
+    }
+
+    #[test]
+    fn a_blocked_receive_comes_back() {
+        let socket = socket();
+        block_at_most(socket.as_fd(), Duration::from_millis(5)).unwrap();
+        let error = socket.recv(&mut [0; 8]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn every_mtu_discovery_mode_is_accepted_on_both_families() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(socket) = UdpSocket::bind(address) else {
+                println!("SKIPPED {address}: not available here");
+                continue;
+            };
+            for mode in [MtuDiscovery::Want, MtuDiscovery::DontFragment, MtuDiscovery::Probe] {
+                set_mtu_discovery(socket.as_fd(), mode).unwrap();
+            }
+            enable_send_errors(socket.as_fd()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_full_buffer_is_counted_as_drops() {
+        let receiver = socket();
+        set_receive_buffer(receiver.as_fd(), 4096).unwrap();
+        let sender = socket();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        for _ in 0..100 {
+            sender.send(&[0; 1000]).unwrap();
+        }
+        assert!(socket_drops(receiver.as_fd()).unwrap() > 50);
+    }
+
+    #[test]
+    fn a_refusal_by_the_peer_is_reported_and_its_queue_drained() {
+        let sender = socket();
+        enable_send_errors(sender.as_fd()).unwrap();
+        let closed = socket().local_addr().unwrap();
+        sender.connect(closed).unwrap();
+        sender.send(&[0; 10]).unwrap();
+        assert_eq!(sender.send(&[0; 10]).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        assert!(drain_error_queue(sender.as_fd()) >= 1);
+        assert_eq!(drain_error_queue(sender.as_fd()), 0);
+    }
+}
