@@ -1,2 +1,4 @@
 //! landspeed.
+#![forbid(unsafe_code)]
+
 fn main() {}

@@ -1,2 +1,4 @@
-//! (see crates/README.md)
+//! Helpers shared by tests; only ever a dev-dependency.
 #![forbid(unsafe_code)]
+
+pub mod skip;

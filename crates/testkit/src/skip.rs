@@ -1,0 +1,69 @@
+//! Saying loudly that a test could not run here.
+//!
+//! The standard harness has no "skipped" and hides what passing tests print. A test that lacks a privilege or a
+//! program therefore calls [`skip!`](crate::skip!), which prints a line and also appends it to the file named by
+//! [`LOG_VARIABLE`]; `cargo xtask test` sets that variable, lists the lines and counts them in its last one.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
+/// Environment variable naming the file that skipped tests append to.
+pub const LOG_VARIABLE: &str = "LANDSPEED_SKIP_LOG";
+
+/// Records that the running test cannot run here and why, and returns from it.
+///
+/// ```no_run
+/// # fn is_root() -> bool { false }
+/// #[test]
+/// fn loss_on_a_namespaced_link_is_placed_in_the_network() {
+///     if !is_root() {
+///         landspeed_testkit::skip!("network namespaces need root");
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! skip {
+    ($($why:tt)*) => {{
+        $crate::skip::record(&::std::format!($($why)*));
+        return;
+    }};
+}
+
+/// Prints `SKIPPED: <test>: <why>` and appends it to the skip log when there is one. [`skip!`](crate::skip!) calls it.
+///
+/// # Panics
+/// If the log cannot be written: a skip that nobody counts must not look like a pass.
+pub fn record(why: &str) {
+    let line = line(why);
+    println!("{}", line.trim_end());
+    let Some(path) = std::env::var_os(LOG_VARIABLE) else { return };
+    // One write to a file opened for appending: lines of tests running at the same time do not mix.
+    let written = OpenOptions::new().create(true).append(true).open(&path).and_then(|mut log| {
+        let written = log.write(line.as_bytes())?;
+        if written == line.len() { Ok(()) } else { Err(ErrorKind::WriteZero.into()) }
+    });
+    if let Err(error) = written {
+        panic!("cannot append to {}: {error}", std::path::Path::new(&path).display());
+    }
+}
+
+/// The harness names each test's thread after the test.
+fn line(why: &str) -> String {
+    let thread = std::thread::current();
+    let test = thread.name().filter(|&name| name != "main").unwrap_or("(unnamed test)");
+    let why: Vec<&str> = why.split_whitespace().collect();
+    format!("SKIPPED: {test}: {}\n", why.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skip_names_its_test_and_stays_on_one_line() {
+        assert_eq!(
+            line("needs root,\n  or CAP_NET_ADMIN"),
+            "SKIPPED: skip::tests::a_skip_names_its_test_and_stays_on_one_line: needs root, or CAP_NET_ADMIN\n"
+        );
+    }
+}

@@ -1,0 +1,146 @@
+//! Manifests against the table of edges.
+
+use super::edges::{CONFINED, PURE, TABLE, TEST_ONLY, TOP, allowed};
+use super::tree::{Dependency, Package, short};
+use super::{Breach, Tree};
+
+/// Every edge is in the table, every crate has a row, every row has a crate.
+pub fn edges_are_in_the_table(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for package in &tree.packages {
+        let from = package.short();
+        let Some(to) = allowed(from) else {
+            breaches.push(Breach::new(manifest(package), format!("{from} has no row in xtask/src/law/edges.rs")));
+            continue;
+        };
+        for dependency in ours(package) {
+            let name = short(&dependency.name);
+            // A test may compose what it likes, short of the program itself.
+            let fine =
+                if dependency.is_dev() { from == "landspeed" || !TOP.contains(&name) } else { to.contains(&name) };
+            if !fine {
+                breaches.push(Breach::new(
+                    manifest(package),
+                    format!("{from} must not depend on {name}; it may use {}", listed(to)),
+                ));
+            }
+        }
+    }
+    for row in TABLE {
+        if !tree.packages.iter().any(|package| package.short() == row.from) {
+            breaches.push(Breach::new("xtask/src/law/edges.rs", format!("there is no crate {}", row.from)));
+        }
+    }
+    breaches
+}
+
+/// `anyhow` only at the top, `testkit` only in tests, system calls only through `sys`.
+pub fn confined_dependencies(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for package in &tree.packages {
+        for dependency in package.dependencies.iter().filter(|dependency| !dependency.is_dev()) {
+            let name = short(&dependency.name);
+            if TEST_ONLY.contains(&name) {
+                breaches.push(Breach::new(manifest(package), format!("{name} is for [dev-dependencies] only")));
+            }
+            let Some((_, users)) = CONFINED.iter().find(|(confined, _)| *confined == name) else { continue };
+            if !users.contains(&package.short()) {
+                breaches.push(Breach::new(
+                    manifest(package),
+                    format!("{} must not use {name}: it is for {}", package.short(), listed(users)),
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// Pure crates may use data libraries; what reaches the machine is named here.
+pub fn pure_crates_have_no_io_dependency(tree: &Tree) -> Vec<Breach> {
+    const REACHES_OUT: &[&str] = &["libc", "socket2", "nix", "rustix", "mio", "tokio", "tempfile", "rayon"];
+    let mut breaches = Vec::new();
+    for package in tree.packages.iter().filter(|package| PURE.contains(&package.short())) {
+        for dependency in package.dependencies.iter().filter(|dependency| !dependency.is_dev()) {
+            if REACHES_OUT.contains(&dependency.name.as_str()) {
+                breaches.push(Breach::new(
+                    manifest(package),
+                    format!("{} is pure and must not use {}", package.short(), dependency.name),
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+fn ours(package: &Package) -> impl Iterator<Item = &Dependency> {
+    package.dependencies.iter().filter(|dependency| dependency.path.is_some())
+}
+
+fn manifest(package: &Package) -> String {
+    match package.short() {
+        "xtask" => "xtask/Cargo.toml".to_owned(),
+        short => format!("crates/{short}/Cargo.toml"),
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() { "none of the workspace's crates".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Package {
+        let dependencies = dependencies.iter().map(|&(name, kind)| Dependency {
+            name: name.to_owned(),
+            kind: kind.map(str::to_owned),
+            path: name.starts_with("landspeed").then(|| "somewhere".into()),
+        });
+        Package { name: name.to_owned(), dependencies: dependencies.collect() }
+    }
+
+    /// The breaches that come from `package`, the missing crates of the table aside.
+    fn breaches(rule: fn(&Tree) -> Vec<Breach>, package: Package) -> Vec<String> {
+        let tree = Tree { packages: vec![package], ..Tree::default() };
+        let own = |breach: &&Breach| breach.place.ends_with("/Cargo.toml");
+        rule(&tree).iter().filter(own).map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_edge_outside_the_table_is_a_breach() {
+        let found = breaches(edges_are_in_the_table, package("landspeed-report", &[("landspeed-flow", None)]));
+        assert_eq!(found, ["crates/report/Cargo.toml: report must not depend on flow; it may use model, units"]);
+    }
+
+    #[test]
+    fn tests_may_use_anything_but_the_program() {
+        let dev = Some("dev");
+        let fine = package("landspeed-flow", &[("landspeed-testkit", dev), ("landspeed-diagnose", dev)]);
+        assert_eq!(breaches(edges_are_in_the_table, fine), Vec::<String>::new());
+        let not = package("landspeed-flow", &[("landspeed-cli", dev)]);
+        assert_eq!(breaches(edges_are_in_the_table, not).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_a_breach() {
+        assert_eq!(breaches(edges_are_in_the_table, package("landspeed-novelty", &[])).len(), 1);
+    }
+
+    #[test]
+    fn helpers_of_tests_and_anyhow_are_kept_out_of_libraries() {
+        let found = breaches(
+            confined_dependencies,
+            package("landspeed-host", &[("landspeed-testkit", None), ("anyhow", None), ("tempfile", Some("dev"))]),
+        );
+        assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn a_pure_crate_with_a_system_library_is_a_breach() {
+        assert_eq!(
+            breaches(pure_crates_have_no_io_dependency, package("landspeed-stats", &[("libc", None)])).len(),
+            1
+        );
+    }
+}

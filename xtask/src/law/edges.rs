@@ -1,0 +1,94 @@
+//! The one table of which crate may use which. DESIGN: facts flow up, control flows down, glue is only at the top.
+
+/// A crate and the workspace crates it may depend on. Development dependencies are not edges.
+pub struct Edges {
+    /// The crate.
+    pub from: &'static str,
+    /// What it may use.
+    pub to: &'static [&'static str],
+}
+
+const fn edges(from: &'static str, to: &'static [&'static str]) -> Edges {
+    Edges { from, to }
+}
+
+/// Allowed edges. A new crate gets its row here and its line in crates/README.md.
+pub const TABLE: &[Edges] = &[
+    edges("units", &[]),
+    edges("stats", &[]),
+    edges("sys", &[]),
+    edges("model", &["units"]),
+    edges("calc", &["units"]),
+    edges("diagnose", &["calc", "model", "stats", "units"]),
+    edges("host", &["model", "sys", "units"]),
+    edges("flow", &["host", "model", "stats", "sys", "units"]),
+    edges("report", &["model", "units"]),
+    edges("testkit", &["model", "sys", "units"]),
+    edges("cli", &["calc", "diagnose", "flow", "host", "model", "report", "stats", "sys", "units"]),
+    edges("landspeed", &["cli"]),
+    edges("xtask", &["stats", "units"]),
+];
+
+/// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a
+/// library. Names of crates that do not exist yet are held from their first day.
+pub const PURE: &[&str] = &["units", "wire", "stats", "model", "calc", "diagnose", "checks", "trace"];
+
+/// Only the binary depends on these.
+pub const TOP: &[&str] = &["cli"];
+
+/// Only ever a development dependency.
+pub const TEST_ONLY: &[&str] = &["testkit"];
+
+/// The only crate with `unsafe` in it.
+pub const UNSAFE: &str = "sys";
+
+/// External packages and the only crates that may use them outside tests.
+pub const CONFINED: &[(&str, &[&str])] = &[
+    ("anyhow", &["cli", "xtask"]),
+    ("libc", &["sys", "testkit"]),
+    ("socket2", &["sys", "flow", "testkit"]),
+    ("nix", &["xtask"]),
+    ("rustix", &[]),
+    ("tempfile", &["testkit", "xtask"]),
+];
+
+/// What [`TABLE`] allows `from`; `None` for a crate that is not in it.
+pub fn allowed(from: &str) -> Option<&'static [&'static str]> {
+    TABLE.iter().find(|row| row.from == from).map(|row| row.to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Crates that never depend on each other; `cli` composes them.
+    const STRANGERS: &[&str] = &["flow", "lab", "tap", "checks"];
+
+    #[test]
+    fn the_table_keeps_strangers_apart() {
+        for row in TABLE.iter().filter(|row| STRANGERS.contains(&row.from)) {
+            assert!(row.to.iter().all(|to| !STRANGERS.contains(to)), "{}", row.from);
+        }
+    }
+
+    #[test]
+    fn the_table_lets_pure_crates_use_only_pure_crates() {
+        for row in TABLE.iter().filter(|row| PURE.contains(&row.from)) {
+            assert!(row.to.iter().all(|to| PURE.contains(to)), "{}", row.from);
+        }
+    }
+
+    #[test]
+    fn the_table_lets_only_the_binary_use_the_top_and_nobody_use_test_helpers() {
+        for row in TABLE {
+            assert!(row.from == "landspeed" || row.to.iter().all(|to| !TOP.contains(to)), "{}", row.from);
+            assert!(row.to.iter().all(|to| !TEST_ONLY.contains(to)), "{}", row.from);
+        }
+    }
+
+    #[test]
+    fn report_reads_documents_only() {
+        // `units` only prints what a document holds.
+        assert_eq!(allowed("report"), Some(&["model", "units"][..]));
+    }
+}

@@ -1,0 +1,92 @@
+//! The workspace's law: what DESIGN's "Never" and the style guide's countable rules say, held against the tree.
+//!
+//! Each rule is a function from the [`Tree`] to its breaches. `cargo xtask law` prints them all; the tests below run
+//! the same functions, so `cargo test` fails on what the command would print.
+
+mod dependencies;
+mod edges;
+mod files;
+mod paths;
+mod purity;
+mod style;
+mod tree;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::Result;
+
+pub use tree::{Tree, root};
+
+/// One place where the tree breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Breach {
+    /// File, relative to the workspace, and line when it has one.
+    pub place: String,
+    /// What is wrong, and what would be right.
+    pub what: String,
+}
+
+impl Breach {
+    fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self { place: place.into(), what: what.into() }
+    }
+
+    fn at(path: &Path, line: usize, what: impl Into<String>) -> Self {
+        Self::new(format!("{}:{line}", path.display()), what)
+    }
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// A rule: its name as a claim, and what holds it.
+type Rule = (&'static str, fn(&Tree) -> Vec<Breach>);
+
+const RULES: &[Rule] = &[
+    ("crates depend only on what the table of edges allows", dependencies::edges_are_in_the_table),
+    ("anyhow and testkit stay where they belong", dependencies::confined_dependencies),
+    ("pure crates depend on no I/O library", dependencies::pure_crates_have_no_io_dependency),
+    ("pure crates touch no file, socket, clock or thread", purity::pure_crates_touch_nothing),
+    ("unsafe stays in sys", style::unsafe_stays_in_sys),
+    ("nothing is left unfinished", style::nothing_is_left_unfinished),
+    ("tests are named as claims", style::tests_are_named_as_claims),
+    ("an ignored test says why", style::ignored_tests_have_reasons),
+    ("files stay readable in one sitting", files::files_are_short),
+    ("no path of a developer's machine is in the tree", files::no_machine_paths),
+    ("every crate is on the map", files::every_crate_is_on_the_map),
+];
+
+/// `cargo xtask law`: prints every breach; an error when there is one.
+pub fn run() -> Result<()> {
+    let tree = Tree::read(&root())?;
+    let mut found = 0;
+    for (name, rule) in RULES {
+        let breaches = rule(&tree);
+        println!("{} {name}", if breaches.is_empty() { "ok  " } else { "FAIL" });
+        for breach in &breaches {
+            println!("     {breach}");
+        }
+        found += breaches.len();
+    }
+    anyhow::ensure!(found == 0, "the law is broken in {found} places");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_keeps_every_rule() {
+        let tree = Tree::read(&root()).expect("the workspace can be read");
+        let broken: Vec<String> = RULES
+            .iter()
+            .flat_map(|(name, rule)| rule(&tree).into_iter().map(move |breach| format!("{name}: {breach}")))
+            .collect();
+        assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+    }
+}

@@ -1,0 +1,189 @@
+//! What Rust source says, as paths: comments and strings left out, `use` groups spelled out, test code marked.
+
+use anyhow::{Result, anyhow};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
+
+/// A path or a lone identifier in source: `std::fs::read`, `unsafe`, `todo` of `todo!()`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// Its segments; `use std::{fs, net::TcpStream}` is said as `std::fs` and `std::net::TcpStream`.
+    pub segments: Vec<String>,
+    /// Line of its first own segment, from 1.
+    pub line: usize,
+    /// Inside `#[cfg(test)]`, `#[test]` or a test file.
+    pub in_test: bool,
+    /// Followed by `!` and a delimiter: a macro call.
+    pub is_macro: bool,
+    /// The name in `fn name`.
+    pub is_fn_name: bool,
+}
+
+impl Said {
+    /// The path as written out.
+    pub fn path(&self) -> String {
+        self.segments.join("::")
+    }
+}
+
+/// One Rust file.
+#[derive(Debug, Default)]
+pub struct Code {
+    /// Everything it says, in order.
+    pub said: Vec<Said>,
+    /// Attributes, in order: line and text without spaces (`#[ignore="why"]`, `#![forbid(unsafe_code)]`).
+    pub attributes: Vec<(usize, String)>,
+}
+
+impl Code {
+    /// Reads a file; `is_test` marks all of it as test code.
+    pub fn parse(text: &str, is_test: bool) -> Result<Self> {
+        let stream: TokenStream = text.parse().map_err(|error| anyhow!("not Rust: {error}"))?;
+        let mut code = Self::default();
+        code.walk(stream, &[], is_test);
+        Ok(code)
+    }
+
+    fn walk(&mut self, stream: TokenStream, prefix: &[String], in_test: bool) {
+        let trees: Vec<TokenTree> = stream.into_iter().collect();
+        let mut path = Open::default();
+        // Set by a test attribute until the item it belongs to has ended.
+        let mut item_is_test = false;
+        let mut after_fn = false;
+        let mut i = 0;
+        while i < trees.len() {
+            let in_test_now = in_test || item_is_test;
+            match &trees[i] {
+                TokenTree::Ident(ident) => {
+                    if !path.wants_segment {
+                        self.close(&mut path, prefix, in_test_now, false);
+                        path.line = ident.span().start().line;
+                        path.is_fn_name = after_fn;
+                    }
+                    path.segments.push(ident.to_string());
+                    path.wants_segment = false;
+                    after_fn = ident == "fn";
+                    i += 1;
+                }
+                TokenTree::Punct(punct) if punct.as_char() == ':' && is_punct(trees.get(i + 1), ':') => {
+                    path.wants_segment = true;
+                    i += 2;
+                }
+                TokenTree::Group(group) if path.wants_segment && group.delimiter() == Delimiter::Brace => {
+                    let mut longer = prefix.to_vec();
+                    longer.append(&mut path.segments);
+                    path.wants_segment = false;
+                    self.walk(group.stream(), &longer, in_test_now);
+                    i += 1;
+                }
+                TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                    self.close(&mut path, prefix, in_test_now, false);
+                    let bracket = i + 1 + usize::from(is_punct(trees.get(i + 1), '!'));
+                    if let Some(TokenTree::Group(group)) = trees.get(bracket)
+                        && group.delimiter() == Delimiter::Bracket
+                    {
+                        let inner = if bracket == i + 2 { "!" } else { "" };
+                        let text: String = group.stream().to_string().split_whitespace().collect();
+                        item_is_test |= inner.is_empty() && marks_test(&text);
+                        self.attributes.push((punct.span().start().line, format!("#{inner}[{text}]")));
+                        i = bracket;
+                    }
+                    i += 1;
+                }
+                TokenTree::Punct(punct) => {
+                    let calls = punct.as_char() == '!'
+                        && punct.spacing() == Spacing::Alone
+                        && matches!(trees.get(i + 1), Some(TokenTree::Group(_)));
+                    self.close(&mut path, prefix, in_test_now, calls);
+                    item_is_test &= punct.as_char() != ';';
+                    i += 1;
+                }
+                TokenTree::Group(group) => {
+                    self.close(&mut path, prefix, in_test_now, false);
+                    self.walk(group.stream(), &[], in_test_now);
+                    item_is_test &= group.delimiter() != Delimiter::Brace;
+                    i += 1;
+                }
+                TokenTree::Literal(_) => {
+                    self.close(&mut path, prefix, in_test_now, false);
+                    i += 1;
+                }
+            }
+        }
+        self.close(&mut path, prefix, in_test || item_is_test, false);
+    }
+
+    fn close(&mut self, open: &mut Open, prefix: &[String], in_test: bool, is_macro: bool) {
+        let open = std::mem::take(open);
+        if open.segments.is_empty() {
+            return;
+        }
+        self.said.push(Said {
+            segments: prefix.iter().cloned().chain(open.segments).collect(),
+            line: open.line,
+            in_test,
+            is_macro,
+            is_fn_name: open.is_fn_name,
+        });
+    }
+}
+
+#[derive(Default)]
+struct Open {
+    segments: Vec<String>,
+    line: usize,
+    /// `::` was read last.
+    wants_segment: bool,
+    is_fn_name: bool,
+}
+
+fn is_punct(tree: Option<&TokenTree>, char: char) -> bool {
+    matches!(tree, Some(TokenTree::Punct(punct)) if punct.as_char() == char)
+}
+
+/// `test`, `cfg(test)`, `cfg(all(test,unix))`; not `cfg(not(test))` and not `cfg(feature="test")`.
+fn marks_test(attribute: &str) -> bool {
+    let Some(condition) = attribute.strip_prefix("cfg(") else { return attribute == "test" };
+    !condition.contains("not(") && condition.split(['(', ')', ',']).any(|word| word == "test")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> Vec<String> {
+        Code::parse(text, false).unwrap().said.iter().map(Said::path).collect()
+    }
+
+    #[test]
+    fn use_groups_are_spelled_out() {
+        let said = said("use std::{fs, net::{IpAddr, TcpStream as Socket}, time::Duration};");
+        for path in ["std::fs", "std::net::IpAddr", "std::net::TcpStream", "std::time::Duration"] {
+            assert!(said.contains(&path.to_owned()), "{path} not in {said:?}");
+        }
+    }
+
+    #[test]
+    fn comments_and_strings_say_nothing_and_macro_arguments_do() {
+        let said = said("/// std::fs\n// unsafe\nfn f() { print!(\"std::thread {}\", std::env::args().count()) }");
+        assert!(said.contains(&"std::env::args".to_owned()), "{said:?}");
+        assert!(!said.iter().any(|path| path.contains("fs") || path == "unsafe"), "{said:?}");
+    }
+
+    #[test]
+    fn code_after_a_test_module_is_not_test_code() {
+        let text = "#[cfg(test)]\nmod tests { use std::fs; }\n#[cfg(not(test))]\nuse std::thread;\n#[test]\nfn claim() { sleep() }\nfn real() {}";
+        let code = Code::parse(text, false).unwrap();
+        let in_test = |path: &str| code.said.iter().find(|said| said.path() == path).unwrap().in_test;
+        assert!(in_test("std::fs") && in_test("sleep"));
+        assert!(!in_test("std::thread") && !in_test("real"));
+    }
+
+    #[test]
+    fn macro_calls_and_function_names_are_told_from_other_words() {
+        let code = Code::parse("fn panic() { if a != (b) { panic!(\"x\") } }", false).unwrap();
+        let panics: Vec<_> = code.said.iter().filter(|said| said.path() == "panic").collect();
+        assert_eq!((panics[0].is_fn_name, panics[0].is_macro), (true, false));
+        assert_eq!((panics[1].is_fn_name, panics[1].is_macro), (false, true));
+        assert!(code.said.iter().all(|said| said.path() != "a" || !said.is_macro));
+    }
+}

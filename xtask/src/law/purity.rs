@@ -1,0 +1,78 @@
+//! Pure crates: what they say must not reach the machine. Their tests may.
+
+use super::edges::PURE;
+use super::{Breach, Tree};
+
+/// Modules of `std` that reach the machine.
+const MODULES: &[&str] = &["fs", "thread", "process", "env", "os"];
+
+/// Types that do, wherever they are named: sockets and clocks.
+const TYPES: &[&str] =
+    &["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener", "UnixDatagram", "Instant", "SystemTime"];
+
+/// Streams of the process.
+const STREAMS: &[&str] = &["stdin", "stdout", "stderr"];
+
+/// Macros that write to them.
+const PRINTERS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
+
+/// Source of pure crates outside tests names no file, socket, clock, thread, environment or terminal.
+pub fn pure_crates_touch_nothing(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (file, code) in tree.rust() {
+        let Some(owner) = file.crate_name().filter(|owner| PURE.contains(owner)) else { continue };
+        for said in code.said.iter().filter(|said| !said.in_test) {
+            let segments: Vec<&str> = said.segments.iter().map(String::as_str).collect();
+            let reaches_out = match segments.as_slice() {
+                ["std", module, ..] if MODULES.contains(module) => true,
+                ["std", "io", stream, ..] if STREAMS.contains(stream) => true,
+                ["std", "net" | "time", "*"] => true,
+                [name] if said.is_macro => PRINTERS.contains(name),
+                all => all.iter().any(|segment| TYPES.contains(segment)),
+            };
+            if reaches_out {
+                breaches.push(Breach::at(
+                    &file.path,
+                    said.line,
+                    format!("{owner} is pure and must not use {}: take what it gives as an argument", said.path()),
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::File;
+    use super::*;
+
+    fn count(path: &str, text: &str) -> usize {
+        let tree = Tree { files: vec![File::new(path, text).unwrap()], ..Tree::default() };
+        pure_crates_touch_nothing(&tree).len()
+    }
+
+    #[test]
+    fn each_way_to_reach_the_machine_is_seen() {
+        for text in [
+            "use std::fs::File;",
+            "use std::{fmt, thread};",
+            "use std::net::{IpAddr, UdpSocket};",
+            "fn f() { let _ = std::time::Instant::now(); }",
+            "use std::time::{Duration, SystemTime};",
+            "fn f() { println!(\"x\"); }",
+            "use std::io::stdout;",
+            "fn f() { let _ = std::env::var(\"HOME\"); }",
+        ] {
+            assert_eq!(count("crates/calc/src/a.rs", text), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_and_formats_are_fine_and_so_are_tests_and_other_crates() {
+        assert_eq!(count("crates/calc/src/a.rs", "use std::{net::IpAddr, time::Duration, io::Read};"), 0);
+        assert_eq!(count("crates/calc/src/a.rs", "#[cfg(test)] mod tests { use std::fs; }"), 0);
+        assert_eq!(count("crates/calc/tests/golden.rs", "use std::fs;"), 0);
+        assert_eq!(count("crates/host/src/live.rs", "use std::fs;"), 0);
+    }
+}

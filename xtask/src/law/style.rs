@@ -1,0 +1,134 @@
+//! Rules on what Rust source says anywhere in the workspace.
+
+use super::edges::UNSAFE;
+use super::tree::File;
+use super::{Breach, Tree};
+
+/// `unsafe` is said only in `sys`; every other crate root forbids it.
+pub fn unsafe_stays_in_sys(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (file, code) in tree.rust() {
+        if file.crate_name().is_none_or(|owner| owner == UNSAFE) {
+            continue;
+        }
+        for said in code.said.iter().filter(|said| said.segments == ["unsafe"]) {
+            breaches.push(Breach::at(&file.path, said.line, format!("unsafe belongs in {UNSAFE}")));
+        }
+        let forbids = code.attributes.iter().any(|(_, text)| text == "#![forbid(unsafe_code)]");
+        if is_crate_root(file) && !forbids {
+            breaches.push(Breach::at(&file.path, 1, "a crate root says #![forbid(unsafe_code)]"));
+        }
+    }
+    breaches
+}
+
+fn is_crate_root(file: &File) -> bool {
+    file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs")
+}
+
+/// No placeholder macros, no notes to come back.
+pub fn nothing_is_left_unfinished(tree: &Tree) -> Vec<Breach> {
+    // Written apart so that this file does not say them.
+    let notes = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("not yet ", "implemented")];
+    let mut breaches = Vec::new();
+    for (file, code) in tree.rust() {
+        for said in &code.said {
+            if said.is_macro && matches!(said.path().as_str(), "todo" | "unimplemented") {
+                breaches.push(Breach::at(&file.path, said.line, format!("{}! is left in the code", said.path())));
+            }
+        }
+    }
+    for file in tree.files.iter().filter(|file| is_source(file)) {
+        for (number, line) in file.text.lines().enumerate() {
+            for note in notes.iter().filter(|note| has_word(line, note)) {
+                breaches.push(Breach::at(&file.path, number + 1, format!("{note} is left in the code")));
+            }
+        }
+    }
+    breaches
+}
+
+fn is_source(file: &File) -> bool {
+    let extension = file.path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("rs" | "ts" | "py" | "sh"))
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    let joins = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
+    line.match_indices(word)
+        .any(|(at, _)| !joins(line[..at].chars().next_back()) && !joins(line[at + word.len()..].chars().next()))
+}
+
+/// A test's name is what it claims: `a_lost_tail_is_counted`.
+pub fn tests_are_named_as_claims(tree: &Tree) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    for (file, code) in tree.rust() {
+        for said in code.said.iter().filter(|said| said.is_fn_name && said.in_test) {
+            if said.path().starts_with("test_") {
+                breaches.push(Breach::at(
+                    &file.path,
+                    said.line,
+                    format!("{}: a test is named as the claim it makes, without a prefix", said.path()),
+                ));
+            }
+        }
+    }
+    breaches
+}
+
+/// `#[ignore = "why"]`; a test that cannot run everywhere skips itself, loudly, instead.
+pub fn ignored_tests_have_reasons(tree: &Tree) -> Vec<Breach> {
+    let bare = |text: &str| text == "#[ignore]";
+    let mut breaches = Vec::new();
+    for (file, code) in tree.rust() {
+        for (line, _) in code.attributes.iter().filter(|(_, text)| bare(text)) {
+            breaches.push(Breach::at(&file.path, *line, "an ignored test says why: #[ignore = \"…\"]"));
+        }
+    }
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaches(rule: fn(&Tree) -> Vec<Breach>, path: &str, text: &str) -> Vec<String> {
+        let tree = Tree { files: vec![File::new(path, text).unwrap()], ..Tree::default() };
+        rule(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn unsafe_outside_sys_is_a_breach_even_in_a_test() {
+        let text = "#[cfg(test)] mod tests { fn f() { unsafe { g() } } }";
+        assert_eq!(breaches(unsafe_stays_in_sys, "crates/flow/src/tcp.rs", text).len(), 1);
+        assert_eq!(breaches(unsafe_stays_in_sys, "crates/sys/src/socket.rs", text).len(), 0);
+    }
+
+    #[test]
+    fn a_crate_root_forbids_unsafe() {
+        assert_eq!(breaches(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "//! x").len(), 1);
+        assert_eq!(breaches(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "#![forbid(unsafe_code)]").len(), 0);
+    }
+
+    #[test]
+    fn placeholders_and_notes_are_breaches_and_longer_words_are_not() {
+        let note = concat!("// FIX", "ME later\nfn f() { tod", "o!() }");
+        assert_eq!(breaches(nothing_is_left_unfinished, "crates/flow/src/a.rs", note).len(), 2);
+        let fine = concat!("const A: &str = \"0x", "XX", "XX\"; fn todo() {}");
+        assert_eq!(breaches(nothing_is_left_unfinished, "crates/flow/src/a.rs", fine).len(), 0);
+    }
+
+    #[test]
+    fn a_prefixed_test_name_is_a_breach() {
+        let text = "#[test]\nfn test_it() {}\nfn test_pattern() {}";
+        let found = breaches(tests_are_named_as_claims, "crates/flow/src/a.rs", text);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/flow/src/a.rs:2: test_it"), "{found:?}");
+    }
+
+    #[test]
+    fn an_ignored_test_without_a_reason_is_a_breach() {
+        let text = "#[test]\n#[ignore]\nfn a() {}\n#[test]\n#[ignore = \"an hour\"]\nfn b() {}";
+        assert_eq!(breaches(ignored_tests_have_reasons, "crates/flow/src/a.rs", text).len(), 1);
+    }
+}
