@@ -3,6 +3,7 @@ pub mod clock;
 pub mod ethtool;
 pub mod netlink;
 pub mod netns;
+pub mod rrsock;
 pub mod socket;
 pub mod thread;
 pub mod udp;

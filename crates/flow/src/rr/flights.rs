@@ -1,0 +1,206 @@
+//! Which UDP requests are in flight, and what a datagram that comes back belongs to.
+
+/// A request that was answered.
+const ANSWERED: u64 = 0;
+/// A request that was given up.
+const GIVEN_UP: u64 = 1;
+
+/// A window over the last requests. Requests are numbered from 0 in the order sent.
+#[derive(Debug)]
+pub(super) struct Flights {
+    /// For each request of the window: when it was sent, or [`ANSWERED`], or [`GIVEN_UP`].
+    ring: Box<[u64]>,
+    /// The oldest request that may still be in flight.
+    oldest: u64,
+    /// The number of the next request.
+    next: u64,
+    in_flight: u64,
+}
+
+/// What a response means for its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The first response, in time.
+    First,
+    /// Another one.
+    Duplicate,
+    /// The first response, but the request had been given up.
+    Late,
+    /// No such request, or too long ago to tell.
+    Unknown,
+}
+
+impl Flights {
+    /// The most that can be in flight, whatever the rate and the timeout.
+    const MAX_WINDOW: usize = 1 << 20;
+
+    /// Room for `expected` requests in flight and a margin.
+    pub(super) fn new(expected: f64) -> Self {
+        let window = (expected.clamp(0.0, Self::MAX_WINDOW as f64) as usize * 2)
+            .next_power_of_two()
+            .clamp(4096, Self::MAX_WINDOW);
+        Self { ring: vec![ANSWERED; window].into_boxed_slice(), oldest: 0, next: 0, in_flight: 0 }
+    }
+
+    /// Requests sent so far, which is the number of the next.
+    pub(super) fn launched(&self) -> u64 {
+        self.next
+    }
+
+    /// Requests neither answered nor given up.
+    pub(super) fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Whether another request has to wait until the oldest is answered or given up.
+    pub(super) fn full(&self) -> bool {
+        self.next - self.oldest >= self.ring.len() as u64
+    }
+
+    /// The next request was sent at `now_ns` (over 1). There must be room.
+    #[inline]
+    pub(super) fn launch(&mut self, now_ns: u64) {
+        debug_assert!(!self.full() && now_ns > GIVEN_UP);
+        *self.slot(self.next) = now_ns;
+        self.next += 1;
+        self.in_flight += 1;
+    }
+
+    /// A response to request `index` arrived.
+    #[inline]
+    pub(super) fn answer(&mut self, index: u64) -> Answer {
+        if index >= self.next || self.next - index > self.ring.len() as u64 {
+            return Answer::Unknown;
+        }
+        match std::mem::replace(self.slot(index), ANSWERED) {
+            ANSWERED => Answer::Duplicate,
+            GIVEN_UP => Answer::Late,
+            _ => {
+                self.in_flight -= 1;
+                self.skip_resolved();
+                Answer::First
+            }
+        }
+    }
+
+    /// Gives up the requests sent at `before_ns` or earlier, oldest first; tells `lost` the number of each.
+    pub(super) fn give_up(&mut self, before_ns: u64, mut lost: impl FnMut(u64)) {
+        while self.oldest < self.next {
+            let index = self.oldest;
+            let sent_ns = *self.slot(index);
+            if sent_ns > GIVEN_UP {
+                if sent_ns > before_ns {
+                    return;
+                }
+                *self.slot(index) = GIVEN_UP;
+                self.in_flight -= 1;
+                lost(index);
+            }
+            self.oldest += 1;
+        }
+    }
+
+    fn skip_resolved(&mut self) {
+        while self.oldest < self.next && *self.slot(self.oldest) <= GIVEN_UP {
+            self.oldest += 1;
+        }
+    }
+
+    fn slot(&mut self, index: u64) -> &mut u64 {
+        let mask = self.ring.len() - 1;
+        &mut self.ring[index as usize & mask]
+    }
+}
+
+/// How a request's number is written into a datagram: its low bytes, as many of eight as fit into both messages.
+///
+/// Eight bytes tell every response apart. With fewer, a response that is 256^bytes requests late is taken for a newer
+/// one's: with one-byte messages, one that comes back 256 requests later.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SequenceCode {
+    base: u64,
+    bytes: usize,
+}
+
+impl SequenceCode {
+    /// The code for these message sizes. `base` is the first number: leftovers of an earlier measurement on the same
+    /// port should not look like ours.
+    pub(super) fn new(base: u64, request_bytes: u32, response_bytes: u32) -> Self {
+        Self { base, bytes: Self::len(request_bytes, response_bytes) }
+    }
+
+    /// How many leading bytes of a request a responder copies into its response.
+    pub(super) fn len(request_bytes: u32, response_bytes: u32) -> usize {
+        request_bytes.min(response_bytes).min(8) as usize
+    }
+
+    /// Writes request `index`'s number into the message.
+    #[inline]
+    pub(super) fn write(self, index: u64, message: &mut [u8]) {
+        let number = self.base.wrapping_add(index).to_le_bytes();
+        message[..self.bytes].copy_from_slice(&number[..self.bytes]);
+    }
+
+    /// The newest request under `launched` whose number ends as the message begins.
+    #[inline]
+    pub(super) fn read(self, message: &[u8], launched: u64) -> Option<u64> {
+        let mut number = [0; 8];
+        number[..self.bytes].copy_from_slice(&message[..self.bytes]);
+        let behind = self.base.wrapping_add(launched).wrapping_sub(1).wrapping_sub(u64::from_le_bytes(number));
+        let behind = if self.bytes == 8 { behind } else { behind & ((1 << (8 * self.bytes)) - 1) };
+        launched.checked_sub(1)?.checked_sub(behind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn each_response_is_first_duplicate_late_or_unknown() {
+        let mut flights = Flights::new(1.0);
+        (0..3).for_each(|k| flights.launch(100 + k));
+        assert_eq!(flights.answer(1), Answer::First);
+        assert_eq!(flights.answer(1), Answer::Duplicate);
+        let mut lost = Vec::new();
+        flights.give_up(101, |index| lost.push(index));
+        assert_eq!((lost, flights.in_flight()), (vec![0], 1));
+        assert_eq!((flights.answer(0), flights.answer(0)), (Answer::Late, Answer::Duplicate));
+        assert_eq!(flights.answer(3), Answer::Unknown);
+        assert_eq!((flights.answer(2), flights.in_flight()), (Answer::First, 0));
+    }
+
+    #[test]
+    fn a_full_window_opens_when_its_oldest_is_given_up() {
+        let mut flights = Flights::new(0.0);
+        while !flights.full() {
+            flights.launch(50);
+        }
+        assert_eq!(flights.in_flight(), 4096);
+        assert_eq!(flights.answer(9), Answer::First);
+        assert!(flights.full(), "the oldest is still out");
+        flights.give_up(50, |_| ());
+        assert!(!flights.full() && flights.in_flight() == 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_comes_back_if_it_is_new_enough(
+            base: u64, launched in 1u64..1 << 40, behind in 0u64..1000, size in 1u32..12,
+        ) {
+            prop_assume!(behind < launched && (size > 1 || behind < 256));
+            let code = SequenceCode::new(base, size, 64);
+            let mut message = [0; 64];
+            code.write(launched - 1 - behind, &mut message);
+            prop_assert_eq!(code.read(&message, launched), Some(launched - 1 - behind));
+        }
+
+        #[test]
+        fn any_number_is_a_sent_request_or_none(base: u64, launched: u64, message: [u8; 8], size in 1u32..12) {
+            let index = SequenceCode::new(base, size, size).read(&message, launched);
+            prop_assert!(index.is_none_or(|index| index < launched));
+        }
+    }
+}

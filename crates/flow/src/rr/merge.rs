@@ -1,0 +1,60 @@
+//! From streams' outcomes to the document.
+
+use landspeed_model::{Bucket, LatencyResult};
+use landspeed_stats::LatencyHistogram;
+
+use super::outcome::{Phase, RrOutcome, Tally};
+use super::plan::{Load, RrPlan};
+
+/// The measured phases of all streams that ran `plan` (or the same with other times) as one result.
+///
+/// Streams are taken to have run at the same time: rates add up over the span from the first one's begin to the last
+/// one's end. What nothing is known about is zero: without a completed transaction there are no latencies.
+pub fn merge<'a>(outcomes: impl IntoIterator<Item = &'a RrOutcome>, plan: &RrPlan) -> LatencyResult {
+    merge_phases(outcomes.into_iter().map(|outcome| &outcome.measured), plan)
+}
+
+/// The same of any phases.
+pub(super) fn merge_phases<'a>(phases: impl IntoIterator<Item = &'a Phase>, plan: &RrPlan) -> LatencyResult {
+    let mut histogram = LatencyHistogram::new();
+    let mut tally = Tally::default();
+    let (mut from_ns, mut to_ns, mut streams) = (u64::MAX, 0, 0u32);
+    for phase in phases {
+        histogram.merge(&phase.histogram);
+        tally.add(&phase.tally);
+        from_ns = from_ns.min(phase.from_ns);
+        to_ns = to_ns.max(phase.to_ns);
+        streams += 1;
+    }
+    let duration_ns = to_ns.saturating_sub(from_ns);
+    let max_ns = histogram.max_ns().unwrap_or(0);
+    // A quantile is unknown only above a minute, where the largest value is the honest bound.
+    let quantile = |p| histogram.quantile(p).unwrap_or(max_ns);
+    LatencyResult {
+        request_bytes: plan.size.request_bytes,
+        response_bytes: plan.size.response_bytes,
+        mode: plan.load.mode(),
+        offered_per_s: match plan.load {
+            Load::OpenLoop { rate_per_s } => Some(rate_per_s * f64::from(streams)),
+            Load::ClosedLoop | Load::Connect => None,
+        },
+        achieved_per_s: if duration_ns == 0 { 0.0 } else { tally.completed as f64 * 1e9 / duration_ns as f64 },
+        scheduled: tally.scheduled,
+        sent: tally.sent,
+        completed: tally.completed,
+        unanswered: tally.unanswered,
+        duration_ns,
+        min_ns: histogram.min_ns().unwrap_or(0),
+        mean_ns: histogram.mean_ns().unwrap_or(0.0),
+        p50_ns: quantile(0.5),
+        p90_ns: quantile(0.9),
+        p99_ns: quantile(0.99),
+        p999_ns: quantile(0.999),
+        p9999_ns: quantile(0.9999),
+        max_ns,
+        histogram: histogram
+            .buckets()
+            .map(|b| Bucket { low_ns: b.low_ns, high_ns: b.high_ns, count: b.count })
+            .collect(),
+    }
+}

@@ -1,0 +1,80 @@
+//! Latency under load: a slow open loop beside bulk streams.
+
+use std::net::{TcpStream, UdpSocket};
+
+use landspeed_model::{LatencyUnderLoad, RrSize};
+
+use super::merge::{merge, merge_phases};
+use super::outcome::RrOutcome;
+use super::plan::{Load, RrPlan};
+use super::{request_tcp, request_udp};
+use crate::shared::{Counters, Stop};
+
+/// When to probe, and which part of it is idle and which is loaded. Times are this host's `CLOCK_MONOTONIC`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbePlan {
+    /// Requests per second.
+    pub rate_per_s: f64,
+    /// Message sizes.
+    pub size: RrSize,
+    /// When the first probe leaves.
+    pub start_ns: u64,
+    /// When the load comes: probes intended before are idle ones.
+    pub idle_until_ns: u64,
+    /// When the load is steady: probes between `idle_until_ns` and this are in neither part.
+    pub loaded_from_ns: u64,
+    /// When the load goes. `u64::MAX` leaves it to [`Stop::stop_sending`].
+    pub end_ns: u64,
+}
+
+impl ProbePlan {
+    /// Probes per second when nothing else is asked for.
+    pub const RATE_PER_S: f64 = 100.0;
+    /// Message sizes when nothing else is asked for.
+    pub const SIZE: RrSize = RrSize { request_bytes: 64, response_bytes: 64 };
+
+    /// Default probes from `start_ns` to `end_ns`, split where the load comes at `boundary_ns`.
+    pub fn new(start_ns: u64, boundary_ns: u64, end_ns: u64) -> Self {
+        Self {
+            rate_per_s: Self::RATE_PER_S,
+            size: Self::SIZE,
+            start_ns,
+            idle_until_ns: boundary_ns,
+            loaded_from_ns: boundary_ns,
+            end_ns,
+        }
+    }
+
+    /// The plan for the requester, and for its responder after moving the times to that host's clock.
+    pub fn to_plan(&self) -> RrPlan {
+        let load = Load::OpenLoop { rate_per_s: self.rate_per_s };
+        RrPlan {
+            measure_from_ns: self.loaded_from_ns,
+            idle_until_ns: (self.idle_until_ns > self.start_ns).then_some(self.idle_until_ns),
+            ..RrPlan::new(self.size, load, self.start_ns, self.end_ns)
+        }
+    }
+
+    /// Probes over `stream`: the outcome's `idle` and `measured` are the two parts.
+    ///
+    /// A lost segment delays the probes behind it: over TCP the latency under load is that of an application which
+    /// needs its bytes in order.
+    pub fn run_tcp(&self, stream: TcpStream, counters: &Counters, stop: &Stop) -> RrOutcome {
+        request_tcp(stream, &self.to_plan(), counters, stop)
+    }
+
+    /// Probes over `socket`: the outcome's `idle` and `measured` are the two parts.
+    pub fn run_udp(&self, socket: UdpSocket, counters: &Counters, stop: &Stop) -> RrOutcome {
+        request_udp(socket, &self.to_plan(), counters, stop)
+    }
+
+    /// The two parts of probes' outcomes for the document.
+    pub fn under_load(&self, outcomes: &[RrOutcome]) -> LatencyUnderLoad {
+        let plan = self.to_plan();
+        let idle: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.idle.as_ref()).collect();
+        LatencyUnderLoad {
+            idle: (!idle.is_empty()).then(|| merge_phases(idle, &plan)),
+            loaded: merge(outcomes, &plan),
+        }
+    }
+}

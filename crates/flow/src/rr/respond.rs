@@ -1,0 +1,212 @@
+//! The answering end.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::time::Duration;
+
+use landspeed_sys::clock::monotonic_ns;
+
+use super::flights::SequenceCode;
+use super::outcome::{ResponderOutcome, RrError};
+use super::plan::{RrPlan, Transport};
+use super::run::{TICK_NS, filler};
+use super::tcp::{prepare, would_block};
+use crate::shared::{Counters, Stop};
+
+/// The largest read or write, bytes.
+const CHUNK: usize = 256 * 1024;
+
+/// How many busy rounds may pass between two looks at the clock.
+const CLOCK_EVERY: u64 = 1024;
+
+/// When a responder ends: told to, or a grace after the plan's end. Looked at on each tick and every so many rounds.
+struct Responder<'a> {
+    deadline_ns: u64,
+    max: u64,
+    bytes_each: u64,
+    stop: &'a Stop,
+    counters: &'a Counters,
+    rounds: u64,
+    outcome: ResponderOutcome,
+}
+
+impl<'a> Responder<'a> {
+    fn new(plan: &RrPlan, counters: &'a Counters, stop: &'a Stop) -> Self {
+        Self {
+            deadline_ns: plan.deadline_ns(),
+            max: plan.max_transactions.unwrap_or(u64::MAX),
+            bytes_each: u64::from(plan.size.request_bytes) + u64::from(plan.size.response_bytes),
+            stop,
+            counters,
+            rounds: 0,
+            outcome: ResponderOutcome::default(),
+        }
+    }
+
+    /// Before each blocking call: cheap.
+    #[inline]
+    fn over(&mut self) -> bool {
+        self.rounds += 1;
+        self.stop.receiving() || (self.rounds.is_multiple_of(CLOCK_EVERY) && monotonic_ns() >= self.deadline_ns)
+    }
+
+    /// After a call that waited in vain.
+    fn over_by_now(&self) -> bool {
+        self.stop.receiving() || monotonic_ns() >= self.deadline_ns
+    }
+
+    #[inline]
+    fn answered(&mut self, requests: u64) {
+        if self.outcome.answered == 0 {
+            let now_ns = monotonic_ns();
+            self.outcome.first_ns = Some(now_ns);
+            self.counters.stamp_first(now_ns);
+        }
+        self.outcome.answered += requests;
+        self.counters.publish(self.outcome.answered * self.bytes_each, self.outcome.answered);
+    }
+
+    fn finish(mut self, ended: Result<(), RrError>) -> ResponderOutcome {
+        let now_ns = monotonic_ns();
+        self.outcome.last_ns = Some(now_ns);
+        if self.outcome.answered > 0 {
+            self.counters.stamp_last(now_ns);
+        }
+        self.outcome.error = ended.err();
+        self.outcome
+    }
+}
+
+/// Answers the requests on `stream` until the peer closes, `stop` tells receivers to stop (seen within about 20 ms),
+/// the plan's end and grace pass, or `plan.max_transactions` are answered; then closes.
+///
+/// A request is `plan.size.request_bytes` bytes, whatever they are. Requests that arrive together are answered together.
+#[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
+pub fn respond_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: &Stop) -> ResponderOutcome {
+    let mut responder = Responder::new(plan, counters, stop);
+    let ended = plan
+        .check(Transport::Tcp)
+        .map_err(RrError::from)
+        .and_then(|()| prepare(&stream, plan.spin))
+        .and_then(|()| answer_stream(&stream, plan, &mut responder));
+    responder.finish(ended)
+}
+
+fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responder<'_>) -> Result<(), RrError> {
+    let request_bytes = u64::from(plan.size.request_bytes);
+    let response_bytes = u64::from(plan.size.response_bytes);
+    let mut requests = vec![0; CHUNK];
+    let responses = filler(CHUNK);
+    let mut got = 0;
+    while !responder.over() && responder.outcome.answered < responder.max {
+        responder.outcome.syscalls += 1;
+        match stream.read(&mut requests) {
+            Ok(0) => return Ok(()),
+            Ok(n) => {
+                got += n as u64;
+                if got < request_bytes {
+                    continue;
+                }
+                let whole = (got / request_bytes).min(responder.max - responder.outcome.answered);
+                got -= whole * request_bytes;
+                let Written::All = write_all(stream, &responses, whole * response_bytes, responder)? else {
+                    return Ok(());
+                };
+                responder.answered(whole);
+            }
+            Err(error) if would_block(&error) => {
+                if responder.over_by_now() {
+                    return Ok(());
+                }
+            }
+            // A requester may reset what it no longer wants to read; it says itself what it missed.
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(RrError::io("receive a request", &error)),
+        }
+    }
+    Ok(())
+}
+
+enum Written {
+    All,
+    Stopped,
+}
+
+#[inline]
+fn write_all(
+    mut stream: &TcpStream,
+    buffer: &[u8],
+    mut left: u64,
+    responder: &mut Responder<'_>,
+) -> Result<Written, RrError> {
+    loop {
+        responder.outcome.syscalls += 1;
+        match stream.write(&buffer[..left.min(buffer.len() as u64) as usize]) {
+            Ok(n) => {
+                left -= n as u64;
+                if left == 0 {
+                    return Ok(Written::All);
+                }
+            }
+            Err(error) if would_block(&error) => {}
+            Err(error) => return Err(RrError::io("send a response", &error)),
+        }
+        if responder.over_by_now() {
+            return Ok(Written::Stopped);
+        }
+    }
+}
+
+/// Answers the requests on `socket` (connected to a requester that has proved its address) until `stop` tells receivers
+/// to stop (seen within about 20 ms), the plan's end and grace pass, or `plan.max_transactions` are answered.
+///
+/// A response begins with the request's number (as many of its eight bytes as fit) and is otherwise ours; a datagram of
+/// another length than a request's gets none.
+#[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
+pub fn respond_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: &Stop) -> ResponderOutcome {
+    let mut responder = Responder::new(plan, counters, stop);
+    let tick = Some(Duration::from_nanos(TICK_NS));
+    let prepare = || -> io::Result<()> {
+        socket.set_nonblocking(plan.spin)?;
+        socket.set_read_timeout(tick)?;
+        socket.set_write_timeout(tick)
+    };
+    let ended = plan
+        .check(Transport::Udp)
+        .map_err(RrError::from)
+        .and_then(|()| prepare().map_err(|error| RrError::io("set up the socket", &error)))
+        .and_then(|()| answer_datagrams(&socket, plan, &mut responder));
+    responder.finish(ended)
+}
+
+fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder<'_>) -> Result<(), RrError> {
+    let request_bytes = plan.size.request_bytes as usize;
+    let number = SequenceCode::len(plan.size.request_bytes, plan.size.response_bytes);
+    // One more than a request, so that a longer datagram is noticed.
+    let mut request = vec![0; request_bytes + 1];
+    let mut response = filler(plan.size.response_bytes as usize);
+    while !responder.over() && responder.outcome.answered < responder.max {
+        responder.outcome.syscalls += 1;
+        match socket.recv(&mut request) {
+            Ok(n) if n == request_bytes => {
+                response[..number].copy_from_slice(&request[..number]);
+                responder.outcome.syscalls += 1;
+                match socket.send(&response) {
+                    Ok(_) => responder.answered(1),
+                    // A datagram that does not leave is a lost datagram.
+                    Err(_) => responder.outcome.unsent += 1,
+                }
+            }
+            Ok(_) => responder.outcome.junk += 1,
+            // The requester's port is closed: it may have ended, or not begun.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+            Err(error) if would_block(&error) => {
+                if responder.over_by_now() {
+                    return Ok(());
+                }
+            }
+            Err(error) => return Err(RrError::io("receive a request", &error)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Requesters against responders on loopback.
+
+mod tcp;
+mod udp;
+
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::thread::{self, JoinHandle};
+
+use landspeed_model::RrSize;
+use landspeed_sys::clock::monotonic_ns;
+
+use super::{Load, ResponderOutcome, RrOutcome, RrPlan, respond_tcp, respond_udp};
+use crate::shared::{Counters, Stop};
+
+const MS: u64 = 1_000_000;
+
+/// A plan that begins at once and lasts `ms`.
+fn plan(request_bytes: u32, response_bytes: u32, load: Load, ms: u64) -> RrPlan {
+    let now_ns = monotonic_ns();
+    RrPlan {
+        grace_ns: 500 * MS,
+        ..RrPlan::new(RrSize { request_bytes, response_bytes }, load, now_ns, now_ns + ms * MS)
+    }
+}
+
+fn open(rate_per_s: f64) -> Load {
+    Load::OpenLoop { rate_per_s }
+}
+
+fn tcp_pair(host: &str) -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind((host, 0)).unwrap();
+    let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    (near, listener.accept().unwrap().0)
+}
+
+fn udp_pair(host: &str) -> (UdpSocket, UdpSocket) {
+    let (a, b) = (UdpSocket::bind((host, 0)).unwrap(), UdpSocket::bind((host, 0)).unwrap());
+    a.connect(b.local_addr().unwrap()).unwrap();
+    b.connect(a.local_addr().unwrap()).unwrap();
+    (a, b)
+}
+
+fn tcp_responder(stream: TcpStream, plan: &RrPlan) -> JoinHandle<ResponderOutcome> {
+    let plan = plan.clone();
+    thread::spawn(move || respond_tcp(stream, &plan, &Counters::default(), &Stop::default()))
+}
+
+/// Runs `request` against a UDP responder that is stopped afterwards.
+fn with_udp_responder(
+    socket: UdpSocket,
+    plan: &RrPlan,
+    request: impl FnOnce() -> RrOutcome,
+) -> (RrOutcome, ResponderOutcome) {
+    let stop = Stop::default();
+    thread::scope(|scope| {
+        let responder = scope.spawn(|| respond_udp(socket, plan, &Counters::default(), &stop));
+        let outcome = request();
+        stop.stop_receiving();
+        (outcome, responder.join().unwrap())
+    })
+}
+
+/// The outcome's books balance, in each phase and against its histogram.
+fn assert_conserved(outcome: &RrOutcome) {
+    let total = outcome.total();
+    assert!(total.holds(), "{total:?}");
+    assert!(outcome.measured.tally.holds() && outcome.omitted.holds(), "{outcome:?}");
+    assert_eq!(outcome.measured.histogram.count(), outcome.measured.tally.completed);
+}

@@ -1,0 +1,166 @@
+use std::net::UdpSocket;
+use std::thread;
+use std::time::Duration;
+
+use landspeed_sys::clock::monotonic_ns;
+
+use super::super::{Load, RrError, RrOutcome, RrPlan, request_udp};
+use super::{MS, assert_conserved, open, plan, udp_pair, with_udp_responder};
+use crate::shared::{Counters, Stop};
+
+/// Runs a requester against an echo that treats each datagram as `echo` says, given how many came before.
+fn against(plan: &RrPlan, echo: impl Fn(&UdpSocket, u64, &[u8]) + Send + 'static) -> RrOutcome {
+    let (near, far) = udp_pair("127.0.0.1");
+    far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let responder = thread::spawn(move || {
+        let mut message = vec![0; 65_536];
+        let mut count = 0;
+        while let Ok(n) = far.recv(&mut message) {
+            echo(&far, count, &message[..n]);
+            count += 1;
+        }
+    });
+    let outcome = request_udp(near, plan, &Counters::default(), &Stop::default());
+    responder.join().unwrap();
+    assert_conserved(&outcome);
+    outcome
+}
+
+#[test]
+fn both_loops_of_any_size_lose_nothing_on_loopback() {
+    for (request, response) in [(1, 1), (64, 64), (7, 1000), (9000, 5), (65_507, 65_507)] {
+        for load in [Load::ClosedLoop, open(500.0)] {
+            let (near, far) = udp_pair("127.0.0.1");
+            let plan = plan(request, response, load, 50);
+            let (outcome, responder) =
+                with_udp_responder(far, &plan, || request_udp(near, &plan, &Counters::default(), &Stop::default()));
+            assert_eq!(outcome.error, None);
+            assert_conserved(&outcome);
+            let tally = outcome.measured.tally;
+            assert!(tally.completed > 0 && tally.unanswered == 0, "{request}/{response} {load:?}: {tally:?}");
+            assert_eq!((responder.answered, responder.junk), (tally.completed, 0));
+            if load != Load::ClosedLoop {
+                assert_eq!(tally.completed, 25);
+            }
+        }
+    }
+}
+
+#[test]
+fn ipv6_and_spinning_work() {
+    if UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("SKIPPED ipv6_and_spinning_work: no IPv6 loopback here");
+        return;
+    }
+    let (near, far) = udp_pair("::1");
+    let plan = RrPlan { spin: true, ..plan(64, 64, Load::ClosedLoop, 50) };
+    let (outcome, _) =
+        with_udp_responder(far, &plan, || request_udp(near, &plan, &Counters::default(), &Stop::default()));
+    assert_eq!(outcome.error, None);
+    assert!(outcome.measured.tally.completed > 0);
+}
+
+#[test]
+fn each_tenth_request_ignored_is_exactly_that_many_unanswered() {
+    for size in [1, 64] {
+        let plan = RrPlan { response_timeout_ns: 50 * MS, ..plan(size, size, open(1000.0), 500) };
+        let outcome = against(&plan, |socket, count, message| {
+            if count % 10 != 9 {
+                socket.send(message).unwrap();
+            }
+        });
+        let tally = outcome.measured.tally;
+        assert_eq!(outcome.error, None);
+        assert_eq!((tally.scheduled, tally.sent, tally.unanswered), (500, 500, 50), "{size} bytes: {tally:?}");
+    }
+}
+
+#[test]
+fn a_closed_loop_goes_on_after_a_loss() {
+    let plan =
+        RrPlan { response_timeout_ns: 5 * MS, max_transactions: Some(100), ..plan(64, 64, Load::ClosedLoop, 10_000) };
+    let outcome = against(&plan, |socket, count, message| {
+        if count % 10 != 9 {
+            socket.send(message).unwrap();
+        }
+    });
+    let tally = outcome.measured.tally;
+    assert_eq!((tally.sent, tally.unanswered, outcome.late), (100, 10, 0));
+}
+
+#[test]
+fn late_duplicate_and_junk_datagrams_are_told_apart() {
+    let plan = RrPlan { response_timeout_ns: 40 * MS, ..plan(64, 64, open(100.0), 300) };
+    let outcome = against(&plan, |socket, count, message| {
+        match count {
+            // The first is answered late, after its time is out.
+            3 => thread::sleep(Duration::from_millis(90)),
+            8 | 15 => drop(socket.send(message)),
+            _ => {}
+        }
+        socket.send(message).unwrap();
+        if count == 20 {
+            socket.send(b"junk").unwrap();
+            socket.send(&[0x55; 64]).unwrap();
+        }
+    });
+    assert!((3..=12).contains(&outcome.late), "{}", outcome.late);
+    assert_eq!(outcome.measured.tally.unanswered, outcome.late, "late is unanswered");
+    assert_eq!((outcome.measured.tally.sent, outcome.junk), (30, 2));
+    // A second copy of a late response is a duplicate too.
+    assert_eq!(outcome.duplicate, 2);
+}
+
+#[test]
+fn a_stalled_udp_responder_shows_in_every_request_it_delayed() {
+    let plan = plan(64, 64, open(1000.0), 500);
+    let stall_at = 150;
+    let outcome = against(&plan, move |socket, count, message| {
+        if count == stall_at {
+            thread::sleep(Duration::from_millis(200));
+        }
+        socket.send(message).unwrap();
+    });
+    let slow: u64 = outcome.measured.histogram.buckets().filter(|b| b.low_ns > 100 * MS).map(|b| b.count).sum();
+    assert!((98..=160).contains(&slow), "{slow}");
+    assert_eq!(outcome.measured.tally.completed, 500);
+}
+
+#[test]
+fn a_closed_port_is_an_error_in_good_time() {
+    for load in [Load::ClosedLoop, open(1000.0)] {
+        let (near, far) = udp_pair("127.0.0.1");
+        drop(far);
+        let plan = plan(64, 64, load, 3000);
+        let outcome = request_udp(near, &plan, &Counters::default(), &Stop::default());
+        assert!(matches!(outcome.error, Some(RrError::Refused { .. })), "{:?}", outcome.error);
+        assert_conserved(&outcome);
+        assert_eq!(outcome.measured.tally.completed, 0);
+        assert!(monotonic_ns() < plan.end_ns);
+    }
+}
+
+#[test]
+fn a_silent_responder_is_an_error_and_every_request_unanswered() {
+    for load in [Load::ClosedLoop, open(1000.0)] {
+        let (near, _far) = udp_pair("127.0.0.1");
+        let plan = RrPlan { response_timeout_ns: 30 * MS, ..plan(64, 64, load, 100) };
+        let outcome = request_udp(near, &plan, &Counters::default(), &Stop::default());
+        let tally = outcome.measured.tally;
+        assert_eq!(outcome.error, Some(RrError::PeerSilent { unanswered: tally.sent }));
+        assert!(tally.sent > 0 && tally.sent == tally.unanswered);
+        assert_conserved(&outcome);
+        assert!(monotonic_ns() < plan.end_ns + plan.grace_ns + 200 * MS);
+    }
+}
+
+#[test]
+fn a_datagram_of_another_size_gets_no_response() {
+    let (near, far) = udp_pair("127.0.0.1");
+    let far_plan = plan(100, 100, Load::ClosedLoop, 200);
+    let near_plan = RrPlan { response_timeout_ns: 20 * MS, ..plan(64, 100, open(200.0), 100) };
+    let (outcome, responder) =
+        with_udp_responder(far, &far_plan, || request_udp(near, &near_plan, &Counters::default(), &Stop::default()));
+    assert_eq!(outcome.measured.tally.unanswered, 20);
+    assert_eq!((responder.answered, responder.junk), (0, 20));
+}

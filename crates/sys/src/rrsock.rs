@@ -1,0 +1,55 @@
+//! Waiting for a socket with a nanosecond deadline.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// What a socket is ready for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ready {
+    /// A read will not block: data, end of stream, or an error to collect.
+    pub readable: bool,
+    /// A write will not block.
+    pub writable: bool,
+}
+
+/// Waits until `fd` can be read (or written, with `for_writing`), for `timeout_ns` at most (`ppoll(2)`).
+///
+/// A signal or the timeout returns with nothing ready. How late the timeout fires is up to the thread's timer slack;
+/// see [`crate::thread::set_timer_slack_ns`].
+///
+/// # Errors
+/// Those of `ppoll(2)`, but not `EINTR`.
+pub fn wait(fd: BorrowedFd<'_>, for_writing: bool, timeout_ns: u64) -> io::Result<Ready> {
+    let events = if for_writing { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    let timeout = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `poll` is one valid pollfd, `timeout` a valid timespec, and a null mask leaves the signal mask alone.
+    let rc = unsafe { libc::ppoll(&raw mut poll, 1, &raw const timeout, std::ptr::null()) };
+    if rc < 0 {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::Interrupted { Ok(Ready::default()) } else { Err(error) };
+    }
+    let broken = poll.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0;
+    Ok(Ready { readable: poll.revents & libc::POLLIN != 0 || broken, writable: poll.revents & libc::POLLOUT != 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_with_a_datagram_is_readable_and_an_empty_one_times_out() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(socket.local_addr().unwrap()).unwrap();
+        assert_eq!(wait(socket.as_fd(), false, 1_000_000).unwrap(), Ready::default());
+        assert_eq!(wait(socket.as_fd(), true, 0).unwrap(), Ready { readable: false, writable: true });
+        socket.send(b"x").unwrap();
+        assert!(wait(socket.as_fd(), false, 1_000_000_000).unwrap().readable);
+    }
+}
