@@ -47,7 +47,7 @@ impl SegmentControl {
     fn new(segment_bytes: usize) -> Self {
         let mut control = Self([0; SEGMENT_CONTROL_BYTES]);
         let segment = u16::try_from(segment_bytes).expect("a datagram fits 16 bits");
-        let header = control.0.as_mut_ptr().cast::<libc::cmsghdr>();
+        let header = (&raw mut control).cast::<libc::cmsghdr>();
         // SAFETY: `control` is aligned for a cmsghdr and CMSG_SPACE(2) long, so header and payload fit.
         unsafe {
             (*header).cmsg_level = libc::SOL_UDP;

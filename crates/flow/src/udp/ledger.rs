@@ -1,0 +1,283 @@
+//! Which datagrams have arrived: a sequence bitmap in fixed memory.
+
+/// Accounts for every arrival of a stream whose datagrams are numbered from 0.
+///
+/// A bitmap remembers the last [`SequenceLedger::WINDOW`] numbers up to the highest seen. What is older can be told
+/// neither a first copy nor a duplicate, and is counted as just that. Memory is allocated once.
+#[derive(Debug)]
+pub struct SequenceLedger {
+    /// Bit `seq % WINDOW` says whether `seq` has arrived, for the numbers in the window.
+    words: Box<[u64]>,
+    /// Highest number seen plus one.
+    next: u64,
+    delivered: u64,
+    duplicates: u64,
+    reordered: u64,
+    beyond_window: u64,
+}
+
+impl SequenceLedger {
+    /// How far back arrivals are told apart: 4 Mi packets, 512 KiB of bitmap; 0.5 s at 8.5 Mpps.
+    pub const WINDOW: u64 = 1 << 22;
+    /// How far the sequence may jump ahead at once. A larger jump (two minutes of loss at 35 Mpps) is no plausible
+    /// loss but a damaged or forged datagram, and taking it would push all that is real out of the window.
+    pub const LONGEST_JUMP: u64 = 1 << 32;
+
+    /// A ledger that has seen nothing.
+    pub fn new() -> Self {
+        let words = vec![0; (Self::WINDOW / 64) as usize].into_boxed_slice();
+        Self { words, next: 0, delivered: 0, duplicates: 0, reordered: 0, beyond_window: 0 }
+    }
+
+    /// Whether the ledger would take `seq`; see [`SequenceLedger::LONGEST_JUMP`].
+    #[inline]
+    pub fn plausible(&self, seq: u64) -> bool {
+        seq < self.next.saturating_add(Self::LONGEST_JUMP).min(u64::MAX - u64::from(u32::MAX))
+    }
+
+    /// Takes `count` arrivals with consecutive numbers from `first` on, in this order. Returns how many were first
+    /// copies, for sure.
+    ///
+    /// # Panics
+    /// In debug builds, if `first` is not [`SequenceLedger::plausible`].
+    #[inline]
+    pub fn record_run(&mut self, first: u64, count: u32) -> u32 {
+        debug_assert!(self.plausible(first), "{first} after {}", self.next);
+        if first == self.next {
+            self.append(u64::from(count));
+            return count;
+        }
+        (first..first + u64::from(count)).map(|seq| u32::from(self.record(seq))).sum()
+    }
+
+    /// Takes one arrival; whether it was a first copy, for sure.
+    fn record(&mut self, seq: u64) -> bool {
+        if seq >= self.next {
+            self.skip_to(seq);
+            self.append(1);
+            return true;
+        }
+        if self.next - seq > Self::WINDOW {
+            self.beyond_window += 1;
+            return false;
+        }
+        let (word, bit) = Self::place(seq);
+        let first_copy = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        self.delivered += u64::from(first_copy);
+        self.reordered += u64::from(first_copy);
+        self.duplicates += u64::from(!first_copy);
+        first_copy
+    }
+
+    fn place(seq: u64) -> (usize, u64) {
+        (((seq % Self::WINDOW) / 64) as usize, 1 << (seq % 64))
+    }
+
+    /// Marks the `count` numbers from `next` on as arrived.
+    #[inline]
+    fn append(&mut self, count: u64) {
+        self.fill(count, u64::MAX);
+        self.delivered += count;
+    }
+
+    /// Marks the numbers from `next` to before `seq` as not arrived.
+    fn skip_to(&mut self, seq: u64) {
+        if seq - self.next >= Self::WINDOW {
+            self.words.fill(0);
+            self.next = seq;
+        } else {
+            self.fill(seq - self.next, 0);
+        }
+    }
+
+    /// Moves `next` on by `count`, setting the bits passed to those of `pattern` (all ones or zeros), word by word.
+    #[inline]
+    fn fill(&mut self, count: u64, pattern: u64) {
+        let mut left = count;
+        while left > 0 {
+            let (word, _) = Self::place(self.next);
+            let shift = self.next % 64;
+            let bits = left.min(64 - shift);
+            let mask = (u64::MAX >> (64 - bits)) << shift;
+            self.words[word] = self.words[word] & !mask | pattern & mask;
+            self.next += bits;
+            left -= bits;
+        }
+    }
+
+    /// First copies.
+    pub fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Further copies.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// First copies that came after a higher number (RFC 4737 section 3.3, type-P-reordered).
+    pub fn reordered(&self) -> u64 {
+        self.reordered
+    }
+
+    /// Arrivals older than the window: neither first copies nor duplicates for sure.
+    pub fn beyond_window(&self) -> u64 {
+        self.beyond_window
+    }
+
+    /// Highest number seen plus one; 0 before the first arrival.
+    pub fn highest_seq(&self) -> u64 {
+        self.next
+    }
+
+    /// What is missing of the `sent` that the sender says it sent: lost, except that up to
+    /// [`SequenceLedger::beyond_window`] of them did arrive, too late to tell. Negative if more arrived than were sent,
+    /// which is somebody's error and is not hidden.
+    pub fn missing(&self, sent: u64) -> i64 {
+        sent.wrapping_sub(self.delivered).cast_signed()
+    }
+
+    /// How many of the missing were sent after the last arrival: the tail.
+    pub fn missing_tail(&self, sent: u64) -> u64 {
+        sent.saturating_sub(self.next)
+    }
+}
+
+impl Default for SequenceLedger {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WINDOW: u64 = SequenceLedger::WINDOW;
+
+    fn after(runs: &[(u64, u32)]) -> SequenceLedger {
+        let mut ledger = SequenceLedger::new();
+        for &(first, count) in runs {
+            ledger.record_run(first, count);
+        }
+        ledger
+    }
+
+    #[test]
+    fn a_lost_tail_is_counted() {
+        let ledger = after(&[(0, 900)]);
+        assert_eq!((ledger.missing(1404), ledger.missing_tail(1404)), (504, 504));
+    }
+
+    #[test]
+    fn duplicates_do_not_erase_loss() {
+        let ledger = after(&[(0, 90), (0, 10), (100, 100)]);
+        assert_eq!((ledger.delivered(), ledger.duplicates(), ledger.missing(200)), (190, 10, 10));
+    }
+
+    #[test]
+    fn a_late_first_copy_is_reordered_and_not_a_duplicate() {
+        let ledger = after(&[(0, 5), (6, 4), (5, 1), (5, 1)]);
+        assert_eq!((ledger.reordered(), ledger.duplicates(), ledger.missing(10)), (1, 1, 0));
+    }
+
+    #[test]
+    fn what_is_older_than_the_window_is_counted_apart() {
+        let mut ledger = after(&[(0, 1), (WINDOW, 1)]);
+        assert_eq!(ledger.record_run(1, 1), 1, "the oldest in the window");
+        assert_eq!(ledger.record_run(0, 1), 0, "one older");
+        assert_eq!((ledger.beyond_window(), ledger.duplicates()), (1, 0));
+    }
+
+    #[test]
+    fn a_jump_over_the_whole_window_forgets_what_is_behind() {
+        let mut ledger = after(&[(0, 1000), (3 * WINDOW + 500, 1)]);
+        assert_eq!(ledger.record_run(3 * WINDOW, 100), 100, "none of these has been seen");
+        assert_eq!(ledger.duplicates(), 0);
+    }
+
+    #[test]
+    fn numbers_at_the_end_of_64_bits_are_implausible_and_harmless() {
+        let ledger = SequenceLedger::new();
+        assert!(ledger.plausible(0) && ledger.plausible(SequenceLedger::LONGEST_JUMP - 1));
+        assert!(!ledger.plausible(SequenceLedger::LONGEST_JUMP) && !ledger.plausible(u64::MAX));
+    }
+
+    #[test]
+    fn more_than_was_sent_shows_as_a_negative() {
+        assert_eq!(after(&[(0, 10)]).missing(9), -1);
+    }
+
+    /// The same account, kept without limits and without cleverness.
+    #[derive(Default)]
+    struct Naive {
+        seen: HashSet<u64>,
+        next: u64,
+        duplicates: u64,
+        reordered: u64,
+        beyond_window: u64,
+    }
+
+    impl Naive {
+        fn record(&mut self, seq: u64) {
+            if seq < self.next && self.next - seq > WINDOW {
+                self.beyond_window += 1;
+            } else if !self.seen.insert(seq) {
+                self.duplicates += 1;
+            } else if seq < self.next {
+                self.reordered += 1;
+            }
+            self.next = self.next.max(seq + 1);
+        }
+    }
+
+    /// Runs near where the sequence stands: ahead in order, with gaps, behind, around the window's edge, far off.
+    fn steps() -> impl Strategy<Value = Vec<(i64, u32)>> {
+        let window = WINDOW as i64;
+        let offset = prop_oneof![
+            8 => Just(0i64),
+            3 => 1i64..200,
+            4 => -300i64..0,
+            1 => (-window - 150)..(-window + 150),
+            1 => (window - 150)..(window + 150),
+        ];
+        prop::collection::vec((offset, 1u32..200), 1..200)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn the_bitmap_agrees_with_a_set_of_all_numbers(steps in steps()) {
+            let (mut ledger, mut naive) = (SequenceLedger::new(), Naive::default());
+            for (offset, count) in steps {
+                let first = ledger.highest_seq().saturating_add_signed(offset);
+                let before = naive.seen.len();
+                (first..first + u64::from(count)).for_each(|seq| naive.record(seq));
+                let first_copies = ledger.record_run(first, count);
+                prop_assert_eq!(first_copies as usize, naive.seen.len() - before);
+            }
+            prop_assert_eq!(ledger.delivered(), naive.seen.len() as u64);
+            prop_assert_eq!(
+                (ledger.duplicates(), ledger.reordered(), ledger.beyond_window(), ledger.highest_seq()),
+                (naive.duplicates, naive.reordered, naive.beyond_window, naive.next)
+            );
+        }
+
+        #[test]
+        fn every_arrival_lands_in_one_column(steps in steps()) {
+            let mut ledger = SequenceLedger::new();
+            let mut arrivals = 0;
+            for (offset, count) in steps {
+                ledger.record_run(ledger.highest_seq().saturating_add_signed(offset), count);
+                arrivals += u64::from(count);
+            }
+            prop_assert_eq!(arrivals, ledger.delivered() + ledger.duplicates() + ledger.beyond_window());
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The receiving end of a UDP stream.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
+use landspeed_sys::udp::{
+    ReceiveBatch, block_at_most, enable_drop_counter, enable_gro, enable_timestamps, socket_drops,
+};
+
+use super::arrivals::Arrivals;
+use super::wait::LOOK_UP_NS;
+use super::{Finish, GRO_FROM_PPS, ReceiveOutcome, ReceivePlan, StreamError};
+use crate::shared::{Counters, Stop};
+
+/// Messages per call.
+const CALL_MESSAGES: usize = 64;
+/// Longest message: what GRO builds.
+const MESSAGE_BYTES: usize = 65_535;
+/// Bytes that one call should take at most, so that they are still in the cache when they are read.
+const CALL_BYTES: usize = 256 * 1024;
+/// Told to stop: how long what is already in the socket's buffer may take to be counted.
+const LAST_LOOK_NS: u64 = 20_000_000;
+
+/// Receives a stream from `socket`, which is connected, until `finish` knows the sender's final count and either all of
+/// it has arrived or nothing has for the plan's quiet time; or until `stop`.
+///
+/// When all has arrived it stays for a quarter of the quiet time, for duplicates.
+pub fn receive_stream(
+    socket: BorrowedFd<'_>,
+    plan: &ReceivePlan,
+    counters: &Counters,
+    stop: &Stop,
+    finish: &Finish,
+) -> ReceiveOutcome {
+    let mut receiver = Receiver::new(socket, plan, counters, finish);
+    let finished = match receiver.set_up() {
+        Err(source) => Err(StreamError::Setup { option: "SO_RCVTIMEO", source }),
+        Ok(()) => receiver.run(stop),
+    };
+    receiver.into_outcome(finished)
+}
+
+struct Receiver<'a> {
+    socket: BorrowedFd<'a>,
+    plan: &'a ReceivePlan,
+    counters: &'a Counters,
+    finish: &'a Finish,
+    batch: ReceiveBatch,
+    arrivals: Arrivals,
+    drops_before: Option<u32>,
+    /// When anything of this stream arrived last, or when waiting began.
+    last_heard_ns: u64,
+    nap: Nap,
+    outcome: ReceiveOutcome,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(socket: BorrowedFd<'a>, plan: &'a ReceivePlan, counters: &'a Counters, finish: &'a Finish) -> Self {
+        Self {
+            socket,
+            plan,
+            counters,
+            finish,
+            batch: ReceiveBatch::new(CALL_MESSAGES, MESSAGE_BYTES),
+            arrivals: Arrivals::new(plan.tag),
+            drops_before: None,
+            last_heard_ns: 0,
+            nap: Nap::default(),
+            outcome: ReceiveOutcome::default(),
+        }
+    }
+
+    fn set_up(&mut self) -> io::Result<()> {
+        block_at_most(self.socket, Duration::from_nanos(LOOK_UP_NS))?;
+        self.drops_before = socket_drops(self.socket).ok();
+        for (option, result) in [
+            ("SO_TIMESTAMPNS", enable_timestamps(self.socket)),
+            ("SO_RXQ_OVFL", enable_drop_counter(self.socket)),
+            ("UDP_GRO", enable_gro(self.socket, self.wants_gro())),
+        ] {
+            if let Err(error) = result {
+                self.outcome.notes.push(format!("{option} is not available: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn wants_gro(&self) -> bool {
+        let packet_bits = u64::from(self.plan.payload.bytes()) * 8;
+        self.plan.gro && self.plan.rate_bps.is_none_or(|rate| rate / packet_bits >= GRO_FROM_PPS)
+    }
+
+    fn run(&mut self, stop: &Stop) -> Result<(), StreamError> {
+        let mut limit = CALL_MESSAGES;
+        self.last_heard_ns = monotonic_ns();
+        loop {
+            if stop.receiving() {
+                return self.last_look();
+            }
+            self.outcome.syscalls += 1;
+            match self.batch.receive(self.socket, limit) {
+                Ok(messages) => {
+                    let now_ns = monotonic_ns();
+                    let bytes = self.take(messages, now_ns);
+                    let drained = messages < limit;
+                    limit = (CALL_BYTES * messages / bytes.max(1)).clamp(2, CALL_MESSAGES);
+                    let nap_ns = self.nap.after(now_ns, messages, bytes, drained);
+                    if nap_ns > 0 {
+                        sleep_until(now_ns + nap_ns);
+                    }
+                }
+                Err(error) if transient(&error) => {}
+                Err(source) => return Err(StreamError::Receive { source }),
+            }
+            if self.finish.known().is_some() && self.is_over(monotonic_ns()) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Counts what is in the socket's buffer already.
+    fn last_look(&mut self) -> Result<(), StreamError> {
+        let until_ns = monotonic_ns() + LAST_LOOK_NS;
+        loop {
+            self.outcome.syscalls += 1;
+            let now_ns = match self.batch.receive_now(self.socket, CALL_MESSAGES) {
+                Ok(messages) => {
+                    let now_ns = monotonic_ns();
+                    self.take(messages, now_ns);
+                    now_ns
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if transient(&error) => monotonic_ns(),
+                Err(source) => return Err(StreamError::Receive { source }),
+            };
+            if now_ns >= until_ns {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Accounts for the messages of the last call; returns their bytes.
+    fn take(&mut self, messages: usize, now_ns: u64) -> usize {
+        let mut bytes = 0;
+        let (mut first_stamp_ns, mut last_stamp_ns) = (None, None);
+        for i in 0..messages {
+            let message = self.batch.message(i);
+            bytes += message.data.len();
+            let stamp_ns = message.timestamp_ns;
+            if self.arrivals.take(message.data, message.segment_bytes, stamp_ns, now_ns) {
+                first_stamp_ns = first_stamp_ns.or(Some(stamp_ns));
+                last_stamp_ns = Some(stamp_ns);
+            }
+        }
+        let (Some(first_stamp_ns), Some(last_stamp_ns)) = (first_stamp_ns, last_stamp_ns) else { return bytes };
+        self.last_heard_ns = now_ns;
+        if self.outcome.first_ns.is_none() {
+            let first_ns = arrived_ns(now_ns, first_stamp_ns);
+            self.outcome.first_ns = Some(first_ns);
+            self.counters.stamp_first(first_ns);
+        }
+        let last_ns = arrived_ns(now_ns, last_stamp_ns);
+        self.outcome.last_ns = Some(last_ns);
+        self.counters.stamp_last(last_ns);
+        self.counters.publish(self.arrivals.bytes(), self.arrivals.ledger().delivered());
+        bytes
+    }
+
+    /// Whether the stream has ended, now that the sender's final count is known.
+    fn is_over(&mut self, now_ns: u64) -> bool {
+        let Some((sent, stopped_ns)) = self.finish.known() else { return false };
+        self.arrivals.sender_stopped(stopped_ns);
+        let all_here = self.arrivals.ledger().missing(sent) <= 0;
+        let quiet_ns = if all_here { self.plan.quiet_ns / 4 } else { self.plan.quiet_ns };
+        now_ns.saturating_sub(self.last_heard_ns.max(stopped_ns.min(now_ns))) >= quiet_ns
+    }
+
+    fn into_outcome(mut self, finished: Result<(), StreamError>) -> ReceiveOutcome {
+        if let Some((sent, stopped_ns)) = self.finish.known() {
+            self.arrivals.sender_stopped(stopped_ns);
+            self.outcome.missing_packets = Some(self.arrivals.ledger().missing(sent));
+            self.outcome.missing_tail_packets = Some(self.arrivals.ledger().missing_tail(sent));
+        }
+        let ledger = self.arrivals.ledger();
+        let udp = &mut self.outcome.udp;
+        udp.delivered_packets = ledger.delivered();
+        udp.duplicate_packets = ledger.duplicates();
+        udp.reordered_packets = ledger.reordered();
+        udp.beyond_window_packets = ledger.beyond_window();
+        udp.highest_seq = ledger.highest_seq();
+        udp.late_packets = self.arrivals.late();
+        udp.foreign_packets = self.arrivals.foreign();
+        udp.gro_used = self.arrivals.coalesced();
+        udp.jitter_ns = self.arrivals.jitter_ns();
+        udp.timestamps = udp.jitter_ns.map(|_| if udp.gro_used { "kernel, coalesced" } else { "kernel" }.to_owned());
+        match (self.drops_before, socket_drops(self.socket)) {
+            (Some(before), Ok(after)) => udp.socket_drops = u64::from(after.wrapping_sub(before)),
+            _ => self.outcome.notes.push("drops of the receiving socket are not visible: SO_MEMINFO".into()),
+        }
+        self.outcome.bytes = self.arrivals.bytes();
+        self.outcome.error = finished.err();
+        self.outcome
+    }
+}
+
+/// Time-outs and signals, and ICMP errors about what this socket may have sent: none of them ends a receiver.
+fn transient(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable, TimedOut, WouldBlock};
+    matches!(
+        error.kind(),
+        WouldBlock | TimedOut | Interrupted | ConnectionRefused | HostUnreachable | NetworkUnreachable
+    )
+}
+
+/// The monotonic time of an arrival that the kernel stamped with the real time, not much before `now_ns`.
+fn arrived_ns(now_ns: u64, stamp_ns: Option<u64>) -> u64 {
+    let ago_ns = stamp_ns.map_or(0, |stamp_ns| realtime_ns().saturating_sub(stamp_ns));
+    // More than a second ago is a step of the real-time clock.
+    if ago_ns < 1_000_000_000 { now_ns.saturating_sub(ago_ns) } else { now_ns }
+}
+
+/// Lets datagrams gather in the socket's buffer while they come fast but one by one, instead of waking for each: the
+/// kernel stamps their times, so nothing is lost by looking later.
+#[derive(Debug, Default)]
+struct Nap {
+    since_ns: u64,
+    messages: usize,
+    bytes: usize,
+    nap_ns: u64,
+}
+
+impl Nap {
+    /// How often the pace is looked at.
+    const LOOK_NS: u64 = 5_000_000;
+    const LONGEST_NS: u64 = 500_000;
+    /// A shorter nap costs what it saves.
+    const SHORTEST_NS: u64 = 100_000;
+    /// Fewer messages than this in the longest nap are not worth one.
+    const WORTH_MESSAGES: u64 = 8;
+    /// What may gather, bytes of socket buffer: half the kernel's default of 208 KiB.
+    const GATHER_BYTES: u64 = 104 * 1024;
+    /// Buffer space a message takes beyond its bytes (`skb->truesize`: the sk_buff, shared info, rounding).
+    const OVERHEAD_BYTES: u64 = 1280;
+
+    /// Takes note of a call's messages; returns how long to nap before the next call.
+    fn after(&mut self, now_ns: u64, messages: usize, bytes: usize, drained: bool) -> u64 {
+        self.messages += messages;
+        self.bytes += bytes;
+        let elapsed_ns = now_ns - self.since_ns;
+        if elapsed_ns >= Self::LOOK_NS {
+            self.nap_ns = Self::affordable(elapsed_ns, self.messages as u64, self.bytes as u64);
+            (self.since_ns, self.messages, self.bytes) = (now_ns, 0, 0);
+        }
+        if drained { self.nap_ns } else { 0 }
+    }
+
+    fn affordable(elapsed_ns: u64, messages: u64, bytes: u64) -> u64 {
+        let space = (bytes + messages * Self::OVERHEAD_BYTES).max(1);
+        let nap_ns = (Self::GATHER_BYTES.saturating_mul(elapsed_ns) / space).min(Self::LONGEST_NS);
+        let gathered = messages * nap_ns / elapsed_ns;
+        if nap_ns < Self::SHORTEST_NS || gathered < Self::WORTH_MESSAGES { 0 } else { nap_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_slow_stream_is_read_packet_by_packet() {
+        assert_eq!(Nap::affordable(SECOND, 1_000, 1_448_000), 0);
+    }
+
+    #[test]
+    fn a_gigabit_of_small_packets_is_gathered() {
+        let nap_ns = Nap::affordable(SECOND, 86_000, 125_000_000);
+        assert!((Nap::SHORTEST_NS..=Nap::LONGEST_NS).contains(&nap_ns), "{nap_ns}");
+    }
+
+    #[test]
+    fn what_would_fill_the_buffer_meanwhile_is_not_slept_through() {
+        assert_eq!(Nap::affordable(SECOND, 80_000, 5_000_000_000), 0);
+    }
+}

@@ -1,0 +1,351 @@
+//! The sending end of a UDP stream.
+
+use std::io;
+use std::num::NonZeroU32;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use landspeed_model::DepartureError;
+use landspeed_stats::LatencyHistogram;
+use landspeed_sys::clock::{monotonic_ns, sleep_until};
+use landspeed_sys::udp::{
+    MAX_SEGMENTS, MAX_SEGMENTS_OLD, SendBatch, SendFailure, block_at_most, drain_error_queue, enable_send_errors,
+    gso_supported,
+};
+
+use super::wait::{LOOK_UP_NS, Waiter};
+use super::{Pacing, SendOutcome, SendPlan, StreamError, header};
+use crate::schedule::{Departure, Pacer};
+use crate::shared::{Budget, Counters, Stop};
+
+/// Payload that one system call hands over when there is no schedule to keep: enough that the call itself costs
+/// nothing, little enough that the buffer stays in the cache.
+const CALL_BYTES: usize = 64 * 1024;
+/// Most datagrams in a call, and in one without offload, so that a call stays well under a millisecond.
+const CALL_DATAGRAMS: usize = 1024;
+const CALL_DATAGRAMS_PLAIN: usize = 64;
+/// What may leave at once when late: about what a sleep overshoots.
+const AT_ONCE_NS: u64 = 50_000;
+/// After the local queue refused a datagram of an unpaced stream: how long it gets to drain.
+const BACK_OFF_NS: u64 = 50_000;
+/// A peer that refuses, with no more than [`REFUSAL_PAUSE_NS`] between refusals, for this long is gone.
+const REFUSED_FOR_NS: u64 = 3_000_000_000;
+const REFUSAL_PAUSE_NS: u64 = 1_000_000_000;
+/// `EMSGSIZE` in a row after which it is no longer the echo of an earlier ICMP message.
+const TOO_LONG_LIMIT: u32 = 3;
+
+/// Sends a stream on `socket`, which is connected, until the plan's end, the budget's end, or `stop`.
+///
+/// A budget that is not a whole number of datagrams is rounded down. Steady state allocates nothing.
+pub fn send_stream(
+    socket: BorrowedFd<'_>,
+    plan: &SendPlan,
+    counters: &Counters,
+    stop: &Stop,
+    budget: &Budget,
+) -> SendOutcome {
+    let mut sender = Sender::new(socket, plan, counters, stop, budget);
+    let finished = match sender.set_up() {
+        Err(source) => Err(StreamError::Setup { option: "SO_SNDTIMEO", source }),
+        Ok(()) => match plan.pacing {
+            None => sender.send_unpaced(),
+            Some(pacing) => sender.send_paced(pacing),
+        },
+    };
+    sender.into_outcome(finished)
+}
+
+struct Sender<'a> {
+    socket: BorrowedFd<'a>,
+    plan: &'a SendPlan,
+    counters: &'a Counters,
+    stop: &'a Stop,
+    budget: &'a Budget,
+    batch: SendBatch,
+    payload: u64,
+    /// Datagrams per super-packet; 1 without offload.
+    segments: usize,
+    /// Number of the next datagram, and so of those the kernel has accepted.
+    seq: u64,
+    refused_since_ns: Option<u64>,
+    refused_last_ns: u64,
+    too_long: u32,
+    outcome: SendOutcome,
+}
+
+impl<'a> Sender<'a> {
+    fn new(
+        socket: BorrowedFd<'a>,
+        plan: &'a SendPlan,
+        counters: &'a Counters,
+        stop: &'a Stop,
+        budget: &'a Budget,
+    ) -> Self {
+        let payload = plan.payload.bytes() as usize;
+        let mut batch = SendBatch::new((CALL_BYTES / payload).clamp(1, CALL_DATAGRAMS), payload);
+        for (i, datagram) in batch.datagrams_mut().enumerate() {
+            fill(datagram, i as u64);
+            header::write_constant(datagram, plan.tag);
+        }
+        Self {
+            socket,
+            plan,
+            counters,
+            stop,
+            budget,
+            batch,
+            payload: payload as u64,
+            segments: 1,
+            seq: 0,
+            refused_since_ns: None,
+            refused_last_ns: 0,
+            too_long: 0,
+            outcome: SendOutcome::default(),
+        }
+    }
+
+    fn set_up(&mut self) -> io::Result<()> {
+        block_at_most(self.socket, Duration::from_nanos(LOOK_UP_NS))?;
+        if let Err(error) = enable_send_errors(self.socket) {
+            let note = format!("drops in the local qdisc stay invisible to the sender: IP_RECVERR: {error}");
+            self.outcome.notes.push(note);
+        }
+        if self.plan.gso {
+            if gso_supported(self.socket) {
+                self.segments = self.batch.segments(MAX_SEGMENTS);
+            } else {
+                self.outcome.notes.push("the kernel has no UDP segmentation offload: sending one by one".into());
+            }
+        }
+        Ok(())
+    }
+
+    fn send_unpaced(&mut self) -> Result<(), StreamError> {
+        let mut now_ns = self.wait_for_start();
+        while !self.stop.sending() && now_ns < self.plan.end_ns {
+            let limit = if self.segments > 1 { CALL_DATAGRAMS } else { CALL_DATAGRAMS_PLAIN };
+            let packets = self.claim(limit.min(self.batch.capacity()) as u64);
+            if packets == 0 {
+                break;
+            }
+            let refused_before = self.outcome.udp.send_errors;
+            self.depart(packets, now_ns)?;
+            if self.outcome.udp.send_errors > refused_before {
+                sleep_until(monotonic_ns() + BACK_OFF_NS);
+            }
+            now_ns = monotonic_ns();
+            self.outcome.last_ns = Some(now_ns);
+        }
+        Ok(())
+    }
+
+    fn send_paced(&mut self, pacing: Pacing) -> Result<(), StreamError> {
+        let until_start_ns = self.plan.start_ns.saturating_sub(monotonic_ns());
+        let mut waiter = Waiter::calibrate(until_start_ns.clamp(1_000_000, 5_000_000));
+        let mut lateness = LatencyHistogram::new();
+        let packet_bytes = NonZeroU32::new(self.plan.payload.bytes()).expect("a payload is not empty");
+        let mut now_ns = self.wait_for_start();
+        // A start that has passed already is not a debt.
+        let start_ns = now_ns.max(self.plan.start_ns);
+        let at_once_ns = AT_ONCE_NS.max(pacing.grain_ns);
+        let mut pacer = Pacer::new(
+            if start_ns - self.plan.start_ns > Pacer::DEBT_LIMIT_NS { start_ns } else { self.plan.start_ns },
+            self.plan.end_ns,
+            pacing.rate_bps,
+            packet_bytes,
+            pacing.burst_packets,
+            at_once_ns,
+        );
+        // Waiting for a grain gains nothing where bursts are further apart than that.
+        let grain_ns = if pacer.gap_ns() < pacing.grain_ns { pacing.grain_ns } else { 0 };
+        let limit = self.batch.capacity() as u32;
+        let give_up_ns = self.plan.end_ns.saturating_add(Pacer::DEBT_LIMIT_NS);
+        let finished = loop {
+            if self.stop.sending() || now_ns >= give_up_ns {
+                break Ok(());
+            }
+            let departure = pacer.poll(now_ns, limit, |intended_ns, packets| {
+                lateness.record_n(now_ns.saturating_sub(intended_ns), u64::from(packets));
+            });
+            match departure {
+                Departure::Done => break Ok(()),
+                Departure::Now(due) => {
+                    let packets = self.claim(u64::from(due));
+                    if packets == 0 {
+                        break Ok(());
+                    }
+                    if let Err(error) = self.depart(packets, now_ns) {
+                        break Err(error);
+                    }
+                    now_ns = monotonic_ns();
+                    self.outcome.last_ns = Some(now_ns);
+                }
+                Departure::At(at_ns) => {
+                    let woken_ns = match pacing.grain_ns {
+                        0 => waiter.precise(at_ns, self.stop),
+                        _ => waiter.economical(at_ns, at_ns.saturating_add(grain_ns), self.stop),
+                    };
+                    self.outcome.app_wait_ns += woken_ns - now_ns;
+                    now_ns = woken_ns;
+                }
+            }
+        };
+        self.outcome.slipped_ns = pacer.slipped_ns();
+        self.outcome.udp.departure_error = departure_error(&lateness);
+        finished
+    }
+
+    /// Sleeps until the start, or until stopped; returns the time.
+    fn wait_for_start(&self) -> u64 {
+        let mut now_ns = monotonic_ns();
+        while now_ns < self.plan.start_ns && !self.stop.sending() {
+            sleep_until(self.plan.start_ns.min(now_ns + LOOK_UP_NS));
+            now_ns = monotonic_ns();
+        }
+        now_ns
+    }
+
+    /// Claims whole datagrams of the budget. A rest smaller than a datagram is claimed and left, so that the budget ends.
+    fn claim(&self, datagrams: u64) -> usize {
+        (self.budget.claim(datagrams * self.payload) / self.payload) as usize
+    }
+
+    /// Sends `packets` datagrams, whatever it takes; gives the rest back if the stream is to stop.
+    fn depart(&mut self, packets: usize, now_ns: u64) -> Result<(), StreamError> {
+        if self.seq == 0 && self.outcome.first_ns.is_none() {
+            self.outcome.first_ns = Some(now_ns);
+            self.counters.stamp_first(now_ns);
+        }
+        self.stamp(0, packets, now_ns);
+        let mut done = 0;
+        while done < packets {
+            self.outcome.syscalls += 1;
+            let sent = self.batch.send(self.socket, done, packets, self.segments);
+            match sent {
+                Ok(accepted) => {
+                    self.accept(accepted);
+                    done += accepted;
+                    if done < packets {
+                        done += self.after_short_send(packets - done, now_ns);
+                        self.stamp(done, packets, monotonic_ns());
+                    }
+                }
+                Err(SendFailure::Dropped) => {
+                    done += self.refuse(packets - done);
+                    self.stamp(done, packets, monotonic_ns());
+                }
+                Err(failure) => {
+                    self.survive(failure)?;
+                    if self.stop.sending() {
+                        self.budget.give_back((packets - done) as u64 * self.payload);
+                        break;
+                    }
+                    self.stamp(done, packets, monotonic_ns());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn stamp(&mut self, first: usize, end: usize, now_ns: u64) {
+        let sent_ns = now_ns.saturating_sub(self.plan.start_ns);
+        for (seq, datagram) in (self.seq..).zip(self.batch.datagrams_mut().take(end).skip(first)) {
+            header::stamp(datagram, seq, sent_ns);
+        }
+    }
+
+    #[inline]
+    fn accept(&mut self, datagrams: usize) {
+        self.seq += datagrams as u64;
+        self.outcome.udp.gso_used |= self.segments > 1 && datagrams > 1;
+        self.too_long = 0;
+        self.counters.publish(self.seq * self.payload, self.seq);
+    }
+
+    /// Counts one message of up to `left` datagrams as refused by this host; returns how many datagrams that were.
+    fn refuse(&mut self, left: usize) -> usize {
+        let datagrams = left.min(self.segments);
+        self.outcome.udp.send_errors += datagrams as u64;
+        self.budget.give_back(datagrams as u64 * self.payload);
+        drain_error_queue(self.socket);
+        datagrams
+    }
+
+    /// sendmmsg stopped short of `left` datagrams and keeps the cause to itself. Unless it has waited for buffer space,
+    /// the next message was refused, and is gone like any other that was.
+    fn after_short_send(&mut self, left: usize, called_ns: u64) -> usize {
+        let waited = monotonic_ns() - called_ns >= LOOK_UP_NS / 2;
+        if waited { 0 } else { self.refuse(left) }
+    }
+
+    /// Decides whether the stream goes on after a failure that sent nothing.
+    fn survive(&mut self, failure: SendFailure) -> Result<(), StreamError> {
+        match failure {
+            SendFailure::Full | SendFailure::Interrupted | SendFailure::Dropped => Ok(()),
+            SendFailure::NoOffload(error) => {
+                drain_error_queue(self.socket);
+                // Kernels before 6.9 take 64 segments; less than that is a matter of the route.
+                let fewer = if self.segments > MAX_SEGMENTS_OLD { MAX_SEGMENTS_OLD } else { 1 };
+                if fewer == 1 {
+                    let note = format!("segmentation offload refused on this route ({error}): sending one by one");
+                    self.outcome.notes.push(note);
+                }
+                self.segments = fewer;
+                Ok(())
+            }
+            SendFailure::TooLong => {
+                drain_error_queue(self.socket);
+                self.too_long += 1;
+                let payload = self.plan.payload.bytes();
+                if self.too_long < TOO_LONG_LIMIT { Ok(()) } else { Err(StreamError::TooLong { payload }) }
+            }
+            SendFailure::Refused(source) => {
+                drain_error_queue(self.socket);
+                self.outcome.refusals += 1;
+                let now_ns = monotonic_ns();
+                if now_ns - self.refused_last_ns > REFUSAL_PAUSE_NS {
+                    self.refused_since_ns = None;
+                }
+                self.refused_last_ns = now_ns;
+                let since_ns = *self.refused_since_ns.get_or_insert(now_ns);
+                if now_ns - since_ns < REFUSED_FOR_NS { Ok(()) } else { Err(StreamError::Refused { source }) }
+            }
+            SendFailure::Other(source) => Err(StreamError::Send { source }),
+        }
+    }
+
+    fn into_outcome(mut self, finished: Result<(), StreamError>) -> SendOutcome {
+        self.outcome.udp.sent_packets = self.seq;
+        self.outcome.bytes = self.seq * self.payload;
+        self.outcome.error = finished.err();
+        if self.seq == 0 {
+            (self.outcome.first_ns, self.outcome.last_ns) = (None, None);
+        }
+        self.counters.stamp_last(self.outcome.last_ns.unwrap_or(0));
+        self.outcome
+    }
+}
+
+fn departure_error(lateness: &LatencyHistogram) -> Option<DepartureError> {
+    let max_ns = lateness.max_ns()?;
+    Some(DepartureError {
+        count: lateness.count(),
+        p50_ns: lateness.p50().unwrap_or(max_ns),
+        p99_ns: lateness.p99().unwrap_or(max_ns),
+        p999_ns: lateness.p99_9().unwrap_or(max_ns),
+        max_ns,
+    })
+}
+
+/// Fills a datagram with bytes that no link compresses: SplitMix64 (Steele, Lea, Flood 2014), seeded by its number.
+fn fill(datagram: &mut [u8], seed: u64) {
+    let mut state = seed;
+    for chunk in datagram.chunks_mut(8) {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        chunk.copy_from_slice(&(word ^ (word >> 31)).to_be_bytes()[..chunk.len()]);
+    }
+}

@@ -1,0 +1,117 @@
+//! Waiting for a time: asleep as long as that is safe, then spinning.
+
+use landspeed_sys::clock::{monotonic_ns, sleep_until};
+use landspeed_sys::udp::precise_sleeps;
+
+use crate::shared::Stop;
+
+/// Longest sleep without a look at the stop flag.
+pub(super) const LOOK_UP_NS: u64 = 20_000_000;
+
+/// Waits precisely, knowing how late this host's sleeps end.
+///
+/// The margin follows the 99th percentile of that lateness: up by 99 steps when a sleep ends later than the margin,
+/// down by one when not (a stochastic quantile tracker).
+#[derive(Debug)]
+pub(super) struct Waiter {
+    margin_ns: u64,
+}
+
+impl Waiter {
+    const STEP_NS: u64 = 100;
+    const MARGIN_NS: std::ops::RangeInclusive<u64> = 3_000..=250_000;
+    /// A sleep shorter than this costs more than it saves.
+    const SHORTEST_SLEEP_NS: u64 = 10_000;
+
+    /// Tries a few sleeps to learn how late they end: about a millisecond, and on a loaded host no more than
+    /// `budget_ns`. Turns the calling thread's timer slack off.
+    pub(super) fn calibrate(budget_ns: u64) -> Self {
+        precise_sleeps();
+        let begin_ns = monotonic_ns();
+        let mut lateness = [0; 9];
+        for late_ns in &mut lateness {
+            let target_ns = monotonic_ns() + 60_000;
+            sleep_until(target_ns);
+            let now_ns = monotonic_ns();
+            *late_ns = now_ns - target_ns;
+            if now_ns - begin_ns > budget_ns {
+                break;
+            }
+        }
+        lateness.sort_unstable();
+        // Twice the median: an outlier among nine says little.
+        Self { margin_ns: (2 * lateness[4]).clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end()) }
+    }
+
+    /// Waits until `target_ns`; returns the time then. Earlier only if the stream is to stop.
+    pub(super) fn precise(&mut self, target_ns: u64, stop: &Stop) -> u64 {
+        let mut now_ns = self.sleep(target_ns.saturating_sub(self.margin_ns), stop);
+        while now_ns < target_ns {
+            if stop.sending() {
+                break;
+            }
+            std::hint::spin_loop();
+            now_ns = monotonic_ns();
+        }
+        now_ns
+    }
+
+    /// Sleeps until about `target_ns`, never past it on purpose and never to before `not_before_ns`; does not spin.
+    pub(super) fn economical(&mut self, not_before_ns: u64, target_ns: u64, stop: &Stop) -> u64 {
+        self.sleep(target_ns.saturating_sub(self.margin_ns / 2).max(not_before_ns), stop)
+    }
+
+    fn sleep(&mut self, wake_ns: u64, stop: &Stop) -> u64 {
+        let mut now_ns = monotonic_ns();
+        while wake_ns > now_ns.saturating_add(Self::SHORTEST_SLEEP_NS) && !stop.sending() {
+            let target_ns = wake_ns.min(now_ns + LOOK_UP_NS);
+            sleep_until(target_ns);
+            now_ns = monotonic_ns();
+            self.learn(now_ns.saturating_sub(target_ns));
+        }
+        now_ns
+    }
+
+    fn learn(&mut self, late_ns: u64) {
+        let margin_ns = if late_ns > self.margin_ns {
+            self.margin_ns + 99 * Self::STEP_NS
+        } else {
+            self.margin_ns.saturating_sub(Self::STEP_NS)
+        };
+        self.margin_ns = margin_ns.clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_precise_wait_never_ends_early() {
+        let stop = Stop::default();
+        let mut waiter = Waiter::calibrate(1_000_000);
+        for wait_ns in [0, 1_000, 50_000, 400_000] {
+            let target_ns = monotonic_ns() + wait_ns;
+            assert!(waiter.precise(target_ns, &stop) >= target_ns);
+        }
+    }
+
+    #[test]
+    fn a_stop_cuts_a_wait_short() {
+        let stop = Stop::default();
+        stop.stop_sending();
+        let mut waiter = Waiter { margin_ns: 3_000 };
+        let target_ns = monotonic_ns() + 3_600_000_000_000;
+        assert!(waiter.precise(target_ns, &stop) < target_ns);
+        assert!(waiter.economical(target_ns, target_ns, &stop) < target_ns);
+    }
+
+    #[test]
+    fn the_margin_settles_where_one_sleep_in_a_hundred_is_later() {
+        let mut waiter = Waiter { margin_ns: 3_000 };
+        for i in 0..100_000u64 {
+            waiter.learn((i * 7919 % 1000) * 100); // uniform from 0 to 100 µs
+        }
+        assert!((90_000..=110_000).contains(&waiter.margin_ns), "{}", waiter.margin_ns);
+    }
+}
