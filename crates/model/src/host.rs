@@ -32,7 +32,7 @@ pub struct HostSnapshot {
     pub virtualization: Option<String>,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Kernel timer frequency, when it can be told.
+    /// Kernel timer frequency (`CONFIG_HZ`), when it can be told.
     pub clock_ticks_per_s: Option<u32>,
     /// Interface the test's traffic uses.
     pub nic: Option<NicSnapshot>,
@@ -91,7 +91,8 @@ pub struct NicSnapshot {
     pub qdiscs: Vec<String>,
     /// `txqueuelen`.
     pub tx_queue_len: Option<u32>,
-    /// Offloads: feature name to on/off (tso, gso, gro, lro, rx-checksum …).
+    /// Offloads by the kernel's name, on or off (`tx-tcp-segmentation`, `tx-udp-segmentation`, `rx-gro`, `rx-lro`,
+    /// `rx-checksum`, `tx-nocache-copy` …); those the device never has are not listed.
     pub offloads: BTreeMap<String, bool>,
     /// Receive ring, entries now and at most.
     pub rx_ring: Option<(u32, u32)>,
@@ -137,7 +138,8 @@ pub struct HostSample {
     pub end_ns: i64,
     /// Use of each core; index is the core's number. A core that was offline is `None`.
     pub cores: Vec<Option<CoreUse>>,
-    /// Frequency of each core, MHz; empty when the kernel does not say.
+    /// Frequency of each core, MHz, 0 for one without a reading. Read about once a second: empty in the samples
+    /// between, and when the kernel does not say.
     pub mhz: Vec<f32>,
     /// Softnet of the span, all cores.
     pub softnet: SoftnetDelta,
@@ -178,6 +180,10 @@ pub struct SoftnetDelta {
     pub dropped: u64,
     /// Times the budget ran out.
     pub time_squeeze: u64,
+    /// Times another core woke this one to process packets (RPS, RFS).
+    pub received_rps: u64,
+    /// Packets dropped by the flow limit.
+    pub flow_limit: u64,
 }
 
 /// A counter that moved.

@@ -26,8 +26,8 @@ const SPEED_UNKNOWN: u32 = u32::MAX;
 
 /// Most statistics or features of one interface that are read. mlx5 with 128 channels has some 8,000.
 const MAX_STRINGS: usize = 32_768;
-/// Every reply buffer is this long: room for twice [`MAX_STRINGS`] strings behind a header. Kernels before 6.19 write as
-/// many entries as the driver has *now*, whatever was asked for, so a driver that gains channels between two calls
+/// Every reply buffer is this long: room for twice [`MAX_STRINGS`] strings behind a header. Most kernels write as many
+/// entries as the driver has *now*, whatever was asked for, so a driver that gains channels between two calls
 /// would overrun a buffer of the exact size. The pages never touched cost nothing.
 const REPLY_WORDS: usize = (16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN) / 8;
 

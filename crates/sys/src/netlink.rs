@@ -11,10 +11,12 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use netlink_packet_core::NetlinkBuffer;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::clock::monotonic_ns;
 
 mod parse;
 
@@ -250,7 +252,7 @@ impl Netlink {
         self.sequence = self.sequence.wrapping_add(1);
         let dump = request.is_dump();
         self.socket.write_all(request.finish(self.sequence)).map_err(Cause::Io)?;
-        let deadline = Instant::now() + TIMEOUT;
+        let deadline_ns = monotonic_ns() + TIMEOUT.as_nanos() as u64;
         let (mut whole, mut total) = (true, 0);
         loop {
             let n = match self.socket.read(&mut self.buffer) {
@@ -263,7 +265,7 @@ impl Netlink {
             if n == self.buffer.len() || total > DUMP_LIMIT_BYTES {
                 return Err(Cause::TooLong);
             }
-            if n == 0 || Instant::now() > deadline {
+            if n == 0 || monotonic_ns() > deadline_ns {
                 return Err(Cause::Io(io::ErrorKind::TimedOut.into()));
             }
             let mut rest = &self.buffer[..n];

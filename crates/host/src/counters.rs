@@ -1,0 +1,234 @@
+//! Counters read twice: before a test and after it.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{CounterDelta, HostSeries, PressureDeltas, QdiscDelta};
+use landspeed_sys::ethtool::Ethtool;
+use landspeed_sys::netlink::{LINK_STATS_NAMES, LinkId, Netlink, Qdisc};
+
+use crate::files::{Files, Kept};
+use crate::parse::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
+use crate::snapshot::{Unavailable, noted};
+
+/// How a file's text becomes counters.
+type Parser = fn(&str, &mut Counters);
+
+/// The SNMP files, by the name their absence is noted under.
+const SNMP: [(&str, &str, Parser); 3] = [
+    ("snmp", "/proc/thread-self/net/snmp", paired_lines),
+    ("netstat", "/proc/thread-self/net/netstat", paired_lines),
+    ("snmp6", "/proc/thread-self/net/snmp6", named_values),
+];
+
+/// What is asked of the kernel about one interface.
+struct Interface {
+    index: u32,
+    netlink: Netlink,
+    ethtool: Option<Ethtool>,
+    names: Vec<String>,
+    /// Driver's statistics before; none if it has none.
+    statistics: Vec<u64>,
+    /// Standard statistics before.
+    standard: Vec<u64>,
+    /// Queueing disciplines before; `None` if they could not be read.
+    qdiscs: Option<Vec<Qdisc>>,
+}
+
+/// Everything that is read before and after.
+pub(crate) struct Before {
+    files: Files,
+    /// Opened before: they stay those of the network namespace the test started in.
+    snmp: Vec<(&'static str, Kept, Parser, Counters)>,
+    interface: Option<Interface>,
+    pressure: Option<PressureDeltas>,
+}
+
+impl Before {
+    pub(crate) fn read(files: &Files, nic: Option<&str>, missing: &mut Unavailable) -> Self {
+        let mut buffer = Vec::new();
+        let mut snmp = Vec::new();
+        for (what, path, parse) in SNMP {
+            let Some(kept) = noted(missing, what, files.keep(path)) else { continue };
+            if let Some(counters) = noted(missing, what, read_counters(&kept, parse, &mut buffer)) {
+                snmp.push((what, kept, parse, counters));
+            }
+        }
+        let interface = match nic {
+            None => {
+                missing.insert("nic".into(), "no interface named".into());
+                None
+            }
+            Some(_) if !files.is_live() => {
+                missing.insert("nic".into(), "a recorded tree has no kernel to ask".into());
+                None
+            }
+            Some(nic) => Interface::open(nic, missing),
+        };
+        let pressure = noted(missing, "pressure", pressure(files));
+        Self { files: files.clone(), snmp, interface, pressure }
+    }
+
+    /// Reads all again and writes what moved into `series`.
+    pub(crate) fn finish(self, series: &mut HostSeries) {
+        let missing = &mut series.unavailable;
+        let mut buffer = Vec::new();
+        for (what, kept, parse, before) in &self.snmp {
+            if let Some(now) = noted(missing, what, read_counters(kept, *parse, &mut buffer)) {
+                series.snmp.extend(now.moved_since(before));
+            }
+        }
+        if let Some(interface) = self.interface {
+            (series.nic, series.qdiscs) = interface.finish(missing);
+        }
+        if let Some(before) = self.pressure {
+            series.pressure = noted(missing, "pressure", pressure(&self.files)).map(|now| PressureDeltas {
+                cpu_some_us: now.cpu_some_us.saturating_sub(before.cpu_some_us),
+                memory_some_us: now.memory_some_us.saturating_sub(before.memory_some_us),
+            });
+        }
+        series.tcp_mem_used_ratio = noted(missing, "tcp_mem_used_ratio", tcp_memory_ratio(&self.files));
+    }
+}
+
+fn read_counters(kept: &Kept, parse: Parser, buffer: &mut Vec<u8>) -> Result<Counters, crate::FileError> {
+    kept.read_into(buffer)?;
+    let mut counters = Counters::default();
+    parse(&String::from_utf8_lossy(buffer), &mut counters);
+    Ok(counters)
+}
+
+/// Stall time since boot.
+fn pressure(files: &Files) -> Result<PressureDeltas, String> {
+    let total = |resource: &str| -> Result<u64, String> {
+        let path = format!("/proc/pressure/{resource}");
+        let text =
+            files.read(&path).map_err(|error| format!("{error} (the kernel needs CONFIG_PSI, booted with psi=1)"))?;
+        pressure_total_us(&text).ok_or_else(|| format!("{path} has no total"))
+    };
+    Ok(PressureDeltas { cpu_some_us: total("cpu")?, memory_some_us: total("memory")? })
+}
+
+/// Pages of TCP memory in use over the pressure threshold, the second figure of `tcp_mem`.
+fn tcp_memory_ratio(files: &Files) -> Result<f64, String> {
+    let sockstat = files.read("/proc/thread-self/net/sockstat").map_err(|e| e.to_string())?;
+    let used = tcp_memory_pages(&sockstat).ok_or("sockstat has no TCP memory")?;
+    // Absent from network namespaces but the first, though the memory counted is everybody's.
+    let limits = files.read("/proc/sys/net/ipv4/tcp_mem").map_err(|e| e.to_string())?;
+    let pressure = limits.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
+    let pressure = pressure.filter(|&pages| pages > 0).ok_or("tcp_mem is not three numbers")?;
+    Ok(used as f64 / pressure as f64)
+}
+
+impl Interface {
+    fn open(nic: &str, missing: &mut Unavailable) -> Option<Self> {
+        let mut netlink = noted(missing, "nic", Netlink::open())?;
+        let link = noted(missing, "nic", netlink.link(LinkId::Name(nic)))?;
+        let qdiscs = noted(missing, "qdiscs", netlink.qdiscs(link.index));
+        let mut interface = Self {
+            index: link.index,
+            netlink,
+            ethtool: noted(missing, "nic.statistics", Ethtool::new(nic)),
+            names: Vec::new(),
+            statistics: Vec::new(),
+            standard: link.stats,
+            qdiscs,
+        };
+        if let Some(ethtool) = &mut interface.ethtool {
+            let read = ethtool.statistics_names().and_then(|names| Ok((ethtool.statistics(names.len())?, names)));
+            (interface.statistics, interface.names) = noted(missing, "nic.statistics", read).unwrap_or_default();
+        }
+        Some(interface)
+    }
+
+    fn finish(mut self, missing: &mut Unavailable) -> (Vec<CounterDelta>, Vec<QdiscDelta>) {
+        let mut moved = Vec::new();
+        if let Some(link) = noted(missing, "nic", self.netlink.link(LinkId::Index(self.index))) {
+            let names = LINK_STATS_NAMES.iter().map(|name| format!("rtnl.{name}"));
+            moved.extend(deltas(names, &self.standard, &link.stats));
+        }
+        if let Some(ethtool) = self.ethtool.as_mut().filter(|_| !self.names.is_empty())
+            && let Some(now) = noted(missing, "nic.statistics", ethtool.statistics(self.names.len()))
+        {
+            moved.extend(deltas(self.names.into_iter(), &self.statistics, &now));
+        }
+        let mut qdiscs = Vec::new();
+        if let Some(before) = &self.qdiscs
+            && let Some(now) = noted(missing, "qdiscs", self.netlink.qdiscs(self.index))
+        {
+            qdiscs = qdisc_deltas(before, &now, missing);
+        }
+        (moved, qdiscs)
+    }
+}
+
+/// Those that moved. A driver's gauge may fall; a counter narrower than 64 bits that wrapped shows as a fall too.
+fn deltas(names: impl Iterator<Item = String>, before: &[u64], now: &[u64]) -> Vec<CounterDelta> {
+    names
+        .zip(before.iter().zip(now))
+        .filter(|(_, (before, now))| before != now)
+        .map(|(name, (before, now))| CounterDelta { name, delta: now.wrapping_sub(*before) as i64 })
+        .collect()
+}
+
+/// Every queueing discipline there is now, by handle and parent. One that is new, or whose byte count fell, was made
+/// during the test and counts from zero.
+fn qdisc_deltas(before: &[Qdisc], now: &[Qdisc], missing: &mut Unavailable) -> Vec<QdiscDelta> {
+    let key = |qdisc: &Qdisc| (qdisc.handle, qdisc.parent, qdisc.kind.clone());
+    let known: BTreeMap<_, _> = before.iter().map(|qdisc| (key(qdisc), qdisc)).collect();
+    let new = Qdisc::default();
+    let mut replaced = 0;
+    let mut delta = |qdisc: &Qdisc| {
+        let then = known.get(&key(qdisc)).copied().filter(|then| then.bytes <= qdisc.bytes).unwrap_or_else(|| {
+            replaced += 1;
+            &new
+        });
+        let packets = qdisc.packets.wrapping_sub(then.packets);
+        QdiscDelta {
+            kind: qdisc.kind.clone(),
+            handle: qdisc.handle_text(),
+            parent: qdisc.parent_text(),
+            bytes: qdisc.bytes - then.bytes,
+            packets: if qdisc.packets_wrap { packets & u64::from(u32::MAX) } else { packets },
+            drops: qdisc.drops.wrapping_sub(then.drops).into(),
+            overlimits: qdisc.overlimits.wrapping_sub(then.overlimits).into(),
+            requeues: qdisc.requeues.wrapping_sub(then.requeues).into(),
+            backlog_bytes: qdisc.backlog_bytes.into(),
+        }
+    };
+    let deltas = now.iter().map(&mut delta).collect();
+    let gone = before.iter().filter(|qdisc| !now.iter().any(|other| key(other) == key(qdisc))).count();
+    if replaced + gone > 0 {
+        let why = format!("{replaced} made and {gone} removed during the test: the counts of those removed are lost");
+        missing.insert("qdiscs.replaced".into(), why);
+    }
+    deltas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn qdisc(handle: u32, bytes: u64, packets: u64, drops: u32) -> Qdisc {
+        let parent = Qdisc::ROOT;
+        Qdisc { kind: "fq".into(), handle, parent, bytes, packets, drops, packets_wrap: true, ..Qdisc::default() }
+    }
+
+    #[test]
+    fn narrow_qdisc_counters_wrap_and_a_replaced_qdisc_starts_again() {
+        let mut missing = Unavailable::new();
+        let before = [qdisc(0x8001_0000, 1000, 0xffff_fff0, u32::MAX), qdisc(0x8002_0000, 5000, 50, 5)];
+        let now = [qdisc(0x8001_0000, 9000, 0x10, 1), qdisc(0x8002_0000, 100, 1, 0)];
+        let deltas = qdisc_deltas(&before, &now, &mut missing);
+        assert_eq!((deltas[0].bytes, deltas[0].packets, deltas[0].drops), (8000, 0x20, 2));
+        assert_eq!((deltas[1].bytes, deltas[1].packets, deltas[1].drops), (100, 1, 0));
+        assert_eq!((deltas[0].handle.as_str(), deltas[0].parent.as_str()), ("8001:", "root"));
+        assert!(missing["qdiscs.replaced"].starts_with("1 made"), "{missing:?}");
+    }
+
+    #[test]
+    fn counters_that_stood_still_are_not_told() {
+        let names = ["a", "b", "c"].map(String::from);
+        let moved = deltas(names.into_iter(), &[1, 5, 7], &[1, 9, 4]);
+        assert_eq!(moved.iter().map(|d| (d.name.as_str(), d.delta)).collect::<Vec<_>>(), [("b", 4), ("c", -3)]);
+    }
+}

@@ -1,0 +1,18 @@
+//! The texts of `/proc` and `/sys` as numbers. Pure, total: garbage gives nothing, never a panic.
+//!
+//! Ours and not the `procfs` crate's because that one numbers cores by the order of `/proc/stat`'s rows (wrong once a
+//! core is offline), keeps only the SNMP counters it has a field for, has no softnet or netstat, and fails a whole file
+//! for one line.
+
+mod cores;
+mod counters;
+mod softnet;
+mod text;
+
+pub(crate) use cores::{CoreTicks, core_ticks};
+pub(crate) use counters::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
+pub(crate) use softnet::{SoftnetRow, softnet_rows};
+pub(crate) use text::{CpuInfo, cpu_list, default_route_interface, field, quoted_value, squeeze};
+
+#[cfg(test)]
+mod properties;

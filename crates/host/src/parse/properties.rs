@@ -1,0 +1,62 @@
+//! What holds for any bytes a file may contain.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Texts that look like what is parsed, and texts that do not.
+fn any_text() -> impl Strategy<Value = String> {
+    let like = "((cpu[0-9]{0,5}|Tcp:|TcpExt:|some|TCP:|processor\t:|cpu MHz :|eth0|[a-f0-9]{1,9})[ \t]?([ -~]{0,40})\n){0,12}";
+    prop_oneof![any::<String>(), like.prop_map(String::from)]
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_a_parser_panic(text in any_text()) {
+        core_ticks(&text, &mut Vec::new());
+        softnet_rows(&text, &mut Vec::new());
+        let mut counters = Counters::default();
+        paired_lines(&text, &mut counters);
+        named_values(&text, &mut counters);
+        let _ = (pressure_total_us(&text), tcp_memory_pages(&text), cpu_list(&text), default_route_interface(&text));
+        let _ = (field(&text, "MemTotal"), quoted_value(&text, "PRETTY_NAME"), CpuInfo::parse(&text));
+    }
+
+    #[test]
+    fn shares_of_a_core_add_up_to_one_or_nothing_passed(ticks in any::<[u32; 7]>()) {
+        let [user, system, softirq, irq, steal, iowait, idle] = ticks.map(u64::from);
+        let shares = CoreTicks { user, system, softirq, irq, steal, iowait, idle }.shares();
+        let sum = shares.busy() + shares.iowait + shares.idle;
+        let expected = if ticks.iter().all(|&n| n == 0) { 0.0 } else { 1.0 };
+        prop_assert!((sum - expected).abs() < 1e-5, "{sum}");
+    }
+
+    #[test]
+    fn a_row_survives_being_written_and_read(ticks in any::<[u32; 8]>(), core in 0_usize..300) {
+        let words: Vec<_> = ticks.iter().map(u32::to_string).collect();
+        let mut cores = Vec::new();
+        core_ticks(&format!("cpu{core} {}\n", words.join(" ")), &mut cores);
+        prop_assert_eq!(cores.len(), core + 1);
+        let read = cores[core].expect("a row");
+        prop_assert_eq!(read.user, u64::from(ticks[0]) + u64::from(ticks[1]));
+        prop_assert_eq!(read.steal, u64::from(ticks[7]));
+        prop_assert!(cores[..core].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn counters_that_moved_add_up_to_the_later_reading(before in any::<[u32; 4]>(), after in any::<[u32; 4]>()) {
+        let write = |values: [u32; 4]| {
+            let words: Vec<_> = values.iter().map(u32::to_string).collect();
+            let mut counters = Counters::default();
+            paired_lines(&format!("Tcp: a b c d\nTcp: {}\n", words.join(" ")), &mut counters);
+            counters
+        };
+        let (then, now) = (write(before), write(after));
+        let moved = now.moved_since(&then);
+        for (name, &value) in &now.0 {
+            let delta = moved.iter().find(|d| &d.name == name).map_or(0, |d| d.delta);
+            prop_assert_eq!(i128::from(then.0[name]) + i128::from(delta), i128::from(value));
+        }
+        prop_assert!(moved.iter().all(|d| d.delta != 0));
+    }
+}

@@ -1,0 +1,123 @@
+//! Single facts out of small text files.
+
+/// What `/proc/cpuinfo` tells.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CpuInfo {
+    /// `model name` of the first core.
+    pub model: Option<String>,
+    /// The processor says it runs under a hypervisor (x86).
+    pub hypervisor: bool,
+    /// `cpu MHz` by core number; 0 for a core without one. Empty on architectures that do not say.
+    pub mhz: Vec<f32>,
+}
+
+impl CpuInfo {
+    pub(crate) fn parse(text: &str) -> Self {
+        const MAX_CORES: usize = 8192;
+        let mut info = Self::default();
+        let mut core = None;
+        for line in text.lines() {
+            let Some((key, value)) = line.split_once(':') else { continue };
+            let value = value.trim();
+            match key.trim_end() {
+                "processor" => core = value.parse::<usize>().ok().filter(|&n| n < MAX_CORES),
+                "model name" if info.model.is_none() && !value.is_empty() => info.model = Some(squeeze(value)),
+                "flags" if !info.hypervisor => info.hypervisor = value.split(' ').any(|flag| flag == "hypervisor"),
+                "cpu MHz" => {
+                    let mhz = value.parse::<f32>().ok().filter(|mhz| mhz.is_finite() && *mhz >= 0.0);
+                    if let (Some(core), Some(mhz)) = (core, mhz) {
+                        if info.mhz.len() <= core {
+                            info.mhz.resize(core + 1, 0.0);
+                        }
+                        info.mhz[core] = mhz;
+                    }
+                }
+                _ => {}
+            }
+        }
+        info
+    }
+}
+
+/// How many numbers a kernel list has: `0-7,16-23` is 16. `None` if it is not one.
+pub(crate) fn cpu_list(list: &str) -> Option<u32> {
+    let list = list.trim();
+    if list.is_empty() {
+        return Some(0);
+    }
+    list.split(',').try_fold(0_u32, |sum, range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
+}
+
+/// The number behind `key:` in a file like `/proc/meminfo`.
+pub(crate) fn field(text: &str, key: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The value of `KEY=value` or `KEY="value"` in a file like `/etc/os-release`.
+pub(crate) fn quoted_value(text: &str, key: &str) -> Option<String> {
+    let value = text.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix('='))?;
+    let bare = value.trim().trim_matches(|c| c == '"' || c == '\'');
+    (!bare.is_empty()).then(|| bare.to_owned())
+}
+
+/// The interface of the IPv4 default route with the lowest metric, from `/proc/net/route`.
+pub(crate) fn default_route_interface(text: &str) -> Option<String> {
+    let routes = text.lines().skip(1).filter_map(|line| {
+        // Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses hexadecimal.
+        let words: Vec<_> = line.split_ascii_whitespace().collect();
+        let (interface, destination, metric, mask) = (words.first()?, words.get(1)?, words.get(6)?, words.get(7)?);
+        (*destination == "00000000" && *mask == "00000000").then_some((metric.parse::<u32>().ok()?, *interface))
+    });
+    routes.min().map(|(_, interface)| interface.to_owned())
+}
+
+/// White space runs as one blank each, none at the ends.
+pub(crate) fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists_are_counted_and_nonsense_is_not() {
+        assert_eq!(cpu_list("0-7,16-23\n"), Some(16));
+        assert_eq!(cpu_list("3"), Some(1));
+        assert_eq!(cpu_list(""), Some(0));
+        for bad in ["7-0", "a", "1-", "0-4294967295", ",", "1,,2"] {
+            assert_eq!(cpu_list(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn cpuinfo_gives_model_hypervisor_and_frequency_by_core() {
+        let text = "processor\t: 0\nmodel name\t: Fast  CPU\nflags\t\t: fpu hypervisor sse\ncpu MHz\t\t: 2500.5\n\n\
+                    processor\t: 2\ncpu MHz\t\t: 1000\n\nprocessor : 99999999\ncpu MHz : 7\n";
+        let info = CpuInfo::parse(text);
+        assert_eq!(info.model.as_deref(), Some("Fast CPU"));
+        assert!(info.hypervisor);
+        assert_eq!(info.mhz, [2500.5, 0.0, 1000.0]);
+        assert_eq!(CpuInfo::parse("BogoMIPS : 50\nFeatures : fp asimd\n"), CpuInfo::default());
+    }
+
+    #[test]
+    fn the_default_route_with_the_lowest_metric_wins() {
+        let head = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n";
+        let routes = "eth1 00000000 0102A8C0 0003 0 0 600 00000000 0 0 0\neth0 00000000 0102A8C0 0003 0 0 100 00000000 0 0 0\n";
+        assert_eq!(default_route_interface(&format!("{head}{routes}")).as_deref(), Some("eth0"));
+        assert_eq!(default_route_interface(head), None);
+    }
+
+    #[test]
+    fn values_are_found_by_their_whole_key() {
+        assert_eq!(field("MemTotalX: 1 kB\nMemTotal:  2048 kB\n", "MemTotal"), Some(2048));
+        assert_eq!(quoted_value("NAME=x\nPRETTY_NAME=\"An OS 1\"\n", "PRETTY_NAME").as_deref(), Some("An OS 1"));
+        assert_eq!(quoted_value("PRETTY_NAME=\"\"", "PRETTY_NAME"), None);
+    }
+}

@@ -1,0 +1,193 @@
+//! What a host does while a test runs.
+
+use landspeed_model::{HostSeries, SoftnetDelta};
+use landspeed_sys::clock::thread_cpu_ns;
+
+use crate::counters::Before;
+use crate::files::{Files, Kept};
+use crate::parse::{CoreTicks, CpuInfo, SoftnetRow, core_ticks, softnet_rows};
+use crate::snapshot::{Unavailable, noted};
+use crate::spans::{Span, Spans, add};
+
+/// Readings closer together than this are skipped: at five ticks a share is already only good to ±0.2.
+pub const MIN_SPAN_NS: u64 = 5 * crate::TICK_NS;
+
+/// Frequencies are read no more often: `/proc/cpuinfo` interrupts every core on some kernels.
+const FREQUENCY_PERIOD_NS: u64 = 1_000_000_000;
+
+/// Reads a host's counters during a test.
+///
+/// Make it in the network namespace of the test, before the test, on the thread that will call [`sample`](Self::sample),
+/// so that its own processor time is its own. It may be made on one thread and used on another; then
+/// `sampler_cpu_ns` covers each call on whichever thread made it.
+pub struct HostSampler {
+    files: Files,
+    missing: Unavailable,
+    before: Before,
+    stat: Option<Kept>,
+    softnet: Option<Kept>,
+    buffer: Vec<u8>,
+    /// Last readings, and spares the next ones are parsed into.
+    cores: Vec<Option<CoreTicks>>,
+    cores_spare: Vec<Option<CoreTicks>>,
+    rows: Vec<SoftnetRow>,
+    rows_spare: Vec<SoftnetRow>,
+    last_ns: u64,
+    frequency_ns: Option<u64>,
+    went_back: u64,
+    failed: u64,
+    total: SoftnetDelta,
+    spans: Spans,
+    cpu_ns: u64,
+}
+
+impl HostSampler {
+    /// Reads everything once. `nic` is the interface whose counters to watch ([`snapshot`](crate::snapshot) finds it);
+    /// `now_ns` is the monotonic clock ([`landspeed_sys::clock::monotonic_ns`]).
+    pub fn new(nic: Option<&str>, now_ns: u64) -> Self {
+        Self::from_files(&Files::live(), nic, now_ns)
+    }
+
+    /// The same from any files; only live ones have an interface to ask.
+    pub fn from_files(files: &Files, nic: Option<&str>, now_ns: u64) -> Self {
+        let started_ns = thread_cpu_ns();
+        let mut missing = Unavailable::new();
+        let before = Before::read(files, nic, &mut missing);
+        let stat = noted(&mut missing, "cores", files.keep("/proc/stat"));
+        let softnet =
+            files.keep("/proc/thread-self/net/softnet_stat").or_else(|_| files.keep("/proc/net/softnet_stat"));
+        let softnet = noted(&mut missing, "softnet", softnet);
+        let mut sampler = Self {
+            files: files.clone(),
+            missing,
+            before,
+            stat,
+            softnet,
+            buffer: Vec::new(),
+            cores: Vec::new(),
+            cores_spare: Vec::new(),
+            rows: Vec::new(),
+            rows_spare: Vec::new(),
+            last_ns: now_ns,
+            frequency_ns: None,
+            went_back: 0,
+            failed: 0,
+            total: SoftnetDelta::default(),
+            spans: Spans::default(),
+            cpu_ns: 0,
+        };
+        sampler.read_cores();
+        sampler.read_softnet();
+        sampler.cpu_ns = thread_cpu_ns().saturating_sub(started_ns);
+        sampler
+    }
+
+    /// Reads the counters, unless the last reading is less than [`MIN_SPAN_NS`] ago. Call it as often as you like;
+    /// every 100 ms is plenty.
+    pub fn sample(&mut self, now_ns: u64) {
+        if now_ns < self.last_ns.saturating_add(MIN_SPAN_NS) {
+            return;
+        }
+        let started_ns = thread_cpu_ns();
+        let span = self.span(now_ns);
+        self.spans.push(span);
+        self.cpu_ns += thread_cpu_ns().saturating_sub(started_ns);
+    }
+
+    /// Reads everything a last time. `t0_ns` is the moment on the monotonic clock that is zero on the series' timeline.
+    pub fn finish(mut self, now_ns: u64, t0_ns: u64) -> HostSeries {
+        let started_ns = thread_cpu_ns();
+        if now_ns > self.last_ns {
+            let short = now_ns < self.last_ns.saturating_add(MIN_SPAN_NS);
+            let span = self.span(now_ns);
+            if short {
+                self.spans.extend_last(span);
+            } else {
+                self.spans.push(span);
+            }
+        }
+        if self.went_back > 0 {
+            let why =
+                format!("idle or I/O-wait time went back {} times, and was taken as standing still", self.went_back);
+            self.missing.insert("cores.went_back".into(), why);
+        }
+        if self.failed > 0 {
+            self.missing.insert("samples.failed".into(), format!("{} readings failed", self.failed));
+        }
+        let mut series = HostSeries { softnet: self.total, unavailable: self.missing, ..HostSeries::default() };
+        self.before.finish(&mut series);
+        series.samples = self.spans.into_samples(t0_ns);
+        if series.samples.iter().all(|sample| sample.mhz.is_empty()) {
+            let why = "neither cpufreq nor /proc/cpuinfo tells frequencies";
+            series.unavailable.insert("mhz".into(), why.into());
+        }
+        series.sampler_cpu_ns = self.cpu_ns + thread_cpu_ns().saturating_sub(started_ns);
+        series
+    }
+
+    /// What happened since the last reading.
+    fn span(&mut self, now_ns: u64) -> Span {
+        let start_ns = std::mem::replace(&mut self.last_ns, now_ns);
+        let cores = self.read_cores();
+        let softnet = self.read_softnet();
+        add(&mut self.total, softnet);
+        Span { start_ns, end_ns: now_ns, cores, mhz: self.frequencies(now_ns), softnet }
+    }
+
+    /// Ticks of each core since the last reading; none for a core that was offline at either end.
+    fn read_cores(&mut self) -> Vec<Option<CoreTicks>> {
+        let Some(stat) = &self.stat else { return Vec::new() };
+        if let Err(error) = stat.read_into(&mut self.buffer) {
+            self.failed += 1;
+            self.missing.insert("cores".into(), error.to_string());
+            return Vec::new();
+        }
+        core_ticks(&String::from_utf8_lossy(&self.buffer), &mut self.cores_spare);
+        let mut back = 0;
+        let passed = |(core, now): (usize, &Option<CoreTicks>)| {
+            let before = self.cores.get(core).copied().flatten()?;
+            let (passed, went_back) = (*now)?.since(before);
+            back += u64::from(went_back);
+            Some(passed)
+        };
+        let passed = self.cores_spare.iter().enumerate().map(passed).collect();
+        self.went_back += back;
+        std::mem::swap(&mut self.cores, &mut self.cores_spare);
+        passed
+    }
+
+    /// Softnet of all cores since the last reading. Counters outlive a core's absence, so its last row is kept.
+    fn read_softnet(&mut self) -> SoftnetDelta {
+        let mut sum = SoftnetDelta::default();
+        let Some(softnet) = &self.softnet else { return sum };
+        if let Err(error) = softnet.read_into(&mut self.buffer) {
+            self.failed += 1;
+            self.missing.insert("softnet".into(), error.to_string());
+            return sum;
+        }
+        softnet_rows(&String::from_utf8_lossy(&self.buffer), &mut self.rows_spare);
+        for row in &self.rows_spare {
+            match self.rows.iter_mut().find(|before| before.core == row.core) {
+                Some(before) => add(&mut sum, row.since(std::mem::replace(before, *row))),
+                None => self.rows.push(*row),
+            }
+        }
+        sum
+    }
+
+    /// MHz of each core, or nothing when they were read within the last second.
+    fn frequencies(&mut self, now_ns: u64) -> Vec<f32> {
+        if self.frequency_ns.is_some_and(|last_ns| now_ns < last_ns.saturating_add(FREQUENCY_PERIOD_NS)) {
+            return Vec::new();
+        }
+        self.frequency_ns = Some(now_ns);
+        let scaling = |core: usize| {
+            let path = format!("/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
+            self.files.number::<f32>(&path).map(|khz| khz / 1000.0)
+        };
+        if scaling(0).is_ok() {
+            return (0..self.cores.len()).map(|core| scaling(core).unwrap_or(0.0)).collect();
+        }
+        self.files.read("/proc/cpuinfo").map(|text| CpuInfo::parse(&text).mhz).unwrap_or_default()
+    }
+}

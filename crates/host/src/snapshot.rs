@@ -1,0 +1,53 @@
+//! A host at the start of a test.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use landspeed_model::HostSnapshot;
+
+use crate::files::Files;
+use crate::{machine, nic, sysctls};
+
+/// What could not be read, and why.
+pub(crate) type Unavailable = BTreeMap<String, String>;
+
+/// Notes why something is missing, and goes on without it.
+pub(crate) fn noted<T, E: std::fmt::Display>(
+    missing: &mut Unavailable,
+    what: &str,
+    outcome: Result<T, E>,
+) -> Option<T> {
+    outcome.map_err(|why| missing.insert(what.to_owned(), why.to_string())).ok()
+}
+
+/// This host, with the interface its packets to `peer` leave by; without a peer, the one of the default route. Reads the
+/// network namespace of the calling thread. Never fails: see `unavailable`.
+pub fn snapshot(peer: Option<SocketAddr>) -> HostSnapshot {
+    snapshot_from(&Files::live(), peer)
+}
+
+/// The same from any files. A recorded tree has no kernel to ask: its interface is that of its default route, and what
+/// only netlink and ethtool know is in `unavailable`.
+pub fn snapshot_from(files: &Files, peer: Option<SocketAddr>) -> HostSnapshot {
+    let mut missing = Unavailable::new();
+    let mut host = machine::read(files, &mut missing);
+    host.nic = nic::read(files, peer, &mut missing);
+    host.sysctls = sysctls::read(files);
+    if host.sysctls.is_empty() {
+        missing.insert("sysctls".into(), "nothing of /proc/sys/net can be read".into());
+    }
+    host.congestion_available = congestion_controls(&host.sysctls, &mut missing);
+    host.unavailable = missing;
+    host
+}
+
+/// Those any process may choose; where the kernel does not tell them apart, all.
+fn congestion_controls(sysctls: &BTreeMap<String, String>, missing: &mut Unavailable) -> Vec<String> {
+    let named = |name: &str| sysctls.get(name).filter(|list| !list.is_empty());
+    let list = named("net.ipv4.tcp_allowed_congestion_control")
+        .or_else(|| named("net.ipv4.tcp_available_congestion_control"));
+    if list.is_none() {
+        missing.insert("congestion_available".into(), "no list in /proc/sys/net/ipv4".into());
+    }
+    list.into_iter().flat_map(|list| list.split(' ').map(str::to_owned)).collect()
+}
