@@ -127,6 +127,11 @@ fn virtualization(files: &Files, hypervisor_bit: bool) -> Option<String> {
 
 /// The marks systemd's documentation (container interface) and the engines leave.
 fn container(files: &Files) -> Option<String> {
+    // In the first process namespace (PROC_PID_INIT_INO, linux/proc_ns.h) the marks are left-overs of an image that was
+    // booted as a machine.
+    if files.link_name("/proc/self/ns/pid").as_deref() == Some("pid:[4026531836]") {
+        return None;
+    }
     if let Some(name) = files.word("/run/systemd/container").ok().filter(|name| !name.is_empty()) {
         return Some(name);
     }

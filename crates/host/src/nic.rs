@@ -86,14 +86,19 @@ pub(crate) fn read(files: &Files, peer: Option<SocketAddr>, missing: &mut Unavai
 
 fn link_towards(netlink: &mut Netlink, peer: Option<SocketAddr>) -> Result<Link, NetlinkError> {
     let route = match peer {
-        Some(peer) => netlink.route(peer)?,
+        Some(peer) => netlink.route(peer),
         // Addresses reserved for documentation (RFC 5737, RFC 3849): only a default route leads there.
         None => netlink.route((Ipv4Addr::new(192, 0, 2, 1), 0).into()).or_else(|first| {
             let v6 = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
             netlink.route((v6, 0).into()).map_err(|_| first)
-        })?,
+        }),
     };
-    netlink.link(LinkId::Index(route.out_ifindex))
+    match route {
+        Ok(route) => netlink.link(LinkId::Index(route.out_ifindex)),
+        // A loopback that is down has no route, and is still the interface meant.
+        Err(_) if peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()) => netlink.link(LinkId::Name("lo")),
+        Err(error) => Err(error),
+    }
 }
 
 fn take_link(nic: &mut NicSnapshot, link: &Link, missing: &mut Unavailable) {
@@ -191,7 +196,7 @@ fn take_files(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mu
     if nic.speed_bps.is_none() {
         // −1 or EINVAL when the link is down or has no speed.
         match files.number::<i64>(&format!("{directory}/speed")) {
-            Ok(mbps) if mbps > 0 => nic.speed_bps = Some(mbps as u64 * 1_000_000),
+            Ok(mbps) if mbps > 0 => nic.speed_bps = Some((mbps as u64).saturating_mul(1_000_000)),
             _ => {
                 missing
                     .entry("nic.speed_bps".into())
@@ -202,11 +207,16 @@ fn take_files(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mu
     if nic.speed_bps.is_some() {
         missing.remove("nic.speed_bps");
     }
-    match files.number::<i32>(&format!("{directory}/device/numa_node")) {
-        // −1: the platform does not say.
+    // A virtio device's node is that of the PCI device it sits on.
+    let node = |of: &str| files.number::<i32>(&format!("{directory}/{of}/numa_node"));
+    match node("device").or_else(|error| node("device/..").map_err(|_| error)) {
         Ok(node) if node >= 0 => nic.numa_node = Some(node),
+        // −1
         Ok(_) => {
             missing.insert("nic.numa_node".into(), "the firmware does not say".into());
+        }
+        Err(_) if !files.exists(&format!("{directory}/device")) => {
+            missing.insert("nic.numa_node".into(), "a virtual interface, on no device".into());
         }
         Err(error) => {
             missing.insert("nic.numa_node".into(), error.to_string());
