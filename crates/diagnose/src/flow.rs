@@ -1,10 +1,12 @@
 //! One direction of a run in its steady phase, both ends: what every cause looks at.
 
-use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo};
+use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
+use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Status, TcpInfo};
 
 use crate::host::{End, HostView, mean};
 use crate::stream::StreamView;
 use crate::thresholds::{CWND_FULL, MIN_SAMPLES, MIN_STEADY_NS, RAMP_RATIO};
+use crate::udp::Udp;
 
 /// One direction, precomputed.
 pub(crate) struct Flow<'a> {
@@ -26,6 +28,8 @@ pub(crate) struct Flow<'a> {
     pub receiver: HostView<'a>,
     /// Payload rate delivered in the steady phase, all streams, bits/s; zero when nothing was.
     pub goodput_bps: f64,
+    /// The books of a UDP test.
+    pub udp: Option<Udp>,
 }
 
 /// A figure over all streams of a direction.
@@ -58,7 +62,7 @@ impl<'a> Flow<'a> {
         let by_intervals = streams.iter().fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
         let bytes = if by_intervals > 0 { by_intervals } else { phase.map_or(0, |phase| phase.bytes) };
         let seconds = (span_ns.1 - span_ns.0) as f64 / 1e9;
-        Self {
+        let mut flow = Self {
             document,
             direction,
             parameters: document.effective.as_ref().unwrap_or(&document.requested),
@@ -68,7 +72,10 @@ impl<'a> Flow<'a> {
             receiver: HostView::new(document, receiver, span_ns),
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
             streams,
-        }
+            udp: None,
+        };
+        flow.udp = flow.is_udp().then(|| Udp::new(&flow));
+        flow
     }
 
     /// Length of the span, seconds.
@@ -213,11 +220,6 @@ impl<'a> Flow<'a> {
         self.congestion().is_some_and(|name| name.starts_with("bbr"))
     }
 
-    /// Largest share of its life a thread of that role spent on a processor, per stream.
-    pub(crate) fn thread_share(&self, end: impl Fn(&StreamView<'a>) -> Option<&'a StreamEnd>) -> Option<Figure> {
-        self.figure(|stream| StreamView::thread_share(end(stream)?))
-    }
-
     /// Congestion window in the last quarter of the phase over the first quarter, over all streams.
     pub(crate) fn window_growth(&self) -> Option<f64> {
         let (mut first, mut last) = (0.0, 0.0);
@@ -240,20 +242,35 @@ impl<'a> Flow<'a> {
         self.window_growth().filter(|&growth| growth >= RAMP_RATIO && lost == 0.0 && filled >= CWND_FULL)
     }
 
-    /// Rate on the wire for the goodput measured: headers, preamble and gap of Ethernet included, bits/s.
-    ///
-    /// 38 bytes a frame: preamble 8, header 14, FCS 4, gap 12 (IEEE 802.3); IP and TCP take MTU − MSS, UDP 8 + IP.
+    /// Rate on the wire for the goodput measured, Ethernet's preamble, header, checksum and gap included, bits/s.
     pub(crate) fn wire_bps(&self) -> Option<f64> {
-        const ETHERNET: f64 = 38.0;
+        self.with_headers(f64::from(ETHERNET_OVERHEAD_BYTES))
+    }
+
+    /// Rate of the frames as the kernel's pacing counts them (Ethernet's 14-byte header, no checksum or gap), bits/s.
+    pub(crate) fn frame_bps(&self) -> Option<f64> {
+        self.with_headers(14.0)
+    }
+
+    /// Goodput with IP's, the transport's and `link` bytes of headers added to each packet.
+    fn with_headers(&self, link: f64) -> Option<f64> {
         let v6 = self.streams.first().is_some_and(|stream| stream.stream.client_addr.matches(':').count() > 1);
         let ip = if v6 { 40.0 } else { 20.0 };
-        let (payload, headers) = if self.is_udp() {
-            (f64::from(self.parameters.udp.as_ref()?.payload_bytes), ip + 8.0)
+        let (payload, transport) = if self.is_udp() {
+            (f64::from(self.parameters.udp.as_ref()?.payload_bytes), 8.0)
         } else {
             // 20 bytes of TCP header and 12 of timestamps.
-            (self.mss()?, ip + 32.0)
+            (self.mss()?, 32.0)
         };
-        (payload > 0.0).then(|| self.goodput_bps * (payload + headers + ETHERNET) / payload)
+        (payload > 0.0).then(|| self.goodput_bps * (payload + ip + transport + link) / payload)
+    }
+
+    /// `the server`, with its name when it has one: `the server (dtn2)`.
+    pub(crate) fn label(&self, host: &HostView) -> String {
+        match host.snapshot.map(|snapshot| snapshot.hostname.as_str()).filter(|name| !name.is_empty()) {
+            Some(hostname) if !self.same_host() => format!("the {} ({hostname})", host.name()),
+            _ => format!("the {}", host.name()),
+        }
     }
 }
 

@@ -9,14 +9,22 @@
 //! `thresholds.rs`.
 #![forbid(unsafe_code)]
 
+mod advice;
+mod causes;
+mod decide;
+mod finding;
 mod flow;
 mod host;
+mod load;
+mod network;
+mod reader;
 mod stream;
 mod text;
 mod thresholds;
+mod udp;
 mod warnings;
 
-use landspeed_model::{Cause, Confidence, Direction, RunDocument, Verdict};
+use landspeed_model::{Direction, RunDocument, Verdict};
 
 pub use warnings::warnings;
 
@@ -24,15 +32,5 @@ pub use warnings::warnings;
 ///
 /// Never panics and never puts a value that is not finite into the verdict, whatever the document holds.
 pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
-    let _ = flow::Flow::new(document, direction);
-    Verdict {
-        cause: Cause::Undetermined,
-        confidence: Confidence::Low,
-        summary: "The run was not diagnosed.".to_owned(),
-        place: None,
-        evidence: Vec::new(),
-        ruled_out: Vec::new(),
-        missing: Vec::new(),
-        next_step: String::new(),
-    }
+    decide::decide(&flow::Flow::new(document, direction))
 }

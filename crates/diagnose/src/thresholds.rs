@@ -35,3 +35,95 @@ pub(crate) const TCP_MEMORY: f64 = 0.9;
 /// Flight over congestion window from which the window is what holds data back. Procedure step 5; measured 1.03 at
 /// 0.1 % loss against ≤ 0.43 for every other cause.
 pub(crate) const CWND_FULL: f64 = 0.9;
+
+/// Share of a core's time in system and interrupts from which the core is the limit. Procedure step 0.
+pub(crate) const CORE_BUSY: f64 = 0.9;
+
+/// Soft interrupt share of such a core from which interrupts, and not the copy, are what fills it.
+pub(crate) const SOFTIRQ_SHARE: f64 = 0.5;
+
+/// Share of its life a stream's thread is on a processor from which the thread is the limit. The thread counterpart
+/// of step 0: a thread that blocks on a socket is off the processor, so whatever limits it elsewhere shows here.
+pub(crate) const THREAD_BUSY: f64 = 0.9;
+
+/// Thread share from which a host whose cores are all busy is taken to have kept the thread waiting.
+pub(crate) const THREAD_STARVED: f64 = 0.5;
+
+/// Share of its life the sender waits for its own schedule from which it had time to spare.
+pub(crate) const WAITS: f64 = 0.1;
+
+/// The same from which the schedule is plainly what limits it.
+pub(crate) const MOSTLY_WAITS: f64 = 0.5;
+
+/// Rate measured over rate asked for from which the rate counts as reached. Headroom of one part in twenty for
+/// start, end and headers; the procedure's figure for a NIC at its rate.
+pub(crate) const RATE_REACHED: f64 = 0.95;
+
+/// Rate on the wire over the interface's speed above which the speed is not a real one.
+pub(crate) const RATE_IMPOSSIBLE: f64 = 1.05;
+
+/// Time limited by the receive window over busy time. Procedure step 1; measured 0.45 to 1.0 against 0 otherwise
+/// (BBR halves it: it probes below the window).
+pub(crate) const RWND_LIMITED: f64 = 0.2;
+
+/// Flight over the peer's window. Procedure step 1; measured 1.0 to 1.04 against ≤ 0.20 otherwise.
+pub(crate) const WINDOW_FULL: f64 = 0.9;
+
+/// Unread bytes over `SO_RCVBUF` from which the reader is behind. A full buffer holds about half to two thirds of
+/// `SO_RCVBUF` as payload, the rest is bookkeeping (tcp.h `tcp_win_from_space`, initial scaling 1/2).
+pub(crate) const READER_BEHIND: f64 = 0.5;
+
+/// Unread bytes over `SO_RCVBUF` below which the reader keeps up; between the two the other ratio decides.
+pub(crate) const READER_KEEPS_UP: f64 = 0.25;
+
+/// Unread bytes over unread bytes and open window from which what the buffer holds is backlog.
+pub(crate) const BACKLOG: f64 = 0.8;
+
+/// Send queue memory over `SO_SNDBUF` from which the buffer is full. Procedure step 2; measured 1.06 and 1.14.
+pub(crate) const SEND_FULL: f64 = 0.8;
+
+/// The same below which the application leaves the buffer empty. Procedure step 3; measured 0.06 and 0.20.
+pub(crate) const SEND_EMPTY: f64 = 0.3;
+
+/// Unsent bytes below which nothing waits to be sent, bytes. Procedure step 2: one GSO frame of 64 KiB.
+pub(crate) const NOTSENT_LITTLE: f64 = 65_536.0;
+
+/// The same as a share of `SO_SNDBUF`, for buffers of many megabytes in which one write is more than 64 KiB.
+pub(crate) const NOTSENT_SHARE: f64 = 0.05;
+
+/// Time limited by the send buffer over busy time. Measured 0.42 under BBR and 0.01 under cubic for the same limit:
+/// supports, never decides.
+pub(crate) const SNDBUF_LIMITED: f64 = 0.2;
+
+/// Smoothed over minimum RTT from which a queue is plainly there: half an RTT of waiting. Procedure step 5 says
+/// "srtt ≫ min_rtt"; a drop-tail buffer of one BDP swings between 1 and 2.
+pub(crate) const RTT_QUEUE: f64 = 1.5;
+
+/// The same below which the RTT is flat.
+pub(crate) const RTT_FLAT: f64 = 1.2;
+
+/// Waiting time below which an inflated RTT is host noise and not a queue, microseconds.
+pub(crate) const QUEUE_US: f64 = 200.0;
+
+/// Correlation of RTT with flight from which a small rise of the RTT is a shallow queue filling.
+pub(crate) const RTT_FOLLOWS: f64 = 0.6;
+
+/// Measured over predicted rate within which loss explains the rate. The response functions assume one reduction for
+/// each lost packet, evenly spaced: RFC 9438 §5 and Mathis 1997 agree with practice to a small factor.
+pub(crate) const RESPONSE_FIT: f64 = 4.0;
+
+/// Retransmissions below which a loss rate is an anecdote.
+pub(crate) const FEW_RETRANSMITS: f64 = 10.0;
+
+/// Loss rate to which a model-based congestion control reduces its rate (BBRv2 and v3 `loss_thresh`; v1 tolerates
+/// more).
+pub(crate) const MODEL_LOSS: f64 = 0.02;
+
+/// Share of the retransmissions that another counter explains for that counter to name the place.
+pub(crate) const EXPLAINS: f64 = 0.5;
+
+/// UDP loss from which loss, and not the offered rate, holds the goodput back.
+pub(crate) const UDP_LOSS: f64 = 0.01;
+
+/// Concurrency (rate × mean latency ÷ requests outstanding) from which round trips are all that happens.
+pub(crate) const ROUND_TRIP: f64 = 0.9;

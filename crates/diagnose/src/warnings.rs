@@ -1,6 +1,6 @@
 //! What weakens a run's figures, whatever held it back.
 
-use landspeed_model::{Direction, EndCost, NicSnapshot, Protocol, RunDocument, Status, Stream, StreamEnd, Warning};
+use landspeed_model::{Direction, EndCost, NicSnapshot, Protocol, RunDocument, Status, StreamEnd, UdpEnd, Warning};
 
 use crate::flow::Flow;
 use crate::host::{End, HostView};
@@ -138,7 +138,7 @@ fn coalesced(end: Option<&StreamEnd>) -> bool {
         .is_some_and(|udp| udp.timestamps.as_deref().is_some_and(|from| from.contains("coalesced")))
 }
 
-fn udp_sum(flow: &Flow, of: impl Fn(&landspeed_model::UdpEnd) -> u64) -> u64 {
+fn udp_sum(flow: &Flow, of: impl Fn(&UdpEnd) -> u64) -> u64 {
     let ends = flow.streams.iter().filter_map(|stream| stream.receiver()?.udp.as_ref());
     ends.fold(0, |sum, udp| sum.saturating_add(of(udp)))
 }

@@ -1,0 +1,100 @@
+//! Buffer advice with the figures in it.
+
+use landspeed_calc::{MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
+
+use crate::flow::Flow;
+use crate::host::HostView;
+use crate::text;
+
+/// Headroom asked for when the path's rate is not known: enough for this many times the rate measured.
+const UNKNOWN_RATE_HEADROOM: f64 = 2.0;
+
+/// Which buffer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Buffer {
+    /// The sysctl whose last figure bounds autotuning.
+    pub sysctl: &'static str,
+    /// The sysctl that bounds an explicit size.
+    pub explicit: &'static str,
+    /// The socket option.
+    pub option: &'static str,
+}
+
+/// The receive buffer.
+pub(crate) const RECEIVE: Buffer =
+    Buffer { sysctl: "net.ipv4.tcp_rmem", explicit: "net.core.rmem_max", option: "SO_RCVBUF" };
+
+/// The send buffer.
+pub(crate) const SEND: Buffer =
+    Buffer { sysctl: "net.ipv4.tcp_wmem", explicit: "net.core.wmem_max", option: "SO_SNDBUF" };
+
+/// What to set `buffer` to on `host`, whose present size is `now` bytes.
+pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<f64>) -> String {
+    let label = flow.label(host);
+    let (target_bps, known) = target(flow);
+    let rtt_us =
+        flow.min_rtt_us().or_else(|| flow.document.path.as_ref().map(|path| path.control_rtt_ns as f64 / 1e3));
+    let rtt_us = rtt_us.filter(|&us| us > 0.0);
+    let need = rtt_us.filter(|_| target_bps > 0.0).map(|us| socket_buffer_bytes(target_bps, us / 1e6));
+    let basis = rtt_us.map(|us| {
+        let whose = if known { "" } else { ", twice the rate measured, as the path's own is not known" };
+        format!("2 × BDP at {} × {}{whose}", text::rate(target_bps), text::micros(us))
+    });
+    if let Some(asked) = flow.parameters.window_bytes {
+        let asked = text::bytes(asked as f64);
+        let locked = format!("{} was locked at {asked} by --window: drop --window", buffer.option);
+        let (Some(need), Some(basis)) = (need, basis) else { return format!("{locked}, then run again.") };
+        let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < need);
+        let bound =
+            bound.map(|bytes| format!(", which {} of {} forbids", buffer.explicit, text::bytes(bytes as f64)));
+        return format!(
+            "{locked} to let the kernel size it, or ask for at least {} ({basis}){}; then run again.",
+            text::bytes(need),
+            bound.unwrap_or_default()
+        );
+    }
+    let limit = host.sysctl_max(buffer.sysctl).map(|bytes| bytes as f64);
+    let (Some(need), Some(basis)) = (need, basis) else {
+        return format!("Raise {}[2] on {label} to 2 × BDP of the path, then run again.", buffer.sysctl);
+    };
+    if let (Some(limit), Some(now)) = (limit, now)
+        && (now < limit * 0.5 || need <= limit)
+    {
+        let cause = if host.sysctl("net.ipv4.tcp_moderate_rcvbuf") == Some("0") && buffer.option == "SO_RCVBUF" {
+            "net.ipv4.tcp_moderate_rcvbuf is 0: set it to 1".to_owned()
+        } else {
+            format!("look for a program or wrapper that sets {}, and for TCP memory pressure", buffer.option)
+        };
+        return format!(
+            "The buffer stayed at {} though {}[2] on {label} allows {}: {cause}; then run again.",
+            text::bytes(now),
+            buffer.sysctl,
+            text::bytes(limit)
+        );
+    }
+    let now = limit.map_or(String::new(), |limit| format!("; now {}", text::bytes(limit)));
+    let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
+    let flows = if ceiling > MAX_WINDOW_BYTES {
+        " No TCP window passes 1 GiB: use parallel streams as well (-P)."
+    } else {
+        ""
+    };
+    format!(
+        "Raise {}[2] to at least {} bytes ({}) on {label} ({basis}{now}), then run again.{flows}",
+        buffer.sysctl,
+        need.ceil(),
+        text::bytes(need)
+    )
+}
+
+/// The rate one stream should reach, bits/s, and whether it is known and not just more than now.
+fn target(flow: &Flow) -> (f64, bool) {
+    let streams = flow.streams.len().max(1) as f64;
+    let known = [flow.sender.line_rate_bps(), flow.receiver.line_rate_bps()];
+    let slowest = known.into_iter().flatten().fold(f64::INFINITY, f64::min);
+    if slowest.is_finite() && slowest >= flow.goodput_bps {
+        (slowest / streams, true)
+    } else {
+        (flow.goodput_bps * UNKNOWN_RATE_HEADROOM / streams, false)
+    }
+}

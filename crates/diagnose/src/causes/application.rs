@@ -1,0 +1,178 @@
+//! The sending application does not offer enough data.
+
+use landspeed_model::{Cause, RrMode};
+
+use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::flow::Flow;
+use crate::stream::StreamView;
+use crate::text;
+use crate::thresholds::{CWND_FULL, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, UDP_LOSS, WAITS};
+
+/// An asked-for rate that was reached settles it; otherwise the sender's own waiting and its empty queue do.
+pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    let scales = Scales::new(flow, Cause::Application);
+    if flow.is_rr() {
+        requests(flow, scales)
+    } else if flow.udp.is_some() {
+        datagrams(flow, scales)
+    } else {
+        stream(flow, scales)
+    }
+}
+
+fn stream(flow: &Flow, mut scales: Scales) -> Finding {
+    let end = Some(flow.sender.end);
+    let asked =
+        flow.parameters.rate_bps.map(|rate| rate as f64 * flow.streams.len() as f64).filter(|&rate| rate > 0.0);
+    let share = asked.map(|asked| flow.goodput_bps / asked);
+    let reached = scales.optional(
+        "goodput over --rate",
+        share,
+        "ratio",
+        Bound::AtLeast(RATE_REACHED),
+        end,
+        "effective.rate_bps",
+    );
+    let waited = flow.figure(StreamView::wait_share);
+    let waits = scales.figure(
+        "share of time waiting for its schedule",
+        waited,
+        "ratio",
+        Bound::AtLeast(WAITS),
+        "sender.app_wait_ns",
+    );
+    let empty = scales.figure(
+        "send queue memory over SO_SNDBUF",
+        flow.figure(StreamView::send_fill),
+        "ratio",
+        Bound::Below(SEND_EMPTY),
+        "sender.samples[].wmem_queued_bytes",
+    );
+    let sent = scales.figure(
+        "bytes written and not sent",
+        flow.figure(StreamView::notsent),
+        "bytes",
+        Bound::Below(NOTSENT_LITTLE),
+        "sender.samples[].tcp.notsent_bytes",
+    );
+    let open = scales.figure(
+        "segments in flight over the congestion window",
+        flow.figure(StreamView::flight_over_cwnd),
+        "ratio",
+        Bound::Below(CWND_FULL),
+        "sender.samples[].tcp.snd_cwnd",
+    );
+    if let (Some(asked), Some(true)) = (asked, reached) {
+        let why = format!(
+            "the sender offers {} (--rate) and no more, and {} of it was delivered",
+            text::rate(asked),
+            text::percent(share.unwrap_or(0.0))
+        );
+        return place(flow, direct(scales.holds(Strength::Strong, why, "Drop --rate, or raise it.".to_owned())));
+    }
+    let idle = empty == Some(true) && sent == Some(true) && open != Some(false);
+    // tcp_notsent_lowat keeps the queue short whatever the application does.
+    let lowat = crate::warnings::lowat(&flow.sender).is_some();
+    let mostly = waited.is_some_and(|figure| figure.value >= MOSTLY_WAITS);
+    let strength = match (idle, waits) {
+        (true, Some(true)) => Strength::Strong,
+        (false, Some(true)) if mostly => Strength::Moderate,
+        (true, _) if !lowat => Strength::Moderate,
+        (true, _) => Strength::Weak,
+        (false, _) => return scales.refuted(),
+    };
+    let fill = flow.figure(StreamView::send_fill).map_or(0.0, |figure| figure.value);
+    let why = match waited.filter(|_| waits == Some(true)) {
+        Some(waited) => format!(
+            "the sending application waited for its own schedule {} of the time and left the send queue {} full",
+            text::percent(waited.value),
+            text::percent(fill)
+        ),
+        None => format!(
+            "the sending application kept the send queue only {} full, and nothing else held it",
+            text::percent(fill)
+        ),
+    };
+    let next = if asked.is_some() {
+        "Drop --rate, or raise it.".to_owned()
+    } else if waits == Some(true) {
+        "Let the sender write without a schedule, then run again.".to_owned()
+    } else {
+        format!(
+            "Find what the sending application on {} waits for (its source, its processor share, its write size of {}).",
+            flow.label(&flow.sender),
+            text::bytes(flow.parameters.write_bytes as f64)
+        )
+    };
+    place(flow, scales.holds(strength, why, next))
+}
+
+fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
+    let Some(udp) = &flow.udp else { return scales.refuted() };
+    let end = Some(flow.sender.end);
+    let reached = scales.value(
+        "offered rate over --rate",
+        udp.reached(),
+        "ratio",
+        Bound::AtLeast(RATE_REACHED),
+        end,
+        "effective.rate_bps",
+    );
+    let whole = scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
+    let (Some(true), Some(asked)) = (reached, udp.asked_bps) else { return scales.refuted() };
+    let strength = match whole {
+        Some(true) if udp.lost == 0.0 => Strength::Strong,
+        // Lost packets are few, yet they did not arrive; without the receiver's count nothing is known of them.
+        Some(true) => Strength::Moderate,
+        None => Strength::Weak,
+        Some(false) => return scales.refuted(),
+    };
+    let fate = match udp.loss {
+        Some(_) if udp.lost == 0.0 => "delivered whole".to_owned(),
+        Some(loss) => format!("delivered but for {}", text::percent(loss)),
+        None => "its delivery not seen".to_owned(),
+    };
+    let why = format!("the sender offers {} (--rate), {fate}", text::rate(asked));
+    let next =
+        format!("Raise --rate until packets are lost: the path's limit is above {}.", text::rate(flow.goodput_bps));
+    place(flow, direct(scales.holds(strength, why, next)))
+}
+
+/// Open-loop requests that were all answered.
+fn requests(flow: &Flow, mut scales: Scales) -> Finding {
+    let open = flow.parameters.rr.as_ref().is_some_and(|rr| rr.mode == RrMode::OpenLoop);
+    if !open {
+        return Finding::not_applicable(Cause::Application);
+    }
+    let latency = &flow.document.latency;
+    let (offered, achieved) = latency.iter().fold((0.0, 0.0), |(offered, achieved), result| {
+        (offered + result.offered_per_s.unwrap_or(0.0), achieved + result.achieved_per_s)
+    });
+    let share = (offered > 0.0).then(|| achieved / offered);
+    let reached = scales.value(
+        "requests answered over offered",
+        share,
+        "ratio",
+        Bound::AtLeast(RATE_REACHED),
+        None,
+        "latency[].achieved_per_s",
+    );
+    if reached != Some(true) {
+        return scales.refuted();
+    }
+    let why = format!(
+        "requests leave on a schedule of {} a second, and {} were answered",
+        text::number(offered.round()),
+        text::percent(share.unwrap_or(0.0))
+    );
+    let next = "Raise the request rate until latency climbs, to find where the pair of hosts saturates.".to_owned();
+    place(flow, direct(scales.holds(Strength::Strong, why, next)))
+}
+
+fn direct(finding: Finding) -> Finding {
+    Finding { direct: true, ..finding }
+}
+
+fn place(flow: &Flow, finding: Finding) -> Finding {
+    Finding { place: Some(format!("{}, sending application", flow.sender.name())), ..finding }
+}

@@ -1,0 +1,127 @@
+//! What the two processor causes share: readings, words and advice.
+
+use landspeed_model::{Protocol, SendMode};
+
+use crate::finding::{Bound, Scales};
+use crate::flow::Flow;
+use crate::load::{Kind, Load, Role, host_of};
+use crate::text;
+use crate::thresholds::{CORE_BUSY, THREAD_BUSY};
+
+/// Leaves the processor readings of one end.
+pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
+    let host = host_of(flow, role);
+    let end = match role {
+        Role::Sender => "sender",
+        Role::Receiver => "receiver",
+    };
+    let busy = Bound::AtLeast(THREAD_BUSY);
+    scales.figure(
+        "share of time on a processor, stream thread",
+        load.threads,
+        "ratio",
+        busy,
+        &format!("{end}.thread_cpu_ns"),
+    );
+    let source = format!("host_series.{}.samples[].cores", host.name());
+    let full = Bound::AtLeast(CORE_BUSY);
+    if let Some(core) = load.core {
+        let metric = format!("core {} busy", core.core);
+        scales.value(&metric, Some(core.busy), "ratio", full, Some(host.end), &source);
+        let metric = format!("core {} in system and interrupts", core.core);
+        scales.value(&metric, Some(core.kernel()), "ratio", full, Some(host.end), &source);
+    } else {
+        scales.lacks(&format!("use of each core ({})", host.name()));
+    }
+}
+
+/// `client core 3, copy`.
+pub(crate) fn place(flow: &Flow, role: Role, load: &Load) -> String {
+    let host = host_of(flow, role).name();
+    let kind = match load.kind {
+        Kind::Copy => "system calls of the stream's thread",
+        Kind::User => "the stream's thread itself",
+        Kind::Softirq => "softirq",
+        Kind::Crowded => return format!("{host}, all cores"),
+    };
+    match load.core.filter(|_| load.core_certain) {
+        Some(core) => format!("{host} core {}, {kind}", core.core),
+        None => format!("{host}, {kind}"),
+    }
+}
+
+/// Why, after the rate.
+pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
+    let host = host_of(flow, role);
+    let name = host.name();
+    let (thread, does) = match role {
+        Role::Sender => ("sending", "sender"),
+        Role::Receiver => ("receiving", "receiver"),
+    };
+    let share = load.threads.map_or(0.0, |figure| figure.value);
+    match (load.kind, load.core) {
+        (Kind::Softirq, Some(core)) => format!(
+            "core {} of the {name} spends {} of its time in soft interrupts and is full",
+            core.core,
+            text::percent(core.softirq)
+        ),
+        (Kind::Crowded, _) => format!("the {does}'s threads wait for a core: all cores of the {name} are busy"),
+        _ if share < THREAD_BUSY => {
+            format!("the {does}'s core on the {name} is full, and its thread gets {} of it", text::percent(share))
+        }
+        _ => format!(
+            "the {thread} thread on the {name} is on its processor {} of the time{}",
+            text::percent(share.min(1.0)),
+            match load.system_share {
+                Some(system) if load.kind == Kind::Copy =>
+                    format!(", {} of that in the kernel", text::percent(system)),
+                _ => String::new(),
+            }
+        ),
+    }
+}
+
+/// What to try.
+pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
+    let host = host_of(flow, role);
+    let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online);
+    let streams = flow.parameters.streams;
+    let more = if cores > 1 && streams < cores && load.kind != Kind::Crowded {
+        format!("use more streams (-P {})", (streams.max(1) * 2).min(cores))
+    } else {
+        "spread the work over more or faster cores".to_owned()
+    };
+    let pin = host.snapshot.filter(|snapshot| snapshot.numa.len() > 1).and_then(|snapshot| {
+        let node = snapshot.nic.as_ref()?.numa_node.filter(|&node| node >= 0)?;
+        let cpus = &snapshot.numa.iter().find(|numa| i64::from(numa.id) == i64::from(node))?.cpus;
+        Some(format!("pin the streams to the NIC's node (cores {cpus})"))
+    });
+    let first = match (load.kind, role) {
+        (Kind::Softirq, Role::Receiver) => format!(
+            "Spread the {}'s receive interrupts over more cores (RSS or RPS), keep the application off core {}, and \
+             try a larger MTU",
+            host.name(),
+            load.core.map_or(0, |core| core.core)
+        ),
+        (Kind::Softirq, Role::Sender) => {
+            format!("Spread the {}'s transmit queues over more cores (XPS) and try a larger MTU", host.name())
+        }
+        (Kind::Crowded, _) => format!("Free the {}'s cores of other work", host.name()),
+        (_, Role::Sender) if flow.parameters.protocol == Protocol::Tcp => match flow.parameters.send {
+            SendMode::Copy if flow.loopback() => {
+                "Try --send sendfile: loopback copies MSG_ZEROCOPY sends after all".to_owned()
+            }
+            SendMode::Copy => "Try --send zerocopy or --send sendfile, which save the sender's copy".to_owned(),
+            _ => "Zero copy is in use already: try a larger MTU or write size".to_owned(),
+        },
+        (_, Role::Sender) => "Send larger datagrams, or keep GSO on".to_owned(),
+        (_, Role::Receiver) if flow.parameters.protocol == Protocol::Tcp => {
+            "Run once with --receive discard: the gain is the price of the receiver's copy".to_owned()
+        }
+        (_, Role::Receiver) => "Keep GRO on and receive larger datagrams".to_owned(),
+    };
+    match pin {
+        Some(pin) => format!("{first}; {pin}; or {more}."),
+        None => format!("{first}; or {more}."),
+    }
+}

@@ -1,0 +1,62 @@
+//! The send buffer is too small for the path.
+
+use landspeed_model::Cause;
+
+use crate::advice::{SEND, enlarge};
+use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::flow::Flow;
+use crate::stream::StreamView;
+use crate::text;
+use crate::thresholds::{CWND_FULL, NOTSENT_LITTLE, NOTSENT_SHARE, SEND_FULL, SNDBUF_LIMITED};
+
+/// The send queue is full, and all of it is in flight: the buffer holds what the path could carry more of.
+pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    if flow.is_rr() || flow.udp.is_some() {
+        return Finding::not_applicable(Cause::SendBuffer);
+    }
+    let mut scales = Scales::new(flow, Cause::SendBuffer);
+    let fill = flow.figure(StreamView::send_fill);
+    let full = scales.figure(
+        "send queue memory over SO_SNDBUF",
+        fill,
+        "ratio",
+        Bound::AtLeast(SEND_FULL),
+        "sender.samples[].wmem_queued_bytes",
+    );
+    let sndbuf = flow.figure(StreamView::sndbuf).map(|figure| figure.value);
+    let little = NOTSENT_LITTLE.max(NOTSENT_SHARE * sndbuf.unwrap_or(0.0));
+    let sent = scales.figure(
+        "bytes written and not sent",
+        flow.figure(StreamView::notsent),
+        "bytes",
+        Bound::Below(little),
+        "sender.samples[].tcp.notsent_bytes",
+    );
+    let open = scales.figure(
+        "segments in flight over the congestion window",
+        flow.figure(StreamView::flight_over_cwnd),
+        "ratio",
+        Bound::Below(CWND_FULL),
+        "sender.samples[].tcp.snd_cwnd",
+    );
+    let limited = scales.figure(
+        "time limited by the send buffer over busy time",
+        flow.sndbuf_limited(),
+        "ratio",
+        Bound::AtLeast(SNDBUF_LIMITED),
+        "sender.samples[].tcp.sndbuf_limited_us",
+    );
+    let strength = match (full, sent, open) {
+        (Some(true), Some(true), Some(true)) => Strength::Strong,
+        // The kernel's own clock names it (BBR), and a gauge was not read.
+        (Some(true) | None, Some(true) | None, Some(true) | None) if limited == Some(true) => Strength::Moderate,
+        _ => return scales.refuted(),
+    };
+    let why = format!(
+        "the send buffer{} was full, and all of it in flight, while the congestion window had room",
+        sndbuf.map(|bytes| format!(" of {}", text::bytes(bytes))).unwrap_or_default()
+    );
+    let mut finding = scales.holds(strength, why, enlarge(flow, &flow.sender, SEND, sndbuf));
+    finding.place = Some(format!("{}, send buffer", flow.sender.name()));
+    finding
+}

@@ -1,0 +1,50 @@
+//! The sender's processor.
+
+use landspeed_model::Cause;
+
+use crate::causes::cpu;
+use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::flow::Flow;
+use crate::load::{Role, load, receiver_behind, sender_waits};
+use crate::stream::StreamView;
+use crate::thresholds::{UDP_LOSS, WAITS};
+
+/// Holds the sending threads and cores against full; a sender that waits for its schedule, or whose receiver is full
+/// too and behind, has time to spare.
+pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    let mut scales = Scales::new(flow, Cause::SenderCpu);
+    let own = load(flow, Role::Sender);
+    cpu::weigh(&mut scales, flow, Role::Sender, &own);
+    let waited = flow.figure(StreamView::wait_share);
+    scales.figure(
+        "share of time waiting for its schedule",
+        waited,
+        "ratio",
+        Bound::Below(WAITS),
+        "sender.app_wait_ns",
+    );
+    let Some(mut strength) = own.strength else { return scales.refuted() };
+    if sender_waits(flow) {
+        return scales.refuted();
+    }
+    if let Some(udp) = &flow.udp {
+        scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
+        if udp.loses() {
+            return scales.refuted();
+        }
+    } else if !flow.is_rr() {
+        let other = load(flow, Role::Receiver);
+        let rival = other.strength >= Some(strength.min(Strength::Moderate));
+        match receiver_behind(flow) {
+            Some(true) if rival => return scales.refuted(),
+            // Queues at the receiver contradict a sender that is the slow one.
+            Some(true) => strength = strength.lowered(),
+            None if rival => strength = strength.lowered(),
+            _ => {}
+        }
+    }
+    let (why, next) = (cpu::why(flow, Role::Sender, &own), cpu::next_step(flow, Role::Sender, &own));
+    let mut finding = scales.holds(strength, why, next);
+    finding.place = Some(cpu::place(flow, Role::Sender, &own));
+    finding
+}

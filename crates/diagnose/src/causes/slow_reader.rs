@@ -1,0 +1,140 @@
+//! The receiving application does not read fast enough.
+
+use landspeed_model::Cause;
+
+use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::flow::Flow;
+use crate::load::{Role, load};
+use crate::reader::{Limited, Reader, reader, window_limited};
+use crate::stream::StreamView;
+use crate::text;
+use crate::thresholds::{
+    BACKLOG, EXPLAINS, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, UDP_LOSS, WINDOW_FULL,
+};
+
+/// The window is full and so is the receive queue: data waits for the application, which has processor time left.
+pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    if flow.is_rr() {
+        return Finding::not_applicable(Cause::SlowReader);
+    }
+    let mut scales = Scales::new(flow, Cause::SlowReader);
+    if flow.udp.is_some() {
+        return datagrams(flow, scales);
+    }
+    weigh(&mut scales, flow, true);
+    let asked = asked_read_bps(flow).map(|rate| flow.goodput_bps / rate);
+    let end = Some(flow.receiver.end);
+    let reads = scales.optional(
+        "goodput over --read-rate",
+        asked,
+        "ratio",
+        Bound::AtLeast(RATE_REACHED),
+        end,
+        "effective.read_rate_bps",
+    );
+    let mut strength = match (reader(flow), window_limited(flow)) {
+        (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
+        (Reader::Behind, _) => Strength::Moderate,
+        (Reader::SeemsBehind, Some(Limited::Plainly | Limited::Partly)) => {
+            scales.lacks("the receive queue, which tells a slow reader from a small buffer");
+            Strength::Weak
+        }
+        _ => return scales.refuted(),
+    };
+    // Within a factor of the rate it was told to read at, nothing needs inferring.
+    if reads == Some(true) && strength == Strength::Moderate {
+        strength = Strength::Strong;
+    }
+    let fill = flow.figure(StreamView::receive_fill).map_or(0.0, |figure| figure.value);
+    let why = format!(
+        "the receiving application read no faster: its queue held {} of the receive buffer and kept the window closed",
+        text::percent(fill)
+    );
+    let mut finding = scales.holds(strength, why, next_step(flow));
+    finding.place = Some(format!("{}, receiving application", flow.receiver.name()));
+    finding
+}
+
+/// The readings that window and reader share. `behind` says which way the queue is held.
+pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, behind: bool) {
+    scales.figure(
+        "time limited by the receive window over busy time",
+        flow.rwnd_limited(),
+        "ratio",
+        Bound::AtLeast(RWND_LIMITED),
+        "sender.samples[].tcp.rwnd_limited_us",
+    );
+    scales.figure(
+        "bytes in flight over the peer's window",
+        flow.figure(StreamView::flight_over_window),
+        "ratio",
+        Bound::AtLeast(WINDOW_FULL),
+        "sender.samples[].tcp.snd_wnd_bytes",
+    );
+    let bound = if behind { Bound::AtLeast(READER_BEHIND) } else { Bound::Below(READER_KEEPS_UP) };
+    let fill = flow.figure(StreamView::receive_fill);
+    scales.figure("unread bytes over SO_RCVBUF", fill, "ratio", bound, "receiver.samples[].receive_queue_bytes");
+    let backlog = flow.figure(StreamView::receive_backlog);
+    if behind && backlog.is_some() {
+        scales.figure(
+            "unread bytes over unread bytes and open window",
+            backlog,
+            "ratio",
+            Bound::AtLeast(BACKLOG),
+            "receiver.samples[].tcp.rcv_wnd_bytes",
+        );
+    }
+}
+
+/// UDP: the socket overflows though its thread has processor time left.
+fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
+    let Some(udp) = &flow.udp else { return scales.refuted() };
+    let lossy = scales.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
+    let at_socket = scales.value(
+        "lost packets dropped by the receiving socket",
+        udp.share(udp.at_socket),
+        "ratio",
+        Bound::AtLeast(EXPLAINS),
+        Some(flow.receiver.end),
+        "streams[].receiver.udp.socket_drops",
+    );
+    if lossy != Some(true) || at_socket != Some(true) || load(flow, Role::Receiver).strength.is_some() {
+        return scales.refuted();
+    }
+    let asked = asked_read_bps(flow);
+    let strength = if asked.is_some() { Strength::Strong } else { Strength::Moderate };
+    let why = format!(
+        "the receiving application left its socket to overflow: {} of the packets were lost, most of them there, while \
+         its thread had processor time left",
+        text::percent(udp.loss.unwrap_or(0.0))
+    );
+    let next = if asked.is_some() {
+        next_step(flow)
+    } else {
+        format!(
+            "Raise net.core.rmem_max on {} and ask for a larger socket buffer (--window): bursts overflow this one{}.",
+            flow.label(&flow.receiver),
+            flow.figure(StreamView::rcvbuf).map(|f| format!(" ({})", text::bytes(f.value))).unwrap_or_default()
+        )
+    };
+    let mut finding = scales.holds(strength, why, next);
+    finding.place = Some(format!("{}, socket", flow.receiver.name()));
+    finding
+}
+
+/// Rate the receivers were told to read at, all streams, bits/s.
+fn asked_read_bps(flow: &Flow) -> Option<f64> {
+    flow.parameters.read_rate_bps.map(|rate| rate as f64 * flow.streams.len() as f64).filter(|&rate| rate > 0.0)
+}
+
+fn next_step(flow: &Flow) -> String {
+    let rate = text::rate(flow.goodput_bps);
+    if let Some(asked) = asked_read_bps(flow) {
+        return format!("The receiver was told to read at {}: raise or drop --read-rate.", text::rate(asked));
+    }
+    format!(
+        "The receiving application on {} read at {rate}: find what it waits for there (its disk, its own processing); \
+         neither buffers nor the network will help.",
+        flow.label(&flow.receiver)
+    )
+}

@@ -1,0 +1,224 @@
+//! From findings to one verdict: order, contradictions, confidence.
+
+use landspeed_model::{Cause, Confidence, Evidence, Status, Verdict};
+
+use crate::causes::{evaluate_all, explains};
+use crate::finding::{Finding, Standing, Strength};
+use crate::flow::Flow;
+use crate::text;
+use crate::thresholds::{MIN_SAMPLES, MIN_STEADY_NS};
+
+/// Weighs every cause and names one, or says why none can be named.
+pub(crate) fn decide(flow: &Flow) -> Verdict {
+    if let Some(verdict) = nothing_to_judge(flow) {
+        return verdict;
+    }
+    let findings = evaluate_all(flow);
+    let Some(chosen) = choose(&findings) else { return undetermined(flow, &findings, &[]) };
+    let named = &findings[chosen];
+    let strength = named.strength().unwrap_or(Strength::Weak);
+    let rivals: Vec<&Finding> = findings
+        .iter()
+        .enumerate()
+        .filter(|&(index, finding)| {
+            index != chosen && finding.strength() >= Some(Strength::Moderate) && !explains(named.cause, finding.cause)
+        })
+        .map(|(_, finding)| finding)
+        .collect();
+    // Two others as sure as the first: naming any would be a guess. A rate that was asked for and reached is no guess.
+    let as_sure = rivals.iter().filter(|rival| rival.strength() >= Some(strength)).count();
+    if as_sure >= 2 && !named.direct {
+        return undetermined(flow, &findings, &rivals);
+    }
+    let mut strength = strength;
+    for weakens in [!rivals.is_empty(), !flow.complete(), !flow.is_rr() && !flow.sampled_well()] {
+        if weakens {
+            strength = strength.lowered();
+        }
+    }
+    verdict(flow, &findings, named, &rivals, strength.confidence())
+}
+
+/// The first of the strongest, but a rate that was asked for and reached before all.
+fn choose(findings: &[Finding]) -> Option<usize> {
+    let direct = findings.iter().position(|finding| finding.direct && finding.strength().is_some());
+    direct.or_else(|| {
+        [Strength::Strong, Strength::Moderate, Strength::Weak]
+            .into_iter()
+            .find_map(|strength| findings.iter().position(|finding| finding.strength() == Some(strength)))
+    })
+}
+
+fn verdict(
+    flow: &Flow,
+    findings: &[Finding],
+    named: &Finding,
+    rivals: &[&Finding],
+    confidence: Confidence,
+) -> Verdict {
+    let yet = rivals.first().map(|rival| format!(" (yet {})", rival.why)).unwrap_or_default();
+    let summary = format!("{}: {}{yet}.", headline(flow), named.why);
+    let mut evidence = named.readings.clone();
+    evidence.extend(rivals.iter().flat_map(|rival| rival.readings.iter().filter(|reading| reading.met).cloned()));
+    let mut missing = visibility(flow);
+    missing.extend(named.missing.iter().cloned());
+    for finding in findings.iter().filter(|finding| finding.standing == Standing::Unseen) {
+        missing.extend(finding.missing.iter().cloned());
+    }
+    Verdict {
+        cause: named.cause,
+        confidence,
+        summary,
+        place: named.place.clone(),
+        evidence,
+        ruled_out: ruled_out(findings, Some(named.cause), rivals),
+        missing: unique(missing),
+        next_step: named.next_step.clone(),
+    }
+}
+
+fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdict {
+    let mut missing = visibility(flow);
+    missing.extend(findings.iter().flat_map(|finding| finding.missing.iter().cloned()));
+    let missing = unique(missing);
+    let contenders: Vec<&Finding> =
+        if rivals.is_empty() { Vec::new() } else { findings.iter().filter(|f| f.strength().is_some()).collect() };
+    let because = if !contenders.is_empty() {
+        let causes: Vec<String> = contenders.iter().map(|finding| finding.why.clone()).collect();
+        format!("the readings contradict each other: {}", causes.join("; but "))
+    } else if missing.is_empty() {
+        "no reading reached its threshold".to_owned()
+    } else {
+        format!("no reading that was seen reached its threshold, and {} not visible", listed(&missing))
+    };
+    let next_step = if !flow.receiver_seen() || !flow.sender_seen() {
+        "Run again with landspeed on both ends, to its end.".to_owned()
+    } else if !flow.is_rr() && !flow.sampled_well() {
+        "Run again for at least 10 s with the default interval.".to_owned()
+    } else {
+        "Run again for 30 s with nothing else on the hosts; if it stays undetermined, run UDP at the same rate to \
+         tell the hosts from the path."
+            .to_owned()
+    };
+    Verdict {
+        cause: Cause::Undetermined,
+        confidence: Confidence::Low,
+        summary: format!("{}: the cause is not determined, as {because}.", headline(flow)),
+        place: None,
+        evidence: contenders.iter().flat_map(|f| f.readings.iter().filter(|reading| reading.met).cloned()).collect(),
+        ruled_out: ruled_out(findings, None, &contenders),
+        missing,
+        next_step,
+    }
+}
+
+/// A run with no bytes has no cause to name.
+fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
+    let none = |summary: String, missing: Vec<String>, next_step: &str| Verdict {
+        cause: Cause::Undetermined,
+        confidence: Confidence::Low,
+        summary,
+        place: None,
+        evidence: Vec::new(),
+        ruled_out: Vec::new(),
+        missing,
+        next_step: next_step.to_owned(),
+    };
+    if flow.document.status == Status::Failed {
+        let what = flow.document.errors.first().map_or("it failed", |error| error.message.as_str());
+        let advice = flow.document.errors.first().and_then(|error| error.advice.as_deref());
+        let summary = format!("Nothing was measured: {what}.");
+        return Some(none(summary, Vec::new(), advice.unwrap_or("Repair the error and run again.")));
+    }
+    if flow.is_rr() {
+        let answered = flow.document.latency.iter().any(|result| result.completed > 0);
+        return (!answered).then(|| {
+            let next = "Check that the peer answers on this port and that no firewall drops the packets.";
+            none("No request was answered.".to_owned(), Vec::new(), next)
+        });
+    }
+    if flow.streams.is_empty() {
+        let summary = "Nothing was measured in this direction.".to_owned();
+        return Some(none(summary, vec!["streams of this direction".to_owned()], "Run this direction."));
+    }
+    if flow.goodput_bps <= 0.0 {
+        let stuck = flow
+            .streams
+            .iter()
+            .filter_map(|stream| stream.tcp().last())
+            .any(|tcp| tcp.unacked > 0 && tcp.backoff > 0);
+        let next = if stuck {
+            "Segments went out and were never acknowledged: prove the path MTU with --probe-mtu and look for a firewall."
+        } else {
+            "Check that data can pass the firewall between the hosts, and run longer."
+        };
+        return Some(none("No data arrived in the steady phase.".to_owned(), visibility(flow), next));
+    }
+    None
+}
+
+/// `9.41 Gb/s from client to server`.
+fn headline(flow: &Flow) -> String {
+    if flow.is_rr() {
+        let rate: f64 =
+            flow.document.latency.iter().map(|result| result.achieved_per_s).filter(|r| r.is_finite()).sum();
+        let sizes = flow.document.latency.len().max(1) as f64;
+        return format!("{} transactions a second", text::number((rate / sizes).round()));
+    }
+    let (from, to) = (flow.sender.name(), flow.receiver.name());
+    let streams = flow.streams.len();
+    let over = if streams > 1 { format!(" over {streams} streams") } else { String::new() };
+    format!("{} from {from} to {to}{over}", text::rate(flow.goodput_bps))
+}
+
+/// What of the run was not visible at all.
+fn visibility(flow: &Flow) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {
+        if !seen && !flow.is_rr() {
+            missing.push(format!("the {}'s report: this verdict is from one end", host.name()));
+        }
+    }
+    if flow.document.status == Status::Partial {
+        missing.push("the rest of the run: it was cut short".to_owned());
+    }
+    if !flow.is_rr() && !flow.sampled_well() {
+        missing.push(format!(
+            "samples: {} over {}, where {MIN_SAMPLES} over {} are needed",
+            flow.samples(),
+            text::nanos(flow.seconds() * 1e9),
+            text::nanos(MIN_STEADY_NS as f64)
+        ));
+    }
+    missing
+}
+
+/// The readings that dropped each other cause.
+fn ruled_out(findings: &[Finding], named: Option<Cause>, kept: &[&Finding]) -> Vec<Evidence> {
+    findings
+        .iter()
+        .filter(|finding| Some(finding.cause) != named && !kept.iter().any(|other| other.cause == finding.cause))
+        .flat_map(|finding| {
+            let failed: Vec<Evidence> = finding.readings.iter().filter(|reading| !reading.met).cloned().collect();
+            // A cause can be dropped although all it read was met: another one explains the readings.
+            if failed.is_empty() { finding.readings.clone() } else { failed }
+        })
+        .collect()
+}
+
+fn listed(missing: &[String]) -> String {
+    let shown = missing.len().min(3);
+    let more = if missing.len() > shown { format!(" and {} more", missing.len() - shown) } else { String::new() };
+    let verb = if missing.len() == 1 { "was" } else { "were" };
+    format!("{}{more} {verb}", missing[..shown].join(", "))
+}
+
+fn unique(list: Vec<String>) -> Vec<String> {
+    let mut kept = Vec::with_capacity(list.len());
+    for item in list {
+        if !kept.contains(&item) {
+            kept.push(item);
+        }
+    }
+    kept
+}

@@ -1,0 +1,134 @@
+//! How hard the processors of each end worked for the test, and which end is the slower one.
+
+use landspeed_model::StreamEnd;
+
+use crate::finding::Strength;
+use crate::flow::{Figure, Flow};
+use crate::host::{CoreMean, HostView};
+use crate::stream::StreamView;
+use crate::thresholds::{
+    CORE_BUSY, READER_BEHIND, RWND_LIMITED, SOFTIRQ_SHARE, THREAD_BUSY, THREAD_STARVED, WAITS, WINDOW_FULL,
+};
+
+/// Sender or receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The sending host.
+    Sender,
+    /// The receiving host.
+    Receiver,
+}
+
+/// What fills the processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// System calls of the stream's thread: mostly the copy between user and kernel memory.
+    Copy,
+    /// The stream's thread in its own code.
+    User,
+    /// Soft interrupts on a core: the packet path.
+    Softirq,
+    /// All cores of the host: the thread has to wait for one.
+    Crowded,
+}
+
+/// One end's processors.
+#[derive(Debug)]
+pub(crate) struct Load {
+    /// How surely a processor is the limit here, from this end alone; `None` when it is not.
+    pub strength: Option<Strength>,
+    /// With what.
+    pub kind: Kind,
+    /// The core concerned, when known.
+    pub core: Option<CoreMean>,
+    /// Whether that core is known from pinning (or its interrupts), and not just the busiest.
+    pub core_certain: bool,
+    /// Share of its life the stream threads were on a processor.
+    pub threads: Option<Figure>,
+    /// System time in thread time.
+    pub system_share: Option<f64>,
+}
+
+/// Looks at one end.
+pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
+    let host = host_of(flow, role);
+    let end = |stream: &StreamView<'a>| end_of(stream, role);
+    let threads = flow.figure(|stream| StreamView::thread_share(end(stream)?));
+    let (system, user) = flow.streams.iter().filter_map(end).fold((0.0, 0.0), |(system, user), end| {
+        (system + end.thread_system_ns as f64, user + end.thread_user_ns as f64)
+    });
+    let system_share = (system + user > 0.0).then(|| system / (system + user));
+    let pinned = flow.streams.iter().filter_map(end).find_map(|end| end.cpu).and_then(|cpu| host.core(cpu));
+    let own_kind = if system_share.unwrap_or(1.0) >= 0.5 { Kind::Copy } else { Kind::User };
+    let mut load = Load {
+        strength: None,
+        kind: own_kind,
+        core: pinned.or(host.busiest()).copied(),
+        core_certain: pinned.is_some(),
+        threads,
+        system_share,
+    };
+    // Soft interrupts first: they can fill a core that no thread of the test runs on. On one shared machine they run
+    // on whichever core the sender happens to use, so they name no end.
+    if let Some(core) = host
+        .most_interrupted()
+        .filter(|core| core.softirq >= SOFTIRQ_SHARE && core.kernel() >= CORE_BUSY && !flow.same_host())
+    {
+        return Load {
+            strength: Some(Strength::Strong),
+            kind: Kind::Softirq,
+            core: Some(*core),
+            core_certain: true,
+            ..load
+        };
+    }
+    let Some(threads) = threads else { return load };
+    let all = threads.value * flow.streams.len() as f64;
+    let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online).max(host.cores.len() as u32);
+    let crowded = host.busy().is_some_and(|busy| busy >= CORE_BUSY);
+    if threads.value >= THREAD_BUSY {
+        load.strength = Some(Strength::Strong);
+    } else if cores > 0 && all >= THREAD_BUSY * f64::from(cores) {
+        load.strength = Some(Strength::Strong);
+        load.kind = Kind::Crowded;
+    } else if threads.largest.1 >= THREAD_BUSY {
+        load.strength = Some(Strength::Weak);
+    } else if pinned.is_some_and(|core| core.busy >= CORE_BUSY) && threads.largest.1 >= THREAD_STARVED {
+        load.strength = Some(Strength::Moderate);
+    } else if crowded && (threads.value >= THREAD_STARVED || all >= THREAD_STARVED * f64::from(cores)) {
+        load.strength = Some(Strength::Moderate);
+        load.kind = Kind::Crowded;
+    }
+    load
+}
+
+/// The host in a role.
+pub(crate) fn host_of<'f, 'a>(flow: &'f Flow<'a>, role: Role) -> &'f HostView<'a> {
+    match role {
+        Role::Sender => &flow.sender,
+        Role::Receiver => &flow.receiver,
+    }
+}
+
+/// A stream's end in a role.
+pub(crate) fn end_of<'a>(stream: &StreamView<'a>, role: Role) -> Option<&'a StreamEnd> {
+    match role {
+        Role::Sender => stream.sender(),
+        Role::Receiver => stream.receiver(),
+    }
+}
+
+/// Whether the receiver holds the sender up, by its queues: data waits there. `None` when no queue was seen.
+pub(crate) fn receiver_behind(flow: &Flow) -> Option<bool> {
+    let signs = [
+        flow.rwnd_limited().map(|figure| figure.value >= RWND_LIMITED),
+        flow.figure(StreamView::flight_over_window).map(|figure| figure.value >= WINDOW_FULL),
+        flow.figure(StreamView::receive_fill).map(|figure| figure.value >= READER_BEHIND),
+    ];
+    if signs.iter().all(Option::is_none) { None } else { Some(signs.contains(&Some(true))) }
+}
+
+/// Whether the sender had time to spare: it waited for its own schedule.
+pub(crate) fn sender_waits(flow: &Flow) -> bool {
+    flow.figure(StreamView::wait_share).is_some_and(|figure| figure.value >= WAITS)
+}

@@ -1,0 +1,97 @@
+//! A UDP test's books for one direction.
+
+use landspeed_model::{Direction, Place, UdpEnd};
+
+use crate::flow::Flow;
+use crate::host::mean;
+
+/// Packets and rates of one direction, all streams.
+#[derive(Debug, Default)]
+pub(crate) struct Udp {
+    /// Packets lost over packets sent, 0..=1; `None` without both ends.
+    pub loss: Option<f64>,
+    /// Packets lost.
+    pub lost: f64,
+    /// Of the lost: dropped by the receiving socket.
+    pub at_socket: f64,
+    /// Of the lost: dropped in the receiving host before the socket (backlog, interface).
+    pub in_receiver: f64,
+    /// Of the lost: dropped in the sending host (qdisc, interface).
+    pub in_sender: f64,
+    /// Of the lost: what no host counter explains.
+    pub in_network: f64,
+    /// Payload rate the senders put out in the steady phase, bits/s.
+    pub offered_bps: Option<f64>,
+    /// Payload rate asked for, bits/s.
+    pub asked_bps: Option<f64>,
+}
+
+impl Udp {
+    /// The books of `flow`.
+    pub(crate) fn new(flow: &Flow) -> Self {
+        let sum = |of: &dyn Fn(&UdpEnd) -> u64, sender: bool| -> f64 {
+            let ends = flow.streams.iter().filter_map(|s| if sender { s.sender() } else { s.receiver() });
+            ends.filter_map(|end| end.udp.as_ref()).map(|udp| of(udp) as f64).sum()
+        };
+        let sent = sum(&|udp| udp.sent_packets, true);
+        let delivered = sum(&|udp| udp.delivered_packets, false);
+        let seen = flow.sender_seen() && flow.receiver_seen() && sent > 0.0;
+        let lost = if seen { (sent - delivered).max(0.0) } else { 0.0 };
+        let mut udp = Self {
+            lost,
+            loss: seen.then(|| lost / sent),
+            at_socket: sum(&|udp| udp.socket_drops, false).min(lost),
+            offered_bps: offered_bps(flow),
+            asked_bps: flow
+                .parameters
+                .rate_bps
+                .map(|rate| rate as f64 * flow.streams.len() as f64)
+                .filter(|&rate| rate > 0.0),
+            ..Self::default()
+        };
+        // The ledger is kept for the whole run: with two directions its places cannot be told apart.
+        if flow.document.requested.direction != Direction::Both {
+            for loss in &flow.document.conservation.losses {
+                let packets = loss.packets as f64;
+                match loss.place {
+                    Place::SenderQdisc | Place::SenderNic => udp.in_sender += packets,
+                    Place::ReceiverNic | Place::ReceiverBacklog => udp.in_receiver += packets,
+                    Place::Network | Place::ReceiverSocket => {}
+                }
+            }
+        }
+        udp.in_receiver = udp.in_receiver.min(lost - udp.at_socket);
+        udp.in_sender = udp.in_sender.min(lost - udp.at_socket - udp.in_receiver);
+        udp.in_network = lost - udp.at_socket - udp.in_receiver - udp.in_sender;
+        udp
+    }
+
+    /// Offered over asked-for rate.
+    pub(crate) fn reached(&self) -> Option<f64> {
+        Some(self.offered_bps? / self.asked_bps?)
+    }
+
+    /// Whether loss is what holds the goodput back.
+    pub(crate) fn loses(&self) -> bool {
+        self.loss.is_some_and(|loss| loss >= crate::thresholds::UDP_LOSS)
+    }
+
+    /// A part of the lost packets as a share of them.
+    pub(crate) fn share(&self, part: f64) -> Option<f64> {
+        (self.lost > 0.0).then(|| part / self.lost)
+    }
+}
+
+fn offered_bps(flow: &Flow) -> Option<f64> {
+    let rates: Vec<f64> = flow
+        .streams
+        .iter()
+        .filter_map(|stream| {
+            let (first, last) = (stream.sent.first()?, stream.sent.last()?);
+            let seconds = last.t_ns.saturating_sub(first.t_ns) as f64 / 1e9;
+            let bytes = last.bytes.checked_sub(first.bytes)? as f64;
+            (seconds > 0.0).then(|| bytes * 8.0 / seconds)
+        })
+        .collect();
+    mean(rates.iter().copied()).map(|rate| rate * rates.len() as f64)
+}

@@ -1,0 +1,253 @@
+//! Every cause that was measured is named from figures like those measured (docs/verdicts.md), cubic and BBR.
+
+#![expect(clippy::cast_lossless, reason = "test figures")]
+
+mod common;
+
+use common::{Scenario, softirq_core};
+use landspeed_diagnose::diagnose;
+use landspeed_model::{Cause, Confidence, CoreUse, Direction, RunDocument, Verdict};
+
+fn judge(document: &RunDocument) -> Verdict {
+    diagnose(document, Direction::Upload)
+}
+
+#[track_caller]
+fn names(scenario: &Scenario, cause: Cause, confidence: Confidence) -> Verdict {
+    is(judge(&scenario.document()), cause, confidence)
+}
+
+#[track_caller]
+fn is(verdict: Verdict, cause: Cause, confidence: Confidence) -> Verdict {
+    assert_eq!((verdict.cause, verdict.confidence), (cause, confidence), "{verdict:#?}");
+    verdict
+}
+
+#[test]
+fn a_small_send_buffer_is_named() {
+    let cubic = Scenario {
+        sndbuf: 64 << 10,
+        sndbuf_limited: 0.01,
+        fill: 1.06,
+        flight_cwnd: 0.15,
+        flight_wnd: 0.05,
+        notsent: 0,
+        ..Scenario::default()
+    };
+    names(&cubic, Cause::SendBuffer, Confidence::High);
+    let bbr = Scenario {
+        congestion: "bbr",
+        sndbuf_limited: 0.42,
+        fill: 1.14,
+        flight_cwnd: 0.30,
+        flight_wnd: 0.20,
+        notsent: 9 << 10,
+        ..cubic
+    };
+    names(&bbr, Cause::SendBuffer, Confidence::High);
+}
+
+#[test]
+fn a_small_receive_buffer_is_named() {
+    let cubic = Scenario {
+        rcvbuf: 64 << 10,
+        rwnd: 1.0,
+        fill: 0.9,
+        flight_cwnd: 0.37,
+        flight_wnd: 1.04,
+        notsent: 600_000,
+        ..Scenario::default()
+    };
+    names(&cubic, Cause::ReceiverWindow, Confidence::High);
+    let bbr = Scenario { congestion: "bbr", rwnd: 0.47, flight_cwnd: 0.29, flight_wnd: 1.03, ..cubic };
+    names(&bbr, Cause::ReceiverWindow, Confidence::High);
+}
+
+#[test]
+fn a_slow_reader_is_named() {
+    let cubic = Scenario {
+        rwnd: 1.0,
+        fill: 0.9,
+        flight_cwnd: 0.24,
+        flight_wnd: 1.0,
+        notsent: 3_000_000,
+        recv_fill: 0.55,
+        ..Scenario::default()
+    };
+    names(&cubic, Cause::SlowReader, Confidence::High);
+    names(
+        &Scenario { congestion: "bbr", rwnd: 0.45, flight_cwnd: 0.43, ..cubic },
+        Cause::SlowReader,
+        Confidence::High,
+    );
+}
+
+#[test]
+fn a_slow_application_is_named() {
+    let cubic = Scenario {
+        fill: 0.06,
+        flight_cwnd: 0.16,
+        flight_wnd: 0.05,
+        notsent: 4 << 10,
+        wait: 0.8,
+        ..Scenario::default()
+    };
+    names(&cubic, Cause::Application, Confidence::High);
+    names(
+        &Scenario { congestion: "bbr", fill: 0.20, flight_cwnd: 0.13, ..cubic.clone() },
+        Cause::Application,
+        Confidence::High,
+    );
+    // Without the sender's own account of its waiting the same queue is only a strong hint.
+    names(&Scenario { wait: 0.0, ..cubic }, Cause::Application, Confidence::Medium);
+}
+
+#[test]
+fn an_application_rate_that_was_reached_is_named() {
+    let mut scenario = Scenario { goodput_bps: 0.99e9, wait: 0.9, fill: 0.02, notsent: 0, ..Scenario::default() };
+    scenario.parameters.rate_bps = Some(1_000_000_000);
+    let verdict = names(&scenario, Cause::Application, Confidence::High);
+    assert!(verdict.next_step.contains("--rate"), "{}", verdict.next_step);
+}
+
+/// 0.1 % loss on 20 ms: CUBIC, in its Reno-friendly region, answers with 21.6 Mb/s (RFC 9438 §4.3, MSS 1448).
+fn lossy() -> Scenario {
+    Scenario {
+        goodput_bps: 20e6,
+        fill: 0.88,
+        flight_cwnd: 1.03,
+        flight_wnd: 0.03,
+        notsent: 2_600_000,
+        resent_ratio: 0.001,
+        srtt_us: 20_300,
+        ..Scenario::default()
+    }
+}
+
+#[test]
+fn random_loss_is_named() {
+    names(&lossy(), Cause::NetworkLoss, Confidence::High);
+}
+
+#[test]
+fn a_queue_that_overflows_is_named() {
+    names(&Scenario { srtt_us: 38_000, ..lossy() }, Cause::NetworkCongestion, Confidence::High);
+}
+
+#[test]
+fn loss_that_does_not_explain_the_rate_is_doubted() {
+    names(&Scenario { goodput_bps: 1e9, ..lossy() }, Cause::NetworkLoss, Confidence::Medium);
+}
+
+#[test]
+fn a_full_path_without_loss_is_named() {
+    let full = Scenario { resent_ratio: 0.0, srtt_us: 60_000, ..lossy() };
+    names(&full, Cause::NetworkPath, Confidence::High);
+    let bbr = Scenario { congestion: "bbr", flight_cwnd: 0.55, srtt_us: 21_000, ..full };
+    names(&bbr, Cause::NetworkPath, Confidence::Medium);
+}
+
+#[test]
+fn a_growing_window_is_named_and_warned_of() {
+    let scenario = Scenario { resent_ratio: 0.0, growth: 3.0, ..lossy() };
+    let verdict = names(&scenario, Cause::NetworkPath, Confidence::High);
+    assert!(verdict.summary.contains("growing"), "{}", verdict.summary);
+    let warnings = landspeed_diagnose::warnings(&scenario.document());
+    assert!(warnings.iter().any(|warning| warning.code == "still-ramping"), "{warnings:?}");
+}
+
+#[test]
+fn a_pacing_rate_that_was_reached_is_named() {
+    let scenario = Scenario { goodput_bps: 0.94e9, max_pacing_bps: Some(1e9), fill: 1.0, ..Scenario::default() };
+    names(&scenario, Cause::Pacing, Confidence::High);
+}
+
+#[test]
+fn a_sending_thread_without_time_left_is_named() {
+    let scenario = Scenario {
+        goodput_bps: 20e9,
+        fill: 0.1,
+        notsent: 10_000,
+        sender_thread: 0.99,
+        loopback: true,
+        ..Scenario::default()
+    };
+    let verdict = names(&scenario, Cause::SenderCpu, Confidence::High);
+    assert!(verdict.place.is_some());
+}
+
+#[test]
+fn a_receiving_thread_without_time_left_is_named_and_not_a_slow_reader() {
+    let scenario = Scenario {
+        goodput_bps: 20e9,
+        rwnd: 0.9,
+        flight_wnd: 1.0,
+        recv_fill: 0.6,
+        receiver_thread: 0.98,
+        ..Scenario::default()
+    };
+    names(&scenario, Cause::ReceiverCpu, Confidence::High);
+}
+
+#[test]
+fn of_two_busy_ends_the_queues_name_the_slower() {
+    let both = Scenario { sender_thread: 0.97, receiver_thread: 0.97, loopback: true, ..Scenario::default() };
+    assert_eq!(judge(&both.document()).cause, Cause::SenderCpu);
+    let behind = Scenario { rwnd: 0.8, flight_wnd: 1.0, recv_fill: 0.6, ..both };
+    assert_eq!(judge(&behind.document()).cause, Cause::ReceiverCpu);
+}
+
+#[test]
+fn a_core_full_of_soft_interrupts_is_named_before_the_loss_it_causes() {
+    let scenario = Scenario { receiver_cores: vec![common::idle(), softirq_core()], ..lossy() };
+    let verdict = names(&scenario, Cause::ReceiverCpu, Confidence::High);
+    assert_eq!(verdict.place.as_deref(), Some("server core 1, softirq"));
+}
+
+#[test]
+fn other_load_on_a_core_the_test_does_not_use_is_no_veto() {
+    let busy = CoreUse { user: 1.0, ..CoreUse::default() };
+    let scenario = Scenario { sender_cores: vec![busy, common::idle()], receiver_cores: vec![busy, busy], ..lossy() };
+    assert_eq!(judge(&scenario.document()).cause, Cause::NetworkLoss);
+}
+
+#[test]
+fn an_interface_at_its_rate_is_named() {
+    let scenario = Scenario {
+        goodput_bps: 9.41e9,
+        line_rate_bps: Some(10_000_000_000),
+        flight_cwnd: 0.95,
+        srtt_us: 40_000,
+        ..Scenario::default()
+    };
+    names(&scenario, Cause::LinkRate, Confidence::High);
+}
+
+#[test]
+fn a_flow_without_any_sign_is_undetermined() {
+    let verdict = names(&Scenario::default(), Cause::Undetermined, Confidence::Low);
+    assert!(!verdict.ruled_out.is_empty() && !verdict.next_step.is_empty());
+}
+
+#[test]
+fn a_udp_rate_delivered_whole_is_the_application() {
+    let scenario = Scenario { wait: 0.9, ..Scenario::default() };
+    is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 100_000, 0)), Cause::Application, Confidence::High);
+    is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 99_900, 0)), Cause::Application, Confidence::Medium);
+}
+
+#[test]
+fn udp_loss_is_placed() {
+    let scenario = Scenario::default();
+    is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 0)), Cause::NetworkLoss, Confidence::High);
+    is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::SlowReader, Confidence::Medium);
+    let busy = Scenario { receiver_thread: 0.99, ..scenario };
+    is(judge(&busy.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::ReceiverCpu, Confidence::High);
+}
+
+#[test]
+fn a_udp_sender_below_its_schedule_is_bound_by_its_processor() {
+    let scenario = Scenario { sender_thread: 0.99, ..Scenario::default() };
+    is(judge(&scenario.udp(Some(5_000_000_000), 100_000, 100_000, 0)), Cause::SenderCpu, Confidence::High);
+    is(judge(&scenario.udp(None, 100_000, 100_000, 0)), Cause::SenderCpu, Confidence::High);
+}
