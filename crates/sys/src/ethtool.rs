@@ -340,6 +340,37 @@ mod tests {
     }
 
     #[test]
+    fn a_virtual_pair_tells_its_driver_speed_queues_and_statistics() {
+        let outcome = crate::netns::in_new(|| {
+            let add = "link add a0 numtxqueues 3 numrxqueues 3 type veth peer name b0".split(' ');
+            let made = std::process::Command::new("ip").args(add).status();
+            if !made.is_ok_and(|status| status.success()) {
+                return Err("ip cannot make a veth pair");
+            }
+            let mut nic = Ethtool::new("a0").expect("a socket");
+            assert_eq!(nic.driver().expect("driver").driver, "veth");
+            // What the driver claims; its real speed is the processor's.
+            assert_eq!(nic.speed_bps().expect("speed"), Some(10_000_000_000));
+            let channels = nic.channels().expect("channels");
+            assert_eq!((channels.rx.1, channels.tx.1), (3, 3));
+            assert_eq!(channels.combined, (0, 0));
+            let names = nic.statistics_names().expect("names");
+            assert!(names.iter().any(|name| name == "peer_ifindex"), "{names:?}");
+            let values = nic.statistics(names.len()).expect("values");
+            let peer = names.iter().position(|name| name == "peer_ifindex").and_then(|at| values.get(at));
+            assert!(peer.is_some_and(|&index| index > 0), "{names:?} {values:?}");
+            let error = nic.statistics(names.len() + 1).expect_err("another number");
+            assert!(error.to_string().ends_with("the driver's set of statistics changed"), "{error}");
+            Ok(())
+        });
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => landspeed_testkit::skip!("{why}"),
+            Err(why) => landspeed_testkit::skip!("no privilege for a network namespace: {why}"),
+        }
+    }
+
+    #[test]
     fn every_interface_of_this_host_answers_or_says_no() {
         for entry in std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -85,7 +85,7 @@ mod tests {
                 assert_ne!(flags & libc::IFF_UP as u32, 0, "lo is up");
                 assert!(stats.iter().all(|&n| n == 0), "nothing has used it yet: {stats:?}");
             }
-            Err(e) => eprintln!("SKIPPED a_new_namespace_has_a_loopback_of_its_own: no privilege to make one ({e})"),
+            Err(why) => landspeed_testkit::skip!("no privilege for a network namespace: {why}"),
         }
     }
 
