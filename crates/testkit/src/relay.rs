@@ -1,0 +1,247 @@
+//! A hostile path on loopback: drops, duplicates and reorders UDP datagrams, and knows exactly what it did.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use landspeed_sys::udp::set_receive_buffer;
+
+/// What a relay does to each datagram, independently; probabilities from 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Mischief {
+    /// Where the random numbers start; the same seed and the same arrivals give the same deeds.
+    pub seed: u64,
+    /// Probability of never forwarding it.
+    pub drop: f64,
+    /// Probability of forwarding it twice (if it is not dropped).
+    pub duplicate: f64,
+    /// Probability of holding it back until some later ones have passed (if it is not dropped).
+    pub reorder: f64,
+    /// Drops all but the first so many: a lost tail.
+    pub cut_after: Option<u64>,
+}
+
+/// What a relay did. `received = dropped + first copies forwarded`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deeds {
+    /// Datagrams that came in.
+    pub received: u64,
+    /// Datagrams never forwarded.
+    pub dropped: u64,
+    /// Extra copies sent.
+    pub duplicated: u64,
+    /// First copies forwarded after one that had come in later (RFC 4737's sense, if they came in in order).
+    pub reordered: u64,
+    /// Datagrams sent, copies included.
+    pub forwarded: u64,
+}
+
+/// A relay from a front port to a receiver, on one loopback address. Sends to the receiver from its back port, so both
+/// ends can use connected sockets.
+pub struct UdpRelay {
+    front: SocketAddr,
+    back: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Deeds>>,
+}
+
+impl UdpRelay {
+    /// Starts a relay to `receiver`, which should only listen to [`UdpRelay::back`].
+    pub fn start(receiver: SocketAddr, mischief: Mischief) -> io::Result<Self> {
+        println!("relay seed {}", mischief.seed);
+        let (front, back) = (bind(receiver.ip())?, bind(receiver.ip())?);
+        set_receive_buffer(front.as_fd(), 4 << 20)?;
+        front.set_read_timeout(Some(Duration::from_millis(5)))?;
+        back.connect(receiver)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (front_addr, back_addr) = (front.local_addr()?, back.local_addr()?);
+        let path = Path { out: back, mischief, random: Random(mischief.seed), held: VecDeque::new(), highest: 0 };
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || path.run(&front, &stopped));
+        Ok(Self { front: front_addr, back: back_addr, stop, thread: Some(thread) })
+    }
+
+    /// Where the sender sends to.
+    pub fn front(&self) -> SocketAddr {
+        self.front
+    }
+
+    /// Where the receiver receives from.
+    pub fn back(&self) -> SocketAddr {
+        self.back
+    }
+
+    /// Forwards what is queued and held back, stops, and tells what was done.
+    ///
+    /// # Panics
+    /// If the relay's thread did.
+    pub fn stop(mut self) -> Deeds {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().expect("stopped once").join().expect("the relay does not panic")
+    }
+}
+
+impl Drop for UdpRelay {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+fn bind(ip: IpAddr) -> io::Result<UdpSocket> {
+    UdpSocket::bind(SocketAddr::new(ip, 0))
+}
+
+struct Path {
+    out: UdpSocket,
+    mischief: Mischief,
+    random: Random,
+    held: VecDeque<Held>,
+    /// Highest arrival number forwarded plus one.
+    highest: u64,
+}
+
+/// A datagram held back until arrival number `until`.
+struct Held {
+    until: u64,
+    number: u64,
+    copies: u64,
+    data: Vec<u8>,
+}
+
+impl Path {
+    /// How many later arrivals may overtake a datagram.
+    const FURTHEST: u64 = 16;
+
+    fn run(mut self, front: &UdpSocket, stop: &AtomicBool) -> Deeds {
+        let mut deeds = Deeds::default();
+        let mut buffer = vec![0; 65_536];
+        loop {
+            if let Ok(length) = front.recv(&mut buffer) {
+                self.arrive(&buffer[..length], &mut deeds);
+            } else {
+                // Nothing came for a while: nobody is left to overtake what is held back.
+                self.release(u64::MAX, &mut deeds);
+                if stop.load(Ordering::Relaxed) {
+                    return deeds;
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self, data: &[u8], deeds: &mut Deeds) {
+        let number = deeds.received;
+        deeds.received += 1;
+        self.release(number, deeds);
+        let cut = self.mischief.cut_after.is_some_and(|after| number >= after);
+        if cut || self.random.happens(self.mischief.drop) {
+            deeds.dropped += 1;
+            return;
+        }
+        let copies = 1 + u64::from(self.random.happens(self.mischief.duplicate));
+        if self.random.happens(self.mischief.reorder) {
+            let until = number + 1 + self.random.below(Self::FURTHEST);
+            self.held.push_back(Held { until, number, copies, data: data.to_vec() });
+        } else {
+            self.forward(number, copies, data, deeds);
+        }
+    }
+
+    fn release(&mut self, number: u64, deeds: &mut Deeds) {
+        for _ in 0..self.held.len() {
+            let held = self.held.pop_front().expect("as many as counted");
+            if held.until <= number {
+                self.forward(held.number, held.copies, &held.data, deeds);
+            } else {
+                self.held.push_back(held);
+            }
+        }
+    }
+
+    fn forward(&mut self, number: u64, copies: u64, data: &[u8], deeds: &mut Deeds) {
+        deeds.reordered += u64::from(number < self.highest);
+        self.highest = self.highest.max(number + 1);
+        deeds.duplicated += copies - 1;
+        for _ in 0..copies {
+            // A refusal is the echo of an earlier datagram's ICMP answer; this one has not left yet.
+            if self.out.send(data).is_err() && self.out.send(data).is_err() {
+                continue;
+            }
+            deeds.forwarded += 1;
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea, Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+
+    fn happens(&mut self, probability: f64) -> bool {
+        // 53 random bits make a float in [0, 1).
+        ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends `count` numbered datagrams through a relay; returns what arrived and what the relay says it did.
+    fn through(mischief: Mischief, count: u32) -> (Vec<u32>, Deeds) {
+        let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback exists");
+        receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let relay = UdpRelay::start(receiver.local_addr().unwrap(), mischief).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(relay.front()).unwrap();
+        for i in 0..count {
+            sender.send(&i.to_be_bytes()).unwrap();
+        }
+        let deeds = relay.stop();
+        let mut buffer = [0; 8];
+        let arrived = (0..deeds.forwarded).map(|_| {
+            assert_eq!(receiver.recv(&mut buffer).unwrap(), 4);
+            u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]])
+        });
+        (arrived.collect(), deeds)
+    }
+
+    #[test]
+    fn a_well_behaved_relay_passes_everything_on_in_order() {
+        let (arrived, deeds) = through(Mischief::default(), 100);
+        assert_eq!(arrived, (0..100).collect::<Vec<_>>());
+        assert_eq!(deeds, Deeds { received: 100, forwarded: 100, ..Deeds::default() });
+    }
+
+    #[test]
+    fn its_account_is_what_an_observer_sees() {
+        let mischief = Mischief { seed: 7, drop: 0.1, duplicate: 0.2, reorder: 0.1, cut_after: Some(150) };
+        let (arrived, deeds) = through(mischief, 200);
+        assert_eq!(deeds.received, 200);
+        let mut seen = std::collections::HashSet::new();
+        let (mut next, mut reordered) = (0, 0);
+        for &number in &arrived {
+            reordered += u64::from(seen.insert(number) && number < next);
+            next = next.max(number + 1);
+        }
+        assert_eq!(seen.len() as u64, deeds.received - deeds.dropped);
+        assert_eq!(arrived.len() as u64 - seen.len() as u64, deeds.duplicated);
+        assert_eq!(reordered, deeds.reordered);
+        assert!(deeds.dropped > 0 && deeds.duplicated > 0 && deeds.reordered > 0, "{deeds:?}");
+    }
+}
