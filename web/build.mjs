@@ -1,0 +1,79 @@
+// Bundles src/ into dist/, which is committed so that `cargo build` needs no Node.
+//
+//   node build.mjs            write dist/
+//   node build.mjs --check    build again in memory and fail if dist/ differs
+//
+// dist/report.js.csp      the script's hash, for the content security policy
+// dist/SOURCES.sha256     what dist/ was built from and what it is (checked by a Rust test, without Node)
+import { createHash } from "node:crypto";
+import { readFileSync, readdirSync, writeFileSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { typescript } from "./schema.mjs";
+
+const root = fileURLToPath(new URL(".", import.meta.url));
+const check = process.argv.includes("--check");
+
+const result = await build({
+  absWorkingDir: root,
+  entryPoints: [{ in: "src/main.ts", out: "report" }],
+  bundle: true,
+  minify: true,
+  format: "iife",
+  target: ["es2022"],
+  charset: "ascii",
+  legalComments: "none",
+  banner: { js: "/*! landspeed report; contains uPlot (MIT, (c) 2022 Leon Sorokin) */" },
+  outdir: "dist",
+  write: false,
+  logLevel: "warning",
+});
+
+const files = new Map();
+for (const file of result.outputFiles) files.set(file.path.replaceAll("\\", "/").split("/").at(-1), file.text);
+const script = files.get("report.js");
+if (/<\/script|<!--/i.test(script)) throw new Error("the bundle holds text that would end or bend its script element");
+if (/<\/style/i.test(files.get("report.css"))) throw new Error("the style sheet holds text that would end its element");
+files.set("report.js.csp", `sha256-${createHash("sha256").update(script).digest("base64")}\n`);
+
+const sha256 = (data) => createHash("sha256").update(data).digest("hex");
+const lines = sources().map((path) => `${sha256(readFileSync(join(root, path)))}  ${path}`);
+for (const [name, text] of [...files].sort()) lines.push(`${sha256(text)}  dist/${name}`);
+files.set("SOURCES.sha256", lines.join("\n") + "\n");
+
+const stale = [];
+const types = typescript(JSON.parse(readFileSync(join(root, "schema/run.json"), "utf8")));
+if (readFileSync(join(root, "src/document.ts"), "utf8") !== types) stale.push("src/document.ts (npm run schema)");
+if (check) {
+  for (const [name, text] of files) {
+    let found = "";
+    try {
+      found = readFileSync(join(root, "dist", name), "utf8");
+    } catch {
+      // Missing: reported as stale below.
+    }
+    if (found !== text) stale.push(`dist/${name} (npm run build)`);
+  }
+} else {
+  mkdirSync(join(root, "dist"), { recursive: true });
+  for (const [name, text] of files) writeFileSync(join(root, "dist", name), text);
+}
+if (stale.length > 0) {
+  console.error(`out of date: ${stale.join(", ")}`);
+  process.exit(1);
+}
+
+/** Everything the bundle depends on, in one order everywhere. */
+function sources() {
+  const found = ["build.mjs", "package.json", "package-lock.json", "schema.mjs", "schema/run.json", "tsconfig.json"];
+  const walk = (directory) => {
+    for (const entry of readdirSync(join(root, directory), { withFileTypes: true })) {
+      const path = `${directory}/${entry.name}`;
+      if (entry.isDirectory()) walk(path);
+      else found.push(path);
+    }
+  };
+  walk("src");
+  return found.sort();
+}

@@ -1,0 +1,233 @@
+// What was measured, how it ended, the figure, and what held it back.
+
+import type { RunDocument, Verdict } from "./document";
+import { h, section, num, table, type Child } from "./dom";
+import { causeName } from "./evidence";
+import { bytes, integer, isNumber, nanos, NONE, percent, perSecond, rate } from "./format";
+import { isDark, setTheme } from "./theme";
+
+/** The two ends by name. */
+export function ends(run: RunDocument): [string, string] {
+  const client = run.hosts.client?.hostname || run.path?.client_addr || "client";
+  const server = run.hosts.server?.hostname || run.path?.target || "server";
+  return [client, server];
+}
+
+/** Top of the page. */
+export function header(run: RunDocument, save: () => void): HTMLElement {
+  const [client, server] = ends(run);
+  const direction = (run.effective ?? run.requested).direction;
+  const arrow = { upload: "→", download: "←", both: "⇄" }[direction] ?? "→";
+  const theme = h("button", { type: "button", title: "Switch between light and dark" }, "light / dark");
+  theme.addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
+  const download = h("button", { type: "button", title: "Save the document this report was drawn from" }, "save JSON");
+  download.addEventListener("click", save);
+  const print = h("button", { type: "button" }, "print");
+  print.addEventListener("click", () => window.print());
+  return h(
+    "header.top",
+    null,
+    h("div.buttons", null, theme, print, download),
+    h("p.kicker", null, run.requested.title || "landspeed report"),
+    h("h1", null, client, h("span.arrow", null, ` ${arrow} `), server),
+    h(
+      "p.meta",
+      null,
+      h("code", null, run.command.join(" ")),
+      h("span", null, date(run.started)),
+      h("span", null, `landspeed ${run.landspeed.version}`, versionNote(run)),
+    ),
+  );
+}
+
+function versionNote(run: RunDocument): string {
+  const server = run.landspeed.server_version;
+  return server && server !== run.landspeed.version ? `, server ${server}` : "";
+}
+
+function date(started: string): string {
+  const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/.exec(started);
+  return match ? `${match[1]} ${match[2]} UTC` : started;
+}
+
+/** Errors and warnings, before any figure. */
+export function notices(run: RunDocument): HTMLElement | null {
+  const items: Child[] = [];
+  if (run.status === "failed") items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Failed. "), "Nothing was measured."));
+  if (run.status === "partial") {
+    items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Partial. "), "The test was cut short; what was measured until then is kept."));
+  }
+  for (const e of run.errors) {
+    items.push(h("p.notice.bad", null, h("b", null, `Error: ${e.message}. `), e.advice ? `Try: ${e.advice}. ` : null, h("code", null, e.code)));
+  }
+  for (const w of run.warnings) {
+    items.push(h("p.notice.warn", null, h("b", null, "Note: "), `${w.message}. `, h("code", null, w.code)));
+  }
+  return items.length > 0 ? h("div.notices", null, ...items) : null;
+}
+
+/** The figures and the verdict. */
+export function headline(run: RunDocument): HTMLElement {
+  return h("section.headline", { id: "headline", "aria-label": "Result" }, figures(run), verdicts(run));
+}
+
+function figures(run: RunDocument): HTMLElement {
+  const s = run.summary;
+  const big: Child[] = [];
+  const figure = (value: string, name: string, label: string) => {
+    const [amount, ...unit] = value.split(" ");
+    big.push(
+      h("div.figure", null, h("p.big", { id: name }, amount ?? value, h("span", null, ` ${unit.join(" ")}`)), h("p.of", null, label)),
+    );
+  };
+  const steady = s.steady_ns > 0 ? ` over ${nanos(s.steady_ns)}` : "";
+  const both = isNumber(s.reverse_goodput_bps);
+  if (isNumber(s.goodput_bps)) {
+    figure(rate(s.goodput_bps), "goodput", `goodput at the receiver${both ? ", client to server" : ""}, steady phase${steady}`);
+  }
+  if (both) figure(rate(s.reverse_goodput_bps), "reverse-goodput", `goodput, server to client`);
+  if (!isNumber(s.goodput_bps) && isNumber(s.transactions_per_s)) {
+    figure(perSecond(s.transactions_per_s), "transactions", `transactions completed${steady}`);
+  }
+  if (big.length === 0) figure(NONE, "goodput", run.status === "failed" ? "nothing was measured" : "goodput unknown: the receiver’s figures are missing");
+  const facts: [string, string, string?][] = [];
+  if (s.bytes_delivered > 0) facts.push(["delivered", bytes(s.bytes_delivered), `${integer(s.bytes_delivered)} bytes`]);
+  if (isNumber(s.goodput_cv)) facts.push(["varies by", `± ${percent(s.goodput_cv)}`, "coefficient of variation between intervals of the steady phase"]);
+  if (isNumber(s.retransmits)) facts.push(["retransmitted", `${integer(s.retransmits)} segments`]);
+  if (isNumber(s.loss_ratio)) facts.push(["packets lost", percent(s.loss_ratio)]);
+  if (isNumber(s.min_rtt_us)) facts.push(["least round trip", nanos(s.min_rtt_us * 1e3), "as TCP saw it"]);
+  if (isNumber(s.transactions_per_s) && isNumber(s.goodput_bps)) facts.push(["transactions", perSecond(s.transactions_per_s)]);
+  if (isNumber(s.latency_p50_ns)) facts.push(["latency, median", nanos(s.latency_p50_ns)]);
+  if (isNumber(s.latency_p99_ns)) facts.push(["latency, 99 %", nanos(s.latency_p99_ns)]);
+  facts.push(["streams", integer(run.streams.length)]);
+  const holds = run.conservation.holds;
+  if (run.status !== "failed") facts.push(["books", holds ? "balance" : "do not balance"]);
+  return h(
+    "div.figures",
+    null,
+    ...big,
+    h("dl.facts", null, ...facts.map(([name, value, title]) => h("div", { title }, h("dt", null, name), h("dd", null, value)))),
+  );
+}
+
+function verdicts(run: RunDocument): HTMLElement {
+  const back = run.reverse_verdict;
+  return h(
+    "div.verdicts",
+    null,
+    verdict(run.verdict, back ? "Client to server, held back by" : "Held back by"),
+    back ? verdict(back, "Server to client, held back by") : null,
+  );
+}
+
+function verdict(v: Verdict, lead: string): HTMLElement {
+  const dots = { low: 1, medium: 2, high: 3 }[v.confidence] ?? 0;
+  return h(
+    "div.verdict",
+    null,
+    h("p.lead", null, v.cause === "undetermined" ? lead.replace("eld back by", "eld back by something") : lead),
+    h(
+      "p.cause",
+      null,
+      causeName(v.cause),
+      h("span.confidence", { title: "how much the evidence supports it" }, h("i", { "aria-hidden": "true" }, "●".repeat(dots) + "○".repeat(3 - dots)), ` ${v.confidence} confidence`),
+    ),
+    h("p.says", null, v.summary),
+    v.place ? h("p", null, h("span.label", null, "Where"), v.place) : null,
+    h("p.next", null, h("span.label", null, "Next"), v.next_step),
+    v.evidence.length + v.ruled_out.length > 0
+      ? h("p.muted", null, h("a", { href: "#evidence" }, `${v.evidence.length} readings support it, ${v.ruled_out.length} causes ruled out`))
+      : null,
+  );
+}
+
+/** The path and the streams. */
+export function streamsSection(run: RunDocument): HTMLElement | null {
+  const parts: Child[] = [];
+  const path = run.path;
+  if (path) {
+    const facts: [string, Child][] = [
+      ["Addresses", `${path.client_addr} – ${path.server_addr}${path.loopback ? ", loopback: one machine" : ""}`],
+      ["Shortest control round trip", nanos(path.control_rtt_ns)],
+      ["Clocks aligned to", `± ${nanos(path.clock.uncertainty_ns)}`],
+      ["Authenticated", path.authenticated ? "yes: both ends hold the same key" : "no"],
+    ];
+    for (const probe of path.mtu) {
+      const way = { upload: "client to server", download: "server to client", both: "both ways" }[probe.direction];
+      facts.push([
+        `Path MTU, ${way}`,
+        `${isNumber(probe.path_mtu_bytes) ? `${probe.path_mtu_bytes} bytes proven` : "not proven"}` +
+          (isNumber(probe.interface_mtu_bytes) ? `, interface ${probe.interface_mtu_bytes}` : "") +
+          `, ${probe.probes} probes${probe.silent > 0 ? `, ${probe.silent} vanished silently` : ""}` +
+          (probe.note ? `: ${probe.note}` : ""),
+      ]);
+    }
+    parts.push(h("dl.list", null, ...facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))));
+  }
+  if (run.streams.length > 0) parts.push(streamTable(run));
+  return parts.length > 0 ? section("streams", "Path and streams", ...parts) : null;
+}
+
+function streamTable(run: RunDocument): HTMLElement {
+  const udp = Boolean(run.udp);
+  const steady = run.streams.map((s) => {
+    let [total, time] = [0, 0];
+    for (const i of s.intervals) {
+      if (i.phase !== "steady") continue;
+      total += i.bytes;
+      time += i.end_ns - i.start_ns;
+    }
+    return time > 0 ? (total * 8e9) / time : null;
+  });
+  const heads = ["", "Addresses", "Goodput", udp ? "Lost" : "Retransmits", "Control", "MSS", "Send buffer", "Receive buffer", "Cores", "Thread time, sender", "Thread time, receiver", "Remarks"];
+  const numeric = new Set([2, 3, 5, 6, 7, 9, 10]);
+  return table(
+    heads.map((t, i) => (numeric.has(i) ? h("th.num", { scope: "col" }, t) : t)),
+    run.streams.map((s, i) => {
+      const { sender, receiver } = s;
+      const lost = udp
+        ? sender?.udp && receiver?.udp
+          ? integer(sender.udp.sent_packets - receiver.udp.delivered_packets)
+          : NONE
+        : integer(sender?.retransmits);
+      const cores = [sender?.cpu, receiver?.cpu].map((c) => (isNumber(c) ? String(c) : NONE)).join(" → ");
+      return [
+        h("th", { scope: "row" }, `${s.id}${s.direction === "download" ? " ↓" : ""}`) as unknown as HTMLTableCellElement,
+        h("td.nowrap", null, `${s.client_addr} – ${s.server_addr}`),
+        num(rate(steady[i])),
+        num(lost),
+        sender?.congestion ?? NONE,
+        num(integer(sender?.mss_bytes)),
+        num(bytes(sender?.sndbuf_bytes)),
+        num(bytes(receiver?.rcvbuf_bytes)),
+        h("td.nowrap", null, cores),
+        num(nanos(sender?.thread_cpu_ns), sender ? `${integer(sender.syscalls)} system calls` : undefined),
+        num(nanos(receiver?.thread_cpu_ns), receiver ? `${integer(receiver.syscalls)} system calls` : undefined),
+        remarks(s),
+      ];
+    }),
+    { class: "wide", caption: "Streams" },
+  );
+}
+
+function remarks(s: RunDocument["streams"][number]): string {
+  const out: string[] = [];
+  if (s.intervals_from !== "receiver") out.push(`intervals from the ${s.intervals_from}`);
+  for (const [side, end] of [["sender", s.sender], ["receiver", s.receiver]] as const) {
+    if (!end) {
+      out.push(`${side} not seen`);
+      continue;
+    }
+    if (end.error) out.push(`${side}: ${end.error}`);
+    const zero = end.zerocopy;
+    if (zero) {
+      out.push(`zero copy: ${integer(zero.completions)} sends, ${integer(zero.copied)} copied after all${zero.enobufs > 0 ? `, ${integer(zero.enobufs)} refused (ENOBUFS)` : ""}`);
+    }
+    const udp = end.udp;
+    if (udp?.departure_error) out.push(`departures off schedule: median ${nanos(udp.departure_error.p50_ns)}, 99 % ${nanos(udp.departure_error.p99_ns)}`);
+    if (udp && side === "receiver") {
+      out.push(`jitter ${nanos(udp.jitter_ns)}, ${integer(udp.reordered_packets)} reordered, ${integer(udp.socket_drops)} dropped by the socket`);
+    }
+  }
+  return out.length > 0 ? out.join("; ") : NONE;
+}

@@ -1,0 +1,186 @@
+// The books: what was offered and where it went, and what moving it cost.
+
+import type { Conservation, EndCost, EndTotals, Place, RunDocument } from "./document";
+import { h, num, section, table, type Child } from "./dom";
+import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./format";
+
+/** Conservation as a table with a bar for each term. */
+export function ledgerSection(run: RunDocument): HTMLElement {
+  const books = run.conservation;
+  const packets = books.unit === "packets" && books.terms.some((t) => isNumber(t.packets));
+  const amount = (t: { bytes?: number | null | undefined; packets?: number | null | undefined }) =>
+    (packets ? t.packets : t.bytes) ?? 0;
+  const whole = Math.max(1, ...books.terms.filter((t) => t.sign === "+").map(amount));
+  const gap = packets ? (books.unaccounted_packets ?? 0) : books.unaccounted_bytes;
+  const parts: Child[] = [balance(run, packets)];
+  if (books.terms.length > 0) {
+    let taken = 0;
+    const rows = books.terms.map((t) => {
+      const value = amount(t);
+      const start = t.sign === "+" ? 0 : taken;
+      if (t.sign !== "+") taken += value;
+      return h(
+        "tr",
+        null,
+        h("td.sign", null, t.sign === "-" ? "−" : t.sign),
+        h("th", { scope: "row" }, t.name),
+        ...(packets ? [num(integer(t.packets))] : []),
+        num(isNumber(t.bytes) ? integer(t.bytes) : NONE, bytes(t.bytes)),
+        num(percent(value / whole)),
+        bar(start / whole, value / whole, t.sign === "+" ? "offered" : "taken"),
+        h("td.source", null, h("code", null, t.source)),
+      );
+    });
+    rows.push(
+      h(
+        "tr.total",
+        null,
+        h("td.sign", null, "="),
+        h("th", { scope: "row" }, "unaccounted for"),
+        ...(packets ? [num(integer(books.unaccounted_packets))] : []),
+        num(integer(books.unaccounted_bytes)),
+        num(percent(gap / whole)),
+        bar(Math.min(taken, taken + gap) / whole, Math.abs(gap) / whole, "gap"),
+        h("td.source", null, "what remains"),
+      ),
+    );
+    const heads: Child[] = ["", "Term"];
+    if (packets) heads.push(h("th.num", { scope: "col" }, "Packets"));
+    heads.push(
+      h("th.num", { scope: "col" }, "Bytes"),
+      h("th.num", { scope: "col" }, "Share"),
+      h("th.barhead", { scope: "col" }, "of what was offered"),
+      "Source",
+    );
+    parts.push(table(heads, rows, { class: "ledger", caption: "Every byte offered, along the path" }));
+  }
+  if (run.udp || books.losses.length > 0) parts.push(places(run));
+  if (books.notes.length > 0) parts.push(h("ul.notes", null, ...books.notes.map((n) => h("li", null, n))));
+  return section("ledger", "The books", ...parts);
+}
+
+function balance(run: RunDocument, packets: boolean): HTMLElement {
+  const books = run.conservation;
+  if (books.terms.length === 0 && books.offered === 0) return h("p", null, "Nothing was offered; there is nothing to balance.");
+  const intervals = books.intervals_minus_totals_bytes;
+  const tail =
+    intervals === 0
+      ? " The intervals add up to the totals exactly."
+      : ` The intervals differ from the totals by ${integer(intervals)} bytes.`;
+  if (books.holds) {
+    return h(
+      "p.balance.good",
+      null,
+      h("b", null, "Balances: "),
+      `offered − delivered − lost − queued = 0 ${packets ? "packets" : "bytes"}.`,
+      tail,
+    );
+  }
+  const gap =
+    packets && isNumber(books.unaccounted_packets)
+      ? `${integer(books.unaccounted_packets)} packets (${integer(books.unaccounted_bytes)} bytes)`
+      : `${integer(books.unaccounted_bytes)} bytes`;
+  const none = books.unaccounted_bytes === 0 && (books.unaccounted_packets ?? 0) === 0;
+  return h(
+    "p.balance.bad",
+    null,
+    h("b", null, none ? "Cannot be shown to balance: " : `Does not balance by ${gap}. `),
+    none ? "the remainder is zero, but not every term was seen." : "",
+    tail,
+  );
+}
+
+function bar(start: number, share: number, kind: string): HTMLTableCellElement {
+  const fill = h(`i.bar` as "i", { class: `bar ${kind}` });
+  fill.style.marginLeft = `${(Math.max(0, Math.min(1, start)) * 100).toFixed(3)}%`;
+  fill.style.width = share === 0 ? "0" : `max(2px, ${(Math.max(0, Math.min(1, share)) * 100).toFixed(3)}%)`;
+  return h("td.barcell", { "aria-hidden": "true" }, h("div.bartrack", null, fill));
+}
+
+const PATH: readonly { place: Place; name: string }[] = [
+  { place: "sender-qdisc", name: "sender’s qdisc" },
+  { place: "sender-nic", name: "sender’s NIC" },
+  { place: "network", name: "network" },
+  { place: "receiver-nic", name: "receiver’s NIC" },
+  { place: "receiver-backlog", name: "receiver’s backlog" },
+  { place: "receiver-socket", name: "receiver’s socket" },
+];
+
+/** Packets lost at each place of the path, in its order. */
+function places(run: RunDocument): HTMLElement {
+  const books: Conservation = run.conservation;
+  const steps: Child[] = [];
+  for (const { place, name } of PATH) {
+    const found = books.losses.filter((l) => l.place === place);
+    const count = found.length === 0 ? null : found.reduce((sum, l) => sum + l.packets, 0);
+    const source = found.map((l) => `${l.source}, ${l.exact ? "this test’s own" : "shared with other traffic"}`).join("; ");
+    steps.push(
+      h(
+        "li",
+        { class: count ? "lossy" : null },
+        h("span", null, name),
+        h("b", null, count === null ? "not seen" : integer(count)),
+        h("small", null, count === null ? "" : source),
+      ),
+    );
+  }
+  const udp = run.udp;
+  return h(
+    "div.places",
+    null,
+    h("h3", null, "Where packets were lost"),
+    h("ol.path", null, ...steps),
+    udp
+      ? h(
+          "p.muted",
+          null,
+          `${integer(udp.sent_packets)} sent, ${integer(udp.delivered_packets)} delivered, ${integer(udp.lost_packets)} lost ` +
+            `(${percent(udp.loss_ratio)}), of which ${integer(udp.tail_lost_packets)} at the tail; ` +
+            `${integer(udp.duplicate_packets)} duplicate, ${integer(udp.reordered_packets)} reordered, ` +
+            `${integer(udp.late_packets)} late, ${integer(udp.refused_packets)} refused by the sender’s kernel. ` +
+            `Payload ${integer(udp.payload_bytes)} bytes; jitter ${nanos(udp.jitter_ns)}.`,
+        )
+      : null,
+  );
+}
+
+/** What each end spent, side by side. */
+export function costSection(run: RunDocument): HTMLElement | null {
+  const { client, server } = run.cost;
+  const totals = run.totals;
+  if (!client && !server && !totals.client && !totals.server) return null;
+  type Pick<T> = (end: T) => string;
+  const cost = (name: string, pick: Pick<EndCost>, title?: string) => ({ name, title, c: client ? pick(client) : NONE, s: server ? pick(server) : NONE });
+  const total = (name: string, pick: Pick<EndTotals>, title?: string) => ({
+    name,
+    title,
+    c: totals.client ? pick(totals.client) : NONE,
+    s: totals.server ? pick(totals.server) : NONE,
+  });
+  const cpu = (s: number) => `${significant(s)} s`;
+  const per = (v: number | null | undefined) => (isNumber(v) ? `${significant(v)} ns` : NONE);
+  const rows = [
+    total("Bytes written by its applications", (t) => integer(t.bytes_sent)),
+    total("Bytes acknowledged to it", (t) => integer(t.bytes_acked)),
+    total("Bytes read by its applications", (t) => integer(t.bytes_received)),
+    total("Segments it retransmitted", (t) => integer(t.retransmits)),
+    cost("Processor time, whole host", (c) => cpu(c.host_cpu_s), "all cores, other programs included"),
+    cost("Processor time, stream threads", (c) => cpu(c.thread_cpu_s)),
+    cost("Processor time, soft interrupts", (c) => cpu(c.softirq_cpu_s), "all cores"),
+    cost("Stream threads, per byte", (c) => per(c.thread_ns_per_byte)),
+    cost("Whole host, per byte", (c) => per(c.host_ns_per_byte)),
+    cost("Busiest core", (c) => (c.busiest_core ? `core ${c.busiest_core[0]}, ${percent(c.busiest_core[1])}` : NONE)),
+    cost("Stolen by the hypervisor", (c) => percent(c.steal)),
+    cost("Resolution of these figures", (c) => nanos(c.tick_ns), "one kernel tick"),
+  ].filter((r) => r.c !== NONE || r.s !== NONE);
+  const name = (side: "client" | "server") => run.hosts[side]?.hostname || side;
+  return section(
+    "cost",
+    "Totals and cost",
+    table(
+      ["", h("th.num", { scope: "col" }, `client (${name("client")})`), h("th.num", { scope: "col" }, `server (${name("server")})`)],
+      rows.map((r) => h("tr", { title: r.title }, h("th", { scope: "row" }, r.name), num(r.c), num(r.s))),
+      { class: "pair", caption: "Cost is that of the steady phase" },
+    ),
+  );
+}

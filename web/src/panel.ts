@@ -1,0 +1,369 @@
+// One chart of the timeline: lines over the shared time axis, with a legend that shows the values at the cursor.
+
+import uPlot from "uplot";
+import { h, type Child } from "./dom";
+import { fit, significant, seconds, isNumber, NONE } from "./format";
+import { Lanes, type Mark } from "./lanes";
+import { closestIndex, floorIndex, type Column } from "./series";
+import { colors } from "./theme";
+import type { TimePart, Timeline } from "./timeline";
+
+/** Width left of the plots for the value axis, and right of them, CSS pixels: the same for all, so that times align. */
+export const GUTTER = 62;
+export const MARGIN = 14;
+
+/** A shaded part of the time axis. */
+export interface Shade {
+  from: number;
+  to: number;
+  name: string;
+}
+
+/** One line of a chart. */
+export interface Line {
+  label: string;
+  /** Index of a stream colour, or the text colour, or the colour of trouble. */
+  color: number | "text" | "muted" | "bad";
+  width: number;
+  dash?: number[];
+  /** Filled down to zero. */
+  fill?: boolean;
+  /** Values, given the streams that are visible. */
+  values: () => Column;
+  /** Whether it is drawn now. */
+  shown: () => boolean;
+  /** Whether the reader can switch it in this chart's legend. */
+  toggle?: () => void;
+}
+
+export interface PanelOptions {
+  id: string;
+  title: string;
+  /** Explains the title on hover and to screen readers. */
+  note?: string;
+  height: number;
+  kind: "rate" | "size" | "time" | "count";
+  /** Seconds. For steps: the edges of the cells, the last value repeated. */
+  x: number[];
+  steps: boolean;
+  lines: Line[];
+  /** What the legend says when there is no cursor. */
+  resting: "mean" | "total" | "largest";
+  shades: readonly Shade[];
+  /** Names the shades inside the plot. */
+  nameShades?: boolean;
+  marks: readonly Mark[];
+  controls?: Child[];
+  timeline: Timeline;
+}
+
+const BINARY = Array.from({ length: 56 }, (_, k) => 2 ** k);
+const LEGEND_LIMIT = 10;
+
+export class Panel implements TimePart {
+  readonly element: HTMLElement;
+  private readonly plot: uPlot;
+  private readonly holder: HTMLElement;
+  private readonly legend = h("span.legend");
+  private readonly unit = h("span.unit");
+  private readonly lanes: Lanes;
+  private columns: Column[] = [];
+  private unitSize = 1;
+  private unitName = "";
+  private cursor: number | null = null;
+  private fromOutside = false;
+
+  constructor(private readonly options: PanelOptions) {
+    this.lanes = new Lanes(options.marks, GUTTER, MARGIN);
+    this.holder = h("div.plot", { role: "img", "aria-label": options.title });
+    this.element = h(
+      "figure.panel",
+      { id: `chart-${options.id}` },
+      h(
+        "figcaption",
+        null,
+        h("strong", { title: options.note }, options.title),
+        this.unit,
+        ...(options.controls ?? []),
+        this.legend,
+      ),
+      this.lanes.element,
+      this.holder,
+    );
+    this.columns = options.lines.map((line) => line.values());
+    this.plot = new uPlot(this.settings(), this.data(), this.holder);
+    this.plot.over.addEventListener("mouseleave", () => options.timeline.setCursor(null));
+    this.lanes.setPlotHeight(options.height);
+    this.describe();
+  }
+
+  setRange(from: number, to: number): void {
+    this.plot.batch(() => this.plot.setScale("x", { min: from, max: to }));
+    this.lanes.setRange(from, to);
+    this.writeLegend();
+  }
+
+  setCursor(t: number | null): void {
+    this.cursor = t;
+    this.fromOutside = true;
+    const left = t === null ? -10 : this.plot.valToPos(t, "x");
+    this.plot.setCursor({ left, top: t === null ? -10 : 1 }, false);
+    this.fromOutside = false;
+    this.writeLegend();
+  }
+
+  setWidth(width: number): void {
+    this.plot.setSize({ width, height: this.options.height });
+    this.lanes.setWidth(width);
+  }
+
+  retheme(): void {
+    this.plot.redraw(true, true);
+    this.writeLegend();
+  }
+
+  setStreams(): void {
+    const { lines } = this.options;
+    this.columns = lines.map((line) => line.values());
+    this.plot.batch(() => {
+      lines.forEach((line, i) => {
+        const series = this.plot.series[i + 1];
+        if (series && series.show !== line.shown()) this.plot.setSeries(i + 1, { show: line.shown() }, false);
+      });
+      this.plot.setData(this.data(), false);
+      this.plot.setScale("x", { min: this.options.timeline.from, max: this.options.timeline.to });
+    });
+    this.describe();
+    this.writeLegend();
+  }
+
+  private data(): uPlot.AlignedData {
+    return [this.options.x, ...this.columns];
+  }
+
+  private settings(): uPlot.Options {
+    const { options } = this;
+    const line = uPlot.paths.linear?.();
+    const step = uPlot.paths.stepped?.({ align: 1 });
+    // Steps are drawn point by point; past what the pixels can show, the line builder's extremes per pixel say more.
+    const paths: uPlot.Series.PathBuilder = (u, index, first, last) => {
+      const dense = last - first > u.bbox.width;
+      const builder = options.steps && !dense ? step : line;
+      return builder ? builder(u, index, first, last) : null;
+    };
+    const axis = (more: uPlot.Axis): uPlot.Axis => ({
+      stroke: () => colors().muted,
+      grid: { stroke: () => colors().grid, width: 1 },
+      ticks: { stroke: () => colors().grid, width: 1, size: 4 },
+      font: "11px system-ui, sans-serif",
+      ...more,
+    });
+    return {
+      width: 900,
+      height: options.height,
+      padding: [6, MARGIN, 0, 0],
+      legend: { show: false },
+      cursor: {
+        y: false,
+        points: { show: false },
+        drag: { x: true, y: false, setScale: false, dist: 4 },
+        bind: {
+          dblclick: () => () => {
+            options.timeline.reset();
+            return null;
+          },
+        },
+      },
+      scales: {
+        x: { time: false, range: (_u, min, max) => [min, max] },
+        y: { range: (_u, min, max) => this.valueRange(min, max) },
+      },
+      axes: [
+        axis({
+          size: 24,
+          gap: 2,
+          space: 64,
+          values: (_u, splits, _i, _space, increment) => splits.map((v) => seconds(v, increment)),
+        }),
+        axis({
+          size: GUTTER,
+          gap: 4,
+          space: 26,
+          ...(options.kind === "size" ? { incrs: BINARY } : {}),
+          values: (_u, splits) => splits.map((v) => significant(v / this.unitSize)),
+        }),
+      ],
+      series: [
+        {},
+        ...options.lines.map(
+          (l): uPlot.Series => ({
+            label: l.label,
+            stroke: () => this.color(l),
+            width: l.width,
+            show: l.shown(),
+            points: { show: false },
+            spanGaps: false,
+            paths,
+            ...(l.dash ? { dash: l.dash } : {}),
+            ...(l.fill ? { fill: () => this.color(l) + "55" } : {}),
+          }),
+        ),
+      ],
+      hooks: {
+        drawClear: [(u) => this.drawShades(u)],
+        setCursor: [
+          (u) => {
+            if (this.fromOutside) return;
+            const left = u.cursor.left ?? -1;
+            options.timeline.setCursor(left < 0 ? null : u.posToVal(left, "x"));
+          },
+        ],
+        setSelect: [
+          (u) => {
+            if (u.select.width <= 0) return;
+            const from = u.posToVal(u.select.left, "x");
+            const to = u.posToVal(u.select.left + u.select.width, "x");
+            u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+            options.timeline.setRange(from, to);
+          },
+        ],
+      },
+    };
+  }
+
+  /** From zero, unless values are negative, with a little air; keeps the unit in step. */
+  private valueRange(min: number | null, max: number | null): [number, number] {
+    const top = Math.max(0, max ?? 0);
+    const bottom = Math.min(0, min ?? 0);
+    const reach = top - bottom;
+    const unit = fit(Math.max(top, -bottom), this.options.kind);
+    this.unitSize = unit.size;
+    if (unit.name !== this.unitName || this.unit.textContent === "") {
+      this.unitName = unit.name;
+      this.unit.textContent = unit.name;
+    }
+    if (reach === 0) return [0, this.options.kind === "count" ? 4 : unit.size];
+    return [bottom * 1.06, top + reach * 0.06];
+  }
+
+  private color(line: Line): string {
+    const c = colors();
+    if (typeof line.color === "number") return c.streams[line.color % c.streams.length] ?? c.text;
+    return c[line.color];
+  }
+
+  private drawShades(u: uPlot): void {
+    const c = colors();
+    const ctx = u.ctx;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+    ctx.clip();
+    const ratio = devicePixelRatio || 1;
+    ctx.font = `${10 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = "bottom";
+    for (const shade of this.options.shades) {
+      const left = u.valToPos(shade.from, "x", true);
+      const right = u.valToPos(shade.to, "x", true);
+      if (right < u.bbox.left || left > u.bbox.left + u.bbox.width) continue;
+      ctx.fillStyle = c.shade;
+      ctx.fillRect(left, u.bbox.top, Math.max(1, right - left), u.bbox.height);
+      if (this.options.nameShades && right - left > ctx.measureText(shade.name).width + 8 * ratio) {
+        ctx.fillStyle = c.muted;
+        ctx.fillText(shade.name, Math.max(left, u.bbox.left) + 4 * ratio, u.bbox.top + u.bbox.height - 2 * ratio);
+      }
+    }
+    ctx.restore();
+  }
+
+  /** The cell or reading the cursor stands on. */
+  private indexAt(t: number): number {
+    const { x, steps } = this.options;
+    return steps ? Math.min(floorIndex(x, t), x.length - 2) : closestIndex(x, t);
+  }
+
+  private writeLegend(): void {
+    const { options, cursor } = this;
+    const at = cursor === null ? null : this.indexAt(cursor);
+    const shown = options.lines.map((line, i) => ({ line, i })).filter(({ line }) => line.shown() || line.toggle);
+    const few = shown.length <= LEGEND_LIMIT;
+    const items: Node[] = [h("span.when", null, at === null ? this.restingWord() : "at cursor")];
+    for (const { line, i } of shown) {
+      if (!few && typeof line.color === "number") continue;
+      items.push(this.legendItem(line, this.valueText(i, at)));
+    }
+    if (!few) items.push(this.spread(shown.filter(({ line }) => typeof line.color === "number").map(({ i }) => i), at));
+    this.legend.replaceChildren(...items);
+  }
+
+  private legendItem(line: Line, value: string): HTMLElement {
+    const swatch = h("i.swatch");
+    swatch.style.borderTopColor = this.color(line);
+    if (line.dash) swatch.style.borderTopStyle = "dashed";
+    if (line.width > 1.5) swatch.style.borderTopWidth = "3px";
+    const parts = [swatch, h("span", null, line.label), h("b", null, value)];
+    if (!line.toggle) return h("span.item", null, ...parts);
+    const button = h("button.item", { type: "button", "aria-pressed": String(line.shown()) }, ...parts);
+    button.addEventListener("click", () => {
+      line.toggle?.();
+      this.setStreams();
+    });
+    return button;
+  }
+
+  /** For many streams: their range instead of each one's value. */
+  private spread(indexes: readonly number[], at: number | null): HTMLElement {
+    const values = indexes.map((i) => this.value(i, at)).filter(isNumber).sort((a, b) => a - b);
+    const text = (v: number | undefined) => (v === undefined ? NONE : significant(v / this.unitSize));
+    const middle = values[Math.floor(values.length / 2)];
+    return h(
+      "span.item",
+      null,
+      `${indexes.length} streams: least `, h("b", null, text(values[0])),
+      " median ", h("b", null, text(middle)),
+      " most ", h("b", null, text(values[values.length - 1])),
+    );
+  }
+
+  private restingWord(): string {
+    return { mean: "mean in view", total: "total in view", largest: "largest in view" }[this.options.resting];
+  }
+
+  private valueText(line: number, at: number | null): string {
+    const value = this.value(line, at);
+    return value === null ? NONE : significant(value / this.unitSize);
+  }
+
+  private value(line: number, at: number | null): number | null {
+    const column = this.columns[line];
+    if (!column) return null;
+    if (at !== null) return column[at] ?? null;
+    const { x, steps, resting, timeline } = this.options;
+    const first = Math.max(0, steps ? floorIndex(x, timeline.from) : closestIndex(x, timeline.from));
+    const last = steps ? Math.min(x.length - 2, floorIndex(x, timeline.to - 1e-12)) : closestIndex(x, timeline.to);
+    let total = 0;
+    let weight = 0;
+    let most: number | null = null;
+    for (let k = first; k <= last; k++) {
+      const value = column[k];
+      if (value === null || value === undefined) continue;
+      const w = steps && resting === "mean" ? (x[k + 1] ?? 0) - (x[k] ?? 0) : 1;
+      total += value * w;
+      weight += w;
+      most = most === null ? value : Math.max(most, value);
+    }
+    if (weight === 0) return null;
+    return resting === "mean" ? total / weight : resting === "total" ? total : most;
+  }
+
+  /** What the picture shows, for those who cannot see it. */
+  private describe(): void {
+    const { options } = this;
+    const parts = options.lines
+      .map((line, i) => ({ line, i }))
+      .filter(({ line }) => line.shown())
+      .slice(0, 8)
+      .map(({ line, i }) => `${line.label} ${this.restingWord()} ${this.valueText(i, null)} ${this.unitName}`);
+    this.holder.setAttribute("aria-label", `${options.title}. ${parts.join("; ")}.`);
+  }
+}

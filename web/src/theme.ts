@@ -1,0 +1,82 @@
+// Light and dark. Canvases cannot follow CSS by themselves, so whoever draws asks for colours and listens for changes.
+
+export interface Colors {
+  text: string;
+  muted: string;
+  grid: string;
+  shade: string;
+  paper: string;
+  streams: string[];
+  bad: string;
+  dark: boolean;
+}
+
+type Listener = () => void;
+
+const listeners: Listener[] = [];
+let held: Colors | null = null;
+
+/** The colours now in force. */
+export function colors(): Colors {
+  if (held) return held;
+  const style = getComputedStyle(document.documentElement);
+  const get = (name: string) => style.getPropertyValue(name).trim();
+  held = {
+    text: get("--text"),
+    muted: get("--muted"),
+    grid: get("--grid"),
+    shade: get("--shade"),
+    paper: get("--paper"),
+    bad: get("--bad"),
+    streams: Array.from({ length: 8 }, (_, i) => get(`--s${i}`)),
+    dark: get("--is-dark") === "1",
+  };
+  return held;
+}
+
+export function onThemeChange(listener: Listener): void {
+  listeners.push(listener);
+}
+
+export function isDark(): boolean {
+  return colors().dark;
+}
+
+/** Fixes the theme, or follows the system again. */
+export function setTheme(theme: "light" | "dark" | null): void {
+  if (theme) document.documentElement.dataset["theme"] = theme;
+  else delete document.documentElement.dataset["theme"];
+  changed();
+}
+
+/** Calls every listener with fresh colours. */
+export function changed(): void {
+  held = null;
+  for (const listener of listeners) listener();
+}
+
+export function watchSystem(): void {
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+}
+
+/** Paper is white: while printing the light colours hold, whatever was on the screen. */
+export function watchPrint(before: (width: number) => void, after: () => void): void {
+  let theme: string | undefined;
+  let printing = false;
+  const start = () => {
+    if (printing) return;
+    printing = true;
+    theme = document.documentElement.dataset["theme"];
+    setTheme("light");
+    before(690);
+  };
+  const stop = () => {
+    if (!printing) return;
+    printing = false;
+    setTheme(theme === "light" || theme === "dark" ? theme : null);
+    after();
+  };
+  addEventListener("beforeprint", start);
+  addEventListener("afterprint", stop);
+  matchMedia("print").addEventListener("change", (event) => (event.matches ? start() : stop()));
+}
