@@ -1,7 +1,11 @@
 //! `cargo xtask …`: the workspace's development tasks in one program.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod dist;
 mod law;
+mod machine;
+mod test;
 
 use std::process::ExitCode;
 
@@ -17,13 +21,19 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Hold the workspace against its law: crate edges, purity, unsafe, file lengths …
+    /// Hold the workspace against its law: crate edges, purity, unsafe, file lengths
     Law,
+    /// Run every check and test; the last line counts them
+    Test(test::Options),
+    /// Build the static binary that ships, and prove that it is static
+    Dist,
+    /// Measure beside iperf3, nuttcp, xfr and sockperf, interleaved, on loopback
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().task) {
-        Ok(()) => ExitCode::SUCCESS,
+    match run(&Arguments::parse().task) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -31,8 +41,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(task: Task) -> Result<()> {
+fn run(task: &Task) -> Result<ExitCode> {
     match task {
-        Task::Law => law::run(),
+        Task::Law => law::run()?,
+        Task::Test(options) => return test::run(options),
+        Task::Dist => dist::run()?,
+        Task::Bench(options) => bench::run(options)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,61 @@
+//! What a byte costs at the same paced rate: processor time of server and client together, measured from outside in
+//! the same way for every tool, set-up and tear-down included.
+
+use std::rc::Rc;
+
+use anyhow::Result;
+use nix::sys::signal::Signal;
+
+use crate::bench::Bench;
+use crate::bench::case::{Case, Measure, Role};
+use crate::bench::child::cpu_of_children;
+use crate::bench::net::free_port;
+use crate::bench::row::{Better, Unit};
+use crate::bench::tools::{Bulk, Offer, Transfer};
+
+/// TCP at 5 Gb/s: paced by the kernel (ours, `--fq-rate`) and by the program (`-b`).
+pub fn tcp(bench: &Bench, name: &str) -> Case {
+    let (tools, seconds) = (&bench.tools, bench.seconds);
+    let at = |extra: &'static [&'static str]| cost(move |tool, port| tool.tcp(port, seconds, extra));
+    case(name)
+        .with(Role::Ours, "landspeed --pace 5G", &tools.ours(), at(&["--pace", "5G"]))
+        .with(Role::Rival, "iperf3 -b 5G", &tools.iperf3, at(&["-b", "5G"]))
+        .with(Role::Rival, "iperf3 --fq-rate 5G", &tools.iperf3, at(&["--fq-rate", "5G"]))
+        .with(Role::RivalToo, "xfr -b 5G", &tools.xfr, at(&["-b", "5G", "--no-zerocopy"]))
+}
+
+/// UDP at 1 Gb/s in datagrams of 1448 bytes.
+pub fn udp(bench: &Bench, name: &str) -> Case {
+    const OFFER: Offer = Offer { size: 1448, rate_bps: Some(1e9) };
+    let (tools, seconds) = (&bench.tools, bench.seconds);
+    let paced = || cost(move |tool, port| tool.udp(port, seconds, OFFER, &[]));
+    case(name)
+        .with(Role::Ours, "landspeed", &tools.ours(), paced())
+        .with(Role::Rival, "iperf3", &tools.iperf3, paced())
+        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, paced())
+        .with(Role::RivalToo, "xfr", &tools.xfr, paced())
+}
+
+fn case(name: &str) -> Case {
+    Case::new(name).metric("processor time", Unit::NsPerByte, Better::Lower, Some(0.8)).metric(
+        "goodput",
+        Unit::Bps,
+        Better::Higher,
+        None,
+    )
+}
+
+/// A server of its own for every run: only what is reaped can be counted.
+fn cost(run: impl Fn(&dyn Bulk, u16) -> Result<Transfer> + 'static) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> {
+    move |tool| {
+        Ok(Box::new(move || {
+            let port = free_port()?;
+            let before = cpu_of_children()?;
+            let server = tool.serve(port)?;
+            let transfer = run(tool.as_ref(), port)?;
+            server.stop(Signal::SIGTERM)?;
+            let cpu_ns = (cpu_of_children()? - before) * 1e9;
+            Ok(vec![cpu_ns / transfer.bytes, transfer.goodput_bps])
+        }))
+    }
+}

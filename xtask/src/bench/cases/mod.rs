@@ -1,0 +1,33 @@
+//! The cases, one file for each kind.
+
+mod concurrent;
+mod cpu;
+mod paced;
+mod round_trips;
+mod sampling;
+mod tcp;
+mod udp;
+
+use super::Bench;
+use super::case::Case;
+
+/// Builds a case under its name.
+type Build = fn(&Bench, &str) -> Case;
+
+/// Every case, in the order they run.
+pub const ALL: &[(&str, Build)] = &[
+    ("tcp-copy", tcp::copy),
+    ("tcp-zerocopy-discard", tcp::zerocopy_discard),
+    ("udp-8948", |bench, name| udp::loss_free(bench, name, 8948, 1.5)),
+    ("udp-1448", |bench, name| udp::loss_free(bench, name, 1448, 3.0)),
+    ("udp-64", |bench, name| udp::loss_free(bench, name, 64, 3.0)),
+    ("rr-udp", round_trips::udp),
+    ("rr-tcp", round_trips::tcp),
+    ("rr-udp-pinned", round_trips::udp_pinned),
+    ("rr-tcp-pinned", round_trips::tcp_pinned),
+    ("udp-paced", paced::case),
+    ("cpu-tcp", cpu::tcp),
+    ("cpu-udp", cpu::udp),
+    ("concurrent", concurrent::case),
+    ("sampling", sampling::case),
+];

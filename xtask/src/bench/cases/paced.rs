@@ -1,0 +1,52 @@
+//! How evenly 1 Gb/s of datagrams leaves, seen by a capture on the interface.
+
+use std::rc::Rc;
+
+use anyhow::{Result, ensure};
+
+use crate::bench::Bench;
+use crate::bench::capture::{self, Capture};
+use crate::bench::case::{Case, Measure, Role};
+use crate::bench::net::free_port;
+use crate::bench::row::{Better, Unit};
+use crate::bench::tools::{Bulk, Offer};
+
+const RATE_BPS: f64 = 1e9;
+const SIZE: u64 = 1448;
+
+/// Length of a run, seconds: a capture of some 170,000 frames.
+const RUN_S: u32 = 2;
+
+/// 99th percentile of how far each gap between departures is from the gap of the nominal rate.
+pub fn case(bench: &Bench, name: &str) -> Case {
+    let tools = &bench.tools;
+    let case = Case::new(name)
+        .metric("p99 inter-departure error", Unit::Ns, Better::Lower, Some(1.0 / 3.0))
+        .metric("p50 inter-departure error", Unit::Ns, Better::Lower, None)
+        .metric("rate seen by the capture", Unit::Bps, Better::Higher, None);
+    if let Some(why) = capture::unavailable() {
+        return case.without("everybody", &why);
+    }
+    // nuttcp spins on the clock, so it costs a core and paces well; ours is not promised to beat that.
+    let case = case
+        .with(Role::Ours, "landspeed", &tools.ours(), captured(0))
+        .with(Role::Rival, "iperf3", &tools.iperf3, captured(0))
+        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, captured(1));
+    case.with(Role::RivalToo, "xfr", &tools.xfr, captured(0))
+}
+
+/// `data_port` is how far the tool's data port is from its control port.
+fn captured(data_port: u16) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> {
+    move |tool| {
+        let port = free_port()?;
+        let server = tool.serve(port)?;
+        Ok(Box::new(move || {
+            let _alive = &server;
+            let capture = Capture::start(port + data_port)?;
+            let run = tool.udp(port, RUN_S, Offer { size: SIZE, rate_bps: Some(RATE_BPS) }, &[])?;
+            let pacing = capture::pacing(&capture.stop()?, SIZE, RATE_BPS)?;
+            ensure!(pacing.mean_bps > 0.5 * run.sent_bps, "the capture saw less than half of what was sent");
+            Ok(vec![pacing.p99_error_ns, pacing.p50_error_ns, pacing.mean_bps])
+        }))
+    }
+}

@@ -1,0 +1,49 @@
+//! One TCP stream as fast as it goes.
+
+use anyhow::Result;
+
+use crate::bench::Bench;
+use crate::bench::case::{Case, Measure, Role};
+use crate::bench::net::free_port;
+use crate::bench::row::{Better, Unit};
+use crate::bench::tools::Bulk;
+
+/// Data copied in and out, as programs usually move it.
+pub fn copy(bench: &Bench, name: &str) -> Case {
+    let (tools, seconds) = (&bench.tools, bench.seconds);
+    goodput(name, 1.1)
+        .with(Role::Ours, "landspeed", &tools.ours(), stream(seconds, &["--send", "copy", "--receive", "copy"]))
+        .with(Role::Rival, "iperf3", &tools.iperf3, stream(seconds, &[]))
+        .with(Role::Rival, "nuttcp", &tools.nuttcp, stream(seconds, &[]))
+        .with(Role::Rival, "xfr", &tools.xfr, stream(seconds, &["--no-zerocopy"]))
+}
+
+/// The kernel sends from pages it need not copy, and the receiver counts without reading.
+pub fn zerocopy_discard(bench: &Bench, name: &str) -> Case {
+    let (tools, seconds) = (&bench.tools, bench.seconds);
+    let ours = tools.ours();
+    let discard = |mode: &'static str| stream(seconds, &["--receive", "discard", "--send", mode]);
+    goodput(name, 1.5)
+        .with(Role::Ours, "landspeed sendfile discard", &ours, discard("sendfile"))
+        .with(Role::OursToo, "landspeed splice discard", &ours, discard("splice"))
+        .with(Role::OursToo, "landspeed zerocopy discard", &ours, discard("zerocopy"))
+        .with(Role::Rival, "iperf3 -Z", &tools.iperf3, stream(seconds, &["-Z"]))
+        .with(Role::RivalToo, "xfr -Z", &tools.xfr, stream(seconds, &["-Z"]))
+}
+
+fn goodput(name: &str, target: f64) -> Case {
+    Case::new(name).metric("goodput", Unit::Bps, Better::Higher, Some(target))
+}
+
+/// Starts a tool's server once; each run is a client with these options.
+pub fn stream(seconds: u32, extra: &[&'static str]) -> impl FnOnce(std::rc::Rc<dyn Bulk>) -> Result<Measure> + use<> {
+    let extra = extra.to_vec();
+    move |tool| {
+        let port = free_port()?;
+        let server = tool.serve(port)?;
+        Ok(Box::new(move || {
+            let _alive = &server;
+            Ok(vec![tool.tcp(port, seconds, &extra)?.goodput_bps])
+        }))
+    }
+}

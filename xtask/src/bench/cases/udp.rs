@@ -1,0 +1,47 @@
+//! The highest UDP rate at which nothing is lost.
+
+use std::rc::Rc;
+
+use anyhow::Result;
+
+use crate::bench::Bench;
+use crate::bench::case::{Case, Measure, Role};
+use crate::bench::net::{datagrams_dropped, free_port};
+use crate::bench::row::{Better, Unit};
+use crate::bench::search::{self, Probe};
+use crate::bench::tools::{Bulk, Offer};
+
+/// Length of one run of the search, seconds: there are up to thirteen in a round.
+const PROBE_S: u32 = 1;
+
+/// Datagrams of `size` bytes. Loss is the tool's own count or the kernel's, whichever is more: a tool that does not
+/// see a loss has it all the same.
+pub fn loss_free(bench: &Bench, name: &str, size: u64, target: f64) -> Case {
+    let tools = &bench.tools;
+    Case::new(name)
+        .metric("loss-free goodput", Unit::Bps, Better::Higher, Some(target))
+        .metric("loss-free datagrams", Unit::PacketsPerS, Better::Higher, Some(target))
+        .with(Role::Ours, "landspeed", &tools.ours(), search(size, &[]))
+        .with(Role::Rival, "iperf3", &tools.iperf3, search(size, &[]))
+        // Twice the default socket buffer: what the default rmem_max lets it have.
+        .with(Role::Rival, "iperf3 -w 400K", &tools.iperf3, search(size, &["-w", "400K"]))
+        .with(Role::RivalToo, "xfr", &tools.xfr, search(size, &[]))
+}
+
+fn search(size: u64, extra: &[&'static str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
+    let extra = extra.to_vec();
+    move |tool| {
+        let port = free_port()?;
+        let server = tool.serve(port)?;
+        Ok(Box::new(move || {
+            let _alive = &server;
+            let goodput_bps = search::loss_free(|rate_bps| {
+                let before = datagrams_dropped()?;
+                let run = tool.udp(port, PROBE_S, Offer { size, rate_bps }, &extra)?;
+                let lost = run.lost.max(datagrams_dropped()?.saturating_sub(before));
+                Ok(Probe { sent_bps: run.sent_bps, goodput_bps: run.goodput_bps, lost })
+            })?;
+            Ok(vec![goodput_bps, goodput_bps / 8.0 / size as f64])
+        }))
+    }
+}

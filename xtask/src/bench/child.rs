@@ -1,0 +1,204 @@
+//! Children of the harness: every one bounded in time, and killed by its own process id.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How often a child is looked at. Rare enough not to disturb what is measured.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How long a server may take to listen, and to go when asked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a finished child left.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exit status.
+    pub status: ExitStatus,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// The last line it said, for an error message.
+    pub fn last_words(&self) -> &str {
+        let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        said.trim().lines().next_back().unwrap_or("it said nothing").trim()
+    }
+}
+
+/// A running child. Dropping it kills it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    name: String,
+    stdout: File,
+    stderr: File,
+}
+
+impl Running {
+    /// Starts `command` with no input, its output kept in unnamed files (a pipe could fill up and stall it).
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let name = command.get_program().display().to_string();
+        let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(stdout.try_clone()?)
+            .stderr(stderr.try_clone()?)
+            .spawn()
+            .with_context(|| format!("cannot run {name}"))?;
+        Ok(Self { child, name, stdout, stderr })
+    }
+
+    /// Waits until `ready` says so, at most [`PATIENCE`].
+    pub fn until(mut self, what: &str, mut ready: impl FnMut(&str) -> bool) -> Result<Self> {
+        for _ in 0..polls(PATIENCE) {
+            let said = text(&mut self.stderr)?;
+            if ready(&said) {
+                return Ok(self);
+            }
+            if let Some(status) = self.child.try_wait()? {
+                bail!("{} ended ({status}) before {what}: {}", self.name, said.trim());
+            }
+            pause();
+        }
+        bail!("{} was not {what} after {PATIENCE:?}", self.name)
+    }
+
+    /// Waits for the end, at most `limit`; past it the child is killed and that is an error.
+    pub fn finish(mut self, limit: Duration) -> Result<Finished> {
+        let Some(status) = self.wait(limit)? else {
+            bail!("{} did not end within {limit:?} and was killed", self.name);
+        };
+        Ok(Finished { status, stdout: text(&mut self.stdout)?, stderr: text(&mut self.stderr)? })
+    }
+
+    /// Asks the child to end with `signal`, kills it if it does not, and reaps it.
+    pub fn stop(mut self, signal: Signal) -> Result<Finished> {
+        // It may have ended by itself (a one-shot server): then there is nobody to ask.
+        let _ = kill(self.pid(), signal);
+        if self.wait(PATIENCE)?.is_none() {
+            self.child.kill()?;
+        }
+        let status = self.child.wait()?;
+        Ok(Finished { status, stdout: text(&mut self.stdout)?, stderr: text(&mut self.stderr)? })
+    }
+
+    fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
+        for _ in 0..polls(limit) {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            pause();
+        }
+        Ok(None)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail harmlessly on a child that has already been reaped.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs `command` to its end, at most `limit`.
+pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
+    Running::start(command)?.finish(limit)
+}
+
+/// Runs `command` and insists that it exits with 0.
+pub fn run_well(command: &mut Command, limit: Duration) -> Result<Finished> {
+    let finished = run(command, limit)?;
+    ensure!(
+        finished.status.success(),
+        "{} ended with {}: {}",
+        command.get_program().display(),
+        finished.status,
+        finished.last_words()
+    );
+    Ok(finished)
+}
+
+/// Processor time, user and system, of all children reaped so far, seconds. Time in soft interrupts that no process
+/// was running for is not in it, whichever tool caused it.
+pub fn cpu_of_children() -> Result<f64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("getrusage")?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
+fn text(file: &mut File) -> Result<String> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn polls(limit: Duration) -> u128 {
+    limit.as_nanos().div_ceil(POLL.as_nanos())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the harness polls processes that are not ours to instrument")]
+fn pause() {
+    std::thread::sleep(POLL);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn a_child_that_overstays_is_killed() {
+        let error = run(&mut sh("exec sleep 60"), Duration::from_millis(60)).unwrap_err();
+        assert!(error.to_string().contains("was killed"), "{error}");
+    }
+
+    #[test]
+    fn output_and_status_of_a_child_are_kept() {
+        let finished = run(&mut sh("echo out; echo one >&2; echo two >&2; exit 3"), PATIENCE).unwrap();
+        assert_eq!(finished.stdout, "out\n");
+        assert_eq!((finished.status.code(), finished.last_words()), (Some(3), "two"));
+        assert!(run_well(&mut sh("exit 1"), PATIENCE).is_err());
+    }
+
+    #[test]
+    fn a_server_that_dies_before_it_is_ready_says_what_it_said() {
+        let error = Running::start(&mut sh("echo port taken >&2; exit 1")).unwrap().until("listening", |_| false);
+        assert!(error.unwrap_err().to_string().contains("port taken"));
+    }
+
+    #[test]
+    fn a_server_is_asked_before_it_is_killed() {
+        let server =
+            Running::start(&mut sh("trap 'echo bye; exit 0' TERM; echo up >&2; while :; do sleep 0.05; done"));
+        let server = server.unwrap().until("up", |said| said.contains("up")).unwrap();
+        assert_eq!(server.stop(Signal::SIGTERM).unwrap().stdout, "bye\n");
+    }
+
+    #[test]
+    fn processor_time_of_children_is_counted_once_they_are_reaped() {
+        let before = cpu_of_children().unwrap();
+        run(&mut sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"), PATIENCE).unwrap();
+        assert!(cpu_of_children().unwrap() > before);
+    }
+}

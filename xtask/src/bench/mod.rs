@@ -1,0 +1,168 @@
+//! `cargo xtask bench`: landspeed beside iperf3, nuttcp, xfr and sockperf.
+//!
+//! On a shared machine the same test moves by half within a minute, so nothing is compared across minutes: each round
+//! lets every contestant of a case run once, the next round begins with the next contestant, and ratios are of medians
+//! over rounds. Everything runs on loopback. Who is not installed, or cannot do a case, is in the table as SKIPPED.
+
+mod capture;
+mod case;
+mod cases;
+mod child;
+mod net;
+mod row;
+mod search;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use crate::machine::{self, Machine};
+use row::Row;
+use tools::Tools;
+
+/// How to run the benchmarks.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Cases to run, by the start of their names (all when none is given)
+    cases: Vec<String>,
+    /// Rounds of each case
+    #[arg(long, default_value_t = 7)]
+    rounds: u32,
+    /// Length of a run in seconds
+    #[arg(long, default_value_t = 3)]
+    seconds: u32,
+    /// Three rounds of one second: to see that it works, not to quote
+    #[arg(long)]
+    quick: bool,
+    /// Our binary, instead of building it
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Leave ours out and measure the rivals only
+    #[arg(long)]
+    rivals_only: bool,
+    /// Write every value to this file
+    #[arg(long, value_name = "FILE", default_value = "target/bench.json")]
+    json: PathBuf,
+    /// Write the page for docs/ to this file
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// List the cases and stop
+    #[arg(long)]
+    list: bool,
+}
+
+/// What the cases are built from.
+pub struct Bench {
+    /// Who can take part.
+    pub tools: Tools,
+    /// Length of a run, seconds.
+    pub seconds: u32,
+    /// Cores of this machine.
+    pub cores: usize,
+}
+
+/// The file written by `--json`.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    date: String,
+    rounds: u32,
+    seconds: u32,
+    machine: &'a Machine,
+    versions: &'a [(String, String)],
+    rows: &'a [Row],
+}
+
+/// Runs the chosen cases and writes what they gave, after each one.
+pub fn run(options: &Options) -> Result<()> {
+    if options.list {
+        for (name, _) in cases::ALL {
+            println!("{name}");
+        }
+        return Ok(());
+    }
+    ensure!(options.rounds > 0 && options.seconds > 0, "rounds and seconds start at 1");
+    let (rounds, seconds) = if options.quick { (3, 1) } else { (options.rounds, options.seconds) };
+    let chosen: Vec<_> = cases::ALL
+        .iter()
+        .filter(|(name, _)| options.cases.is_empty() || options.cases.iter().any(|start| name.starts_with(start)))
+        .collect();
+    ensure!(!chosen.is_empty(), "no such case; `cargo xtask bench --list` names them");
+
+    let bench = Bench { tools: Tools::find(binary(options)), seconds, cores: machine::cores() };
+    let machine = Machine::read();
+    for warning in machine.warnings() {
+        println!("warning: {warning}");
+    }
+    let mut rows = Vec::new();
+    for (name, build) in chosen {
+        println!("\n{name}");
+        rows.extend(build(&bench, name).play(rounds));
+        let document = Document {
+            schema: "landspeed.bench/1",
+            date: date(),
+            rounds,
+            seconds,
+            machine: &machine,
+            versions: &bench.tools.versions,
+            rows: &rows,
+        };
+        write(&options.json, &serde_json::to_string_pretty(&document)?)?;
+        if let Some(path) = &options.markdown {
+            write(path, &page(&document))?;
+        }
+    }
+    println!("\n{}", row::markdown(&rows));
+    println!("every value: {}", options.json.display());
+    Ok(())
+}
+
+/// Our binary, or why there is none.
+fn binary(options: &Options) -> Result<PathBuf, String> {
+    if options.rivals_only {
+        return Err("left out by --rivals-only".to_owned());
+    }
+    match &options.binary {
+        Some(path) if path.is_file() => Ok(path.clone()),
+        Some(path) => Err(format!("{} does not exist", path.display())),
+        None => crate::dist::build_release().map_err(|error| format!("{error:#}")),
+    }
+}
+
+fn page(document: &Document<'_>) -> String {
+    let Machine { cpu, cores, memory_bytes, kernel, virtual_machine, congestion, rmem_max_bytes, .. } =
+        document.machine;
+    let versions: Vec<&str> = document.versions.iter().map(|(_, version)| version.as_str()).collect();
+    let kind = if *virtual_machine { "virtual machine" } else { "machine" };
+    format!(
+        "# Benchmarks\n\n\
+         Written by `cargo xtask bench`; not edited by hand. {} rounds of {} s each, contestants interleaved, on\n\
+         loopback, {}. A ratio is of medians; the range in brackets is of the rounds one by one.\n\n\
+         {kind}: {cpu}, {cores} cores, {:.0} GiB, {kernel}; congestion control {congestion}, `rmem_max` {rmem_max_bytes}.\n\n\
+         Versions: {}.\n\n\
+         Loopback is one machine on both ends: no NIC, no wire, copies where a NIC would send from memory. These figures\n\
+         compare programs; they are not what a path can carry.\n\n{}",
+        document.rounds,
+        document.seconds,
+        document.date,
+        *memory_bytes as f64 / f64::from(1 << 30),
+        versions.join("; "),
+        row::markdown(document.rows)
+    )
+}
+
+fn date() -> String {
+    let finished = child::run(Command::new("date").args(["-u", "+%F"]), Duration::from_secs(5));
+    finished.map(|finished| finished.stdout.trim().to_owned()).unwrap_or_default()
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+    }
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

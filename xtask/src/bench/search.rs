@@ -1,0 +1,97 @@
+//! The highest rate without loss, by the same bounded search for every tool.
+
+use anyhow::Result;
+
+/// One run at an offered rate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Probe {
+    /// What the sender really sent, bits/s of payload.
+    pub sent_bps: f64,
+    /// What arrived, bits/s of payload.
+    pub goodput_bps: f64,
+    /// Datagrams lost, by the tool's own count or the kernel's, whichever is more.
+    pub lost: u64,
+}
+
+/// Halvings of the interval after the first, unlimited, run.
+pub const STEPS: u32 = 6;
+
+/// The highest goodput of a run in which nothing was lost: first unlimited, then by bisection of the offered rate.
+///
+/// `probe` takes the rate to offer, bits/s; `None` is unlimited. A loss is tried once more at the same rate: a hiccup
+/// of a shared machine is not the tool's limit. Returns 0 when every run lost.
+pub fn loss_free(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<f64> {
+    let mut twice = |rate| {
+        let first = probe(rate)?;
+        if first.lost == 0 { Ok::<_, anyhow::Error>(first) } else { probe(rate) }
+    };
+    let unlimited = twice(None)?;
+    if unlimited.lost == 0 {
+        return Ok(unlimited.goodput_bps);
+    }
+    let (mut low, mut high, mut best) = (0.0, unlimited.sent_bps, 0.0_f64);
+    for _ in 0..STEPS {
+        let rate = f64::midpoint(low, high);
+        let run = twice(Some(rate))?;
+        if run.lost == 0 {
+            low = rate;
+            best = best.max(run.goodput_bps);
+        } else {
+            high = rate;
+        }
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+#[expect(clippy::float_cmp, reason = "zero is exact here")]
+mod tests {
+    use super::*;
+
+    /// A tool that sends up to `fastest` and loses above `limit`.
+    fn tool(limit: f64, fastest: f64) -> impl FnMut(Option<f64>) -> Result<Probe> {
+        move |rate| {
+            let sent_bps = rate.unwrap_or(fastest).min(fastest);
+            let lost = u64::from(sent_bps > limit) * 10;
+            Ok(Probe { sent_bps, goodput_bps: sent_bps.min(limit), lost })
+        }
+    }
+
+    #[test]
+    fn a_sender_that_cannot_outrun_its_receiver_needs_one_run() {
+        let mut runs = 0;
+        let mut inner = tool(9e9, 5e9);
+        let found = loss_free(|rate| {
+            runs += 1;
+            inner(rate)
+        });
+        assert_eq!((found.unwrap(), runs), (5e9, 1));
+    }
+
+    #[test]
+    fn the_limit_is_found_within_a_sixty_fourth_of_the_fastest_rate() {
+        for limit in [1e8, 3.3e9, 9.9e9] {
+            let found = loss_free(tool(limit, 10e9)).unwrap();
+            assert!(found <= limit && limit - found <= 10e9 / 64.0, "{limit}: {found}");
+        }
+    }
+
+    #[test]
+    fn one_hiccup_does_not_halve_the_answer() {
+        let mut inner = tool(8e9, 10e9);
+        let mut hiccup = true;
+        let found = loss_free(|rate| {
+            let mut run = inner(rate)?;
+            if rate == Some(5e9) && std::mem::take(&mut hiccup) {
+                run.lost = 1;
+            }
+            Ok(run)
+        });
+        assert!(found.unwrap() > 7.8e9);
+    }
+
+    #[test]
+    fn a_tool_that_always_loses_has_no_loss_free_rate() {
+        assert_eq!(loss_free(tool(0.0, 1e9)).unwrap(), 0.0);
+    }
+}

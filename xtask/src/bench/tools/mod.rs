@@ -1,0 +1,163 @@
+//! Landspeed and its rivals behind one interface, so that every case treats them alike.
+
+mod iperf3;
+mod landspeed;
+mod nuttcp;
+mod sockperf;
+mod xfr;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::child::{Running, run};
+use crate::machine;
+
+pub use landspeed::Landspeed;
+pub use sockperf::Sockperf;
+
+/// What one bulk run moved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Transfer {
+    /// Payload the receiver got, bits/s.
+    pub goodput_bps: f64,
+    /// Payload the receiver got, bytes.
+    pub bytes: f64,
+    /// UDP: payload that was sent, bits/s.
+    pub sent_bps: f64,
+    /// UDP: datagrams lost, as the tool counts.
+    pub lost: u64,
+}
+
+/// Request/response over UDP or TCP.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RoundTrips {
+    /// Completed in a second.
+    pub per_s: f64,
+    /// Median of the whole round trip, nanoseconds.
+    pub p50_ns: f64,
+}
+
+/// Transport of a request/response run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP without Nagle's delay.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// What a UDP run offers.
+#[derive(Debug, Clone, Copy)]
+pub struct Offer {
+    /// Payload of each datagram, bytes.
+    pub size: u64,
+    /// Payload rate, bits/s; `None` is as fast as it goes.
+    pub rate_bps: Option<f64>,
+}
+
+/// A tool that moves bulk data between a server of its own and a client.
+pub trait Bulk {
+    /// Starts its server on `port` of loopback and returns once it listens.
+    fn serve(&self, port: u16) -> Result<Running>;
+    /// One TCP stream for `seconds`, client to server.
+    fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer>;
+    /// One UDP stream for `seconds`, client to server.
+    fn udp(&self, port: u16, seconds: u32, offer: Offer, extra: &[&str]) -> Result<Transfer>;
+}
+
+/// A tool, or why there is none.
+pub type Found<T> = Result<Rc<T>, String>;
+
+/// Who can take part.
+pub struct Tools {
+    /// Ours.
+    pub landspeed: Found<Landspeed>,
+    /// iperf3.
+    pub iperf3: Found<dyn Bulk>,
+    /// nuttcp.
+    pub nuttcp: Found<dyn Bulk>,
+    /// xfr.
+    pub xfr: Found<dyn Bulk>,
+    /// sockperf.
+    pub sockperf: Found<Sockperf>,
+    /// Versions of those found, by name.
+    pub versions: Vec<(String, String)>,
+}
+
+impl Tools {
+    /// Looks for the rivals; `landspeed` is our binary or why there is none.
+    pub fn find(landspeed: Result<PathBuf, String>) -> Self {
+        let mut versions = Vec::new();
+        let mut locate = |name: &str, flag: &str| {
+            let program = machine::find(name).ok_or_else(|| format!("{name} is not installed"))?;
+            versions.push((name.to_owned(), version(&program, flag)));
+            Ok::<_, String>(program)
+        };
+        let iperf3 = locate("iperf3", "--version").map(|program| Rc::new(iperf3::Iperf3(program)) as Rc<dyn Bulk>);
+        let nuttcp = locate("nuttcp", "-V").map(|program| Rc::new(nuttcp::Nuttcp(program)) as Rc<dyn Bulk>);
+        let xfr = locate("xfr", "--version").map(|program| Rc::new(xfr::Xfr(program)) as Rc<dyn Bulk>);
+        let sockperf = locate("sockperf", "--version").map(|program| Rc::new(Sockperf(program)));
+        let landspeed = landspeed.map(|program| {
+            versions.insert(0, ("landspeed".to_owned(), version(&program, "--version")));
+            Rc::new(Landspeed(program))
+        });
+        Self { landspeed, iperf3, nuttcp, xfr, sockperf, versions }
+    }
+
+    /// Ours as a bulk tool like the others.
+    pub fn ours(&self) -> Found<dyn Bulk> {
+        self.landspeed.clone().map(|ours| ours as Rc<dyn Bulk>)
+    }
+}
+
+/// The first line of what it says of itself.
+fn version(program: &Path, flag: &str) -> String {
+    let finished = run(Command::new(program).arg(flag), Duration::from_secs(5));
+    let said = finished.map(|finished| if finished.stdout.is_empty() { finished.stderr } else { finished.stdout });
+    said.ok().and_then(|said| said.lines().next().map(plain)).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// A line without terminal colours.
+fn plain(line: &str) -> String {
+    let mut out = String::new();
+    let mut chars = line.chars();
+    while let Some(char) = chars.next() {
+        if char == '\u{1b}' {
+            chars.by_ref().find(char::is_ascii_alphabetic);
+        } else {
+            out.push(char);
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// How long a run of `seconds` may take before it counts as hung.
+fn limit(seconds: u32) -> Duration {
+    Duration::from_secs(u64::from(seconds) + 15)
+}
+
+/// The number at `pointer` of a JSON document.
+fn number(json: &serde_json::Value, pointer: &str) -> Result<f64> {
+    json.pointer(pointer).and_then(serde_json::Value::as_f64).with_context(|| format!("no number at {pointer}"))
+}
+
+/// A recorded output of a rival.
+#[cfg(test)]
+fn recorded(name: &str) -> String {
+    let path = crate::law::root().join("fixtures").join("rivals").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_taken_out_of_a_line() {
+        assert_eq!(plain("sockperf: \u{1b}[2;35m====> avg-rtt=5.5\u{1b}[0m"), "sockperf: ====> avg-rtt=5.5");
+    }
+}

@@ -1,0 +1,97 @@
+//! The machine the tasks run on: what is installed, and what a measurement should be read against.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde::Serialize;
+
+/// Where `program` is: `PATH`, then the directories of administrators' programs, then `RIVALS_BIN`.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let rivals = std::env::var_os("RIVALS_BIN").map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
+        .chain(rivals)
+        .map(|directory| directory.join(program))
+        .find(|candidate| candidate.is_file())
+}
+
+/// What a benchmark's figures should be read against.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// `uname -srm`.
+    pub kernel: String,
+    /// Processor model.
+    pub cpu: String,
+    /// Cores this process may use.
+    pub cores: usize,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Hypervisor flag in /proc/cpuinfo.
+    pub virtual_machine: bool,
+    /// Frequency governor of core 0, when there is one.
+    pub governor: Option<String>,
+    /// Load average over a minute when the run began.
+    pub load_at_start: f64,
+    /// `net.core.rmem_max`, bytes.
+    pub rmem_max_bytes: u64,
+    /// Congestion control in force.
+    pub congestion: String,
+}
+
+impl Machine {
+    /// Reads this machine.
+    pub fn read() -> Self {
+        let cpuinfo = read("/proc/cpuinfo");
+        let field = |name: &str| {
+            let line = cpuinfo.lines().find(|line| line.starts_with(name))?;
+            line.split_once(':').map(|(_, value)| value.trim().to_owned())
+        };
+        let memory_kib = read("/proc/meminfo")
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+        let uname = Command::new("uname").arg("-srm").output();
+        Self {
+            kernel: uname.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default(),
+            cpu: field("model name").unwrap_or_else(|| "unknown".to_owned()),
+            cores: cores(),
+            memory_bytes: memory_kib.unwrap_or(0) * 1024,
+            virtual_machine: field("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            governor: std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+                .ok()
+                .map(|governor| governor.trim().to_owned()),
+            load_at_start: load(),
+            rmem_max_bytes: read("/proc/sys/net/core/rmem_max").trim().parse().unwrap_or(0),
+            congestion: read("/proc/sys/net/ipv4/tcp_congestion_control").trim().to_owned(),
+        }
+    }
+
+    /// What a reader of the figures should know.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.load_at_start > 0.2 * self.cores as f64 {
+            warnings.push(format!("other programs run here: load {:.2} on {} cores", self.load_at_start, self.cores));
+        }
+        if self.virtual_machine {
+            warnings.push("a virtual machine: its neighbours share its cores".to_owned());
+        }
+        if self.governor.as_deref().is_some_and(|governor| governor != "performance") {
+            warnings.push(format!("frequency governor is {}", self.governor.as_deref().unwrap_or_default()));
+        }
+        warnings
+    }
+}
+
+/// Cores this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Load average over the last minute.
+fn load() -> f64 {
+    read("/proc/loadavg").split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}

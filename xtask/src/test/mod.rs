@@ -1,0 +1,188 @@
+//! `cargo xtask test`: everything that must hold before a commit, in one run with one closing line.
+
+mod setup;
+mod tally;
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result};
+
+use tally::Tally;
+
+/// What to leave out of a run.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Install nothing: what is missing is skipped, and says so
+    #[arg(long)]
+    no_install: bool,
+    /// Leave out the web report's tests
+    #[arg(long)]
+    no_web: bool,
+}
+
+/// How the tests' output says how they went.
+type Read = fn(&[String]) -> Tally;
+
+/// Runs every step, whatever became of the ones before it.
+pub fn run(options: &Options) -> Result<ExitCode> {
+    let root = crate::law::root();
+    let skip_log = root.join("target").join("skipped-tests.log");
+    std::fs::create_dir_all(root.join("target")).context("cannot create target/")?;
+    if let Err(error) = std::fs::remove_file(&skip_log)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error).with_context(|| format!("cannot clear {}", skip_log.display()));
+    }
+
+    let mut run = Run { root: root.clone(), total: Tally::default(), rows: Vec::new() };
+    if !options.no_install {
+        setup::programs();
+    }
+    let cargo = |arguments: &[&str]| {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(arguments);
+        command
+    };
+    run.step("format", &mut cargo(&["fmt", "--all", "--check"]), tally::one_check);
+    run.step(
+        "lints",
+        &mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+        tally::one_check,
+    );
+    run.step(
+        "tests",
+        cargo(&["test", "--workspace", "--no-fail-fast"]).env("LANDSPEED_SKIP_LOG", &skip_log),
+        tally::cargo_test,
+    );
+    run.count_skips(&skip_log)?;
+    run.step(
+        "documentation",
+        cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
+        tally::one_check,
+    );
+    match setup::cargo_deny(&root, options.no_install) {
+        Ok(deny) => run.step(
+            "licences and bans",
+            Command::new(deny).args(["--offline", "check", "bans", "licenses", "sources"]),
+            tally::one_check,
+        ),
+        Err(why) => run.skip("licences and bans", &format!("{why:#}")),
+    }
+    if !options.no_web {
+        run.web(options.no_install);
+    }
+    run.finish()
+}
+
+struct Run {
+    root: PathBuf,
+    total: Tally,
+    rows: Vec<(String, Tally)>,
+}
+
+impl Run {
+    /// Runs one command, shows its output as it comes, and counts what it says. A command that fails without naming a
+    /// failure (it did not compile) is one.
+    fn step(&mut self, name: &str, command: &mut Command, read: Read) {
+        println!("\n== {name}");
+        let mut tally = match stream(command.current_dir(&self.root)) {
+            Ok((lines, success)) => {
+                let mut tally = read(&lines);
+                if !success && tally.failed == 0 {
+                    tally = Tally { passed: 0, failed: 1, ..tally };
+                }
+                tally
+            }
+            Err(error) => {
+                println!("{error:#}");
+                Tally { failed: 1, ..Tally::default() }
+            }
+        };
+        if tally.is_empty() {
+            tally.passed = 1;
+        }
+        self.add(name, tally);
+    }
+
+    fn skip(&mut self, name: &str, why: &str) {
+        println!("\n== {name}\nSKIPPED: {why}");
+        self.add(name, Tally { skipped: 1, ..Tally::default() });
+    }
+
+    fn add(&mut self, name: &str, tally: Tally) {
+        self.total += tally;
+        self.rows.push((name.to_owned(), tally));
+    }
+
+    /// A skipped test looks like a passed one to cargo; the log tells them apart.
+    fn count_skips(&mut self, log: &Path) -> Result<()> {
+        let text = match std::fs::read_to_string(log) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", log.display())),
+        };
+        let mut skips: Vec<&str> = text.lines().collect();
+        skips.sort_unstable();
+        for skip in &skips {
+            println!("{skip}");
+        }
+        let Some((_, tests)) = self.rows.last_mut() else { return Ok(()) };
+        let skipped = (skips.len() as u64).min(tests.passed);
+        let moved = Tally { passed: tests.passed - skipped, skipped: tests.skipped + skipped, ..*tests };
+        self.total.passed -= skipped;
+        self.total.skipped += skipped;
+        *tests = moved;
+        Ok(())
+    }
+
+    fn web(&mut self, no_install: bool) {
+        let web = self.root.join("web");
+        if !web.join("package.json").exists() {
+            return self.skip("web", "there is no web/package.json");
+        }
+        if let Err(why) = setup::web(&web, no_install) {
+            return self.skip("web", &format!("{why:#}"));
+        }
+        for (name, script) in [("web: types, freshness, units", "check"), ("web: report in a browser", "test")] {
+            self.step(name, Command::new("npm").args(["--prefix", "web", "run", "--silent", script]), tally::script);
+        }
+    }
+
+    /// Prints the table and, alone on the last line, the sum.
+    fn finish(self) -> Result<ExitCode> {
+        println!();
+        for (name, tally) in &self.rows {
+            println!("{} {name}: {tally}", if tally.failed == 0 { "ok  " } else { "FAIL" });
+        }
+        println!("\n{}", self.total);
+        std::io::stdout().flush()?;
+        Ok(if self.total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// Runs with no input, echoes and keeps standard output; errors go straight to the terminal.
+fn stream(command: &mut Command) -> Result<(Vec<String>, bool)> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
+    let mut lines = Vec::new();
+    if let Some(output) = child.stdout.take() {
+        for line in BufReader::new(output).split(b'\n') {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            println!("{line}");
+            lines.push(line);
+        }
+    }
+    Ok((lines, child.wait()?.success()))
+}
