@@ -1,8 +1,20 @@
 //! The traffic engine: what moves the bytes, counts them once, and carries both ends' reports.
 #![forbid(unsafe_code)]
 
+pub mod address;
+mod assemble;
+pub mod client;
+pub mod control;
+pub mod end;
+pub mod error;
+mod layout;
+mod mtu;
 pub mod rr;
 pub mod schedule;
+pub mod server;
 pub mod shared;
+mod sockets;
 pub mod tcp;
 pub mod udp;
+pub mod validate;
+mod wall_clock;

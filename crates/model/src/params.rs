@@ -109,10 +109,20 @@ pub struct UdpParameters {
     pub payload_bytes: u32,
     /// Packets that leave together; the mean rate is kept. 1 spaces every packet.
     pub burst_packets: u32,
+    /// Every burst leaves at its own time, which takes a core at short gaps; otherwise what has come due within a tenth
+    /// of a millisecond leaves together.
+    pub exact_departures: bool,
     /// Whether generic segmentation offload may be used.
     pub gso: bool,
     /// Whether generic receive offload may be used.
     pub gro: bool,
+}
+
+impl Default for UdpParameters {
+    /// One 1448-byte payload at a time, evenly spaced: fits a 1500-byte MTU with room for tunnels.
+    fn default() -> Self {
+        Self { payload_bytes: 1448, burst_packets: 1, exact_departures: true, gso: true, gro: true }
+    }
 }
 
 /// How request/response load is offered.
@@ -156,7 +166,7 @@ pub struct Parameters {
     pub direction: Direction,
     /// Parallel streams in each direction.
     pub streams: u32,
-    /// Length of the test after start-up, nanoseconds (including `omit_ns`); `None` when bytes bound it.
+    /// Length of the measurement after `omit_ns`, nanoseconds; `None` when bytes bound it.
     pub time_ns: Option<u64>,
     /// Bytes to send in each direction, over all its streams; `None` when time bounds it.
     pub bytes: Option<u64>,

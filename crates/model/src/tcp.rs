@@ -146,3 +146,126 @@ pub enum CongestionDetail {
         cwnd_gain: f64,
     },
 }
+
+impl TcpInfo {
+    /// Reads `struct tcp_info` as the kernel returned it. Offsets are those of linux/tcp.h, the same on every
+    /// 64-bit architecture (checked there by `static_assert` as the structure is user ABI); fields past the end of
+    /// `raw` are left out.
+    pub fn decode(raw: &[u8]) -> Self {
+        let u8_at = |at: usize| raw.get(at).copied().unwrap_or(0);
+        let u16_at = |at: usize| Some(u16::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
+        let u32_at = |at: usize| Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
+        let u64_at = |at: usize| Some(u64::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
+        let old = |at| u32_at(at).unwrap_or(0);
+        // The kernel says "no limit" with all ones (`sk_pacing_rate` is an unsigned long, ~0UL).
+        let rate = |at| u64_at(at).filter(|&v| v != u64::MAX && v != u64::from(u32::MAX));
+        Self {
+            state: u8_at(0),
+            ca_state: u8_at(1),
+            retransmits: u8_at(2),
+            probes: u8_at(3),
+            backoff: u8_at(4),
+            options: u8_at(5),
+            snd_wscale: u8_at(6) & 0x0f,
+            rcv_wscale: u8_at(6) >> 4,
+            delivery_rate_app_limited: u8_at(7) & 1 == 1,
+            fastopen_client_fail: (u8_at(7) >> 1) & 3,
+            rto_us: old(8),
+            ato_us: old(12),
+            snd_mss_bytes: old(16),
+            rcv_mss_bytes: old(20),
+            unacked: old(24),
+            sacked: old(28),
+            lost: old(32),
+            retrans: old(36),
+            last_data_sent_ms: old(44),
+            last_data_recv_ms: old(52),
+            last_ack_recv_ms: old(56),
+            pmtu_bytes: old(60),
+            rcv_ssthresh_bytes: old(64),
+            rtt_us: old(68),
+            rttvar_us: old(72),
+            snd_ssthresh: old(76),
+            snd_cwnd: old(80),
+            advmss_bytes: old(84),
+            reordering: old(88),
+            rcv_rtt_us: old(92),
+            rcv_space_bytes: old(96),
+            total_retrans: old(100),
+            pacing_rate_bytes_per_s: rate(104),
+            max_pacing_rate_bytes_per_s: rate(112),
+            bytes_acked: u64_at(120),
+            bytes_received: u64_at(128),
+            segs_out: u32_at(136),
+            segs_in: u32_at(140),
+            notsent_bytes: u32_at(144),
+            min_rtt_us: u32_at(148).filter(|&v| v != u32::MAX),
+            data_segs_in: u32_at(152),
+            data_segs_out: u32_at(156),
+            delivery_rate_bytes_per_s: u64_at(160),
+            busy_time_us: u64_at(168),
+            rwnd_limited_us: u64_at(176),
+            sndbuf_limited_us: u64_at(184),
+            delivered: u32_at(192),
+            delivered_ce: u32_at(196),
+            bytes_sent: u64_at(200),
+            bytes_retrans: u64_at(208),
+            dsack_dups: u32_at(216),
+            reord_seen: u32_at(220),
+            rcv_ooopack: u32_at(224),
+            snd_wnd_bytes: u32_at(228),
+            rcv_wnd_bytes: u32_at(232),
+            rehash: u32_at(236),
+            total_rto: u16_at(240),
+            total_rto_recoveries: u16_at(242),
+            total_rto_time_ms: u32_at(244),
+            returned_bytes: raw.len() as u32,
+        }
+    }
+}
+
+impl CongestionDetail {
+    /// Reads `union tcp_cc_info` for the algorithms whose layout is known (BBR: linux/inet_diag.h `tcp_bbr_info`).
+    pub fn decode(algorithm: &str, raw: &[u8]) -> Option<Self> {
+        let u32_at = |at: usize| Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
+        /// BBR's gains are fixed point with eight fractional bits.
+        const BBR_UNIT: f64 = 256.0;
+        match algorithm {
+            "bbr" => Some(Self::Bbr {
+                bandwidth_bytes_per_s: u64::from(u32_at(0)?) | u64::from(u32_at(4)?) << 32,
+                min_rtt_us: u32_at(8)?,
+                pacing_gain: f64::from(u32_at(12)?) / BBR_UNIT,
+                cwnd_gain: f64::from(u32_at(16)?) / BBR_UNIT,
+            }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shorter_tcp_info_leaves_new_fields_out() {
+        let mut raw = vec![0u8; 192];
+        raw[0] = 1;
+        raw[6] = 0x7a;
+        raw[80..84].copy_from_slice(&77u32.to_ne_bytes());
+        let info = TcpInfo::decode(&raw);
+        assert_eq!((info.state, info.snd_wscale, info.rcv_wscale, info.snd_cwnd), (1, 10, 7, 77));
+        assert_eq!(info.sndbuf_limited_us, Some(0));
+        assert_eq!(info.bytes_sent, None);
+        assert_eq!(TcpInfo::decode(&[]).returned_bytes, 0);
+    }
+
+    #[test]
+    fn an_unlimited_pacing_rate_is_no_rate() {
+        let mut raw = vec![0u8; 280];
+        raw[112..120].copy_from_slice(&u64::MAX.to_ne_bytes());
+        raw[104..112].copy_from_slice(&125_000_000u64.to_ne_bytes());
+        let info = TcpInfo::decode(&raw);
+        assert_eq!(info.max_pacing_rate_bytes_per_s, None);
+        assert_eq!(info.pacing_rate_bytes_per_s, Some(125_000_000));
+    }
+}

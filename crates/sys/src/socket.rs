@@ -77,12 +77,10 @@ pub fn receive_queue(fd: BorrowedFd<'_>) -> io::Result<u32> {
     ioctl_int(fd, libc::FIONREAD)
 }
 
-/// `union tcp_cc_info` as the kernel returned it; empty when the algorithm offers none.
-pub fn congestion_info(fd: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
+/// Reads `union tcp_cc_info` into `into`; returns its length, 0 when the algorithm offers none.
+pub fn congestion_info(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     const TCP_CC_INFO: libc::c_int = 26;
-    let mut raw = [0u8; 64];
-    let len = get_bytes(fd, libc::IPPROTO_TCP, TCP_CC_INFO, &mut raw)?;
-    Ok(raw[..len].to_vec())
+    get_bytes(fd, libc::IPPROTO_TCP, TCP_CC_INFO, into)
 }
 
 /// Congestion control in force.
@@ -258,8 +256,7 @@ pub fn reap_completions(fd: BorrowedFd<'_>, into: &mut Completions) -> io::Resul
         let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
         while !header.is_null() {
             // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return headers inside the control buffer.
-            let (level, kind, data) =
-                unsafe { ((*header).cmsg_level, (*header).cmsg_type, libc::CMSG_DATA(header)) };
+            let (level, kind, data) = unsafe { ((*header).cmsg_level, (*header).cmsg_type, libc::CMSG_DATA(header)) };
             if (level == libc::SOL_IP && kind == libc::IP_RECVERR)
                 || (level == libc::SOL_IPV6 && kind == libc::IPV6_RECVERR)
             {
@@ -316,7 +313,11 @@ pub fn wait_any(fds: &[BorrowedFd<'_>], ready: &mut Vec<bool>, timeout_ms: u32) 
         fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
     // SAFETY: pointer and length describe `entries`.
     let rc = unsafe {
-        libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, timeout_ms.min(i32::MAX as u32) as libc::c_int)
+        libc::poll(
+            entries.as_mut_ptr(),
+            entries.len() as libc::nfds_t,
+            timeout_ms.min(i32::MAX as u32) as libc::c_int,
+        )
     };
     ready.clear();
     if rc < 0 {
@@ -408,9 +409,7 @@ fn ioctl_int(fd: BorrowedFd<'_>, request: libc::Ioctl) -> io::Result<u32> {
 fn get_bytes(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, into: &mut [u8]) -> io::Result<usize> {
     let mut len = into.len() as libc::socklen_t;
     // SAFETY: pointer and length describe `into`.
-    check_int(unsafe {
-        libc::getsockopt(fd.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &raw mut len)
-    })?;
+    check_int(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &raw mut len) })?;
     Ok((len as usize).min(into.len()))
 }
 

@@ -68,9 +68,7 @@ pub fn set_memory_policy(policy: MemoryPolicy) -> io::Result<()> {
     let (pointer, bits) = match policy {
         MemoryPolicy::Local => (std::ptr::null(), 0),
         MemoryPolicy::Bind(node) | MemoryPolicy::Preferred(node) => {
-            let word = mask
-                .get_mut(node as usize / 64)
-                .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
+            let word = mask.get_mut(node as usize / 64).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
             *word |= 1 << (node % 64);
             (mask.as_ptr(), mask.len() * 64 + 1)
         }
@@ -98,11 +96,7 @@ pub fn thread_time() -> ThreadTime {
     // SAFETY: `usage` is a valid place; RUSAGE_THREAD always exists on Linux.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     let ns = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000;
-    ThreadTime {
-        user_ns: ns(usage.ru_utime),
-        system_ns: ns(usage.ru_stime),
-        total_ns: crate::clock::thread_cpu_ns(),
-    }
+    ThreadTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime), total_ns: crate::clock::thread_cpu_ns() }
 }
 
 /// Makes the calling thread's timers exact: the default slack of 50 µs would show in every schedule.

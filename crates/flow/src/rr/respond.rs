@@ -1,8 +1,7 @@
 //! The answering end.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
-use std::time::Duration;
 
 use landspeed_sys::clock::monotonic_ns;
 
@@ -10,7 +9,8 @@ use super::flights::SequenceCode;
 use super::outcome::{ResponderOutcome, RrError};
 use super::plan::{RrPlan, Transport};
 use super::run::{TICK_NS, filler};
-use super::tcp::{prepare, would_block};
+use super::tcp::{self, would_block};
+use super::udp;
 use crate::shared::{Counters, Stop};
 
 /// The largest read or write, bytes.
@@ -87,7 +87,7 @@ pub fn respond_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: 
     let ended = plan
         .check(Transport::Tcp)
         .map_err(RrError::from)
-        .and_then(|()| prepare(&stream, plan.spin))
+        .and_then(|()| tcp::prepare(&stream, plan.spin))
         .and_then(|()| answer_stream(&stream, plan, &mut responder));
     responder.finish(ended)
 }
@@ -165,16 +165,10 @@ fn write_all(
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn respond_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: &Stop) -> ResponderOutcome {
     let mut responder = Responder::new(plan, counters, stop);
-    let tick = Some(Duration::from_nanos(TICK_NS));
-    let prepare = || -> io::Result<()> {
-        socket.set_nonblocking(plan.spin)?;
-        socket.set_read_timeout(tick)?;
-        socket.set_write_timeout(tick)
-    };
     let ended = plan
         .check(Transport::Udp)
         .map_err(RrError::from)
-        .and_then(|()| prepare().map_err(|error| RrError::io("set up the socket", &error)))
+        .and_then(|()| udp::prepare(&socket, plan.spin, TICK_NS))
         .and_then(|()| answer_datagrams(&socket, plan, &mut responder));
     responder.finish(ended)
 }

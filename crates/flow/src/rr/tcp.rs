@@ -201,7 +201,12 @@ fn drive(stream: &TcpStream, cadence: &Cadence, at: &mut Pipeline, run: &mut Run
             receive(stream, cadence, at, &mut response, run)?;
         }
         if !blocked {
-            blocked = !send(stream, cadence, at, &request, run)?;
+            let sent = send(stream, cadence, at, &request, run);
+            if sent.is_err() {
+                // Responses that came before the connection broke still count.
+                receive(stream, cadence, at, &mut response, run)?;
+            }
+            blocked = !sent?;
         }
         let offered_all = now_ns >= cutoff_ns || at.due == max;
         if offered_all && at.completed == at.due {

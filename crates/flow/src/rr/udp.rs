@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::thread::set_timer_slack_ns;
+use socket2::SockRef;
 
 use super::cadence::Cadence;
 use super::flights::{Answer, Flights, SequenceCode};
@@ -19,6 +20,9 @@ use crate::shared::{Counters, Stop};
 /// So many refusals in a row over so long a time, and nothing in between, mean that the responder is gone.
 const MAX_REFUSED: u32 = 10;
 const REFUSED_FOR_NS: u64 = 200_000_000;
+
+/// Receive buffer asked for, bytes.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Most datagrams read before the schedule is looked at again.
 const READ_BATCH: usize = 64;
@@ -164,7 +168,11 @@ fn out_of_buffers(error: &io::Error) -> bool {
     error.raw_os_error() == Some(ENOBUFS)
 }
 
-fn prepare(socket: &UdpSocket, nonblocking: bool, tick_ns: u64) -> Result<(), RrError> {
+/// Readies either end's socket: calls return each tick or never block, and a batch of small messages finds room.
+pub(super) fn prepare(socket: &UdpSocket, nonblocking: bool, tick_ns: u64) -> Result<(), RrError> {
+    // The default holds some 250 small datagrams, which an open loop fills while its peer is off the processor for a
+    // moment. As much as net.core.rmem_max allows will do.
+    let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER);
     let tick = Some(Duration::from_nanos(tick_ns.max(1_000)));
     let set = || -> io::Result<()> {
         socket.set_nonblocking(nonblocking)?;

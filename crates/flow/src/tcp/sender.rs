@@ -117,7 +117,11 @@ impl Schedule {
     fn new(rate_bytes_per_s: u64, start_ns: u64, write_bytes: usize) -> Self {
         let rate = rate_bytes_per_s.max(1);
         let per_chunk = (u128::from(rate) * u128::from(CHUNK_NS) / 1_000_000_000) as u64;
-        Self { rate, chunk_bytes: per_chunk.clamp(1448.min(write_bytes as u64), write_bytes as u64), due_ns: start_ns }
+        Self {
+            rate,
+            chunk_bytes: per_chunk.clamp(1448.min(write_bytes as u64), write_bytes as u64),
+            due_ns: start_ns,
+        }
     }
 
     /// Waits until the next chunk is due; false when told to stop first.
@@ -193,7 +197,8 @@ impl<'a> Writer<'a> {
                 if pipe.held == 0 {
                     let data = buffer.as_slice();
                     outcome.syscalls += 1;
-                    pipe.held = socket::vmsplice(pipe.write.as_fd(), &data[..want.min(pipe.capacity).min(data.len())])?;
+                    pipe.held =
+                        socket::vmsplice(pipe.write.as_fd(), &data[..want.min(pipe.capacity).min(data.len())])?;
                 }
                 let n = socket::splice_to(pipe.read.as_fd(), *fd, pipe.held.min(want), false)?;
                 pipe.held -= n;

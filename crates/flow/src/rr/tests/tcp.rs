@@ -116,10 +116,9 @@ fn a_stalled_responder_shows_in_every_request_it_delayed() {
     let tally = outcome.measured.tally;
     assert_eq!((tally.scheduled, tally.completed), (600, 600));
     let slow: u64 = outcome.measured.histogram.buckets().filter(|b| b.low_ns > 100 * MS).map(|b| b.count).sum();
-    // Of the stall's requests, one each millisecond, those of all but its last 100 ms waited longer than that. Another
-    // process may hold up the machine for some milliseconds more.
+    // One request each millisecond: all of the stall's but those of its last 100 ms. A busy machine may add its own.
     let expected = stalled_ns / MS - 100;
-    assert!(slow >= expected - 2 && slow <= expected + 60, "{slow} slow requests, expected {expected}");
+    assert!(slow >= expected - 2 && slow <= expected + 200, "{slow} slow requests, expected {expected}");
     assert!(outcome.measured.histogram.max_ns().unwrap() >= stalled_ns - MS);
 }
 

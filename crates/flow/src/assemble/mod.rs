@@ -1,0 +1,155 @@
+//! Two ends' reports become one document. No figure is made up here: what an end did not report stays empty.
+
+mod costs;
+mod ledger;
+mod streams;
+mod sums;
+
+use landspeed_model::{
+    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Parameters, PathInfo, Protocol, RUN_SCHEMA,
+    RunDocument, Status, Verdict, Warning,
+};
+
+use crate::client::Request;
+use crate::end::EndReport;
+
+/// What a client has found out so far.
+#[derive(Debug)]
+pub struct Ingredients {
+    pub requested: Parameters,
+    pub command: Vec<String>,
+    pub id: String,
+    pub started_unix_ns: u64,
+    pub effective: Option<Parameters>,
+    pub server_version: Option<String>,
+    pub path: Option<PathInfo>,
+    pub client_host: Option<HostSnapshot>,
+    pub server_host: Option<HostSnapshot>,
+    pub client: Option<EndReport>,
+    pub server: Option<EndReport>,
+    pub notes: Vec<String>,
+    pub errors: Vec<ErrorEntry>,
+}
+
+impl Ingredients {
+    /// Nothing but the request.
+    pub fn new(request: &Request) -> Self {
+        Self {
+            requested: request.parameters.clone(),
+            command: request.command.clone(),
+            id: String::new(),
+            started_unix_ns: landspeed_sys::clock::realtime_ns(),
+            effective: None,
+            server_version: None,
+            path: None,
+            client_host: None,
+            server_host: None,
+            client: None,
+            server: None,
+            notes: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// What the acceptance told.
+    pub fn accept(
+        &mut self,
+        id: String,
+        effective: Parameters,
+        notes: Vec<String>,
+        host: HostSnapshot,
+        version: String,
+    ) {
+        self.id = id;
+        self.effective = Some(effective);
+        self.notes = notes;
+        self.server_host = Some(host);
+        self.server_version = Some(version);
+    }
+
+    fn parameters(&self) -> &Parameters {
+        self.effective.as_ref().unwrap_or(&self.requested)
+    }
+}
+
+/// Writes the document. The verdict is left undetermined: naming causes is another crate's job.
+pub fn document(found: Ingredients) -> RunDocument {
+    let parameters = found.parameters().clone();
+    let streams = streams::join(found.client.as_ref(), found.server.as_ref());
+    let phases = sums::phases(&parameters, &streams, found.client.as_ref(), found.server.as_ref());
+    let latency = found.client.as_ref().map(|c| c.latency.clone()).unwrap_or_default();
+    let under_load = found.client.as_ref().and_then(|c| c.under_load.clone());
+    let udp = (parameters.protocol == Protocol::Udp).then(|| sums::udp(&parameters, &streams));
+    let summary = sums::summary(&parameters, &streams, &phases, udp.as_ref(), &latency, under_load.as_ref());
+    let conservation = ledger::balance(&parameters, &streams, udp.as_ref(), found.client.as_ref(), found.server.as_ref());
+    let cost = costs::both(found.client.as_ref(), found.server.as_ref(), &phases);
+    let mut errors = found.errors.clone();
+    for (host, report) in [("client", &found.client), ("server", &found.server)] {
+        let Some(report) = report else { continue };
+        let failures = report
+            .streams
+            .iter()
+            .filter_map(|s| s.end.error.as_ref().map(|e| (s.id, e)))
+            .chain(report.rr_streams.iter().filter_map(|s| s.error.as_ref().map(|e| (s.id, e))));
+        errors.extend(failures.map(|(id, message)| ErrorEntry {
+            code: "stream".to_owned(),
+            message: format!("{host}, stream {id}: {message}"),
+            advice: None,
+        }));
+    }
+    let status = match (&found.client, &found.server) {
+        (Some(_), Some(_)) if errors.is_empty() => Status::Complete,
+        (None, None) => Status::Failed,
+        _ => Status::Partial,
+    };
+    let mut notes = found.notes.clone();
+    notes.extend([&found.client, &found.server].into_iter().flatten().flat_map(|r| r.notes.iter().cloned()));
+    let warnings =
+        notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
+    let totals = Ends {
+        client: found.client.as_ref().map(sums::totals),
+        server: found.server.as_ref().map(sums::totals),
+    };
+    RunDocument {
+        schema: RUN_SCHEMA.to_owned(),
+        landspeed: BuildInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            server_version: found.server_version,
+        },
+        id: found.id,
+        started: crate::wall_clock::rfc3339(found.started_unix_ns),
+        command: found.command,
+        status,
+        errors,
+        warnings,
+        summary,
+        requested: found.requested,
+        effective: found.effective,
+        path: found.path,
+        hosts: Ends { client: found.client_host, server: found.server_host },
+        phases,
+        streams,
+        totals,
+        udp,
+        latency,
+        latency_under_load: under_load,
+        conservation,
+        cost,
+        host_series: Ends { client: found.client.map(|r| r.host), server: found.server.map(|r| r.host) },
+        verdict: undetermined(),
+        reverse_verdict: (parameters.direction == Direction::Both).then(undetermined),
+    }
+}
+
+fn undetermined() -> Verdict {
+    Verdict {
+        cause: Cause::Undetermined,
+        confidence: Confidence::Low,
+        summary: "Nothing was measured that a cause could be read from.".to_owned(),
+        place: None,
+        evidence: Vec::new(),
+        ruled_out: Vec::new(),
+        missing: vec!["a completed measurement".to_owned()],
+        next_step: "Mend what failed and run again.".to_owned(),
+    }
+}

@@ -1,0 +1,98 @@
+//! Matching the two ends of each stream, and cutting the receiver's readings into intervals.
+
+use landspeed_model::{Interval, Sample, Stream};
+
+use crate::end::{Cuts, EndReport, StreamReport};
+
+/// All streams either end reported, by number.
+pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Stream> {
+    let mut ids: Vec<u32> = [client, server].into_iter().flatten().flat_map(|r| r.streams.iter().map(|s| s.id)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.into_iter().filter_map(|id| one(id, client, server)).collect()
+}
+
+fn one(id: u32, client: Option<&EndReport>, server: Option<&EndReport>) -> Option<Stream> {
+    let of = |report: Option<&EndReport>| {
+        report.and_then(|r| r.streams.iter().find(|s| s.id == id).map(|s| (s.clone(), r.cuts)))
+    };
+    let (near, far) = (of(client), of(server));
+    let direction = near.as_ref().or(far.as_ref())?.0.direction;
+    let (client_addr, server_addr) = match (&near, &far) {
+        (Some((near, _)), _) => (near.local_addr.clone(), near.peer_addr.clone()),
+        (None, Some((far, _))) => (far.peer_addr.clone(), far.local_addr.clone()),
+        (None, None) => return None,
+    };
+    let pick = |sends: bool| {
+        let matching = |end: &&(StreamReport, Cuts)| end.0.sends == sends;
+        near.as_ref().filter(matching).or(far.as_ref().filter(matching))
+    };
+    let (sender, receiver) = (pick(true), pick(false));
+    let (intervals, intervals_from) = match (receiver, sender) {
+        (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| s.bytes), "receiver"),
+        (None, Some((sender, cuts))) => {
+            // Without the receiver's word the sender's acknowledgements are the best there is.
+            let base = sender.end.samples.first().and_then(acked).unwrap_or(0);
+            (intervals(&sender.end.samples, cuts, |s| acked(s).map_or(s.bytes, |n| n.saturating_sub(base))), "sender")
+        }
+        (None, None) => return None,
+    };
+    Some(Stream {
+        id,
+        direction,
+        client_addr,
+        server_addr,
+        intervals,
+        intervals_from: intervals_from.to_owned(),
+        sender: sender.map(|(s, _)| s.end.clone()),
+        receiver: receiver.map(|(r, _)| r.end.clone()),
+    })
+}
+
+fn acked(sample: &Sample) -> Option<u64> {
+    sample.tcp.as_ref()?.bytes_acked
+}
+
+/// Differences between readings. The first reading is at the start, the last after the stream's end, so the bytes
+/// add up to the total.
+fn intervals(samples: &[Sample], cuts: &Cuts, bytes: impl Fn(&Sample) -> u64) -> Vec<Interval> {
+    let mut result = Vec::with_capacity(samples.len());
+    let (mut start_ns, mut bytes_before, mut packets_before) = (0, 0, 0);
+    for sample in samples {
+        let now = bytes(sample);
+        if sample.t_ns == start_ns && now == bytes_before {
+            continue;
+        }
+        result.push(Interval {
+            start_ns,
+            end_ns: sample.t_ns,
+            phase: cuts.phase_ending_at(sample.t_ns),
+            bytes: now.saturating_sub(bytes_before),
+            packets: sample.packets.map(|n| n.saturating_sub(packets_before)),
+        });
+        (start_ns, bytes_before) = (sample.t_ns, now);
+        packets_before = sample.packets.unwrap_or(0);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::PhaseName;
+
+    use super::*;
+
+    #[test]
+    fn intervals_add_up_and_never_straddle_a_phase() {
+        let cuts =
+            Cuts { startup_end_ns: Some(10), omit_end_ns: Some(100), steady_end_ns: Some(300), end_ns: Some(320) };
+        let at = |t_ns, bytes| Sample { t_ns, bytes, ..Sample::default() };
+        let samples = [at(0, 0), at(10, 7), at(100, 50), at(200, 150), at(300, 260), at(320, 275)];
+        let found = intervals(&samples, &cuts, |s| s.bytes);
+        assert_eq!(found.iter().map(|i| i.bytes).sum::<u64>(), 275);
+        let phases: Vec<_> = found.iter().map(|i| i.phase).collect();
+        use PhaseName::{Drain, Omitted, Startup, Steady};
+        assert_eq!(phases, [Startup, Omitted, Steady, Steady, Drain]);
+        assert!(found.windows(2).all(|w| w[0].end_ns == w[1].start_ns));
+    }
+}

@@ -1,0 +1,349 @@
+//! The near end: asks for a test, runs its half, puts both halves into one document.
+
+mod connect;
+mod target;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use landspeed_model::{
+    ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument,
+};
+use landspeed_sys::clock;
+
+pub use target::{DEFAULT_PORT, Target};
+
+use crate::address;
+use crate::assemble::{self, Ingredients};
+use crate::control::channel::{Key, Receiver, Sender};
+use crate::control::message::{Accepted, MAX_MESSAGE, MAX_REPORT, SenderDone, ToClient, ToServer};
+use crate::control::preface::Token;
+use crate::end::{self, EndPlan, EndReport, IDLE_NS, Side, Watch};
+use crate::error::FlowError;
+use crate::layout;
+use crate::validate;
+
+/// A server that says nothing for this long during a test is gone.
+const SILENCE_NS: u64 = 15_000_000_000;
+/// How long the server may take over each step before the start.
+const STEP: Duration = Duration::from_secs(15);
+/// How long after this end has finished the server's report may take to begin, nanoseconds.
+const REPORT_NS: u64 = 20_000_000_000;
+/// Pings that align the two clocks.
+const PINGS: u32 = 10;
+
+/// A test to run.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Where the server is.
+    pub target: Target,
+    /// What to measure.
+    pub parameters: Parameters,
+    /// The pre-shared key.
+    pub key: Option<Key>,
+    /// Command line, for the document.
+    pub command: Vec<String>,
+}
+
+/// What a run says while it lasts.
+#[derive(Debug, Clone)]
+pub enum RunEvent<'a> {
+    /// The server accepted; the document's identifier, both hosts and what is in force.
+    Accepted {
+        /// Identifier of the test.
+        id: &'a str,
+        /// What is in force.
+        parameters: &'a Parameters,
+        /// Where that differs from what was asked for.
+        notes: &'a [String],
+        /// The path so far.
+        path: &'a PathInfo,
+    },
+    /// Traffic is flowing.
+    Progress(Progress),
+    /// A path MTU probe is done.
+    Mtu(&'a MtuProbe),
+}
+
+/// Live figures. Each end counts what it reads; the peer's figures are a moment old.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    /// Nanoseconds since the start.
+    pub t_ns: u64,
+    /// Bytes that reached the server's receivers.
+    pub uploaded: u64,
+    /// Bytes that reached this end's receivers.
+    pub downloaded: u64,
+    /// Bytes (UDP: payload) handed to the kernel here.
+    pub sent: u64,
+}
+
+/// Runs a test to its end and says everything in the document, failures included.
+pub fn run(request: &Request, interrupted: &AtomicBool, observe: &mut dyn FnMut(RunEvent<'_>)) -> RunDocument {
+    let mut found = Ingredients::new(request);
+    if let Err(message) = validate::check(&request.parameters) {
+        found.errors.push(ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None });
+        return assemble::document(found);
+    }
+    if let Err(error) = attempt(request, interrupted, observe, &mut found) {
+        found.errors.push(error.entry());
+    }
+    assemble::document(found)
+}
+
+fn attempt(
+    request: &Request,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+    found: &mut Ingredients,
+) -> Result<(), FlowError> {
+    let parameters = &request.parameters;
+    let server = request.target.resolve(parameters.family)?;
+    let bind = target::local_address(parameters.bind.as_deref(), server)?;
+    let (mut tx, mut rx, local) = connect::control(server, bind, request.key.as_ref())?;
+    let host = landspeed_host::snapshot(Some(server));
+    let interface = host.nic.as_ref().map(|nic| nic.name.clone());
+    found.client_host = Some(host);
+    tx.send(&ToServer::Hello {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        parameters: Box::new(parameters.clone()),
+    })?;
+    let accepted = match rx.wait::<ToClient>("the server's acceptance", STEP)? {
+        ToClient::Accepted(accepted) => *accepted,
+        ToClient::Refused(entry) | ToClient::Error(entry) => {
+            return Err(FlowError::Refused { code: entry.code, message: entry.message, advice: entry.advice });
+        }
+        other => return Err(unexpected("before the acceptance", &other)),
+    };
+    rx.set_limit(MAX_MESSAGE);
+    let token = Token::from_hex(&accepted.token).ok_or_else(|| FlowError::Protocol {
+        during: "in the acceptance",
+        message: "the token is not 64 hex digits".to_owned(),
+    })?;
+    let clock = align_clocks(&mut tx, &mut rx)?;
+    let mut path = PathInfo {
+        target: request.target.to_string(),
+        client_addr: address::display(local),
+        server_addr: address::display(server),
+        loopback: server.ip().is_loopback() || server.ip() == local.ip(),
+        control_rtt_ns: clock.uncertainty_ns * 2,
+        clock,
+        mtu: Vec::new(),
+        authenticated: request.key.is_some(),
+    };
+    observe(RunEvent::Accepted {
+        id: &accepted.id,
+        parameters: &accepted.parameters,
+        notes: &accepted.notes,
+        path: &path,
+    });
+    let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
+    found.accept(id, effective.clone(), notes, host, version);
+    if effective.probe_mtu {
+        let socket = connect::introduced(server, bind, &effective, layout::MTU_STREAM, token)?;
+        path.mtu = crate::mtu::probe(&socket);
+        path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
+    }
+    found.path = Some(path);
+    let streams = connect::data(server, bind, &effective, token)?;
+    tx.send(&ToServer::Opened)?;
+    wait_ready(&mut rx)?;
+    if interrupted.load(Ordering::Relaxed) {
+        let _ = tx.send(&ToServer::Stop);
+        return Err(FlowError::Interrupted);
+    }
+    // Far enough ahead for the message to arrive and both ends' threads to be waiting.
+    let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
+    let t0_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
+    tx.send(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
+    let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
+    let plan = EndPlan { side: Side::Client, parameters: effective, t0_ns, streams, interface, limit_ns };
+    run_end(plan, &mut tx, &mut rx, interrupted, observe, found)
+}
+
+fn wait_ready(rx: &mut Receiver) -> Result<(), FlowError> {
+    loop {
+        match rx.wait::<ToClient>("the server to see all data connections", STEP)? {
+            ToClient::Ready => return Ok(()),
+            ToClient::Pong { .. } => {}
+            ToClient::Error(entry) => {
+                return Err(FlowError::Refused { code: entry.code, message: entry.message, advice: entry.advice });
+            }
+            other => return Err(unexpected("before the start", &other)),
+        }
+    }
+}
+
+fn unexpected(during: &'static str, message: &ToClient) -> FlowError {
+    let text = format!("{message:?}");
+    FlowError::Protocol { during, message: format!("unexpected message {}", text.chars().take(60).collect::<String>()) }
+}
+
+/// The shortest of several round trips gives the offset of the clocks, to within half of it.
+fn align_clocks(tx: &mut Sender, rx: &mut Receiver) -> Result<ClockAlignment, FlowError> {
+    let mut best: Option<(u64, i64)> = None;
+    for n in 0..PINGS {
+        let sent = clock::monotonic_ns();
+        tx.send(&ToServer::Ping { n })?;
+        match rx.wait::<ToClient>("an answer to a ping", STEP)? {
+            ToClient::Pong { n: echoed, now_ns } if echoed == n => {
+                let received = clock::monotonic_ns();
+                let rtt = received - sent;
+                let offset = now_ns as i64 - (sent + rtt / 2) as i64;
+                if best.is_none_or(|(shortest, _)| rtt < shortest) {
+                    best = Some((rtt, offset));
+                }
+            }
+            other => return Err(unexpected("while aligning the clocks", &other)),
+        }
+    }
+    let (rtt, offset_ns) = best.unwrap_or((0, 0));
+    Ok(ClockAlignment { offset_ns, uncertainty_ns: rtt.div_ceil(2) })
+}
+
+/// The run: traffic on its own threads, the control connection and the live view on this one.
+fn run_end(
+    plan: EndPlan,
+    tx: &mut Sender,
+    rx: &mut Receiver,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+    found: &mut Ingredients,
+) -> Result<(), FlowError> {
+    let watch = Watch::new(&plan);
+    let t0_ns = plan.t0_ns;
+    let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
+    found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
+    std::thread::scope(|scope| {
+        let watch_ref = &watch;
+        let worker = scope.spawn(move || end::run(plan, watch_ref, &done_tx));
+        let mut state = Conversation { t0_ns, ..Conversation::new() };
+        let mut stopped = false;
+        while !worker.is_finished() {
+            let now = clock::monotonic_ns();
+            if interrupted.load(Ordering::Relaxed) && !stopped {
+                stopped = true;
+                watch.stop.stop_sending();
+                found.errors.push(FlowError::Interrupted.entry());
+                let _ = tx.send(&ToServer::Stop);
+            }
+            for done in done_rx.try_iter() {
+                state.say(tx, &ToServer::SenderDone(done));
+            }
+            if now > state.alive_ns {
+                state.alive_ns = now + 1_000_000_000;
+                state.say(tx, &ToServer::Alive);
+            }
+            state.listen(rx, &watch, Duration::from_millis(20));
+            if now > state.heard_ns.max(t0_ns) + SILENCE_NS && state.lost.is_none() {
+                state.lost = Some(FlowError::Timeout { what: "a sign of life from the server", seconds: SILENCE_NS / 1_000_000_000 });
+            }
+            if state.lost.is_some() {
+                watch.stop.stop_sending();
+                watch.stop.stop_receiving();
+                clock::sleep_until(now + 2_000_000);
+            }
+            if now >= t0_ns {
+                let (sent, downloaded) = watch.bytes();
+                observe(RunEvent::Progress(Progress { t_ns: now - t0_ns, uploaded: state.uploaded, downloaded, sent }));
+            }
+        }
+        for done in done_rx.try_iter() {
+            state.say(tx, &ToServer::SenderDone(done));
+        }
+        match worker.join() {
+            Ok(report) => found.client = Some(report),
+            Err(_) => {
+                return Err(FlowError::Protocol { during: "running the test", message: "a thread of the test panicked".into() });
+            }
+        }
+        let patience = clock::monotonic_ns() + REPORT_NS;
+        state.heard_ns = clock::monotonic_ns();
+        while state.lost.is_none() && state.server.is_none() {
+            state.listen(rx, &watch, Duration::from_millis(50));
+            if clock::monotonic_ns() > patience.max(state.heard_ns + REPORT_NS / 2) {
+                state.lost = Some(FlowError::Timeout { what: "the server's report", seconds: REPORT_NS / 1_000_000_000 });
+            }
+        }
+        let _ = tx.send(&ToServer::Bye);
+        tx.close();
+        found.server = state.server.take();
+        match state.lost.take() {
+            Some(error) if found.server.is_none() => Err(error),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// The control connection during a run.
+struct Conversation {
+    t0_ns: u64,
+    heard_ns: u64,
+    alive_ns: u64,
+    uploaded: u64,
+    report: String,
+    server: Option<EndReport>,
+    lost: Option<FlowError>,
+}
+
+impl Conversation {
+    fn new() -> Self {
+        let now = clock::monotonic_ns();
+        Self { t0_ns: now, heard_ns: now, alive_ns: now, uploaded: 0, report: String::new(), server: None, lost: None }
+    }
+
+    fn say(&mut self, tx: &mut Sender, message: &ToServer) {
+        if self.lost.is_none() {
+            self.lost = tx.send(message).err();
+        }
+    }
+
+    /// Takes in one message, if one comes in time.
+    fn listen(&mut self, rx: &mut Receiver, watch: &Watch, patience: Duration) {
+        if self.lost.is_some() || self.server.is_some() {
+            clock::sleep_until(clock::monotonic_ns() + patience.as_nanos() as u64);
+            return;
+        }
+        match rx.poll::<ToClient>(patience) {
+            Ok(None) => {}
+            Ok(Some(message)) => {
+                self.heard_ns = clock::monotonic_ns();
+                self.take(message, watch);
+            }
+            Err(error) => self.lost = Some(error),
+        }
+    }
+
+    fn take(&mut self, message: ToClient, watch: &Watch) {
+        match message {
+            ToClient::Progress { received, .. } => self.uploaded = received,
+            ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
+            ToClient::Report { text, last } => {
+                if self.report.len() + text.len() > MAX_REPORT {
+                    self.lost = Some(FlowError::Protocol { during: "in the server's report", message: "it is too large".into() });
+                    return;
+                }
+                self.report.push_str(&text);
+                if last {
+                    match serde_json::from_str(&self.report) {
+                        Ok(report) => self.server = Some(report),
+                        Err(error) => {
+                            self.lost = Some(FlowError::Protocol {
+                                during: "in the server's report",
+                                message: format!("not a report we know: {error}"),
+                            });
+                        }
+                    }
+                    self.report = String::new();
+                }
+            }
+            ToClient::Error(entry) => {
+                self.lost =
+                    Some(FlowError::Refused { code: entry.code, message: entry.message, advice: entry.advice });
+            }
+            _ => {}
+        }
+    }
+}

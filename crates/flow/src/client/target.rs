@@ -1,0 +1,124 @@
+//! `HOST[:PORT]`, with IPv6 literals, zones and names.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::str::FromStr;
+
+use landspeed_model::Family;
+
+use crate::error::FlowError;
+
+/// The port a server listens on when nothing else is said.
+pub const DEFAULT_PORT: u16 = 5210;
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Name or address; a link-local IPv6 address may carry a zone (`fe80::1%eth0`).
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// Text that names no server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` names no server: {why}; write HOST, HOST:PORT, 192.0.2.1:5210 or [fe80::1%eth0]:5210")]
+pub struct BadTarget {
+    text: String,
+    why: &'static str,
+}
+
+impl FromStr for Target {
+    type Err = BadTarget;
+
+    fn from_str(text: &str) -> Result<Self, BadTarget> {
+        let bad = |why| BadTarget { text: text.to_owned(), why };
+        let port = |digits: &str| match digits.parse::<u16>() {
+            Ok(port) if port > 0 => Ok(port),
+            _ => Err(bad("the port must be 1 to 65535")),
+        };
+        let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+            let (host, after) = rest.split_once(']').ok_or_else(|| bad("the bracket is not closed"))?;
+            match after.strip_prefix(':') {
+                Some(digits) => (host, port(digits)?),
+                None if after.is_empty() => (host, DEFAULT_PORT),
+                None => return Err(bad("a colon and a port follow a bracket")),
+            }
+        } else if text.matches(':').count() > 1 {
+            // An IPv6 literal without brackets: all of it is the address.
+            (text, DEFAULT_PORT)
+        } else if let Some((host, digits)) = text.split_once(':') {
+            (host, port(digits)?)
+        } else {
+            (text, DEFAULT_PORT)
+        };
+        if host.is_empty() || host.len() > 255 || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(bad("the host is missing or has spaces"));
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') { write!(f, "[{}]:{}", self.host, self.port) } else { write!(f, "{}:{}", self.host, self.port) }
+    }
+}
+
+impl Target {
+    /// The first address of the wanted family.
+    pub fn resolve(&self, family: Family) -> Result<SocketAddr, FlowError> {
+        let found = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|source| FlowError::Resolve { host: self.host.clone(), source })?;
+        let mut found = found.filter(|addr| match family {
+            Family::Any => true,
+            Family::V4 => addr.is_ipv4(),
+            Family::V6 => addr.is_ipv6(),
+        });
+        found.next().ok_or_else(|| FlowError::NoAddress {
+            host: self.host.clone(),
+            family: if family == Family::V6 { "IPv6" } else { "IPv4" },
+        })
+    }
+}
+
+/// The local address to bind for `--bind`, any port.
+pub fn local_address(bind: Option<&str>, server: SocketAddr) -> Result<Option<SocketAddr>, FlowError> {
+    let Some(text) = bind else { return Ok(None) };
+    let resolved = (text, 0).to_socket_addrs().map_err(|source| FlowError::Resolve { host: text.to_owned(), source })?;
+    let same_family = |addr: &SocketAddr| addr.is_ipv4() == server.is_ipv4();
+    let addr = resolved.filter(same_family).find(|a| !matches!(a.ip(), IpAddr::V4(ip) if ip.is_broadcast()));
+    addr.map(Some).ok_or_else(|| FlowError::NoAddress {
+        host: text.to_owned(),
+        family: if server.is_ipv4() { "IPv4" } else { "IPv6" },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> (String, u16) {
+        let target: Target = text.parse().expect(text);
+        (target.host, target.port)
+    }
+
+    #[test]
+    fn hosts_ports_and_zones_are_told_apart() {
+        assert_eq!(parse("dtn.example"), ("dtn.example".into(), DEFAULT_PORT));
+        assert_eq!(parse("dtn.example:99"), ("dtn.example".into(), 99));
+        assert_eq!(parse("192.0.2.1:99"), ("192.0.2.1".into(), 99));
+        assert_eq!(parse("fe80::1%eth0"), ("fe80::1%eth0".into(), DEFAULT_PORT));
+        assert_eq!(parse("[fe80::1%eth0]:99"), ("fe80::1%eth0".into(), 99));
+        assert_eq!(parse("[::1]"), ("::1".into(), DEFAULT_PORT));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_an_example() {
+        for text in ["", ":99", "host:", "host:0", "host:70000", "[::1", "[::1]99", "a b", "host:port"] {
+            let error = text.parse::<Target>().expect_err(text).to_string();
+            assert!(error.contains("HOST:PORT"), "{error}");
+        }
+    }
+}

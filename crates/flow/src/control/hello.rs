@@ -1,0 +1,126 @@
+//! How a UDP flow begins: its sender's address is proved before anything larger is sent to it.
+//!
+//! Four datagrams of the same 64 bytes: the client's hello carries the test's token; the server answers with a
+//! challenge (a nonce, no token); the client's proof repeats nonce and token; the server's welcome ends it. Nothing
+//! the server sends is longer than what it answers, and nothing follows until the address has returned the nonce.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | `LNDSUDP1` |
+//! | 8 | 1 | kind: 1 hello, 2 challenge, 3 proof, 4 welcome |
+//! | 9 | 3 | zero |
+//! | 12 | 4 | stream number, big-endian |
+//! | 16 | 32 | token (hello, proof), else zero |
+//! | 48 | 16 | nonce (challenge, proof), else zero |
+
+use std::io;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use landspeed_sys::clock;
+
+use super::preface::Token;
+use crate::error::FlowError;
+
+/// Length of every datagram of the exchange.
+pub const HELLO_LEN: usize = 64;
+
+const MAGIC: &[u8; 8] = b"LNDSUDP1";
+/// A lost datagram is repeated after this.
+const RETRY: Duration = Duration::from_millis(200);
+/// How long a client tries.
+const PATIENCE_S: u64 = 5;
+
+/// A step of the exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Client asks.
+    Hello(Token),
+    /// Server doubts.
+    Challenge([u8; 16]),
+    /// Client proves.
+    Proof(Token, [u8; 16]),
+    /// Server accepts.
+    Welcome,
+}
+
+/// Writes a datagram.
+pub fn encode(stream: u32, step: Step) -> [u8; HELLO_LEN] {
+    let mut bytes = [0; HELLO_LEN];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[12..16].copy_from_slice(&stream.to_be_bytes());
+    let (kind, token, nonce) = match step {
+        Step::Hello(token) => (1, Some(token), None),
+        Step::Challenge(nonce) => (2, None, Some(nonce)),
+        Step::Proof(token, nonce) => (3, Some(token), Some(nonce)),
+        Step::Welcome => (4, None, None),
+    };
+    bytes[8] = kind;
+    if let Some(token) = token {
+        bytes[16..48].copy_from_slice(&token.0);
+    }
+    if let Some(nonce) = nonce {
+        bytes[48..].copy_from_slice(&nonce);
+    }
+    bytes
+}
+
+/// Reads a datagram; `None` if it is not one of these.
+pub fn decode(datagram: &[u8]) -> Option<(u32, Step)> {
+    let bytes: &[u8; HELLO_LEN] = datagram.try_into().ok()?;
+    if &bytes[..8] != MAGIC {
+        return None;
+    }
+    let stream = u32::from_be_bytes(*bytes[12..].first_chunk()?);
+    let token = Token(*bytes[16..].first_chunk()?);
+    let nonce = *bytes[48..].first_chunk()?;
+    let step = match bytes[8] {
+        1 => Step::Hello(token),
+        2 => Step::Challenge(nonce),
+        3 => Step::Proof(token, nonce),
+        4 => Step::Welcome,
+        _ => return None,
+    };
+    Some((stream, step))
+}
+
+/// The client's side, on a socket connected to the server.
+pub fn introduce(socket: &UdpSocket, stream: u32, token: Token) -> Result<(), FlowError> {
+    let setup = |source| FlowError::Setup { what: format!("use UDP stream {stream}"), source };
+    socket.set_read_timeout(Some(RETRY)).map_err(setup)?;
+    let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
+    let mut say = encode(stream, Step::Hello(token));
+    let mut buffer = [0; HELLO_LEN + 1];
+    while clock::monotonic_ns() < deadline {
+        match socket.send(&say) {
+            Ok(_) => {}
+            // An ICMP error of an earlier datagram; the retry will tell.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(source) => return Err(setup(source)),
+        }
+        match socket.recv(&mut buffer).map(|n| decode(&buffer[..n])) {
+            Ok(Some((s, Step::Challenge(nonce)))) if s == stream => say = encode(stream, Step::Proof(token, nonce)),
+            Ok(Some((s, Step::Welcome))) if s == stream => return Ok(()),
+            Ok(_) => {}
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => std::thread::park_timeout(RETRY),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(source) => return Err(setup(source)),
+        }
+    }
+    Err(FlowError::Timeout { what: "opening a UDP flow", seconds: PATIENCE_S })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_survives_the_wire_and_has_one_size() {
+        let (token, nonce) = (Token([9; 32]), [3; 16]);
+        for step in [Step::Hello(token), Step::Challenge(nonce), Step::Proof(token, nonce), Step::Welcome] {
+            assert_eq!(decode(&encode(7, step)), Some((7, step)));
+        }
+        assert_eq!(decode(&[0; HELLO_LEN]), None);
+        assert_eq!(decode(b"LNDSUDP1"), None);
+    }
+}

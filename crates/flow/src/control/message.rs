@@ -1,0 +1,136 @@
+//! What the two ends say to each other.
+
+use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
+use serde::{Deserialize, Serialize};
+
+use crate::end::EndReport;
+
+/// Largest message before a test is accepted, bytes: a stranger gets no more memory than this.
+pub const MAX_GREETING: usize = 64 * 1024;
+/// Largest message afterwards, bytes. Reports are cut into parts below this.
+pub const MAX_MESSAGE: usize = 1 << 20;
+/// Largest report, all parts together, bytes.
+pub const MAX_REPORT: usize = 512 << 20;
+/// Bytes of a report in one part.
+pub const REPORT_PART: usize = 256 * 1024;
+
+/// From client to server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum ToServer {
+    /// A test is wanted.
+    Hello {
+        /// Client's program version.
+        version: String,
+        /// What is wanted.
+        parameters: Box<Parameters>,
+    },
+    /// What time is it there?
+    Ping {
+        /// Number, echoed.
+        n: u32,
+    },
+    /// All data connections are open: report when they have all arrived.
+    Opened,
+    /// Start at this moment of the server's monotonic clock, nanoseconds.
+    Start {
+        /// When.
+        at_ns: u64,
+    },
+    /// A sending stream of the client is done; UDP receivers learn of tail loss from this.
+    SenderDone(SenderDone),
+    /// Stop sending now and report.
+    Stop,
+    /// Still here.
+    Alive,
+    /// Everything arrived; good-bye.
+    Bye,
+}
+
+/// From server to client.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum ToClient {
+    /// The test may go on.
+    Accepted(Box<Accepted>),
+    /// It may not.
+    Refused(ErrorEntry),
+    /// The server's monotonic clock, nanoseconds.
+    Pong {
+        /// Number of the ping.
+        n: u32,
+        /// When the answer was written.
+        now_ns: u64,
+    },
+    /// All data connections have arrived.
+    Ready,
+    /// Bytes so far, for the live view only.
+    Progress {
+        /// Nanoseconds since the start.
+        t_ns: u64,
+        /// Bytes read by the server's receivers.
+        received: u64,
+        /// Bytes written by the server's senders.
+        sent: u64,
+    },
+    /// A sending stream of the server is done.
+    SenderDone(SenderDone),
+    /// A part of the server's report, JSON text.
+    Report {
+        /// The text of this part.
+        text: String,
+        /// Whether it is the last.
+        last: bool,
+    },
+    /// Something went wrong at the server.
+    Error(ErrorEntry),
+}
+
+/// What a client learns when its test is accepted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Accepted {
+    /// Identifier of the test.
+    pub id: String,
+    /// Token of its data connections, hex.
+    pub token: String,
+    /// Server's program version.
+    pub version: String,
+    /// What will be in force.
+    pub parameters: Parameters,
+    /// Where they differ from what was asked for, and why.
+    pub notes: Vec<String>,
+    /// The server's host.
+    pub host: HostSnapshot,
+}
+
+/// The last word of a sending stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SenderDone {
+    /// Stream number.
+    pub stream: u32,
+    /// Payload bytes handed to the kernel.
+    pub bytes: u64,
+    /// Datagrams accepted by the kernel.
+    pub packets: u64,
+    /// When its last write returned, nanoseconds after the agreed start.
+    pub stopped_ns: u64,
+}
+
+/// Cuts a report into messages.
+pub fn report_parts(report: &EndReport) -> serde_json::Result<Vec<ToClient>> {
+    let text = serde_json::to_string(report)?;
+    let mut parts = Vec::new();
+    let mut rest = text.as_str();
+    loop {
+        let mut cut = rest.len().min(REPORT_PART);
+        while !rest.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let (part, tail) = rest.split_at(cut);
+        parts.push(ToClient::Report { text: part.to_owned(), last: tail.is_empty() });
+        if tail.is_empty() {
+            return Ok(parts);
+        }
+        rest = tail;
+    }
+}

@@ -1,0 +1,208 @@
+//! The first bytes of every TCP connection, and the server's answer.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | `LNDSPEED` |
+//! | 8 | 2 | protocol version, big-endian |
+//! | 10 | 1 | kind: 1 control, 2 data |
+//! | 11 | 1 | flags: bit 0 = the client holds a key |
+//! | 12 | 4 | stream number (data), big-endian |
+//! | 16 | 32 | token of the test (data), else zero |
+//!
+//! The answer is 16 bytes: `LNDSPEED`, version, status, five zero bytes.
+
+/// Version of the protocol; both ends must have the same.
+pub const PROTOCOL_VERSION: u16 = 1;
+/// Length of a preface.
+pub const PREFACE_LEN: usize = 48;
+/// Length of an answer.
+pub const ANSWER_LEN: usize = 16;
+
+const MAGIC: &[u8; 8] = b"LNDSPEED";
+
+/// Names one test for its data connections. Secret: it is only ever sent over the control connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token(pub [u8; 32]);
+
+impl Token {
+    /// A fresh token from the system's generator.
+    pub fn random() -> std::io::Result<Self> {
+        Ok(Self(landspeed_sys::random::bytes()?))
+    }
+
+    /// The 32-bit tag that UDP datagrams carry, so that strays are told from the test's own.
+    pub fn datagram_tag(&self, stream: u32) -> u32 {
+        let word = u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]);
+        word.wrapping_add(stream.wrapping_mul(0x9E37_79B9))
+    }
+
+    /// As 64 hex digits.
+    pub fn to_hex(&self) -> String {
+        use std::fmt::Write;
+        self.0.iter().fold(String::with_capacity(64), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+
+    /// From 64 hex digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let mut bytes = [0; 32];
+        if text.len() != 64 || !text.is_ascii() {
+            return None;
+        }
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Control messages follow.
+    Control {
+        /// A Noise handshake comes first.
+        keyed: bool,
+    },
+    /// Payload of a stream follows.
+    Data {
+        /// Which stream.
+        stream: u32,
+        /// Of which test.
+        token: Token,
+    },
+}
+
+/// A preface that is not one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BadPreface {
+    /// Not landspeed.
+    NotLandspeed,
+    /// Another version of landspeed.
+    Version(u16),
+    /// Unknown kind.
+    Kind(u8),
+}
+
+/// Writes a preface.
+pub fn encode(purpose: Purpose) -> [u8; PREFACE_LEN] {
+    let mut bytes = [0; PREFACE_LEN];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..10].copy_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+    match purpose {
+        Purpose::Control { keyed } => {
+            bytes[10] = 1;
+            bytes[11] = u8::from(keyed);
+        }
+        Purpose::Data { stream, token } => {
+            bytes[10] = 2;
+            bytes[12..16].copy_from_slice(&stream.to_be_bytes());
+            bytes[16..48].copy_from_slice(&token.0);
+        }
+    }
+    bytes
+}
+
+/// Reads a preface.
+pub fn decode(bytes: &[u8; PREFACE_LEN]) -> Result<Purpose, BadPreface> {
+    if &bytes[..8] != MAGIC {
+        return Err(BadPreface::NotLandspeed);
+    }
+    let version = u16::from_be_bytes([bytes[8], bytes[9]]);
+    if version != PROTOCOL_VERSION {
+        return Err(BadPreface::Version(version));
+    }
+    match bytes[10] {
+        1 => Ok(Purpose::Control { keyed: bytes[11] & 1 == 1 }),
+        2 => {
+            let mut token = [0; 32];
+            token.copy_from_slice(&bytes[16..48]);
+            let stream = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
+            Ok(Purpose::Data { stream, token: Token(token) })
+        }
+        kind => Err(BadPreface::Kind(kind)),
+    }
+}
+
+/// The server's answer to a preface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Go on.
+    Welcome,
+    /// The versions differ.
+    Version,
+    /// No room for another test; come back later.
+    Busy,
+    /// A key is required.
+    KeyRequired,
+    /// The server has no key.
+    KeyUnexpected,
+    /// This address is not allowed here.
+    NotAllowed,
+    /// No test has this token, or the stream is not expected.
+    UnknownTest,
+}
+
+impl Status {
+    const ALL: [Self; 7] = [
+        Self::Welcome,
+        Self::Version,
+        Self::Busy,
+        Self::KeyRequired,
+        Self::KeyUnexpected,
+        Self::NotAllowed,
+        Self::UnknownTest,
+    ];
+}
+
+/// Writes an answer.
+pub fn encode_answer(status: Status) -> [u8; ANSWER_LEN] {
+    let mut bytes = [0; ANSWER_LEN];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..10].copy_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+    bytes[10] = Status::ALL.iter().position(|&s| s == status).unwrap_or_default() as u8;
+    bytes
+}
+
+/// Reads an answer: the server's version and status; `None` if it is not one.
+pub fn decode_answer(bytes: &[u8; ANSWER_LEN]) -> Option<(u16, Status)> {
+    if &bytes[..8] != MAGIC {
+        return None;
+    }
+    Some((u16::from_be_bytes([bytes[8], bytes[9]]), *Status::ALL.get(usize::from(bytes[10]))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preface_survives_the_wire() {
+        let token = Token([7; 32]);
+        for purpose in [
+            Purpose::Control { keyed: true },
+            Purpose::Control { keyed: false },
+            Purpose::Data { stream: 0xDEAD_BEEF, token },
+        ] {
+            assert_eq!(decode(&encode(purpose)), Ok(purpose));
+        }
+        assert_eq!(Token::from_hex(&token.to_hex()), Some(token));
+    }
+
+    #[test]
+    fn junk_is_told_from_another_version() {
+        assert_eq!(decode(&[0x16; PREFACE_LEN]), Err(BadPreface::NotLandspeed));
+        let mut newer = encode(Purpose::Control { keyed: false });
+        newer[9] = 9;
+        assert_eq!(decode(&newer), Err(BadPreface::Version(9)));
+        assert_eq!(decode_answer(b"HTTP/1.1 400 Bad"), None);
+    }
+}

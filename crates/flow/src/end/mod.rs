@@ -1,0 +1,138 @@
+//! One end of a test: stream threads, the sampler beside them, and the report they add up to.
+//!
+//! Both hosts run this same code. Everything was agreed before it starts: sockets are open, the start lies a moment
+//! ahead on the local monotonic clock, and nothing of the control protocol happens in here.
+
+mod report;
+mod sampler;
+mod streams;
+mod transactions;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+
+use landspeed_host::HostSampler;
+use landspeed_model::{Direction, Parameters};
+use landspeed_sys::clock;
+
+pub use report::{Cuts, EndReport, RrReport, StreamReport};
+pub use sampler::affordable_interval_ns;
+pub use streams::{DataSocket, Job, StreamPlan};
+pub use transactions::{Connector, IDLE_NS, RrSlot};
+
+use crate::control::message::SenderDone;
+use crate::shared::{Budget, Counters, Stop};
+use crate::udp::Finish;
+
+/// How long after the senders stopped receivers may still wait for what is under way, nanoseconds.
+pub const DRAIN_NS: u64 = 10_000_000_000;
+
+/// Which end of the control connection this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The one that asked for the test.
+    Client,
+    /// The one that answered.
+    Server,
+}
+
+/// Everything one end needs to run its part.
+pub struct EndPlan {
+    /// Which end.
+    pub side: Side,
+    /// What was agreed.
+    pub parameters: Parameters,
+    /// The agreed start on this host's monotonic clock, nanoseconds.
+    pub t0_ns: u64,
+    /// Streams with their open sockets.
+    pub streams: Vec<StreamPlan>,
+    /// Interface whose counters to read.
+    pub interface: Option<String>,
+    /// No test lasts longer than this, nanoseconds after the start, whatever bounds it.
+    pub limit_ns: u64,
+}
+
+/// What a running end shows to the control thread.
+#[derive(Debug)]
+pub struct Watch {
+    /// Stop flags; the control thread may set them.
+    pub stop: Stop,
+    counters: Vec<(bool, Arc<Counters>)>,
+    finishes: Vec<(u32, Arc<Finish>)>,
+    awaited: u32,
+    peer_done: AtomicU32,
+}
+
+impl Watch {
+    /// For the streams of a plan.
+    pub fn new(plan: &EndPlan) -> Self {
+        Self {
+            stop: Stop::default(),
+            counters: plan
+                .streams
+                .iter()
+                .filter(|s| s.job.is_bulk())
+                .map(|s| (s.job.sends(), Arc::clone(&s.counters)))
+                .collect(),
+            finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
+            awaited: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
+            peer_done: AtomicU32::new(0),
+        }
+    }
+
+    /// Bytes so far: (written here, read here).
+    pub fn bytes(&self) -> (u64, u64) {
+        self.counters.iter().fold((0, 0), |(sent, received), (sends, counters)| {
+            if *sends { (sent + counters.bytes(), received) } else { (sent, received + counters.bytes()) }
+        })
+    }
+
+    /// The peer's sender of one stream is done: what is missing by now is lost, not late.
+    pub fn peer_sender_done(&self, done: &SenderDone, t0_ns: u64) {
+        if let Some((_, finish)) = self.finishes.iter().find(|(id, _)| *id == done.stream) {
+            finish.sender_stopped(done.packets, t0_ns + done.stopped_ns);
+            self.peer_done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn all_peer_senders_done(&self) -> bool {
+        self.awaited > 0 && self.peer_done.load(Ordering::Relaxed) >= self.awaited
+    }
+}
+
+/// Runs one end to its finish. Blocks; bounded by the test's own limits and the drain time.
+///
+/// `done` hears of every sending stream that has ended.
+pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) -> EndReport {
+    let parameters = plan.parameters.clone();
+    let budgets = |direction| Budget::new(parameters.bytes.filter(|_| direction != Direction::Both));
+    let (upload, download) = (budgets(Direction::Upload), budgets(Direction::Download));
+    let mut host = HostSampler::new(plan.interface.as_deref(), clock::monotonic_ns());
+    streams::read_baselines(&mut plan.streams);
+    let (report, finished) = std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(plan.streams.len());
+        for stream in &plan.streams {
+            let budget = if stream.direction == Direction::Upload { &upload } else { &download };
+            let (parameters, t0_ns, side, done) = (&parameters, plan.t0_ns, plan.side, done.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("stream-{}", stream.id))
+                .spawn_scoped(scope, move || {
+                    streams::run(stream, parameters, side, t0_ns, watch, budget, &done)
+                });
+            threads.push(thread);
+        }
+        let mut sampler = sampler::Sampler::new(&plan, watch, &mut host);
+        sampler.run(&|| threads.iter().all(|t| t.as_ref().map_or(true, |t| t.is_finished())));
+        let finished: Vec<_> = threads
+            .into_iter()
+            .map(|thread| match thread {
+                Ok(thread) => thread.join().unwrap_or_else(|_| streams::Finished::failed("the stream's thread panicked")),
+                Err(error) => streams::Finished::failed(&format!("cannot start a thread: {error}")),
+            })
+            .collect();
+        (sampler.into_series(), finished)
+    });
+    let now_ns = clock::monotonic_ns();
+    report::build(&plan, report, finished, host.finish(now_ns, plan.t0_ns))
+}

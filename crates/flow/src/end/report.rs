@@ -1,0 +1,129 @@
+//! What one end says of its part of a test.
+
+use landspeed_model::{Direction, HostSeries, LatencyResult, LatencyUnderLoad, PhaseName, Sample, StreamEnd};
+use serde::{Deserialize, Serialize};
+
+use super::sampler::Series;
+use super::streams::Finished;
+use super::{EndPlan, StreamPlan};
+use crate::end::transactions;
+
+/// Where an end's timeline was cut, nanoseconds after the agreed start. Every cut is also a sample of every stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cuts {
+    /// Every stream had moved its first byte.
+    pub startup_end_ns: Option<u64>,
+    /// The omitted part was over.
+    pub omit_end_ns: Option<u64>,
+    /// Senders were told to stop, or were done.
+    pub steady_end_ns: Option<u64>,
+    /// Every stream had finished.
+    pub end_ns: Option<u64>,
+}
+
+impl Cuts {
+    /// The phase a span that ends at `t_ns` lies in.
+    pub fn phase_ending_at(&self, t_ns: u64) -> PhaseName {
+        if self.startup_end_ns.is_none_or(|cut| t_ns <= cut) {
+            PhaseName::Startup
+        } else if self.omit_end_ns.is_some_and(|cut| t_ns <= cut) {
+            PhaseName::Omitted
+        } else if self.steady_end_ns.is_none_or(|cut| t_ns <= cut) {
+            PhaseName::Steady
+        } else {
+            PhaseName::Drain
+        }
+    }
+}
+
+/// One end's report.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EndReport {
+    /// Its bulk streams.
+    pub streams: Vec<StreamReport>,
+    /// Request/response and probe streams: what their threads cost and whether they failed.
+    pub rr_streams: Vec<RrReport>,
+    /// Where its timeline was cut.
+    pub cuts: Cuts,
+    /// What its host did.
+    pub host: HostSeries,
+    /// Results of requesters at this end, one for each size.
+    pub latency: Vec<LatencyResult>,
+    /// Result of the probes at this end.
+    pub under_load: Option<LatencyUnderLoad>,
+    /// What could not be done as asked.
+    pub notes: Vec<String>,
+}
+
+/// One bulk stream at one end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StreamReport {
+    /// Number within the test.
+    pub id: u32,
+    /// Which way its data moves.
+    pub direction: Direction,
+    /// Whether this end sends.
+    pub sends: bool,
+    /// This end's address.
+    pub local_addr: String,
+    /// The other end's, as seen here.
+    pub peer_addr: String,
+    /// The end itself.
+    pub end: StreamEnd,
+}
+
+/// One request/response stream at one end.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RrReport {
+    /// Number within the test.
+    pub id: u32,
+    /// Processor time of its thread, nanoseconds.
+    pub thread_cpu_ns: u64,
+    /// Why it ended early.
+    pub error: Option<String>,
+}
+
+/// Puts the pieces of an end together.
+pub(super) fn build(
+    plan: &EndPlan,
+    (series, cuts, sampler_cpu_ns): (Vec<Series>, Cuts, u64),
+    finished: Vec<Finished>,
+    host: HostSeries,
+) -> EndReport {
+    let mut report = EndReport { cuts, host, ..EndReport::default() };
+    report.host.sampler_cpu_ns = report.host.sampler_cpu_ns.max(sampler_cpu_ns);
+    let mut outcomes = Vec::new();
+    for ((stream, series), finished) in plan.streams.iter().zip(series).zip(finished) {
+        let Finished { mut end, rr, notes } = finished;
+        report.notes.extend(notes);
+        if let Some(rr) = rr {
+            outcomes.push((stream.job, rr));
+        }
+        if stream.job.is_bulk() {
+            end.samples = close_samples(stream, series, &end);
+            let (local, peer) = stream.socket.addresses();
+            let text = |addr: Option<std::net::SocketAddr>| addr.map_or_else(String::new, crate::address::display);
+            report.streams.push(StreamReport {
+                id: stream.id,
+                direction: stream.direction,
+                sends: stream.job.sends(),
+                local_addr: text(local),
+                peer_addr: text(peer),
+                end,
+            });
+        } else {
+            report.rr_streams.push(RrReport { id: stream.id, thread_cpu_ns: end.thread_cpu_ns, error: end.error });
+        }
+    }
+    (report.latency, report.under_load) = transactions::merge(&outcomes, plan.t0_ns);
+    report
+}
+
+fn close_samples(stream: &StreamPlan, series: Series, end: &StreamEnd) -> Vec<Sample> {
+    let packets = match &end.udp {
+        Some(udp) if stream.job.sends() => udp.sent_packets,
+        Some(udp) => udp.delivered_packets,
+        None => 0,
+    };
+    series.into_samples(end.bytes, packets)
+}

@@ -1,0 +1,245 @@
+//! The one reader of every counter: wakes on a fixed grid, cuts the timeline into phases, tells senders to stop.
+//!
+//! Readings are kept raw and decoded after the test, so that a sample costs a few system calls and no allocation.
+
+use std::os::fd::BorrowedFd;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landspeed_host::HostSampler;
+use landspeed_model::{CongestionDetail, Sample, TcpInfo};
+use landspeed_sys::{clock, socket, thread};
+
+use super::{Cuts, DRAIN_NS, EndPlan, StreamPlan, Watch};
+
+/// Samples of all streams of one end together that a test may keep: bounds memory and the report's size.
+pub const MAX_SAMPLES: u64 = 100_000;
+/// `tcp_info` bytes kept of each reading; what a newer kernel adds past this is cut.
+const INFO_BYTES: usize = 320;
+/// Longest nap between looks at the flags, nanoseconds.
+const NAP_NS: u64 = 20_000_000;
+/// While start-up lasts the sampler looks this often, nanoseconds.
+const STARTUP_NAP_NS: u64 = 500_000;
+/// A stream that has moved nothing by then no longer holds start-up open, nanoseconds.
+const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
+
+/// The finest sampling interval that keeps a test inside [`MAX_SAMPLES`], given what was asked for.
+pub fn affordable_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
+    let per_stream = MAX_SAMPLES / u64::from(streams.max(1));
+    asked_ns.max(duration_ns.div_ceil(per_stream.max(1)))
+}
+
+/// One stream's readings.
+#[derive(Debug, Default)]
+pub struct Series {
+    raw: Vec<Reading>,
+    congestion: String,
+    tcp: bool,
+}
+
+#[derive(Debug)]
+struct Reading {
+    t_ns: u64,
+    bytes: u64,
+    packets: u64,
+    send_queue: Option<u32>,
+    receive_queue: Option<u32>,
+    memory: Option<socket::MemInfo>,
+    info_len: u16,
+    info: [u8; INFO_BYTES],
+    detail_len: u8,
+    detail: [u8; 20],
+}
+
+/// Reads the streams of one end.
+pub struct Sampler<'a> {
+    plan: &'a EndPlan,
+    watch: &'a Watch,
+    host: &'a mut HostSampler,
+    series: Vec<Series>,
+    cuts: Cuts,
+}
+
+impl<'a> Sampler<'a> {
+    pub fn new(plan: &'a EndPlan, watch: &'a Watch, host: &'a mut HostSampler) -> Self {
+        let parameters = &plan.parameters;
+        let expected = parameters.time_ns.map_or(64, |t| (t + parameters.omit_ns) / parameters.interval_ns.max(1));
+        let room = expected.min(MAX_SAMPLES) as usize + 16;
+        let series = plan
+            .streams
+            .iter()
+            .map(|stream| Series {
+                raw: if stream.job.is_bulk() { Vec::with_capacity(room) } else { Vec::new() },
+                congestion: stream
+                    .socket
+                    .fd()
+                    .filter(|_| stream.socket.is_tcp())
+                    .and_then(|fd| socket::congestion(fd).ok())
+                    .unwrap_or_default(),
+                tcp: stream.socket.is_tcp(),
+            })
+            .collect();
+        Self { plan, watch, host, series, cuts: Cuts::default() }
+    }
+
+    pub fn into_series(self) -> (Vec<Series>, Cuts, u64) {
+        (self.series, self.cuts, thread::thread_time().total_ns)
+    }
+
+    /// Samples from just before the start until every stream has finished.
+    pub fn run(&mut self, all_finished: &dyn Fn() -> bool) {
+        let t0 = self.plan.t0_ns;
+        let parameters = &self.plan.parameters;
+        thread::set_timer_slack_ns(1);
+        clock::sleep_until(t0);
+        self.sample_host();
+        self.sample_streams();
+        let (interval, host_interval) = (parameters.interval_ns.max(1), parameters.host_interval_ns.max(1));
+        let omit_at = t0 + parameters.omit_ns;
+        let stop_at = t0 + parameters.time_ns.map_or(self.plan.limit_ns, |t| t + parameters.omit_ns);
+        let mut next_stream = t0 + interval;
+        let mut next_host = t0 + host_interval;
+        let mut asked_to_stop = false;
+        while !all_finished() {
+            let now = clock::monotonic_ns();
+            if self.cuts.startup_end_ns.is_none() && (self.all_moved() || now > t0 + STARTUP_LIMIT_NS) {
+                self.cuts.startup_end_ns = Some(self.sample_streams());
+            }
+            if self.cuts.omit_end_ns.is_none() && parameters.omit_ns > 0 && now >= omit_at {
+                self.cuts.omit_end_ns = Some(self.sample_streams());
+                self.sample_host();
+            }
+            if self.cuts.steady_end_ns.is_none()
+                && (now >= stop_at || self.watch.stop.sending() || self.watch.all_peer_senders_done())
+            {
+                self.cuts.steady_end_ns = Some(self.sample_streams());
+                self.watch.stop.stop_sending();
+                self.sample_host();
+            }
+            if let Some(end) = self.cuts.steady_end_ns
+                && !asked_to_stop
+                && now > t0 + end + DRAIN_NS
+            {
+                self.watch.stop.stop_receiving();
+                asked_to_stop = true;
+            }
+            if now >= next_stream {
+                self.sample_streams();
+                next_stream += interval * ((now - next_stream) / interval + 1);
+            }
+            if now >= next_host {
+                self.sample_host();
+                next_host += host_interval * ((now - next_host) / host_interval + 1);
+            }
+            let mut until = next_stream.min(next_host).min(now + NAP_NS);
+            if self.cuts.startup_end_ns.is_none() {
+                until = until.min(now + STARTUP_NAP_NS);
+            }
+            if self.cuts.omit_end_ns.is_none() && parameters.omit_ns > 0 {
+                until = until.min(omit_at);
+            }
+            if self.cuts.steady_end_ns.is_none() {
+                until = until.min(stop_at);
+            } else {
+                // Draining: the threads end within moments, and the test with them.
+                until = until.min(now + STARTUP_NAP_NS);
+            }
+            clock::sleep_until(until);
+        }
+        self.cuts.end_ns = Some(self.sample_streams());
+        self.sample_host();
+    }
+
+    fn all_moved(&self) -> bool {
+        self.plan.streams.iter().filter(|s| s.job.is_bulk()).all(|s| s.counters.first_ns().is_some())
+    }
+
+    fn sample_host(&mut self) {
+        self.host.sample(clock::monotonic_ns());
+    }
+
+    /// Reads every bulk stream once; returns the time of the first reading, nanoseconds after the start.
+    fn sample_streams(&mut self) -> u64 {
+        let mut first = None;
+        for (stream, series) in self.plan.streams.iter().zip(&mut self.series) {
+            if !stream.job.is_bulk() || series.raw.len() >= MAX_SAMPLES as usize {
+                continue;
+            }
+            let Some(fd) = stream.socket.fd() else { continue };
+            let reading = read(stream, fd, self.plan.t0_ns, series.congestion == "bbr");
+            first.get_or_insert(reading.t_ns);
+            series.raw.push(reading);
+        }
+        first.unwrap_or_else(|| clock::monotonic_ns().saturating_sub(self.plan.t0_ns))
+    }
+}
+
+fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, wants_detail: bool) -> Reading {
+    let bytes = stream.counters.bytes();
+    let mut reading = Reading {
+        t_ns: clock::monotonic_ns().saturating_sub(t0_ns),
+        bytes,
+        packets: stream.counters.packets(),
+        send_queue: None,
+        receive_queue: None,
+        memory: socket::mem_info(fd).ok(),
+        info_len: 0,
+        info: [0; INFO_BYTES],
+        detail_len: 0,
+        detail: [0; 20],
+    };
+    if stream.job.sends() {
+        reading.send_queue = socket::send_queue(fd).ok();
+    } else if stream.socket.is_tcp() {
+        // For UDP this would be the next datagram's length, not the queue's.
+        reading.receive_queue = socket::receive_queue(fd).ok();
+    }
+    if stream.socket.is_tcp() {
+        if let Ok(info) = socket::tcp_info(fd) {
+            let bytes = info.as_bytes();
+            let n = bytes.len().min(INFO_BYTES);
+            reading.info[..n].copy_from_slice(&bytes[..n]);
+            reading.info_len = n as u16;
+        }
+        if wants_detail
+            && stream.job.sends()
+            && let Ok(n) = socket::congestion_info(fd, &mut reading.detail)
+        {
+            reading.detail_len = n as u8;
+        }
+    }
+    reading
+}
+
+impl Series {
+    /// Decodes the readings and closes them with the stream's final totals.
+    pub fn into_samples(self, final_bytes: u64, final_packets: u64) -> Vec<Sample> {
+        let Self { mut raw, congestion, tcp } = self;
+        // The last reading was taken after the thread had ended; its counters are final, and said so exactly.
+        if let Some(last) = raw.last_mut() {
+            last.bytes = final_bytes;
+            last.packets = final_packets;
+        }
+        raw.into_iter().map(|reading| decode(&reading, &congestion, tcp)).collect()
+    }
+}
+
+fn decode(reading: &Reading, congestion: &str, tcp: bool) -> Sample {
+    let info = &reading.info[..usize::from(reading.info_len)];
+    let detail = &reading.detail[..usize::from(reading.detail_len)];
+    Sample {
+        t_ns: reading.t_ns,
+        bytes: reading.bytes,
+        send_queue_bytes: reading.send_queue,
+        receive_queue_bytes: reading.receive_queue,
+        rmem_alloc_bytes: reading.memory.map(|m| m.rmem_alloc),
+        rcvbuf_bytes: reading.memory.map(|m| m.rcvbuf),
+        wmem_queued_bytes: reading.memory.map(|m| m.wmem_queued),
+        sndbuf_bytes: reading.memory.map(|m| m.sndbuf),
+        socket_drops: reading.memory.map(|m| m.drops),
+        packets: (!tcp).then_some(reading.packets),
+        tcp: (!info.is_empty()).then(|| Box::new(TcpInfo::decode(info))),
+        tcp_info_raw: (!info.is_empty()).then(|| STANDARD.encode(info)),
+        congestion: CongestionDetail::decode(congestion, detail),
+    }
+}

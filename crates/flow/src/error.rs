@@ -1,0 +1,154 @@
+//! What can go wrong between two hosts, in words a person can act on.
+
+use std::io;
+use std::net::SocketAddr;
+
+use landspeed_model::ErrorEntry;
+
+/// An error of the traffic engine.
+#[derive(Debug, thiserror::Error)]
+pub enum FlowError {
+    /// The name does not resolve.
+    #[error("cannot resolve {host}: {source}")]
+    Resolve {
+        /// As given.
+        host: String,
+        /// The resolver's answer.
+        source: io::Error,
+    },
+    /// The name has no address of the wanted family.
+    #[error("{host} has no {family} address")]
+    NoAddress {
+        /// As given.
+        host: String,
+        /// `IPv4` or `IPv6`.
+        family: &'static str,
+    },
+    /// No TCP connection.
+    #[error("cannot connect to {addr}: {source}")]
+    Connect {
+        /// Where to.
+        addr: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A local socket could not be set up as asked.
+    #[error("cannot {what}: {source}")]
+    Setup {
+        /// Operation and object.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The server speaks another version.
+    #[error("the server speaks protocol {theirs}, this client speaks {ours}")]
+    Version {
+        /// Ours.
+        ours: u16,
+        /// Theirs.
+        theirs: u16,
+    },
+    /// What answered is no landspeed server.
+    #[error("{addr} is not a landspeed server")]
+    NotLandspeed {
+        /// Where.
+        addr: SocketAddr,
+    },
+    /// The server wants a key.
+    #[error("the server requires a pre-shared key")]
+    KeyRequired,
+    /// The server has no key, we offered one.
+    #[error("the server has no pre-shared key, so it cannot prove who it is")]
+    KeyUnexpected,
+    /// The keys differ.
+    #[error("the pre-shared keys do not match")]
+    WrongKey,
+    /// The server said no.
+    #[error("the server refused: {message}")]
+    Refused {
+        /// Stable word.
+        code: String,
+        /// Its reason.
+        message: String,
+        /// What it suggests.
+        advice: Option<String>,
+    },
+    /// Something did not happen in time.
+    #[error("no answer: {what} took longer than {seconds} s")]
+    Timeout {
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        seconds: u64,
+    },
+    /// The peer is gone.
+    #[error("lost the peer {during}: {source}")]
+    PeerLost {
+        /// What was going on.
+        during: &'static str,
+        /// What the socket said.
+        source: io::Error,
+    },
+    /// The peer said something it should not have.
+    #[error("protocol error {during}: {message}")]
+    Protocol {
+        /// What was going on.
+        during: &'static str,
+        /// What was wrong.
+        message: String,
+    },
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl FlowError {
+    /// The stable word of the error in documents.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Resolve { .. } => "unknown-host",
+            Self::NoAddress { .. } => "no-address",
+            Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => "connection-refused",
+            Self::Connect { .. } => "connect-failed",
+            Self::Setup { .. } => "socket-setup",
+            Self::Version { .. } => "version-mismatch",
+            Self::NotLandspeed { .. } => "not-landspeed",
+            Self::KeyRequired => "key-required",
+            Self::KeyUnexpected => "key-unexpected",
+            Self::WrongKey => "wrong-key",
+            Self::Refused { code, .. } => code,
+            Self::Timeout { .. } => "timeout",
+            Self::PeerLost { .. } => "peer-lost",
+            Self::Protocol { .. } => "protocol",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// What to try.
+    pub fn advice(&self) -> Option<String> {
+        let text = match self {
+            Self::Resolve { .. } => "check the spelling, or give an address",
+            Self::NoAddress { .. } => "drop -4/-6, or give an address of that family",
+            Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => {
+                "start `landspeed serve` there, or name its port as HOST:PORT"
+            }
+            Self::Connect { .. } => "check that the host is up and that a firewall lets TCP and UDP of this one port through",
+            Self::Setup { .. } | Self::Protocol { .. } | Self::Interrupted => return None,
+            Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
+            Self::Version { .. } => "update landspeed on the server",
+            Self::NotLandspeed { .. } => "something else listens there; check the port",
+            Self::KeyRequired => "pass --key-file with the server's key",
+            Self::KeyUnexpected => "drop --key-file, or start the server with it",
+            Self::WrongKey => "use the same key file at both ends",
+            Self::Refused { advice, .. } => return advice.clone(),
+            Self::Timeout { .. } => "check the path for loss and that a firewall lets TCP and UDP of this one port through",
+            Self::PeerLost { .. } => "check that the other end still runs; what was measured until then is kept",
+        };
+        Some(text.to_owned())
+    }
+
+    /// The entry for a document's `errors`.
+    pub fn entry(&self) -> ErrorEntry {
+        ErrorEntry { code: self.code().to_owned(), message: self.to_string(), advice: self.advice() }
+    }
+}

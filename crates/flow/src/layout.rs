@@ -1,0 +1,102 @@
+//! Which streams a test has: both ends derive the same list from the same parameters.
+
+use landspeed_model::{Direction, Parameters, Protocol, RrMode};
+
+use crate::end::{Job, RrSlot, Side};
+
+/// Streams from here on are not bulk streams of the ledger.
+pub const PROBE_STREAM: u32 = 1_000_000;
+/// The flow of the path MTU probe.
+pub const MTU_STREAM: u32 = 1_000_001;
+
+/// One stream, before it has a socket.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamSpec {
+    /// Number within the test.
+    pub id: u32,
+    /// Position among those of its direction.
+    pub index: u32,
+    /// Which way its data moves.
+    pub direction: Direction,
+    /// How it is connected.
+    pub link: Link,
+    /// What the client's thread does.
+    pub client_job: Job,
+    /// What the server's thread does.
+    pub server_job: Job,
+}
+
+impl StreamSpec {
+    /// What this side's thread does.
+    pub fn job(&self, side: Side) -> Job {
+        match side {
+            Side::Client => self.client_job,
+            Side::Server => self.server_job,
+        }
+    }
+}
+
+/// How a stream is connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// One TCP connection.
+    Tcp,
+    /// One UDP flow.
+    Udp,
+    /// A TCP connection for each transaction.
+    Connect,
+}
+
+/// All streams of a test.
+///
+/// # Errors
+/// When the request/response parameters make no plan; [`crate::validate::check`] has said so before.
+pub fn streams(parameters: &Parameters) -> Result<Vec<StreamSpec>, crate::rr::PlanError> {
+    let mut specs = Vec::new();
+    let link = match parameters.protocol {
+        Protocol::Tcp | Protocol::TcpRr => Link::Tcp,
+        Protocol::Udp | Protocol::UdpRr => Link::Udp,
+    };
+    match parameters.protocol {
+        Protocol::Tcp | Protocol::Udp => {
+            for &direction in parameters.direction.parts() {
+                for index in 0..parameters.streams {
+                    let (client_job, server_job) = match direction {
+                        Direction::Download => (Job::Receive, Job::Send),
+                        Direction::Upload | Direction::Both => (Job::Send, Job::Receive),
+                    };
+                    let id = specs.len() as u32;
+                    specs.push(StreamSpec { id, index, direction, link, client_job, server_job });
+                }
+            }
+            if let Some(slot) = RrSlot::probe(parameters) {
+                specs.push(StreamSpec {
+                    id: PROBE_STREAM,
+                    index: 0,
+                    direction: Direction::Upload,
+                    link,
+                    client_job: Job::Probe(slot),
+                    server_job: Job::Echo(slot),
+                });
+            }
+        }
+        Protocol::TcpRr | Protocol::UdpRr => {
+            let connect = parameters.rr.as_ref().is_some_and(|rr| rr.mode == RrMode::Connect);
+            let link = if connect { Link::Connect } else { link };
+            for slot in RrSlot::all(parameters)? {
+                for index in 0..parameters.streams {
+                    let id = specs.len() as u32;
+                    let (client_job, server_job) = (Job::Request(slot), Job::Respond(slot));
+                    specs.push(StreamSpec { id, index, direction: Direction::Upload, link, client_job, server_job });
+                }
+            }
+        }
+    }
+    Ok(specs)
+}
+
+/// How long after the agreed start a test's timeline may last before it is cut off, nanoseconds.
+pub fn duration_ns(parameters: &Parameters) -> Option<u64> {
+    let one = parameters.time_ns? + parameters.omit_ns;
+    Some(one)
+}

@@ -1,0 +1,65 @@
+//! What a server lets a test have.
+
+use landspeed_model::{Parameters, Protocol};
+use landspeed_sys::thread;
+
+use crate::end::affordable_interval_ns;
+use crate::layout::duration_ns;
+use crate::validate;
+
+/// Bounds of every test.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Tests at once.
+    pub max_tests: usize,
+    /// Longest test, nanoseconds.
+    pub max_duration_ns: u64,
+    /// Highest rate of one test, all its streams in one direction together, bits/s.
+    pub max_rate_bps: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_tests: 128, max_duration_ns: 3600 * 1_000_000_000, max_rate_bps: None }
+    }
+}
+
+impl Limits {
+    /// What a test will get, and where that differs from what it asked for. `Err` when it must be refused.
+    pub fn apply(&self, asked: &Parameters) -> Result<(Parameters, Vec<String>), String> {
+        validate::check(asked)?;
+        let mut granted = asked.clone();
+        let mut notes = Vec::new();
+        if duration_ns(asked).is_some_and(|d| d > self.max_duration_ns) {
+            return Err(format!("tests here last at most {} s", self.max_duration_ns / 1_000_000_000));
+        }
+        let allowed = thread::allowed_cores();
+        if let Some(core) = asked.server_cpus.iter().find(|core| !allowed.contains(core)) {
+            return Err(format!("the server cannot run on its core {core}"));
+        }
+        if let Some(most) = self.max_rate_bps {
+            let each = (most / u64::from(asked.streams.max(1))).max(8);
+            let cap = |rate: &mut Option<u64>| *rate = Some(rate.map_or(each, |r| r.min(each)));
+            match asked.protocol {
+                // A TCP sender at the client is held back by the rate its application offers; both ends obey it.
+                Protocol::Tcp | Protocol::Udp => cap(&mut granted.rate_bps),
+                Protocol::TcpRr | Protocol::UdpRr => {}
+            }
+            if granted.rate_bps != asked.rate_bps {
+                notes.push(format!("the server limits each stream to {} bit/s (its --max-rate)", each));
+            }
+        }
+        let length = duration_ns(asked).unwrap_or(self.max_duration_ns);
+        let streams = asked.streams * asked.direction.parts().len() as u32;
+        let affordable = affordable_interval_ns(asked.interval_ns, length, streams);
+        if affordable != asked.interval_ns {
+            granted.interval_ns = affordable;
+            notes.push(format!(
+                "sampling every {:.1} ms instead of {:.1} ms keeps the report within its size",
+                affordable as f64 / 1e6,
+                asked.interval_ns as f64 / 1e6
+            ));
+        }
+        Ok((granted, notes))
+    }
+}

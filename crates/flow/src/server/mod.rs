@@ -1,0 +1,158 @@
+//! The far end: one port, many tests.
+//!
+//! A doorman thread accepts connections and reads their prefaces without ever blocking on one; a second one answers
+//! UDP hellos on the same port. Each test has a session thread of its own. What belongs to a test finds it through
+//! the [`registry`] by the test's secret token.
+
+mod door;
+mod limits;
+mod registry;
+mod session;
+mod udp_door;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use ipnet::IpNet;
+
+use crate::control::channel::Key;
+use crate::error::FlowError;
+
+pub use limits::Limits;
+
+/// How a server is set up.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Where to listen; port 0 takes any.
+    pub listen: Vec<SocketAddr>,
+    /// What a test may ask for.
+    pub limits: Limits,
+    /// Clients may come from these networks; empty means from anywhere.
+    pub allow: Vec<IpNet>,
+    /// Both ends must hold this key.
+    pub key: Option<Key>,
+}
+
+/// What a server says of its life.
+#[derive(Debug, Clone)]
+pub enum ServerEvent {
+    /// It listens.
+    Listening(SocketAddr),
+    /// A test was accepted.
+    TestStarted {
+        /// Its identifier.
+        id: String,
+        /// Its client.
+        peer: SocketAddr,
+        /// In words.
+        what: String,
+    },
+    /// A test is over.
+    TestEnded {
+        /// Its identifier.
+        id: String,
+        /// How.
+        outcome: String,
+    },
+    /// A client was turned away.
+    Refused {
+        /// The client.
+        peer: SocketAddr,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Counts of a server, for its log and its tests.
+#[derive(Debug, Default)]
+pub struct ServerCounts {
+    /// Tests running.
+    pub running: AtomicUsize,
+    /// Tests completed.
+    pub completed: AtomicU64,
+    /// Connections dropped for a bad or late preface.
+    pub dropped: AtomicU64,
+}
+
+struct Shared {
+    config: ServerConfig,
+    registry: registry::Registry,
+    counts: Arc<ServerCounts>,
+    handshakes: AtomicUsize,
+    stop: Arc<AtomicBool>,
+    events: Box<dyn Fn(ServerEvent) + Send + Sync>,
+}
+
+impl Shared {
+    fn tell(&self, event: ServerEvent) {
+        (self.events)(event);
+    }
+
+    fn stopping(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn allows(&self, peer: SocketAddr) -> bool {
+        let ip = crate::address::unmap(peer).ip();
+        self.config.allow.is_empty() || self.config.allow.iter().any(|net| net.contains(&ip))
+    }
+}
+
+/// A bound server, ready to run.
+pub struct Server {
+    shared: Arc<Shared>,
+    doors: Vec<door::Door>,
+}
+
+impl Server {
+    /// Binds every address, TCP and UDP.
+    pub fn bind(
+        config: ServerConfig,
+        events: impl Fn(ServerEvent) + Send + Sync + 'static,
+    ) -> Result<Self, FlowError> {
+        // Many tests at once need many sockets; taking the hard limit costs nothing.
+        landspeed_sys::process::raise_open_files_limit();
+        let listen = config.listen.clone();
+        let shared = Arc::new(Shared {
+            config,
+            registry: registry::Registry::default(),
+            counts: Arc::default(),
+            handshakes: AtomicUsize::new(0),
+            stop: Arc::default(),
+            events: Box::new(events),
+        });
+        let doors = listen.iter().map(|&addr| door::Door::bind(addr)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { shared, doors })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.doors.iter().filter_map(|door| door.local_addr().ok()).collect()
+    }
+
+    /// Setting this ends [`Server::run`] and every test.
+    pub fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.shared.stop)
+    }
+
+    /// Its counts.
+    pub fn counts(&self) -> Arc<ServerCounts> {
+        Arc::clone(&self.shared.counts)
+    }
+
+    /// Serves until the stop flag is set.
+    pub fn run(self) -> io::Result<()> {
+        let Self { shared, doors } = self;
+        std::thread::scope(|scope| {
+            for door in &doors {
+                let (tcp, udp) = (Arc::clone(&shared), Arc::clone(&shared));
+                shared.tell(ServerEvent::Listening(door.local_addr()?));
+                scope.spawn(move || door.accept(&tcp));
+                scope.spawn(move || udp_door::answer(&door.udp, &udp));
+            }
+            Ok(())
+        })
+    }
+}

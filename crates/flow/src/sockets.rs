@@ -1,0 +1,101 @@
+//! Data sockets with everything asked of them.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use landspeed_model::Parameters;
+use landspeed_sys::socket as raw;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::end::DataSocket;
+use crate::error::FlowError;
+
+/// How long a data connection may take to open.
+const CONNECT: Duration = Duration::from_secs(10);
+
+fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
+    let what = what.into();
+    move |source| FlowError::Setup { what, source }
+}
+
+/// A TCP data connection of the client, options set in the order the kernel needs them: those that shape the
+/// handshake (buffers, MSS) before it.
+pub fn connect_tcp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters) -> Result<TcpStream, FlowError> {
+    let protocol = if p.mptcp { Protocol::MPTCP } else { Protocol::TCP };
+    let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(protocol))
+        .map_err(setup(if p.mptcp { "open a multipath TCP socket" } else { "open a TCP socket" }))?;
+    if let Some(mss) = p.mss_bytes {
+        raw::set_mss(socket.as_fd(), mss).map_err(setup(format!("set the MSS to {mss}")))?;
+    }
+    apply_common(socket.as_fd(), &socket, p, server.is_ipv6())?;
+    if let Some(local) = bind {
+        socket.bind(&local.into()).map_err(setup(format!("bind {local}")))?;
+    }
+    socket.connect_timeout(&server.into(), CONNECT).map_err(|source| FlowError::Connect { addr: server, source })?;
+    Ok(socket.into())
+}
+
+/// A UDP socket of the client, connected to the server.
+pub fn connect_udp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters) -> Result<UdpSocket, FlowError> {
+    let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))
+        .map_err(setup("open a UDP socket"))?;
+    apply_buffers(&socket, p)?;
+    apply_dscp(socket.as_fd(), p, server.is_ipv6())?;
+    if let Some(local) = bind {
+        socket.bind(&local.into()).map_err(setup(format!("bind {local}")))?;
+    }
+    socket.connect(&server.into()).map_err(|source| FlowError::Connect { addr: server, source })?;
+    Ok(socket.into())
+}
+
+/// The same for a socket the server accepted.
+pub fn configure_accepted(socket: &DataSocket, p: &Parameters, sends: bool) -> Result<(), FlowError> {
+    match socket {
+        DataSocket::Tcp(tcp) => {
+            let v6 = tcp.peer_addr().is_ok_and(|a| a.is_ipv6());
+            let twin = socket2::SockRef::from(tcp);
+            if sends {
+                apply_common(tcp.as_fd(), &twin, p, v6)
+            } else {
+                apply_buffers(&twin, p)?;
+                apply_dscp(tcp.as_fd(), p, v6)
+            }
+        }
+        DataSocket::Udp(udp) => {
+            let v6 = udp.peer_addr().is_ok_and(|a| a.is_ipv6());
+            apply_buffers(&socket2::SockRef::from(udp), p)?;
+            apply_dscp(udp.as_fd(), p, v6)
+        }
+        DataSocket::Connector(_) | DataSocket::Acceptor(_) => Ok(()),
+    }
+}
+
+fn apply_common(fd: BorrowedFd<'_>, socket: &Socket, p: &Parameters, v6: bool) -> Result<(), FlowError> {
+    apply_buffers(socket, p)?;
+    apply_dscp(fd, p, v6)?;
+    if let Some(name) = &p.congestion {
+        raw::set_congestion(fd, name).map_err(|source| FlowError::Setup {
+            what: format!("use congestion control {name} (have: net.ipv4.tcp_available_congestion_control)"),
+            source,
+        })?;
+    }
+    socket.set_tcp_nodelay(p.nodelay).map_err(setup("set TCP_NODELAY"))
+}
+
+fn apply_buffers(socket: &Socket, p: &Parameters) -> Result<(), FlowError> {
+    if let Some(window) = p.window_bytes {
+        // The kernel caps these at net.core.{w,r}mem_max without an error; the effective sizes are in the report.
+        socket.set_send_buffer_size(window as usize).map_err(setup("set the send buffer"))?;
+        socket.set_recv_buffer_size(window as usize).map_err(setup("set the receive buffer"))?;
+    }
+    Ok(())
+}
+
+fn apply_dscp(fd: BorrowedFd<'_>, p: &Parameters, v6: bool) -> Result<(), FlowError> {
+    match p.dscp {
+        Some(dscp) => raw::set_dscp(fd, dscp, v6).map_err(setup(format!("set DSCP {dscp}"))),
+        None => Ok(()),
+    }
+}
