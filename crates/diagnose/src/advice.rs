@@ -1,6 +1,6 @@
 //! Buffer advice with the figures in it.
 
-use landspeed_calc::{MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
+use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
 
 use crate::flow::Flow;
 use crate::host::HostView;
@@ -58,7 +58,7 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
         return format!("Raise {}[2] on {label} to 2 × BDP of the path, then run again.", buffer.sysctl);
     };
     if let (Some(limit), Some(now)) = (limit, now)
-        && (now < limit * 0.5 || need <= limit)
+        && now < limit * 0.5
     {
         let cause = if host.sysctl("net.ipv4.tcp_moderate_rcvbuf") == Some("0") && buffer.option == "SO_RCVBUF" {
             "net.ipv4.tcp_moderate_rcvbuf is 0: set it to 1".to_owned()
@@ -72,6 +72,13 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
             text::bytes(limit)
         );
     }
+    // The limit was reached and was the limit: whatever the path's figures say, more is needed.
+    let (need, basis) = match limit {
+        Some(limit) if need <= limit => {
+            ((limit * 2.0).min(MAX_SYSCTL_BYTES), "twice the limit that was reached".to_owned())
+        }
+        _ => (need, basis),
+    };
     let now = limit.map_or(String::new(), |limit| format!("; now {}", text::bytes(limit)));
     let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
     let flows = if ceiling > MAX_WINDOW_BYTES {

@@ -25,9 +25,9 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
         })
         .map(|(_, finding)| finding)
         .collect();
-    // Two others as sure as the first: naming any would be a guess. A rate that was asked for and reached is no guess.
-    let as_sure = rivals.iter().filter(|rival| rival.strength() >= Some(strength)).count();
-    if as_sure >= 2 && !named.direct {
+    // Another as sure, and a third: naming any would be a guess. A rate that was reached is no guess.
+    let as_sure = rivals.iter().any(|rival| rival.strength() >= Some(strength));
+    if as_sure && rivals.len() >= 2 && !named.direct {
         return undetermined(flow, &findings, &rivals);
     }
     let mut strength = strength;
@@ -42,11 +42,17 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
 /// The first of the strongest, but a rate that was asked for and reached before all.
 fn choose(findings: &[Finding]) -> Option<usize> {
     let direct = findings.iter().position(|finding| finding.direct && finding.strength().is_some());
-    direct.or_else(|| {
-        [Strength::Strong, Strength::Moderate, Strength::Weak]
-            .into_iter()
-            .find_map(|strength| findings.iter().position(|finding| finding.strength() == Some(strength)))
-    })
+    if direct.is_some() {
+        return direct;
+    }
+    let strongest = [Strength::Strong, Strength::Moderate, Strength::Weak]
+        .into_iter()
+        .find_map(|strength| findings.iter().position(|finding| finding.strength() == Some(strength)))?;
+    // What brings the strongest about is named before it, even when it is a little less sure.
+    let behind = findings.iter().position(|finding| {
+        finding.strength() >= Some(Strength::Moderate) && explains(finding.cause, findings[strongest].cause)
+    });
+    Some(behind.unwrap_or(strongest))
 }
 
 fn verdict(

@@ -56,7 +56,7 @@ pub(crate) struct Finding {
     pub cause: Cause,
     /// What became of it.
     pub standing: Standing,
-    /// A rate somebody asked for was reached (or a round trip was waited out): no inference is involved.
+    /// A known rate was reached (asked for, or the interface's), or a round trip waited out: no inference is involved.
     pub direct: bool,
     /// What was weighed.
     pub readings: Vec<Evidence>,

@@ -86,8 +86,12 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let all = threads.value * flow.streams.len() as f64;
     let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online).max(host.cores.len() as u32);
     let crowded = host.busy().is_some_and(|busy| busy >= CORE_BUSY);
+    // A thread cannot have what the hypervisor takes.
+    let stolen = host.steal().unwrap_or(0.0).clamp(0.0, 0.5);
     if threads.value >= THREAD_BUSY {
         load.strength = Some(Strength::Strong);
+    } else if threads.value >= THREAD_BUSY * (1.0 - stolen) {
+        load.strength = Some(Strength::Moderate);
     } else if cores > 0 && all >= THREAD_BUSY * f64::from(cores) {
         load.strength = Some(Strength::Strong);
         load.kind = Kind::Crowded;

@@ -2,20 +2,21 @@
 
 use landspeed_calc::{cubic_window_segments, reno_window_segments, window_rate_bps};
 
-use crate::finding::{Bound, Scales};
+use crate::finding::{Bound, Scales, Strength};
 use crate::flow::Flow;
 use crate::reader::{Limited, window_limited};
 use crate::stream::{StreamView, flight_segments};
 use crate::text;
 use crate::thresholds::{
-    CWND_FULL, EXPLAINS, NOTSENT_LITTLE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE,
+    CWND_FULL, CWND_MOSTLY, EXPLAINS, NOTSENT_LITTLE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE,
+    RTT_SHALLOW, WAITING_SHARE,
 };
 
 /// What was seen.
 #[derive(Debug)]
 pub(crate) struct Symptoms {
-    /// Data waits, the receiver's window is open, and congestion control holds the data back.
-    pub limited: bool,
+    /// How surely congestion control holds data back: data waits and the receiver's window is open.
+    pub limited: Option<Strength>,
     /// Segments retransmitted in the phase.
     pub resent: Option<f64>,
     /// Retransmitted over sent segments.
@@ -57,12 +58,13 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     let sent = flow.moved(|tcp| tcp.data_segs_out.map(u64::from));
     let loss = resent.zip(sent).filter(|&(_, sent)| sent > 0.0).map(|(resent, sent)| resent / sent);
     let duplicates = flow.moved(|tcp| tcp.dsack_dups.map(u64::from));
+    let marked = flow.moved(|tcp| tcp.delivered_ce.map(u64::from)).unwrap_or(0.0);
     let inflation = flow.srtt_us().zip(flow.min_rtt_us()).map(|(srtt, min)| srtt / min);
     Symptoms {
-        limited: limited(flow),
+        limited: limited(flow, resent.is_some_and(|resent| resent > 0.0) || marked > 0.0),
+        marked,
         resent,
         loss,
-        marked: flow.moved(|tcp| tcp.delivered_ce.map(u64::from)).unwrap_or(0.0),
         spurious: duplicates.zip(resent).filter(|&(_, resent)| resent > 0.0).map(|(dups, resent)| dups / resent),
         timeouts: flow.moved(|tcp| tcp.total_rto.map(u64::from)).unwrap_or(0.0),
         inflation,
@@ -75,14 +77,22 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     }
 }
 
-fn limited(flow: &Flow) -> bool {
+fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {
     if matches!(window_limited(flow), Some(Limited::Plainly | Limited::Partly)) {
-        return false;
+        return None;
     }
-    let Some(waiting) = flow.figure(StreamView::notsent).map(|figure| figure.value) else { return false };
+    let unsent = flow.figure(StreamView::notsent).map(|figure| figure.value)?;
+    let share = flow.figure(StreamView::waiting_share).map_or(0.0, |figure| figure.value);
+    let waits = unsent >= NOTSENT_LITTLE || share >= WAITING_SHARE;
     let filled = flow.figure(StreamView::flight_over_cwnd).map_or(0.0, |figure| figure.value);
-    // BBR's window is twice what it means to have in flight: its own pacing holds the data back, the window does not.
-    (filled >= CWND_FULL && waiting > 0.0) || (flow.is_model_based() && waiting >= NOTSENT_LITTLE)
+    match () {
+        () if filled >= CWND_FULL && unsent > 0.0 => Some(Strength::Strong),
+        // BBR's window is twice what it means to have in flight: its own pacing holds the data back, the window does
+        // not.
+        () if flow.is_model_based() && waits => Some(Strength::Strong),
+        () if filled >= CWND_MOSTLY && waits && lossy => Some(Strength::Moderate),
+        () => None,
+    }
 }
 
 fn queue(flow: &Flow, inflation: Option<f64>) -> Queue {
@@ -94,10 +104,19 @@ fn queue(flow: &Flow, inflation: Option<f64>) -> Queue {
     if inflation >= RTT_QUEUE {
         return Queue::Standing;
     }
-    if flow.figure(rtt_follows_flight).is_some_and(|figure| figure.value >= RTT_FOLLOWS) {
+    let rises = high_rtt_us(flow).is_some_and(|high| high / min >= RTT_SHALLOW);
+    if rises && flow.figure(rtt_follows_flight).is_some_and(|figure| figure.value >= RTT_FOLLOWS) {
         return Queue::Shallow;
     }
     if inflation < RTT_FLAT { Queue::None } else { Queue::Some }
+}
+
+/// 90th percentile of the smoothed RTT, microseconds.
+fn high_rtt_us(flow: &Flow) -> Option<f64> {
+    let mut readings: Vec<u32> =
+        flow.streams.iter().flat_map(|s| s.tcp().map(|tcp| tcp.rtt_us)).filter(|&us| us > 0).collect();
+    readings.sort_unstable();
+    readings.get(readings.len() * 9 / 10).copied().map(f64::from)
 }
 
 /// Correlation (Pearson) of RTT with the segments in flight: a filling queue makes one follow the other.
@@ -145,9 +164,13 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow) {
         Bound::AtLeast(CWND_FULL),
         "sender.samples[].tcp.snd_cwnd",
     );
+    let (source, notsent) = ("sender.samples[].tcp.notsent_bytes", flow.figure(StreamView::notsent));
     let waiting = if flow.is_model_based() { Bound::AtLeast(NOTSENT_LITTLE) } else { Bound::Above(0.0) };
-    let notsent = flow.figure(StreamView::notsent);
-    scales.figure("bytes written and not sent", notsent, "bytes", waiting, "sender.samples[].tcp.notsent_bytes");
+    scales.figure("bytes written and not sent", notsent, "bytes", waiting, source);
+    if let Some(share) = flow.figure(StreamView::waiting_share) {
+        let bound = Bound::AtLeast(WAITING_SHARE);
+        scales.figure("bytes not sent over send queue memory", Some(share), "ratio", bound, source);
+    }
 }
 
 /// Loss in the phase, held against "any" or "none".

@@ -88,6 +88,14 @@ impl<'a> StreamView<'a> {
         self.gauge(|tcp| tcp.notsent_bytes.map(f64::from))
     }
 
+    /// Bytes written and not yet sent over the memory charged to the send queue.
+    pub(crate) fn waiting_share(&self) -> Option<f64> {
+        mean(self.sent.iter().filter_map(|sample| {
+            let (queued, waiting) = (sample.wmem_queued_bytes?, sample.tcp.as_deref()?.notsent_bytes?);
+            (queued > 0).then(|| f64::from(waiting) / f64::from(queued))
+        }))
+    }
+
     /// `SO_SNDBUF` at the end of the steady phase.
     pub(crate) fn sndbuf(&self) -> Option<f64> {
         let sampled = self.sent.iter().rev().find_map(|sample| sample.sndbuf_bytes).map(f64::from);

@@ -88,6 +88,10 @@ pub(crate) const SEND_EMPTY: f64 = 0.3;
 /// Unsent bytes below which nothing waits to be sent, bytes. Procedure step 2: one GSO frame of 64 KiB.
 pub(crate) const NOTSENT_LITTLE: f64 = 65_536.0;
 
+/// Unsent bytes over send queue memory from which data waits, whatever its size. Measured 0.12 (9 KB of 73 KB) when the
+/// buffer was the limit under BBR, 0.7 (2.6 of 3.7 MB) when loss was; a slow path has a small buffer and never 64 KiB.
+pub(crate) const WAITING_SHARE: f64 = 0.25;
+
 /// The same as a share of `SO_SNDBUF`, for buffers of many megabytes in which one write is more than 64 KiB.
 pub(crate) const NOTSENT_SHARE: f64 = 0.05;
 
@@ -104,6 +108,9 @@ pub(crate) const RTT_FLAT: f64 = 1.2;
 
 /// Waiting time below which an inflated RTT is host noise and not a queue, microseconds.
 pub(crate) const QUEUE_US: f64 = 200.0;
+
+/// 90th percentile of the smoothed RTT over the minimum below which a rise is noise of a path without a queue.
+pub(crate) const RTT_SHALLOW: f64 = 1.05;
 
 /// Correlation of RTT with flight from which a small rise of the RTT is a shallow queue filling.
 pub(crate) const RTT_FOLLOWS: f64 = 0.6;
@@ -127,3 +134,7 @@ pub(crate) const UDP_LOSS: f64 = 0.01;
 
 /// Concurrency (rate × mean latency ÷ requests outstanding) from which round trips are all that happens.
 pub(crate) const ROUND_TRIP: f64 = 0.9;
+
+/// Flight over congestion window from which, with loss and data waiting, the window is probably the limit. In the
+/// gap between what was measured for other causes (≤ 0.43) and [`CWND_FULL`].
+pub(crate) const CWND_MOSTLY: f64 = 0.6;

@@ -41,6 +41,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         let next_step =
             "This is the hardware's limit: use a faster interface, or bond several and use parallel streams.";
         let mut finding = scales.holds(Strength::Strong, why, next_step.to_owned());
+        finding.direct = true;
         finding.place = Some(format!("{} {nic}", host.name()));
         return finding;
     }

@@ -35,9 +35,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         );
     }
     let resent = seen.resent.unwrap_or(0.0);
-    if !seen.limited || (resent == 0.0 && seen.marked == 0.0) {
-        return scales.refuted();
-    }
+    let Some(limited) = seen.limited.filter(|_| resent > 0.0 || seen.marked > 0.0) else { return scales.refuted() };
     let strength = match seen.queue {
         _ if seen.marked > 0.0 => Strength::Strong,
         Queue::Standing if resent < FEW_RETRANSMITS => Strength::Moderate,
@@ -63,7 +61,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
             "The path is full, by this flow or by others: try --pace {pace}, and find the busy link; more streams only share it."
         )
     };
-    let mut finding = scales.holds(strength, why, next);
+    let mut finding = scales.holds(strength.min(limited), why, next);
     finding.place = seen.dropped_in_qdisc().then(|| format!("{}, queueing discipline", flow.sender.name()));
     finding
 }

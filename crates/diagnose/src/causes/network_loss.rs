@@ -33,9 +33,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         scales.value("retransmission timeouts", Some(seen.timeouts), "timeouts", Bound::Above(0.0), end, source);
     }
     let resent = seen.resent.unwrap_or(0.0);
-    if !seen.limited || resent == 0.0 || seen.marked > 0.0 {
-        return scales.refuted();
-    }
+    let Some(limited) = seen.limited.filter(|_| resent > 0.0 && seen.marked == 0.0) else { return scales.refuted() };
     let mut strength = match seen.queue {
         Queue::None => Strength::Strong,
         Queue::Unseen => Strength::Weak,
@@ -78,7 +76,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         "packets are lost without a queue"
     };
     let why = format!("{kind}: {}, {}{fit}", seen.loss_words(), Symptoms::rtt_words(flow));
-    let mut finding = scales.holds(strength, why, next_step(flow, &seen, reordered));
+    let mut finding = scales.holds(strength.min(limited), why, next_step(flow, &seen, reordered));
     finding.place = place(flow, &seen);
     finding
 }

@@ -26,7 +26,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let resent = seen.resent.unwrap_or(0.0);
     let shrugs =
         flow.is_model_based() && seen.loss.is_some_and(|loss| loss < MODEL_LOSS) && seen.queue == Queue::None;
-    if !seen.limited || seen.marked > 0.0 || (resent > 0.0 && !shrugs) {
+    if seen.limited.is_none() || seen.marked > 0.0 || (resent > 0.0 && !shrugs) {
         return scales.refuted();
     }
     let rtt = Symptoms::rtt_words(flow);

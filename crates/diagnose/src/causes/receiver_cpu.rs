@@ -11,16 +11,9 @@ use crate::thresholds::{EXPLAINS, RATE_REACHED, UDP_LOSS};
 
 /// NIC counters that mean the host did not take packets from the ring in time (mlx5, ixgbe/i40e/ice, ena, generic).
 fn ring_counter(name: &str) -> bool {
-    [
-        "rx_out_of_buffer",
-        "rx_missed_errors",
-        "rx_no_buffer_count",
-        "rx_fifo_errors",
-        "rx_no_dma_resources",
-        "rx_dropped",
-    ]
-    .iter()
-    .any(|known| name.ends_with(known))
+    ["rx_out_of_buffer", "rx_missed_errors", "rx_no_buffer_count", "rx_fifo_errors", "rx_no_dma_resources"]
+        .iter()
+        .any(|known| name.ends_with(known))
 }
 
 /// Holds the receiving threads and cores against full, and counts what the host dropped before the socket.

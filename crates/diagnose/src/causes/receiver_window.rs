@@ -3,7 +3,7 @@
 use landspeed_model::Cause;
 
 use crate::advice::{RECEIVE, enlarge};
-use crate::causes::slow_reader::weigh;
+use crate::causes::slow_reader::{reads_as_asked, weigh};
 use crate::finding::{Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::reader::{Limited, Reader, reader, window_limited};
@@ -23,6 +23,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         Some(Limited::No) | None => return scales.refuted(),
     };
     let queue = match reader(flow) {
+        _ if reads_as_asked(flow) => return scales.refuted(),
         Reader::Behind | Reader::SeemsBehind => return scales.refuted(),
         Reader::KeepsUp => "the application kept its queue empty",
         Reader::Unclear => {

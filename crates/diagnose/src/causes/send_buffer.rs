@@ -7,7 +7,7 @@ use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{CWND_FULL, NOTSENT_LITTLE, NOTSENT_SHARE, SEND_FULL, SNDBUF_LIMITED};
+use crate::thresholds::{CWND_FULL, NOTSENT_LITTLE, NOTSENT_SHARE, SEND_FULL, SNDBUF_LIMITED, WAITING_SHARE};
 
 /// The send queue is full, and all of it is in flight: the buffer holds what the path could carry more of.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -32,6 +32,15 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         Bound::Below(little),
         "sender.samples[].tcp.notsent_bytes",
     );
+    let share = flow.figure(StreamView::waiting_share);
+    let in_flight = scales.figure(
+        "bytes not sent over send queue memory",
+        share,
+        "ratio",
+        Bound::Below(WAITING_SHARE),
+        "sender.samples[].tcp.notsent_bytes",
+    );
+    let sent = if in_flight == Some(false) { in_flight } else { sent };
     let open = scales.figure(
         "segments in flight over the congestion window",
         flow.figure(StreamView::flight_over_cwnd),

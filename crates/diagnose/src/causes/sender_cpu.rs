@@ -7,7 +7,7 @@ use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::load::{Role, load, receiver_behind, sender_waits};
 use crate::stream::StreamView;
-use crate::thresholds::{UDP_LOSS, WAITS};
+use crate::thresholds::{RATE_REACHED, UDP_LOSS, WAITS};
 
 /// Holds the sending threads and cores against full; a sender that waits for its schedule, or whose receiver is full
 /// too and behind, has time to spare.
@@ -29,7 +29,12 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     }
     if let Some(udp) = &flow.udp {
         scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
-        if udp.loses() {
+        // A sender that keeps its schedule has time enough, even one that spins to keep it exactly.
+        let end = Some(flow.sender.end);
+        let below = Bound::Below(RATE_REACHED);
+        let made =
+            scales.optional("offered rate over --rate", udp.reached(), "ratio", below, end, "effective.rate_bps");
+        if udp.loses() || made == Some(false) {
             return scales.refuted();
         }
     } else if !flow.is_rr() {

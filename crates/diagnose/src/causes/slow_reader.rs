@@ -32,7 +32,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         end,
         "effective.read_rate_bps",
     );
-    let mut strength = match (reader(flow), window_limited(flow)) {
+    let strength = match (reader(flow), window_limited(flow)) {
+        // It was told how fast to read, and did: nothing needs inferring from a queue.
+        (_, Some(Limited::Plainly | Limited::Partly)) if reads == Some(true) => Strength::Strong,
         (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
         (Reader::Behind, _) => Strength::Moderate,
         (Reader::SeemsBehind, Some(Limited::Plainly | Limited::Partly)) => {
@@ -41,16 +43,15 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         }
         _ => return scales.refuted(),
     };
-    // Within a factor of the rate it was told to read at, nothing needs inferring.
-    if reads == Some(true) && strength == Strength::Moderate {
-        strength = Strength::Strong;
-    }
-    let fill = flow.figure(StreamView::receive_fill).map_or(0.0, |figure| figure.value);
-    let why = format!(
-        "the receiving application read no faster: its queue held {} of the receive buffer and kept the window closed",
-        text::percent(fill)
-    );
+    let why = match flow.figure(StreamView::receive_fill) {
+        Some(fill) => format!(
+            "the receiving application read no faster: {} of the receive buffer was unread data, and the window was full",
+            text::percent(fill.value)
+        ),
+        None => "the receiving application seems to read no faster: the window it offers kept closing".to_owned(),
+    };
     let mut finding = scales.holds(strength, why, next_step(flow));
+    finding.direct = reads == Some(true);
     finding.place = Some(format!("{}, receiving application", flow.receiver.name()));
     finding
 }
@@ -120,6 +121,11 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     let mut finding = scales.holds(strength, why, next);
     finding.place = Some(format!("{}, socket", flow.receiver.name()));
     finding
+}
+
+/// Whether the receivers were told how fast to read, and did.
+pub(crate) fn reads_as_asked(flow: &Flow) -> bool {
+    asked_read_bps(flow).is_some_and(|asked| flow.goodput_bps / asked >= RATE_REACHED)
 }
 
 /// Rate the receivers were told to read at, all streams, bits/s.

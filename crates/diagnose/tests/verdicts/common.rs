@@ -188,7 +188,7 @@ impl Scenario {
         let end_ns = self.samples * step_ns;
         let per_step = (self.goodput_bps / 8.0 / 1e9 * step_ns as f64 / f64::from(self.streams)) as u64;
         let end = |thread: f64| StreamEnd {
-            bytes: per_step * self.samples,
+            bytes: per_step.saturating_mul(self.samples),
             congestion: Some(self.congestion.to_owned()),
             mss_bytes: Some(MSS),
             thread_cpu_ns: (thread * end_ns as f64) as u64,
@@ -235,10 +235,10 @@ impl Scenario {
         let ramp = 1.0 + (self.growth - 1.0) * k as f64 / self.samples.max(1) as f64;
         let cwnd = (1000.0 * ramp * phase) as u32;
         let flight = (f64::from(cwnd) * self.flight_cwnd) as u32;
-        let sent = (per_step * k / u64::from(MSS)) as u32;
+        let sent = (per_step.saturating_mul(k) / u64::from(MSS)) as u32;
         Sample {
             t_ns,
-            bytes: per_step * k,
+            bytes: per_step.saturating_mul(k),
             wmem_queued_bytes: Some((f64::from(self.sndbuf) * self.fill) as u32),
             sndbuf_bytes: Some(self.sndbuf),
             tcp: Some(Box::new(TcpInfo {
@@ -250,12 +250,12 @@ impl Scenario {
                 min_rtt_us: Some(self.min_rtt_us),
                 total_retrans: (f64::from(sent) * self.resent_ratio) as u32,
                 data_segs_out: Some(sent),
-                bytes_acked: Some(per_step * k),
+                bytes_acked: Some(per_step.saturating_mul(k)),
                 notsent_bytes: Some(self.notsent),
                 busy_time_us: Some(busy_us),
                 rwnd_limited_us: Some((busy_us as f64 * self.rwnd) as u64),
                 sndbuf_limited_us: Some((busy_us as f64 * self.sndbuf_limited) as u64),
-                snd_wnd_bytes: Some((f64::from(flight * MSS) / self.flight_wnd.max(1e-3)) as u32),
+                snd_wnd_bytes: Some((f64::from(flight) * f64::from(MSS) / self.flight_wnd.max(1e-3)) as u32),
                 max_pacing_rate_bytes_per_s: self.max_pacing_bps.map(|rate| (rate / 8.0) as u64),
                 returned_bytes: 280,
                 ..TcpInfo::default()
@@ -267,7 +267,7 @@ impl Scenario {
     fn read(&self, k: u64, per_step: u64) -> Sample {
         Sample {
             t_ns: k * self.interval_ms * MS,
-            bytes: per_step * k,
+            bytes: per_step.saturating_mul(k),
             receive_queue_bytes: Some((f64::from(self.rcvbuf) * self.recv_fill) as u32),
             rcvbuf_bytes: Some(self.rcvbuf),
             tcp: Some(Box::new(TcpInfo {
@@ -283,7 +283,7 @@ impl Scenario {
         let mut scenario = self.clone();
         scenario.parameters.protocol = landspeed_model::Protocol::Udp;
         scenario.parameters.rate_bps = rate_bps;
-        scenario.parameters.udp = Some(UdpParameters { payload_bytes: 1448, burst_packets: 1, gso: true, gro: true });
+        scenario.parameters.udp = Some(UdpParameters::default());
         let mut document = scenario.document();
         for stream in &mut document.streams {
             for sample in stream.sender.iter_mut().chain(&mut stream.receiver).flat_map(|end| &mut end.samples) {

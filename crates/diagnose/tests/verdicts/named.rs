@@ -1,10 +1,6 @@
 //! Every cause that was measured is named from figures like those measured (docs/verdicts.md), cubic and BBR.
 
-#![expect(clippy::cast_lossless, reason = "test figures")]
-
-mod common;
-
-use common::{Scenario, softirq_core};
+use crate::common::{Scenario, idle, softirq_core};
 use landspeed_diagnose::diagnose;
 use landspeed_model::{Cause, Confidence, CoreUse, Direction, RunDocument, Verdict};
 
@@ -199,7 +195,7 @@ fn of_two_busy_ends_the_queues_name_the_slower() {
 
 #[test]
 fn a_core_full_of_soft_interrupts_is_named_before_the_loss_it_causes() {
-    let scenario = Scenario { receiver_cores: vec![common::idle(), softirq_core()], ..lossy() };
+    let scenario = Scenario { receiver_cores: vec![idle(), softirq_core()], ..lossy() };
     let verdict = names(&scenario, Cause::ReceiverCpu, Confidence::High);
     assert_eq!(verdict.place.as_deref(), Some("server core 1, softirq"));
 }
@@ -207,7 +203,7 @@ fn a_core_full_of_soft_interrupts_is_named_before_the_loss_it_causes() {
 #[test]
 fn other_load_on_a_core_the_test_does_not_use_is_no_veto() {
     let busy = CoreUse { user: 1.0, ..CoreUse::default() };
-    let scenario = Scenario { sender_cores: vec![busy, common::idle()], receiver_cores: vec![busy, busy], ..lossy() };
+    let scenario = Scenario { sender_cores: vec![busy, idle()], receiver_cores: vec![busy, busy], ..lossy() };
     assert_eq!(judge(&scenario.document()).cause, Cause::NetworkLoss);
 }
 
@@ -250,4 +246,66 @@ fn a_udp_sender_below_its_schedule_is_bound_by_its_processor() {
     let scenario = Scenario { sender_thread: 0.99, ..Scenario::default() };
     is(judge(&scenario.udp(Some(5_000_000_000), 100_000, 100_000, 0)), Cause::SenderCpu, Confidence::High);
     is(judge(&scenario.udp(None, 100_000, 100_000, 0)), Cause::SenderCpu, Confidence::High);
+}
+
+#[test]
+fn a_udp_sender_that_spins_to_keep_its_schedule_is_not_bound_by_its_processor() {
+    let scenario = Scenario { sender_thread: 1.0, ..Scenario::default() };
+    is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 100_000, 0)), Cause::Application, Confidence::High);
+}
+
+#[test]
+fn a_slow_path_under_bbr_is_not_taken_for_a_small_send_buffer() {
+    // 10 Mb/s over 20 ms: the whole send buffer is smaller than what counts as waiting elsewhere.
+    let scenario = Scenario {
+        goodput_bps: 10e6,
+        congestion: "bbr",
+        sndbuf: 87_380,
+        fill: 0.95,
+        flight_cwnd: 0.5,
+        notsent: 40_000,
+        ..Scenario::default()
+    };
+    names(&scenario, Cause::NetworkPath, Confidence::Medium);
+}
+
+#[test]
+fn a_reader_held_to_a_rate_is_named_even_when_its_queue_looks_empty() {
+    let mut scenario = Scenario { rwnd: 0.9, flight_wnd: 1.0, goodput_bps: 0.99e9, ..Scenario::default() };
+    scenario.parameters.read_rate_bps = Some(1_000_000_000);
+    names(&scenario, Cause::SlowReader, Confidence::High);
+}
+
+#[test]
+fn streams_that_share_the_cores_are_bound_by_them_together() {
+    let scenario = Scenario { streams: 4, sender_thread: 0.46, fill: 0.1, notsent: 0, ..Scenario::default() };
+    let verdict = names(&scenario, Cause::SenderCpu, Confidence::High);
+    assert_eq!(verdict.place.as_deref(), Some("client, all cores"));
+}
+
+#[test]
+fn packets_dropped_by_the_receiving_host_are_not_blamed_on_the_network() {
+    let mut document = lossy().document();
+    document.host_series.server.as_mut().unwrap().softnet.dropped = 1_000;
+    is(judge(&document), Cause::ReceiverCpu, Confidence::Medium);
+}
+
+#[test]
+fn marks_name_a_queue() {
+    let mut document = Scenario { resent_ratio: 0.0, ..lossy() }.document();
+    for (k, sample) in (0..).zip(&mut document.streams[0].sender.as_mut().unwrap().samples) {
+        sample.tcp.as_mut().unwrap().delivered_ce = Some(k);
+    }
+    is(judge(&document), Cause::NetworkCongestion, Confidence::High);
+}
+
+#[test]
+fn a_shallow_buffer_is_not_taken_for_random_loss() {
+    let mut document = lossy().document();
+    for sample in &mut document.streams[0].sender.as_mut().unwrap().samples {
+        let tcp = sample.tcp.as_mut().unwrap();
+        // The RTT rises with what is in flight: 1.5 ms of queue at the top.
+        tcp.rtt_us = 20_000 + (tcp.unacked.saturating_sub(900) * 6);
+    }
+    is(judge(&document), Cause::NetworkCongestion, Confidence::Medium);
 }

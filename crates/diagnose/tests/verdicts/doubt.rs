@@ -1,0 +1,215 @@
+//! A verdict is only as sure as what was seen: contradictions, missing ends, few samples, and hostile documents.
+
+use crate::common::Scenario;
+use landspeed_diagnose::{diagnose, warnings};
+use landspeed_model::{
+    Cause, Confidence, CounterDelta, Direction, LatencyResult, Protocol, RrMode, RrParameters, RrSize, RunDocument,
+    Status, Verdict, ZeroCopyUse,
+};
+
+fn judge(document: &RunDocument) -> Verdict {
+    diagnose(document, Direction::Upload)
+}
+
+fn receiver_window() -> Scenario {
+    Scenario { rwnd: 1.0, flight_cwnd: 0.37, flight_wnd: 1.04, notsent: 600_000, ..Scenario::default() }
+}
+
+fn send_buffer() -> Scenario {
+    Scenario { sndbuf: 64 << 10, fill: 1.06, flight_cwnd: 0.15, notsent: 0, ..Scenario::default() }
+}
+
+#[test]
+fn contradicting_evidence_is_never_sure() {
+    let cases = [
+        // The receiver's window and the send buffer both full.
+        Scenario { rwnd: 1.0, flight_wnd: 1.0, ..send_buffer() },
+        // The sender's thread has no time left, yet the receiver's window is full.
+        Scenario { sender_thread: 0.97, ..receiver_window() },
+        // The kernel's clock names the window, the gauges do not.
+        Scenario { rwnd: 0.5, ..Scenario::default() },
+        // The window is full, the queue half.
+        Scenario { recv_fill: 0.3, ..receiver_window() },
+        // A paced rate was reached by a sender without time left.
+        Scenario { max_pacing_bps: Some(1e9), sender_thread: 0.99, ..Scenario::default() },
+        // A thread is full while it mostly waits for its schedule.
+        Scenario { sender_thread: 0.99, wait: 0.8, ..send_buffer() },
+    ];
+    for scenario in cases {
+        let verdict = judge(&scenario.document());
+        assert!(verdict.confidence != Confidence::High, "{scenario:?}\n{verdict:#?}");
+    }
+}
+
+#[test]
+fn three_contenders_leave_the_cause_undetermined() {
+    let scenario = Scenario { sender_thread: 0.97, rwnd: 1.0, flight_wnd: 1.0, ..send_buffer() };
+    let verdict = judge(&scenario.document());
+    assert_eq!(verdict.cause, Cause::Undetermined, "{verdict:#?}");
+    assert!(verdict.summary.contains("contradict"), "{}", verdict.summary);
+}
+
+#[test]
+fn one_end_alone_is_never_sure_and_says_what_is_missing() {
+    for scenario in [send_buffer(), receiver_window()] {
+        let scenario = Scenario { receiver_report: false, ..scenario };
+        let verdict = judge(&scenario.document());
+        assert_ne!(verdict.confidence, Confidence::High, "{verdict:#?}");
+        assert!(verdict.missing.iter().any(|what| what.contains("server's report")), "{verdict:#?}");
+        assert!(warnings(&scenario.document()).iter().any(|warning| warning.code == "one-ended"));
+    }
+}
+
+#[test]
+fn few_samples_are_never_sure() {
+    let short = Scenario { samples: 10, ..send_buffer() };
+    let verdict = judge(&short.document());
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::SendBuffer, Confidence::Medium));
+    assert!(verdict.missing.iter().any(|what| what.starts_with("samples: ")), "{verdict:#?}");
+    assert!(warnings(&short.document()).iter().any(|warning| warning.code == "few-samples"));
+    let brief = Scenario { samples: 50, interval_ms: 10, ..send_buffer() };
+    assert_eq!(judge(&brief.document()).confidence, Confidence::Medium);
+}
+
+#[test]
+fn no_bytes_have_no_cause() {
+    let verdict = judge(&Scenario { goodput_bps: 0.0, ..Scenario::default() }.document());
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::Undetermined, Confidence::Low));
+    assert!(verdict.summary.contains("No data"), "{}", verdict.summary);
+}
+
+#[test]
+fn a_direction_that_was_not_run_has_no_cause() {
+    let verdict = diagnose(&send_buffer().document(), Direction::Download);
+    assert_eq!(verdict.cause, Cause::Undetermined);
+}
+
+#[test]
+fn a_document_without_a_steady_phase_is_judged_by_its_samples() {
+    let mut document = send_buffer().document();
+    document.phases.clear();
+    document.status = Status::Partial;
+    let verdict = judge(&document);
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::SendBuffer, Confidence::Low), "{verdict:#?}");
+}
+
+#[test]
+fn the_worst_stream_is_shown_when_it_disagrees() {
+    let mut document = Scenario { streams: 4, ..send_buffer() }.document();
+    for sample in &mut document.streams[2].sender.as_mut().unwrap().samples {
+        let tcp = sample.tcp.as_mut().unwrap();
+        tcp.rwnd_limited_us = tcp.busy_time_us.map(|busy| busy / 2);
+    }
+    let verdict = judge(&document);
+    assert_eq!(verdict.cause, Cause::SendBuffer, "{verdict:#?}");
+    let worst = verdict.ruled_out.iter().chain(&verdict.evidence).find(|line| line.metric.ends_with("worst stream"));
+    // A met reading is not what ruled a cause out, so the worst stream shows only where it was kept.
+    assert!(worst.is_none_or(|line| line.stream == Some(2)), "{verdict:#?}");
+}
+
+#[test]
+fn evidence_can_be_found_again() {
+    let verdict = judge(&send_buffer().document());
+    for line in verdict.evidence.iter().chain(&verdict.ruled_out) {
+        assert!(!line.source.is_empty() && !line.threshold.is_empty() && !line.unit.is_empty(), "{line:?}");
+        assert_eq!(line.span_ns, Some((0, 10_000_000_000)));
+    }
+    let fill = verdict.evidence.iter().find(|line| line.source == "streams[0].sender.samples[].wmem_queued_bytes");
+    let fill = fill.expect("the deciding reading is among the evidence");
+    assert!(fill.met && fill.host.as_deref() == Some("client") && fill.stream == Some(0));
+}
+
+#[test]
+fn advice_computes_the_buffer() {
+    let ten_gig = Scenario {
+        rcvbuf: 6 << 20,
+        min_rtt_us: 50_000,
+        srtt_us: 50_100,
+        line_rate_bps: Some(10_000_000_000),
+        ..receiver_window()
+    };
+    let advice = judge(&ten_gig.document()).next_step;
+    assert!(advice.contains("net.ipv4.tcp_rmem[2] to at least 125000000 bytes"), "{advice}");
+    assert!(advice.contains("2 × BDP at 10.0 Gb/s × 50.0 ms; now 6.00 MiB"), "{advice}");
+    let mut locked = ten_gig;
+    locked.parameters.window_bytes = Some(65_536);
+    let advice = judge(&locked.document()).next_step;
+    assert!(advice.contains("locked at 64.0 KiB by --window"), "{advice}");
+}
+
+fn rr(mode: RrMode, offered: Option<f64>, achieved: f64, mean_ns: f64) -> RunDocument {
+    let mut scenario = Scenario::default();
+    scenario.parameters.protocol = Protocol::TcpRr;
+    let size = RrSize { request_bytes: 1, response_bytes: 1 };
+    scenario.parameters.rr = Some(RrParameters { mode, rate_per_s: offered, sizes: vec![size] });
+    let mut document = scenario.document();
+    document.latency.push(LatencyResult {
+        request_bytes: 1,
+        response_bytes: 1,
+        mode,
+        offered_per_s: offered,
+        achieved_per_s: achieved,
+        scheduled: 1000,
+        sent: 1000,
+        completed: 1000,
+        unanswered: 0,
+        duration_ns: 10_000_000_000,
+        min_ns: 1,
+        mean_ns,
+        p50_ns: mean_ns as u64,
+        p90_ns: 0,
+        p99_ns: 0,
+        p999_ns: 0,
+        p9999_ns: 0,
+        max_ns: 0,
+        histogram: Vec::new(),
+    });
+    document
+}
+
+#[test]
+fn a_closed_loop_is_bound_by_its_round_trips() {
+    let verdict = judge(&rr(RrMode::ClosedLoop, None, 48.0, 20.5e6));
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::RoundTrip, Confidence::High), "{verdict:#?}");
+}
+
+#[test]
+fn an_open_loop_that_was_answered_is_bound_by_its_schedule() {
+    let verdict = judge(&rr(RrMode::OpenLoop, Some(1000.0), 999.0, 1e6));
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::Application, Confidence::High), "{verdict:#?}");
+    let verdict = judge(&rr(RrMode::OpenLoop, Some(1000.0), 600.0, 1e6));
+    assert_eq!(verdict.cause, Cause::Undetermined, "{verdict:#?}");
+}
+
+#[test]
+fn warnings_name_what_weakens_a_figure() {
+    let mut document = Scenario { loopback: true, goodput_bps: 10e9, ..Scenario::default() }.document();
+    document.streams[0].sender.as_mut().unwrap().zerocopy =
+        Some(ZeroCopyUse { completions: 100, copied: 100, enobufs: 1 });
+    document.cost.client.as_mut().unwrap().host_cpu_s = 20.0;
+    document.path.as_mut().unwrap().clock.uncertainty_ns = 1_000_000_000;
+    let series = document.host_series.client.as_mut().unwrap();
+    series.softnet.dropped = 5;
+    series.snmp.push(CounterDelta { name: "TcpExt.TCPMemoryPressures".to_owned(), delta: 1 });
+    for core in series.samples.iter_mut().flat_map(|sample| sample.cores.iter_mut().flatten()) {
+        core.steal = 0.1;
+        core.idle = 0.9;
+    }
+    let client = document.hosts.client.as_mut().unwrap();
+    client.sysctls.insert("net.ipv4.tcp_notsent_lowat".to_owned(), "131072".to_owned());
+    let codes: Vec<String> = warnings(&document).into_iter().map(|warning| warning.code).collect();
+    for code in [
+        "loopback",
+        "zerocopy-copied",
+        "zerocopy-refused",
+        "other-load",
+        "steal",
+        "softnet-drops",
+        "tcp-memory",
+        "clock-uncertain",
+        "notsent-lowat",
+    ] {
+        assert!(codes.iter().any(|found| found == code), "{code} is missing of {codes:?}");
+    }
+    assert!(warnings(&Scenario { samples: 300, ..Scenario::default() }.document()).is_empty());
+}

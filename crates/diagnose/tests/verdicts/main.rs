@@ -1,0 +1,6 @@
+//! Verdicts on synthetic documents.
+
+mod common;
+mod doubt;
+mod hostile;
+mod named;
