@@ -18,7 +18,7 @@ const MS: u64 = 1_000_000;
 fn plan(request_bytes: u32, response_bytes: u32, load: Load, ms: u64) -> RrPlan {
     let now_ns = monotonic_ns();
     RrPlan {
-        grace_ns: 500 * MS,
+        grace_ns: 1000 * MS,
         ..RrPlan::new(RrSize { request_bytes, response_bytes }, load, now_ns, now_ns + ms * MS)
     }
 }
@@ -66,4 +66,8 @@ fn assert_conserved(outcome: &RrOutcome) {
     assert!(total.holds(), "{total:?}");
     assert!(outcome.measured.tally.holds() && outcome.omitted.holds(), "{outcome:?}");
     assert_eq!(outcome.measured.histogram.count(), outcome.measured.tally.completed);
+}
+
+fn slower_than_100ms(outcome: &RrOutcome) -> u64 {
+    outcome.measured.histogram.buckets().filter(|b| b.low_ns > 100 * MS).map(|b| b.count).sum()
 }

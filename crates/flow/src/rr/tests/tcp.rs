@@ -6,7 +6,7 @@ use std::time::Duration;
 use landspeed_sys::clock::monotonic_ns;
 
 use super::super::{Load, ProbePlan, RrError, RrPlan, merge, request_connect, request_tcp, respond_tcp};
-use super::{MS, assert_conserved, open, plan, tcp_pair, tcp_responder};
+use super::{MS, assert_conserved, open, plan, slower_than_100ms, tcp_pair, tcp_responder};
 use crate::shared::{Counters, Stop};
 
 #[test]
@@ -92,6 +92,18 @@ fn spinning_measures_the_same_thing() {
 /// the stall must show it too.
 #[test]
 fn a_stalled_responder_shows_in_every_request_it_delayed() {
+    let quiet = (0..5).any(|_| {
+        let (slow, stalled_ns) = slow_through_a_stall();
+        // One request each millisecond: all of the stall's but those of its last 100 ms.
+        let expected = stalled_ns / MS - 100;
+        assert!(slow + 2 >= expected, "{slow} slow requests, expected {expected}");
+        slow <= expected + 50
+    });
+    assert!(quiet, "a busy machine adds stalls of its own, but hardly to each of five runs");
+}
+
+/// How many of 600 requests, one each millisecond, took over 100 ms because of a stall, and how long it was.
+fn slow_through_a_stall() -> (u64, u64) {
     let (near, mut far) = tcp_pair("127.0.0.1");
     let plan = plan(16, 16, open(1000.0), 600);
     let stall_at_ns = plan.t0_ns + 200 * MS;
@@ -113,13 +125,9 @@ fn a_stalled_responder_shows_in_every_request_it_delayed() {
     let stalled_ns = responder.join().unwrap();
     assert_eq!(outcome.error, None);
     assert_conserved(&outcome);
-    let tally = outcome.measured.tally;
-    assert_eq!((tally.scheduled, tally.completed), (600, 600));
-    let slow: u64 = outcome.measured.histogram.buckets().filter(|b| b.low_ns > 100 * MS).map(|b| b.count).sum();
-    // One request each millisecond: all of the stall's but those of its last 100 ms. A busy machine may add its own.
-    let expected = stalled_ns / MS - 100;
-    assert!(slow >= expected - 2 && slow <= expected + 200, "{slow} slow requests, expected {expected}");
+    assert_eq!((outcome.measured.tally.scheduled, outcome.measured.tally.completed), (600, 600));
     assert!(outcome.measured.histogram.max_ns().unwrap() >= stalled_ns - MS);
+    (slower_than_100ms(&outcome), stalled_ns)
 }
 
 #[test]

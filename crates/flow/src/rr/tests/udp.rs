@@ -5,7 +5,7 @@ use std::time::Duration;
 use landspeed_sys::clock::monotonic_ns;
 
 use super::super::{Load, RrError, RrOutcome, RrPlan, request_udp};
-use super::{MS, assert_conserved, open, plan, udp_pair, with_udp_responder};
+use super::{MS, assert_conserved, open, plan, slower_than_100ms, udp_pair, with_udp_responder};
 use crate::shared::{Counters, Stop};
 
 /// Runs a requester against an echo that treats each datagram as `echo` says, given how many came before.
@@ -39,7 +39,7 @@ fn both_loops_carry_any_size() {
             let tally = outcome.measured.tally;
             // Large datagrams may overflow a receive buffer while their reader is off the processor.
             assert!(tally.completed > 0, "{request}/{response} {load:?}: {tally:?}");
-            assert!(request > 9000 || tally.unanswered == 0, "{request}/{response} {load:?}: {tally:?}");
+            assert!(request > 1000 || tally.unanswered == 0, "{request}/{response} {load:?}: {tally:?}");
             assert!(responder.answered >= tally.completed && responder.junk == 0, "{responder:?}");
             if load != Load::ClosedLoop {
                 assert_eq!(tally.sent, 25);
@@ -64,8 +64,10 @@ fn ipv6_and_spinning_work() {
 
 #[test]
 fn each_tenth_request_ignored_is_exactly_that_many_unanswered() {
+    // Fewer requests than one byte can number, so that even one-byte messages are exact.
     for size in [1, 64] {
-        let plan = RrPlan { response_timeout_ns: 400 * MS, ..plan(size, size, open(1000.0), 500) };
+        let plan =
+            RrPlan { response_timeout_ns: 900 * MS, grace_ns: 2000 * MS, ..plan(size, size, open(400.0), 500) };
         let outcome = against(&plan, |socket, count, message| {
             if count % 10 != 9 {
                 socket.send(message).unwrap();
@@ -73,7 +75,7 @@ fn each_tenth_request_ignored_is_exactly_that_many_unanswered() {
         });
         let tally = outcome.measured.tally;
         assert_eq!(outcome.error, None);
-        assert_eq!((tally.scheduled, tally.sent, tally.unanswered), (500, 500, 50), "{size} bytes: {tally:?}");
+        assert_eq!((tally.scheduled, tally.sent, tally.unanswered), (200, 200, 20), "{size} bytes: {tally:?}");
     }
 }
 
@@ -118,18 +120,20 @@ fn late_duplicate_and_junk_datagrams_are_told_apart() {
 
 #[test]
 fn a_stalled_udp_responder_shows_in_every_request_it_delayed() {
-    let plan = plan(64, 64, open(1000.0), 500);
-    let stall_at = 150;
-    let outcome = against(&plan, move |socket, count, message| {
-        if count == stall_at {
-            thread::sleep(Duration::from_millis(200));
-        }
-        socket.send(message).unwrap();
+    let quiet = (0..5).any(|_| {
+        let plan = plan(64, 64, open(1000.0), 500);
+        let outcome = against(&plan, |socket, count, message| {
+            if count == 150 {
+                thread::sleep(Duration::from_millis(200));
+            }
+            socket.send(message).unwrap();
+        });
+        let slow = slower_than_100ms(&outcome);
+        assert!(slow >= 98, "{slow} slow requests: one each millisecond but in the stall's last 100 ms");
+        assert_eq!(outcome.measured.tally.completed, 500);
+        slow <= 150
     });
-    let slow: u64 = outcome.measured.histogram.buckets().filter(|b| b.low_ns > 100 * MS).map(|b| b.count).sum();
-    // One request each millisecond: all of the stall's but those of its last 100 ms. A busy machine may add its own.
-    assert!((98..=300).contains(&slow), "{slow}");
-    assert_eq!(outcome.measured.tally.completed, 500);
+    assert!(quiet, "a busy machine adds stalls of its own, but hardly to each of five runs");
 }
 
 #[test]
