@@ -18,8 +18,7 @@ pub(crate) const OTHER_LOAD_CORES: f64 = 0.25;
 /// Ticks a host reading must span for its shares to mean something: one tick in ten is 10 %.
 pub(crate) const TICKS_PER_READING: f64 = 10.0;
 
-/// Goodput from which offloads that are off cost a processor, bits/s. One core handles about 1 Gb/s of 1500-byte
-/// frames without them; decks: 8.9 → 23.9 Gb/s by larger frames alone.
+/// Goodput from which offloads that are off cost a processor, bits/s: below it one core copes with single frames.
 pub(crate) const FAST_PATH_BPS: f64 = 1e9;
 
 /// Congestion window in the last quarter over the first quarter from which it counts as growing.

@@ -1,0 +1,88 @@
+//! `docs/verdicts.md` and the code say the same.
+
+use landspeed_model::Cause;
+
+const DOC: &str = include_str!("../../../../docs/verdicts.md");
+const THRESHOLDS: &str = include_str!("../../src/thresholds.rs");
+
+/// Every cause. The match below fails to compile when one is added and not listed here.
+const CAUSES: [Cause; 13] = [
+    Cause::ReceiverWindow,
+    Cause::SlowReader,
+    Cause::SendBuffer,
+    Cause::Application,
+    Cause::Pacing,
+    Cause::SenderCpu,
+    Cause::ReceiverCpu,
+    Cause::LinkRate,
+    Cause::NetworkCongestion,
+    Cause::NetworkLoss,
+    Cause::NetworkPath,
+    Cause::RoundTrip,
+    Cause::Undetermined,
+];
+
+fn position(cause: Cause) -> usize {
+    match cause {
+        Cause::ReceiverWindow => 0,
+        Cause::SlowReader => 1,
+        Cause::SendBuffer => 2,
+        Cause::Application => 3,
+        Cause::Pacing => 4,
+        Cause::SenderCpu => 5,
+        Cause::ReceiverCpu => 6,
+        Cause::LinkRate => 7,
+        Cause::NetworkCongestion => 8,
+        Cause::NetworkLoss => 9,
+        Cause::NetworkPath => 10,
+        Cause::RoundTrip => 11,
+        Cause::Undetermined => 12,
+    }
+}
+
+#[test]
+fn the_page_has_a_section_for_every_cause() {
+    for (index, cause) in CAUSES.into_iter().enumerate() {
+        assert_eq!(position(cause), index);
+        let name = serde_json::to_value(cause).expect("a cause serialises");
+        let heading = format!("\n### {}\n", name.as_str().expect("a cause is a word"));
+        let section = DOC.split_once(&heading).map(|(_, rest)| rest.split("\n##").next().unwrap_or_default());
+        let section = section.unwrap_or_else(|| panic!("docs/verdicts.md has no section{heading}"));
+        for part in ["**Decided by**", "**Try**"] {
+            assert!(section.contains(part), "{heading} lacks {part}");
+        }
+    }
+}
+
+/// `NAME value` of every threshold in the code.
+fn thresholds() -> Vec<(String, f64)> {
+    THRESHOLDS
+        .lines()
+        .filter_map(|line| {
+            let (name, rest) = line.strip_prefix("pub(crate) const ")?.split_once(':')?;
+            let value = rest.split_once('=')?.1.trim().trim_end_matches(';').replace('_', "");
+            Some((name.to_owned(), value.parse().expect("a threshold is a plain number")))
+        })
+        .collect()
+}
+
+#[test]
+fn the_page_gives_every_threshold_its_value_and_no_others() {
+    let known = thresholds();
+    assert!(known.len() > 30, "the thresholds were not parsed");
+    let rows: Vec<(&str, f64)> = DOC
+        .lines()
+        .filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            let name = cells.next()?.trim_end_matches('`');
+            let value = cells.next()?.replace(' ', "").parse().expect("a value is a plain number");
+            Some((name, value))
+        })
+        .collect();
+    for (name, value) in &known {
+        let row = rows.iter().find(|(row, _)| row == name);
+        let (_, shown) = row.unwrap_or_else(|| panic!("docs/verdicts.md does not list {name}"));
+        assert!((shown - value).abs() < 1e-12, "{name} is {value}, docs/verdicts.md says {shown}");
+    }
+    assert_eq!(rows.len(), known.len(), "docs/verdicts.md lists a threshold that is gone");
+}
