@@ -1,2 +1,115 @@
-//! (see crates/README.md)
+//! The landspeed commands: one file each. Everything a person types or reads passes through here; everything measured
+//! comes from the crates below.
 #![forbid(unsafe_code)]
+
+mod calc;
+mod demo;
+mod manual;
+mod options;
+mod output;
+mod run;
+mod schema;
+mod serve;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+/// What a command came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Nothing to report.
+    Clean,
+    /// It ran, and there is something a careful person would look at.
+    Findings,
+    /// It could not do its job.
+    Failure,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        Self::from(match outcome {
+            Outcome::Clean => 0,
+            Outcome::Findings => 1,
+            Outcome::Failure => 2,
+        })
+    }
+}
+
+/// How fast data can move between two hosts, what holds it back, and what to change.
+#[derive(Debug, Parser)]
+#[command(name = "landspeed", version, max_term_width = 100, after_help = AFTER_HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  landspeed demo                         the whole story on this machine
+  landspeed serve                        on the far host
+  landspeed run dtn.example              from the near one
+  landspeed calc --rate 10G --rtt 92ms   what a path needs
+
+Exit status: 0 clean, 1 findings, 2 failure.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure a path to a server: TCP, UDP or request/response, seen from both ends
+    Run(Box<run::Args>),
+    /// Be the far end of tests
+    Serve(serve::Args),
+    /// Show what landspeed does on this machine alone
+    Demo(demo::Args),
+    /// Work out windows, buffers, loss budgets and expected rates of a path
+    Calc(calc::Args),
+    /// Print the JSON Schema of a document
+    Schema(schema::Args),
+    /// Print a completion script for a shell
+    Completions(manual::CompletionArgs),
+    /// Write the manual pages
+    Man(manual::ManArgs),
+}
+
+/// Runs the program. Errors go to standard error, one line each, with what to try.
+pub fn main() -> ExitCode {
+    restore_broken_pipe_behaviour();
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help and version are answers; everything else is a failure of the command line.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let result = Cli::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|cli| match cli.command {
+        Command::Run(args) => run::main(*args),
+        Command::Serve(args) => serve::main(args),
+        Command::Demo(args) => demo::main(&args),
+        Command::Calc(args) => calc::main(&args),
+        Command::Schema(args) => schema::main(&args),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+    });
+    match result {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            eprintln!("landspeed: {error:#}");
+            Outcome::Failure.into()
+        }
+    }
+}
+
+/// `landspeed … | head` should end quietly, as other tools do: output errors of that kind end the program with the
+/// status of a failure instead of a panic.
+fn restore_broken_pipe_behaviour() {
+    let inner = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload().downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+        if text.contains("failed printing to") {
+            std::process::exit(2);
+        }
+        inner(info);
+    }));
+}

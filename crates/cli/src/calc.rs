@@ -1,0 +1,102 @@
+//! `landspeed calc`.
+
+use anyhow::Context as _;
+use landspeed_calc::{Advice, IpVersion, PathInput, advise};
+use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
+
+use crate::output::Sink;
+use crate::{Outcome, options};
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed calc --rate 10G --rtt 92ms
+  landspeed calc --rate 100G --rtt 92ms --mtu 9000 --flows 4 --loss 1/22000
+  landspeed calc --rate 10G --rtt 500ms --distance 30000km --bytes 1TiB --sources";
+
+/// Options of `calc`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Rate of the narrowest link
+    #[arg(short, long, value_parser = options::rate, allow_hyphen_values = true)]
+    rate: BitRate,
+    /// Round-trip time without queues
+    #[arg(short = 't', long, value_parser = options::time, allow_hyphen_values = true)]
+    rtt: Nanos,
+    /// MTU of the path, bytes
+    #[arg(short, long, default_value_t = 1500)]
+    mtu: u32,
+    /// IPv6 instead of IPv4
+    #[arg(short = '6', long)]
+    ipv6: bool,
+    /// Share of packets lost: 0.0046%, 1e-6 or 1/22000
+    #[arg(short, long, allow_hyphen_values = true)]
+    loss: Option<Ratio>,
+    /// Parallel flows
+    #[arg(short = 'P', long, default_value_t = 1)]
+    flows: u32,
+    /// Time to move this much
+    #[arg(short = 'n', long, allow_hyphen_values = true)]
+    bytes: Option<Bytes>,
+    /// Length of the path: 30000km
+    #[arg(short, long, value_parser = metres, allow_hyphen_values = true)]
+    distance: Option<f64>,
+    /// Print each answer's formula and where it comes from
+    #[arg(short, long)]
+    sources: bool,
+    /// Write the answers as JSON (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<Sink>,
+}
+
+/// A distance in metres: `30000km`, `1500m`.
+fn metres(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.strip_suffix("km") {
+        Some(number) => (number, 1000.0),
+        None => (text.strip_suffix('m').unwrap_or(text), 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(value) if value.is_finite() && value > 0.0 => Ok(value * factor),
+        _ => Err(format!("`{text}` is not a distance; write 30000km")),
+    }
+}
+
+/// Prints what the formulas say.
+pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+    let input = PathInput {
+        mtu: args.mtu,
+        ip_version: if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 },
+        loss: args.loss,
+        flows: args.flows,
+        bytes: args.bytes,
+        distance_m: args.distance,
+        ..PathInput::new(args.rate, args.rtt)
+    };
+    let advice = advise(&input)?;
+    if let Some(sink) = &args.json {
+        let text = serde_json::to_string_pretty(&advice).context("cannot encode the answers")?;
+        sink.write((text + "\n").as_bytes())?;
+        if *sink == Sink::Stdout {
+            return Ok(Outcome::Clean);
+        }
+    }
+    print!("{}", text(&advice, args.sources));
+    if !args.sources {
+        println!("\n--sources shows each formula and where it comes from.");
+    }
+    Ok(Outcome::Clean)
+}
+
+fn text(advice: &Advice, sources: bool) -> String {
+    let mut out = String::new();
+    for item in &advice.lines {
+        out += &format!("{:<46} {}\n", item.label, item.value_text);
+        if let Some(note) = &item.note {
+            out += &format!("    {note}\n");
+        }
+        if sources {
+            out += &format!("    = {}\n    {}\n", item.formula, item.source);
+        }
+    }
+    out
+}

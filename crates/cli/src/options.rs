@@ -1,0 +1,129 @@
+//! Values as people type them.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use landspeed_flow::control::channel::Key;
+use landspeed_model::NumaPolicy;
+use landspeed_units::{BitRate, Nanos};
+
+/// A rate above zero.
+pub fn rate(text: &str) -> Result<BitRate, String> {
+    let rate: BitRate = text.parse().map_err(|e: landspeed_units::ParseError| e.to_string())?;
+    if rate.bps() == 0 {
+        return Err("a rate of zero moves nothing; leave the option out to send without limit".to_owned());
+    }
+    Ok(rate)
+}
+
+/// A rate, or `unlimited` (`None`).
+pub fn rate_or_unlimited(text: &str) -> Result<RateLimit, String> {
+    match text {
+        "unlimited" | "max" => Ok(RateLimit(None)),
+        "0" => Err("a rate of zero moves nothing; `unlimited` sends as fast as the host can".to_owned()),
+        _ => rate(text).map(|r| RateLimit(Some(r))),
+    }
+}
+
+/// A rate limit, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit(pub Option<BitRate>);
+
+/// A time above zero; a bare number is seconds.
+pub fn time(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|e: landspeed_units::ParseError| e.to_string())?;
+    if time.get() == 0 {
+        return Err("a time of zero measures nothing".to_owned());
+    }
+    Ok(time)
+}
+
+/// A list of cores: `3`, `0,2,4`, `0-3,8`.
+pub fn cores(text: &str) -> Result<Vec<u32>, String> {
+    let bad = || format!("`{text}` is no list of cores; write 3, or 0,2,4, or 0-3");
+    let mut cores = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: u32 = first.trim().parse().map_err(|_| bad())?;
+        let last: u32 = last.trim().parse().map_err(|_| bad())?;
+        if last < first || last - first >= 1024 {
+            return Err(bad());
+        }
+        cores.extend(first..=last);
+    }
+    Ok(cores)
+}
+
+/// `local`, `bind:0`, `preferred:1`.
+pub fn numa(text: &str) -> Result<NumaPolicy, String> {
+    let bad = || format!("`{text}` is no memory policy; write local, bind:0 or preferred:0");
+    let node = |n: &str| n.parse::<u32>().map_err(|_| bad());
+    match text.split_once(':') {
+        None if text == "local" => Ok(NumaPolicy::Local),
+        Some(("bind", n)) => node(n).map(NumaPolicy::Bind),
+        Some(("preferred", n)) => node(n).map(NumaPolicy::Preferred),
+        _ => Err(bad()),
+    }
+}
+
+/// A DSCP code point: 0 to 63, or a name of RFC 2474, 2597, 3246, 8622.
+pub fn dscp(text: &str) -> Result<u8, String> {
+    let named = match text.to_ascii_lowercase().as_str() {
+        "ef" => Some(46),
+        "le" => Some(1),
+        "cs0" | "default" | "be" => Some(0),
+        name => name
+            .strip_prefix("cs")
+            .and_then(|n| n.parse::<u8>().ok())
+            .filter(|n| *n < 8)
+            .map(|n| n * 8)
+            .or_else(|| assured(name)),
+    };
+    named
+        .or_else(|| text.parse().ok().filter(|d| *d < 64))
+        .ok_or_else(|| format!("`{text}` is no DSCP; write 0 to 63, or ef, cs1, af41, le"))
+}
+
+/// AFxy = 8x + 2y (RFC 2597).
+fn assured(name: &str) -> Option<u8> {
+    let digits = name.strip_prefix("af")?.as_bytes();
+    let [class @ b'1'..=b'4', precedence @ b'1'..=b'3'] = digits else { return None };
+    Some((class - b'0') * 8 + (precedence - b'0') * 2)
+}
+
+/// Reads a key file.
+pub fn key(path: &Path) -> anyhow::Result<Key> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the key file {}", path.display()))?;
+    Key::from_text(&text).with_context(|| {
+        format!(
+            "{} holds no key: 64 hex digits are expected; `landspeed serve --new-key FILE` makes one",
+            path.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cores_are_read_as_the_kernel_writes_them() {
+        assert_eq!(cores("0-2,7"), Ok(vec![0, 1, 2, 7]));
+        for bad in ["", "3-1", "x", "0-99999", "-1", "1,,2"] {
+            assert!(cores(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn code_points_have_names() {
+        assert_eq!((dscp("ef"), dscp("af41"), dscp("CS1"), dscp("63")), (Ok(46), Ok(34), Ok(8), Ok(63)));
+        assert!(dscp("64").is_err() && dscp("af44").is_err() && dscp("cs8").is_err());
+    }
+
+    #[test]
+    fn a_zero_is_refused_with_a_hint() {
+        assert!(rate("0").unwrap_err().contains("leave the option out"));
+        assert!(rate_or_unlimited("0").unwrap_err().contains("unlimited"));
+        assert!(time("0").is_err() && time("-1").is_err() && time("1e30").is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! Files that are whole or not there.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+/// Where output goes: a file, or `-` for standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sink {
+    /// Standard output.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+impl std::str::FromStr for Sink {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "-" { Self::Stdout } else { Self::File(PathBuf::from(text)) })
+    }
+}
+
+impl Sink {
+    /// Makes sure, before anything is measured, that the result will have somewhere to go.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let Self::File(path) = self else { return Ok(()) };
+        if path.is_dir() {
+            anyhow::bail!("cannot write {}: it is a directory", path.display());
+        }
+        let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !directory.is_dir() {
+            anyhow::bail!("cannot write {}: there is no directory {}", path.display(), directory.display());
+        }
+        Ok(())
+    }
+
+    /// Writes everything, or leaves what was there before.
+    pub fn write(&self, content: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(content).and_then(|()| out.flush()).context("cannot write to standard output")
+            }
+            Self::File(path) => {
+                write_whole(path, content).with_context(|| {
+                    format!("cannot write {}; is the disk full, or the place read-only? `--json -` prints instead", path.display())
+                })
+            }
+        }
+    }
+}
+
+/// A device or pipe is written to directly; a file is written beside itself and put in place by renaming.
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
+    if special {
+        let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+        return file.write_all(content);
+    }
+    let mut name = path.file_name().map(std::ffi::OsStr::to_os_string).unwrap_or_default();
+    name.push(format!(".{}.part", std::process::id()));
+    let beside = path.with_file_name(name);
+    let result = (|| {
+        let mut file = BufWriter::new(File::create(&beside)?);
+        file.write_all(content)?;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+        std::fs::rename(&beside, path)
+    })();
+    if result.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_leaves_no_file_behind() {
+        let sink = Sink::File("/dev/full".into());
+        assert!(sink.write(b"{}").is_err());
+        let missing: Sink = "/nonexistent/x.json".parse().expect("any text is a sink");
+        assert!(missing.check().is_err());
+    }
+}

@@ -1,0 +1,332 @@
+//! What `landspeed run` understands, and the parameters it becomes.
+
+use std::path::PathBuf;
+
+use landspeed_flow::client::Target;
+use landspeed_model::{
+    Direction, Family, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, SendMode,
+    UdpParameters,
+};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::options::{self, RateLimit};
+use crate::output::Sink;
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed run dtn.example                              TCP, ten seconds, to the server
+  landspeed run dtn.example -R -P 4 --report run.html    four streams from the server, drawn
+  landspeed run dtn.example --send splice --receive discard --cpus 2 --peer-cpus 2
+  landspeed run dtn.example -u -b 300m --burst 65        UDP in bursts of 65 packets
+  landspeed run dtn.example --rr --rate 10000 -l 64/1k   open loop, 64-byte requests, 1-KiB responses
+  landspeed run '[fe80::1%eth0]:5210' --probe-mtu        a link-local address with its zone
+
+The short options of iperf3 mean the same here. A bare size is in bytes, K/M/G are powers of 1024 for sizes and of
+1000 for rates; a bare time is in seconds.";
+
+/// Options of `run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Server: HOST, HOST:PORT, 192.0.2.1:5210, [2001:db8::1]:5210, fe80::1%eth0
+    pub target: Target,
+    /// Server's port, if it is not in the address
+    #[arg(short, long)]
+    port: Option<u16>,
+
+    /// Receive: data moves from the server to here
+    #[arg(short = 'R', long, help_heading = "Traffic", conflicts_with = "bidir")]
+    reverse: bool,
+    /// Both directions at once
+    #[arg(long, help_heading = "Traffic")]
+    bidir: bool,
+    /// Parallel streams in each direction, each on a thread of its own
+    #[arg(short = 'P', long = "parallel", value_name = "N", default_value_t = 1, help_heading = "Traffic",
+          value_parser = clap::value_parser!(u32).range(1..=128))]
+    streams: u32,
+    /// Length of the measurement [default: 10 s]
+    #[arg(short, long, value_parser = options::time, help_heading = "Traffic", allow_hyphen_values = true)]
+    time: Option<Nanos>,
+    /// Send this many bytes in each direction instead of for a time
+    #[arg(short = 'n', long, help_heading = "Traffic", allow_hyphen_values = true)]
+    bytes: Option<Bytes>,
+    /// Leave the first part of the transfer out of the figures; it is added to the time
+    #[arg(short = 'O', long, value_parser = options::time, help_heading = "Traffic", allow_hyphen_values = true)]
+    omit: Option<Nanos>,
+    /// Bytes per write [default: 256K], UDP payload [default: 1448], or request/response sizes
+    #[arg(short, long, value_name = "SIZE", help_heading = "Traffic", allow_hyphen_values = true)]
+    len: Option<String>,
+    /// Rate the sending application offers, each stream: payload bits/s (UDP default 1M; `unlimited`), or
+    /// requests per second with --rr
+    #[arg(short = 'b', long, value_name = "RATE", help_heading = "Traffic", allow_hyphen_values = true)]
+    rate: Option<String>,
+
+    /// Socket buffers, both ends: turns autotuning off
+    #[arg(short, long, value_name = "SIZE", help_heading = "TCP", allow_hyphen_values = true)]
+    window: Option<Bytes>,
+    /// Maximum segment size
+    #[arg(short = 'M', long, value_name = "BYTES", help_heading = "TCP")]
+    mss: Option<u32>,
+    /// Congestion control of the senders
+    #[arg(short = 'C', long, value_name = "NAME", help_heading = "TCP")]
+    congestion: Option<String>,
+    /// Send small writes at once (TCP_NODELAY)
+    #[arg(short = 'N', long, help_heading = "TCP")]
+    nodelay: bool,
+    /// Multipath TCP
+    #[arg(short = 'm', long, help_heading = "TCP")]
+    mptcp: bool,
+    /// Pacing in the kernel (SO_MAX_PACING_RATE), each stream
+    #[arg(long, value_name = "RATE", value_parser = options::rate, help_heading = "TCP", allow_hyphen_values = true)]
+    pace: Option<BitRate>,
+    /// The pacing rate is for all streams of a direction together
+    #[arg(long, requires = "pace", help_heading = "TCP")]
+    pace_total: bool,
+    /// How bytes are handed to the kernel
+    #[arg(long, value_enum, default_value = "copy", help_heading = "TCP")]
+    send: SendArg,
+    /// Zero copy, as iperf3 has it: --send sendfile
+    #[arg(short = 'Z', long, help_heading = "TCP")]
+    zerocopy: bool,
+    /// What the receiver does: copy to its memory, or count and drop in the kernel
+    #[arg(long, value_enum, default_value = "copy", help_heading = "TCP")]
+    receive: ReceiveArg,
+    /// The receiver reads no faster than this: what a slow disk does
+    #[arg(long, value_name = "RATE", value_parser = options::rate, help_heading = "TCP", allow_hyphen_values = true)]
+    read_rate: Option<BitRate>,
+
+    /// UDP instead of TCP
+    #[arg(short, long, help_heading = "UDP and request/response")]
+    udp: bool,
+    /// UDP packets that leave back to back each time
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "UDP and request/response",
+          value_parser = clap::value_parser!(u32).range(1..=65536))]
+    burst: u32,
+    /// UDP: send what comes due within 0.1 ms together: less exact, much cheaper
+    #[arg(long, help_heading = "UDP and request/response")]
+    coarse: bool,
+    /// UDP: no segmentation offload at the sender
+    #[arg(long, help_heading = "UDP and request/response")]
+    no_gso: bool,
+    /// UDP: no coalescing at the receiver
+    #[arg(long, help_heading = "UDP and request/response")]
+    no_gro: bool,
+    /// Request/response instead of bulk data (TCP, or UDP with -u)
+    #[arg(long, help_heading = "UDP and request/response", conflicts_with_all = ["reverse", "bidir", "bytes"])]
+    rr: bool,
+    /// Request/response sizes: 64, 64/1k, 1,64,1k or 1..1M (powers of two)
+    #[arg(long, value_name = "SIZES", requires = "rr", help_heading = "UDP and request/response", conflicts_with = "len")]
+    sizes: Option<String>,
+    /// A new connection for each request (TCP)
+    #[arg(long, requires = "rr", conflicts_with = "rate", help_heading = "UDP and request/response")]
+    connect: bool,
+    /// Measure latency beside the bulk streams: probes per second
+    #[arg(long, value_name = "PER_SECOND", num_args = 0..=1, default_missing_value = "100", conflicts_with = "rr",
+          help_heading = "UDP and request/response", allow_hyphen_values = true)]
+    probe: Option<f64>,
+
+    /// Cores of the stream threads here: 0,2 or 0-3, one for each stream in turn
+    #[arg(short = 'A', long, value_name = "LIST", value_parser = options::cores, help_heading = "Placement")]
+    cpus: Option<Cores>,
+    /// Cores of the stream threads at the server
+    #[arg(long, value_name = "LIST", value_parser = options::cores, help_heading = "Placement")]
+    peer_cpus: Option<Cores>,
+    /// Memory of the stream threads here: local, bind:NODE or preferred:NODE
+    #[arg(long, value_name = "POLICY", value_parser = options::numa, help_heading = "Placement")]
+    numa: Option<landspeed_model::NumaPolicy>,
+    /// Memory of the stream threads at the server
+    #[arg(long, value_name = "POLICY", value_parser = options::numa, help_heading = "Placement")]
+    peer_numa: Option<landspeed_model::NumaPolicy>,
+
+    /// IPv4 only
+    #[arg(short = '4', long, conflicts_with = "v6", help_heading = "Network")]
+    v4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long, help_heading = "Network")]
+    v6: bool,
+    /// Local address to send from
+    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Network")]
+    bind: Option<String>,
+    /// DSCP of everything the test sends: 0 to 63, or ef, cs1, af41, le
+    #[arg(long, value_parser = options::dscp, help_heading = "Network")]
+    dscp: Option<u8>,
+    /// Prove the path MTU in both directions first, with don't-fragment probes
+    #[arg(long, help_heading = "Network")]
+    probe_mtu: bool,
+    /// File with the pre-shared key of the server
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    pub key_file: Option<PathBuf>,
+
+    /// Sampling interval, 1ms to 10s [default: 100 ms]
+    #[arg(short, long, value_parser = options::time, help_heading = "Output", allow_hyphen_values = true)]
+    interval: Option<Nanos>,
+    /// Write the document here (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
+    pub json: Option<Sink>,
+    /// Write events as they happen, one JSON object a line, the document last
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub jsonl: Option<Sink>,
+    /// Draw the result: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub report: Option<PathBuf>,
+    /// Text to carry in the document
+    #[arg(long, short = 'T', help_heading = "Output")]
+    title: Option<String>,
+    /// No live view and no text
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+type Cores = Vec<u32>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SendArg {
+    /// send(2), the kernel copies
+    Copy,
+    /// sendfile(2) from memory
+    Sendfile,
+    /// vmsplice(2) and splice(2)
+    Splice,
+    /// MSG_ZEROCOPY
+    Zerocopy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ReceiveArg {
+    /// recv(2), the kernel copies
+    Copy,
+    /// MSG_TRUNC, the kernel drops
+    Discard,
+}
+
+impl Args {
+    /// Where the server is.
+    pub fn server(&self) -> Target {
+        Target { host: self.target.host.clone(), port: self.port.unwrap_or(self.target.port) }
+    }
+
+    /// What is asked for, or why it makes no sense.
+    pub fn parameters(&self) -> Result<Parameters, String> {
+        let protocol = match (self.udp, self.rr) {
+            (false, false) => Protocol::Tcp,
+            (true, false) => Protocol::Udp,
+            (false, true) => Protocol::TcpRr,
+            (true, true) => Protocol::UdpRr,
+        };
+        let interval_ns = self.interval.map_or(100_000_000, Nanos::get);
+        let mut p = Parameters {
+            protocol,
+            direction: match (self.reverse, self.bidir) {
+                (true, _) => Direction::Download,
+                (_, true) => Direction::Both,
+                _ => Direction::Upload,
+            },
+            streams: self.streams,
+            time_ns: match (self.time, self.bytes) {
+                (Some(time), _) => Some(time.get()),
+                (None, Some(_)) => None,
+                (None, None) => Some(10_000_000_000),
+            },
+            bytes: self.bytes.map(Bytes::get),
+            omit_ns: self.omit.map_or(0, Nanos::get),
+            interval_ns,
+            // The kernel accounts processor time in ticks: below a tenth of a second shares are mostly rounding.
+            host_interval_ns: interval_ns.max(100_000_000),
+            window_bytes: self.window.map(Bytes::get),
+            mss_bytes: self.mss,
+            congestion: self.congestion.clone(),
+            nodelay: self.nodelay,
+            dscp: self.dscp,
+            mptcp: self.mptcp,
+            pace_bps: self.pace.map(BitRate::bps),
+            pace_scope: if self.pace_total { PaceScope::Total } else { PaceScope::Stream },
+            send: match self.send {
+                SendArg::Copy if self.zerocopy => SendMode::Sendfile,
+                SendArg::Copy => SendMode::Copy,
+                SendArg::Sendfile => SendMode::Sendfile,
+                SendArg::Splice => SendMode::Splice,
+                SendArg::Zerocopy => SendMode::Zerocopy,
+            },
+            receive: match self.receive {
+                ReceiveArg::Copy => ReceiveMode::Copy,
+                ReceiveArg::Discard => ReceiveMode::Discard,
+            },
+            read_rate_bps: self.read_rate.map(BitRate::bps),
+            client_cpus: self.cpus.clone().unwrap_or_default(),
+            server_cpus: self.peer_cpus.clone().unwrap_or_default(),
+            client_numa: self.numa,
+            server_numa: self.peer_numa,
+            family: match (self.v4, self.v6) {
+                (true, _) => Family::V4,
+                (_, true) => Family::V6,
+                _ => Family::Any,
+            },
+            bind: self.bind.clone(),
+            probe_rate_per_s: self.probe,
+            probe_mtu: self.probe_mtu,
+            title: self.title.clone(),
+            ..Parameters::default()
+        };
+        match protocol {
+            Protocol::Tcp => {
+                p.rate_bps = self.rate_limit()?.and_then(|RateLimit(rate)| rate).map(BitRate::bps);
+                if let Some(size) = self.size()? {
+                    p.write_bytes = size;
+                }
+            }
+            Protocol::Udp => {
+                // iperf3's default: a tool run by mistake should not flood a production network.
+                let rate = self.rate_limit()?.unwrap_or(RateLimit(Some(BitRate::from_bps(1_000_000))));
+                p.rate_bps = rate.0.map(BitRate::bps);
+                let defaults = UdpParameters::default();
+                let payload = self.size()?.unwrap_or(u64::from(defaults.payload_bytes));
+                p.write_bytes = payload;
+                p.udp = Some(UdpParameters {
+                    payload_bytes: u32::try_from(payload).unwrap_or(u32::MAX),
+                    burst_packets: self.burst,
+                    exact_departures: !self.coarse,
+                    gso: !self.no_gso,
+                    gro: !self.no_gro,
+                });
+            }
+            Protocol::TcpRr | Protocol::UdpRr => p.rr = Some(self.transactions()?),
+        }
+        landspeed_flow::validate::check(&p)?;
+        Ok(p)
+    }
+
+    fn size(&self) -> Result<Option<u64>, String> {
+        let parse = |text: &String| text.parse::<Bytes>().map(Bytes::get).map_err(|e| format!("--len: {e}"));
+        self.len.as_ref().map(parse).transpose()
+    }
+
+    fn rate_limit(&self) -> Result<Option<RateLimit>, String> {
+        self.rate.as_deref().map(options::rate_or_unlimited).transpose().map_err(|e| format!("--rate: {e}"))
+    }
+
+    fn transactions(&self) -> Result<RrParameters, String> {
+        let sizes = match self.sizes.as_ref().or(self.len.as_ref()) {
+            Some(text) => landspeed_flow::rr::sizes::parse(text).map_err(|e| format!("--sizes: {e}"))?,
+            None => vec![RrSize { request_bytes: 64, response_bytes: 64 }],
+        };
+        let rate_per_s = match self.rate.as_deref() {
+            None | Some("unlimited" | "max") => None,
+            Some(text) => Some(requests_per_second(text)?),
+        };
+        let mode = match (self.connect, rate_per_s) {
+            (true, _) => RrMode::Connect,
+            (false, Some(_)) => RrMode::OpenLoop,
+            (false, None) => RrMode::ClosedLoop,
+        };
+        Ok(RrParameters { mode, rate_per_s, sizes })
+    }
+}
+
+/// Requests per second, with the suffixes of rates.
+fn requests_per_second(text: &str) -> Result<f64, String> {
+    text.parse::<f64>()
+        .ok()
+        .or_else(|| text.parse::<BitRate>().ok().map(|r| r.bps() as f64))
+        .filter(|rate| rate.is_finite() && *rate > 0.0)
+        .ok_or_else(|| format!("--rate: `{text}` is not a number of requests per second; write 1000 or 10k"))
+}

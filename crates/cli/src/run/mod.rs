@@ -1,0 +1,167 @@
+//! `landspeed run`.
+
+mod args;
+pub mod live;
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context as _, anyhow};
+use landspeed_flow::client::{self, Request, RunEvent};
+use landspeed_model::{Direction, RunDocument, Status};
+
+pub use args::Args;
+
+use crate::output::Sink;
+use crate::{Outcome, options, text};
+
+/// Runs a test and says what came of it.
+pub fn main(args: Args) -> anyhow::Result<Outcome> {
+    for sink in [&args.json, &args.jsonl].into_iter().flatten() {
+        sink.check()?;
+    }
+    if let Some(report) = &args.report {
+        Sink::File(report.clone()).check()?;
+    }
+    let parameters = args.parameters().map_err(|message| anyhow!("{message}"))?;
+    let key = args.key_file.as_deref().map(options::key).transpose()?;
+    let request = Request { target: args.server(), parameters, key, command: std::env::args().collect() };
+    let interrupted = landspeed_sys::process::catch_interrupts();
+    let prints = [&args.json, &args.jsonl].into_iter().flatten().any(|sink| *sink == Sink::Stdout);
+    let view = if args.quiet || prints { live::View::silent() } else { live::View::new(&request) };
+    let mut lines = Lines::open(args.jsonl.as_ref())?;
+    let document = measure(&request, interrupted, view, &mut |event| lines.event(event));
+    lines.finish(&document)?;
+    if !args.quiet && !prints {
+        print!("{}", text::summary(&document));
+    }
+    deliver(&args, &document, prints)?;
+    Ok(outcome(&document))
+}
+
+/// Runs a test, shows it while it lasts, and reads the verdict from its document.
+pub fn measure(
+    request: &Request,
+    interrupted: &AtomicBool,
+    mut view: live::View,
+    also: &mut dyn FnMut(&RunEvent<'_>),
+) -> RunDocument {
+    let mut document = client::run(request, interrupted, &mut |event| {
+        also(&event);
+        view.show(&event);
+    });
+    view.finish();
+    judge(&mut document);
+    document
+}
+
+/// Adds verdict and warnings.
+fn judge(document: &mut RunDocument) {
+    document.warnings.extend(landspeed_diagnose::warnings(document));
+    if document.status == Status::Failed {
+        return;
+    }
+    let direction = document.requested.direction;
+    document.verdict = landspeed_diagnose::diagnose(document, direction.parts()[0]);
+    if direction == Direction::Both {
+        document.reverse_verdict = Some(landspeed_diagnose::diagnose(document, Direction::Download));
+    }
+}
+
+fn deliver(args: &Args, document: &RunDocument, prints: bool) -> anyhow::Result<()> {
+    // Each output is tried: a full disk for one must not lose the other.
+    let mut failures = Vec::new();
+    if let Some(sink) = &args.json {
+        let written = serde_json::to_vec(document).context("cannot encode the document").and_then(|mut text| {
+            text.push(b'\n');
+            sink.write(&text)
+        });
+        failures.extend(written.err());
+    }
+    if let Some(path) = &args.report {
+        let written = landspeed_report::render(document)
+            .context("cannot draw the report")
+            .and_then(|html| Sink::File(path.clone()).write(html.as_bytes()));
+        match written {
+            Ok(()) if !args.quiet && !prints => println!("  report  {}", path.display()),
+            Ok(()) => {}
+            Err(error) => failures.push(error),
+        }
+    }
+    if prints {
+        for error in &document.errors {
+            eprintln!("landspeed: {}", text::error(error));
+        }
+    }
+    match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+fn outcome(document: &RunDocument) -> Outcome {
+    match document.status {
+        Status::Failed => Outcome::Failure,
+        Status::Partial => Outcome::Findings,
+        Status::Complete if document.conservation.holds => Outcome::Clean,
+        Status::Complete => Outcome::Findings,
+    }
+}
+
+/// `--jsonl`: events as they happen.
+struct Lines {
+    out: Option<Box<dyn std::io::Write>>,
+    failed: Option<std::io::Error>,
+    last_ns: u64,
+}
+
+impl Lines {
+    fn open(sink: Option<&Sink>) -> anyhow::Result<Self> {
+        let out: Option<Box<dyn std::io::Write>> = match sink {
+            None => None,
+            Some(Sink::Stdout) => Some(Box::new(std::io::stdout())),
+            Some(Sink::File(path)) => {
+                let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+                Some(Box::new(file))
+            }
+        };
+        Ok(Self { out, failed: None, last_ns: 0 })
+    }
+
+    fn event(&mut self, event: &RunEvent<'_>) {
+        let value = match event {
+            RunEvent::Accepted { id, parameters, notes, path } => serde_json::json!({
+                "event": "accepted", "id": id, "parameters": parameters, "notes": notes, "path": path,
+            }),
+            RunEvent::Mtu(probe) => serde_json::json!({ "event": "mtu", "probe": probe }),
+            RunEvent::Progress(p) => {
+                // The control thread looks fifty times a second; a line ten times a second is plenty.
+                if p.t_ns < self.last_ns + 100_000_000 {
+                    return;
+                }
+                self.last_ns = p.t_ns;
+                serde_json::json!({
+                    "event": "progress", "t_ns": p.t_ns, "uploaded_bytes": p.uploaded,
+                    "downloaded_bytes": p.downloaded, "sent_bytes": p.sent,
+                })
+            }
+        };
+        self.line(&value);
+    }
+
+    fn line(&mut self, value: &serde_json::Value) {
+        if let Some(out) = &mut self.out
+            && self.failed.is_none()
+        {
+            self.failed = writeln!(out, "{value}").and_then(|()| out.flush()).err();
+        }
+    }
+
+    fn finish(&mut self, document: &RunDocument) -> anyhow::Result<()> {
+        let document = serde_json::to_value(document).context("cannot encode the document")?;
+        self.line(&serde_json::json!({ "event": "document", "document": document }));
+        match self.failed.take() {
+            Some(error) => Err(error).context("cannot write the events"),
+            None => Ok(()),
+        }
+    }
+}

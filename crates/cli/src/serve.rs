@@ -1,0 +1,224 @@
+//! `landspeed serve`.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use ipnet::IpNet;
+use landspeed_flow::client::DEFAULT_PORT;
+use landspeed_flow::control::channel::Key;
+use landspeed_flow::server::{Limits, Server, ServerConfig, ServerEvent};
+use landspeed_units::{BitRate, Nanos};
+use serde::Deserialize;
+
+use crate::{Outcome, options};
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed serve                                        anyone may test, TCP and UDP on port 5210
+  landspeed serve --allow 192.0.2.0/24 --max-rate 20G --max-tests 4
+  landspeed serve --new-key site.key                     make a key, then:
+  landspeed serve --key-file site.key                    only holders of the key may test
+  landspeed serve --config /etc/landspeed/serve.toml
+
+One port carries everything, so one firewall rule for TCP and one for UDP is enough.";
+
+/// Options of `serve`. A key of the configuration file is the long option's name with underscores.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Address and port, port, or address to listen on; may be given again [default: all addresses, port 5210]
+    #[arg(short, long, value_name = "ADDRESS", value_parser = listen_address)]
+    listen: Vec<SocketAddr>,
+    /// Tests at once [default: 128]
+    #[arg(long, value_name = "N")]
+    max_tests: Option<usize>,
+    /// Longest test [default: 1 h]
+    #[arg(long, value_name = "TIME", value_parser = options::time, allow_hyphen_values = true)]
+    max_duration: Option<Nanos>,
+    /// Highest rate of one test in one direction
+    #[arg(long, value_name = "RATE", value_parser = options::rate, allow_hyphen_values = true)]
+    max_rate: Option<BitRate>,
+    /// Serve only clients of this network; may be given again
+    #[arg(long, value_name = "CIDR", value_parser = network)]
+    allow: Vec<IpNet>,
+    /// File with the pre-shared key that clients must hold
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Make a key, write it to FILE (readable only by you) and exit
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    new_key: Option<PathBuf>,
+    /// Configuration file (TOML); options given here count more
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Say nothing of single tests
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// The configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    listen: Vec<String>,
+    max_tests: Option<usize>,
+    max_duration: Option<Nanos2>,
+    max_rate: Option<BitRate2>,
+    #[serde(default)]
+    allow: Vec<String>,
+    key_file: Option<PathBuf>,
+}
+
+/// Quantities in the file are written as on the command line.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Nanos2(Nanos);
+
+impl TryFrom<String> for Nanos2 {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        options::time(&text).map(Self)
+    }
+}
+
+/// As [`Nanos2`].
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct BitRate2(BitRate);
+
+impl TryFrom<String> for BitRate2 {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        options::rate(&text).map(Self)
+    }
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    text.parse::<SocketAddr>()
+        .ok()
+        .or_else(|| text.trim_start_matches(':').parse::<u16>().ok().map(|port| SocketAddr::new(any, port)))
+        .or_else(|| {
+            let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
+            bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, DEFAULT_PORT))
+        })
+        .ok_or_else(|| format!("`{text}` is no address; write 5210, 192.0.2.1, 192.0.2.1:5210 or [::]:5210"))
+}
+
+fn network(text: &str) -> Result<IpNet, String> {
+    text.parse::<IpNet>()
+        .ok()
+        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+        .ok_or_else(|| format!("`{text}` is no network; write 192.0.2.0/24, 2001:db8::/32 or one address"))
+}
+
+/// Serves until interrupted.
+pub fn main(args: Args) -> anyhow::Result<Outcome> {
+    if let Some(path) = &args.new_key {
+        return new_key(path);
+    }
+    let config = configuration(&args)?;
+    let interrupted = landspeed_sys::process::catch_interrupts();
+    let quiet = args.quiet;
+    let key = config.key.is_some();
+    let server = Server::bind(config, move |event| say(&event, quiet, key))
+        .map_err(|error| anyhow::anyhow!("{error}; is another server running? `--listen` takes another port"))?;
+    let (stop, counts) = (server.stop_flag(), server.counts());
+    let watcher = std::thread::spawn(move || {
+        while !interrupted.load(Ordering::Relaxed) {
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    server.run().context("the server failed")?;
+    let _ = watcher.join();
+    // Sessions see the flag within moments, tell their clients, and end.
+    for _ in 0..50 {
+        if counts.running.load(Ordering::Relaxed) == 0 {
+            break;
+        }
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    println!("landspeed: stopped after {} tests", counts.completed.load(Ordering::Relaxed));
+    Ok(Outcome::Clean)
+}
+
+fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
+    let file = match &args.config {
+        None => File::default(),
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            toml::from_str(&text).with_context(|| format!("in {}", path.display()))?
+        }
+    };
+    let parse_all = |texts: &[String], what: &str| -> anyhow::Result<Vec<SocketAddr>> {
+        texts.iter().map(|t| listen_address(t).map_err(|e| anyhow::anyhow!("{what}: {e}"))).collect()
+    };
+    let mut listen = if args.listen.is_empty() { parse_all(&file.listen, "listen")? } else { args.listen.clone() };
+    if listen.is_empty() {
+        // Where IPv6 is switched off the kernel refuses the address; IPv4 is then all there is.
+        let v6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), DEFAULT_PORT);
+        let probe = std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0));
+        listen.push(if probe.is_ok() { v6 } else { SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)) });
+    }
+    let allow = if args.allow.is_empty() {
+        file.allow.iter().map(|t| network(t).map_err(|e| anyhow::anyhow!("allow: {e}"))).collect::<Result<_, _>>()?
+    } else {
+        args.allow.clone()
+    };
+    let defaults = Limits::default();
+    let limits = Limits {
+        max_tests: args.max_tests.or(file.max_tests).unwrap_or(defaults.max_tests),
+        max_duration_ns: args
+            .max_duration
+            .or(file.max_duration.map(|n| n.0))
+            .map_or(defaults.max_duration_ns, Nanos::get),
+        max_rate_bps: args.max_rate.or(file.max_rate.map(|r| r.0)).map(BitRate::bps),
+    };
+    if limits.max_tests == 0 {
+        bail!("--max-tests 0 serves nobody; 1 is the least");
+    }
+    let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
+    let key = key_file.map(|path| options::key(path)).transpose()?;
+    Ok(ServerConfig { listen, limits, allow, key })
+}
+
+fn new_key(path: &Path) -> anyhow::Result<Outcome> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let key = Key::generate().context("cannot make a key")?;
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("cannot make {} (a key is never written over)", path.display()))?;
+    file.write_all(key.to_text().as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("landspeed: new key in {}; both ends need a copy, nobody else does", path.display());
+    Ok(Outcome::Clean)
+}
+
+fn say(event: &ServerEvent, quiet: bool, key: bool) {
+    use landspeed_flow::address::display;
+    match event {
+        ServerEvent::Listening(addr) => {
+            let who = if key { "holders of the key" } else { "anyone who can reach it" };
+            println!("landspeed: listening on {addr} (TCP and UDP), for {who}");
+        }
+        ServerEvent::TestStarted { id, peer, what } if !quiet => {
+            println!("{}  {}  start    {what}", short(id), display(*peer));
+        }
+        ServerEvent::TestEnded { id, outcome } if !quiet => println!("{}  end      {outcome}", short(id)),
+        ServerEvent::Refused { peer, why } if !quiet => println!("--------  {}  refused  {why}", display(*peer)),
+        _ => {}
+    }
+}
+
+fn short(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
+}
