@@ -141,7 +141,15 @@ impl<'a> StreamView<'a> {
 
     /// Share of its life the sender waited for its own schedule.
     pub(crate) fn wait_share(&self) -> Option<f64> {
-        let end = self.sender()?;
+        Self::wait_share_of(self.sender()?)
+    }
+
+    /// Share of its life the receiver waited for its own schedule (`--read-rate`).
+    pub(crate) fn read_wait_share(&self) -> Option<f64> {
+        Self::wait_share_of(self.receiver()?)
+    }
+
+    fn wait_share_of(end: &StreamEnd) -> Option<f64> {
         Self::lifetime_ns(end).map(|life| end.app_wait_ns as f64 / life)
     }
 }

@@ -3,7 +3,7 @@
 use landspeed_model::Cause;
 
 use crate::advice::{RECEIVE, enlarge};
-use crate::causes::slow_reader::{reads_as_asked, weigh};
+use crate::causes::slow_reader::{reads_on_schedule, weigh};
 use crate::finding::{Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::reader::{Limited, Reader, reader, window_limited};
@@ -23,7 +23,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         Some(Limited::No) | None => return scales.refuted(),
     };
     let queue = match reader(flow) {
-        _ if reads_as_asked(flow) => return scales.refuted(),
+        _ if reads_on_schedule(flow) => return scales.refuted(),
         Reader::Behind | Reader::SeemsBehind => return scales.refuted(),
         Reader::KeepsUp => "the application kept its queue empty",
         Reader::Unclear => {

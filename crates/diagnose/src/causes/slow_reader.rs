@@ -9,7 +9,7 @@ use crate::reader::{Limited, Reader, reader, window_limited};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
-    BACKLOG, EXPLAINS, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, UDP_LOSS, WINDOW_FULL,
+    BACKLOG, EXPLAINS, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, UDP_LOSS, WAITS, WINDOW_FULL,
 };
 
 /// The window is full and so is the receive queue: data waits for the application, which has processor time left.
@@ -24,7 +24,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     weigh(&mut scales, flow, true);
     let asked = asked_read_bps(flow).map(|rate| flow.goodput_bps / rate);
     let end = Some(flow.receiver.end);
-    let reads = scales.optional(
+    scales.optional(
         "goodput over --read-rate",
         asked,
         "ratio",
@@ -32,9 +32,14 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         end,
         "effective.read_rate_bps",
     );
+    let waited = flow.figure(StreamView::read_wait_share);
+    if waits_to_read(flow) {
+        let metric = "share of time waiting for its schedule, reader";
+        scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "receiver.app_wait_ns");
+    }
     let strength = match (reader(flow), window_limited(flow)) {
-        // It was told how fast to read, and did: nothing needs inferring from a queue.
-        (_, Some(Limited::Plainly | Limited::Partly)) if reads == Some(true) => Strength::Strong,
+        // It kept to a schedule of its own: nothing needs inferring from a queue.
+        (_, Some(Limited::Plainly | Limited::Partly)) if reads_on_schedule(flow) => Strength::Strong,
         (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
         (Reader::Behind, _) => Strength::Moderate,
         (Reader::SeemsBehind, Some(Limited::Plainly | Limited::Partly)) => {
@@ -51,7 +56,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         None => "the receiving application seems to read no faster: the window it offers kept closing".to_owned(),
     };
     let mut finding = scales.holds(strength, why, next_step(flow));
-    finding.direct = reads == Some(true);
+    finding.direct = reads_on_schedule(flow);
     finding.place = Some(format!("{}, receiving application", flow.receiver.name()));
     finding
 }
@@ -123,9 +128,13 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     finding
 }
 
-/// Whether the receivers were told how fast to read, and did.
-pub(crate) fn reads_as_asked(flow: &Flow) -> bool {
-    asked_read_bps(flow).is_some_and(|asked| flow.goodput_bps / asked >= RATE_REACHED)
+/// Whether the receivers kept to a reading schedule: they were told a rate and reached it, or waited for their own.
+pub(crate) fn reads_on_schedule(flow: &Flow) -> bool {
+    waits_to_read(flow) || asked_read_bps(flow).is_some_and(|asked| flow.goodput_bps / asked >= RATE_REACHED)
+}
+
+fn waits_to_read(flow: &Flow) -> bool {
+    flow.figure(StreamView::read_wait_share).is_some_and(|figure| figure.value >= WAITS)
 }
 
 /// Rate the receivers were told to read at, all streams, bits/s.
