@@ -13,6 +13,7 @@ mod row;
 mod search;
 mod tools;
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -41,6 +42,9 @@ pub struct Options {
     /// Our binary, instead of building it
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// Share of datagrams a "loss-free" run may lose: 0, or 0.0001 where neighbours steal the processor
+    #[arg(long, default_value_t = 0.0)]
+    tolerate_loss: f64,
     /// Leave ours out and measure the rivals only
     #[arg(long)]
     rivals_only: bool,
@@ -63,6 +67,8 @@ pub struct Bench {
     pub seconds: u32,
     /// Cores of this machine.
     pub cores: usize,
+    /// Share of datagrams that may be lost in a run that still counts as loss-free.
+    pub tolerated_loss: f64,
 }
 
 /// The file written by `--json`.
@@ -72,6 +78,8 @@ struct Document<'a> {
     date: String,
     rounds: u32,
     seconds: u32,
+    tolerated_loss: f64,
+    own_network_namespace: bool,
     machine: &'a Machine,
     versions: &'a [(String, String)],
     rows: &'a [Row],
@@ -93,7 +101,10 @@ pub fn run(options: &Options) -> Result<()> {
         .collect();
     ensure!(!chosen.is_empty(), "no such case; `cargo xtask bench --list` names them");
 
-    let bench = Bench { tools: Tools::find(binary(options)), seconds, cores: machine::cores() };
+    let binary = binary(options);
+    let is_alone = alone(&binary)?;
+    let bench =
+        Bench { tools: Tools::find(binary), seconds, cores: machine::cores(), tolerated_loss: options.tolerate_loss };
     let machine = Machine::read();
     for warning in machine.warnings() {
         println!("warning: {warning}");
@@ -107,6 +118,8 @@ pub fn run(options: &Options) -> Result<()> {
             date: date(),
             rounds,
             seconds,
+            tolerated_loss: options.tolerate_loss,
+            own_network_namespace: is_alone,
             machine: &machine,
             versions: &bench.tools.versions,
             rows: &rows,
@@ -119,6 +132,33 @@ pub fn run(options: &Options) -> Result<()> {
     println!("\n{}", row::markdown(&rows));
     println!("every value: {}", options.json.display());
     Ok(())
+}
+
+/// Set in the process that [`alone`] starts.
+const ALONE: &str = "LANDSPEED_BENCH_ALONE";
+
+/// Moves this run into a network namespace of its own, where no other program's traffic is in the kernel's counters.
+/// Without root it stays where it is. Returns whether it is alone.
+fn alone(binary: &Result<PathBuf, String>) -> Result<bool> {
+    if std::env::var_os(ALONE).is_some() {
+        return Ok(true);
+    }
+    let (Some(unshare), Some(ip)) = (machine::find("unshare"), machine::find("ip")) else { return Ok(false) };
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(false);
+    }
+    let mut command = Command::new(unshare);
+    command
+        .args(["--net", "--", "sh", "-c", "\"$0\" link set lo up && exec \"$@\""])
+        .arg(ip)
+        .arg(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(ALONE, "1");
+    if let (Ok(binary), false) = (binary, std::env::args_os().any(|argument| argument == "--binary")) {
+        command.arg("--binary").arg(binary);
+    }
+    // Only returns when it could not start.
+    Err(command.exec()).context("cannot enter a network namespace")
 }
 
 /// Our binary, or why there is none.
@@ -144,6 +184,7 @@ fn page(document: &Document<'_>) -> String {
          loopback, {}. A ratio is of medians; the range in brackets is of the rounds one by one.\n\n\
          {kind}: {cpu}, {cores} cores, {:.0} GiB, {kernel}; congestion control {congestion}, `rmem_max` {rmem_max_bytes}.\n\n\
          Versions: {}.\n\n\
+         Loss-free means {}; the network namespace was {}.\n\n\
          Loopback is one machine on both ends: no NIC, no wire, copies where a NIC would send from memory. These figures\n\
          compare programs; they are not what a path can carry.\n\n{}",
         document.rounds,
@@ -151,6 +192,12 @@ fn page(document: &Document<'_>) -> String {
         document.date,
         *memory_bytes as f64 / f64::from(1 << 30),
         versions.join("; "),
+        if document.tolerated_loss > 0.0 {
+            format!("at most {:.2} % lost", document.tolerated_loss * 100.0)
+        } else {
+            "nothing lost, by the tool's count and the kernel's".to_owned()
+        },
+        if document.own_network_namespace { "the benchmark's own" } else { "shared with other programs" },
         row::markdown(document.rows)
     )
 }

@@ -16,18 +16,28 @@ pub struct Probe {
 /// Halvings of the interval after the first, unlimited, run.
 pub const STEPS: u32 = 6;
 
+/// What a search found, bits/s of payload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Highest {
+    /// Highest goodput of a run in which nothing was lost; 0 when every run lost.
+    pub loss_free_bps: f64,
+    /// Goodput of the unlimited run, whatever it lost.
+    pub flat_out_bps: f64,
+}
+
 /// The highest goodput of a run in which nothing was lost: first unlimited, then by bisection of the offered rate.
 ///
 /// `probe` takes the rate to offer, bits/s; `None` is unlimited. A loss is tried once more at the same rate: a hiccup
-/// of a shared machine is not the tool's limit. Returns 0 when every run lost.
-pub fn loss_free(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<f64> {
+/// of a shared machine is not the tool's limit.
+pub fn highest(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<Highest> {
     let mut twice = |rate| {
         let first = probe(rate)?;
         if first.lost == 0 { Ok::<_, anyhow::Error>(first) } else { probe(rate) }
     };
     let unlimited = twice(None)?;
+    let flat_out_bps = unlimited.goodput_bps;
     if unlimited.lost == 0 {
-        return Ok(unlimited.goodput_bps);
+        return Ok(Highest { loss_free_bps: flat_out_bps, flat_out_bps });
     }
     let (mut low, mut high, mut best) = (0.0, unlimited.sent_bps, 0.0_f64);
     for _ in 0..STEPS {
@@ -40,7 +50,7 @@ pub fn loss_free(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<
             high = rate;
         }
     }
-    Ok(best)
+    Ok(Highest { loss_free_bps: best, flat_out_bps })
 }
 
 #[cfg(test)]
@@ -61,17 +71,17 @@ mod tests {
     fn a_sender_that_cannot_outrun_its_receiver_needs_one_run() {
         let mut runs = 0;
         let mut inner = tool(9e9, 5e9);
-        let found = loss_free(|rate| {
+        let found = highest(|rate| {
             runs += 1;
             inner(rate)
         });
-        assert_eq!((found.unwrap(), runs), (5e9, 1));
+        assert_eq!((found.unwrap(), runs), (Highest { loss_free_bps: 5e9, flat_out_bps: 5e9 }, 1));
     }
 
     #[test]
     fn the_limit_is_found_within_a_sixty_fourth_of_the_fastest_rate() {
         for limit in [1e8, 3.3e9, 9.9e9] {
-            let found = loss_free(tool(limit, 10e9)).unwrap();
+            let found = highest(tool(limit, 10e9)).unwrap().loss_free_bps;
             assert!(found <= limit && limit - found <= 10e9 / 64.0, "{limit}: {found}");
         }
     }
@@ -80,18 +90,18 @@ mod tests {
     fn one_hiccup_does_not_halve_the_answer() {
         let mut inner = tool(8e9, 10e9);
         let mut hiccup = true;
-        let found = loss_free(|rate| {
+        let found = highest(|rate| {
             let mut run = inner(rate)?;
             if rate == Some(5e9) && std::mem::take(&mut hiccup) {
                 run.lost = 1;
             }
             Ok(run)
         });
-        assert!(found.unwrap() > 7.8e9);
+        assert!(found.unwrap().loss_free_bps > 7.8e9);
     }
 
     #[test]
     fn a_tool_that_always_loses_has_no_loss_free_rate() {
-        assert_eq!(loss_free(tool(0.0, 1e9)).unwrap(), 0.0);
+        assert_eq!(highest(tool(0.0, 1e9)).unwrap().loss_free_bps, 0.0);
     }
 }
