@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread::{self, JoinHandle};
 
 use landspeed_model::RrSize;
-use landspeed_sys::clock::monotonic_ns;
+use landspeed_sys::clock::{monotonic_ns, sleep_until};
 
 use super::{Load, ResponderOutcome, RrOutcome, RrPlan, respond_tcp, respond_udp};
 use crate::shared::{Counters, Stop};
@@ -25,6 +25,11 @@ fn plan(request_bytes: u32, response_bytes: u32, load: Load, ms: u64) -> RrPlan 
 
 fn open(rate_per_s: f64) -> Load {
     Load::OpenLoop { rate_per_s }
+}
+
+/// Holds the calling thread up: what a stalled peer does.
+fn pause(ms: u64) {
+    sleep_until(monotonic_ns() + ms * MS);
 }
 
 fn tcp_pair(host: &str) -> (TcpStream, TcpStream) {

@@ -1,12 +1,11 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
-use std::time::Duration;
 
 use landspeed_sys::clock::monotonic_ns;
 
 use super::super::{Load, ProbePlan, RrError, RrPlan, merge, request_connect, request_tcp, respond_tcp};
-use super::{MS, assert_conserved, open, plan, slower_than_100ms, tcp_pair, tcp_responder};
+use super::{MS, assert_conserved, open, pause, plan, slower_than_100ms, tcp_pair, tcp_responder};
 use crate::shared::{Counters, Stop};
 
 #[test]
@@ -112,7 +111,7 @@ fn slow_through_a_stall() -> (u64, u64) {
         while far.read_exact(&mut message).is_ok() {
             if stalled_ns == 0 && monotonic_ns() >= stall_at_ns {
                 let begun_ns = monotonic_ns();
-                thread::sleep(Duration::from_millis(200));
+                pause(200);
                 stalled_ns = monotonic_ns() - begun_ns;
             }
             if far.write_all(&message).is_err() {
@@ -204,14 +203,14 @@ fn blocked_ends_see_their_stop_within_some_ticks() {
             let stream = stream.try_clone().unwrap();
             scope.spawn(|| assert_eq!(respond_tcp(stream, &plan, &Counters::default(), &stop).error, None));
         }
-        thread::sleep(Duration::from_millis(30));
+        pause(30);
         stop.stop_receiving();
     });
     let begun_ns = monotonic_ns();
     let stop = Stop::default();
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(request_tcp(near, &plan, &Counters::default(), &stop).error, None));
-        thread::sleep(Duration::from_millis(30));
+        pause(30);
         stop.stop_receiving();
     });
     assert!(monotonic_ns() - begun_ns < 500 * MS);
@@ -225,7 +224,7 @@ fn a_stop_of_senders_lets_what_is_in_flight_arrive() {
     let stop = Stop::default();
     let outcome = thread::scope(|scope| {
         let requester = scope.spawn(|| request_tcp(near, &plan, &Counters::default(), &stop));
-        thread::sleep(Duration::from_millis(100));
+        pause(100);
         stop.stop_sending();
         requester.join().unwrap()
     });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use landspeed_sys::clock::monotonic_ns;
 
 use super::super::{Load, RrError, RrOutcome, RrPlan, request_udp};
-use super::{MS, assert_conserved, open, plan, slower_than_100ms, udp_pair, with_udp_responder};
+use super::{MS, assert_conserved, open, pause, plan, slower_than_100ms, udp_pair, with_udp_responder};
 use crate::shared::{Counters, Stop};
 
 /// Runs a requester against an echo that treats each datagram as `echo` says, given how many came before.
@@ -101,7 +101,7 @@ fn late_duplicate_and_junk_datagrams_are_told_apart() {
     let outcome = against(&plan, |socket, count, message| {
         match count {
             // The first is answered late, after its time is out.
-            3 => thread::sleep(Duration::from_millis(90)),
+            3 => pause(90),
             8 | 15 => drop(socket.send(message)),
             _ => {}
         }
@@ -124,7 +124,7 @@ fn a_stalled_udp_responder_shows_in_every_request_it_delayed() {
         let plan = plan(64, 64, open(1000.0), 500);
         let outcome = against(&plan, |socket, count, message| {
             if count == 150 {
-                thread::sleep(Duration::from_millis(200));
+                pause(200);
             }
             socket.send(message).unwrap();
         });
