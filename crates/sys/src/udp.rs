@@ -9,9 +9,8 @@ mod receive;
 mod send;
 
 pub use options::{
-    MtuDiscovery, block_at_most, drain_error_queue, enable_drop_counter, enable_gro, enable_send_errors,
-    enable_timestamps, gso_supported, precise_sleeps, set_mtu_discovery, set_receive_buffer, set_send_buffer,
-    socket_drops,
+    MtuDiscovery, block_at_most, drain_error_queue, enable_gro, enable_send_errors, enable_timestamps, gso_supported,
+    precise_sleeps, set_mtu_discovery, set_receive_buffer, set_send_buffer, socket_drops,
 };
 pub use receive::{Message, ReceiveBatch};
 pub use send::{SendBatch, SendFailure};

@@ -5,9 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
-use landspeed_sys::udp::{
-    ReceiveBatch, block_at_most, enable_drop_counter, enable_gro, enable_timestamps, socket_drops,
-};
+use landspeed_sys::udp::{ReceiveBatch, block_at_most, enable_gro, enable_timestamps, socket_drops};
 
 use super::arrivals::Arrivals;
 use super::wait::LOOK_UP_NS;
@@ -77,7 +75,6 @@ impl<'a> Receiver<'a> {
         self.drops_before = socket_drops(self.socket).ok();
         for (option, result) in [
             ("SO_TIMESTAMPNS", enable_timestamps(self.socket)),
-            ("SO_RXQ_OVFL", enable_drop_counter(self.socket)),
             ("UDP_GRO", enable_gro(self.socket, self.wants_gro())),
         ] {
             if let Err(error) = result {
@@ -196,7 +193,13 @@ impl<'a> Receiver<'a> {
         udp.jitter_ns = self.arrivals.jitter_ns();
         udp.timestamps = udp.jitter_ns.map(|_| if udp.gro_used { "kernel, coalesced" } else { "kernel" }.to_owned());
         match (self.drops_before, socket_drops(self.socket)) {
-            (Some(before), Ok(after)) => udp.socket_drops = u64::from(after.wrapping_sub(before)),
+            (Some(before), Ok(after)) => {
+                udp.socket_drops = u64::from(after.wrapping_sub(before));
+                if udp.socket_drops > 0 && udp.gro_used {
+                    let note = "the kernel counts a coalesced batch that the socket drops once, whatever it held";
+                    self.outcome.notes.push(note.into());
+                }
+            }
             _ => self.outcome.notes.push("drops of the receiving socket are not visible: SO_MEMINFO".into()),
         }
         self.outcome.bytes = self.arrivals.bytes();

@@ -181,9 +181,11 @@ impl<'a> Sender<'a> {
                     self.outcome.last_ns = Some(now_ns);
                 }
                 Departure::At(at_ns) => {
-                    let woken_ns = match pacing.grain_ns {
-                        0 => waiter.precise(at_ns, self.stop),
-                        _ => waiter.economical(at_ns, at_ns.saturating_add(grain_ns), self.stop),
+                    let precise = pacing.grain_ns == 0 || waiter.spins_cheaply(pacer.gap_ns());
+                    let woken_ns = if precise {
+                        waiter.precise(at_ns, self.stop)
+                    } else {
+                        waiter.economical(at_ns, at_ns.saturating_add(grain_ns), self.stop)
                     };
                     self.outcome.app_wait_ns += woken_ns - now_ns;
                     now_ns = woken_ns;
@@ -230,7 +232,10 @@ impl<'a> Sender<'a> {
                         self.stamp(done, packets, monotonic_ns());
                     }
                 }
-                Err(SendFailure::Dropped) => {
+                Err(SendFailure::Dropped(error)) => {
+                    if self.outcome.udp.send_errors == 0 {
+                        self.outcome.notes.push(format!("datagrams refused by the sending host: {error}"));
+                    }
                     done += self.refuse(packets - done);
                     self.stamp(done, packets, monotonic_ns());
                 }
@@ -282,7 +287,7 @@ impl<'a> Sender<'a> {
     /// Decides whether the stream goes on after a failure that sent nothing.
     fn survive(&mut self, failure: SendFailure) -> Result<(), StreamError> {
         match failure {
-            SendFailure::Full | SendFailure::Interrupted | SendFailure::Dropped => Ok(()),
+            SendFailure::Full | SendFailure::Interrupted | SendFailure::Dropped(_) => Ok(()),
             SendFailure::NoOffload(error) => {
                 drain_error_queue(self.socket);
                 // Kernels before 6.9 take 64 segments; less than that is a matter of the route.

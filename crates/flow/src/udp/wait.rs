@@ -43,6 +43,11 @@ impl Waiter {
         Self { margin_ns: (2 * lateness[4]).clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end()) }
     }
 
+    /// Whether spinning through the margin of a wait of `gap_ns` costs little: a twentieth of a core, at most.
+    pub(super) fn spins_cheaply(&self, gap_ns: u64) -> bool {
+        gap_ns / 20 > self.margin_ns
+    }
+
     /// Waits until `target_ns`; returns the time then. Earlier only if the stream is to stop.
     pub(super) fn precise(&mut self, target_ns: u64, stop: &Stop) -> u64 {
         let mut now_ns = self.sleep(target_ns.saturating_sub(self.margin_ns), stop);

@@ -27,11 +27,6 @@ pub fn enable_timestamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
-/// Asks for the count of datagrams the socket dropped so far with each message (`SO_RXQ_OVFL`).
-pub fn enable_drop_counter(fd: BorrowedFd<'_>) -> io::Result<()> {
-    set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
-}
-
 /// Makes sends report what the kernel would otherwise hide (`IP_RECVERR`): without it a datagram dropped in the local
 /// qdisc is a successful send (`udp_send_skb`, net/ipv4/udp.c). Errors then also queue up: [`drain_error_queue`].
 pub fn enable_send_errors(fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -100,8 +95,8 @@ pub fn gso_supported(fd: BorrowedFd<'_>) -> bool {
 
 /// How often the socket has dropped for want of buffer, modulo 2³² (`SO_MEMINFO`, `SK_MEMINFO_DROPS`).
 ///
-/// The kernel counts buffers, not datagrams: a coalesced batch that is dropped counts once. Unlike `SO_RXQ_OVFL`, this
-/// also knows of drops after the last message that was queued.
+/// The kernel counts buffers, not datagrams: a coalesced batch that is dropped counts once. This is the counter that
+/// `SO_RXQ_OVFL` sends along with messages, but it also knows of drops after the last message that was queued.
 pub fn socket_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     /// `SK_MEMINFO_DROPS` of include/uapi/linux/sock_diag.h, the last of nine words.
     const DROPS: usize = 8;
@@ -183,7 +178,7 @@ mod tests {
     fn every_mtu_discovery_mode_is_accepted_on_both_families() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(socket) = UdpSocket::bind(address) else {
-                println!("SKIPPED {address}: not available here");
+                landspeed_testkit::skip::record(&format!("no {address} here"));
                 continue;
             };
             for mode in [MtuDiscovery::Want, MtuDiscovery::DontFragment, MtuDiscovery::Probe] {

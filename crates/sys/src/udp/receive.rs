@@ -22,13 +22,11 @@ pub struct Message<'a> {
     pub segment_bytes: usize,
     /// When the kernel received it, `CLOCK_REALTIME` nanoseconds; for a coalesced message, when the first arrived.
     pub timestamp_ns: Option<u64>,
-    /// Drops of the socket before this message was queued (`SO_RXQ_OVFL`, modulo 2³²); absent while there are none.
-    pub drops: Option<u32>,
     /// The message was longer than the buffer and its end is lost.
     pub truncated: bool,
 }
 
-/// Room for a timestamp, a drop counter and a segment size, and one to spare.
+/// Room for a timestamp, a segment size, and what else somebody may have asked the socket for.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; 128]);
@@ -118,7 +116,6 @@ impl ReceiveBatch {
             data: &self.buffer[start..start + length],
             segment_bytes: length.max(1),
             timestamp_ns: None,
-            drops: None,
             truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
         };
         read_control(&header.msg_hdr, &mut message);
@@ -145,9 +142,6 @@ fn read_control(header: &libc::msghdr, message: &mut Message<'_>) {
                     let time = payload.cast::<libc::timespec>().read_unaligned();
                     message.timestamp_ns = Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
                 }
-                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) if length >= size_of::<u32>() => {
-                    message.drops = Some(payload.cast::<u32>().read_unaligned());
-                }
                 _ => {}
             }
             control = libc::CMSG_NXTHDR(header, control);
@@ -162,7 +156,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::udp::{SendBatch, block_at_most, enable_drop_counter, enable_gro, enable_timestamps, gso_supported};
+    use crate::udp::{SendBatch, block_at_most, enable_gro, enable_timestamps, gso_supported};
 
     fn pair() -> (UdpSocket, UdpSocket) {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback exists");
@@ -211,22 +205,19 @@ mod tests {
     fn messages_carry_the_kernels_time() {
         let (sender, receiver) = pair();
         enable_timestamps(receiver.as_fd()).unwrap();
-        enable_drop_counter(receiver.as_fd()).unwrap();
         let before_ns = crate::clock::realtime_ns();
         sender.send(&[0; 10]).unwrap();
         let mut batch = ReceiveBatch::new(1, 64);
         batch.receive(receiver.as_fd(), 1).unwrap();
         let stamp_ns = batch.message(0).timestamp_ns.expect("a timestamp was asked for");
         assert!((before_ns..=crate::clock::realtime_ns()).contains(&stamp_ns));
-        assert_eq!(batch.message(0).drops.unwrap_or(0), 0);
     }
 
     #[test]
     fn a_coalesced_batch_comes_with_its_segment_size() {
         let (sender, receiver) = pair();
         if !gso_supported(sender.as_fd()) || enable_gro(receiver.as_fd(), true).is_err() {
-            println!("SKIPPED: no UDP_SEGMENT or UDP_GRO here");
-            return;
+            landspeed_testkit::skip!("no UDP_SEGMENT or UDP_GRO here");
         }
         let mut out = SendBatch::new(5, 100);
         out.send(sender.as_fd(), 0, 5, 5).unwrap();

@@ -22,8 +22,8 @@ pub enum SendFailure {
     Full,
     /// A signal came (`EINTR`); try again.
     Interrupted,
-    /// The first message was dropped on this host, in the qdisc or the device (`ENOBUFS`).
-    Dropped,
+    /// The first message was dropped on this host: in the qdisc or the device (`ENOBUFS`), or by the firewall (`EPERM`).
+    Dropped(io::Error),
     /// The peer's host refuses or cannot be reached (ICMP of an earlier datagram: `ECONNREFUSED`, `EHOSTUNREACH`,
     /// `ENETUNREACH`); nothing of this call left.
     Refused(io::Error),
@@ -152,7 +152,7 @@ fn classify(error: io::Error, offload: bool) -> SendFailure {
     match error.raw_os_error().unwrap_or(0) {
         libc::EAGAIN => SendFailure::Full,
         libc::EINTR => SendFailure::Interrupted,
-        libc::ENOBUFS | libc::ENOMEM => SendFailure::Dropped,
+        libc::ENOBUFS | libc::ENOMEM | libc::EPERM => SendFailure::Dropped(error),
         libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH => SendFailure::Refused(error),
         // Linux before 6.13 says EINVAL, later ones EMSGSIZE, when a segment does not fit the path MTU.
         libc::EINVAL | libc::EIO | libc::EOPNOTSUPP | libc::EMSGSIZE if offload => SendFailure::NoOffload(error),
@@ -204,8 +204,7 @@ mod tests {
     fn a_super_packet_is_cut_into_its_datagrams() {
         let (sender, receiver) = pair();
         if !crate::udp::gso_supported(sender.as_fd()) {
-            println!("SKIPPED: no UDP_SEGMENT here");
-            return;
+            landspeed_testkit::skip!("no UDP_SEGMENT here");
         }
         // Two full super-packets of four, and a message of one without offload.
         assert_eq!(numbered(9, 100).send(sender.as_fd(), 0, 9, 4).unwrap(), 9);
