@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(short, long)]
     sources: bool,
     /// Write the answers as JSON (- for standard output)
-    #[arg(short = 'J', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
 }
 

@@ -93,7 +93,8 @@ fn assured(name: &str) -> Option<u8> {
 
 /// Reads a key file.
 pub fn key(path: &Path) -> anyhow::Result<Key> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read the key file {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read the key file {}", path.display()))?;
     Key::from_text(&text).with_context(|| {
         format!(
             "{} holds no key: 64 hex digits are expected; `landspeed serve --new-key FILE` makes one",

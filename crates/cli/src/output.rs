@@ -44,11 +44,12 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(content).and_then(|()| out.flush()).context("cannot write to standard output")
             }
-            Self::File(path) => {
-                write_whole(path, content).with_context(|| {
-                    format!("cannot write {}; is the disk full, or the place read-only? `--json -` prints instead", path.display())
-                })
-            }
+            Self::File(path) => write_whole(path, content).with_context(|| {
+                format!(
+                    "cannot write {}; is the disk full, or the place read-only? `--json -` prints instead",
+                    path.display()
+                )
+            }),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a stream's thread shares with the sampler and with whoever stops it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Counters of one stream at one end. The stream's own thread is the only writer; the sampler reads them.
 ///
@@ -16,9 +16,21 @@ pub struct Counters {
     first_ns: AtomicU64,
     /// When the last byte moved, monotonic nanoseconds, as of the last update the thread bothered to stamp.
     last_ns: AtomicU64,
+    /// Kernel number of the stream's thread; 0 before it runs.
+    thread: AtomicU32,
 }
 
 impl Counters {
+    /// Says which thread this stream runs on: the calling one.
+    pub fn adopt_thread(&self) {
+        self.thread.store(landspeed_sys::thread::id(), Ordering::Relaxed);
+    }
+
+    /// The thread this stream runs on, as the kernel numbers it.
+    pub fn thread(&self) -> Option<u32> {
+        Some(self.thread.load(Ordering::Relaxed)).filter(|&id| id != 0)
+    }
+
     /// Publishes the running totals. One writer, so plain stores are enough.
     #[inline]
     pub fn publish(&self, bytes: u64, packets: u64) {

@@ -42,6 +42,7 @@ pub fn connect_udp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters)
     let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))
         .map_err(setup("open a UDP socket"))?;
     apply_buffers(&socket, p)?;
+    enlarge_datagram_buffers(&socket, p);
     apply_dscp(socket.as_fd(), p, server.is_ipv6())?;
     if let Some(local) = bind {
         socket.bind(&local.into()).map_err(setup(format!("bind {local}")))?;
@@ -65,7 +66,9 @@ pub fn configure_accepted(socket: &DataSocket, p: &Parameters, sends: bool) -> R
         }
         DataSocket::Udp(udp) => {
             let v6 = udp.peer_addr().is_ok_and(|a| a.is_ipv6());
-            apply_buffers(&socket2::SockRef::from(udp), p)?;
+            let twin = socket2::SockRef::from(udp);
+            apply_buffers(&twin, p)?;
+            enlarge_datagram_buffers(&twin, p);
             apply_dscp(udp.as_fd(), p, v6)
         }
         DataSocket::Connector(_) | DataSocket::Acceptor(_) => Ok(()),
@@ -91,6 +94,16 @@ fn apply_buffers(socket: &Socket, p: &Parameters) -> Result<(), FlowError> {
         socket.set_recv_buffer_size(window as usize).map_err(setup("set the receive buffer"))?;
     }
     Ok(())
+}
+
+/// UDP has no autotuning: without `--window` it gets what the system allows (`net.core.{r,w}mem_max`), because a default
+/// of 208 KiB overflows in any pause of its reader and would measure that.
+fn enlarge_datagram_buffers(socket: &Socket, p: &Parameters) {
+    const WANTED: usize = 64 << 20;
+    if p.window_bytes.is_none() {
+        let _ = socket.set_recv_buffer_size(WANTED);
+        let _ = socket.set_send_buffer_size(WANTED);
+    }
 }
 
 fn apply_dscp(fd: BorrowedFd<'_>, p: &Parameters, v6: bool) -> Result<(), FlowError> {

@@ -74,9 +74,12 @@ pub struct StreamEnd {
     pub thread_user_ns: u64,
     /// System part of it, nanoseconds.
     pub thread_system_ns: u64,
+    /// Time the thread was ready to run and had no core, nanoseconds (`/proc/thread-self/schedstat`).
+    pub thread_wait_ns: Option<u64>,
     /// Data system calls made.
     pub syscalls: u64,
-    /// Time the sending application spent waiting for its own schedule (rate limit), nanoseconds.
+    /// Time the application at this end spent waiting for its own schedule (`--rate` at the sender, `--read-rate` at the
+    /// receiver), nanoseconds.
     pub app_wait_ns: u64,
     /// First byte moved, nanoseconds after the start.
     pub first_byte_ns: Option<u64>,
@@ -124,7 +127,8 @@ pub struct UdpEnd {
     pub foreign_packets: u64,
     /// Receiver: highest sequence number seen plus one.
     pub highest_seq: u64,
-    /// Receiver: datagrams the socket dropped because its buffer was full (`SO_RXQ_OVFL`).
+    /// Receiver: what the socket dropped because its buffer was full (`SO_RXQ_OVFL`). The kernel counts a coalesced
+    /// batch as one.
     pub socket_drops: u64,
     /// Receiver: interarrival jitter (RFC 3550), kernel receive timestamps, nanoseconds.
     pub jitter_ns: Option<u64>,
@@ -181,6 +185,12 @@ pub struct Sample {
     /// Datagrams or segments dropped by the socket (`SK_MEMINFO_DROPS`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u32>,
+    /// Processor time the stream's thread has used since it began, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_cpu_ns: Option<u64>,
+    /// Time it was ready to run and had no core, nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_wait_ns: Option<u64>,
     /// UDP: packets sent or delivered so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,

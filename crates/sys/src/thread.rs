@@ -99,6 +99,47 @@ pub fn thread_time() -> ThreadTime {
     ThreadTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime), total_ns: crate::clock::thread_cpu_ns() }
 }
 
+/// The calling thread's number in the kernel.
+pub fn id() -> u32 {
+    // SAFETY: gettid takes nothing and cannot fail.
+    unsafe { libc::gettid() as u32 }
+}
+
+/// What the scheduler has given a thread of this process, and what it made it wait.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Time on a core, nanoseconds.
+    pub run_ns: u64,
+    /// Time ready to run without a core, nanoseconds.
+    pub wait_ns: u64,
+}
+
+/// Reads one thread's `schedstat` again and again without opening it each time.
+#[derive(Debug)]
+pub struct ThreadMeter {
+    file: std::fs::File,
+}
+
+impl ThreadMeter {
+    /// For a thread of this process.
+    ///
+    /// # Errors
+    /// `ENOENT` when the thread is gone, or the kernel keeps no such account.
+    pub fn open(thread: u32) -> io::Result<Self> {
+        std::fs::File::open(format!("/proc/self/task/{thread}/schedstat")).map(|file| Self { file })
+    }
+
+    /// The account now; `None` once the thread has ended.
+    pub fn read(&self) -> Option<Scheduled> {
+        use std::os::unix::fs::FileExt as _;
+        let mut text = [0; 64];
+        let n = self.file.read_at(&mut text, 0).ok()?;
+        let mut words = std::str::from_utf8(text.get(..n)?).ok()?.split_ascii_whitespace();
+        let (run_ns, wait_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(Scheduled { run_ns, wait_ns })
+    }
+}
+
 /// Makes the calling thread's timers exact: the default slack of 50 µs would show in every schedule.
 pub fn set_timer_slack_ns(ns: u64) {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and affects only the calling thread.

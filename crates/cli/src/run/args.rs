@@ -115,14 +115,20 @@ pub struct Args {
     #[arg(long, help_heading = "UDP and request/response", conflicts_with_all = ["reverse", "bidir", "bytes"])]
     rr: bool,
     /// Request/response sizes: 64, 64/1k, 1,64,1k or 1..1M (powers of two)
-    #[arg(long, value_name = "SIZES", requires = "rr", help_heading = "UDP and request/response", conflicts_with = "len")]
+    #[arg(
+        long,
+        value_name = "SIZES",
+        requires = "rr",
+        help_heading = "UDP and request/response",
+        conflicts_with = "len"
+    )]
     sizes: Option<String>,
     /// A new connection for each request (TCP)
     #[arg(long, requires = "rr", conflicts_with = "rate", help_heading = "UDP and request/response")]
     connect: bool,
     /// Measure latency beside the bulk streams: probes per second
-    #[arg(long, value_name = "PER_SECOND", num_args = 0..=1, default_missing_value = "100", conflicts_with = "rr",
-          help_heading = "UDP and request/response", allow_hyphen_values = true)]
+    #[arg(long, value_name = "PER_SECOND", num_args = 0..=1, require_equals = true, default_missing_value = "100",
+          conflicts_with = "rr", help_heading = "UDP and request/response")]
     probe: Option<f64>,
 
     /// Cores of the stream threads here: 0,2 or 0-3, one for each stream in turn
@@ -161,7 +167,7 @@ pub struct Args {
     #[arg(short, long, value_parser = options::time, help_heading = "Output", allow_hyphen_values = true)]
     interval: Option<Nanos>,
     /// Write the document here (- for standard output)
-    #[arg(short = 'J', long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", help_heading = "Output")]
+    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<Sink>,
     /// Write events as they happen, one JSON object a line, the document last
     #[arg(long, value_name = "FILE", help_heading = "Output")]

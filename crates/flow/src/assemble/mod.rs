@@ -6,8 +6,8 @@ mod streams;
 mod sums;
 
 use landspeed_model::{
-    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Parameters, PathInfo, Protocol, RUN_SCHEMA,
-    RunDocument, Status, Verdict, Warning,
+    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Parameters, PathInfo, Protocol,
+    RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
 };
 
 use crate::client::Request;
@@ -81,7 +81,8 @@ pub fn document(found: Ingredients) -> RunDocument {
     let under_load = found.client.as_ref().and_then(|c| c.under_load.clone());
     let udp = (parameters.protocol == Protocol::Udp).then(|| sums::udp(&parameters, &streams));
     let summary = sums::summary(&parameters, &streams, &phases, udp.as_ref(), &latency, under_load.as_ref());
-    let conservation = ledger::balance(&parameters, &streams, udp.as_ref(), found.client.as_ref(), found.server.as_ref());
+    let conservation =
+        ledger::balance(&parameters, &streams, udp.as_ref(), found.client.as_ref(), found.server.as_ref());
     let cost = costs::both(found.client.as_ref(), found.server.as_ref(), &phases);
     let mut errors = found.errors.clone();
     for (host, report) in [("client", &found.client), ("server", &found.server)] {
@@ -104,18 +105,12 @@ pub fn document(found: Ingredients) -> RunDocument {
     };
     let mut notes = found.notes.clone();
     notes.extend([&found.client, &found.server].into_iter().flatten().flat_map(|r| r.notes.iter().cloned()));
-    let warnings =
-        notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
-    let totals = Ends {
-        client: found.client.as_ref().map(sums::totals),
-        server: found.server.as_ref().map(sums::totals),
-    };
+    let warnings = notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
+    let totals =
+        Ends { client: found.client.as_ref().map(sums::totals), server: found.server.as_ref().map(sums::totals) };
     RunDocument {
         schema: RUN_SCHEMA.to_owned(),
-        landspeed: BuildInfo {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            server_version: found.server_version,
-        },
+        landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: found.server_version },
         id: found.id,
         started: crate::wall_clock::rfc3339(found.started_unix_ns),
         command: found.command,

@@ -6,7 +6,8 @@ use crate::end::{Cuts, EndReport, StreamReport};
 
 /// All streams either end reported, by number.
 pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Stream> {
-    let mut ids: Vec<u32> = [client, server].into_iter().flatten().flat_map(|r| r.streams.iter().map(|s| s.id)).collect();
+    let mut ids: Vec<u32> =
+        [client, server].into_iter().flatten().flat_map(|r| r.streams.iter().map(|s| s.id)).collect();
     ids.sort_unstable();
     ids.dedup();
     ids.into_iter().filter_map(|id| one(id, client, server)).collect()

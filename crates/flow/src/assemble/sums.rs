@@ -50,10 +50,8 @@ fn spans(cuts: &Cuts) -> Vec<(PhaseName, u64, u64)> {
 
 /// UDP books over all streams.
 pub fn udp(parameters: &Parameters, streams: &[Stream]) -> UdpTotals {
-    let mut totals = UdpTotals {
-        payload_bytes: parameters.udp.as_ref().map_or(0, |u| u.payload_bytes),
-        ..UdpTotals::default()
-    };
+    let mut totals =
+        UdpTotals { payload_bytes: parameters.udp.as_ref().map_or(0, |u| u.payload_bytes), ..UdpTotals::default() };
     let (mut jitter, mut jitters) = (0u64, 0u64);
     for stream in streams {
         let sent = stream.sender.as_ref().and_then(|s| s.udp.as_ref());

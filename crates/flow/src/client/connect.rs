@@ -8,9 +8,9 @@ use landspeed_model::Parameters;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::control::channel::{self, Key, Receiver, Role, Sender};
+use crate::control::hello;
 use crate::control::message::MAX_MESSAGE;
 use crate::control::preface::{self, ANSWER_LEN, PROTOCOL_VERSION, Purpose, Status, Token};
-use crate::control::hello;
 use crate::end::{Connector, DataSocket, Side, StreamPlan};
 use crate::error::FlowError;
 use crate::layout::{self, Link};

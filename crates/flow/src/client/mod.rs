@@ -3,14 +3,11 @@
 mod connect;
 mod target;
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use landspeed_model::{
-    ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument,
-};
+use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument};
 use landspeed_sys::clock;
 
 pub use target::{DEFAULT_PORT, Target};
@@ -178,7 +175,10 @@ fn wait_ready(rx: &mut Receiver) -> Result<(), FlowError> {
 
 fn unexpected(during: &'static str, message: &ToClient) -> FlowError {
     let text = format!("{message:?}");
-    FlowError::Protocol { during, message: format!("unexpected message {}", text.chars().take(60).collect::<String>()) }
+    FlowError::Protocol {
+        during,
+        message: format!("unexpected message {}", text.chars().take(60).collect::<String>()),
+    }
 }
 
 /// The shortest of several round trips gives the offset of the clocks, to within half of it.
@@ -238,7 +238,10 @@ fn run_end(
             }
             state.listen(rx, &watch, Duration::from_millis(20));
             if now > state.heard_ns.max(t0_ns) + SILENCE_NS && state.lost.is_none() {
-                state.lost = Some(FlowError::Timeout { what: "a sign of life from the server", seconds: SILENCE_NS / 1_000_000_000 });
+                state.lost = Some(FlowError::Timeout {
+                    what: "a sign of life from the server",
+                    seconds: SILENCE_NS / 1_000_000_000,
+                });
             }
             if state.lost.is_some() {
                 watch.stop.stop_sending();
@@ -247,7 +250,12 @@ fn run_end(
             }
             if now >= t0_ns {
                 let (sent, downloaded) = watch.bytes();
-                observe(RunEvent::Progress(Progress { t_ns: now - t0_ns, uploaded: state.uploaded, downloaded, sent }));
+                observe(RunEvent::Progress(Progress {
+                    t_ns: now - t0_ns,
+                    uploaded: state.uploaded,
+                    downloaded,
+                    sent,
+                }));
             }
         }
         for done in done_rx.try_iter() {
@@ -256,7 +264,10 @@ fn run_end(
         match worker.join() {
             Ok(report) => found.client = Some(report),
             Err(_) => {
-                return Err(FlowError::Protocol { during: "running the test", message: "a thread of the test panicked".into() });
+                return Err(FlowError::Protocol {
+                    during: "running the test",
+                    message: "a thread of the test panicked".into(),
+                });
             }
         }
         let patience = clock::monotonic_ns() + REPORT_NS;
@@ -264,7 +275,8 @@ fn run_end(
         while state.lost.is_none() && state.server.is_none() {
             state.listen(rx, &watch, Duration::from_millis(50));
             if clock::monotonic_ns() > patience.max(state.heard_ns + REPORT_NS / 2) {
-                state.lost = Some(FlowError::Timeout { what: "the server's report", seconds: REPORT_NS / 1_000_000_000 });
+                state.lost =
+                    Some(FlowError::Timeout { what: "the server's report", seconds: REPORT_NS / 1_000_000_000 });
             }
         }
         let _ = tx.send(&ToServer::Bye);
@@ -291,7 +303,15 @@ struct Conversation {
 impl Conversation {
     fn new() -> Self {
         let now = clock::monotonic_ns();
-        Self { t0_ns: now, heard_ns: now, alive_ns: now, uploaded: 0, report: String::new(), server: None, lost: None }
+        Self {
+            t0_ns: now,
+            heard_ns: now,
+            alive_ns: now,
+            uploaded: 0,
+            report: String::new(),
+            server: None,
+            lost: None,
+        }
     }
 
     fn say(&mut self, tx: &mut Sender, message: &ToServer) {
@@ -322,7 +342,10 @@ impl Conversation {
             ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
             ToClient::Report { text, last } => {
                 if self.report.len() + text.len() > MAX_REPORT {
-                    self.lost = Some(FlowError::Protocol { during: "in the server's report", message: "it is too large".into() });
+                    self.lost = Some(FlowError::Protocol {
+                        during: "in the server's report",
+                        message: "it is too large".into(),
+                    });
                     return;
                 }
                 self.report.push_str(&text);

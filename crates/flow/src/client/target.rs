@@ -61,7 +61,11 @@ impl FromStr for Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') { write!(f, "[{}]:{}", self.host, self.port) } else { write!(f, "{}:{}", self.host, self.port) }
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
     }
 }
 
@@ -86,7 +90,8 @@ impl Target {
 /// The local address to bind for `--bind`, any port.
 pub fn local_address(bind: Option<&str>, server: SocketAddr) -> Result<Option<SocketAddr>, FlowError> {
     let Some(text) = bind else { return Ok(None) };
-    let resolved = (text, 0).to_socket_addrs().map_err(|source| FlowError::Resolve { host: text.to_owned(), source })?;
+    let resolved =
+        (text, 0).to_socket_addrs().map_err(|source| FlowError::Resolve { host: text.to_owned(), source })?;
     let same_family = |addr: &SocketAddr| addr.is_ipv4() == server.is_ipv4();
     let addr = resolved.filter(same_family).find(|a| !matches!(a.ip(), IpAddr::V4(ip) if ip.is_broadcast()));
     addr.map(Some).ok_or_else(|| FlowError::NoAddress {

@@ -117,9 +117,7 @@ pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) ->
             let (parameters, t0_ns, side, done) = (&parameters, plan.t0_ns, plan.side, done.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("stream-{}", stream.id))
-                .spawn_scoped(scope, move || {
-                    streams::run(stream, parameters, side, t0_ns, watch, budget, &done)
-                });
+                .spawn_scoped(scope, move || streams::run(stream, parameters, side, t0_ns, watch, budget, &done));
             threads.push(thread);
         }
         let mut sampler = sampler::Sampler::new(&plan, watch, &mut host);
@@ -127,7 +125,9 @@ pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) ->
         let finished: Vec<_> = threads
             .into_iter()
             .map(|thread| match thread {
-                Ok(thread) => thread.join().unwrap_or_else(|_| streams::Finished::failed("the stream's thread panicked")),
+                Ok(thread) => {
+                    thread.join().unwrap_or_else(|_| streams::Finished::failed("the stream's thread panicked"))
+                }
                 Err(error) => streams::Finished::failed(&format!("cannot start a thread: {error}")),
             })
             .collect();

@@ -35,6 +35,7 @@ pub struct Series {
     raw: Vec<Reading>,
     congestion: String,
     tcp: bool,
+    meter: Option<thread::ThreadMeter>,
 }
 
 #[derive(Debug)]
@@ -45,6 +46,7 @@ struct Reading {
     send_queue: Option<u32>,
     receive_queue: Option<u32>,
     memory: Option<socket::MemInfo>,
+    scheduled: Option<thread::Scheduled>,
     info_len: u16,
     info: [u8; INFO_BYTES],
     detail_len: u8,
@@ -77,6 +79,7 @@ impl<'a> Sampler<'a> {
                     .and_then(|fd| socket::congestion(fd).ok())
                     .unwrap_or_default(),
                 tcp: stream.socket.is_tcp(),
+                meter: None,
             })
             .collect();
         Self { plan, watch, host, series, cuts: Cuts::default() }
@@ -166,7 +169,10 @@ impl<'a> Sampler<'a> {
                 continue;
             }
             let Some(fd) = stream.socket.fd() else { continue };
-            let reading = read(stream, fd, self.plan.t0_ns, series.congestion == "bbr");
+            if series.meter.is_none() {
+                series.meter = stream.counters.thread().and_then(|id| thread::ThreadMeter::open(id).ok());
+            }
+            let reading = read(stream, fd, self.plan.t0_ns, series);
             first.get_or_insert(reading.t_ns);
             series.raw.push(reading);
         }
@@ -174,7 +180,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, wants_detail: bool) -> Reading {
+fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series) -> Reading {
     let bytes = stream.counters.bytes();
     let mut reading = Reading {
         t_ns: clock::monotonic_ns().saturating_sub(t0_ns),
@@ -183,6 +189,7 @@ fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, wants_detail: bool)
         send_queue: None,
         receive_queue: None,
         memory: socket::mem_info(fd).ok(),
+        scheduled: series.meter.as_ref().and_then(thread::ThreadMeter::read),
         info_len: 0,
         info: [0; INFO_BYTES],
         detail_len: 0,
@@ -201,7 +208,7 @@ fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, wants_detail: bool)
             reading.info[..n].copy_from_slice(&bytes[..n]);
             reading.info_len = n as u16;
         }
-        if wants_detail
+        if series.congestion == "bbr"
             && stream.job.sends()
             && let Ok(n) = socket::congestion_info(fd, &mut reading.detail)
         {
@@ -214,7 +221,7 @@ fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, wants_detail: bool)
 impl Series {
     /// Decodes the readings and closes them with the stream's final totals.
     pub fn into_samples(self, final_bytes: u64, final_packets: u64) -> Vec<Sample> {
-        let Self { mut raw, congestion, tcp } = self;
+        let Self { mut raw, congestion, tcp, .. } = self;
         // The last reading was taken after the thread had ended; its counters are final, and said so exactly.
         if let Some(last) = raw.last_mut() {
             last.bytes = final_bytes;
@@ -237,6 +244,8 @@ fn decode(reading: &Reading, congestion: &str, tcp: bool) -> Sample {
         wmem_queued_bytes: reading.memory.map(|m| m.wmem_queued),
         sndbuf_bytes: reading.memory.map(|m| m.sndbuf),
         socket_drops: reading.memory.map(|m| m.drops),
+        thread_cpu_ns: reading.scheduled.map(|s| s.run_ns),
+        thread_wait_ns: reading.scheduled.map(|s| s.wait_ns),
         packets: (!tcp).then_some(reading.packets),
         tcp: (!info.is_empty()).then(|| Box::new(TcpInfo::decode(info))),
         tcp_info_raw: (!info.is_empty()).then(|| STANDARD.encode(info)),

@@ -158,19 +158,28 @@ pub(super) fn run(
     done: &mpsc::Sender<SenderDone>,
 ) -> Finished {
     let mut finished = Finished::default();
+    stream.counters.adopt_thread();
+    let meter = thread::ThreadMeter::open(thread::id()).ok();
     let cpu = place_thread(stream, parameters, side, &mut finished.notes);
     thread::set_timer_slack_ns(1);
     let before = thread::thread_time();
+    let waited = meter.as_ref().and_then(thread::ThreadMeter::read).map(|s| s.wait_ns);
     match (&stream.socket, stream.job) {
-        (DataSocket::Tcp(tcp), Job::Send) => send_tcp(stream, tcp, parameters, t0_ns, watch, budget, done, &mut finished),
+        (DataSocket::Tcp(tcp), Job::Send) => {
+            send_tcp(stream, tcp, parameters, t0_ns, watch, budget, done, &mut finished)
+        }
         (DataSocket::Tcp(tcp), Job::Receive) => receive_tcp(stream, tcp, parameters, t0_ns, watch, &mut finished),
-        (DataSocket::Udp(udp), Job::Send) => send_udp(stream, udp, parameters, t0_ns, watch, budget, done, &mut finished),
-        (DataSocket::Udp(udp), Job::Receive) => receive_udp(stream, udp, parameters, t0_ns, watch, &mut finished),
+        (DataSocket::Udp(udp), Job::Send) => {
+            send_udp(stream, udp, parameters, t0_ns, watch, budget, done, &mut finished)
+        }
+        (DataSocket::Udp(udp), Job::Receive) => receive_udp(stream, udp, parameters, watch, &mut finished),
         _ => transactions::run(stream, t0_ns, watch, &mut finished.end, &mut finished.rr),
     }
     let after = thread::thread_time();
     let end = &mut finished.end;
     end.cpu = cpu;
+    let waits = meter.as_ref().and_then(thread::ThreadMeter::read).map(|s| s.wait_ns);
+    end.thread_wait_ns = waits.zip(waited).map(|(after, before)| after.saturating_sub(before));
     end.thread_user_ns = after.user_ns.saturating_sub(before.user_ns);
     end.thread_system_ns = after.system_ns.saturating_sub(before.system_ns);
     end.thread_cpu_ns = after.total_ns.saturating_sub(before.total_ns);
@@ -339,7 +348,7 @@ fn read_bytes(parameters: &Parameters) -> usize {
 
 fn send_udp(
     stream: &StreamPlan,
-    socket: &UdpSocket,
+    udp: &UdpSocket,
     parameters: &Parameters,
     t0_ns: u64,
     watch: &Watch,
@@ -348,7 +357,7 @@ fn send_udp(
     finished: &mut Finished,
 ) {
     let plan = udp_send_plan(parameters, stream.tag, t0_ns);
-    let outcome = udp::send_stream(socket.as_fd(), &plan, &stream.counters, &watch.stop, budget);
+    let outcome = udp::send_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, budget);
     let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
     let packets = outcome.udp.sent_packets;
     let _ = done.send(SenderDone { stream: stream.id, bytes: outcome.bytes, packets, stopped_ns });
@@ -359,28 +368,27 @@ fn send_udp(
     end.udp = Some(outcome.udp);
     end.error = outcome.error.map(|e| e.to_string());
     finished.notes.extend(outcome.notes.into_iter().map(|note| format!("stream {}: {note}", stream.id)));
-    if let Ok(memory) = landspeed_sys::socket::mem_info(socket.as_fd()) {
+    if let Ok(memory) = socket::mem_info(udp.as_fd()) {
         end.sndbuf_bytes = Some(u64::from(memory.sndbuf));
     }
 }
 
 fn receive_udp(
     stream: &StreamPlan,
-    socket: &UdpSocket,
+    udp: &UdpSocket,
     parameters: &Parameters,
-    t0_ns: u64,
     watch: &Watch,
     finished: &mut Finished,
 ) {
     let plan = udp_receive_plan(parameters, stream.tag);
-    let outcome = udp::receive_stream(socket.as_fd(), &plan, &stream.counters, &watch.stop, &stream.finish);
+    let outcome = udp::receive_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, &stream.finish);
     let end = &mut finished.end;
     end.bytes = outcome.bytes;
     end.syscalls = outcome.syscalls;
     end.udp = Some(outcome.udp);
     end.error = outcome.error.map(|e| e.to_string());
     finished.notes.extend(outcome.notes.into_iter().map(|note| format!("stream {}: {note}", stream.id)));
-    if let Ok(memory) = landspeed_sys::socket::mem_info(socket.as_fd()) {
+    if let Ok(memory) = socket::mem_info(udp.as_fd()) {
         end.rcvbuf_bytes = Some(u64::from(memory.rcvbuf));
     }
 }

@@ -4,10 +4,10 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use landspeed_model::{LatencyResult, LatencyUnderLoad, Parameters, RrMode, RrSize, StreamEnd};
+use landspeed_model::{LatencyResult, LatencyUnderLoad, Parameters, RrSize, StreamEnd};
 
-use super::streams::{DataSocket, Job, StreamPlan};
 use super::Watch;
+use super::streams::{DataSocket, Job, StreamPlan};
 use crate::rr::{self, Load, ProbePlan, RrOutcome, RrPlan};
 
 /// How long a probe listens to the idle path before the load comes, nanoseconds.
@@ -64,12 +64,17 @@ impl RrSlot {
 
     fn plan(&self, t0_ns: u64) -> RrPlan {
         let at = |t: i64| t0_ns.saturating_add_signed(t);
-        RrPlan { measure_from_ns: at(self.measure_from_ns), ..RrPlan::new(self.size, self.load, at(self.from_ns), at(self.to_ns)) }
+        RrPlan {
+            measure_from_ns: at(self.measure_from_ns),
+            ..RrPlan::new(self.size, self.load, at(self.from_ns), at(self.to_ns))
+        }
     }
 
     fn probe_plan(&self, t0_ns: u64) -> ProbePlan {
         let at = |t: i64| t0_ns.saturating_add_signed(t);
-        let Load::OpenLoop { rate_per_s } = self.load else { return ProbePlan::new(at(self.from_ns), t0_ns, at(self.to_ns)) };
+        let Load::OpenLoop { rate_per_s } = self.load else {
+            return ProbePlan::new(at(self.from_ns), t0_ns, at(self.to_ns));
+        };
         ProbePlan {
             rate_per_s,
             size: self.size,
@@ -81,7 +86,13 @@ impl RrSlot {
 }
 
 /// The body of a request/response thread.
-pub(super) fn run(stream: &StreamPlan, t0_ns: u64, watch: &Watch, end: &mut StreamEnd, outcome: &mut Option<RrOutcome>) {
+pub(super) fn run(
+    stream: &StreamPlan,
+    t0_ns: u64,
+    watch: &Watch,
+    end: &mut StreamEnd,
+    outcome: &mut Option<RrOutcome>,
+) {
     let (counters, stop) = (&stream.counters, &watch.stop);
     let result = match (stream.job, &stream.socket) {
         (Job::Request(slot), DataSocket::Tcp(tcp)) => {
