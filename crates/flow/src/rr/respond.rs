@@ -26,6 +26,8 @@ struct Responder<'a> {
     bytes_each: u64,
     stop: &'a Stop,
     counters: &'a Counters,
+    /// What the counters held before: a stream's connections may come one after the other.
+    earlier: (u64, u64),
     rounds: u64,
     outcome: ResponderOutcome,
 }
@@ -38,6 +40,7 @@ impl<'a> Responder<'a> {
             bytes_each: u64::from(plan.size.request_bytes) + u64::from(plan.size.response_bytes),
             stop,
             counters,
+            earlier: (counters.bytes(), counters.packets()),
             rounds: 0,
             outcome: ResponderOutcome::default(),
         }
@@ -60,10 +63,13 @@ impl<'a> Responder<'a> {
         if self.outcome.answered == 0 {
             let now_ns = monotonic_ns();
             self.outcome.first_ns = Some(now_ns);
-            self.counters.stamp_first(now_ns);
+            if self.counters.first_ns().is_none() {
+                self.counters.stamp_first(now_ns);
+            }
         }
         self.outcome.answered += requests;
-        self.counters.publish(self.outcome.answered * self.bytes_each, self.outcome.answered);
+        let (bytes, packets) = self.earlier;
+        self.counters.publish(bytes + self.outcome.answered * self.bytes_each, packets + self.outcome.answered);
     }
 
     fn finish(mut self, ended: Result<(), RrError>) -> ResponderOutcome {
@@ -80,6 +86,7 @@ impl<'a> Responder<'a> {
 /// Answers the requests on `stream` until the peer closes, `stop` tells receivers to stop (seen within about 20 ms),
 /// the plan's end and grace pass, or `plan.max_transactions` are answered; then closes.
 ///
+/// `counters` go on from where they are, one packet for each answered request and the bytes of both its messages.
 /// A request is `plan.size.request_bytes` bytes, whatever they are. Requests that arrive together are answered together.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn respond_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: &Stop) -> ResponderOutcome {

@@ -243,18 +243,18 @@ fn each_connect_transaction_has_its_own_connection() {
     let plan = RrPlan { max_transactions: Some(50), ..plan(64, 1000, Load::Connect, 2000) };
     let responder = thread::spawn(move || {
         let one = RrPlan { max_transactions: Some(1), ..super::plan(64, 1000, Load::Connect, 2000) };
-        (0..50)
-            .map(|_| {
-                let stream = listener.accept().unwrap().0;
-                respond_tcp(stream, &one, &Counters::default(), &Stop::default()).answered
-            })
-            .sum::<u64>()
+        let counters = Counters::default();
+        for _ in 0..50 {
+            let stream = listener.accept().unwrap().0;
+            assert_eq!(respond_tcp(stream, &one, &counters, &Stop::default()).answered, 1);
+        }
+        (counters.packets(), counters.bytes())
     });
     let outcome = request_connect(&mut || TcpStream::connect(address), &plan, &Counters::default(), &Stop::default());
     assert_eq!(outcome.error, None);
     assert_conserved(&outcome);
     assert_eq!(outcome.measured.tally.completed, 50);
-    assert_eq!(responder.join().unwrap(), 50);
+    assert_eq!(responder.join().unwrap(), (50, 50 * 1064), "counters go on from connection to connection");
 }
 
 #[test]
