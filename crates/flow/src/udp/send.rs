@@ -67,6 +67,8 @@ struct Sender<'a> {
     segments: usize,
     /// Number of the next datagram, and so of those the kernel has accepted.
     seq: u64,
+    /// Why this host refused the first datagrams it did, where it said so.
+    refusal: Option<io::Error>,
     refused_since_ns: Option<u64>,
     refused_last_ns: u64,
     too_long: u32,
@@ -97,6 +99,7 @@ impl<'a> Sender<'a> {
             payload: payload as u64,
             segments: 1,
             seq: 0,
+            refusal: None,
             refused_since_ns: None,
             refused_last_ns: 0,
             too_long: 0,
@@ -233,9 +236,7 @@ impl<'a> Sender<'a> {
                     }
                 }
                 Err(SendFailure::Dropped(error)) => {
-                    if self.outcome.udp.send_errors == 0 {
-                        self.outcome.notes.push(format!("datagrams refused by the sending host: {error}"));
-                    }
+                    self.refusal.get_or_insert(error);
                     done += self.refuse(packets - done);
                     self.stamp(done, packets, monotonic_ns());
                 }
@@ -324,6 +325,10 @@ impl<'a> Sender<'a> {
         self.outcome.udp.sent_packets = self.seq;
         self.outcome.bytes = self.seq * self.payload;
         self.outcome.error = finished.err();
+        if self.outcome.udp.send_errors > 0 {
+            let cause = self.refusal.map_or_else(|| "sendmmsg did not say why".into(), |error| error.to_string());
+            self.outcome.notes.push(format!("datagrams refused by the sending host: {cause}"));
+        }
         if self.seq == 0 {
             (self.outcome.first_ns, self.outcome.last_ns) = (None, None);
         }
