@@ -1,11 +1,12 @@
 //! Every unsafe block of landspeed lives in this crate.
 pub mod clock;
 pub mod ethtool;
+pub mod mtu;
 pub mod netlink;
 pub mod netns;
+pub mod process;
 pub mod random;
 pub mod rrsock;
 pub mod socket;
 pub mod thread;
 pub mod udp;
-pub mod process;
