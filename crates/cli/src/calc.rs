@@ -1,5 +1,7 @@
 //! `landspeed calc`.
 
+use std::fmt::Write as _;
+
 use anyhow::Context as _;
 use landspeed_calc::{Advice, IpVersion, PathInput, advise};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
@@ -90,12 +92,12 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 fn text(advice: &Advice, sources: bool) -> String {
     let mut out = String::new();
     for item in &advice.lines {
-        out += &format!("{:<46} {}\n", item.label, item.value_text);
+        let _ = writeln!(out, "{:<46} {}", item.label, item.value_text);
         if let Some(note) = &item.note {
-            out += &format!("    {note}\n");
+            let _ = writeln!(out, "    {note}");
         }
         if sources {
-            out += &format!("    = {}\n    {}\n", item.formula, item.source);
+            let _ = writeln!(out, "    = {}\n    {}", item.formula, item.source);
         }
     }
     out

@@ -84,12 +84,12 @@ pub fn main() -> ExitCode {
         }
     };
     let result = Cli::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|cli| match cli.command {
-        Command::Run(args) => run::main(*args),
-        Command::Serve(args) => serve::main(args),
+        Command::Run(args) => run::main(&args),
+        Command::Serve(args) => serve::main(&args),
         Command::Demo(args) => demo::main(&args),
         Command::Calc(args) => calc::main(&args),
         Command::Schema(args) => schema::main(&args),
-        Command::Completions(args) => manual::completions(&args),
+        Command::Completions(args) => Ok(manual::completions(&args)),
         Command::Man(args) => manual::man(&args),
     });
     match result {

@@ -22,9 +22,9 @@ pub struct ManArgs {
 }
 
 /// Prints a completion script.
-pub fn completions(args: &CompletionArgs) -> anyhow::Result<Outcome> {
+pub fn completions(args: &CompletionArgs) -> Outcome {
     clap_complete::generate(args.shell, &mut Cli::command(), "landspeed", &mut std::io::stdout());
-    Ok(Outcome::Clean)
+    Outcome::Clean
 }
 
 /// Writes one page for the program and one for each command.

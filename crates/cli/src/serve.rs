@@ -118,11 +118,11 @@ fn network(text: &str) -> Result<IpNet, String> {
 }
 
 /// Serves until interrupted.
-pub fn main(args: Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(path) = &args.new_key {
         return new_key(path);
     }
-    let config = configuration(&args)?;
+    let config = configuration(args)?;
     let interrupted = landspeed_sys::process::catch_interrupts();
     let quiet = args.quiet;
     let key = config.key.is_some();

@@ -227,9 +227,9 @@ impl TcpInfo {
 impl CongestionDetail {
     /// Reads `union tcp_cc_info` for the algorithms whose layout is known (BBR: linux/inet_diag.h `tcp_bbr_info`).
     pub fn decode(algorithm: &str, raw: &[u8]) -> Option<Self> {
-        let u32_at = |at: usize| Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         /// BBR's gains are fixed point with eight fractional bits.
         const BBR_UNIT: f64 = 256.0;
+        let u32_at = |at: usize| Some(u32::from_ne_bytes(*raw.get(at..)?.first_chunk()?));
         match algorithm {
             "bbr" => Some(Self::Bbr {
                 bandwidth_bytes_per_s: u64::from(u32_at(0)?) | u64::from(u32_at(4)?) << 32,

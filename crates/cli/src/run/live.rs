@@ -1,5 +1,6 @@
 //! What a person sees while a test runs: a small live view in a terminal, plain lines elsewhere.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Stdout};
 
 use landspeed_flow::client::{Progress, Request, RunEvent};
@@ -26,8 +27,9 @@ pub struct View {
     parameters: Parameters,
     last: Progress,
     next_ns: u64,
-    /// One entry a frame: (up, down), bits/s.
-    rates: Vec<(u64, u64)>,
+    up: BitRate,
+    /// One entry a frame: bits/s of both directions, or transactions/s.
+    rates: Vec<u64>,
 }
 
 enum Mode {
@@ -55,7 +57,7 @@ impl View {
     }
 
     fn with(mode: Mode, target: String, parameters: Parameters) -> Self {
-        Self { mode, target, parameters, last: Progress::default(), next_ns: 0, rates: Vec::new() }
+        Self { mode, target, parameters, last: Progress::default(), next_ns: 0, up: BitRate::ZERO, rates: Vec::new() }
     }
 
     /// Takes in an event.
@@ -73,28 +75,37 @@ impl View {
             return;
         }
         self.next_ns = (now.t_ns / every + 1) * every;
-        let span = Nanos::new(now.t_ns - self.last.t_ns);
-        let rate = |now: u64, before: u64| {
-            BitRate::mean(Bytes::new(now.saturating_sub(before)), span).unwrap_or(BitRate::ZERO)
+        let rate = |now: u64, before: u64, span_ns: u64| {
+            BitRate::mean(Bytes::new(now.saturating_sub(before)), Nanos::new(span_ns))
         };
-        let up = rate(now.uploaded.max(self.last.uploaded), self.last.uploaded);
-        let down = rate(now.downloaded, self.last.downloaded);
-        self.last = Progress { uploaded: now.uploaded.max(self.last.uploaded), ..*now };
-        self.rates.push((up.bps(), down.bps()));
+        // The server's count comes with its own time; between two of them the last rate stands.
+        let up_span = now.uploaded_t_ns.saturating_sub(self.last.uploaded_t_ns);
+        let up = rate(now.uploaded, self.last.uploaded, up_span).unwrap_or(self.up);
+        let span = now.t_ns - self.last.t_ns;
+        let down = rate(now.downloaded, self.last.downloaded, span).unwrap_or(BitRate::ZERO);
+        let asked = now.transactions.saturating_sub(self.last.transactions);
+        let transactions = (asked as f64 * 1e9 / span.max(1) as f64) as u64;
+        self.up = up;
+        self.last = *now;
+        self.rates.push(if self.transactions() { transactions } else { up.bps() + down.bps() });
         let (uploads, downloads) = self.directions();
         match &mut self.mode {
             Mode::Silent => {}
             Mode::Lines => {
                 let mut line = format!("  {:>7.1} s", now.t_ns as f64 / 1e9);
+                if self.parameters.rr.is_some() {
+                    println!("{line}   {transactions} transactions/s");
+                    return;
+                }
                 if uploads {
-                    line += &format!("   up {up:>12}");
+                    let _ = write!(line, "   up {up:>12}");
                 }
                 if downloads {
-                    line += &format!("   down {down:>12}");
+                    let _ = write!(line, "   down {down:>12}");
                 }
                 println!("{line}");
             }
-            Mode::Screen(_) => self.draw(up, down),
+            Mode::Screen(_) => self.draw(up, down, transactions),
         }
     }
 
@@ -104,7 +115,11 @@ impl View {
         (has(landspeed_model::Direction::Upload), has(landspeed_model::Direction::Download))
     }
 
-    fn draw(&mut self, up: BitRate, down: BitRate) {
+    fn transactions(&self) -> bool {
+        self.parameters.rr.is_some()
+    }
+
+    fn draw(&mut self, up: BitRate, down: BitRate, transactions: u64) {
         let (uploads, downloads) = self.directions();
         let Mode::Screen(terminal) = &mut self.mode else { return };
         let p = &self.parameters;
@@ -127,7 +142,9 @@ impl View {
             (None, None) => (0.0, String::new()),
         };
         let mut figures = Vec::new();
-        if uploads {
+        if p.rr.is_some() {
+            figures.push(format!("{transactions} transactions/s  ({} in all)", self.last.transactions));
+        } else if uploads {
             figures.push(format!("up {up}  ({})", Bytes::new(self.last.uploaded)));
         }
         if downloads {
@@ -153,7 +170,7 @@ impl View {
             frame.render_widget(gauge, bar);
             frame.render_widget(Line::from(figures.join("    ")), figure);
             let width = chart.width as usize;
-            let shown: Vec<u64> = rates.iter().rev().take(width).rev().map(|(up, down)| (up + down) / 1000).collect();
+            let shown: Vec<u64> = rates.iter().rev().take(width).rev().copied().collect();
             frame.render_widget(Sparkline::default().data(&shown).style(Style::new().fg(Color::Cyan)), chart);
         });
     }

@@ -73,8 +73,12 @@ pub struct Progress {
     pub uploaded: u64,
     /// Bytes that reached this end's receivers.
     pub downloaded: u64,
+    /// When the server counted them, nanoseconds since the start.
+    pub uploaded_t_ns: u64,
     /// Bytes (UDP: payload) handed to the kernel here.
     pub sent: u64,
+    /// Request/response: transactions completed.
+    pub transactions: u64,
 }
 
 /// Runs a test to its end and says everything in the document, failures included.
@@ -252,9 +256,11 @@ fn run_end(
                 let (sent, downloaded) = watch.bytes();
                 observe(RunEvent::Progress(Progress {
                     t_ns: now - t0_ns,
-                    uploaded: state.uploaded,
+                    uploaded: state.uploaded.0,
+                    uploaded_t_ns: state.uploaded.1,
                     downloaded,
                     sent,
+                    transactions: watch.transactions(),
                 }));
             }
         }
@@ -294,7 +300,8 @@ struct Conversation {
     t0_ns: u64,
     heard_ns: u64,
     alive_ns: u64,
-    uploaded: u64,
+    /// Bytes at the server, and when it counted them.
+    uploaded: (u64, u64),
     report: String,
     server: Option<EndReport>,
     lost: Option<FlowError>,
@@ -307,7 +314,7 @@ impl Conversation {
             t0_ns: now,
             heard_ns: now,
             alive_ns: now,
-            uploaded: 0,
+            uploaded: (0, 0),
             report: String::new(),
             server: None,
             lost: None,
@@ -338,7 +345,7 @@ impl Conversation {
 
     fn take(&mut self, message: ToClient, watch: &Watch) {
         match message {
-            ToClient::Progress { received, .. } => self.uploaded = received,
+            ToClient::Progress { received, t_ns, .. } => self.uploaded = (received, t_ns),
             ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
             ToClient::Report { text, last } => {
                 if self.report.len() + text.len() > MAX_REPORT {

@@ -217,7 +217,7 @@ impl Receiver {
             self.stream
                 .set_read_timeout(Some(patience.max(Duration::from_millis(1))))
                 .map_err(|source| FlowError::PeerLost { during, source })?;
-            let mut chunk = [0u8; 64 * 1024];
+            let mut chunk = [0u8; 16 * 1024];
             match self.stream.read(&mut chunk) {
                 Ok(0) => {
                     let source = io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed");

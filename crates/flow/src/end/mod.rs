@@ -3,6 +3,7 @@
 //! Both hosts run this same code. Everything was agreed before it starts: sockets are open, the start lies a moment
 //! ahead on the local monotonic clock, and nothing of the control protocol happens in here.
 
+mod bulk;
 mod report;
 mod sampler;
 mod streams;
@@ -59,6 +60,7 @@ pub struct Watch {
     /// Stop flags; the control thread may set them.
     pub stop: Stop,
     counters: Vec<(bool, Arc<Counters>)>,
+    transactions: Vec<Arc<Counters>>,
     finishes: Vec<(u32, Arc<Finish>)>,
     awaited: u32,
     peer_done: AtomicU32,
@@ -75,6 +77,12 @@ impl Watch {
                 .filter(|s| s.job.is_bulk())
                 .map(|s| (s.job.sends(), Arc::clone(&s.counters)))
                 .collect(),
+            transactions: plan
+                .streams
+                .iter()
+                .filter(|s| matches!(s.job, Job::Request(_)))
+                .map(|s| Arc::clone(&s.counters))
+                .collect(),
             finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
             awaited: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
             peer_done: AtomicU32::new(0),
@@ -86,6 +94,11 @@ impl Watch {
         self.counters.iter().fold((0, 0), |(sent, received), (sends, counters)| {
             if *sends { (sent + counters.bytes(), received) } else { (sent, received + counters.bytes()) }
         })
+    }
+
+    /// Transactions completed so far by requesters here.
+    pub fn transactions(&self) -> u64 {
+        self.transactions.iter().map(|counters| counters.packets()).sum()
     }
 
     /// The peer's sender of one stream is done: what is missing by now is lost, not late.
@@ -114,14 +127,15 @@ pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) ->
         let mut threads = Vec::with_capacity(plan.streams.len());
         for stream in &plan.streams {
             let budget = if stream.direction == Direction::Upload { &upload } else { &download };
-            let (parameters, t0_ns, side, done) = (&parameters, plan.t0_ns, plan.side, done.clone());
+            let (t0_ns, side, parameters, done) = (plan.t0_ns, plan.side, &parameters, done.clone());
+            let task = streams::Task { stream, parameters, side, t0_ns, watch, budget, done };
             let thread = std::thread::Builder::new()
                 .name(format!("stream-{}", stream.id))
-                .spawn_scoped(scope, move || streams::run(stream, parameters, side, t0_ns, watch, budget, &done));
+                .spawn_scoped(scope, move || streams::run(&task));
             threads.push(thread);
         }
         let mut sampler = sampler::Sampler::new(&plan, watch, &mut host);
-        sampler.run(&|| threads.iter().all(|t| t.as_ref().map_or(true, |t| t.is_finished())));
+        sampler.run(&|| threads.iter().all(|t| t.as_ref().map_or(true, std::thread::ScopedJoinHandle::is_finished)));
         let finished: Vec<_> = threads
             .into_iter()
             .map(|thread| match thread {

@@ -46,7 +46,7 @@ impl Limits {
                 Protocol::TcpRr | Protocol::UdpRr => {}
             }
             if granted.rate_bps != asked.rate_bps {
-                notes.push(format!("the server limits each stream to {} bit/s (its --max-rate)", each));
+                notes.push(format!("the server limits each stream to {each} bit/s (its --max-rate)"));
             }
         }
         let length = duration_ns(asked).unwrap_or(self.max_duration_ns);

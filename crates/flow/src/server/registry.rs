@@ -48,12 +48,13 @@ impl Slot {
         if !self.claim(stream) {
             return Err(tcp);
         }
-        match self.arrivals.try_send(Arrival::Tcp(stream, tcp)) {
-            Ok(()) => Ok(()),
-            Err(mpsc::TrySendError::Full(Arrival::Tcp(_, tcp)) | mpsc::TrySendError::Disconnected(Arrival::Tcp(_, tcp))) => {
-                Err(tcp)
-            }
-            Err(_) => Ok(()),
+        let refused = match self.arrivals.try_send(Arrival::Tcp(stream, tcp)) {
+            Ok(()) => return Ok(()),
+            Err(mpsc::TrySendError::Full(arrival) | mpsc::TrySendError::Disconnected(arrival)) => arrival,
+        };
+        match refused {
+            Arrival::Tcp(_, tcp) => Err(tcp),
+            Arrival::Udp(..) => Ok(()),
         }
     }
 

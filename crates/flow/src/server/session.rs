@@ -30,7 +30,7 @@ const SILENCE_NS: u64 = 15_000_000_000;
 /// How far ahead a client may put the start.
 const MAX_LEAD_NS: u64 = 60_000_000_000;
 /// How often the live figures are sent.
-const PROGRESS_NS: u64 = 200_000_000;
+const PROGRESS_NS: u64 = 100_000_000;
 
 /// Serves one control connection on a thread of its own.
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) {
@@ -83,9 +83,15 @@ impl Session {
     }
 
     fn serve(&mut self, stream: TcpStream) -> Result<(), FlowError> {
-        let local = stream.local_addr().map_err(|source| FlowError::Setup { what: "serve a client".into(), source })?;
-        let (mut tx, mut rx) =
-            channel::open(stream, Role::Server, self.shared.config.key.as_ref(), MAX_GREETING, Duration::from_secs(5))?;
+        let local =
+            stream.local_addr().map_err(|source| FlowError::Setup { what: "serve a client".into(), source })?;
+        let (mut tx, mut rx) = channel::open(
+            stream,
+            Role::Server,
+            self.shared.config.key.as_ref(),
+            MAX_GREETING,
+            Duration::from_secs(5),
+        )?;
         let asked = match rx.wait::<ToServer>("the client's greeting", STEP)? {
             ToServer::Hello { parameters, .. } => *parameters,
             other => return Err(unexpected("before the greeting", &other)),
@@ -180,7 +186,8 @@ impl Session {
         let (sent, received) = report.streams.iter().fold((0, 0), |(s, r), stream| {
             if stream.sends { (s + stream.end.bytes, r) } else { (s, r + stream.end.bytes) }
         });
-        self.shared.tell(ServerEvent::TestEnded { id, outcome: format!("complete: {received} B received, {sent} B sent") });
+        self.shared
+            .tell(ServerEvent::TestEnded { id, outcome: format!("complete: {received} B received, {sent} B sent") });
         Ok(())
     }
 }
@@ -347,7 +354,10 @@ fn prepare(
 
 fn unexpected(during: &'static str, message: &ToServer) -> FlowError {
     let text = format!("{message:?}");
-    FlowError::Protocol { during, message: format!("unexpected message {}", text.chars().take(60).collect::<String>()) }
+    FlowError::Protocol {
+        during,
+        message: format!("unexpected message {}", text.chars().take(60).collect::<String>()),
+    }
 }
 
 /// The run: traffic on its own threads, the control connection on this one.

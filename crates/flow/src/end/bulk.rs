@@ -1,0 +1,193 @@
+//! Bulk streams of a test: plans for the loops of [`crate::tcp`] and [`crate::udp`], and what their outcomes mean.
+
+use std::net::{Shutdown, TcpStream, UdpSocket};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use landspeed_model::{PaceScope, Parameters, StreamEnd, UdpParameters};
+use landspeed_sys::{clock, socket};
+
+use super::streams::{Finished, StreamPlan, Task, read_info};
+use super::{DRAIN_NS, Watch};
+use crate::control::message::SenderDone;
+use crate::{tcp, udp};
+
+/// Pacing rate of one stream, bytes/s.
+fn pace(parameters: &Parameters) -> Option<u64> {
+    let rate = parameters.pace_bps? / 8;
+    Some(match parameters.pace_scope {
+        PaceScope::Stream => rate,
+        PaceScope::Total => rate / u64::from(parameters.streams.max(1)),
+    })
+}
+
+pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished) {
+    let Task { stream, parameters, t0_ns, watch, budget, ref done, .. } = *task;
+    let fd = tcp.as_fd();
+    let tick = Some(Duration::from_millis(tcp::TICK_MS));
+    let _ = tcp.set_write_timeout(tick);
+    if let Some(rate) = pace(parameters)
+        && let Err(error) = socket::set_max_pacing_rate(fd, rate)
+    {
+        finished.notes.push(format!("stream {}: cannot set the pacing rate: {error}", stream.id));
+    }
+    let plan = tcp::SendPlan {
+        mode: parameters.send,
+        write_bytes: parameters.write_bytes as usize,
+        start_ns: t0_ns,
+        rate_bytes_per_s: parameters.rate_bps.map(|bps| bps / 8),
+    };
+    let outcome = tcp::send_stream(fd, &plan, &stream.counters, &watch.stop, budget);
+    let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
+    let _ = done.send(SenderDone { stream: stream.id, bytes: outcome.bytes, packets: 0, stopped_ns });
+    drain(fd, watch);
+    let end = &mut finished.end;
+    end.bytes = outcome.bytes;
+    end.syscalls = outcome.syscalls;
+    end.app_wait_ns = outcome.app_wait_ns;
+    end.zerocopy = outcome.zerocopy;
+    end.error = outcome.error.map(|e| format!("send: {e}"));
+    describe_tcp(stream, fd, end);
+    // Everything is read: now the end of file may go out.
+    let _ = tcp.shutdown(Shutdown::Write);
+}
+
+/// Waits until the peer has acknowledged everything, or the drain time is over.
+fn drain(fd: BorrowedFd<'_>, watch: &Watch) {
+    let deadline = clock::monotonic_ns() + DRAIN_NS;
+    let mut nap_ns = 50_000;
+    while socket::send_queue(fd).is_ok_and(|n| n > 0) {
+        let now = clock::monotonic_ns();
+        if now >= deadline || watch.stop.receiving() || connection_is_gone(fd) {
+            return;
+        }
+        clock::sleep_until(now + nap_ns);
+        nap_ns = (nap_ns * 2).min(5_000_000);
+    }
+}
+
+fn connection_is_gone(fd: BorrowedFd<'_>) -> bool {
+    const TCP_CLOSE: u8 = 7;
+    socket::tcp_info(fd).map_or(true, |raw| raw.as_bytes().first() == Some(&TCP_CLOSE))
+}
+
+fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut StreamEnd) {
+    end.send_queue_bytes = socket::send_queue(fd).ok().map(u64::from);
+    end.receive_queue_bytes = socket::receive_queue(fd).ok().map(u64::from);
+    end.congestion = socket::congestion(fd).ok();
+    if let Ok(memory) = socket::mem_info(fd) {
+        end.sndbuf_bytes = Some(u64::from(memory.sndbuf));
+        end.rcvbuf_bytes = Some(u64::from(memory.rcvbuf));
+    }
+    if let Some(info) = read_info(fd) {
+        end.mss_bytes = Some(info.snd_mss_bytes);
+        if stream.job.sends() {
+            end.bytes_acked = info.bytes_acked.map(|n| n.saturating_sub(stream.acked_before));
+            end.retransmits = Some(u64::from(info.total_retrans));
+            end.bytes_retrans = info.bytes_retrans;
+        }
+    }
+}
+
+pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished) {
+    let Task { stream, parameters, t0_ns, watch, .. } = *task;
+    let fd = tcp.as_fd();
+    let _ = tcp.set_read_timeout(Some(Duration::from_millis(tcp::TICK_MS)));
+    let plan = tcp::ReceivePlan {
+        mode: parameters.receive,
+        read_bytes: read_bytes(parameters),
+        rate_bytes_per_s: parameters.read_rate_bps.map(|bps| bps / 8),
+        start_ns: t0_ns,
+    };
+    let outcome = tcp::receive_stream(fd, &plan, &stream.counters, &watch.stop);
+    let end = &mut finished.end;
+    describe_tcp(stream, fd, end);
+    end.bytes = outcome.bytes;
+    end.syscalls = outcome.syscalls;
+    end.app_wait_ns = outcome.app_wait_ns;
+    end.error = match outcome.error {
+        Some(error) => Some(format!("receive: {error}")),
+        None if !outcome.complete => Some("the sender's end of file did not arrive".to_owned()),
+        None => None,
+    };
+}
+
+/// Bytes per read: half a write keeps the buffer in the second-level cache, which was the fastest size measured
+/// (docs/benchmarks.md); discarding reads touch no buffer and take as much as there is.
+fn read_bytes(parameters: &Parameters) -> usize {
+    match parameters.receive {
+        landspeed_model::ReceiveMode::Copy => (parameters.write_bytes as usize).min(128 * 1024),
+        landspeed_model::ReceiveMode::Discard => 4 << 20,
+    }
+}
+
+pub(super) fn send_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished) {
+    let Task { stream, parameters, t0_ns, watch, budget, ref done, .. } = *task;
+    let plan = udp_send_plan(parameters, stream.tag, t0_ns);
+    let outcome = udp::send_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, budget);
+    let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
+    let packets = outcome.udp.sent_packets;
+    let _ = done.send(SenderDone { stream: stream.id, bytes: outcome.bytes, packets, stopped_ns });
+    let end = &mut finished.end;
+    end.bytes = outcome.bytes;
+    end.syscalls = outcome.syscalls;
+    end.app_wait_ns = outcome.app_wait_ns;
+    end.udp = Some(outcome.udp);
+    end.error = outcome.error.map(|e| e.to_string());
+    finished.notes.extend(outcome.notes.into_iter().map(|note| format!("stream {}: {note}", stream.id)));
+    if let Ok(memory) = socket::mem_info(udp.as_fd()) {
+        end.sndbuf_bytes = Some(u64::from(memory.sndbuf));
+    }
+}
+
+pub(super) fn receive_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished) {
+    let Task { stream, parameters, watch, .. } = *task;
+    let plan = udp_receive_plan(parameters, stream.tag);
+    let outcome = udp::receive_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, &stream.finish);
+    let end = &mut finished.end;
+    end.bytes = outcome.bytes;
+    end.syscalls = outcome.syscalls;
+    end.udp = Some(outcome.udp);
+    end.error = outcome.error.map(|e| e.to_string());
+    finished.notes.extend(outcome.notes.into_iter().map(|note| format!("stream {}: {note}", stream.id)));
+    if let Ok(memory) = socket::mem_info(udp.as_fd()) {
+        end.rcvbuf_bytes = Some(u64::from(memory.rcvbuf));
+    }
+}
+
+/// After the sender's final count: how long nothing must arrive before what is missing counts as lost, nanoseconds.
+const QUIET_NS: u64 = 200_000_000;
+
+fn udp_send_plan(parameters: &Parameters, tag: u32, t0_ns: u64) -> udp::SendPlan {
+    let wanted = parameters.udp.clone().unwrap_or_default();
+    let pacing = parameters.rate_bps.and_then(NonZeroU64::new).map(|rate_bps| udp::Pacing {
+        rate_bps,
+        burst_packets: NonZeroU32::new(wanted.burst_packets).unwrap_or(NonZeroU32::MIN),
+        grain_ns: if wanted.exact_departures { 0 } else { udp::Pacing::ECONOMICAL_GRAIN_NS },
+    });
+    let length = parameters.time_ns.map(|t| t + parameters.omit_ns);
+    udp::SendPlan {
+        start_ns: t0_ns,
+        end_ns: length.map_or(u64::MAX, |t| t0_ns.saturating_add(t)),
+        tag,
+        payload: udp_payload(&wanted),
+        pacing,
+        gso: wanted.gso,
+    }
+}
+
+fn udp_receive_plan(parameters: &Parameters, tag: u32) -> udp::ReceivePlan {
+    let wanted = parameters.udp.clone().unwrap_or_default();
+    udp::ReceivePlan {
+        tag,
+        payload: udp_payload(&wanted),
+        rate_bps: parameters.rate_bps,
+        gro: wanted.gro,
+        quiet_ns: QUIET_NS,
+    }
+}
+
+fn udp_payload(wanted: &UdpParameters) -> udp::Payload {
+    udp::Payload::new(u64::from(wanted.payload_bytes)).expect("validate::check bounds the payload")
+}
