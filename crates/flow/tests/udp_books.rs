@@ -3,13 +3,12 @@
 use std::net::UdpSocket;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::os::fd::AsFd;
-use std::time::Duration;
 
 use landspeed_flow::shared::{Budget, Counters, Stop};
 use landspeed_flow::udp::{
     Finish, Pacing, Payload, ReceiveOutcome, ReceivePlan, SendOutcome, SendPlan, receive_stream, send_stream,
 };
-use landspeed_sys::clock::monotonic_ns;
+use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::udp::set_receive_buffer;
 use landspeed_testkit::relay::{Mischief, UdpRelay};
 
@@ -38,10 +37,10 @@ fn paced(payload: u64, packets_per_s: u64, burst: u32, grain_ns: u64) -> SendPla
 }
 
 /// Runs a stream of `packets` datagrams, or of the plan's span if that is shorter.
-fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: SendPlan, packets: u64) -> (SendOutcome, ReceiveOutcome) {
+fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: &SendPlan, packets: u64) -> (SendOutcome, ReceiveOutcome) {
     let span_ns = plan.end_ns.saturating_sub(plan.start_ns);
     let start_ns = monotonic_ns() + 5 * MS;
-    let plan = SendPlan { start_ns, end_ns: start_ns.saturating_add(span_ns), ..plan };
+    let plan = SendPlan { start_ns, end_ns: start_ns.saturating_add(span_ns), ..plan.clone() };
     let expected = ReceivePlan {
         tag: plan.tag,
         payload: plan.payload,
@@ -64,7 +63,7 @@ fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: SendPlan, packets: u64) -
     (sending, receiving)
 }
 
-fn books_balance_under(mischief: Mischief, plan: SendPlan) {
+fn books_balance_under(mischief: Mischief, plan: &SendPlan) {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     let relay = UdpRelay::start(receiver.local_addr().unwrap(), mischief).unwrap();
     sender.connect(relay.front()).unwrap();
@@ -87,25 +86,25 @@ fn books_balance_under(mischief: Mischief, plan: SendPlan) {
 
 #[test]
 fn every_packet_is_accounted_for_under_loss() {
-    books_balance_under(Mischief { seed: 1, drop: 0.1, ..Mischief::default() }, paced(200, 50_000, 1, 0));
+    books_balance_under(Mischief { seed: 1, drop: 0.1, ..Mischief::default() }, &paced(200, 50_000, 1, 0));
 }
 
 #[test]
 fn duplicates_do_not_erase_loss() {
     let mischief = Mischief { seed: 2, drop: 0.1, duplicate: 0.1, ..Mischief::default() };
-    books_balance_under(mischief, paced(24, 50_000, 10, 0));
+    books_balance_under(mischief, &paced(24, 50_000, 10, 0));
 }
 
 #[test]
 fn every_packet_is_accounted_for_under_loss_duplication_and_reordering() {
     let mischief = Mischief { seed: 3, drop: 0.05, duplicate: 0.05, reorder: 0.1, cut_after: None };
-    books_balance_under(mischief, paced(1448, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
+    books_balance_under(mischief, &paced(1448, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
 }
 
 #[test]
 fn a_lost_tail_is_counted() {
     let mischief = Mischief { seed: 4, cut_after: Some(6_000), ..Mischief::default() };
-    books_balance_under(mischief, paced(100, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
+    books_balance_under(mischief, &paced(100, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
 }
 
 #[test]
@@ -119,7 +118,7 @@ fn an_unpaced_stream_balances_on_both_families_with_and_without_offload() {
         for (payload, gso) in [(64, true), (1448, true), (8948, true), (65_487, true), (1448, false)] {
             let payload = Payload::new(payload).unwrap();
             let plan = SendPlan { start_ns: 0, end_ns: u64::MAX, tag: TAG, payload, pacing: None, gso };
-            let (sending, receiving) = run(&sender, &receiver, plan, 3_000);
+            let (sending, receiving) = run(&sender, &receiver, &plan, 3_000);
             let (sent, udp) = (sending.udp.sent_packets, &receiving.udp);
             assert_eq!(sent + sending.udp.send_errors, 3_000);
             assert_eq!(receiving.missing_packets, Some((sent - udp.delivered_packets).cast_signed()));
@@ -136,7 +135,7 @@ fn a_paced_stream_sends_exactly_what_its_time_holds() {
     connect(&sender, &receiver);
     // 20,000 packets per second in bursts of 8 for 100 ms: 250 bursts.
     let plan = SendPlan { end_ns: 100 * MS, ..paced(500, 20_000, 8, 0) };
-    let (sending, receiving) = run(&sender, &receiver, plan, u64::MAX / 500);
+    let (sending, receiving) = run(&sender, &receiver, &plan, u64::MAX / 500);
     // What slipped, rounded to bursts; nothing did unless this host stood still for long.
     let slipped = sending.slipped_ns.div_ceil(400_000) * 8;
     let sent = sending.udp.sent_packets;
@@ -157,7 +156,7 @@ fn strangers_do_not_get_into_the_books() {
     assert_eq!(earlier.udp.sent_packets, 3);
     sender.send(b"junk").unwrap();
     sender.send(&[]).unwrap();
-    let (sending, receiving) = run(&sender, &receiver, paced(100, 50_000, 1, 0), 500);
+    let (sending, receiving) = run(&sender, &receiver, &paced(100, 50_000, 1, 0), 500);
     assert_eq!((sending.udp.sent_packets, receiving.udp.delivered_packets), (500, 500));
     assert_eq!(receiving.udp.foreign_packets, 5);
     assert_eq!(receiving.missing_packets, Some(0));
@@ -180,7 +179,7 @@ fn a_stop_ends_a_sender_and_a_receiver_that_hears_nothing() {
             scope.spawn(move || send_stream(sender.as_fd(), &fast, &Counters::default(), stop, &Budget::new(None)));
         let silent =
             scope.spawn(|| receive_stream(receiver.as_fd(), &silent, &Counters::default(), stop, &Finish::new()));
-        std::thread::sleep(Duration::from_millis(50));
+        sleep_until(begin_ns + 50 * MS);
         stop.stop_sending();
         let senders = (slow.join().unwrap(), fast.join().unwrap());
         stop.stop_receiving();

@@ -119,8 +119,7 @@ impl Watch {
 /// `done` hears of every sending stream that has ended.
 pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) -> EndReport {
     let parameters = plan.parameters.clone();
-    let budgets = |direction| Budget::new(parameters.bytes.filter(|_| direction != Direction::Both));
-    let (upload, download) = (budgets(Direction::Upload), budgets(Direction::Download));
+    let (upload, download) = (Budget::new(parameters.bytes), Budget::new(parameters.bytes));
     let mut host = HostSampler::new(plan.interface.as_deref(), clock::monotonic_ns());
     streams::read_baselines(&mut plan.streams);
     let (report, finished) = std::thread::scope(|scope| {

@@ -16,6 +16,9 @@ use super::{Cuts, DRAIN_NS, EndPlan, StreamPlan, Watch};
 pub const MAX_SAMPLES: u64 = 100_000;
 /// `tcp_info` bytes kept of each reading; what a newer kernel adds past this is cut.
 const INFO_BYTES: usize = 320;
+/// Readings beyond `tcp_info` and queues (memory, scheduler, congestion control) are taken no more often than this: at
+/// finer intervals they would cost more than they tell, nanoseconds.
+const DETAIL_NS: u64 = 10_000_000;
 /// Longest nap between looks at the flags, nanoseconds.
 const NAP_NS: u64 = 20_000_000;
 /// While start-up lasts the sampler looks this often, nanoseconds.
@@ -60,6 +63,7 @@ pub struct Sampler<'a> {
     host: &'a mut HostSampler,
     series: Vec<Series>,
     cuts: Cuts,
+    next_detail_ns: u64,
 }
 
 impl<'a> Sampler<'a> {
@@ -82,7 +86,7 @@ impl<'a> Sampler<'a> {
                 meter: None,
             })
             .collect();
-        Self { plan, watch, host, series, cuts: Cuts::default() }
+        Self { plan, watch, host, series, cuts: Cuts::default(), next_detail_ns: 0 }
     }
 
     pub fn into_series(self) -> (Vec<Series>, Cuts, u64) {
@@ -149,6 +153,7 @@ impl<'a> Sampler<'a> {
             }
             clock::sleep_until(until);
         }
+        self.next_detail_ns = 0;
         self.cuts.end_ns = Some(self.sample_streams());
         self.sample_host();
     }
@@ -164,6 +169,11 @@ impl<'a> Sampler<'a> {
     /// Reads every bulk stream once; returns the time of the first reading, nanoseconds after the start.
     fn sample_streams(&mut self) -> u64 {
         let mut first = None;
+        let now = clock::monotonic_ns();
+        let detailed = now >= self.next_detail_ns;
+        if detailed {
+            self.next_detail_ns = now + DETAIL_NS;
+        }
         for (stream, series) in self.plan.streams.iter().zip(&mut self.series) {
             if !stream.job.is_bulk() || series.raw.len() >= MAX_SAMPLES as usize {
                 continue;
@@ -172,7 +182,7 @@ impl<'a> Sampler<'a> {
             if series.meter.is_none() {
                 series.meter = stream.counters.thread().and_then(|id| thread::ThreadMeter::open(id).ok());
             }
-            let reading = read(stream, fd, self.plan.t0_ns, series);
+            let reading = read(stream, fd, self.plan.t0_ns, series, detailed);
             first.get_or_insert(reading.t_ns);
             series.raw.push(reading);
         }
@@ -180,7 +190,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series) -> Reading {
+fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series, detailed: bool) -> Reading {
     let bytes = stream.counters.bytes();
     let mut reading = Reading {
         t_ns: clock::monotonic_ns().saturating_sub(t0_ns),
@@ -188,8 +198,8 @@ fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series) ->
         packets: stream.counters.packets(),
         send_queue: None,
         receive_queue: None,
-        memory: socket::mem_info(fd).ok(),
-        scheduled: series.meter.as_ref().and_then(thread::ThreadMeter::read),
+        memory: detailed.then(|| socket::mem_info(fd).ok()).flatten(),
+        scheduled: series.meter.as_ref().filter(|_| detailed).and_then(thread::ThreadMeter::read),
         info_len: 0,
         info: [0; INFO_BYTES],
         detail_len: 0,
@@ -208,7 +218,8 @@ fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series) ->
             reading.info[..n].copy_from_slice(&bytes[..n]);
             reading.info_len = n as u16;
         }
-        if series.congestion == "bbr"
+        if detailed
+            && series.congestion == "bbr"
             && stream.job.sends()
             && let Ok(n) = socket::congestion_info(fd, &mut reading.detail)
         {

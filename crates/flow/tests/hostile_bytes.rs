@@ -1,0 +1,83 @@
+//! What the fuzz targets claim of every decoder, on stable: valid input, damaged a little, and plain noise.
+
+#[path = "../../../fuzz/src/lib.rs"]
+mod claims;
+
+use landspeed_flow::control::message::{SenderDone, ToServer};
+use landspeed_flow::control::preface::{self, Purpose, Token};
+use landspeed_flow::control::{hello, message};
+use landspeed_flow::udp::header;
+use proptest::prelude::*;
+
+/// A way to damage bytes: each step flips bits, cuts, repeats or inserts.
+fn damage() -> impl Strategy<Value = Vec<(u8, usize, u8)>> {
+    prop::collection::vec((0..4u8, any::<usize>(), any::<u8>()), 0..4)
+}
+
+fn damaged(mut bytes: Vec<u8>, damage: &[(u8, usize, u8)]) -> Vec<u8> {
+    for &(kind, place, value) in damage {
+        let at = place % (bytes.len() + 1);
+        match kind {
+            0 if at < bytes.len() => bytes[at] ^= value,
+            1 => bytes.truncate(at),
+            2 => bytes.extend_from_within(at..),
+            _ => bytes.insert(at, value),
+        }
+    }
+    bytes
+}
+
+fn datagram(tag: u32, seq: u64, sent_ns: u64) -> Vec<u8> {
+    let mut bytes = vec![0; header::BYTES];
+    header::write_constant(&mut bytes, tag);
+    header::stamp(&mut bytes, seq, sent_ns);
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn noise_breaks_no_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        claims::udp_header(&bytes);
+        claims::udp_hello(&bytes);
+        claims::preface(&bytes);
+        claims::control_message(&bytes);
+    }
+
+    #[test]
+    fn a_damaged_datagram_breaks_nothing(tag: u32, seq: u64, sent_ns: u64, damage in damage()) {
+        claims::udp_header(&damaged(datagram(tag, seq, sent_ns), &damage));
+    }
+
+    #[test]
+    fn a_damaged_udp_hello_breaks_nothing(stream: u32, kind in 0..4u8, token: [u8; 32], nonce: [u8; 16], damage in damage()) {
+        let token = Token(token);
+        let step = match kind {
+            0 => hello::Step::Hello(token),
+            1 => hello::Step::Challenge(nonce),
+            2 => hello::Step::Proof(token, nonce),
+            _ => hello::Step::Welcome,
+        };
+        claims::udp_hello(&damaged(hello::encode(stream, step).to_vec(), &damage));
+    }
+
+    #[test]
+    fn a_damaged_preface_breaks_nothing(stream: u32, token: [u8; 32], keyed: bool, control: bool, damage in damage()) {
+        let purpose = if control { Purpose::Control { keyed } } else { Purpose::Data { stream, token: Token(token) } };
+        claims::preface(&damaged(preface::encode(purpose).to_vec(), &damage));
+    }
+
+    #[test]
+    fn a_damaged_message_breaks_nothing(stream: u32, bytes: u64, packets: u64, stopped_ns: u64, damage in damage()) {
+        let message = ToServer::SenderDone(SenderDone { stream, bytes, packets, stopped_ns });
+        claims::control_message(&damaged(serde_json::to_vec(&message).unwrap(), &damage));
+    }
+}
+
+#[test]
+fn deeply_nested_and_oversized_json_is_refused_without_a_stack_overflow() {
+    claims::control_message("[".repeat(message::MAX_GREETING).as_bytes());
+    claims::control_message(format!("{{\"type\":{}", "{\"a\":".repeat(10_000)).as_bytes());
+    claims::control_message(br#"{"type":"ping","n":1e400}"#);
+}
