@@ -3,6 +3,7 @@
 
 mod bench;
 mod dist;
+mod fuzz;
 mod law;
 mod machine;
 mod test;
@@ -27,6 +28,8 @@ enum Task {
     Test(test::Options),
     /// Build the static binary that ships, and prove that it is static
     Dist,
+    /// Run every fuzz target for a while (nightly compiler, cargo-fuzz)
+    Fuzz(fuzz::Options),
     /// Measure beside iperf3, nuttcp, xfr and sockperf, interleaved, on loopback
     Bench(bench::Options),
 }
@@ -46,6 +49,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Law => law::run()?,
         Task::Test(options) => return test::run(options),
         Task::Dist => dist::run()?,
+        Task::Fuzz(options) => fuzz::run(options)?,
         Task::Bench(options) => bench::run(options)?,
     }
     Ok(ExitCode::SUCCESS)

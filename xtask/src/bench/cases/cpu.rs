@@ -28,12 +28,13 @@ pub fn tcp(bench: &Bench, name: &str) -> Case {
 pub fn udp(bench: &Bench, name: &str) -> Case {
     const OFFER: Offer = Offer { size: 1448, rate_bps: Some(1e9) };
     let (tools, seconds) = (&bench.tools, bench.seconds);
-    let paced = || cost(move |tool, port| tool.udp(port, seconds, OFFER, &[]));
+    let paced = |extra: &'static [&'static str]| cost(move |tool, port| tool.udp(port, seconds, OFFER, extra));
     case(name)
-        .with(Role::Ours, "landspeed", &tools.ours(), paced())
-        .with(Role::Rival, "iperf3", &tools.iperf3, paced())
-        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, paced())
-        .with(Role::RivalToo, "xfr", &tools.xfr, paced())
+        .with(Role::Ours, "landspeed", &tools.ours(), paced(&[]))
+        .with(Role::OursToo, "landspeed --coarse", &tools.ours(), paced(&["--coarse"]))
+        .with(Role::Rival, "iperf3", &tools.iperf3, paced(&[]))
+        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, paced(&[]))
+        .with(Role::RivalToo, "xfr", &tools.xfr, paced(&[]))
 }
 
 fn case(name: &str) -> Case {

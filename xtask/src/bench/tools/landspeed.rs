@@ -10,9 +10,6 @@ use super::{Bulk, Offer, RoundTrips, Transfer, Transport, limit, number};
 use crate::bench::child::{Finished, Running};
 use crate::bench::net;
 
-/// What is offered when a rival is asked to go as fast as it can.
-const UNLIMITED_BPS: f64 = 400e9;
-
 /// Where it is.
 pub struct Landspeed(pub PathBuf);
 
@@ -92,7 +89,8 @@ impl Bulk for Landspeed {
     }
 
     fn udp(&self, port: u16, seconds: u32, offer: Offer, extra: &[&str]) -> Result<Transfer> {
-        let (size, rate) = (offer.size.to_string(), format!("{:.0}", offer.rate_bps.unwrap_or(UNLIMITED_BPS)));
+        let size = offer.size.to_string();
+        let rate = offer.rate_bps.map_or_else(|| "unlimited".to_owned(), |rate| format!("{rate:.0}"));
         let arguments = [&["--udp", "--len", &size, "--rate", &rate], extra].concat();
         udp(&self.start(port, seconds, None, &arguments)?.finish()?, f64::from(seconds))
     }

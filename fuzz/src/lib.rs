@@ -1,0 +1,62 @@
+//! What must be true of any bytes a stranger sends, one function for each decoder.
+//!
+//! None may panic, hang or ask for memory beyond the input's size; what is accepted must mean one thing only: written
+//! again, it is read as the same.
+#![forbid(unsafe_code)]
+
+use landspeed_flow::control::message::{ToClient, ToServer};
+use landspeed_flow::control::{hello, preface};
+use landspeed_flow::end::EndReport;
+use landspeed_flow::udp::header;
+use landspeed_flow::validate;
+
+/// The header of a datagram.
+///
+/// # Panics
+/// When the decoder breaks its claim; so do the others.
+pub fn udp_header(bytes: &[u8]) {
+    let Some(read) = header::decode(bytes) else { return };
+    let mut written = [0; header::BYTES];
+    header::write_constant(&mut written, read.tag);
+    header::stamp(&mut written, read.seq, read.sent_ns);
+    assert_eq!(written, bytes[..header::BYTES]);
+}
+
+/// The exchange that opens a UDP flow.
+pub fn udp_hello(bytes: &[u8]) {
+    let Some((stream, step)) = hello::decode(bytes) else { return };
+    assert!(hello::decode(&hello::encode(stream, step)) == Some((stream, step)));
+}
+
+/// The preface of a TCP connection, and the answer to it.
+pub fn preface(bytes: &[u8]) {
+    if let Some(Ok(purpose)) = bytes.first_chunk().map(preface::decode) {
+        assert!(preface::decode(&preface::encode(purpose)) == Ok(purpose));
+    }
+    if let Some((_, status)) = bytes.first_chunk().and_then(preface::decode_answer) {
+        let again = preface::decode_answer(&preface::encode_answer(status));
+        assert_eq!(again.map(|(_, status)| status), Some(status));
+    }
+}
+
+/// Messages of the control connection, both ways, and the report that comes in parts. Whatever parameters arrive, they
+/// are judged and not trusted.
+pub fn control_message(bytes: &[u8]) {
+    if let Ok(message) = serde_json::from_slice::<ToServer>(bytes) {
+        if let ToServer::Hello { parameters, .. } = &message {
+            let _ = validate::check(parameters);
+        }
+        reads_back::<ToServer>(&message);
+    }
+    if let Ok(message) = serde_json::from_slice::<ToClient>(bytes) {
+        reads_back::<ToClient>(&message);
+    }
+    if let Ok(report) = serde_json::from_slice::<EndReport>(bytes) {
+        reads_back::<EndReport>(&report);
+    }
+}
+
+fn reads_back<T: serde::Serialize + serde::de::DeserializeOwned>(message: &T) {
+    let text = serde_json::to_string(message).expect("what was read can be written");
+    serde_json::from_str::<T>(&text).expect("what was written can be read");
+}
