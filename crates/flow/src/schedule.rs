@@ -100,7 +100,7 @@ impl Pacer {
         self.used_until_ns = used_ns;
         match packets {
             0 if self.due_ns >= self.end_ns => Departure::Done,
-            0 => Departure::At(self.due_ns.max(used_ns)),
+            0 => Departure::At(self.next_ns()),
             _ => Departure::Now(packets),
         }
     }
@@ -108,6 +108,11 @@ impl Pacer {
     /// Intended time of the next packet.
     pub fn due_ns(&self) -> u64 {
         self.due_ns
+    }
+
+    /// When a poll is worth while: the next packet is due, and the catch-up speed allows it.
+    pub fn next_ns(&self) -> u64 {
+        self.due_ns.max(self.used_until_ns)
     }
 
     /// Time from one burst to the next, whole nanoseconds.

@@ -150,16 +150,12 @@ impl<'a> Sender<'a> {
         let mut now_ns = self.wait_for_start();
         // A start that has passed already is not a debt.
         let start_ns = now_ns.max(self.plan.start_ns);
-        let at_once_ns = AT_ONCE_NS.max(pacing.grain_ns);
-        let mut pacer = Pacer::new(
-            if start_ns - self.plan.start_ns > Pacer::DEBT_LIMIT_NS { start_ns } else { self.plan.start_ns },
-            self.plan.end_ns,
-            pacing.rate_bps,
-            packet_bytes,
-            pacing.burst_packets,
-            at_once_ns,
-        );
-        // Waiting for a grain gains nothing where bursts are further apart than that.
+        let at_once_ns = AT_ONCE_NS.max(4 * pacing.grain_ns);
+        let first_ns =
+            if start_ns - self.plan.start_ns > Pacer::DEBT_LIMIT_NS { start_ns } else { self.plan.start_ns };
+        let (rate_bps, burst) = (pacing.rate_bps, pacing.burst_packets);
+        let mut pacer = Pacer::new(first_ns, self.plan.end_ns, rate_bps, packet_bytes, burst, at_once_ns);
+        // Gathering a grain gains nothing where bursts are further apart than that.
         let grain_ns = if pacer.gap_ns() < pacing.grain_ns { pacing.grain_ns } else { 0 };
         let limit = self.batch.capacity() as u32;
         let give_up_ns = self.plan.end_ns.saturating_add(Pacer::DEBT_LIMIT_NS);
@@ -170,30 +166,32 @@ impl<'a> Sender<'a> {
             let departure = pacer.poll(now_ns, limit, |intended_ns, packets| {
                 lateness.record_n(now_ns.saturating_sub(intended_ns), u64::from(packets));
             });
-            match departure {
-                Departure::Done => break Ok(()),
-                Departure::Now(due) => {
-                    let packets = self.claim(u64::from(due));
-                    if packets == 0 {
-                        break Ok(());
-                    }
-                    if let Err(error) = self.depart(packets, now_ns) {
-                        break Err(error);
-                    }
-                    now_ns = monotonic_ns();
-                    self.outcome.last_ns = Some(now_ns);
+            if let Departure::Now(due) = departure {
+                let packets = self.claim(u64::from(due));
+                if packets == 0 {
+                    break Ok(());
                 }
-                Departure::At(at_ns) => {
-                    let precise = pacing.grain_ns == 0 || waiter.spins_cheaply(pacer.gap_ns());
-                    let woken_ns = if precise {
-                        waiter.precise(at_ns, self.stop)
-                    } else {
-                        waiter.economical(at_ns, at_ns.saturating_add(grain_ns), self.stop)
-                    };
-                    self.outcome.app_wait_ns += woken_ns - now_ns;
-                    now_ns = woken_ns;
+                if let Err(error) = self.depart(packets, now_ns) {
+                    break Err(error);
+                }
+                now_ns = monotonic_ns();
+                self.outcome.last_ns = Some(now_ns);
+                // While there is a grain to gather, what came due during the call is left to gather too.
+                if due == limit || grain_ns == 0 {
+                    continue;
                 }
             }
+            if departure == Departure::Done {
+                break Ok(());
+            }
+            let precise = pacing.grain_ns == 0 || waiter.spins_cheaply(pacer.gap_ns());
+            let woken_ns = if precise {
+                waiter.precise(pacer.next_ns(), self.stop)
+            } else {
+                waiter.economical(pacer.next_ns(), grain_ns, self.stop)
+            };
+            self.outcome.app_wait_ns += woken_ns - now_ns;
+            now_ns = woken_ns;
         };
         self.outcome.slipped_ns = pacer.slipped_ns();
         self.outcome.udp.departure_error = departure_error(&lateness);

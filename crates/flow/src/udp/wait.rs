@@ -15,6 +15,8 @@ pub(super) const LOOK_UP_NS: u64 = 20_000_000;
 #[derive(Debug)]
 pub(super) struct Waiter {
     margin_ns: u64,
+    /// Median lateness of sleeps, tracked likewise with equal steps.
+    typical_ns: u64,
 }
 
 impl Waiter {
@@ -40,7 +42,8 @@ impl Waiter {
         }
         lateness.sort_unstable();
         // Twice the median: an outlier among nine says little.
-        Self { margin_ns: (2 * lateness[4]).clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end()) }
+        let margin_ns = (2 * lateness[4]).clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end());
+        Self { margin_ns, typical_ns: lateness[4] }
     }
 
     /// Whether spinning through the margin of a wait of `gap_ns` costs little: a twentieth of a core, at most.
@@ -61,9 +64,11 @@ impl Waiter {
         now_ns
     }
 
-    /// Sleeps until about `target_ns`, never past it on purpose and never to before `not_before_ns`; does not spin.
-    pub(super) fn economical(&mut self, not_before_ns: u64, target_ns: u64, stop: &Stop) -> u64 {
-        self.sleep(target_ns.saturating_sub(self.margin_ns / 2).max(not_before_ns), stop)
+    /// Sleeps until what is due from `due_ns` on has gathered for about `grain_ns`, and at least for half of that; does
+    /// not spin.
+    pub(super) fn economical(&mut self, due_ns: u64, grain_ns: u64, stop: &Stop) -> u64 {
+        let gather_ns = grain_ns.saturating_sub(self.typical_ns).max(grain_ns / 2);
+        self.sleep(due_ns.saturating_add(gather_ns), stop)
     }
 
     fn sleep(&mut self, wake_ns: u64, stop: &Stop) -> u64 {
@@ -84,6 +89,8 @@ impl Waiter {
             self.margin_ns.saturating_sub(Self::STEP_NS)
         };
         self.margin_ns = margin_ns.clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end());
+        let late = late_ns > self.typical_ns;
+        self.typical_ns = (self.typical_ns + if late { 2 * Self::STEP_NS } else { 0 }).saturating_sub(Self::STEP_NS);
     }
 }
 
@@ -105,18 +112,19 @@ mod tests {
     fn a_stop_cuts_a_wait_short() {
         let stop = Stop::default();
         stop.stop_sending();
-        let mut waiter = Waiter { margin_ns: 3_000 };
+        let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0 };
         let target_ns = monotonic_ns() + 3_600_000_000_000;
         assert!(waiter.precise(target_ns, &stop) < target_ns);
-        assert!(waiter.economical(target_ns, target_ns, &stop) < target_ns);
+        assert!(waiter.economical(target_ns, 0, &stop) < target_ns);
     }
 
     #[test]
-    fn the_margin_settles_where_one_sleep_in_a_hundred_is_later() {
-        let mut waiter = Waiter { margin_ns: 3_000 };
+    fn the_margin_and_the_median_settle_where_the_lateness_says() {
+        let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0 };
         for i in 0..100_000u64 {
             waiter.learn((i * 7919 % 1000) * 100); // uniform from 0 to 100 µs
         }
         assert!((90_000..=110_000).contains(&waiter.margin_ns), "{}", waiter.margin_ns);
+        assert!((45_000..=55_000).contains(&waiter.typical_ns), "{}", waiter.typical_ns);
     }
 }
