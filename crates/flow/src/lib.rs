@@ -8,7 +8,7 @@ pub mod control;
 pub mod end;
 pub mod error;
 mod layout;
-mod mtu;
+pub mod mtu;
 pub mod rr;
 pub mod schedule;
 pub mod server;

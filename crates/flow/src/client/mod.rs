@@ -144,7 +144,7 @@ fn attempt(
     found.accept(id, effective.clone(), notes, host, version);
     if effective.probe_mtu {
         let socket = connect::introduced(server, bind, &effective, layout::MTU_STREAM, token)?;
-        path.mtu = crate::mtu::probe(&socket);
+        path.mtu = crate::mtu::probe(&socket, token.datagram_tag(layout::MTU_STREAM), interrupted);
         path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
     }
     found.path = Some(path);

@@ -323,7 +323,7 @@ fn prepare(
         doors.poll(token);
         if let Some(socket) = doors.take_mtu() {
             // The client drives the probe and goes on when it has its answers; serving it has its own bound in time.
-            crate::mtu::serve(&socket);
+            crate::mtu::serve(&socket, token.datagram_tag(MTU_STREAM));
             deadline = clock::monotonic_ns() + STEP.as_nanos() as u64;
         }
         if opened && doors.complete() {

@@ -1,0 +1,340 @@
+//! The client's end: drives a search in each direction.
+
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use landspeed_model::{Direction, MtuProbe};
+use landspeed_sys::clock;
+
+use super::port::{Heard, Port, Sent};
+use super::search::{Failure, Search};
+use super::wire::{HEADER_LEN, Kind, MAX_PAYLOAD, Message};
+use super::words::{self, Ending};
+
+const MS: u64 = 1_000_000;
+/// When the upload search must end, the download search, and everything; from the start, nanoseconds.
+const UPLOAD_NS: u64 = 7_500 * MS;
+const DOWNLOAD_NS: u64 = 14_000 * MS;
+const TOTAL_NS: u64 = 14_800 * MS;
+/// Before a round trip is known, a small packet is repeated after this.
+const GREETING_NS: u64 = 300 * MS;
+/// How often, and how many answers are enough.
+const GREETINGS: u32 = 8;
+const GREETED: u32 = 3;
+/// So many volleys without any answer, and the path is given up.
+const QUIET: u32 = 4;
+/// `EMSGSIZE`, `ENOBUFS`.
+const TOO_BIG: u16 = 90;
+const NOT_NOW: u16 = 105;
+
+/// Probes both directions of a connected socket, upload first. Takes 15 s at most, typically under one. The far end is
+/// in [`serve`](super::serve) with the same tag. Ends early, with what is known, once `interrupted` is set.
+pub fn probe(socket: &UdpSocket, tag: u32, interrupted: &AtomicBool) -> Vec<MtuProbe> {
+    let start_ns = clock::monotonic_ns();
+    let port = match Port::new(socket, tag) {
+        Ok(port) => port,
+        Err(error) => {
+            let note = format!("not probed: cannot set up the socket: {error}");
+            return [Direction::Upload, Direction::Download].map(|way| words::unknown(way, &note)).into();
+        }
+    };
+    let mut client = Client {
+        port,
+        interrupted,
+        log: Vec::new(),
+        rtt_ns: 0,
+        quiet: 0,
+        server_mtu: None,
+        icmp_count: 0,
+        ending: Ending::Exact,
+    };
+    if !client.greet() {
+        let note = "no answer to small probes: UDP does not pass here, or the server left";
+        return [Direction::Upload, Direction::Download].map(|way| words::unknown(way, note)).into();
+    }
+    let upload = client.search(Direction::Upload, start_ns + UPLOAD_NS);
+    let download = client.search(Direction::Download, start_ns + DOWNLOAD_NS);
+    client.part(start_ns + TOTAL_NS);
+    vec![upload, download]
+}
+
+/// A probe and the small packet behind it: sequence numbers 2n and 2n + 1, n its place in the log.
+#[derive(Debug, Clone, Copy)]
+struct Try {
+    direction: Direction,
+    /// IP packet, bytes.
+    size: u32,
+    sent_ns: u64,
+    /// When the small packet's answer came.
+    behind_ns: Option<u64>,
+    /// Nothing more is concluded from its silence.
+    settled: bool,
+}
+
+struct Client<'a> {
+    port: Port<'a>,
+    interrupted: &'a AtomicBool,
+    log: Vec<Try>,
+    /// Upper edge of the round trips seen, slowly forgotten.
+    rtt_ns: u64,
+    /// Volleys in a row without an answer.
+    quiet: u32,
+    server_mtu: Option<u32>,
+    /// What the server's count of ICMP messages was.
+    icmp_count: u32,
+    /// How the search at hand ended.
+    ending: Ending,
+}
+
+impl Client<'_> {
+    /// Measures the round trip with small packets; `false` if none is answered.
+    fn greet(&mut self) -> bool {
+        let mut search = Search::new(self.least(), self.least());
+        for _ in 0..GREETINGS {
+            let number = self.enter(Direction::Upload, self.least());
+            self.send_small(Direction::Upload, number);
+            let until_ns = clock::monotonic_ns() + GREETING_NS;
+            while self.log[number].behind_ns.is_none()
+                && let Some(heard) = self.port.hear(until_ns)
+            {
+                self.take(&heard, Direction::Upload, &mut search);
+            }
+            let answered = self.log.iter().filter(|one| one.behind_ns.is_some()).count();
+            if answered >= GREETED as usize || self.ending != Ending::Exact || self.is_interrupted() {
+                break;
+            }
+        }
+        self.rtt_ns > 0
+    }
+
+    /// Says good-bye, so that the server need not wait.
+    fn part(&mut self, end_ns: u64) {
+        let done = Message::new(Kind::Done, self.port.tag(), u32::MAX, 0);
+        for _ in 0..3 {
+            self.port.send(&done, HEADER_LEN);
+            let until_ns = (clock::monotonic_ns() + self.timeout_ns().min(250 * MS)).min(end_ns);
+            loop {
+                match self.port.hear(until_ns) {
+                    Some(Heard::Message { message, .. }) if message.sequence == u32::MAX => return,
+                    Some(Heard::Gone) => return,
+                    Some(_) if clock::monotonic_ns() < until_ns => {}
+                    _ => break,
+                }
+            }
+        }
+    }
+
+    fn search(&mut self, direction: Direction, deadline_ns: u64) -> MtuProbe {
+        let most =
+            (MAX_PAYLOAD + self.port.overhead()).min(if self.port.overhead() == 28 { 65_535 } else { u32::MAX });
+        let mut search = Search::new(self.least(), most);
+        let first = self.log.len();
+        if self.ending != Ending::Gone {
+            self.ending = Ending::Exact;
+            self.quiet = 0;
+            while self.ending == Ending::Exact
+                && let Some((size, wanted)) = search.next()
+            {
+                self.volley(direction, size, wanted, &mut search, deadline_ns);
+            }
+        }
+        let interface = match direction {
+            Direction::Upload => self.port.interface_mtu(),
+            _ => self.server_mtu,
+        };
+        let probes = (self.log.len() - first) as u32;
+        words::result(direction, &search, interface, probes, self.ending)
+    }
+
+    /// Up to `wanted` probes of one size, until the search wants something else or nothing more can come.
+    fn volley(&mut self, direction: Direction, size: u32, wanted: u32, search: &mut Search, deadline_ns: u64) {
+        let first = self.log.len();
+        let gap_ns = (self.rtt_ns / 4).clamp(2 * MS, 50 * MS);
+        let (mut left, mut next_ns) = (wanted, 0);
+        let mut heard_any = false;
+        while search.next().is_some_and(|(next, _)| next == size) {
+            let now_ns = clock::monotonic_ns();
+            if now_ns >= deadline_ns || self.is_interrupted() {
+                self.ending = if now_ns >= deadline_ns { Ending::Late } else { Ending::Interrupted };
+                return;
+            }
+            if left > 0 && now_ns >= next_ns {
+                self.send_try(direction, size, search);
+                (left, next_ns) = (left - 1, now_ns + gap_ns);
+                continue;
+            }
+            let Some(settles_ns) = self.settle(first, now_ns, search) else {
+                if left == 0 {
+                    break;
+                }
+                // Nothing is under way; wait for the next turn.
+                self.pause(next_ns, direction, search);
+                continue;
+            };
+            let until_ns = if left > 0 { settles_ns.min(next_ns) } else { settles_ns };
+            heard_any |= self.pause(until_ns.min(deadline_ns), direction, search);
+            if self.ending != Ending::Exact {
+                return;
+            }
+        }
+        let passed_or_told = heard_any || self.log.len() == first;
+        self.quiet = if passed_or_told { 0 } else { self.quiet + 1 };
+        if self.quiet >= QUIET {
+            self.ending = Ending::Quiet;
+        }
+    }
+
+    /// Hears one thing, if it comes in time.
+    fn pause(&mut self, until_ns: u64, direction: Direction, search: &mut Search) -> bool {
+        match self.port.hear(until_ns) {
+            Some(heard) => {
+                self.take(&heard, direction, search);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn send_try(&mut self, direction: Direction, size: u32, search: &mut Search) {
+        let payload = size - self.port.overhead();
+        let number = self.log.len();
+        let (kind, len) = match direction {
+            Direction::Upload => (Kind::ProbeUp, payload as usize),
+            _ => (Kind::RequestDown, HEADER_LEN),
+        };
+        let message = Message::new(kind, self.port.tag(), 2 * number as u32, payload);
+        match self.port.send(&message, len) {
+            Sent::Away => {
+                self.enter(direction, size);
+                self.send_small(direction, number);
+            }
+            Sent::TooBig(mtu) => search.fail(size, Failure::Interface(mtu)),
+            Sent::Blocked(errno) => search.fail(size, Failure::Blocked(errno)),
+            Sent::NotNow => {}
+        }
+    }
+
+    fn enter(&mut self, direction: Direction, size: u32) -> usize {
+        let sent_ns = clock::monotonic_ns();
+        self.log.push(Try { direction, size, sent_ns, behind_ns: None, settled: false });
+        self.log.len() - 1
+    }
+
+    /// The packet behind a probe.
+    fn send_small(&mut self, direction: Direction, number: usize) {
+        let kind = if direction == Direction::Upload { Kind::ProbeUp } else { Kind::RequestDown };
+        let message = Message::new(kind, self.port.tag(), 2 * number as u32 + 1, HEADER_LEN as u32);
+        self.port.send(&message, HEADER_LEN);
+    }
+
+    /// Concludes from what has not come by now. Returns when the next conclusion is due, `None` if all are drawn.
+    fn settle(&mut self, first: usize, now_ns: u64, search: &mut Search) -> Option<u64> {
+        // Room for packets to overtake each other.
+        let grace_ns = (self.rtt_ns / 4).clamp(3 * MS, 100 * MS);
+        let timeout_ns = self.timeout_ns();
+        let mut next_ns: Option<u64> = None;
+        for one in self.log[first..].iter_mut().filter(|one| !one.settled) {
+            let due_ns = one.behind_ns.map_or(one.sent_ns + timeout_ns, |behind_ns| behind_ns + grace_ns);
+            if now_ns < due_ns {
+                next_ns = Some(next_ns.map_or(due_ns, |earliest| earliest.min(due_ns)));
+                continue;
+            }
+            one.settled = true;
+            if one.behind_ns.is_some() {
+                search.fail(one.size, Failure::Lost);
+            }
+        }
+        next_ns
+    }
+
+    fn take(&mut self, heard: &Heard, direction: Direction, search: &mut Search) {
+        match *heard {
+            Heard::Gone => self.ending = Ending::Gone,
+            Heard::Proof(_) => {}
+            Heard::TooBig { quoted, mtu } => {
+                if direction != Direction::Upload {
+                    return;
+                }
+                let sequence = quoted.filter(|message| message.kind == Kind::ProbeUp).map(|message| message.sequence);
+                let number = sequence.map_or(self.log.len().wrapping_sub(1), |sequence| sequence as usize / 2);
+                if let Some(one) = self.log.get_mut(number).filter(|one| one.direction == direction) {
+                    one.settled = true;
+                    search.fail(one.size, Failure::Icmp(mtu));
+                }
+            }
+            Heard::Message { message, len, fragment } => {
+                self.take_message(&message, len, fragment, direction, search)
+            }
+        }
+    }
+
+    fn take_message(
+        &mut self,
+        message: &Message,
+        len: usize,
+        fragment: Option<u32>,
+        direction: Direction,
+        search: &mut Search,
+    ) {
+        let answers = match direction {
+            Direction::Upload => message.kind == Kind::Ack,
+            _ => matches!(message.kind, Kind::DownProbe | Kind::Refused),
+        };
+        if message.interface_mtu > 0 {
+            self.server_mtu = Some(message.interface_mtu);
+        }
+        if message.icmp_count != self.icmp_count {
+            self.icmp_count = message.icmp_count;
+            let size = message.icmp_size + self.port.overhead();
+            if direction == Direction::Download
+                && self.log.iter().any(|one| (one.direction, one.size) == (direction, size))
+            {
+                search.fail(size, Failure::Icmp(message.icmp_mtu));
+            }
+        }
+        let overhead = self.port.overhead();
+        let Some(one) = self.log.get_mut(message.sequence as usize / 2) else { return };
+        if !answers || one.direction != direction {
+            return;
+        }
+        if message.sequence % 2 == 1 {
+            let now_ns = clock::monotonic_ns();
+            if one.behind_ns.is_none() {
+                one.behind_ns = Some(now_ns);
+                let sample_ns = (now_ns - one.sent_ns).max(1);
+                self.rtt_ns = sample_ns.max((7 * self.rtt_ns + sample_ns) / 8);
+            }
+            return;
+        }
+        one.settled = true;
+        let size = one.size;
+        match message.kind {
+            _ if message.size + overhead != size => {}
+            Kind::Ack if message.fragment > 0 => search.fail(size, Failure::Fragmented(message.fragment)),
+            Kind::Ack => search.pass(size),
+            Kind::DownProbe if len != message.size as usize => {}
+            Kind::DownProbe => match fragment {
+                Some(largest) => search.fail(size, Failure::Fragmented(largest)),
+                None => search.pass(size),
+            },
+            Kind::Refused if message.errno == TOO_BIG => search.fail(size, Failure::Interface(message.interface_mtu)),
+            Kind::Refused if message.errno != NOT_NOW => search.fail(size, Failure::Blocked(message.errno.into())),
+            _ => {}
+        }
+    }
+
+    /// Patience with a packet behind a probe: generous, since a busy host answers late, and doubled with each volley
+    /// that nothing answers.
+    fn timeout_ns(&self) -> u64 {
+        ((2 * self.rtt_ns + 50 * MS) << self.quiet.min(4)).min(1_400 * MS)
+    }
+
+    /// The size of the small packets, which the path is known to carry.
+    fn least(&self) -> u32 {
+        HEADER_LEN as u32 + self.port.overhead()
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,108 @@
+//! The server's end: one answer to each request, and nothing unasked.
+
+use std::net::UdpSocket;
+
+use landspeed_sys::clock;
+
+use super::port::{Heard, Port, Sent};
+use super::wire::{HEADER_LEN, Kind, Message};
+
+/// A client that asks nothing for this long is gone.
+const IDLE_NS: u64 = 3_000_000_000;
+/// However busy it keeps the server, this is the end.
+const TOTAL_NS: u64 = 20_000_000_000;
+/// More answers than any search needs.
+const MAX_ANSWERS: u32 = 4_000;
+/// `EMSGSIZE`.
+const TOO_BIG: u16 = 90;
+/// `ENOBUFS`.
+const NOT_NOW: u16 = 105;
+
+/// Answers the probes of one client, whose address must have been proved: the answers may be larger than what they
+/// answer. Returns when the client is done, has been silent for 3 s, or after 20 s.
+pub fn serve(socket: &UdpSocket, tag: u32) {
+    let Ok(mut port) = Port::new(socket, tag) else { return };
+    let mut state = State { interface_mtu: port.interface_mtu().unwrap_or(0), ..State::default() };
+    let end_ns = clock::monotonic_ns() + TOTAL_NS;
+    let mut idle_ns = clock::monotonic_ns() + IDLE_NS;
+    let mut answers = 0;
+    while answers < MAX_ANSWERS && clock::monotonic_ns() < idle_ns.min(end_ns) {
+        match port.hear(idle_ns.min(end_ns)) {
+            None | Some(Heard::Gone) => return,
+            Some(Heard::TooBig { quoted, mtu }) => state.icmp(quoted.as_ref(), mtu),
+            Some(Heard::Proof(stream)) => {
+                answers += 1;
+                port.welcome(stream);
+            }
+            Some(Heard::Message { message: request, len, fragment }) => {
+                if state.answer(&mut port, &request, len, fragment) {
+                    answers += 1;
+                    idle_ns = clock::monotonic_ns() + IDLE_NS;
+                }
+                if request.kind == Kind::Done {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// What answers carry along.
+#[derive(Default)]
+struct State {
+    interface_mtu: u32,
+    icmp_count: u32,
+    icmp_size: u32,
+    icmp_mtu: u32,
+    /// The last down-probe larger than a header.
+    last_size: u32,
+}
+
+impl State {
+    /// A router's word about a down-probe. If it quotes too little, it must be about the last that was not tiny.
+    fn icmp(&mut self, quoted: Option<&Message>, mtu: u32) {
+        let size = quoted.map_or(self.last_size, |message| message.size);
+        if size > 0 {
+            (self.icmp_size, self.icmp_mtu) = (size, mtu);
+            self.icmp_count = self.icmp_count.wrapping_add(1);
+        }
+    }
+
+    /// Answers a request; `false` if it is none.
+    fn answer(&mut self, port: &mut Port<'_>, request: &Message, len: usize, fragment: Option<u32>) -> bool {
+        let answer = Message {
+            interface_mtu: self.interface_mtu,
+            icmp_count: self.icmp_count,
+            icmp_size: self.icmp_size,
+            icmp_mtu: self.icmp_mtu,
+            ..Message::new(Kind::Ack, request.tag, request.sequence, request.size)
+        };
+        match request.kind {
+            // A datagram that is not as long as it says was tampered with; better no answer than a wrong one.
+            Kind::ProbeUp if len == request.size as usize => {
+                port.send(&Message { fragment: fragment.unwrap_or(0), ..answer }, HEADER_LEN);
+            }
+            Kind::Done => {
+                port.send(&answer, HEADER_LEN);
+            }
+            Kind::RequestDown if request.size as usize >= HEADER_LEN => {
+                if request.size as usize > HEADER_LEN {
+                    self.last_size = request.size;
+                }
+                let errno = match port.send(&Message { kind: Kind::DownProbe, ..answer }, request.size as usize) {
+                    Sent::Away => return true,
+                    Sent::TooBig(mtu) => {
+                        self.interface_mtu = if mtu > 0 { mtu } else { self.interface_mtu };
+                        TOO_BIG
+                    }
+                    Sent::NotNow => NOT_NOW,
+                    Sent::Blocked(errno) => errno as u16,
+                };
+                let refused = Message { kind: Kind::Refused, errno, interface_mtu: self.interface_mtu, ..answer };
+                port.send(&refused, HEADER_LEN);
+            }
+            Kind::ProbeUp | Kind::RequestDown | Kind::Ack | Kind::DownProbe | Kind::Refused => return false,
+        }
+        true
+    }
+}

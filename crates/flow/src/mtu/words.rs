@@ -1,0 +1,98 @@
+//! The result of a search, in the document's terms and in words.
+
+use std::io;
+
+use landspeed_model::{Direction, MtuProbe};
+
+use super::search::Search;
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Settled to the byte.
+    Exact,
+    /// Time ran out.
+    Late,
+    /// Nothing was answered any more.
+    Quiet,
+    /// The server's port was closed.
+    Gone,
+    /// The user asked for it.
+    Interrupted,
+}
+
+/// A direction nothing is known about.
+pub fn unknown(direction: Direction, note: &str) -> MtuProbe {
+    MtuProbe {
+        direction,
+        path_mtu_bytes: None,
+        smallest_failed_bytes: None,
+        interface_mtu_bytes: None,
+        probes: 0,
+        silent: 0,
+        note: Some(note.to_owned()),
+    }
+}
+
+/// What a search found. `interface` is the MTU of the sender's interface as its kernel lists it.
+pub fn result(
+    direction: Direction,
+    search: &Search,
+    interface: Option<u32>,
+    probes: u32,
+    ending: Ending,
+) -> MtuProbe {
+    let interface_mtu_bytes = search.told().interface_mtu.or(interface);
+    let proved = ending == Ending::Exact || search.has_passed_any();
+    MtuProbe {
+        direction,
+        path_mtu_bytes: proved.then_some(search.passed()),
+        smallest_failed_bytes: search.smallest_failed(),
+        interface_mtu_bytes,
+        probes,
+        silent: search.silent(),
+        note: Some(note(search, interface_mtu_bytes, probes, ending)),
+    }
+}
+
+fn note(search: &Search, interface: Option<u32>, probes: u32, ending: Ending) -> String {
+    let (passed, told) = (search.passed(), search.told());
+    let mut parts = Vec::new();
+    match ending {
+        Ending::Exact => {}
+        Ending::Late => parts.push("not exact: time ran out".to_owned()),
+        Ending::Quiet => parts.push("not exact: answers stopped coming".to_owned()),
+        Ending::Gone => parts.push("not exact: the server left".to_owned()),
+        Ending::Interrupted => parts.push("not exact: interrupted".to_owned()),
+    }
+    if told.fragment.is_some() && search.is_fragmented() {
+        parts.push(format!(
+            "larger packets arrive in fragments of at most {} bytes although they must not be fragmented: a device on \
+             the path clears the don't-fragment bit",
+            told.fragment.unwrap_or(passed)
+        ));
+    } else if search.is_black_hole() {
+        parts.push(format!(
+            "black hole: packets over {passed} bytes vanish without an ICMP message, so connections that rely on path \
+             MTU discovery hang; let ICMP through, lower the MTU, or set net.ipv4.tcp_mtu_probing=1"
+        ));
+    } else if interface == Some(passed) {
+        parts.push("the sender's interface is the limit".to_owned());
+    } else if told.router_mtu == Some(passed) {
+        parts.push(format!("a router reports a link of {passed} bytes"));
+    } else if let Some(errno) = told.blocked {
+        let why = io::Error::from_raw_os_error(errno);
+        parts.push(format!("the sending host refuses larger packets, as a local firewall does: {why}"));
+    } else if search.smallest_failed().is_none() && ending == Ending::Exact {
+        parts.push("no larger packet exists".to_owned());
+    } else if ending == Ending::Exact {
+        parts.push(format!("a router refuses packets over {passed} bytes by ICMP"));
+    }
+    let excused = search.excused();
+    if excused > 0 {
+        parts.push(format!(
+            "{excused} of {probes} probes were lost at sizes that pass: random loss, told apart by repetition"
+        ));
+    }
+    parts.join("; ")
+}
