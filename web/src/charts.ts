@@ -10,7 +10,7 @@ import {
   gains, inSeconds, intervalEdges, least, nearest, packetsOn, pick, ratesOn, sampleTimes, sum, type Column,
 } from "./series";
 import { isNumber } from "./format";
-import { onThemeChange, watchPrint } from "./theme";
+import { onPrint, onThemeChange } from "./theme";
 import { keyHelp, Timeline } from "./timeline";
 
 /** The charts over time, or nothing when there is nothing over time. */
@@ -94,7 +94,7 @@ const DASHES: (number[] | undefined)[] = [undefined, [6, 3], [2, 2], [8, 2, 2, 2
 
 function streamLine(context: Context, stream: Stream, index: number, column: Column): Line {
   const { run, timeline } = context;
-  const dash = DASHES[Math.floor(index / 8) % DASHES.length];
+  const dash = run.streams.length > 32 ? undefined : DASHES[Math.floor(index / 8) % DASHES.length];
   const label = streamName(stream, run.streams);
   return {
     label: run.streams.length === 1 ? "stream 0" : label,
@@ -206,6 +206,7 @@ function senderPanels(context: Context): Panel[] {
     new Panel({
       ...base(context, "rtt"),
       ...shared,
+      floating: true,
       title: "Round trip",
       note: "tcp_info: smoothed RTT at the sender, and the least seen",
       height: 140,
@@ -231,6 +232,7 @@ function senderPanels(context: Context): Panel[] {
       note: "tcp_info: total_retrans at the sender, gained in each sampling interval",
       height: 110,
       kind: "count",
+      unit: "segments",
       lines: [
         {
           label: "visible streams",
@@ -273,6 +275,7 @@ function packetPanels(context: Context): Panel[] {
         "surplus in the next; the total is exact.",
       height: 130,
       kind: "count",
+      unit: "packets",
       lines: [
         { label: "missing", color: "bad", width: 1, fill: true, values: () => sum(visible(missing), n), shown: () => true },
         {
@@ -292,7 +295,8 @@ function packetPanels(context: Context): Panel[] {
         x: inSeconds(edges),
         steps: true,
         resting: "mean",
-        title: "Packets per second",
+        title: "Packets delivered",
+        unit: "packets/s",
         note: "First copies delivered to the receiving application",
         height: 120,
         kind: "count",
@@ -336,7 +340,7 @@ function queues(context: Context): Panel[] {
   const peak = (list: Column[]) => Math.max(0, ...list.map((c) => c.reduce<number>((m, v) => Math.max(m, v ?? 0), 0)));
   const load = Math.max(...present.map((k, j) => (k.limit ? 0 : peak(columns[j] as Column[]))));
   // A limit far above what it limits would flatten everything else: it waits in the legend.
-  const shown = present.map((k, j) => !k.limit || peak(columns[j] as Column[]) <= 4 * Math.max(load, 1));
+  const shown = present.map((k, j) => !k.limit || peak(columns[j] as Column[]) <= 2.5 * Math.max(load, 1));
   const lines = present.map((k, j): Line => ({
     label: k.label,
     color: k.color,
@@ -442,7 +446,7 @@ function heatStrips(context: Context): Heat | null {
 }
 
 function toolbar(timeline: Timeline, streams: readonly Stream[]): HTMLElement {
-  const chips = h("div.chips", { role: "group", "aria-label": "streams" });
+  const chips = h("div", { class: streams.length > 24 ? "chips many" : "chips", role: "group", "aria-label": "streams" });
   const all = streams.map((s) => s.id);
   const buttons = new Map<number, HTMLButtonElement>();
   const button = (label: Child, title: string, action: (event: MouseEvent) => void) => {
@@ -510,7 +514,7 @@ function listen(root: HTMLElement, stack: HTMLElement, timeline: Timeline, drawK
     timeline.retheme();
     drawKey();
   });
-  watchPrint(
+  onPrint(
     (width) => {
       printing = true;
       timeline.setCursor(null);

@@ -250,7 +250,7 @@ export interface HostSample {
   cores: (CoreUse | null)[];
   /** End of the span, nanoseconds. */
   end_ns: number;
-  /** Frequency of each core, MHz; empty when the kernel does not say. */
+  /** Frequency of each core, MHz, 0 for one without a reading. Read about once a second: empty in the samples between, and when the kernel does not say. */
   mhz: number[];
   /** Softnet of the span, all cores. */
   softnet: SoftnetDelta;
@@ -282,7 +282,7 @@ export interface HostSeries {
 
 /** A host at the start of a test. */
 export interface HostSnapshot {
-  /** Kernel timer frequency, when it can be told. */
+  /** Kernel timer frequency (`CONFIG_HZ`), when it can be told. */
   clock_ticks_per_s?: number | null | undefined;
   /** Congestion controls available to unprivileged processes. */
   congestion_available: string[];
@@ -424,7 +424,7 @@ export interface NicSnapshot {
   name: string;
   /** NUMA node of the device. */
   numa_node?: number | null | undefined;
-  /** Offloads: feature name to on/off (tso, gso, gro, lro, rx-checksum …). */
+  /** Offloads by the kernel's name, on or off (`tx-tcp-segmentation`, `tx-udp-segmentation`, `rx-gro`, `rx-lro`, `rx-checksum`, `tx-nocache-copy` …); those the device never has are not listed. */
   offloads: Record<string, boolean>;
   /** Root queueing discipline and, for multi-queue roots, the leaves' (`mq`, `fq` …). */
   qdiscs: string[];
@@ -516,7 +516,7 @@ export interface Parameters {
   server_numa?: NumaPolicy | null | undefined;
   /** Parallel streams in each direction. */
   streams: number;
-  /** Length of the test after start-up, nanoseconds (including `omit_ns`); `None` when bytes bound it. */
+  /** Length of the measurement after `omit_ns`, nanoseconds; `None` when bytes bound it. */
   time_ns?: number | null | undefined;
   /** Free text carried into the document. */
   title?: string | null | undefined;
@@ -680,8 +680,12 @@ export type SendMode = "copy" | "sendfile" | "splice" | "zerocopy";
 export interface SoftnetDelta {
   /** Packets dropped: backlog full. */
   dropped: number;
+  /** Packets dropped by the flow limit. */
+  flow_limit: number;
   /** Packets processed. */
   processed: number;
+  /** Times another core woke this one to process packets (RPS, RFS). */
+  received_rps: number;
   /** Times the budget ran out. */
   time_squeeze: number;
 }
@@ -959,6 +963,8 @@ export interface UdpEnd {
 export interface UdpParameters {
   /** Packets that leave together; the mean rate is kept. 1 spaces every packet. */
   burst_packets: number;
+  /** Every burst leaves at its own time, which takes a core at short gaps; otherwise what has come due within a tenth of a millisecond leaves together. */
+  exact_departures: boolean;
   /** Whether generic receive offload may be used. */
   gro: boolean;
   /** Whether generic segmentation offload may be used. */

@@ -37,6 +37,17 @@ export function clean(text: string): string {
   );
 }
 
+/** Running text in which `words between backticks` stand as code. */
+export function prose(text: string): Child[] {
+  return text.split(/`([^`]+)`/).map((part, i) => (i % 2 === 1 ? h("code", { class: part.length < 40 ? "short" : null }, part) : part));
+}
+
+/** A document path as code that may break after its dots. */
+export function path(text: string): HTMLElement {
+  const parts = text.split(/(?<=\.)/);
+  return h("code", null, ...parts.flatMap((part, i) => (i === 0 ? [part] : [h("wbr"), part])));
+}
+
 /** A section with a heading that can be linked to. */
 export function section(id: string, title: string, ...children: Child[]): HTMLElement {
   return h("section", { id, "aria-labelledby": `${id}-h` }, h("h2", { id: `${id}-h` }, title), ...children);

@@ -136,10 +136,23 @@ function text(value: unknown): string {
   return String(value);
 }
 
+// The order in which people think of them; what is not named here follows.
+const ORDER = [
+  "title", "protocol", "direction", "streams", "time_ns", "bytes", "omit_ns", "interval_ns", "host_interval_ns",
+  "write_bytes", "window_bytes", "mss_bytes", "congestion", "nodelay", "dscp", "mptcp", "pace_bps", "pace_scope",
+  "rate_bps", "send", "receive", "read_rate_bps", "client_cpus", "server_cpus", "client_numa", "server_numa", "family",
+  "bind", "udp", "rr", "probe_rate_per_s", "probe_mtu",
+];
+
+function rank(name: string): number {
+  const at = ORDER.indexOf(name);
+  return at < 0 ? ORDER.length : at;
+}
+
 /** What was asked for beside what was in force. */
 export function parametersSection(run: RunDocument): HTMLElement {
   const { requested, effective } = run;
-  const names = [...new Set([...Object.keys(requested), ...Object.keys(effective ?? {})])];
+  const names = [...new Set([...Object.keys(requested), ...Object.keys(effective ?? {})])].sort((a, b) => rank(a) - rank(b));
   const show = (of: Parameters | null | undefined, name: string) =>
     of ? byName(name, (of as unknown as Record<string, unknown>)[name]) : NONE;
   const rows = names
@@ -162,7 +175,7 @@ export function parametersSection(run: RunDocument): HTMLElement {
     table(
       ["", "requested", h("th", { scope: "col", "aria-label": "differs" }), effective ? "in force" : "in force: never agreed"],
       rows,
-      { class: "pair environment", caption: "Options left unset at both are not listed" },
+      { class: "pair environment parameters", caption: "Options left unset at both are not listed" },
     ),
   );
 }
@@ -179,7 +192,7 @@ export function countersSection(run: RunDocument): HTMLElement | null {
     parts.push(
       table(
         ["", h("th.num", { scope: "col" }, "client"), h("th.num", { scope: "col" }, "server")],
-        names.map((name) => h("tr", { class: trouble(name) ? "trouble" : null }, h("th", { scope: "row" }, name), num(find(c, name)), num(find(s, name)))),
+        names.map((name) => h("tr", { class: trouble(name) && [...c, ...s].some((x) => x.name === name && x.delta) ? "trouble" : null }, h("th", { scope: "row" }, name), num(find(c, name)), num(find(s, name)))),
         { class: "pair counters", caption },
       ),
     );

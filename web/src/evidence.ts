@@ -1,7 +1,7 @@
 // Which reading of the verdict belongs to which chart, and the tables that list them.
 
 import type { Evidence, RunDocument, Verdict } from "./document";
-import { h, num, section, table, type Child } from "./dom";
+import { h, num, path, section, table, type Child } from "./dom";
 import { isNumber, measured, NONE, seconds } from "./format";
 import type { Mark } from "./lanes";
 
@@ -124,12 +124,12 @@ function row(
     first,
     h("td", null, e.metric),
     num(measured(e.value, e.unit), isNumber(e.value) ? `${e.value} ${e.unit}` : undefined),
-    h("td.nowrap", null, e.threshold),
+    h("td.threshold", null, e.threshold),
     h("td", null, e.met ? "yes" : "no"),
     h("td", null, e.host ?? NONE),
     num(e.stream ?? NONE),
     h("td.nowrap", null, span),
-    h("td.source", null, h("code", null, e.source)),
+    h("td.source", null, path(e.source)),
   );
 }
 

@@ -72,8 +72,10 @@ export function fit(value: number, kind: "rate" | "size" | "time" | "count"): St
 
 function scaled(value: Maybe, kind: "rate" | "size" | "time"): string {
   if (!isNumber(value)) return NONE;
+  if (value === 0) return { rate: "0 b/s", size: "0 B", time: "0 s" }[kind];
   const step = fit(value, kind);
-  const text = step.size === 1 && Number.isInteger(value) ? integer(value) : significant(value / step.size);
+  const amount = value / step.size;
+  const text = Number.isInteger(amount) ? integer(amount) : significant(amount);
   return `${text} ${step.name}`;
 }
 
@@ -96,6 +98,20 @@ export function percent(share: Maybe): string {
   const value = share * 100;
   if (value > 99 && value < 100) return `${Math.min(99.9999, value).toFixed(value > 99.99 ? 4 : 2)} %`;
   return `${significant(value)} %`;
+}
+
+/** Tick labels: all with the decimals that tell them apart. */
+export function ticks(values: readonly number[], unit: number): string[] {
+  const scaled = values.map((v) => Number((v / unit).toPrecision(6)));
+  const decimals = Math.min(6, Math.max(0, ...scaled.map((v) => (v.toString().split(".")[1] ?? "").length)));
+  return scaled.map((v) => (v === 0 ? "0" : minus(v.toFixed(decimals))));
+}
+
+/** 1, 2 or 5 times a power of ten, at least `value`. */
+export function niceStep(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(value));
+  for (const factor of [1, 2, 5, 10]) if (power * factor >= value) return power * factor;
+  return power * 10;
 }
 
 /** Seconds on the time axis, with the digits a tick spacing calls for. */
@@ -146,7 +162,7 @@ export function byName(name: string, value: unknown): string {
   if (typeof value !== "number") return String(value);
   if (name.endsWith("_ns")) return nanos(value);
   if (name.endsWith("_us")) return nanos(value * 1e3);
-  if (name.endsWith("_bytes") || name === "bytes") return bytes(value);
+  if (/_bytes$|^bytes$/.test(name)) return value < 65536 && value % 1024 !== 0 ? `${integer(value)} B` : bytes(value);
   if (name.endsWith("_bps")) return rate(value);
   if (name.endsWith("_khz")) return megahertz(value / 1e3);
   if (name.endsWith("_per_s")) return perSecond(value);

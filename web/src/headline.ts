@@ -1,7 +1,7 @@
 // What was measured, how it ended, the figure, and what held it back.
 
 import type { RunDocument, Verdict } from "./document";
-import { h, section, num, table, type Child } from "./dom";
+import { h, num, prose, section, table, type Child } from "./dom";
 import { causeName } from "./evidence";
 import { bytes, integer, isNumber, nanos, NONE, percent, perSecond, rate } from "./format";
 import { isDark, setTheme } from "./theme";
@@ -9,7 +9,8 @@ import { isDark, setTheme } from "./theme";
 /** The two ends by name. */
 export function ends(run: RunDocument): [string, string] {
   const client = run.hosts.client?.hostname || run.path?.client_addr || "client";
-  const server = run.hosts.server?.hostname || run.path?.target || "server";
+  const named = run.command[1] === "run" && run.command[2] && !run.command[2].startsWith("-") ? run.command[2] : "";
+  const server = run.hosts.server?.hostname || run.path?.target || named || "server";
   return [client, server];
 }
 
@@ -58,16 +59,19 @@ export function notices(run: RunDocument): HTMLElement | null {
     items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Partial. "), "The test was cut short; what was measured until then is kept."));
   }
   for (const e of run.errors) {
-    items.push(h("p.notice.bad", null, h("b", null, `Error: ${e.message}. `), e.advice ? `Try: ${e.advice}. ` : null, h("code", null, e.code)));
+    items.push(h("p.notice.bad", null, h("b", null, `Error: ${e.message}. `), ...(e.advice ? ["Try: ", ...prose(e.advice), ". "] : []), h("code", null, e.code)));
   }
   for (const w of run.warnings) {
-    items.push(h("p.notice.warn", null, h("b", null, "Note: "), `${w.message}. `, h("code", null, w.code)));
+    items.push(h("p.notice.warn", null, h("b", null, "Note: "), ...prose(w.message), ". ", h("code", null, w.code)));
   }
   return items.length > 0 ? h("div.notices", null, ...items) : null;
 }
 
 /** The figures and the verdict. */
 export function headline(run: RunDocument): HTMLElement {
+  if (run.status === "failed") {
+    return h("section", { id: "headline", "aria-label": "Result" }, h("p", null, ...prose(run.verdict.summary)), next(run.verdict));
+  }
   return h("section.headline", { id: "headline", "aria-label": "Result" }, figures(run), verdicts(run));
 }
 
@@ -89,7 +93,7 @@ function figures(run: RunDocument): HTMLElement {
   if (!isNumber(s.goodput_bps) && isNumber(s.transactions_per_s)) {
     figure(perSecond(s.transactions_per_s), "transactions", `transactions completed${steady}`);
   }
-  if (big.length === 0) figure(NONE, "goodput", run.status === "failed" ? "nothing was measured" : "goodput unknown: the receiver’s figures are missing");
+  if (big.length === 0) figure(NONE, "goodput", "goodput unknown: the receiver’s figures are missing");
   const facts: [string, string, string?][] = [];
   if (s.bytes_delivered > 0) facts.push(["delivered", bytes(s.bytes_delivered), `${integer(s.bytes_delivered)} bytes`]);
   if (isNumber(s.goodput_cv)) facts.push(["varies by", `± ${percent(s.goodput_cv)}`, "coefficient of variation between intervals of the steady phase"]);
@@ -99,9 +103,9 @@ function figures(run: RunDocument): HTMLElement {
   if (isNumber(s.transactions_per_s) && isNumber(s.goodput_bps)) facts.push(["transactions", perSecond(s.transactions_per_s)]);
   if (isNumber(s.latency_p50_ns)) facts.push(["latency, median", nanos(s.latency_p50_ns)]);
   if (isNumber(s.latency_p99_ns)) facts.push(["latency, 99 %", nanos(s.latency_p99_ns)]);
-  facts.push(["streams", integer(run.streams.length)]);
-  const holds = run.conservation.holds;
-  if (run.status !== "failed") facts.push(["books", holds ? "balance" : "do not balance"]);
+  if (run.streams.length > 0) facts.push(["streams", integer(run.streams.length)]);
+  const { holds, terms } = run.conservation;
+  if (terms.length > 0) facts.push(["books", holds ? "balance" : "do not balance"]);
   return h(
     "div.figures",
     null,
@@ -125,20 +129,28 @@ function verdict(v: Verdict, lead: string): HTMLElement {
   return h(
     "div.verdict",
     null,
-    h("p.lead", null, v.cause === "undetermined" ? lead.replace("eld back by", "eld back by something") : lead),
+    h("p.lead", null, v.cause === "undetermined" ? lead.replace(/held back by/i, "what held it back").replace(/^w/, "W") : lead),
     h(
       "p.cause",
       null,
       causeName(v.cause),
       h("span.confidence", { title: "how much the evidence supports it" }, h("i", { "aria-hidden": "true" }, "●".repeat(dots) + "○".repeat(3 - dots)), ` ${v.confidence} confidence`),
     ),
-    h("p.says", null, v.summary),
-    v.place ? h("p", null, h("span.label", null, "Where"), v.place) : null,
-    h("p.next", null, h("span.label", null, "Next"), v.next_step),
+    h("p.says", null, ...prose(v.summary)),
+    v.place ? h("p", null, h("span.label", null, "Where"), ...prose(v.place)) : null,
+    next(v),
     v.evidence.length + v.ruled_out.length > 0
-      ? h("p.muted", null, h("a", { href: "#evidence" }, `${v.evidence.length} readings support it, ${v.ruled_out.length} causes ruled out`))
+      ? h("p.muted", null, h("a", { href: "#evidence" }, `${plural(v.evidence.length, "reading")} behind it, ${plural(v.ruled_out.length, "other cause")} ruled out`))
       : null,
   );
+}
+
+function next(v: Verdict): HTMLElement | null {
+  return v.next_step ? h("p.next", null, h("span.label", null, "Next"), ...prose(v.next_step)) : null;
+}
+
+function plural(count: number, word: string): string {
+  return `${count === 0 ? "no" : integer(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
 /** The path and the streams. */

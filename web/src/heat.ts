@@ -2,7 +2,7 @@
 
 import { h } from "./dom";
 import type { CoreUse, HostSample } from "./document";
-import { megahertz, percent, seconds, integer } from "./format";
+import { integer, megahertz, niceStep, percent, seconds } from "./format";
 import { Lanes, type Mark } from "./lanes";
 import { GUTTER, MARGIN } from "./panel";
 import { floorIndex } from "./series";
@@ -396,11 +396,4 @@ function palette(): Uint8ClampedArray {
     out[level * 4 + 3] = 255;
   }
   return out;
-}
-
-/** 1, 2 or 5 times a power of ten, at least `value`. */
-export function niceStep(value: number): number {
-  const power = 10 ** Math.floor(Math.log10(value));
-  for (const factor of [1, 2, 5, 10]) if (power * factor >= value) return power * factor;
-  return power * 10;
 }

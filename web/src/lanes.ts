@@ -19,6 +19,7 @@ const LANE = 16;
 export class Lanes {
   readonly element: HTMLElement;
   private readonly brackets: { mark: Mark; box: HTMLElement }[] = [];
+  private readonly textWidths = new Map<HTMLElement, number>();
   private from = 0;
   private to = 1;
 
@@ -65,7 +66,19 @@ export class Lanes {
     for (const { box } of this.brackets) (box.firstElementChild as HTMLElement).style.height = `${height - 24}px`;
   }
 
+  /** Widths of the texts, once they have a font to be measured in. */
+  private measure(): void {
+    if (this.textWidths.size > 0 || !this.element.isConnected) return;
+    for (const { box } of this.brackets) {
+      box.hidden = false;
+      const says = box.lastElementChild as HTMLElement;
+      says.hidden = false;
+      this.textWidths.set(says, says.scrollWidth);
+    }
+  }
+
   private place(): void {
+    this.measure();
     const width = parseFloat(this.element.style.width) || this.element.clientWidth;
     const plot = width - this.left - this.right;
     const at = (t: number) => this.left + (plot * (t - this.from)) / (this.to - this.from);
@@ -75,6 +88,14 @@ export class Lanes {
       box.hidden = end <= start;
       box.style.left = `${start}px`;
       box.style.width = `${Math.max(2, end - start)}px`;
+      const says = box.lastElementChild as HTMLElement;
+      const need = (this.textWidths.get(says) ?? 0) + 34;
+      const inside = need <= end - start;
+      const room = this.left + plot - end - 8;
+      says.hidden = !inside && room < 60;
+      says.classList.toggle("outside", !inside);
+      says.style.left = inside ? "" : `${Math.max(30, end - start + 6)}px`;
+      says.style.maxWidth = inside ? "" : `${room}px`;
       box.classList.toggle("opens", mark.from >= this.from);
       box.classList.toggle("closes", mark.to <= this.to);
     }

@@ -5,7 +5,7 @@ import type { LatencyResult, RunDocument } from "./document";
 import { h, num, section, table, type Child } from "./dom";
 import { bytes, fit, integer, nanos, NONE, percent, perSecond, significant } from "./format";
 import { GUTTER, MARGIN } from "./panel";
-import { colors, onThemeChange, watchPrint } from "./theme";
+import { colors, onPrint, onThemeChange } from "./theme";
 
 interface Curve {
   name: string;
@@ -225,7 +225,7 @@ function chart(options: ChartOptions): HTMLElement {
     plot.redraw(true, true);
     write();
   });
-  watchPrint(
+  onPrint(
     (width) => {
       printing = true;
       plot.setSize({ width, height: options.height });
@@ -253,7 +253,7 @@ function thin(ticks: { v: number; text: string }[]): string[] {
   const span = (ticks[ticks.length - 1]?.v ?? 1) - (ticks[0]?.v ?? 0);
   let last = -Infinity;
   return ticks.map(({ v, text }) => {
-    if (span > 0 && v - last < span / 14) return "";
+    if (span > 0 && v - last < span / 24) return "";
     last = v;
     return text;
   });

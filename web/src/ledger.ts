@@ -1,11 +1,12 @@
 // The books: what was offered and where it went, and what moving it cost.
 
 import type { Conservation, EndCost, EndTotals, Place, RunDocument } from "./document";
-import { h, num, section, table, type Child } from "./dom";
+import { h, num, path, section, table, type Child } from "./dom";
 import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./format";
 
 /** Conservation as a table with a bar for each term. */
-export function ledgerSection(run: RunDocument): HTMLElement {
+export function ledgerSection(run: RunDocument): HTMLElement | null {
+  if (run.status === "failed" && run.conservation.terms.length === 0) return null;
   const books = run.conservation;
   const packets = books.unit === "packets" && books.terms.some((t) => isNumber(t.packets));
   const amount = (t: { bytes?: number | null | undefined; packets?: number | null | undefined }) =>
@@ -28,7 +29,7 @@ export function ledgerSection(run: RunDocument): HTMLElement {
         num(isNumber(t.bytes) ? integer(t.bytes) : NONE, bytes(t.bytes)),
         num(percent(value / whole)),
         bar(start / whole, value / whole, t.sign === "+" ? "offered" : "taken"),
-        h("td.source", null, h("code", null, t.source)),
+        h("td.source", null, path(t.source)),
       );
     });
     rows.push(
@@ -52,7 +53,7 @@ export function ledgerSection(run: RunDocument): HTMLElement {
       h("th.barhead", { scope: "col" }, "of what was offered"),
       "Source",
     );
-    parts.push(table(heads, rows, { class: "ledger", caption: "Every byte offered, along the path" }));
+    parts.push(table(heads, rows, { class: "ledger", caption: `Every ${packets ? "packet" : "byte"} offered, along the path` }));
   }
   if (run.udp || books.losses.length > 0) parts.push(places(run));
   if (books.notes.length > 0) parts.push(h("ul.notes", null, ...books.notes.map((n) => h("li", null, n))));

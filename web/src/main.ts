@@ -10,14 +10,15 @@ import { evidenceSection } from "./evidence";
 import { header, headline, notices, streamsSection } from "./headline";
 import { latencySection } from "./latency";
 import { costSection, ledgerSection } from "./ledger";
-import { watchSystem } from "./theme";
+import { watchPrint, watchSystem } from "./theme";
+import { unpackDocument } from "./unpack";
 
 function main(): void {
   const root = document.getElementById("report");
   const source = document.getElementById("document")?.textContent ?? "";
   if (!root) return;
-  const run = JSON.parse(source) as RunDocument;
-  const save = () => saveAs(source, `landspeed-${run.id.replaceAll(/[^\w-]/g, "").slice(0, 40) || "run"}.json`);
+  const run = unpackDocument(JSON.parse(source) as RunDocument);
+  const save = () => saveAs(JSON.stringify(run), `landspeed-${run.id.replaceAll(/[^\w-]/g, "").slice(0, 40) || "run"}.json`);
   const time = attempt("charts", () => charts(run));
   append(root, [
     header(run, save),
@@ -39,6 +40,7 @@ function main(): void {
     ),
   ]);
   watchSystem();
+  watchPrint();
 }
 
 /** A part that fails must not take the rest of the report with it; the failure is shown and thrown later. */

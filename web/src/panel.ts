@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { h, type Child } from "./dom";
-import { fit, significant, seconds, isNumber, NONE } from "./format";
+import { bytes, fit, isNumber, nanos, NONE, rate, seconds, significant, ticks } from "./format";
 import { Lanes, type Mark } from "./lanes";
 import { closestIndex, floorIndex, type Column } from "./series";
 import { colors } from "./theme";
@@ -43,6 +43,10 @@ export interface PanelOptions {
   note?: string;
   height: number;
   kind: "rate" | "size" | "time" | "count";
+  /** What is counted, for counts. */
+  unit?: string;
+  /** Lets the value axis start above zero when all values are far above it. */
+  floating?: boolean;
   /** Seconds. For steps: the edges of the cells, the last value repeated. */
   x: number[];
   steps: boolean;
@@ -161,7 +165,7 @@ export class Panel implements TimePart {
     return {
       width: 900,
       height: options.height,
-      padding: [6, MARGIN, 0, 0],
+      padding: [options.nameShades ? 16 : 6, MARGIN, 0, 0],
       legend: { show: false },
       cursor: {
         y: false,
@@ -188,9 +192,9 @@ export class Panel implements TimePart {
         axis({
           size: GUTTER,
           gap: 4,
-          space: 26,
+          space: options.height < 130 ? 18 : 26,
           ...(options.kind === "size" ? { incrs: BINARY } : {}),
-          values: (_u, splits) => splits.map((v) => significant(v / this.unitSize)),
+          values: (_u, splits) => ticks(splits, this.unitSize),
         }),
       ],
       series: [
@@ -240,7 +244,11 @@ export class Panel implements TimePart {
     this.unitSize = unit.size;
     if (unit.name !== this.unitName || this.unit.textContent === "") {
       this.unitName = unit.name;
-      this.unit.textContent = unit.name;
+      this.unit.textContent = [unit.name, this.options.unit].filter(Boolean).join(" ");
+    }
+    if (this.options.floating && min !== null && max !== null && min > 0.4 * max) {
+      const air = Math.max((max - min) * 0.15, max * 0.01);
+      return [min - air, max + air];
     }
     if (reach === 0) return [0, this.options.kind === "count" ? 4 : unit.size];
     return [bottom * 1.06, top + reach * 0.06];
@@ -255,22 +263,20 @@ export class Panel implements TimePart {
   private drawShades(u: uPlot): void {
     const c = colors();
     const ctx = u.ctx;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
-    ctx.clip();
     const ratio = devicePixelRatio || 1;
+    const { left: first, top, width, height } = u.bbox;
+    ctx.save();
     ctx.font = `${10 * ratio}px system-ui, sans-serif`;
     ctx.textBaseline = "bottom";
     for (const shade of this.options.shades) {
-      const left = u.valToPos(shade.from, "x", true);
-      const right = u.valToPos(shade.to, "x", true);
-      if (right < u.bbox.left || left > u.bbox.left + u.bbox.width) continue;
+      const left = Math.max(first, u.valToPos(shade.from, "x", true));
+      const right = Math.min(first + width, u.valToPos(shade.to, "x", true));
+      if (right <= left) continue;
       ctx.fillStyle = c.shade;
-      ctx.fillRect(left, u.bbox.top, Math.max(1, right - left), u.bbox.height);
-      if (this.options.nameShades && right - left > ctx.measureText(shade.name).width + 8 * ratio) {
+      ctx.fillRect(left, top, Math.max(1, right - left), height);
+      if (this.options.nameShades && right - left > ctx.measureText(shade.name).width) {
         ctx.fillStyle = c.muted;
-        ctx.fillText(shade.name, Math.max(left, u.bbox.left) + 4 * ratio, u.bbox.top + u.bbox.height - 2 * ratio);
+        ctx.fillText(shade.name, left, top - 2 * ratio);
       }
     }
     ctx.restore();
@@ -331,7 +337,10 @@ export class Panel implements TimePart {
 
   private valueText(line: number, at: number | null): string {
     const value = this.value(line, at);
-    return value === null ? NONE : significant(value / this.unitSize);
+    if (value === null) return NONE;
+    // Far below the axis's unit, a figure brings its own.
+    const own = { rate, size: bytes, time: nanos, count: null }[this.options.kind];
+    return own && value !== 0 && Math.abs(value) < this.unitSize / 20 ? own(value) : significant(value / this.unitSize);
   }
 
   private value(line: number, at: number | null): number | null {

@@ -59,8 +59,23 @@ export function watchSystem(): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
 }
 
+interface Printed {
+  before: (width: number) => void;
+  after: () => void;
+}
+
+const printed: Printed[] = [];
+
+/** Width of what is drawn for paper, CSS pixels: A4 and Letter within the margins of the style sheet. */
+const PAPER = 690;
+
+/** Calls `before` with the paper's width ahead of printing, and `after` behind it. */
+export function onPrint(before: (width: number) => void, after: () => void): void {
+  printed.push({ before, after });
+}
+
 /** Paper is white: while printing the light colours hold, whatever was on the screen. */
-export function watchPrint(before: (width: number) => void, after: () => void): void {
+export function watchPrint(): void {
   let theme: string | undefined;
   let printing = false;
   const start = () => {
@@ -68,13 +83,13 @@ export function watchPrint(before: (width: number) => void, after: () => void): 
     printing = true;
     theme = document.documentElement.dataset["theme"];
     setTheme("light");
-    before(690);
+    for (const part of printed) part.before(PAPER);
   };
   const stop = () => {
     if (!printing) return;
     printing = false;
     setTheme(theme === "light" || theme === "dark" ? theme : null);
-    after();
+    for (const part of printed) part.after();
   };
   addEventListener("beforeprint", start);
   addEventListener("afterprint", stop);

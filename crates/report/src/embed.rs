@@ -1,18 +1,45 @@
 //! The document as it stands inside the page.
 
-use landspeed_model::RunDocument;
+use landspeed_model::{HostSeries, Interval, RunDocument, Sample, StreamEnd};
+use serde_json::Value;
 
-/// The document as JSON that no HTML parser can mistake for markup, without the raw `tcp_info` blobs.
+use crate::pack;
+
+/// The document as JSON that no HTML parser can mistake for markup, without the raw `tcp_info` blobs and with long
+/// lists packed.
 pub(crate) fn document(document: &RunDocument) -> Result<String, serde_json::Error> {
-    let mut copy = document.clone();
-    for stream in &mut copy.streams {
-        for end in [&mut stream.sender, &mut stream.receiver].into_iter().flatten() {
-            for sample in &mut end.samples {
-                sample.tcp_info_raw = None;
+    let mut shell = document.clone();
+    let mut lists: Vec<(String, Value)> = Vec::new();
+    for (index, stream) in shell.streams.iter_mut().enumerate() {
+        let path = format!("/streams/{index}");
+        let intervals: Vec<Interval> = std::mem::take(&mut stream.intervals);
+        lists.push((format!("{path}/intervals"), pack::rows(&intervals)?));
+        for (name, end) in [("sender", &mut stream.sender), ("receiver", &mut stream.receiver)] {
+            if let Some(end) = end {
+                lists.push((format!("{path}/{name}/samples"), pack::rows(&without_blobs(end))?));
             }
         }
     }
-    Ok(inert(&serde_json::to_string(&copy)?))
+    let series = &mut shell.host_series;
+    for (name, series) in [("client", &mut series.client), ("server", &mut series.server)] {
+        if let Some(HostSeries { samples, .. }) = series {
+            lists.push((format!("/host_series/{name}/samples"), pack::rows(&std::mem::take(samples))?));
+        }
+    }
+    let mut json: Value = serde_json::from_str(&serde_json::to_string(&shell)?)?;
+    for (path, list) in lists {
+        *json.pointer_mut(&path).expect("the shell has a place for every list taken from it") = list;
+    }
+    Ok(inert(&serde_json::to_string(&json)?))
+}
+
+/// An end's samples, taken out of it, without the blobs that repeat in base64 what is decoded beside them.
+fn without_blobs(end: &mut StreamEnd) -> Vec<Sample> {
+    let mut samples = std::mem::take(&mut end.samples);
+    for sample in &mut samples {
+        sample.tcp_info_raw = None;
+    }
+    samples
 }
 
 /// JSON in which `<` is spelled `\u003c`: it can only stand inside strings, and without it neither `</script>` nor

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod embed;
+mod pack;
 
 use std::fmt::Write as _;
 
@@ -23,7 +24,10 @@ const SCRIPT_HASH: &str = include_str!("../../../web/dist/report.js.csp");
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The document is of a kind or version this program does not know.
-    #[error("cannot draw a `{found}` document: this version reads `{}`; a newer landspeed may", landspeed_model::RUN_SCHEMA)]
+    #[error(
+        "cannot draw a `{found}` document: this version reads `{}`; a newer landspeed may",
+        landspeed_model::RUN_SCHEMA
+    )]
     UnknownSchema {
         /// What the document calls itself.
         found: String,
@@ -80,15 +84,20 @@ pub fn render(document: &RunDocument) -> Result<String, ReportError> {
 
 /// What a browser shows on the tab: what was measured and the figure.
 fn title(document: &RunDocument) -> String {
-    let host = |name: Option<&str>, fallback: &str| name.filter(|n| !n.is_empty()).unwrap_or(fallback).to_owned();
-    let client = host(document.hosts.client.as_ref().map(|h| h.hostname.as_str()), "client");
-    let server = host(
-        document
-            .hosts
-            .server
-            .as_ref()
-            .map(|h| h.hostname.as_str())
-            .or_else(|| document.path.as_ref().map(|p| p.target.as_str())),
+    let known = |names: &[Option<&str>], fallback: &str| {
+        names.iter().flatten().find(|n| !n.is_empty()).map_or_else(|| fallback.to_owned(), |n| (*n).to_owned())
+    };
+    let client = known(&[document.hosts.client.as_ref().map(|h| h.hostname.as_str())], "client");
+    let asked = match document.command.as_slice() {
+        [_, run, target, ..] if run == "run" && !target.starts_with('-') => Some(target.as_str()),
+        _ => None,
+    };
+    let server = known(
+        &[
+            document.hosts.server.as_ref().map(|h| h.hostname.as_str()),
+            document.path.as_ref().map(|p| p.target.as_str()),
+            asked,
+        ],
         "server",
     );
     let name = document.requested.title.as_deref().map(|t| format!("{t} · ")).unwrap_or_default();

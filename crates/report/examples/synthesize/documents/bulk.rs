@@ -231,9 +231,8 @@ fn finish(
     receiver: Vec<Vec<Sample>>,
     [startup, omitted, stop, drain]: [u64; 4],
 ) -> Outcome {
-    let phase_bytes = |name: PhaseName| -> u64 {
-        intervals.iter().flatten().filter(|i| i.phase == name).map(|i| i.bytes).sum()
-    };
+    let phase_bytes =
+        |name: PhaseName| -> u64 { intervals.iter().flatten().filter(|i| i.phase == name).map(|i| i.bytes).sum() };
     let phase = |name, start_ns, end_ns| Phase { direction, name, start_ns, end_ns, bytes: phase_bytes(name) };
     let phases = vec![
         phase(PhaseName::Startup, 0, startup),
@@ -385,9 +384,20 @@ fn fill(document: &mut RunDocument, upload: &Outcome, download: Option<&Outcome>
         if t < from || t >= to { 0.0 } else { (rates[at].1 / peak).clamp(0.0, 1.05) }
     };
     let every = document.requested.host_interval_ns;
-    let sending = Load { threads: &[2, 3, 4, 5], thread_user: 0.02, thread_system: 0.38, softirq_cores: &[0, 1], softirq: 0.21 };
-    let receiving =
-        Load { threads: &[8, 9, 10, 11], thread_user: 0.02, thread_system: 0.55, softirq_cores: &[9, 13], softirq: 0.44 };
+    let sending = Load {
+        threads: &[2, 3, 4, 5],
+        thread_user: 0.02,
+        thread_system: 0.38,
+        softirq_cores: &[0, 1],
+        softirq: 0.21,
+    };
+    let receiving = Load {
+        threads: &[8, 9, 10, 11],
+        thread_user: 0.02,
+        thread_system: 0.55,
+        softirq_cores: &[9, 13],
+        softirq: 0.44,
+    };
     document.host_series = Ends {
         client: Some(hosts::series(11, upload.end_ns, every, &sending, activity, false)),
         server: Some(hosts::series(12, upload.end_ns, every, &receiving, activity, true)),
@@ -442,35 +452,153 @@ fn evidence(r: &Reading) -> Evidence {
     }
 }
 
-fn congestion_verdict(span: (u64, u64)) -> Verdict {
+fn congestion_verdict(span: (u64, u64), retransmits: u64) -> Verdict {
     use Cause::{Application, NetworkCongestion, ReceiverCpu, ReceiverWindow, SendBuffer, SenderCpu};
     let steady = Some(span);
     let part = Some((span.0 + SECOND, span.0 + 4 * SECOND));
     Verdict {
         cause: NetworkCongestion,
         confidence: Confidence::High,
-        summary: "A queue on the path overflows: the windows fill the path, the round trip grows by up to 5 ms before \
+        summary:
+            "A queue on the path overflows: the windows fill the path, the round trip grows by up to 5 ms before \
                   each loss, and CUBIC backs off."
-            .to_owned(),
+                .to_owned(),
         place: Some("a bottleneck near 40 Gb/s between dtn1 and dtn2, with about 24 MB of buffer".to_owned()),
         evidence: [
-            Reading(NetworkCongestion, "data in flight over congestion window", 0.98, "ratio", "≥ 0.90", true, "client", Some(0), steady, "streams[0].sender.samples[].tcp.unacked"),
-            Reading(NetworkCongestion, "segments retransmitted in the steady phase", 623.0, "packets", "> 0", true, "client", None, steady, "streams[].sender.samples[].tcp.total_retrans"),
-            Reading(NetworkCongestion, "smoothed over minimum round trip before losses", 1.24, "ratio", "≥ 1.10", true, "client", Some(2), part, "streams[2].sender.samples[].tcp.rtt_us"),
-            Reading(NetworkCongestion, "window reductions", 41.0, "events", "≥ 1", true, "client", Some(0), steady, "streams[0].sender.samples[].tcp.snd_cwnd"),
-            Reading(NetworkCongestion, "goodput over the interface's rate", 0.385, "ratio", "< 0.95", true, "server", None, steady, "streams[].intervals[].bytes"),
-        ].iter().map(evidence).collect(),
+            Reading(
+                NetworkCongestion,
+                "data in flight over congestion window",
+                0.98,
+                "ratio",
+                "≥ 0.90",
+                true,
+                "client",
+                Some(0),
+                steady,
+                "streams[0].sender.samples[].tcp.unacked",
+            ),
+            Reading(
+                NetworkCongestion,
+                "segments retransmitted",
+                retransmits as f64,
+                "packets",
+                "> 0",
+                true,
+                "client",
+                None,
+                steady,
+                "streams[].sender.samples[].tcp.total_retrans",
+            ),
+            Reading(
+                NetworkCongestion,
+                "smoothed over minimum round trip before losses",
+                1.24,
+                "ratio",
+                "≥ 1.10",
+                true,
+                "client",
+                Some(2),
+                part,
+                "streams[2].sender.samples[].tcp.rtt_us",
+            ),
+            Reading(
+                NetworkCongestion,
+                "window reductions",
+                41.0,
+                "events",
+                "≥ 1",
+                true,
+                "client",
+                Some(0),
+                steady,
+                "streams[0].sender.samples[].tcp.snd_cwnd",
+            ),
+            Reading(
+                NetworkCongestion,
+                "goodput over the interface's rate",
+                0.385,
+                "ratio",
+                "< 0.95",
+                true,
+                "server",
+                None,
+                steady,
+                "streams[].intervals[].bytes",
+            ),
+        ]
+        .iter()
+        .map(evidence)
+        .collect(),
         ruled_out: [
-            Reading(ReceiverWindow, "time limited by the receive window", 0.0, "ratio", "≥ 0.20", false, "client", None, steady, "streams[].sender.samples[].tcp.rwnd_limited_us"),
-            Reading(SendBuffer, "send queue over send buffer", 0.24, "ratio", "≥ 0.80", false, "client", None, steady, "streams[].sender.samples[].send_queue_bytes"),
-            Reading(Application, "unsent bytes in the send queue", 12_582_912.0, "bytes", "≈ 0", false, "client", None, steady, "streams[].sender.samples[].tcp.notsent_bytes"),
-            Reading(SenderCpu, "busiest core", 0.46, "ratio", "≥ 0.90", false, "client", None, steady, "host_series.client.samples[].cores[2]"),
-            Reading(ReceiverCpu, "busiest core", 0.93, "ratio", "≥ 0.98 for the whole phase", false, "server", None, steady, "host_series.server.samples[].cores[9]"),
-        ].iter().map(evidence).collect(),
+            Reading(
+                ReceiverWindow,
+                "time limited by the receive window",
+                0.0,
+                "ratio",
+                "≥ 0.20",
+                false,
+                "client",
+                None,
+                steady,
+                "streams[].sender.samples[].tcp.rwnd_limited_us",
+            ),
+            Reading(
+                SendBuffer,
+                "send queue over send buffer",
+                0.24,
+                "ratio",
+                "≥ 0.80",
+                false,
+                "client",
+                None,
+                steady,
+                "streams[].sender.samples[].send_queue_bytes",
+            ),
+            Reading(
+                Application,
+                "unsent bytes in the send queue",
+                12_582_912.0,
+                "bytes",
+                "≈ 0",
+                false,
+                "client",
+                None,
+                steady,
+                "streams[].sender.samples[].tcp.notsent_bytes",
+            ),
+            Reading(
+                SenderCpu,
+                "busiest core",
+                0.46,
+                "ratio",
+                "≥ 0.90",
+                false,
+                "client",
+                None,
+                steady,
+                "host_series.client.samples[].cores[2]",
+            ),
+            Reading(
+                ReceiverCpu,
+                "busiest core",
+                0.93,
+                "ratio",
+                "≥ 0.98 for the whole phase",
+                false,
+                "server",
+                None,
+                steady,
+                "host_series.server.samples[].cores[9]",
+            ),
+        ]
+        .iter()
+        .map(evidence)
+        .collect(),
         missing: vec!["drop counters of the switches between the hosts".to_owned()],
-        next_step: "Pace the streams below the bottleneck (`--pace 9.5G`) and expect the same goodput without losses; \
+        next_step:
+            "Pace the streams below the bottleneck (`--pace 9.5G`) and expect the same goodput without losses; \
                     then look for the 40 Gb/s hop."
-            .to_owned(),
+                .to_owned(),
     }
 }
 
@@ -488,7 +616,7 @@ pub fn congested() -> RunDocument {
         code: "other-load".to_owned(),
         message: "other programs used 0.4 cores of dtn2.example.net during the test".to_owned(),
     });
-    document.verdict = congestion_verdict(outcome.steady_ns);
+    document.verdict = congestion_verdict(outcome.steady_ns, outcome.retransmits);
     document
 }
 
@@ -510,21 +638,73 @@ pub fn window_limited() -> RunDocument {
     document.verdict = Verdict {
         cause: ReceiverWindow,
         confidence: Confidence::High,
-        summary: "The receive window is too small for the path: 3 MiB every 20 ms is 1.26 Gb/s, however fast the rest is."
-            .to_owned(),
+        summary:
+            "The receive window is too small for the path: 3 MiB every 20 ms is 1.26 Gb/s, however fast the rest is."
+                .to_owned(),
         place: Some("dtn2.example.net, net.ipv4.tcp_rmem".to_owned()),
         evidence: [
-            Reading(ReceiverWindow, "time limited by the receive window", 0.97, "ratio", "≥ 0.20", true, "client", Some(0), steady, "streams[0].sender.samples[].tcp.rwnd_limited_us"),
-            Reading(ReceiverWindow, "data in flight over the peer's window", 0.99, "ratio", "≥ 0.90", true, "client", Some(0), steady, "streams[0].sender.samples[].tcp.snd_wnd_bytes"),
-        ].iter().map(evidence).collect(),
+            Reading(
+                ReceiverWindow,
+                "time limited by the receive window",
+                0.97,
+                "ratio",
+                "≥ 0.20",
+                true,
+                "client",
+                Some(0),
+                steady,
+                "streams[0].sender.samples[].tcp.rwnd_limited_us",
+            ),
+            Reading(
+                ReceiverWindow,
+                "data in flight over the peer's window",
+                0.99,
+                "ratio",
+                "≥ 0.90",
+                true,
+                "client",
+                Some(0),
+                steady,
+                "streams[0].sender.samples[].tcp.snd_wnd_bytes",
+            ),
+        ]
+        .iter()
+        .map(evidence)
+        .collect(),
         ruled_out: [
-            Reading(SlowReader, "receive queue over receive buffer", 0.06, "ratio", "≥ 0.50", false, "server", Some(0), steady, "streams[0].receiver.samples[].receive_queue_bytes"),
-            Reading(NetworkCongestion, "segments retransmitted", 0.0, "packets", "> 0", false, "client", Some(0), steady, "streams[0].sender.samples[].tcp.total_retrans"),
-        ].iter().map(evidence).collect(),
+            Reading(
+                SlowReader,
+                "receive queue over receive buffer",
+                0.06,
+                "ratio",
+                "≥ 0.50",
+                false,
+                "server",
+                Some(0),
+                steady,
+                "streams[0].receiver.samples[].receive_queue_bytes",
+            ),
+            Reading(
+                NetworkCongestion,
+                "segments retransmitted",
+                0.0,
+                "packets",
+                "> 0",
+                false,
+                "client",
+                Some(0),
+                steady,
+                "streams[0].sender.samples[].tcp.total_retrans",
+            ),
+        ]
+        .iter()
+        .map(evidence)
+        .collect(),
         missing: Vec::new(),
-        next_step: "On dtn2.example.net raise the third value of net.ipv4.tcp_rmem to 268435456; expect about 40 Gb/s × \
+        next_step:
+            "On dtn2.example.net raise the third value of net.ipv4.tcp_rmem to 268435456; expect about 40 Gb/s × \
                     20 ms = 100 MB of window and no window limit."
-            .to_owned(),
+                .to_owned(),
     };
     document
 }
@@ -535,7 +715,7 @@ pub fn one_millisecond() -> RunDocument {
     let outcome = simulate(&s, Direction::Upload, 0);
     let mut document = skeleton(parameters(&s, Direction::Upload));
     fill(&mut document, &outcome, None);
-    document.verdict = congestion_verdict(outcome.steady_ns);
+    document.verdict = congestion_verdict(outcome.steady_ns, outcome.retransmits);
     document
 }
 
@@ -545,7 +725,7 @@ pub fn sixty_four_streams() -> RunDocument {
     let outcome = simulate(&s, Direction::Upload, 0);
     let mut document = skeleton(parameters(&s, Direction::Upload));
     fill(&mut document, &outcome, None);
-    document.verdict = congestion_verdict(outcome.steady_ns);
+    document.verdict = congestion_verdict(outcome.steady_ns, outcome.retransmits);
     document
 }
 
@@ -553,17 +733,18 @@ pub fn sixty_four_streams() -> RunDocument {
 pub fn both_directions() -> RunDocument {
     let s = scenario(2, 100 * MS, 5);
     let up = simulate(&s, Direction::Upload, 0);
-    let down = simulate(&Scenario { seed: 6, capacity_bps: 25e9, ..scenario(2, 100 * MS, 6) }, Direction::Download, 2);
+    let down =
+        simulate(&Scenario { seed: 6, capacity_bps: 25e9, ..scenario(2, 100 * MS, 6) }, Direction::Download, 2);
     let mut document = skeleton(parameters(&s, Direction::Both));
     fill(&mut document, &up, Some(&down));
-    document.verdict = congestion_verdict(up.steady_ns);
+    document.verdict = congestion_verdict(up.steady_ns, up.retransmits);
     document.reverse_verdict = Some(Verdict {
         cause: Cause::Undetermined,
         confidence: Confidence::Low,
         summary: "The window filled the path, but the switch counters that would tell a queue from a policer were not visible."
             .to_owned(),
         place: None,
-        ..congestion_verdict(down.steady_ns)
+        ..congestion_verdict(down.steady_ns, down.retransmits)
     });
     document
 }

@@ -23,10 +23,7 @@ pub fn client() -> HostSnapshot {
         os: Some("Debian GNU/Linux 13 (trixie)".to_owned()),
         cpu_model: Some("AMD EPYC 9124 16-Core Processor".to_owned()),
         cores_online: 16,
-        numa: vec![
-            NumaNode { id: 0, cpus: "0-7".to_owned() },
-            NumaNode { id: 1, cpus: "8-15".to_owned() },
-        ],
+        numa: vec![NumaNode { id: 0, cpus: "0-7".to_owned() }, NumaNode { id: 1, cpus: "8-15".to_owned() }],
         governor: Some(Governor {
             driver: "amd-pstate-epp".to_owned(),
             governor: "performance".to_owned(),
@@ -92,26 +89,28 @@ pub fn client() -> HostSnapshot {
 
 /// The receiving host: left as installed in several ways.
 pub fn server() -> HostSnapshot {
-    let mut host = client();
-    host.hostname = "dtn2.example.net".to_owned();
-    host.kernel_release = "5.14.0-503.11.1.el9_5.x86_64".to_owned();
-    host.kernel_version = "#1 SMP PREEMPT_DYNAMIC Tue Nov 12 09:26:05 EST 2024".to_owned();
-    host.os = Some("Rocky Linux 9.5 (Blue Onyx)".to_owned());
-    host.cpu_model = Some("Intel(R) Xeon(R) Gold 6226R CPU @ 2.90GHz".to_owned());
-    host.governor = Some(Governor {
-        driver: "intel_pstate".to_owned(),
-        governor: "powersave".to_owned(),
-        min_khz: Some(1_200_000),
-        max_khz: Some(3_900_000),
-    });
-    host.memory_bytes = 404_620_279_808;
-    host.clock_ticks_per_s = Some(1000);
+    let mut host = HostSnapshot {
+        hostname: "dtn2.example.net".to_owned(),
+        kernel_release: "5.14.0-503.11.1.el9_5.x86_64".to_owned(),
+        kernel_version: "#1 SMP PREEMPT_DYNAMIC Tue Nov 12 09:26:05 EST 2024".to_owned(),
+        os: Some("Rocky Linux 9.5 (Blue Onyx)".to_owned()),
+        cpu_model: Some("Intel(R) Xeon(R) Gold 6226R CPU @ 2.90GHz".to_owned()),
+        governor: Some(Governor {
+            driver: "intel_pstate".to_owned(),
+            governor: "powersave".to_owned(),
+            min_khz: Some(1_200_000),
+            max_khz: Some(3_900_000),
+        }),
+        memory_bytes: 404_620_279_808,
+        clock_ticks_per_s: Some(1000),
+        ..client()
+    };
     host.sysctls.insert("net.ipv4.tcp_rmem".to_owned(), "4096\t131072\t6291456".to_owned());
     host.sysctls.insert("net.core.rmem_max".to_owned(), "212992".to_owned());
     host.sysctls.insert("net.core.default_qdisc".to_owned(), "fq_codel".to_owned());
     host.sysctls.remove("net.core.optmem_max");
     let nic = host.nic.as_mut().expect("the client has one");
-    nic.name = "ens1f0np0".to_owned();
+    "ens1f0np0".clone_into(&mut nic.name);
     nic.driver = Some("ice".to_owned());
     nic.driver_version = Some("5.14.0-503.11.1.el9_5.x86_64".to_owned());
     nic.firmware = Some("4.40 0x8001c7d5 1.3534.0".to_owned());

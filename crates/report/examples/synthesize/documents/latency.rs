@@ -1,8 +1,8 @@
 //! Request/response, and latency beside bulk streams.
 
 use landspeed_model::{
-    Bucket, Cause, Confidence, Conservation, Evidence, LatencyResult, LatencyUnderLoad, Parameters, Protocol,
-    RrMode, RrParameters, RrSize, RunDocument, Summary, Verdict,
+    Bucket, Cause, Confidence, Conservation, Evidence, LatencyResult, LatencyUnderLoad, Parameters, Protocol, RrMode,
+    RrParameters, RrSize, RunDocument, Summary, Verdict,
 };
 
 use super::random::Random;
@@ -14,7 +14,7 @@ fn result(bytes: u32, mode: RrMode, count: usize, mut draw: impl FnMut() -> f64)
     values.sort_unstable();
     let mut histogram: Vec<Bucket> = Vec::new();
     for &v in &values {
-        let shift = (63 - v.leading_zeros()).saturating_sub(5);
+        let shift = v.max(1).ilog2().saturating_sub(5);
         let low_ns = v >> shift << shift;
         let high_ns = low_ns + (1 << shift) - 1;
         match histogram.last_mut() {
@@ -66,7 +66,8 @@ pub fn sizes() -> RunDocument {
         }),
         ..Parameters::default()
     });
-    document.command = ["landspeed", "run", "dtn2.example.net", "--rr", "--sizes", "1..1M"].map(str::to_owned).to_vec();
+    document.command =
+        ["landspeed", "run", "dtn2.example.net", "--rr", "--sizes", "1..1M"].map(str::to_owned).to_vec();
     let mut random = Random::new(77);
     for bytes in sizes {
         let base = 18_000.0 + f64::from(bytes) * 0.35;
@@ -88,7 +89,8 @@ pub fn sizes() -> RunDocument {
     document.verdict = Verdict {
         cause: Cause::RoundTrip,
         confidence: Confidence::High,
-        summary: "Each request waits for the answer before it: the round trip sets the rate, not the processors.".to_owned(),
+        summary: "Each request waits for the answer before it: the round trip sets the rate, not the processors."
+            .to_owned(),
         place: None,
         evidence: vec![Evidence {
             about: Cause::RoundTrip,
@@ -104,8 +106,9 @@ pub fn sizes() -> RunDocument {
         }],
         ruled_out: Vec::new(),
         missing: Vec::new(),
-        next_step: "For more transactions per second use more connections at once; for less delay try `--cpus` near the NIC."
-            .to_owned(),
+        next_step:
+            "For more transactions per second use more connections at once; for less delay try `--cpus` near the NIC."
+                .to_owned(),
     };
     document
 }

@@ -1,8 +1,6 @@
 //! Documents that lack things, or mean harm.
 
-use landspeed_model::{
-    Direction, Ends, ErrorEntry, Evidence, Parameters, RunDocument, Status, Verdict, Warning,
-};
+use landspeed_model::{Direction, Ends, ErrorEntry, Evidence, Parameters, RunDocument, Status, Verdict, Warning};
 
 use super::{bulk, skeleton};
 
@@ -35,7 +33,7 @@ pub fn partial() -> RunDocument {
     let cut = 6_200_000_000;
     for stream in &mut document.streams {
         stream.receiver = None;
-        stream.intervals_from = "sender".to_owned();
+        "sender".clone_into(&mut stream.intervals_from);
         stream.intervals.retain(|i| i.end_ns <= cut);
         if let Some(sender) = &mut stream.sender {
             sender.samples.retain(|s| s.t_ns <= cut);
@@ -75,7 +73,15 @@ pub fn hostile() -> RunDocument {
         ..document.verdict
     };
     for e in document.verdict.evidence.iter_mut().chain(&mut document.verdict.ruled_out) {
-        *e = Evidence { metric: text(), unit: text(), threshold: text(), host: Some(text()), source: text(), value: f64::NAN, ..e.clone() };
+        *e = Evidence {
+            metric: text(),
+            unit: text(),
+            threshold: text(),
+            host: Some(text()),
+            source: text(),
+            value: f64::NAN,
+            ..e.clone()
+        };
     }
     for host in [&mut document.hosts.client, &mut document.hosts.server].into_iter().flatten() {
         host.hostname = text();

@@ -1,9 +1,9 @@
 //! UDP at a rate a little above what the receiver takes.
 
 use landspeed_model::{
-    Cause, Confidence, Conservation, Cost, DepartureError, Direction, EndTotals, Ends, Evidence, Interval, Parameters,
-    Phase, PhaseName, Place, PlacedLoss, Protocol, RunDocument, Sample, Stream, StreamEnd, Summary, Term, UdpEnd,
-    UdpParameters, UdpTotals, Verdict,
+    Cause, Confidence, Conservation, Cost, DepartureError, Direction, EndTotals, Ends, Evidence, Interval,
+    Parameters, Phase, PhaseName, Place, PlacedLoss, Protocol, RunDocument, Sample, Stream, StreamEnd, Summary, Term,
+    UdpEnd, UdpParameters, UdpTotals, Verdict,
 };
 
 use super::hosts::{self, Load};
@@ -20,12 +20,19 @@ pub fn lossy() -> RunDocument {
         streams: 2,
         omit_ns: 0,
         rate_bps: Some(2_000_000_000),
-        udp: Some(UdpParameters { payload_bytes: PAYLOAD as u32, burst_packets: 65, gso: true, gro: true }),
+        udp: Some(UdpParameters {
+            payload_bytes: PAYLOAD as u32,
+            burst_packets: 65,
+            gso: true,
+            gro: true,
+            exact_departures: true,
+        }),
         ..Parameters::default()
     };
     let mut document = skeleton(parameters);
-    document.command =
-        ["landspeed", "run", "dtn2.example.net", "-u", "-b", "2G", "-P", "2", "--burst", "65"].map(str::to_owned).to_vec();
+    document.command = ["landspeed", "run", "dtn2.example.net", "-u", "-b", "2G", "-P", "2", "--burst", "65"]
+        .map(str::to_owned)
+        .to_vec();
     let (mut sent_all, mut got_all, mut socket_all) = (0u64, 0u64, 0u64);
     let (startup, stop, drain) = (28 * MS, 10_028 * MS, 10_068 * MS);
     for id in 0..2u32 {
@@ -51,8 +58,21 @@ pub fn lossy() -> RunDocument {
             drops += overflow;
             let delivered = offered - overflow.min(offered) - wire;
             got += delivered;
-            intervals.push(Interval { start_ns: start, end_ns: end, phase, bytes: delivered * PAYLOAD, packets: Some(delivered) });
-            tx.push(Sample { t_ns: end, bytes: sent * PAYLOAD, packets: Some(sent), send_queue_bytes: Some(70_000), sndbuf_bytes: Some(425_984), ..Sample::default() });
+            intervals.push(Interval {
+                start_ns: start,
+                end_ns: end,
+                phase,
+                bytes: delivered * PAYLOAD,
+                packets: Some(delivered),
+            });
+            tx.push(Sample {
+                t_ns: end,
+                bytes: sent * PAYLOAD,
+                packets: Some(sent),
+                send_queue_bytes: Some(70_000),
+                sndbuf_bytes: Some(425_984),
+                ..Sample::default()
+            });
             rx.push(Sample {
                 t_ns: end,
                 bytes: got * PAYLOAD,
@@ -84,7 +104,13 @@ pub fn lossy() -> RunDocument {
                 app_wait_ns: 7_400_000_000,
                 udp: Some(UdpEnd {
                     sent_packets: sent,
-                    departure_error: Some(DepartureError { count: sent / 65, p50_ns: 1_900, p99_ns: 14_200, p999_ns: 61_000, max_ns: 812_000 }),
+                    departure_error: Some(DepartureError {
+                        count: sent / 65,
+                        p50_ns: 1_900,
+                        p99_ns: 14_200,
+                        p999_ns: 61_000,
+                        max_ns: 812_000,
+                    }),
                     gso_used: true,
                     ..UdpEnd::default()
                 }),
@@ -165,9 +191,19 @@ pub fn lossy() -> RunDocument {
             term("delivered to the applications", "-", got_all, "Σ streams[].receiver.udp.delivered_packets"),
         ],
         losses: vec![
-            PlacedLoss { place: Place::ReceiverSocket, packets: socket_all, exact: true, source: "SO_RXQ_OVFL".to_owned() },
+            PlacedLoss {
+                place: Place::ReceiverSocket,
+                packets: socket_all,
+                exact: true,
+                source: "SO_RXQ_OVFL".to_owned(),
+            },
             PlacedLoss { place: Place::ReceiverNic, packets: 0, exact: false, source: "rx_dropped".to_owned() },
-            PlacedLoss { place: Place::Network, packets: lost - socket_all, exact: false, source: "remainder".to_owned() },
+            PlacedLoss {
+                place: Place::Network,
+                packets: lost - socket_all,
+                exact: false,
+                source: "remainder".to_owned(),
+            },
         ],
         ..document.conservation.clone()
     };
@@ -180,8 +216,10 @@ pub fn lossy() -> RunDocument {
         server: Some(hosts::cost(got_all * PAYLOAD, 9.8, 3.0, (9, 0.99), 1_000_000)),
     };
     let activity = |t: u64| if (startup..stop).contains(&t) { 1.0 } else { 0.0 };
-    let sending = Load { threads: &[2, 3], thread_user: 0.06, thread_system: 0.25, softirq_cores: &[0], softirq: 0.08 };
-    let receiving = Load { threads: &[8, 9], thread_user: 0.07, thread_system: 0.42, softirq_cores: &[9, 13], softirq: 0.5 };
+    let sending =
+        Load { threads: &[2, 3], thread_user: 0.06, thread_system: 0.25, softirq_cores: &[0], softirq: 0.08 };
+    let receiving =
+        Load { threads: &[8, 9], thread_user: 0.07, thread_system: 0.42, softirq_cores: &[9, 13], softirq: 0.5 };
     document.host_series = Ends {
         client: Some(hosts::series(21, drain, interval, &sending, activity, false)),
         server: Some(hosts::series(22, drain, interval, &receiving, activity, true)),
@@ -189,7 +227,8 @@ pub fn lossy() -> RunDocument {
     document.verdict = Verdict {
         cause: Cause::ReceiverCpu,
         confidence: Confidence::Medium,
-        summary: "Core 9 of the receiver runs both the interrupts and a stream; its socket overflows in bursts.".to_owned(),
+        summary: "Core 9 of the receiver runs both the interrupts and a stream; its socket overflows in bursts."
+            .to_owned(),
         place: Some("server core 9, softirq".to_owned()),
         evidence: vec![
             Evidence {
@@ -219,7 +258,8 @@ pub fn lossy() -> RunDocument {
         ],
         ruled_out: Vec::new(),
         missing: vec!["NIC counters of the receiver (rx_out_of_buffer): not permitted".to_owned()],
-        next_step: "Move the stream off the interrupt's core: `--peer-cpus 10,11`; expect the socket drops to stop.".to_owned(),
+        next_step: "Move the stream off the interrupt's core: `--peer-cpus 10,11`; expect the socket drops to stop."
+            .to_owned(),
     };
     document
 }

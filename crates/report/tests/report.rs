@@ -1,0 +1,174 @@
+//! What a report must hold to, whatever document it is made from.
+
+#[path = "../examples/synthesize/documents/mod.rs"]
+mod documents;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landspeed_model::RunDocument;
+use landspeed_report::{ReportError, render};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+fn web() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web")
+}
+
+fn document(name: &str) -> RunDocument {
+    let (_, make) = documents::ALL.iter().find(|(n, _)| *n == name).expect("a synthetic document of this name");
+    make()
+}
+
+/// The JSON that stands in a page.
+fn embedded(page: &str) -> Value {
+    let open = "<script type=\"application/json\" id=\"document\">";
+    let start = page.find(open).expect("the page holds the document") + open.len();
+    let end = start + page[start..].find("</script>").expect("the element ends");
+    serde_json::from_str(&page[start..end]).expect("what is embedded is JSON")
+}
+
+#[test]
+fn a_page_needs_no_other_file_and_no_network() {
+    let page = render(&document("window")).unwrap();
+    assert!(page.starts_with("<!doctype html>"));
+    assert!(page.contains("default-src 'none'"));
+    for fetcher in [" src=", "@import", "url(", "<link rel=\"stylesheet\"", "<iframe", "<base"] {
+        let head = page.split("<script").next().unwrap();
+        assert!(!head.contains(fetcher), "{fetcher} before the scripts");
+    }
+}
+
+#[test]
+fn hostile_strings_stay_inert() {
+    let document = document("hostile");
+    let page = render(&document).unwrap();
+    // Ours and no other: the document and the program.
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script").count(), 2);
+    assert_eq!(page.matches("<img").count(), 0);
+    assert_eq!(page.matches("<!--").count(), 0);
+    let json = embedded(&page);
+    assert_eq!(json["verdict"]["summary"], Value::from(document.verdict.summary));
+}
+
+#[test]
+fn every_synthetic_document_can_be_drawn() {
+    for (name, make) in documents::ALL.iter().filter(|(n, _)| *n != "fine") {
+        let document = make();
+        let json = embedded(&render(&document).unwrap());
+        assert_eq!(json["schema"], "landspeed.run/1", "{name}");
+        assert_eq!(json["status"], serde_json::to_value(document.status).unwrap(), "{name}");
+    }
+}
+
+#[test]
+fn raw_tcp_info_is_left_out() {
+    let page = render(&document("partial")).unwrap();
+    assert!(!page.contains("AQAAAAAHd"));
+}
+
+#[test]
+fn a_document_of_another_schema_is_refused() {
+    let mut document = document("failed");
+    document.schema = "landspeed.run/99".to_owned();
+    let error = render(&document).unwrap_err();
+    assert!(matches!(error, ReportError::UnknownSchema { .. }));
+    assert!(error.to_string().contains("landspeed.run/99"));
+}
+
+#[test]
+fn the_policy_allows_the_script_in_the_page() {
+    let page = render(&document("failed")).unwrap();
+    let start = page.rfind("<script>").unwrap() + "<script>".len();
+    let script = &page[start..page.rfind("</script>").unwrap()];
+    let hash = STANDARD.encode(Sha256::digest(script));
+    assert!(page.contains(&format!("script-src 'sha256-{hash}'")));
+}
+
+#[test]
+fn the_built_page_is_that_of_the_sources() {
+    let root = web();
+    let list = fs::read_to_string(root.join("dist/SOURCES.sha256")).unwrap();
+    let mut listed = BTreeSet::new();
+    for line in list.lines() {
+        let (expected, path) = line.split_once("  ").expect("`hash  path`");
+        let found = hex(&Sha256::digest(fs::read(root.join(path)).unwrap()));
+        assert_eq!(found, expected, "web/{path} changed: run `npm --prefix web run build`");
+        listed.insert(path.to_owned());
+    }
+    for file in files(&root.join("src")) {
+        let path = file.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+        assert!(listed.contains(&path), "web/{path} is new: run `npm --prefix web run build`");
+    }
+}
+
+#[test]
+fn the_model_still_has_everything_the_page_reads() {
+    let known: Value = serde_json::from_str(&fs::read_to_string(web().join("schema/run.json")).unwrap()).unwrap();
+    let current = landspeed_model::schema("run").unwrap();
+    let mut missing = Vec::new();
+    compare("", &known, &current, &mut missing);
+    assert!(
+        missing.is_empty(),
+        "the run document lost or changed {missing:#?}: see the head of web/schema.mjs for how to follow"
+    );
+}
+
+/// Everything of `known` is in `current`, words aside. What is new does no harm: the page ignores it.
+fn compare(path: &str, known: &Value, current: &Value, missing: &mut Vec<String>) {
+    match (known, current) {
+        (Value::Object(known), Value::Object(current)) => {
+            for (key, value) in known {
+                let here = format!("{path}/{key}");
+                // A field that became required is no loss to a reader.
+                if matches!(key.as_str(), "description" | "required") && !path.ends_with("/properties") {
+                    continue;
+                }
+                match current.get(key) {
+                    Some(now) => compare(&here, value, now, missing),
+                    None => missing.push(here),
+                }
+            }
+        }
+        (Value::Array(known), Value::Array(current)) => {
+            for value in known {
+                let mut trouble = Vec::new();
+                let found = current.iter().any(|now| {
+                    trouble.clear();
+                    compare(path, value, now, &mut trouble);
+                    trouble.is_empty()
+                });
+                if !found {
+                    missing.push(format!("{path}: {value}"));
+                }
+            }
+        }
+        (known, current) if known == current => {}
+        (known, current) => missing.push(format!("{path}: {known} is now {current}")),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut out, byte| {
+        write!(out, "{byte:02x}").expect("a String takes everything");
+        out
+    })
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            out.extend(files(&path));
+        } else {
+            out.push(path);
+        }
+    }
+    out
+}
