@@ -174,15 +174,17 @@ fn binary(options: &Options) -> Result<PathBuf, String> {
 }
 
 fn page(document: &Document<'_>) -> String {
-    let Machine { cpu, cores, memory_bytes, kernel, virtual_machine, congestion, rmem_max_bytes, .. } =
-        document.machine;
+    let Machine {
+        cpu, cores, memory_bytes, kernel, virtual_machine, congestion, rmem_max_bytes, load_at_start, ..
+    } = document.machine;
     let versions: Vec<&str> = document.versions.iter().map(|(_, version)| version.as_str()).collect();
     let kind = if *virtual_machine { "virtual machine" } else { "machine" };
     format!(
         "# Benchmarks\n\n\
          Written by `cargo xtask bench`; not edited by hand. {} rounds of {} s each, contestants interleaved, on\n\
          loopback, {}. A ratio is of medians; the range in brackets is of the rounds one by one.\n\n\
-         {kind}: {cpu}, {cores} cores, {:.0} GiB, {kernel}; congestion control {congestion}, `rmem_max` {rmem_max_bytes}.\n\n\
+         {kind}: {cpu}, {cores} cores, {:.0} GiB, {kernel}; congestion control {congestion}, `rmem_max` {rmem_max_bytes};\n\
+         load {load_at_start:.2} when it began.\n\n\
          Versions: {}.\n\n\
          Loss-free means {}; the network namespace was {}.\n\n\
          Loopback is one machine on both ends: no NIC, no wire, copies where a NIC would send from memory. These figures\n\

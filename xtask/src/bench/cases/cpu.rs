@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
+use crate::bench::cases::hold;
 use crate::bench::child::cpu_of_children;
 use crate::bench::net::free_port;
 use crate::bench::row::{Better, Unit};
@@ -16,7 +17,7 @@ use crate::bench::tools::{Bulk, Offer, Transfer};
 /// TCP at 5 Gb/s: paced by the kernel (ours, `--fq-rate`) and by the program (`-b`).
 pub fn tcp(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
-    let at = |extra: &'static [&'static str]| cost(move |tool, port| tool.tcp(port, seconds, extra));
+    let at = |extra: &'static [&'static str]| cost(5e9, move |tool, port| tool.tcp(port, seconds, extra));
     case(name)
         .with(Role::Ours, "landspeed --pace 5G", &tools.ours(), at(&["--pace", "5G"]))
         .with(Role::Rival, "iperf3 -b 5G", &tools.iperf3, at(&["-b", "5G"]))
@@ -28,7 +29,7 @@ pub fn tcp(bench: &Bench, name: &str) -> Case {
 pub fn udp(bench: &Bench, name: &str) -> Case {
     const OFFER: Offer = Offer { size: 1448, rate_bps: Some(1e9) };
     let (tools, seconds) = (&bench.tools, bench.seconds);
-    let paced = |extra: &'static [&'static str]| cost(move |tool, port| tool.udp(port, seconds, OFFER, extra));
+    let paced = |extra: &'static [&'static str]| cost(1e9, move |tool, port| tool.udp(port, seconds, OFFER, extra));
     case(name)
         .with(Role::Ours, "landspeed", &tools.ours(), paced(&[]))
         .with(Role::OursToo, "landspeed --coarse", &tools.ours(), paced(&["--coarse"]))
@@ -46,8 +47,12 @@ fn case(name: &str) -> Case {
     )
 }
 
-/// A server of its own for every run: only what is reaped can be counted.
-fn cost(run: impl Fn(&dyn Bulk, u16) -> Result<Transfer> + 'static) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> {
+/// A server of its own for every run: only what is reaped can be counted. A run that did not hold the rate is no run:
+/// costs are compared at the same rate.
+fn cost(
+    rate_bps: f64,
+    run: impl Fn(&dyn Bulk, u16) -> Result<Transfer> + 'static,
+) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> {
     move |tool| {
         Ok(Box::new(move || {
             let port = free_port()?;
@@ -55,6 +60,7 @@ fn cost(run: impl Fn(&dyn Bulk, u16) -> Result<Transfer> + 'static) -> impl FnOn
             let server = tool.serve(port)?;
             let transfer = run(tool.as_ref(), port)?;
             server.stop(Signal::SIGTERM)?;
+            hold(transfer.goodput_bps, rate_bps)?;
             let cpu_ns = (cpu_of_children()? - before) * 1e9;
             Ok(vec![cpu_ns / transfer.bytes, transfer.goodput_bps])
         }))

@@ -8,8 +8,11 @@ mod sampling;
 mod tcp;
 mod udp;
 
+use anyhow::{Result, ensure};
+
 use super::Bench;
 use super::case::Case;
+use super::row::Unit;
 
 /// Builds a case under its name.
 type Build = fn(&Bench, &str) -> Case;
@@ -31,3 +34,9 @@ pub const ALL: &[(&str, Build)] = &[
     ("concurrent", concurrent::case),
     ("sampling", sampling::case),
 ];
+
+/// A run at nine tenths of the asked rate or less did not hold it. (A pacer that counts headers too stays above that.)
+fn hold(seen_bps: f64, asked_bps: f64) -> Result<()> {
+    ensure!(seen_bps > 0.9 * asked_bps, "held {} of {}", Unit::Bps.show(seen_bps), Unit::Bps.show(asked_bps));
+    Ok(())
+}

@@ -57,7 +57,9 @@ pub fn pinned(program: &std::path::Path, core: Option<usize>) -> Command {
 fn parse(stdout: &str) -> Result<RoundTrips> {
     let lines: Vec<String> = stdout.lines().map(plain).collect();
     // Without --full-rtt the summary would say "Latency is".
-    ensure!(lines.iter().any(|line| line.contains("Round trip is")), "sockperf did not report whole round trips");
+    let whole = lines.iter().any(|line| line.contains("Round trip is"));
+    let last = lines.iter().rev().find(|line| !line.is_empty()).map_or("nothing", String::as_str);
+    ensure!(whole, "sockperf did not report whole round trips; it closed with: {last}");
     let duration =
         lines.iter().find(|line| line.contains("[Valid Duration]")).context("sockperf said no duration")?;
     let field = |name: &str| {
