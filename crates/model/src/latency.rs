@@ -26,6 +26,13 @@ pub struct LatencyResult {
     pub completed: u64,
     /// Requests never answered (UDP loss, or the peer gone).
     pub unanswered: u64,
+    /// Open loop: how late requests left against their schedule, 99th percentile, nanoseconds. It is the tool's own part
+    /// of the latency.
+    #[serde(default)]
+    pub send_late_p99_ns: Option<u64>,
+    /// UDP: responses that were late, duplicate, or answers to nothing.
+    #[serde(default)]
+    pub stray_responses: u64,
     /// Span measured, nanoseconds.
     pub duration_ns: u64,
     /// Smallest, nanoseconds.

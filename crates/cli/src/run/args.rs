@@ -311,8 +311,12 @@ impl Args {
     }
 
     fn transactions(&self) -> Result<RrParameters, String> {
+        use landspeed_flow::rr::Transport;
+        let transport = if self.udp { Transport::Udp } else { Transport::Tcp };
         let sizes = match self.sizes.as_ref().or(self.len.as_ref()) {
-            Some(text) => landspeed_flow::rr::sizes::parse(text).map_err(|e| format!("--sizes: {e}"))?,
+            Some(text) => {
+                landspeed_flow::rr::sizes::parse_for(text, transport).map_err(|e| format!("--sizes: {e}"))?
+            }
             None => vec![RrSize { request_bytes: 64, response_bytes: 64 }],
         };
         let rate_per_s = match self.rate.as_deref() {

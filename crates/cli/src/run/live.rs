@@ -178,7 +178,9 @@ impl View {
     /// Leaves the screen as it was.
     pub fn finish(mut self) {
         if let Mode::Screen(terminal) = &mut self.mode {
+            let top = terminal.get_frame().area().y;
             let _ = terminal.clear();
+            let _ = terminal.set_cursor_position((0, top));
             let _ = terminal.show_cursor();
         }
     }

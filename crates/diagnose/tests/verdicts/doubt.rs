@@ -153,6 +153,8 @@ fn rr(mode: RrMode, offered: Option<f64>, achieved: f64, mean_ns: f64) -> RunDoc
         sent: 1000,
         completed: 1000,
         unanswered: 0,
+        send_late_p99_ns: None,
+        stray_responses: 0,
         duration_ns: 10_000_000_000,
         min_ns: 1,
         mean_ns,

@@ -79,7 +79,7 @@ fn intervals(samples: &[Sample], cuts: &Cuts, bytes: impl Fn(&Sample) -> u64) ->
 
 #[cfg(test)]
 mod tests {
-    use landspeed_model::PhaseName;
+    use landspeed_model::PhaseName::{Drain, Omitted, Startup, Steady};
 
     use super::*;
 
@@ -92,7 +92,6 @@ mod tests {
         let found = intervals(&samples, &cuts, |s| s.bytes);
         assert_eq!(found.iter().map(|i| i.bytes).sum::<u64>(), 275);
         let phases: Vec<_> = found.iter().map(|i| i.phase).collect();
-        use PhaseName::{Drain, Omitted, Startup, Steady};
         assert_eq!(phases, [Startup, Omitted, Steady, Steady, Drain]);
         assert!(found.windows(2).all(|w| w[0].end_ns == w[1].start_ns));
     }

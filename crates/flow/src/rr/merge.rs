@@ -11,7 +11,15 @@ use super::plan::{Load, RrPlan};
 /// Streams are taken to have run at the same time: rates add up over the span from the first one's begin to the last
 /// one's end. What nothing is known about is zero: without a completed transaction there are no latencies.
 pub fn merge<'a>(outcomes: impl IntoIterator<Item = &'a RrOutcome>, plan: &RrPlan) -> LatencyResult {
-    merge_phases(outcomes.into_iter().map(|outcome| &outcome.measured), plan)
+    let outcomes: Vec<&RrOutcome> = outcomes.into_iter().collect();
+    let mut result = merge_phases(outcomes.iter().map(|outcome| &outcome.measured), plan);
+    let mut late = LatencyHistogram::new();
+    for outcome in outcomes {
+        late.merge(&outcome.send_late);
+        result.stray_responses += outcome.late + outcome.duplicate + outcome.junk;
+    }
+    result.send_late_p99_ns = late.p99();
+    result
 }
 
 /// The same of any phases.
@@ -43,6 +51,8 @@ pub(super) fn merge_phases<'a>(phases: impl IntoIterator<Item = &'a Phase>, plan
         sent: tally.sent,
         completed: tally.completed,
         unanswered: tally.unanswered,
+        send_late_p99_ns: None,
+        stray_responses: 0,
         duration_ns,
         min_ns: histogram.min_ns().unwrap_or(0),
         mean_ns: histogram.mean_ns().unwrap_or(0.0),

@@ -102,8 +102,10 @@ pub fn respond_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: 
 fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responder<'_>) -> Result<(), RrError> {
     let request_bytes = u64::from(plan.size.request_bytes);
     let response_bytes = u64::from(plan.size.response_bytes);
-    let mut requests = vec![0; CHUNK];
-    let responses = filler(CHUNK);
+    // A connection for one transaction should not cost more to prepare than to use.
+    let room = |bytes: u64| if responder.max == 1 { bytes.min(CHUNK as u64) as usize } else { CHUNK };
+    let mut requests = vec![0; room(request_bytes)];
+    let responses = filler(room(response_bytes));
     let mut got = 0;
     while !responder.over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;

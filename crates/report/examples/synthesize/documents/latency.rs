@@ -34,6 +34,8 @@ fn result(bytes: u32, mode: RrMode, count: usize, mut draw: impl FnMut() -> f64)
         sent: n,
         completed: n,
         unanswered: 0,
+        send_late_p99_ns: None,
+        stray_responses: 0,
         duration_ns: 10 * SECOND,
         min_ns: values[0],
         mean_ns: values.iter().sum::<u64>() as f64 / n as f64,
