@@ -4,6 +4,8 @@ use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use landspeed_flow::control::hello::{self, Step};
+use landspeed_flow::control::preface::Token;
 use landspeed_flow::mtu::{HEADER_LEN, Kind, MAX_PAYLOAD, Message, decode, probe, serve};
 use landspeed_model::{Direction, MtuProbe};
 use landspeed_sys::clock::monotonic_ns;
@@ -108,5 +110,19 @@ fn strangers_and_malformed_requests_get_no_answer() {
         client.send(&Message::new(Kind::Done, TAG, 8, 0).encode()).expect("sent");
         let n = client.recv(&mut buffer).expect("an answer");
         assert_eq!(decode(&buffer[..n]).map(|message| (message.kind, message.sequence)), Some((Kind::Ack, 8)));
+    });
+}
+
+#[test]
+fn a_client_whose_welcome_was_lost_is_welcomed_again() {
+    let (client, server) = pair("127.0.0.1").expect("loopback");
+    client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(&server, TAG));
+        client.send(&hello::encode(7, Step::Proof(Token([1; 32]), [2; 16]))).expect("sent");
+        let mut buffer = [0; 128];
+        let n = client.recv(&mut buffer).expect("an answer");
+        assert_eq!(hello::decode(&buffer[..n]), Some((7, Step::Welcome)));
+        client.send(&Message::new(Kind::Done, TAG, 0, 0).encode()).expect("sent");
     });
 }

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn what_no_interface_carries_is_refused_with_its_mtu() {
         let Some((a, _b)) = pair("::1") else { landspeed_testkit::skip!("no IPv6 loopback here") };
-        let error = a.send(&[0; 65_527]).expect_err("loopback has 65,536 bytes, 40 of them for the header");
+        let error = a.send(&vec![0; 65_527]).expect_err("loopback has 65,536 bytes, 40 of them for the header");
         assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
         let queued = next_error(a.as_fd(), &mut [0; 64]).expect("a queue").expect("an entry");
         assert_eq!(queued, QueuedError { errno: libc::EMSGSIZE, local: true, mtu_bytes: 65_536, quoted: 0 });

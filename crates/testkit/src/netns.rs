@@ -52,6 +52,12 @@ impl Namespace {
             return Err(format!("no privilege for a network namespace: {why}"));
         }
         let namespace = Self { name };
+        // Addresses are usable at once, link-local ones too, instead of after a second or two of duplicate detection.
+        // A kernel without IPv6 has no such parameter.
+        for every in ["all", "default"] {
+            let detection = format!("/proc/sys/net/ipv6/conf/{every}/accept_dad");
+            let _ = namespace.enter(|| std::fs::write(detection, "0"));
+        }
         namespace.enter(|| netns::bring_up("lo")).and_then(|up| up).map_err(|why| format!("no loopback: {why}"))?;
         Ok(namespace)
     }

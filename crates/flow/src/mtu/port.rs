@@ -14,6 +14,8 @@ use crate::control::hello::{self, HELLO_LEN, Step};
 
 /// `EMSGSIZE`, which the standard library has no word for.
 const EMSGSIZE: i32 = 90;
+/// `ENOBUFS`.
+const ENOBUFS: i32 = 105;
 /// Errors of earlier datagrams that one send may meet before it gives up.
 const STALE: usize = 8;
 
@@ -34,11 +36,12 @@ pub struct Port<'a> {
 /// How a send went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// The kernel took it.
+    /// The kernel took it, or dropped it in a queue below (`ENOBUFS`), which is a loss like any other: a virtual
+    /// Ethernet whose two ends differ in MTU does so with every packet that the far end will not have.
     Away,
     /// Larger than the interface's MTU, which the kernel named (0: it did not).
     TooBig(u32),
-    /// Not now: no buffer, or too many errors of earlier datagrams.
+    /// Not now: the socket's buffer is full, or errors of earlier datagrams keep coming.
     NotNow,
     /// The kernel will not send it: the error number.
     Blocked(i32),
@@ -102,10 +105,7 @@ impl<'a> Port<'a> {
         self.outgoing[..HEADER_LEN].copy_from_slice(&message.encode());
         let mut unexplained = false;
         for _ in 0..STALE {
-            let error = match self.socket.send(&self.outgoing[..len]) {
-                Ok(_) => return Sent::Away,
-                Err(error) => error,
-            };
+            let Err(error) = self.socket.send(&self.outgoing[..len]) else { return Sent::Away };
             // The error may be this datagram's, or what ICMP said of an earlier one: the queue tells.
             let (local, stale) = self.read_errors();
             match error.raw_os_error() {
@@ -113,7 +113,7 @@ impl<'a> Port<'a> {
                 _ if stale => {}
                 // Possibly an earlier datagram's whose queue entry found no room. Then the next attempt meets no error.
                 Some(EMSGSIZE) => unexplained = true,
-                // A dropped datagram (a full queue, an allocation) says nothing of its size.
+                Some(ENOBUFS) => return Sent::Away,
                 Some(errno) if !is_passing(&error) => return Sent::Blocked(errno),
                 _ => return Sent::NotNow,
             }
@@ -197,17 +197,14 @@ impl<'a> Port<'a> {
 
 /// Whether the same send may well work in a moment.
 fn is_passing(error: &io::Error) -> bool {
-    /// `ENOBUFS`: the queue below dropped it.
-    const ENOBUFS: i32 = 105;
-    error.raw_os_error() == Some(ENOBUFS)
-        || matches!(
-            error.kind(),
-            io::ErrorKind::WouldBlock
-                | io::ErrorKind::Interrupted
-                | io::ErrorKind::OutOfMemory
-                // Pending errors of earlier datagrams whose queue entry had no room.
-                | io::ErrorKind::ConnectionRefused
-        )
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::OutOfMemory
+            // A pending error of an earlier datagram whose queue entry found no room.
+            | io::ErrorKind::ConnectionRefused
+    )
 }
 
 fn interface_mtu(peer: SocketAddr) -> Option<u32> {

@@ -23,9 +23,9 @@ const GREETINGS: u32 = 8;
 const GREETED: u32 = 3;
 /// So many volleys without any answer, and the path is given up.
 const QUIET: u32 = 4;
-/// `EMSGSIZE`, `ENOBUFS`.
+/// `EMSGSIZE`, `EAGAIN`.
 const TOO_BIG: u16 = 90;
-const NOT_NOW: u16 = 105;
+const NOT_NOW: u16 = 11;
 
 /// Probes both directions of a connected socket, upload first. Takes 15 s at most, typically under one. The far end is
 /// in [`serve`](super::serve) with the same tag. Ends early, with what is known, once `interrupted` is set.
@@ -75,7 +75,7 @@ struct Client<'a> {
     port: Port<'a>,
     interrupted: &'a AtomicBool,
     log: Vec<Try>,
-    /// Upper edge of the round trips seen, slowly forgotten.
+    /// Upper edge of the round trips since, slowly forgotten.
     rtt_ns: u64,
     /// Volleys in a row without an answer.
     quiet: u32,
@@ -104,7 +104,13 @@ impl Client<'_> {
                 break;
             }
         }
-        self.rtt_ns > 0
+        // The first round trip may have waited for ARP or neighbour discovery; the shortest did not.
+        let round_trips = self.log.iter().filter_map(|one| Some(one.behind_ns?.saturating_sub(one.sent_ns)));
+        match round_trips.min() {
+            Some(shortest_ns) => self.rtt_ns = shortest_ns.max(1),
+            None => return false,
+        }
+        true
     }
 
     /// Says good-bye, so that the server need not wait.
@@ -263,7 +269,7 @@ impl Client<'_> {
                 }
             }
             Heard::Message { message, len, fragment } => {
-                self.take_message(&message, len, fragment, direction, search)
+                self.take_message(&message, len, fragment, direction, search);
             }
         }
     }

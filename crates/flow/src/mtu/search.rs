@@ -139,7 +139,6 @@ impl Search {
         evidence.fragmented |= matches!(why, Failure::Fragmented(_));
         let sensible = |mtu: u32| (LEAST_MTU..size).contains(&mtu);
         match why {
-            Failure::Lost => {}
             Failure::Blocked(errno) => self.told.blocked = Some(errno),
             Failure::Icmp(mtu) if sensible(mtu) => {
                 self.told.router_mtu = Some(mtu);
@@ -154,7 +153,7 @@ impl Search {
                 // All fragments but the last carry a multiple of eight bytes: the MTU is less than eight above.
                 self.hints.extend([largest, largest + 8]);
             }
-            Failure::Icmp(_) | Failure::Interface(_) | Failure::Fragmented(_) => {}
+            Failure::Lost | Failure::Icmp(_) | Failure::Interface(_) | Failure::Fragmented(_) => {}
         }
     }
 

@@ -15,8 +15,8 @@ const TOTAL_NS: u64 = 20_000_000_000;
 const MAX_ANSWERS: u32 = 4_000;
 /// `EMSGSIZE`.
 const TOO_BIG: u16 = 90;
-/// `ENOBUFS`.
-const NOT_NOW: u16 = 105;
+/// `EAGAIN`.
+const NOT_NOW: u16 = 11;
 
 /// Answers the probes of one client, whose address must have been proved: the answers may be larger than what they
 /// answer. Returns when the client is done, has been silent for 3 s, or after 20 s.

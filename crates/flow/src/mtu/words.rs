@@ -56,38 +56,13 @@ pub fn result(
 }
 
 fn note(search: &Search, interface: Option<u32>, probes: u32, ending: Ending) -> String {
-    let (passed, told) = (search.passed(), search.told());
-    let mut parts = Vec::new();
-    match ending {
-        Ending::Exact => {}
-        Ending::Late => parts.push("not exact: time ran out".to_owned()),
-        Ending::Quiet => parts.push("not exact: answers stopped coming".to_owned()),
-        Ending::Gone => parts.push("not exact: the server left".to_owned()),
-        Ending::Interrupted => parts.push("not exact: interrupted".to_owned()),
-    }
-    if told.fragment.is_some() && search.is_fragmented() {
-        parts.push(format!(
-            "larger packets arrive in fragments of at most {} bytes although they must not be fragmented: a device on \
-             the path clears the don't-fragment bit",
-            told.fragment.unwrap_or(passed)
-        ));
-    } else if search.is_black_hole() {
-        parts.push(format!(
-            "black hole: packets over {passed} bytes vanish without an ICMP message, so connections that rely on path \
-             MTU discovery hang; let ICMP through, lower the MTU, or set net.ipv4.tcp_mtu_probing=1"
-        ));
-    } else if interface == Some(passed) {
-        parts.push("the sender's interface is the limit".to_owned());
-    } else if told.router_mtu == Some(passed) {
-        parts.push(format!("a router reports a link of {passed} bytes"));
-    } else if let Some(errno) = told.blocked {
-        let why = io::Error::from_raw_os_error(errno);
-        parts.push(format!("the sending host refuses larger packets, as a local firewall does: {why}"));
-    } else if search.smallest_failed().is_none() && ending == Ending::Exact {
-        parts.push("no larger packet exists".to_owned());
-    } else if ending == Ending::Exact {
-        parts.push(format!("a router refuses packets over {passed} bytes by ICMP"));
-    }
+    let mut parts = vec![match ending {
+        Ending::Exact => limit(search, interface),
+        Ending::Late => inexact(search, "time ran out"),
+        Ending::Quiet => inexact(search, "answers stopped coming"),
+        Ending::Gone => inexact(search, "the server left"),
+        Ending::Interrupted => inexact(search, "interrupted"),
+    }];
     let excused = search.excused();
     if excused > 0 {
         parts.push(format!(
@@ -95,4 +70,39 @@ fn note(search: &Search, interface: Option<u32>, probes: u32, ending: Ending) ->
         ));
     }
     parts.join("; ")
+}
+
+/// What keeps larger packets from passing, once that is known to the byte.
+fn limit(search: &Search, interface: Option<u32>) -> String {
+    let (passed, told) = (search.passed(), search.told());
+    if search.smallest_failed().is_none() {
+        "no larger packet exists".to_owned()
+    } else if search.is_fragmented() {
+        format!(
+            "larger packets arrive in fragments of at most {} bytes although they must not be fragmented: a device on \
+             the path clears the don't-fragment bit",
+            told.fragment.unwrap_or(passed)
+        )
+    } else if search.is_black_hole() {
+        format!(
+            "black hole: packets over {passed} bytes vanish without an ICMP message, so connections that rely on path \
+             MTU discovery hang; let ICMP through, lower the MTU, or set net.ipv4.tcp_mtu_probing=1"
+        )
+    } else if interface == Some(passed) {
+        "the sender's interface is the limit".to_owned()
+    } else if told.router_mtu == Some(passed) {
+        format!("a router reports a link of {passed} bytes")
+    } else if let Some(errno) = told.blocked {
+        let why = io::Error::from_raw_os_error(errno);
+        format!("the sending host refuses larger packets, as a local firewall does: {why}")
+    } else {
+        format!("a router refuses packets over {passed} bytes by ICMP")
+    }
+}
+
+fn inexact(search: &Search, why: &str) -> String {
+    match search.smallest_failed() {
+        Some(failed) => format!("not exact: {why} between {} and {failed} bytes", search.passed()),
+        None => format!("not exact: {why} at {} bytes", search.passed()),
+    }
 }
