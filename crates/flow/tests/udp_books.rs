@@ -73,14 +73,17 @@ fn books_balance_under(mischief: Mischief, plan: &SendPlan) {
     let deeds = relay.stop();
     let (sent, udp) = (sending.udp.sent_packets, &receiving.udp);
     assert_eq!((sent, sending.udp.send_errors), (10_000, 0));
-    assert_eq!(udp.socket_drops, 0, "the receiver kept up");
-    let lost = (sent - deeds.received) + deeds.dropped;
-    assert_eq!(receiving.missing_packets, Some(lost.cast_signed()), "{deeds:?}");
-    assert_eq!(udp.delivered_packets + lost, sent);
-    assert_eq!(udp.duplicate_packets, deeds.duplicated);
-    assert_eq!(udp.reordered_packets, deeds.reordered);
     assert_eq!((udp.beyond_window_packets, udp.foreign_packets), (0, 0));
     assert_eq!(receiving.bytes, udp.delivered_packets * payload);
+    assert_eq!(udp.delivered_packets.cast_signed() + receiving.missing_packets.unwrap(), sent.cast_signed());
+    assert_eq!(udp.delivered_packets + udp.duplicate_packets + udp.socket_drops, deeds.forwarded);
+    if udp.socket_drops > 0 {
+        landspeed_testkit::skip!("this host stood still until the socket's buffer was full");
+    }
+    let lost = (sent - deeds.received) + deeds.dropped;
+    assert_eq!(receiving.missing_packets, Some(lost.cast_signed()), "{deeds:?}");
+    assert_eq!(udp.duplicate_packets, deeds.duplicated);
+    assert_eq!(udp.reordered_packets, deeds.reordered);
     assert_eq!(udp.timestamps.as_deref(), Some("kernel"));
 }
 
@@ -141,7 +144,7 @@ fn a_paced_stream_sends_exactly_what_its_time_holds() {
     let sent = sending.udp.sent_packets;
     assert!((2_000 - slipped.min(2_000)..=2_000).contains(&sent), "{sent} sent, {slipped} slipped");
     assert_eq!(sending.udp.departure_error.map(|error| error.count), Some(sent));
-    assert_eq!(receiving.udp.delivered_packets, sent);
+    assert_eq!(receiving.udp.delivered_packets + receiving.udp.socket_drops, sent);
     assert!(!receiving.udp.gro_used, "20 kpps needs no coalescing");
 }
 
