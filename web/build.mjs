@@ -3,7 +3,7 @@
 //   node build.mjs            write dist/
 //   node build.mjs --check    build again in memory and fail if dist/ differs
 //
-// dist/report.js.csp      the script's hash, for the content security policy
+// dist/*.csp              hashes of the script and the style sheet, for the content security policy
 // dist/SOURCES.sha256     what dist/ was built from and what it is (checked by a Rust test, without Node)
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync, mkdirSync } from "node:fs";
@@ -24,7 +24,7 @@ const result = await build({
   target: ["es2022"],
   charset: "ascii",
   legalComments: "none",
-  banner: { js: "/*! landspeed report; contains uPlot (MIT, (c) 2022 Leon Sorokin) */" },
+  banner: { js: `/* Contains uPlot. ${licence("uplot")} */` },
   outdir: "dist",
   write: false,
   logLevel: "warning",
@@ -35,7 +35,9 @@ for (const file of result.outputFiles) files.set(file.path.replaceAll("\\", "/")
 const script = files.get("report.js");
 if (/<\/script|<!--/i.test(script)) throw new Error("the bundle holds text that would end or bend its script element");
 if (/<\/style/i.test(files.get("report.css"))) throw new Error("the style sheet holds text that would end its element");
-files.set("report.js.csp", `sha256-${createHash("sha256").update(script).digest("base64")}\n`);
+for (const name of ["report.js", "report.css"]) {
+  files.set(`${name}.csp`, `sha256-${createHash("sha256").update(files.get(name)).digest("base64")}\n`);
+}
 
 const sha256 = (data) => createHash("sha256").update(data).digest("hex");
 const lines = sources().map((path) => `${sha256(readFileSync(join(root, path)))}  ${path}`);
@@ -62,6 +64,11 @@ if (check) {
 if (stale.length > 0) {
   console.error(`out of date: ${stale.join(", ")}`);
   process.exit(1);
+}
+
+/** A package's licence, which asks to go wherever the code goes. */
+function licence(name) {
+  return readFileSync(join(root, "node_modules", name, "LICENSE"), "utf8").replaceAll(/\s+/g, " ").trim();
 }
 
 /** Everything the bundle depends on, in one order everywhere. */

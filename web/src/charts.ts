@@ -32,7 +32,7 @@ export function charts(run: RunDocument): HTMLElement | null {
     "section.timeline",
     { id: "timeline", tabindex: 0, "aria-labelledby": "timeline-h", "aria-describedby": "timeline-keys" },
     h("h2", { id: "timeline-h" }, "Over time"),
-    toolbar(timeline, streams),
+    toolbar(timeline, streams, steady(run)),
     stack,
   );
   for (const part of all) timeline.add(part);
@@ -82,6 +82,12 @@ function shades(run: RunDocument): Shade[] {
   return run.phases
     .filter((p) => p.direction === first && p.name !== "steady" && p.end_ns > p.start_ns)
     .map((p) => ({ from: p.start_ns / 1e9, to: p.end_ns / 1e9, name: names[p.name] }));
+}
+
+/** The phase the headline's figures are from, seconds. */
+function steady(run: RunDocument): [number, number] | null {
+  const phase = run.phases.find((p) => p.name === "steady" && p.direction === run.phases[0]?.direction);
+  return phase && phase.end_ns > phase.start_ns ? [phase.start_ns / 1e9, phase.end_ns / 1e9] : null;
 }
 
 /** A stream's name: its number, with an arrow when data moves both ways. */
@@ -438,14 +444,14 @@ function heatStrips(context: Context): Heat | null {
       "div.heatcontrols",
       null,
       h("label", null, "Processor time: ", select),
-      h("label", null, hide, " hide cores that never pass 5 %"),
+      h("label", null, hide, " hide cores that never pass 20 %"),
       key.element,
       h("span.muted", null, "bold: a core with a stream's thread"),
     ),
   };
 }
 
-function toolbar(timeline: Timeline, streams: readonly Stream[]): HTMLElement {
+function toolbar(timeline: Timeline, streams: readonly Stream[], steady: [number, number] | null): HTMLElement {
   const chips = h("div", { class: streams.length > 24 ? "chips many" : "chips", role: "group", "aria-label": "streams" });
   const all = streams.map((s) => s.id);
   const buttons = new Map<number, HTMLButtonElement>();
@@ -486,6 +492,7 @@ function toolbar(timeline: Timeline, streams: readonly Stream[]): HTMLElement {
     button("+", "Zoom in (+)", () => timeline.zoom(0.5)),
     button("←", "Earlier (left arrow)", () => timeline.pan(-0.2)),
     button("→", "Later (right arrow)", () => timeline.pan(0.2)),
+    steady ? button("steady phase", "Show the phase the headline is about", () => timeline.setRange(...steady)) : null,
     button("whole test", "Show the whole test (0)", () => timeline.reset()),
   );
   const refresh = () => {

@@ -199,7 +199,7 @@ export function countersSection(run: RunDocument): HTMLElement | null {
   };
   group("Protocol counters (SNMP)", client?.snmp ?? [], server?.snmp ?? []);
   group("Interface counters", client?.nic ?? [], server?.nic ?? []);
-  const soft = (["processed", "dropped", "time_squeeze"] as const).map((key) => ({ key, name: `softnet ${words(key)}` }));
+  const soft = (["processed", "dropped", "flow_limit", "time_squeeze", "received_rps"] as const).map((key) => ({ key, name: `softnet ${key}` }));
   group(
     "Backlog, all cores",
     soft.map(({ key, name }) => ({ name, delta: client?.softnet[key] ?? NaN })),

@@ -59,7 +59,6 @@ const TIMES: readonly Step[] = [
 const COUNTS: readonly Step[] = [
   { size: 1e9, name: "G" },
   { size: 1e6, name: "M" },
-  { size: 1e3, name: "k" },
   { size: 1, name: "" },
 ];
 
@@ -104,7 +103,7 @@ export function percent(share: Maybe): string {
 export function ticks(values: readonly number[], unit: number): string[] {
   const scaled = values.map((v) => Number((v / unit).toPrecision(6)));
   const decimals = Math.min(6, Math.max(0, ...scaled.map((v) => (v.toString().split(".")[1] ?? "").length)));
-  return scaled.map((v) => (v === 0 ? "0" : minus(v.toFixed(decimals))));
+  return scaled.map((v) => (decimals === 0 ? integer(v) : v === 0 ? "0" : minus(v.toFixed(decimals))));
 }
 
 /** 1, 2 or 5 times a power of ten, at least `value`. */

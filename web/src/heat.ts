@@ -36,7 +36,7 @@ export interface HeatOptions {
 
 const AXIS = 22;
 /** Below this busy share at all times a core counts as idle. */
-const IDLE = 0.05;
+const IDLE = 0.2;
 
 export class HeatStrip implements TimePart {
   readonly element: HTMLElement;
@@ -208,7 +208,7 @@ export class HeatStrip implements TimePart {
       if (row % every !== 0 && !(pinned && every === 1)) return;
       ctx.fillStyle = pinned ? c.text : c.muted;
       ctx.font = `${pinned ? "bold " : ""}10px system-ui, sans-serif`;
-      ctx.fillText(String(core), GUTTER - 6, (row + 0.5) * this.rowHeight);
+      ctx.fillText(String(core), GUTTER - 6, Math.max(5, (row + 0.5) * this.rowHeight));
     });
     ctx.save();
     ctx.translate(12, this.plotHeight() / 2);
@@ -237,6 +237,16 @@ export class HeatStrip implements TimePart {
   private sampleAt(t: number): HostSample | null {
     const sample = this.options.samples[floorIndex(this.starts, t)];
     return sample && t * 1e9 < sample.end_ns ? sample : null;
+  }
+
+  /** A core's clock, which is read less often than its use: the latest reading up to this sample. */
+  private clock(sample: HostSample, core: number): number | undefined {
+    const { samples } = this.options;
+    for (let k = samples.indexOf(sample); k >= 0; k--) {
+      const reading = samples[k]?.mhz ?? [];
+      if (reading.length > 0) return reading[core];
+    }
+    return undefined;
   }
 
   private writeReading(t: number | null): void {
@@ -286,7 +296,7 @@ export class HeatStrip implements TimePart {
     const lines: Node[] = [h("strong", null, `core ${core}, ${seconds(t, 0.001)}`)];
     if (c) {
       for (const name of COMPONENTS) lines.push(h("span", null, name), h("b", null, percent(use(c, name))));
-      const mhz = sample.mhz[core];
+      const mhz = this.clock(sample, core);
       if (mhz) lines.push(h("span", null, "clock"), h("b", null, megahertz(mhz)));
     } else {
       lines.push(h("span", null, "offline"));

@@ -114,7 +114,9 @@ function places(run: RunDocument): HTMLElement {
   for (const { place, name } of PATH) {
     const found = books.losses.filter((l) => l.place === place);
     const count = found.length === 0 ? null : found.reduce((sum, l) => sum + l.packets, 0);
-    const source = found.map((l) => `${l.source}, ${l.exact ? "this test’s own" : "shared with other traffic"}`).join("; ");
+    const source = found
+      .map((l) => (l.place === "network" ? l.source : `${l.source}, ${l.exact ? "this test’s own" : "other traffic included"}`))
+      .join("; ");
     steps.push(
       h(
         "li",

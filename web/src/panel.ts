@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { h, type Child } from "./dom";
-import { bytes, fit, isNumber, nanos, NONE, rate, seconds, significant, ticks } from "./format";
+import { bytes, fit, integer, isNumber, nanos, NONE, rate, seconds, significant, ticks } from "./format";
 import { Lanes, type Mark } from "./lanes";
 import { closestIndex, floorIndex, type Column } from "./series";
 import { colors } from "./theme";
@@ -338,6 +338,7 @@ export class Panel implements TimePart {
   private valueText(line: number, at: number | null): string {
     const value = this.value(line, at);
     if (value === null) return NONE;
+    if (this.unitSize === 1 && Number.isInteger(value)) return integer(value);
     // Far below the axis's unit, a figure brings its own.
     const own = { rate, size: bytes, time: nanos, count: null }[this.options.kind];
     return own && value !== 0 && Math.abs(value) < this.unitSize / 20 ? own(value) : significant(value / this.unitSize);

@@ -1,8 +1,8 @@
 //! One self-contained HTML file from a run document.
 //!
 //! The page is built from `web/` and embedded here as text, so nothing is fetched when it is opened and Node is not
-//! needed to build it. The document goes in as inert JSON, and a content security policy lets the browser run one
-//! script only: the one whose hash was recorded when the page was built.
+//! needed to build it. The document goes in as inert JSON, and a content security policy lets the browser use one
+//! script and one style sheet only: those whose hashes were recorded when the page was built.
 #![forbid(unsafe_code)]
 
 mod embed;
@@ -19,6 +19,9 @@ const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
 /// `sha256-…` of the script, in the form a content security policy wants.
 const SCRIPT_HASH: &str = include_str!("../../../web/dist/report.js.csp");
+
+/// The same of the style sheet.
+const STYLE_HASH: &str = include_str!("../../../web/dist/report.css.csp");
 
 /// Why a document could not be drawn.
 #[derive(Debug, Error)]
@@ -51,7 +54,7 @@ pub fn render(document: &RunDocument) -> Result<String, ReportError> {
     let json = embed::document(document)?;
     let mut page = String::with_capacity(SCRIPT.len() + STYLE.len() + json.len() + 4096);
     let title = escape(&title(document));
-    let hash = SCRIPT_HASH.trim();
+    let (hash, style_hash) = (SCRIPT_HASH.trim(), STYLE_HASH.trim());
     write!(
         page,
         "<!doctype html>\n\
@@ -59,7 +62,7 @@ pub fn render(document: &RunDocument) -> Result<String, ReportError> {
          <head>\n\
          <meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src '{hash}'; \
-         style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         style-src '{style_hash}'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"generator\" content=\"landspeed {version}\">\n\
          <meta name=\"referrer\" content=\"no-referrer\">\n\

@@ -384,12 +384,14 @@ fn fill(document: &mut RunDocument, upload: &Outcome, download: Option<&Outcome>
         if t < from || t >= to { 0.0 } else { (rates[at].1 / peak).clamp(0.0, 1.05) }
     };
     let every = document.requested.host_interval_ns;
+    let cores = if upload.streams.len() > 32 { 128 } else { 16 };
     let sending = Load {
         threads: &[2, 3, 4, 5],
         thread_user: 0.02,
         thread_system: 0.38,
         softirq_cores: &[0, 1],
         softirq: 0.21,
+        cores,
     };
     let receiving = Load {
         threads: &[8, 9, 10, 11],
@@ -397,6 +399,7 @@ fn fill(document: &mut RunDocument, upload: &Outcome, download: Option<&Outcome>
         thread_system: 0.55,
         softirq_cores: &[9, 13],
         softirq: 0.44,
+        cores,
     };
     document.host_series = Ends {
         client: Some(hosts::series(11, upload.end_ns, every, &sending, activity, false)),

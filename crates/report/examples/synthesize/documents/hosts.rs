@@ -131,6 +131,7 @@ pub struct Load {
     pub thread_system: f64,
     pub softirq_cores: &'static [usize],
     pub softirq: f64,
+    pub cores: usize,
 }
 
 /// A series of one end. `activity` is the share of full rate at a time, 0..=1.
@@ -149,7 +150,7 @@ pub fn series(
     while start < end_ns as i64 {
         let end = start + interval_ns as i64;
         let active = if start < 0 { 0.0 } else { activity(start as u64) };
-        let cores = (0..16)
+        let cores = (0..load.cores)
             .map(|core| {
                 let mut noise = || (random.normal() * 0.012).abs();
                 let mut c = CoreUse { user: noise() as f32, system: noise() as f32, ..CoreUse::default() };
@@ -176,7 +177,7 @@ pub fn series(
         let here = SoftnetDelta { processed: packets, time_squeeze: squeeze, ..SoftnetDelta::default() };
         softnet.processed += here.processed;
         softnet.time_squeeze += here.time_squeeze;
-        let mhz = (0..16).map(|_| (3400.0 + random.normal() * 60.0).round() as f32).collect();
+        let mhz = (0..load.cores).map(|_| (3400.0 + random.normal() * 60.0).round() as f32).collect();
         samples.push(HostSample { start_ns: start, end_ns: end, cores, mhz, softnet: here });
         start = end;
     }

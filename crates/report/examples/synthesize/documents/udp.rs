@@ -216,10 +216,17 @@ pub fn lossy() -> RunDocument {
         server: Some(hosts::cost(got_all * PAYLOAD, 9.8, 3.0, (9, 0.99), 1_000_000)),
     };
     let activity = |t: u64| if (startup..stop).contains(&t) { 1.0 } else { 0.0 };
+    let cores = 16;
     let sending =
-        Load { threads: &[2, 3], thread_user: 0.06, thread_system: 0.25, softirq_cores: &[0], softirq: 0.08 };
-    let receiving =
-        Load { threads: &[8, 9], thread_user: 0.07, thread_system: 0.42, softirq_cores: &[9, 13], softirq: 0.5 };
+        Load { threads: &[2, 3], thread_user: 0.06, thread_system: 0.25, softirq_cores: &[0], softirq: 0.08, cores };
+    let receiving = Load {
+        threads: &[8, 9],
+        thread_user: 0.07,
+        thread_system: 0.42,
+        softirq_cores: &[9, 13],
+        softirq: 0.5,
+        cores,
+    };
     document.host_series = Ends {
         client: Some(hosts::series(21, drain, interval, &sending, activity, false)),
         server: Some(hosts::series(22, drain, interval, &receiving, activity, true)),
