@@ -38,11 +38,9 @@ pub fn summary(document: &RunDocument) -> String {
             verdict(reverse, "down", &mut out);
         }
         for probe in document.path.iter().flat_map(|p| &p.mtu) {
-            let text = probe.note.clone().unwrap_or_else(|| match probe.path_mtu_bytes {
-                Some(mtu) => format!("{mtu} bytes"),
-                None => "not found".to_owned(),
-            });
-            out.line("path MTU", &format!("{} {text}", way(probe.direction)));
+            let found = probe.path_mtu_bytes.map_or_else(|| "not found".to_owned(), |mtu| format!("{mtu} bytes"));
+            let note = probe.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+            out.line("path MTU", &format!("{} {found}{note}", way(probe.direction)));
         }
     }
     for warning in &document.warnings {
@@ -228,7 +226,7 @@ fn cost(d: &RunDocument, out: &mut Page) {
     let shared = d.path.as_ref().is_some_and(|p| p.loopback);
     let ends = [("client", &d.cost.client), ("server", &d.cost.server)];
     for (i, (name, cost)) in ends.into_iter().filter_map(|(n, c)| c.as_ref().map(|c| (n, c))).enumerate() {
-        out.raw(if i == 0 { "cost" } else { "" }, &format!("{name}  {}", one_cost(cost)));
+        out.line(if i == 0 { "cost" } else { "" }, &format!("{name} {}", one_cost(cost)));
         if shared && i == 1 {
             out.raw("", "(one machine: both host figures are of the same cores)");
         }
