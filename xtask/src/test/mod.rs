@@ -3,6 +3,7 @@
 mod setup;
 mod tally;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -41,11 +42,6 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if !options.no_install {
         setup::programs();
     }
-    let cargo = |arguments: &[&str]| {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        command.args(arguments);
-        command
-    };
     run.step("format", &mut cargo(&["fmt", "--all", "--check"]), tally::one_check);
     run.step(
         "lints",
@@ -75,6 +71,24 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         run.web(options.no_install);
     }
     run.finish()
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+/// The pages in `directory`, joined as in `PATH`.
+fn pages(directory: &Path) -> Result<OsString> {
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))? {
+        pages.push(entry?.path());
+    }
+    pages.retain(|path| path.extension().is_some_and(|extension| extension == "html"));
+    pages.sort();
+    anyhow::ensure!(!pages.is_empty(), "no page in {}", directory.display());
+    Ok(std::env::join_paths(pages)?)
 }
 
 struct Run {
@@ -146,8 +160,24 @@ impl Run {
         if let Err(why) = setup::web(&web, no_install) {
             return self.skip("web", &format!("{why:#}"));
         }
-        for (name, script) in [("web: types, freshness, units", "check"), ("web: report in a browser", "test")] {
-            self.step(name, Command::new("npm").args(["--prefix", "web", "run", "--silent", script]), tally::script);
+        let npm = |script: &str| {
+            let mut command = Command::new("npm");
+            command.args(["--prefix", "web", "run", "--silent", script]);
+            command
+        };
+        self.step("web: types, freshness, units", &mut npm("check"), tally::script);
+        // Reports of every kind of document, drawn by the real renderer.
+        let reports = self.root.join("target").join("reports");
+        // What an earlier run drew may be of a kind that is gone.
+        let _ = std::fs::remove_dir_all(&reports);
+        let mut draw = cargo(&["run", "--quiet", "-p", "landspeed-report", "--example", "synthesize", "--"]);
+        self.step("web: reports drawn", draw.arg(&reports), tally::one_check);
+        match pages(&reports) {
+            Ok(pages) => {
+                let mut test = npm("test");
+                self.step("web: reports in a browser", test.env("LANDSPEED_REPORT", pages), tally::script);
+            }
+            Err(why) => self.skip("web: reports in a browser", &format!("no report was drawn: {why:#}")),
         }
     }
 

@@ -46,12 +46,17 @@ pub fn cargo_test(lines: &[String]) -> Tally {
     tally
 }
 
-/// A script's own closing line (`3 passed, 0 failed, 1 skipped`), or the counts of node's test runner (`# pass 3`).
+/// A script's own closing line (`3 passed, 0 failed, 1 skipped` or `3 of 3 claims hold`), or the counts of node's test
+/// runner (`# pass 3`).
 /// Without either only lines with `SKIPPED:` are counted.
 pub fn script(lines: &[String]) -> Tally {
     if let Some(line) = lines.iter().rev().find(|line| line.contains(" passed") && line.contains(" failed")) {
         let (passed, failed, skipped) = (before(line, " passed"), before(line, " failed"), before(line, " skipped"));
         return Tally { passed, failed, skipped };
+    }
+    if let Some(line) = lines.iter().rev().find(|line| line.contains(" claims hold")) {
+        let (held, all) = (before(line, " of "), before(line, " claims"));
+        return Tally { passed: held, failed: all.saturating_sub(held), skipped: 0 };
     }
     let node = |word: &str| {
         lines.iter().rev().find_map(|line| {
@@ -93,6 +98,10 @@ mod tests {
     #[test]
     fn a_script_may_close_with_its_own_line() {
         assert_eq!(script(&lines("ok 1\n12 passed, 1 failed")), Tally { passed: 12, failed: 1, skipped: 0 });
+        assert_eq!(
+            script(&lines("712 of 714 claims hold for 11 reports")),
+            Tally { passed: 712, failed: 2, skipped: 0 }
+        );
         assert_eq!(script(&lines("2 passed, 0 failed, 3 skipped")), Tally { passed: 2, failed: 0, skipped: 3 });
     }
 
