@@ -23,6 +23,7 @@ export function charts(run: RunDocument): HTMLElement | null {
   const context: Context = { run, timeline, shades: shades(run), marks };
   const panels: (Panel | HeatStrip)[] = [
     ...throughput(context), ...senderPanels(context), ...packetPanels(context), ...queues(context),
+    ...threads(context),
   ];
   const heat = heatStrips(context);
   const stack = h("div.stack", null, ...panels.map((p) => p.element));
@@ -386,6 +387,52 @@ function queues(context: Context): Panel[] {
     controls,
   });
   return [panel];
+}
+
+/** What the threads of the visible streams had of the processors, in cores. */
+function threads(context: Context): Panel[] {
+  const { run, timeline } = context;
+  const sender = new Readings(run.streams, "sender");
+  const times = sender.times.length > 0 ? sender : new Readings(run.streams, "receiver");
+  const receiver = new Readings(run.streams, "receiver", times.times);
+  const kinds = [
+    { label: "senders running", from: sender, field: (s: Sample) => s.thread_cpu_ns, color: 0 },
+    { label: "senders waiting for a core", from: sender, field: (s: Sample) => s.thread_wait_ns, color: 0, dash: [4, 3] },
+    { label: "receivers running", from: receiver, field: (s: Sample) => s.thread_cpu_ns, color: 1 },
+    { label: "receivers waiting for a core", from: receiver, field: (s: Sample) => s.thread_wait_ns, color: 1, dash: [4, 3] },
+  ].filter(({ from, field }) => from.has(field));
+  if (kinds.length === 0 || times.times.length < 2) return [];
+  const { edges } = times;
+  const share = (from: Readings, stream: number, field: (s: Sample) => number | null | undefined) =>
+    from.gained(stream, field).map((v, k) => {
+      const last = Math.min(k, edges.length - 2);
+      const length = (edges[last + 1] as number) - (edges[last] as number);
+      return v === null || length <= 0 ? null : v / 1e9 / length;
+    });
+  return [
+    new Panel({
+      ...base(context, "threads"),
+      x: edges,
+      steps: true,
+      resting: "mean",
+      title: "Stream threads",
+      note: "Processor time the threads of the visible streams used, and the time they were ready to run and had no core",
+      height: 120,
+      kind: "count",
+      unit: "cores",
+      lines: kinds.map(({ label, from, field, color, dash }): Line => {
+        const columns = run.streams.map((_, i) => share(from, i, field));
+        return {
+          label,
+          color,
+          width: 1.25,
+          ...(dash ? { dash } : {}),
+          values: () => sum(columns.filter((_, i) => timeline.visible.has((run.streams[i] as Stream).id)), edges.length),
+          shown: () => true,
+        };
+      }),
+    }),
+  ];
 }
 
 interface Heat {

@@ -368,8 +368,12 @@ export interface LatencyResult {
   response_bytes: number;
   /** Requests whose intended time fell inside the measurement. */
   scheduled: number;
+  /** Open loop: how late requests left against their schedule, 99th percentile, nanoseconds. It is the tool's own part of the latency. */
+  send_late_p99_ns?: number | null | undefined;
   /** Requests sent. */
   sent: number;
+  /** UDP: responses that were late, duplicate, or answers to nothing. */
+  stray_responses?: number | null | undefined;
   /** Requests never answered (UDP loss, or the peer gone). */
   unanswered: number;
 }
@@ -669,6 +673,10 @@ export interface Sample {
   tcp?: TcpInfo | null | undefined;
   /** TCP: the same `tcp_info` as the kernel returned it, base64, so that unknown fields survive. */
   tcp_info_raw?: string | null | undefined;
+  /** Processor time the stream's thread has used since it began, nanoseconds. */
+  thread_cpu_ns?: number | null | undefined;
+  /** Time it was ready to run and had no core, nanoseconds. */
+  thread_wait_ns?: number | null | undefined;
   /** Memory charged to the send queue (`SK_MEMINFO_WMEM_QUEUED`), bytes. */
   wmem_queued_bytes?: number | null | undefined;
 }
@@ -715,7 +723,7 @@ export interface Stream {
 
 /** One end of a stream. */
 export interface StreamEnd {
-  /** Time the sending application spent waiting for its own schedule (rate limit), nanoseconds. */
+  /** Time the application at this end spent waiting for its own schedule (`--rate` at the sender, `--read-rate` at the receiver), nanoseconds. */
   app_wait_ns: number;
   /** Payload bytes the application wrote to, or read from, the socket. */
   bytes: number;
@@ -755,6 +763,8 @@ export interface StreamEnd {
   thread_system_ns: number;
   /** User part of it, nanoseconds. */
   thread_user_ns: number;
+  /** Time the thread was ready to run and had no core, nanoseconds (`/proc/thread-self/schedstat`). */
+  thread_wait_ns?: number | null | undefined;
   /** UDP accounting of this end. */
   udp?: UdpEnd | null | undefined;
   /** Zero copy: what became of it. */
@@ -953,7 +963,7 @@ export interface UdpEnd {
   send_errors: number;
   /** Sender: datagrams accepted by the kernel. */
   sent_packets: number;
-  /** Receiver: datagrams the socket dropped because its buffer was full (`SO_RXQ_OVFL`). */
+  /** Receiver: what the socket dropped because its buffer was full (`SO_RXQ_OVFL`). The kernel counts a coalesced batch as one. */
   socket_drops: number;
   /** Receiver: where the timestamps came from: `kernel`, or `kernel, coalesced` when GRO batches shared one. */
   timestamps?: string | null | undefined;

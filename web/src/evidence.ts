@@ -6,19 +6,21 @@ import { isNumber, measured, NONE, seconds } from "./format";
 import type { Mark } from "./lanes";
 
 export type ChartId =
-  | "throughput" | "cwnd" | "rtt" | "retransmits" | "packets" | "loss" | "queues" | "cpu-client" | "cpu-server";
+  | "throughput" | "cwnd" | "rtt" | "retransmits" | "packets" | "loss" | "queues" | "threads" | "cpu-client"
+  | "cpu-server" | "latency-distribution";
 
 // First match wins. The path is that of the document, as the verdict's source names it.
 const SOURCES: readonly [RegExp, ChartId][] = [
-  [/host_series\.client/, "cpu-client"],
-  [/host_series\.server/, "cpu-server"],
-  [/intervals|goodput/, "throughput"],
-  [/socket_drops|udp\.|lost_packets/, "loss"],
-  [/\brtt_us|rttvar|min_rtt/, "rtt"],
-  [/retrans|\blost\b|rto|reord|dsack/, "retransmits"],
-  [/rwnd|_wnd|sndbuf|rcvbuf|queue|queued|notsent|rmem|wmem|unacked|rcv_space|busy_time/, "queues"],
-  [/cwnd|ssthresh|congestion|pacing|delivery_rate/, "cwnd"],
-  [/samples\[\]\.(bytes|packets)/, "throughput"],
+  [/^host_series\.client\.(samples|softnet)/, "cpu-client"],
+  [/^host_series\.server\.(samples|softnet)/, "cpu-server"],
+  [/^latency/, "latency-distribution"],
+  [/thread_|app_wait/, "threads"],
+  [/intervals|goodput|delivery_rate|pacing|(rate|pace|speed)_bps|samples\[\]\.(bytes|packets)/, "throughput"],
+  [/socket_drops|^udp|\.udp\.|losses|lost_packets/, "loss"],
+  [/rtt/, "rtt"],
+  [/retrans|\blost\b|_rto|reord|dsack|delivered_ce/, "retransmits"],
+  [/rwnd|_wnd|sndbuf|rcvbuf|queue|notsent|rmem|wmem|unacked|rcv_space|busy_time/, "queues"],
+  [/cwnd|ssthresh|congestion/, "cwnd"],
 ];
 
 /** The chart a source is drawn in, if any. */
@@ -92,7 +94,7 @@ function verdictTables(verdict: Verdict, evidence: Numbered[], charts: ReadonlyS
         ["Ruled out", "Reading", "Value", "Threshold", "Met", "Host", "Stream", "Span", "Source"].map((t) =>
           t === "Value" ? h("th.num", { scope: "col" }, t) : t,
         ),
-        verdict.ruled_out.map((e) => row(e, charts, { about: causeName(e.about) })),
+        verdict.ruled_out.map((e, i, all) => row(e, charts, { about: e.about === all[i - 1]?.about ? "" : causeName(e.about) })),
         { caption: `Considered and ruled out${suffix}` },
       ),
     );

@@ -34,7 +34,7 @@ export function header(run: RunDocument, save: () => void): HTMLElement {
     h(
       "p.meta",
       null,
-      h("code", null, run.command.join(" ")),
+      h("code", null, [run.command[0]?.replace(/^.*\//, "") ?? "", ...run.command.slice(1)].join(" ")),
       h("span", null, date(run.started)),
       h("span", null, `landspeed ${run.landspeed.version}`, versionNote(run)),
     ),
@@ -59,12 +59,17 @@ export function notices(run: RunDocument): HTMLElement | null {
     items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Partial. "), "The test was cut short; what was measured until then is kept."));
   }
   for (const e of run.errors) {
-    items.push(h("p.notice.bad", null, h("b", null, `Error: ${e.message}. `), ...(e.advice ? ["Try: ", ...prose(e.advice), ". "] : []), h("code", null, e.code)));
+    items.push(h("p.notice.bad", null, h("b", null, `Error: ${sentence(e.message)} `), ...(e.advice ? ["Try: ", ...prose(sentence(e.advice)), " "] : []), h("code", null, e.code)));
   }
   for (const w of run.warnings) {
-    items.push(h("p.notice.warn", null, h("b", null, "Note: "), ...prose(w.message), ". ", h("code", null, w.code)));
+    items.push(h("p.notice.warn", null, h("b", null, "Note: "), ...prose(sentence(w.message)), " ", h("code", null, w.code)));
   }
   return items.length > 0 ? h("div.notices", null, ...items) : null;
+}
+
+/** Text that ends as a sentence does. */
+function sentence(text: string): string {
+  return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
 /** The figures and the verdict. */
@@ -140,7 +145,7 @@ function verdict(v: Verdict, lead: string): HTMLElement {
     v.place ? h("p", null, h("span.label", null, "Where"), ...prose(v.place)) : null,
     next(v),
     v.evidence.length + v.ruled_out.length > 0
-      ? h("p.muted", null, h("a", { href: "#evidence" }, `${plural(v.evidence.length, "reading")} behind it, ${plural(v.ruled_out.length, "other cause")} ruled out`))
+      ? h("p.muted", null, h("a", { href: "#evidence" }, `${plural(v.evidence.length, "reading")} behind it, ${plural(new Set(v.ruled_out.map((e) => e.about)).size, "other cause")} ruled out`))
       : null,
   );
 }

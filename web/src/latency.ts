@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { LatencyResult, RunDocument } from "./document";
 import { h, num, section, table, type Child } from "./dom";
-import { bytes, fit, integer, nanos, NONE, percent, perSecond, significant } from "./format";
+import { bytes, fit, integer, isNumber, nanos, NONE, percent, perSecond, significant } from "./format";
 import { GUTTER, MARGIN } from "./panel";
 import { colors, onPrint, onThemeChange } from "./theme";
 
@@ -155,8 +155,10 @@ function chart(options: ChartOptions): HTMLElement {
     font: "11px system-ui, sans-serif",
     ...more,
   });
-  const values = options.columns.flat().filter((v): v is number => v !== null);
-  const [least, most] = [Math.min(...values), Math.max(...values)];
+  let [least, most] = [Infinity, 0];
+  for (const column of options.columns) {
+    for (const value of column) if (value !== null) [least, most] = [Math.min(least, value), Math.max(most, value)];
+  }
   const plot = new uPlot(
     {
       width: 900,
@@ -187,7 +189,8 @@ function chart(options: ChartOptions): HTMLElement {
         {},
         ...options.columns.map((_, i): uPlot.Series => {
           const builder = options.stepped && stepped ? { paths: stepped } : {};
-          return { stroke: () => color(i), width: 1.5, points: { show: !options.stepped, size: 5 }, ...builder };
+          const dash = i < 8 ? {} : { dash: i < 16 ? [6, 3] : [2, 2] };
+          return { stroke: () => color(i), width: 1.5, points: { show: !options.stepped, size: 5 }, ...builder, ...dash };
         }),
       ],
       hooks: { setLegend: [() => write()] },
@@ -204,6 +207,7 @@ function chart(options: ChartOptions): HTMLElement {
       ...options.names.map((name, i) => {
         const swatch = h("i.swatch");
         swatch.style.borderTopColor = color(i);
+        if (i >= 8) swatch.style.borderTopStyle = i < 16 ? "dashed" : "dotted";
         const value = index === null ? null : (options.columns[i]?.[index] ?? null);
         return h("span.item", null, swatch, h("span", null, name), index === null ? null : h("b", null, nanos(value)));
       }),
@@ -276,7 +280,8 @@ function shortTime(ns: number): string {
 }
 
 function figures(curves: readonly Curve[]): HTMLElement {
-  const heads = ["", "Load", "Rate", "Completed", "Unanswered", "Least", "Mean", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "Most"];
+  const late = curves.some(({ result }) => isNumber(result.send_late_p99_ns));
+  const heads = ["", "Load", "Rate", "Completed", "Unanswered", "Least", "Mean", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "Most", ...(late ? ["Sent late, 99 %"] : [])];
   return table(
     heads.map((t, i) => (i >= 2 ? h("th.num", { scope: "col" }, t) : t)),
     curves.map(({ name, result: r }) => [
@@ -284,10 +289,12 @@ function figures(curves: readonly Curve[]): HTMLElement {
       mode(r),
       num(perSecond(r.achieved_per_s), `${r.achieved_per_s} per second`),
       num(integer(r.completed)),
-      num(r.unanswered === 0 ? "0" : `${integer(r.unanswered)} (${percent(r.unanswered / Math.max(1, r.sent))})`),
+      num(r.unanswered === 0 ? "0" : `${integer(r.unanswered)} (${percent(r.unanswered / Math.max(1, r.sent))})`,
+        r.stray_responses ? `and ${integer(r.stray_responses)} responses late, duplicate or to nothing` : undefined),
       ...[r.min_ns, r.mean_ns, r.p50_ns, r.p90_ns, r.p99_ns, r.p999_ns, r.p9999_ns, r.max_ns].map((v) =>
         num(r.completed === 0 ? NONE : nanos(v), `${v} ns`),
       ),
+      ...(late ? [num(nanos(r.send_late_p99_ns), "how late requests left against their schedule: the tool's own part of the latency")] : []),
     ]),
     { caption: "Whole round trips, request to response" },
   );

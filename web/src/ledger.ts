@@ -1,6 +1,6 @@
 // The books: what was offered and where it went, and what moving it cost.
 
-import type { Conservation, EndCost, EndTotals, Place, RunDocument } from "./document";
+import type { Conservation, EndCost, EndTotals, Place, RunDocument, Term } from "./document";
 import { h, num, path, section, table, type Child } from "./dom";
 import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./format";
 
@@ -16,22 +16,26 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
   const parts: Child[] = [balance(run, packets)];
   if (books.terms.length > 0) {
     let taken = 0;
-    const rows = books.terms.map((t) => {
-      const value = amount(t);
-      const start = t.sign === "+" ? 0 : taken;
-      if (t.sign !== "+") taken += value;
-      return h(
+    const row = (t: Term, share: string, picture: HTMLTableCellElement) =>
+      h(
         "tr",
-        null,
+        { class: t.sign === "" ? "aside" : null },
         h("td.sign", null, t.sign === "-" ? "−" : t.sign),
         h("th", { scope: "row" }, t.name),
         ...(packets ? [num(integer(t.packets))] : []),
         num(isNumber(t.bytes) ? integer(t.bytes) : NONE, bytes(t.bytes)),
-        num(percent(value / whole)),
-        bar(start / whole, value / whole, t.sign === "+" ? "offered" : "taken"),
+        num(share),
+        picture,
         h("td.source", null, path(t.source)),
       );
-    });
+    const rows = books.terms
+      .filter((t) => t.sign !== "")
+      .map((t) => {
+        const value = amount(t);
+        const start = t.sign === "+" ? 0 : taken;
+        if (t.sign !== "+") taken += value;
+        return row(t, percent(value / whole), bar(start / whole, value / whole, t.sign === "+" ? "offered" : "taken"));
+      });
     rows.push(
       h(
         "tr.total",
@@ -45,6 +49,8 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
         h("td.source", null, "what remains"),
       ),
     );
+    // Terms without a sign stand beside the equation, not in it.
+    rows.push(...books.terms.filter((t) => t.sign === "").map((t) => row(t, "", h("td"))));
     const heads: Child[] = ["", "Term"];
     if (packets) heads.push(h("th.num", { scope: "col" }, "Packets"));
     heads.push(
@@ -92,9 +98,11 @@ function balance(run: RunDocument, packets: boolean): HTMLElement {
 }
 
 function bar(start: number, share: number, kind: string): HTMLTableCellElement {
-  const fill = h(`i.bar` as "i", { class: `bar ${kind}` });
-  fill.style.marginLeft = `${(Math.max(0, Math.min(1, start)) * 100).toFixed(3)}%`;
-  fill.style.width = share === 0 ? "0" : `max(2px, ${(Math.max(0, Math.min(1, share)) * 100).toFixed(3)}%)`;
+  const fill = h("i", { class: `bar ${kind}` });
+  const left = Math.max(0, Math.min(1, start));
+  const width = Math.max(0, Math.min(1 - left, share));
+  fill.style.marginLeft = `min(${(left * 100).toFixed(3)}%, calc(100% - 2px))`;
+  fill.style.width = share === 0 ? "0" : `max(2px, ${(width * 100).toFixed(3)}%)`;
   return h("td.barcell", { "aria-hidden": "true" }, h("div.bartrack", null, fill));
 }
 

@@ -20,14 +20,16 @@ function main(): void {
   const run = unpackDocument(JSON.parse(source) as RunDocument);
   const save = () => saveAs(JSON.stringify(run), `landspeed-${run.id.replaceAll(/[^\w-]/g, "").slice(0, 40) || "run"}.json`);
   const time = attempt("charts", () => charts(run));
+  const latency = attempt("latency", () => latencySection(run));
+  // Where requests are the measurement, they come first.
+  const measured = run.latency.length > 0 ? [latency, time] : [time, latency];
   append(root, [
     header(run, save),
     notices(run),
     attempt("headline", () => headline(run)),
-    time,
-    attempt("latency", () => latencySection(run)),
+    ...measured,
     attempt("ledger", () => ledgerSection(run)),
-    attempt("evidence", () => evidenceSection(run, identifiers(time))),
+    attempt("evidence", () => evidenceSection(run, identifiers(measured))),
     attempt("cost", () => costSection(run)),
     attempt("streams", () => streamsSection(run)),
     attempt("parameters", () => parametersSection(run)),
@@ -55,8 +57,8 @@ function attempt(name: string, make: () => HTMLElement | null): HTMLElement | nu
   }
 }
 
-function identifiers(element: HTMLElement | null): Set<string> {
-  return new Set([...(element?.querySelectorAll("[id]") ?? [])].map((e) => e.id));
+function identifiers(parts: readonly (HTMLElement | null)[]): Set<string> {
+  return new Set(parts.flatMap((part) => [...(part?.querySelectorAll("[id]") ?? [])].map((e) => e.id)));
 }
 
 function saveAs(text: string, name: string): void {

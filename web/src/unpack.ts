@@ -22,6 +22,8 @@ export function unpackDocument(run: RunDocument): RunDocument {
     for (const end of [stream.sender, stream.receiver]) if (end) end.samples = list(end.samples);
   }
   for (const series of [run.host_series.client, run.host_series.server]) if (series) series.samples = list(series.samples);
+  const load = run.latency_under_load;
+  for (const result of [...run.latency, load?.idle, load?.loaded]) if (result) result.histogram = list(result.histogram);
   return run;
 }
 

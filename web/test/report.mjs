@@ -264,7 +264,7 @@ async function keyboard(page) {
   claim("zoom ends at a few readings", span(await range()) <= step * 6, String(await range()));
   await page.keyboard.press("]");
   await settled(page);
-  claim("the legend shows values at the cursor", (await page.locator("figure.panel .legend").first().innerText()).includes("at cursor"));
+  claim("the legend shows values at the cursor", (await page.locator("#timeline figure.panel .legend").first().innerText()).includes("at cursor"));
   await page.screenshot({ path: join(pictures, `${current}-zoomed.png`) });
   await page.keyboard.press("Escape");
   await settled(page);

@@ -87,6 +87,10 @@ test("evidence finds its chart by the path it was read from", () => {
   assert.equal(chartOf("streams[0].sender.samples[].tcp.min_rtt_us"), "rtt");
   assert.equal(chartOf("streams[0].sender.samples[].tcp.total_retrans"), "retransmits");
   assert.equal(chartOf("host_series.server.samples[].cores[9]"), "cpu-server");
+  assert.equal(chartOf("streams[].sender.thread_cpu_ns"), "threads");
+  assert.equal(chartOf("udp.loss_ratio"), "loss");
+  assert.equal(chartOf("effective.pace_bps"), "throughput");
+  assert.equal(chartOf("host_series.server.nic"), null);
   assert.equal(chartOf("summary.steady_ns"), null);
 });
 

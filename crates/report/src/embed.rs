@@ -1,6 +1,6 @@
 //! The document as it stands inside the page.
 
-use landspeed_model::{HostSeries, Interval, RunDocument, Sample, StreamEnd};
+use landspeed_model::{HostSeries, Interval, LatencyUnderLoad, RunDocument, Sample, StreamEnd};
 use serde_json::Value;
 
 use crate::pack;
@@ -24,6 +24,17 @@ pub(crate) fn document(document: &RunDocument) -> Result<String, serde_json::Err
     for (name, series) in [("client", &mut series.client), ("server", &mut series.server)] {
         if let Some(HostSeries { samples, .. }) = series {
             lists.push((format!("/host_series/{name}/samples"), pack::rows(&std::mem::take(samples))?));
+        }
+    }
+    for (index, result) in shell.latency.iter_mut().enumerate() {
+        lists.push((format!("/latency/{index}/histogram"), pack::rows(&std::mem::take(&mut result.histogram))?));
+    }
+    if let Some(LatencyUnderLoad { idle, loaded }) = &mut shell.latency_under_load {
+        for (name, result) in [("idle", idle.as_mut()), ("loaded", Some(loaded))] {
+            if let Some(result) = result {
+                let histogram = std::mem::take(&mut result.histogram);
+                lists.push((format!("/latency_under_load/{name}/histogram"), pack::rows(&histogram)?));
+            }
         }
     }
     let mut json: Value = serde_json::from_str(&serde_json::to_string(&shell)?)?;
