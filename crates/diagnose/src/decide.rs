@@ -6,7 +6,7 @@ use crate::causes::{evaluate_all, explains};
 use crate::finding::{Finding, Standing, Strength};
 use crate::flow::Flow;
 use crate::text;
-use crate::thresholds::{MIN_SAMPLES, MIN_STEADY_NS};
+use crate::thresholds::{MIN_JUDGED_NS, MIN_SAMPLES, MIN_STEADY_NS};
 
 /// Weighs every cause and names one, or says why none can be named.
 pub(crate) fn decide(flow: &Flow) -> Verdict {
@@ -146,6 +146,12 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
     if flow.streams.is_empty() {
         let summary = "Nothing was measured in this direction.".to_owned();
         return Some(none(summary, vec!["streams of this direction".to_owned()], "Run this direction."));
+    }
+    if flow.span_ns.1 - flow.span_ns.0 < MIN_JUDGED_NS {
+        let summary =
+            format!("{}: over in {}, too soon to tell its cause.", headline(flow), text::nanos(flow.seconds() * 1e9));
+        let next = "Run for at least 10 s (--time), or send a hundred times as much (--bytes).";
+        return Some(none(summary, visibility(flow), next));
     }
     if flow.goodput_bps <= 0.0 {
         let stuck = flow

@@ -134,6 +134,15 @@ impl<'a> Flow<'a> {
         self.document.path.as_ref().is_some_and(|path| path.loopback)
     }
 
+    /// Whether there is something between the ends that can queue or lose: not on loopback, where a packet sent is a
+    /// packet received by the same processor, unless somebody put a queueing discipline there.
+    pub(crate) fn has_network(&self) -> bool {
+        let queues = |host: &HostView| {
+            host.series.is_some_and(|series| series.qdiscs.iter().any(|qdisc| qdisc.kind != "noqueue"))
+        };
+        !self.loopback() || queues(&self.sender) || queues(&self.receiver)
+    }
+
     /// Mean over streams of a figure each has; the mean weighs streams equally.
     pub(crate) fn figure(&self, of: impl Fn(&StreamView<'a>) -> Option<f64>) -> Option<Figure> {
         let values: Vec<(usize, f64)> = self

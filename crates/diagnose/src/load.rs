@@ -5,9 +5,10 @@ use landspeed_model::StreamEnd;
 use crate::finding::Strength;
 use crate::flow::{Figure, Flow};
 use crate::host::{CoreMean, HostView};
-use crate::stream::StreamView;
+use crate::stream::{StreamView, ThreadShare};
 use crate::thresholds::{
-    CORE_BUSY, READER_BEHIND, RWND_LIMITED, SOFTIRQ_SHARE, THREAD_BUSY, THREAD_STARVED, WAITS, WINDOW_FULL,
+    CORE_BUSY, KEPT_WAITING, READER_BEHIND, RWND_LIMITED, SHORT_PATH_US, SOFTIRQ_SHARE, THREAD_BUSY, THREAD_STARVED,
+    WAITS, WINDOW_FULL,
 };
 
 /// Sender or receiver.
@@ -30,6 +31,10 @@ pub(crate) enum Kind {
     Softirq,
     /// All cores of the host: the thread has to wait for one.
     Crowded,
+    /// Something else on the thread's core: it was ready to run and had to wait.
+    Starved,
+    /// Both ends on one machine: neither thread is always at work, but one of them always is.
+    Turns,
 }
 
 /// One end's processors.
@@ -43,17 +48,31 @@ pub(crate) struct Load {
     pub core: Option<CoreMean>,
     /// Whether that core is known from pinning (or its interrupts), and not just the busiest.
     pub core_certain: bool,
-    /// Share of its life the stream threads were on a processor.
+    /// Share of the phase the stream threads were on a core.
     pub threads: Option<Figure>,
+    /// Share of the phase they were ready to run and had none.
+    pub waits: Option<Figure>,
+    /// Both together.
+    pub work: Option<Figure>,
     /// System time in thread time.
     pub system_share: Option<f64>,
+}
+
+impl Load {
+    /// Whether the threads were kept from their cores for a time worth naming.
+    pub(crate) fn kept_waiting(&self) -> bool {
+        self.waits.is_some_and(|figure| figure.value >= KEPT_WAITING)
+    }
 }
 
 /// Looks at one end.
 pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let host = host_of(flow, role);
     let end = |stream: &StreamView<'a>| end_of(stream, role);
-    let threads = flow.figure(|stream| StreamView::thread_share(end(stream)?));
+    let shares = |of: &dyn Fn(ThreadShare) -> Option<f64>| flow.figure(|stream| of(thread_of(stream, role)?));
+    let threads = shares(&|thread| Some(thread.cpu));
+    let waits = shares(&|thread| thread.wait);
+    let work = shares(&|thread| Some(thread.work()));
     let (system, user) = flow.streams.iter().filter_map(end).fold((0.0, 0.0), |(system, user), end| {
         (system + end.thread_system_ns as f64, user + end.thread_user_ns as f64)
     });
@@ -66,8 +85,13 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
         core: pinned.or(host.busiest()).copied(),
         core_certain: pinned.is_some(),
         threads,
+        waits,
+        work,
         system_share,
     };
+    if load.kept_waiting() {
+        load.kind = Kind::Starved;
+    }
     // Soft interrupts first: they can fill a core that no thread of the test runs on. On one shared machine they run
     // on whichever core the sender happens to use, so they name no end.
     if let Some(core) = host
@@ -82,28 +106,58 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
             ..load
         };
     }
-    let Some(threads) = threads else { return load };
+    let Some((threads, work)) = threads.zip(work) else { return load };
     let all = threads.value * flow.streams.len() as f64;
     let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online).max(host.cores.len() as u32);
     let crowded = host.busy().is_some_and(|busy| busy >= CORE_BUSY);
     // A thread cannot have what the hypervisor takes.
     let stolen = host.steal().unwrap_or(0.0).clamp(0.0, 0.5);
-    if threads.value >= THREAD_BUSY {
+    if work.value >= THREAD_BUSY {
         load.strength = Some(Strength::Strong);
-    } else if threads.value >= THREAD_BUSY * (1.0 - stolen) {
+    } else if work.value >= THREAD_BUSY * (1.0 - stolen) {
         load.strength = Some(Strength::Moderate);
     } else if cores > 0 && all >= THREAD_BUSY * f64::from(cores) {
         load.strength = Some(Strength::Strong);
         load.kind = Kind::Crowded;
-    } else if threads.largest.1 >= THREAD_BUSY {
+    } else if slower_of_two_in_turns(flow) == Some(role) {
+        // A buffer locked small makes the threads wake each other for every few segments: it may be what is behind it.
+        let locked = flow.parameters.window_bytes.is_some();
+        load.strength = Some(if locked { Strength::Weak } else { Strength::Moderate });
+        load.kind = Kind::Turns;
+    } else if work.largest.1 >= THREAD_BUSY {
         load.strength = Some(Strength::Weak);
+    } else if waits.is_some() {
+        // The kernel says how long the threads waited: it was not long enough.
     } else if pinned.is_some_and(|core| core.busy >= CORE_BUSY) && threads.largest.1 >= THREAD_STARVED {
         load.strength = Some(Strength::Moderate);
+        load.kind = Kind::Starved;
     } else if crowded && (threads.value >= THREAD_STARVED || all >= THREAD_STARVED * f64::from(cores)) {
         load.strength = Some(Strength::Moderate);
         load.kind = Kind::Crowded;
     }
     load
+}
+
+/// Bulk data between two ends of one machine with next to no path between them: when the two threads together are at
+/// work (or ready to) all the time, each is held up by the other's processor. The slower is the receiver when data
+/// queues there, else whichever has more work.
+fn slower_of_two_in_turns(flow: &Flow) -> Option<Role> {
+    let short = flow.same_host() && flow.min_rtt_us().is_some_and(|us| us <= SHORT_PATH_US);
+    if !short || flow.is_rr() || flow.udp.is_some() {
+        return None;
+    }
+    let work = |role| flow.figure(|stream| thread_of(stream, role).map(ThreadShare::work)).map(|figure| figure.value);
+    let (sender, receiver) = (work(Role::Sender)?, work(Role::Receiver)?);
+    (sender + receiver >= THREAD_BUSY).then_some(())?;
+    let behind = receiver_behind(flow) == Some(true);
+    Some(if behind || receiver > sender { Role::Receiver } else { Role::Sender })
+}
+
+fn thread_of(stream: &StreamView, role: Role) -> Option<ThreadShare> {
+    match role {
+        Role::Sender => stream.sending_thread(),
+        Role::Receiver => stream.receiving_thread(),
+    }
 }
 
 /// The host in a role.

@@ -9,7 +9,7 @@ use crate::stream::{StreamView, flight_segments};
 use crate::text;
 use crate::thresholds::{
     CWND_FULL, CWND_MOSTLY, EXPLAINS, NOTSENT_LITTLE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE,
-    RTT_SHALLOW, WAITING_SHARE,
+    RTT_SHALLOW, SEND_EMPTY, WAITING_SHARE,
 };
 
 /// What was seen.
@@ -84,12 +84,14 @@ fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {
     let unsent = flow.figure(StreamView::notsent).map(|figure| figure.value)?;
     let share = flow.figure(StreamView::waiting_share).map_or(0.0, |figure| figure.value);
     let waits = unsent >= NOTSENT_LITTLE || share >= WAITING_SHARE;
+    // Pacing makes each write wait a little, even of an application that offers next to nothing.
+    let starving = flow.figure(StreamView::send_fill).is_some_and(|figure| figure.value < SEND_EMPTY);
     let filled = flow.figure(StreamView::flight_over_cwnd).map_or(0.0, |figure| figure.value);
     match () {
         () if filled >= CWND_FULL && unsent > 0.0 => Some(Strength::Strong),
         // BBR's window is twice what it means to have in flight: its own pacing holds the data back, the window does
         // not.
-        () if flow.is_model_based() && waits => Some(Strength::Strong),
+        () if flow.is_model_based() && waits && !starving => Some(Strength::Strong),
         () if filled >= CWND_MOSTLY && waits && lossy => Some(Strength::Moderate),
         () => None,
     }

@@ -117,6 +117,12 @@ impl<'a> StreamView<'a> {
         }))
     }
 
+    /// `SO_RCVBUF` at the end of the phase over its start.
+    pub(crate) fn rcvbuf_growth(&self) -> Option<f64> {
+        let sizes = || self.read.iter().filter_map(|sample| sample.rcvbuf_bytes).filter(|&bytes| bytes > 0);
+        Some(f64::from(sizes().next_back()?) / f64::from(sizes().next()?))
+    }
+
     /// Unread bytes over unread bytes and the window still offered: how much of what the buffer holds is backlog.
     pub(crate) fn receive_backlog(&self) -> Option<f64> {
         mean(self.read.iter().filter_map(|sample| {
@@ -133,10 +139,32 @@ impl<'a> StreamView<'a> {
         moved.filter(|&ns| ns > 0).or_else(sampled).filter(|&ns| ns > 0).map(|ns| ns as f64)
     }
 
-    /// Share of its life the thread at `end` spent on a processor.
-    pub(crate) fn thread_share(end: &StreamEnd) -> Option<f64> {
+    /// What the thread behind `end` did in the phase its `samples` are of; over its whole life, where samples lack it.
+    pub(crate) fn thread(end: &StreamEnd, samples: &[&Sample]) -> Option<ThreadShare> {
+        let first = samples.iter().find(|sample| sample.thread_cpu_ns.is_some());
+        let last = samples.iter().rev().find(|sample| sample.thread_cpu_ns.is_some());
+        if let Some((first, last)) = first.zip(last).filter(|(first, last)| last.t_ns > first.t_ns) {
+            let span = (last.t_ns - first.t_ns) as f64;
+            let moved = |of: &dyn Fn(&Sample) -> Option<u64>| {
+                Some(of(last)?.checked_sub(of(first)?)? as f64 / span).filter(|share| share.is_finite())
+            };
+            let wait = moved(&|sample| sample.thread_wait_ns);
+            return moved(&|sample| sample.thread_cpu_ns).map(|cpu| ThreadShare { cpu, wait });
+        }
         (end.thread_cpu_ns > 0).then_some(())?;
-        Self::lifetime_ns(end).map(|life| end.thread_cpu_ns as f64 / life)
+        let life = Self::lifetime_ns(end)?;
+        let wait = end.thread_wait_ns.map(|ns| ns as f64 / life);
+        Some(ThreadShare { cpu: end.thread_cpu_ns as f64 / life, wait })
+    }
+
+    /// What the sending thread did.
+    pub(crate) fn sending_thread(&self) -> Option<ThreadShare> {
+        Self::thread(self.sender()?, &self.sent)
+    }
+
+    /// What the receiving thread did.
+    pub(crate) fn receiving_thread(&self) -> Option<ThreadShare> {
+        Self::thread(self.receiver()?, &self.read)
     }
 
     /// Share of its life the sender waited for its own schedule.
@@ -151,6 +179,22 @@ impl<'a> StreamView<'a> {
 
     fn wait_share_of(end: &StreamEnd) -> Option<f64> {
         Self::lifetime_ns(end).map(|life| end.app_wait_ns as f64 / life)
+    }
+}
+
+/// Shares of time of a stream's thread; what is left of 1 it slept: no data, no room, or its own schedule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ThreadShare {
+    /// On a core.
+    pub cpu: f64,
+    /// Ready to run without a core; `None` where the kernel does not say.
+    pub wait: Option<f64>,
+}
+
+impl ThreadShare {
+    /// On a core or ready for one: time in which nothing but a processor held the thread up.
+    pub(crate) fn work(self) -> f64 {
+        self.cpu + self.wait.unwrap_or(0.0)
     }
 }
 

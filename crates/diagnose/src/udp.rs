@@ -20,6 +20,10 @@ pub(crate) struct Udp {
     pub in_sender: f64,
     /// Of the lost: what no host counter explains.
     pub in_network: f64,
+    /// Packets the sender's kernel refused: dropped in its own queueing discipline before they were sent.
+    pub refused: f64,
+    /// The refused over those and the sent, 0..=1.
+    pub refused_share: f64,
     /// Payload rate the senders put out in the steady phase, bits/s.
     pub offered_bps: Option<f64>,
     /// Payload rate asked for, bits/s.
@@ -37,7 +41,10 @@ impl Udp {
         let delivered = sum(&|udp| udp.delivered_packets, false);
         let seen = flow.sender_seen() && flow.receiver_seen() && sent > 0.0;
         let lost = if seen { (sent - delivered).max(0.0) } else { 0.0 };
+        let refused = sum(&|udp| udp.send_errors, true);
         let mut udp = Self {
+            refused,
+            refused_share: if sent + refused > 0.0 { refused / (sent + refused) } else { 0.0 },
             lost,
             loss: seen.then(|| lost / sent),
             at_socket: sum(&|udp| udp.socket_drops, false).min(lost),
@@ -74,6 +81,11 @@ impl Udp {
     /// Whether loss is what holds the goodput back.
     pub(crate) fn loses(&self) -> bool {
         self.loss.is_some_and(|loss| loss >= crate::thresholds::UDP_LOSS)
+    }
+
+    /// Whether the sender's own kernel refusing packets is what holds the rate back.
+    pub(crate) fn refuses(&self) -> bool {
+        self.refused_share >= crate::thresholds::UDP_LOSS
     }
 
     /// A part of the lost packets as a share of them.

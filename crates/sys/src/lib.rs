@@ -9,4 +9,5 @@ pub mod random;
 pub mod rrsock;
 pub mod socket;
 pub mod thread;
+pub mod tun;
 pub mod udp;

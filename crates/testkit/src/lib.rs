@@ -1,6 +1,10 @@
 //! Helpers shared by tests; only ever a dev-dependency.
 #![forbid(unsafe_code)]
 
+pub mod claims;
 pub mod netns;
+pub mod pair;
+pub mod random;
 pub mod relay;
 pub mod skip;
+pub mod wire;

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use landspeed_sys::udp::set_receive_buffer;
 
+use crate::random::Random;
+
 /// What a relay does to each datagram, independently; probabilities from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Mischief {
@@ -60,7 +62,8 @@ impl UdpRelay {
         back.connect(receiver)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (front_addr, back_addr) = (front.local_addr()?, back.local_addr()?);
-        let path = Path { out: back, mischief, random: Random(mischief.seed), held: VecDeque::new(), highest: 0 };
+        let path =
+            Path { out: back, mischief, random: Random::new(mischief.seed), held: VecDeque::new(), highest: 0 };
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || path.run(&front, &stopped));
         Ok(Self { front: front_addr, back: back_addr, stop, thread: Some(thread) })
@@ -173,28 +176,6 @@ impl Path {
             }
             deeds.forwarded += 1;
         }
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
-    }
-
-    fn happens(&mut self, probability: f64) -> bool {
-        // 53 random bits make a float in [0, 1).
-        ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
     }
 }
 

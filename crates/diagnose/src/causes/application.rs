@@ -74,6 +74,12 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
     // tcp_notsent_lowat keeps the queue short whatever the application does.
     let lowat = crate::warnings::lowat(&flow.sender).is_some();
     let mostly = waited.is_some_and(|figure| figure.value >= MOSTLY_WAITS);
+    // This sender's threads tell how they spent their time: one that never waited for a schedule offered all it could,
+    // and an empty queue means that it was kept from its core or is the slower end.
+    let told = flow.streams.iter().all(|stream| stream.sending_thread().is_some_and(|thread| thread.wait.is_some()));
+    if told && waits == Some(false) {
+        return scales.refuted();
+    }
     let strength = match (idle, waits) {
         (true, Some(true)) => Strength::Strong,
         (false, Some(true)) if mostly => Strength::Moderate,

@@ -6,7 +6,7 @@ use crate::finding::{Bound, Scales};
 use crate::flow::Flow;
 use crate::load::{Kind, Load, Role, host_of};
 use crate::text;
-use crate::thresholds::{CORE_BUSY, THREAD_BUSY};
+use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
 
 /// Leaves the processor readings of one end.
 pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
@@ -16,13 +16,16 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
         Role::Receiver => "receiver",
     };
     let busy = Bound::AtLeast(THREAD_BUSY);
-    scales.figure(
-        "share of time on a processor, stream thread",
-        load.threads,
-        "ratio",
-        busy,
-        &format!("{end}.thread_cpu_ns"),
-    );
+    if load.waits.is_some() {
+        let metric = "share of time on a core or ready for one, stream thread";
+        scales.figure(metric, load.work, "ratio", busy, &format!("{end}.samples[].thread_cpu_ns"));
+        let metric = "share of time ready and kept waiting for a core, stream thread";
+        let waited = Bound::AtLeast(KEPT_WAITING);
+        scales.figure(metric, load.waits, "ratio", waited, &format!("{end}.samples[].thread_wait_ns"));
+    } else {
+        let metric = "share of time on a processor, stream thread";
+        scales.figure(metric, load.threads, "ratio", busy, &format!("{end}.thread_cpu_ns"));
+    }
     let source = format!("host_series.{}.samples[].cores", host.name());
     let full = Bound::AtLeast(CORE_BUSY);
     if let Some(core) = load.core {
@@ -43,6 +46,8 @@ pub(crate) fn place(flow: &Flow, role: Role, load: &Load) -> String {
         Kind::User => "the stream's thread itself",
         Kind::Softirq => "softirq",
         Kind::Crowded => return format!("{host}, all cores"),
+        Kind::Starved => "the stream's thread, which is kept waiting",
+        Kind::Turns => "the stream's thread, in turns with the other end's",
     };
     match load.core.filter(|_| load.core_certain) {
         Some(core) => format!("{host} core {}, {kind}", core.core),
@@ -66,9 +71,30 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
             text::percent(core.softirq)
         ),
         (Kind::Crowded, _) => format!("the {does}'s threads wait for a core: all cores of the {name} are busy"),
-        _ if share < THREAD_BUSY => {
-            format!("the {does}'s core on the {name} is full, and its thread gets {} of it", text::percent(share))
+        (Kind::Starved, core) => {
+            let core =
+                core.filter(|_| load.core_certain).map_or("a core".to_owned(), |core| format!("core {}", core.core));
+            match load.waits {
+                Some(waits) => format!(
+                    "the {thread} thread on the {name} had {core} {} of the time and was ready and kept waiting for it {}",
+                    text::percent(share),
+                    text::percent(waits.value)
+                ),
+                None => format!(
+                    "{core} of the {name} is full, and the {thread} thread gets {} of it",
+                    text::percent(share)
+                ),
+            }
         }
+        (Kind::Turns, _) => format!(
+            "the two ends share this machine and take turns: one of their threads is always at work, the {thread} one \
+             {} of the time{}",
+            text::percent(load.work.map_or(share, |figure| figure.value)),
+            match load.waits.filter(|_| load.kept_waiting()) {
+                Some(waits) => format!(", of which it waited {} for a core", text::percent(waits.value)),
+                None => String::new(),
+            }
+        ),
         _ => format!(
             "the {thread} thread on the {name} is on its processor {} of the time{}",
             text::percent(share.min(1.0)),
@@ -86,7 +112,7 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role);
     let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online);
     let streams = flow.parameters.streams;
-    let more = if cores > 1 && streams < cores && load.kind != Kind::Crowded {
+    let more = if cores > 1 && streams < cores && !matches!(load.kind, Kind::Crowded | Kind::Starved | Kind::Turns) {
         format!("use more streams (-P {})", (streams.max(1) * 2).min(cores))
     } else {
         "spread the work over more or faster cores".to_owned()
@@ -107,6 +133,11 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
             format!("Spread the {}'s transmit queues over more cores (XPS) and try a larger MTU", host.name())
         }
         (Kind::Crowded, _) => format!("Free the {}'s cores of other work", host.name()),
+        (Kind::Starved | Kind::Turns, _) if load.kind == Kind::Starved || load.kept_waiting() => format!(
+            "Free the {}'s cores of other work, or pin the streams to idle ones ({})",
+            host.name(),
+            if host.end == crate::host::End::Client { "--cpus" } else { "--peer-cpus" }
+        ),
         (_, Role::Sender) if flow.parameters.protocol == Protocol::Tcp => match flow.parameters.send {
             SendMode::Copy if flow.loopback() => {
                 "Try --send sendfile: loopback copies MSG_ZEROCOPY sends after all".to_owned()

@@ -6,7 +6,7 @@ use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::network::{Queue, Symptoms, symptoms, weigh, weigh_loss, weigh_loss_pattern, weigh_rtt};
 use crate::text;
-use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS};
+use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS, UDP_LOSS};
 
 /// Congestion control holds data back, packets are lost or marked, and the RTT shows a queue.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -16,6 +16,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut scales = Scales::new(flow, Cause::NetworkCongestion);
     if flow.udp.is_some() {
         return datagrams(flow, scales);
+    }
+    if !flow.has_network() {
+        return Finding::not_applicable(Cause::NetworkCongestion);
     }
     let seen = symptoms(flow);
     weigh(&mut scales, flow);
@@ -69,11 +72,37 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
 /// UDP: lost in the network while latency beside it rises, or in the sender's own queue.
 fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     let Some(udp) = &flow.udp else { return scales.refuted() };
+    let end = Some(flow.sender.end);
+    if udp.refused > 0.0 {
+        let source = "streams[].sender.udp.send_errors";
+        let share = Some(udp.refused_share);
+        scales.value(
+            "packets refused by the sender's own queue",
+            share,
+            "ratio",
+            Bound::AtLeast(UDP_LOSS),
+            end,
+            source,
+        );
+    }
+    if udp.refuses() {
+        let (name, left) = (flow.sender.name(), udp.offered_bps.unwrap_or(flow.goodput_bps));
+        let why = format!(
+            "the {name}'s own queueing discipline or interface was full and refused {} of the packets (ENOBUFS)",
+            text::percent(udp.refused_share)
+        );
+        let next = format!(
+            "Look for a shaper on the {name} (`tc -s qdisc`), or lower --rate to {}, which is what leaves it.",
+            text::rate(left / flow.streams.len().max(1) as f64)
+        );
+        let mut finding = scales.holds(Strength::Strong, why, next);
+        finding.place = Some(format!("{name}, queueing discipline"));
+        return finding;
+    }
     if !udp.loses() {
         return scales.refuted();
     }
     let share = udp.share(udp.in_sender);
-    let end = Some(flow.sender.end);
     let most = Bound::AtLeast(EXPLAINS);
     let own = scales.value(
         "lost packets dropped by the sender's own queue",

@@ -10,7 +10,7 @@ use crate::thresholds::{MODEL_LOSS, RAMP_RATIO};
 
 /// Congestion control holds data back although nothing is lost.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
-    if flow.is_rr() || flow.udp.is_some() {
+    if flow.is_rr() || flow.udp.is_some() || !flow.has_network() {
         return Finding::not_applicable(Cause::NetworkPath);
     }
     let mut scales = Scales::new(flow, Cause::NetworkPath);

@@ -3,9 +3,11 @@
 use landspeed_model::Cause;
 
 use crate::causes::cpu;
+use crate::causes::slow_reader::reads_on_schedule;
 use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Load, Role, load, receiver_behind};
+use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{EXPLAINS, RATE_REACHED, UDP_LOSS};
 
@@ -64,12 +66,16 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         finding.place = Some(format!("{}, {what}", host.name()));
         return finding;
     }
-    let Some(mut strength) = own.strength else { return scales.refuted() };
     let behind = receiver_behind(flow);
+    // Data queues at a reader that has no schedule of its own and was kept from its core: that is why it is late.
+    let late = behind == Some(true) && own.kept_waiting() && !reads_on_schedule(flow);
+    let Some(mut strength) = own.strength.max(late.then_some(Strength::Moderate)) else { return scales.refuted() };
     let sender = load(flow, Role::Sender).strength;
     match behind {
         // Interrupts come before the socket: no queue shows there.
         _ if own.kind == Kind::Softirq => {}
+        // Which end it is has been weighed.
+        _ if own.kind == Kind::Turns => {}
         Some(true) => {}
         // The receiver keeps up, and the sender is as busy: the sender is the slow one.
         Some(false) if sender >= Some(strength) => return scales.refuted(),
@@ -106,12 +112,15 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
     );
     let share = text::percent(udp.loss.unwrap_or(0.0));
     if socket == Some(true) {
-        let Some(strength) = own.strength else { return scales.refuted() };
+        // A thread kept from its core reads late, and a socket overflows within milliseconds.
+        let late = own.kept_waiting().then_some(Strength::Moderate);
+        let Some(strength) = own.strength.max(late) else { return scales.refuted() };
         let why = format!(
             "the receiver cannot keep up: {share} of the packets were lost, most of them at its socket, and {}",
             cpu::why(flow, Role::Receiver, own)
         );
-        let mut finding = scales.holds(strength, why, cpu::next_step(flow, Role::Receiver, own));
+        let next = cpu::next_step(flow, Role::Receiver, own);
+        let mut finding = scales.holds(strength, why, format!("{next}{}", bridges(flow)));
         finding.place = Some(cpu::place(flow, Role::Receiver, own));
         return finding;
     }
@@ -128,6 +137,20 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
         return finding;
     }
     scales.refuted()
+}
+
+/// How long a pause the socket's buffer bridges.
+fn bridges(flow: &Flow) -> String {
+    let Some(buffer) = flow.figure(StreamView::rcvbuf).filter(|_| flow.goodput_bps > 0.0) else {
+        return String::new();
+    };
+    let per_stream = flow.goodput_bps / flow.streams.len().max(1) as f64;
+    format!(
+        " Its buffer of {} bridges pauses of up to {} at this rate; a larger one (net.core.rmem_max, --window) bridges \
+         longer ones.",
+        text::bytes(buffer.value),
+        text::nanos(buffer.value * 8e9 / per_stream)
+    )
 }
 
 fn conclude(scales: Scales, flow: &Flow, own: &Load, strength: Strength) -> Finding {

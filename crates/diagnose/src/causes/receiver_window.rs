@@ -9,6 +9,7 @@ use crate::flow::Flow;
 use crate::reader::{Limited, Reader, reader, window_limited};
 use crate::stream::StreamView;
 use crate::text;
+use crate::thresholds::BUFFER_GREW;
 
 /// The window is full and the application keeps its queue empty: the buffer behind the window is what is small.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -22,6 +23,12 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         Some(Limited::Partly) => Strength::Moderate,
         Some(Limited::No) | None => return scales.refuted(),
     };
+    // A buffer that autotuning is still enlarging is not what a steady phase is bound by.
+    if flow.parameters.window_bytes.is_none()
+        && flow.figure(StreamView::rcvbuf_growth).is_some_and(|growth| growth.value >= BUFFER_GREW)
+    {
+        strength = strength.lowered();
+    }
     let queue = match reader(flow) {
         _ if reads_on_schedule(flow) => return scales.refuted(),
         Reader::Behind | Reader::SeemsBehind => return scales.refuted(),

@@ -5,7 +5,7 @@ use landspeed_model::Cause;
 use crate::causes::cpu;
 use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
-use crate::load::{Role, load, receiver_behind, sender_waits};
+use crate::load::{Kind, Role, load, receiver_behind, sender_waits};
 use crate::stream::StreamView;
 use crate::thresholds::{RATE_REACHED, UDP_LOSS, WAITS};
 
@@ -23,21 +23,24 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         Bound::Below(WAITS),
         "sender.app_wait_ns",
     );
-    let Some(mut strength) = own.strength else { return scales.refuted() };
-    if sender_waits(flow) {
-        return scales.refuted();
-    }
-    if let Some(udp) = &flow.udp {
+    let udp = flow.udp.as_ref();
+    // Datagrams have a schedule to keep: a thread kept from its core cannot, however little work it has.
+    let late = udp.is_some_and(|udp| udp.reached().is_some_and(|reached| reached < RATE_REACHED));
+    let delayed = (late && own.kept_waiting()).then_some(Strength::Moderate);
+    let Some(mut strength) = own.strength.max(delayed) else { return scales.refuted() };
+    if let Some(udp) = udp {
         scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
         // A sender that keeps its schedule has time enough, even one that spins to keep it exactly.
         let end = Some(flow.sender.end);
         let below = Bound::Below(RATE_REACHED);
         let made =
             scales.optional("offered rate over --rate", udp.reached(), "ratio", below, end, "effective.rate_bps");
-        if udp.loses() || made == Some(false) {
+        if udp.loses() || udp.refuses() || made == Some(false) {
             return scales.refuted();
         }
-    } else if !flow.is_rr() {
+    } else if sender_waits(flow) {
+        return scales.refuted();
+    } else if !flow.is_rr() && own.kind != Kind::Turns {
         let other = load(flow, Role::Receiver);
         let rival = other.strength >= Some(strength.min(Strength::Moderate));
         match receiver_behind(flow) {

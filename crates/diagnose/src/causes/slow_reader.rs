@@ -48,6 +48,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         }
         _ => return scales.refuted(),
     };
+    // A reader without a schedule that was kept from its core is late for that reason.
+    let starved = !reads_on_schedule(flow) && load(flow, Role::Receiver).kept_waiting();
+    let strength = if starved { Strength::Weak } else { strength };
     let why = match flow.figure(StreamView::receive_fill) {
         Some(fill) => format!(
             "the receiving application read no faster: {} of the receive buffer was unread data, and the window was full",
@@ -104,7 +107,11 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
         Some(flow.receiver.end),
         "streams[].receiver.udp.socket_drops",
     );
-    if lossy != Some(true) || at_socket != Some(true) || load(flow, Role::Receiver).strength.is_some() {
+    if lossy != Some(true) || at_socket != Some(true) {
+        return scales.refuted();
+    }
+    let receiver = load(flow, Role::Receiver);
+    if receiver.strength.is_some() || receiver.kept_waiting() {
         return scales.refuted();
     }
     let asked = asked_read_bps(flow);

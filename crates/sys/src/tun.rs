@@ -1,0 +1,67 @@
+//! TUN interfaces: a network interface whose wire is a file descriptor. For tests that build a path of their own.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Makes an interface of that name in the calling thread's namespace. Each read of the file is one IP packet that left
+/// by it, each write one that arrives; reading does not block. The interface goes when the file is closed.
+///
+/// # Errors
+/// `ENOENT` without the driver, `EPERM` without `CAP_NET_ADMIN`, `EBUSY` when the name is taken.
+pub fn open(name: &str) -> io::Result<File> {
+    const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+    let mut request = crate::ethtool::interface_request(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: `request` is a whole ifreq with a terminated name and its flags set; TUNSETIFF reads those and writes the
+    // name back.
+    match unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) } {
+        0 => Ok(file),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Waits until one of two descriptors can be read, or `timeout_ns` has passed.
+pub fn wait_readable(either: [BorrowedFd<'_>; 2], timeout_ns: u64) {
+    let mut polled = either.map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
+    let timeout = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: `polled` holds two descriptors open for the length of the borrow, `timeout` is a valid timespec, and a null
+    // signal mask means none. An error is a wake-up like any other to the caller.
+    unsafe { libc::ppoll(polled.as_mut_ptr(), 2, &raw const timeout, std::ptr::null()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::netns;
+
+    #[test]
+    fn what_is_sent_to_a_tun_interface_is_read_from_its_file() {
+        let outcome = netns::in_new(|| -> io::Result<(usize, u8)> {
+            let mut file = open("tun0")?;
+            netns::bring_up("tun0")?;
+            // The kernel greets a new link with router solicitations (IPv6): something is always sent.
+            let socket = UdpSocket::bind("[::]:0")?;
+            let index = crate::netlink::Netlink::open()?.link(crate::netlink::LinkId::Name("tun0"))?.index;
+            let all_nodes = "ff02::1".parse().expect("an address");
+            socket.send_to(b"hello", std::net::SocketAddrV6::new(all_nodes, 9, 0, index))?;
+            wait_readable([file.as_fd(), file.as_fd()], 1_000_000_000);
+            let mut packet = [0; 2048];
+            let length = file.read(&mut packet)?;
+            Ok((length, packet[0] >> 4))
+        });
+        match outcome.and_then(|inner| inner) {
+            Ok((length, version)) => assert!(length >= 40 && version == 6, "{length} bytes of version {version}"),
+            Err(why) => landspeed_testkit::skip!("no TUN interface here: {why}"),
+        }
+    }
+}
