@@ -97,6 +97,9 @@ export function streamName(stream: Stream, streams: readonly Stream[]): string {
   return mixed ? `${stream.id}${stream.direction === "upload" ? "↑" : "↓"}` : `${stream.id}`;
 }
 
+/** From this many readings on lines are drawn thin: the ink is in their number. */
+const DENSE = 1500;
+
 const DASHES: (number[] | undefined)[] = [undefined, [6, 3], [2, 2], [8, 2, 2, 2]];
 
 function streamLine(context: Context, stream: Stream, index: number, column: Column): Line {
@@ -106,7 +109,7 @@ function streamLine(context: Context, stream: Stream, index: number, column: Col
   return {
     label: run.streams.length === 1 ? "stream 0" : label,
     color: index % 8,
-    width: run.streams.length > 12 ? 0.75 : 1.25,
+    width: run.streams.length > 12 || column.length > DENSE ? 0.75 : 1.25,
     ...(dash ? { dash } : {}),
     values: () => column,
     shown: () => timeline.visible.has(stream.id),
@@ -130,7 +133,7 @@ function throughput(context: Context): Panel[] {
       lines.push({
         label: directions.length > 1 ? `sum ${direction === "upload" ? "↑" : "↓"}` : "sum",
         color: "text",
-        width: 2,
+        width: edges.length > DENSE ? 1.25 : 2,
         ...(direction === directions[1] ? { dash: [8, 3] } : {}),
         values: () =>
           sum(of.filter(({ s }) => timeline.visible.has(s.id)).map(({ i }) => columns[i] as Column), edges.length),
@@ -258,22 +261,27 @@ function packetPanels(context: Context): Panel[] {
   const { run, timeline } = context;
   const sender = new Readings(run.streams, "sender");
   if (run.udp === null || run.udp === undefined || sender.times.length < 2 || !sender.has((s) => s.packets)) return [];
-  const receiver = new Readings(run.streams, "receiver", sender.times);
+  // The receivers' readings go on through the drain: only with them the packets that were under way are all home.
+  const last = sender.times.at(-1) ?? 0;
+  const after = sampleTimes(run.streams.map((s) => s.receiver?.samples ?? [])).filter((t) => t > last);
+  const times = [...sender.times, ...after];
+  const sent = new Readings(run.streams, "sender", times);
+  const receiver = new Readings(run.streams, "receiver", times);
   const edges = intervalEdges(run.streams.map((s) => s.intervals));
   const visible = (columns: Column[]) => columns.filter((_, i) => timeline.visible.has((run.streams[i] as Stream).id));
   const indexes = run.streams.map((_, i) => i);
   const delivered = indexes.map((i) => packetsOn(edges, (run.streams[i] as Stream).intervals));
   const missing = indexes.map((i) => {
-    const sent = sender.gained(i, (s) => s.packets);
-    const got = receiver.gained(i, (s) => s.packets);
-    return sent.map((v, k) => (v === null || !isNumber(got[k]) ? null : v - (got[k] as number)));
+    const out = sent.gained(i, (s) => s.packets);
+    const home = receiver.gained(i, (s) => s.packets);
+    return out.map((v, k) => (v === null && !isNumber(home[k]) ? null : (v ?? 0) - (home[k] ?? 0)));
   });
   const drops = indexes.map((i) => receiver.gained(i, (s) => s.socket_drops));
-  const n = sender.edges.length;
+  const n = receiver.edges.length;
   const panels = [
     new Panel({
       ...base(context, "loss"),
-      x: sender.edges,
+      x: receiver.edges,
       steps: true,
       resting: "total",
       title: "Packets sent − delivered",
@@ -405,6 +413,8 @@ function threads(context: Context): Panel[] {
   const { edges } = times;
   const share = (from: Readings, stream: number, field: (s: Sample) => number | null | undefined) =>
     from.gained(stream, field).map((v, k) => {
+      // A thread's clock began before the test: what it had gained by its first reading belongs to no interval.
+      if (k === 0 && edges.length > from.seconds.length) return null;
       const last = Math.min(k, edges.length - 2);
       const length = (edges[last + 1] as number) - (edges[last] as number);
       return v === null || length <= 0 ? null : v / 1e9 / length;

@@ -102,7 +102,7 @@ function figures(run: RunDocument): HTMLElement {
   const facts: [string, string, string?][] = [];
   if (s.bytes_delivered > 0) facts.push(["delivered", bytes(s.bytes_delivered), `${integer(s.bytes_delivered)} bytes`]);
   if (isNumber(s.goodput_cv)) facts.push(["varies by", `± ${percent(s.goodput_cv)}`, "coefficient of variation between intervals of the steady phase"]);
-  if (isNumber(s.retransmits)) facts.push(["retransmitted", `${integer(s.retransmits)} segments`]);
+  if (isNumber(s.retransmits)) facts.push(["retransmitted", plural(s.retransmits, "segment")]);
   if (isNumber(s.loss_ratio)) facts.push(["packets lost", percent(s.loss_ratio)]);
   if (isNumber(s.min_rtt_us)) facts.push(["least round trip", nanos(s.min_rtt_us * 1e3), "as TCP saw it"]);
   if (isNumber(s.transactions_per_s) && isNumber(s.goodput_bps)) facts.push(["transactions", perSecond(s.transactions_per_s)]);

@@ -6,7 +6,7 @@ import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./f
 
 /** Conservation as a table with a bar for each term. */
 export function ledgerSection(run: RunDocument): HTMLElement | null {
-  if (run.status === "failed" && run.conservation.terms.length === 0) return null;
+  if (run.status === "failed" && run.conservation.offered === 0) return null;
   const books = run.conservation;
   const packets = books.unit === "packets" && books.terms.some((t) => isNumber(t.packets));
   const amount = (t: { bytes?: number | null | undefined; packets?: number | null | undefined }) =>
@@ -140,7 +140,9 @@ function places(run: RunDocument): HTMLElement {
     "div.places",
     null,
     h("h3", null, "Where packets were lost"),
-    h("ol.path", null, ...steps),
+    udp?.lost_packets === 0 && books.losses.every((l) => l.packets === 0)
+      ? h("p", null, "None was.")
+      : h("ol.path", null, ...steps),
     udp
       ? h(
           "p.muted",

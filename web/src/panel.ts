@@ -338,10 +338,10 @@ export class Panel implements TimePart {
   private valueText(line: number, at: number | null): string {
     const value = this.value(line, at);
     if (value === null) return NONE;
-    if (this.unitSize === 1 && Number.isInteger(value)) return integer(value);
+    if (this.unitSize === 1 && (Number.isInteger(value) || Math.abs(value) >= 1000)) return integer(value);
     // Far below the axis's unit, a figure brings its own.
     const own = { rate, size: bytes, time: nanos, count: null }[this.options.kind];
-    return own && value !== 0 && Math.abs(value) < this.unitSize / 20 ? own(value) : significant(value / this.unitSize);
+    return own && value !== 0 && Math.abs(value) < this.unitSize / 10 ? own(value) : significant(value / this.unitSize);
   }
 
   private value(line: number, at: number | null): number | null {

@@ -90,6 +90,7 @@ async function inspect(report) {
   if (original) claim("the saved document is the original", same(original, run), firstDifference(original, run));
 
   await sections(page, run);
+  await lossAddsUp(page, run);
   for (const theme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: theme });
     await settled(page);
@@ -139,7 +140,7 @@ async function sections(page, run) {
   has("headline", true);
   has("parameters", true);
   has("environment", run.hosts.client || run.hosts.server);
-  has("ledger", run.status !== "failed");
+  has("ledger", run.status !== "failed" || run.conservation.offered > 0);
   has("evidence", run.verdict.evidence.length > 0);
   has("cost", run.cost.client || run.cost.server);
   has("timeline", run.streams.length > 0);
@@ -172,6 +173,14 @@ async function sections(page, run) {
     const marks = await page.locator(".lanes a.mark").count();
     claim("evidence is marked on the charts", marks > 0);
   }
+}
+
+/** The chart of missing packets adds up to what the totals say was lost. */
+async function lossAddsUp(page, run) {
+  const missing = page.locator("#chart-loss .legend .item", { hasText: "missing" }).locator("b");
+  if (run.status !== "complete" || (await missing.count()) === 0) return;
+  const shown = Number((await missing.innerText()).replaceAll("\u202f", "").replace("−", "-"));
+  claim("the chart of missing packets adds up to those lost", shown === run.udp.lost_packets, `${shown} is not ${run.udp.lost_packets}`);
 }
 
 /** Every chart has pixels of several colours in its middle. */
