@@ -7,7 +7,8 @@ import type { Mark } from "./lanes";
 import { Panel, type Line, type PanelOptions, type Shade } from "./panel";
 import { evidenceMarks, type ChartId } from "./evidence";
 import {
-  gains, inSeconds, intervalEdges, least, nearest, packetsOn, pick, ratesOn, sampleTimes, sum, type Column,
+  counterSpans, gains, held, inSeconds, intervalEdges, least, nearest, packetsOn, pick, ratesOn, sampleTimes, spread, sum,
+  type Column,
 } from "./series";
 import { isNumber } from "./format";
 import { onPrint, onThemeChange } from "./theme";
@@ -158,6 +159,8 @@ function throughput(context: Context): Panel[] {
   ];
 }
 
+type Field = (s: Sample) => number | null | undefined;
+
 /** Columns of one end of every stream on common times. */
 class Readings {
   readonly times: number[];
@@ -175,16 +178,16 @@ class Readings {
     this.at = this.samples.map((s) => nearest(this.times, s));
   }
 
-  column(stream: number, field: (s: Sample) => number | null | undefined): Column {
+  column(stream: number, field: Field): Column {
     return pick(this.samples[stream] ?? [], this.at[stream] ?? new Int32Array(), field);
   }
 
-  has(field: (s: Sample) => number | null | undefined): boolean {
+  has(field: Field): boolean {
     return this.samples.some((list) => list.some((s) => isNumber(field(s))));
   }
 
   /** Gains of a counter on `edges`. */
-  gained(stream: number, field: (s: Sample) => number | null | undefined): Column {
+  gained(stream: number, field: Field): Column {
     const out = gains(this.column(stream, field));
     return this.edges.length === this.seconds.length ? out.slice(1) : out;
   }
@@ -195,7 +198,7 @@ function senderPanels(context: Context): Panel[] {
   const readings = new Readings(run.streams, "sender");
   if (readings.times.length < 2 || !readings.has((s) => s.tcp?.snd_cwnd)) return [];
   const n = readings.times.length;
-  const each = (field: (s: Sample) => number | null | undefined) => run.streams.map((_, i) => readings.column(i, field));
+  const each = (field: Field) => run.streams.map((_, i) => readings.column(i, field));
   const cwnd = each((s) => (s.tcp ? s.tcp.snd_cwnd * s.tcp.snd_mss_bytes : null));
   const rtt = each((s) => (s.tcp && s.tcp.rtt_us > 0 ? s.tcp.rtt_us * 1e3 : null));
   const lowest = each((s) => (isNumber(s.tcp?.min_rtt_us) && s.tcp.min_rtt_us < 0xffffffff ? s.tcp.min_rtt_us * 1e3 : null));
@@ -336,7 +339,7 @@ function queues(context: Context): Panel[] {
   interface Kind {
     label: string;
     from: Readings;
-    field: (s: Sample) => number | null | undefined;
+    field: Field;
     color: Line["color"];
     limit?: boolean;
   }
@@ -351,7 +354,9 @@ function queues(context: Context): Panel[] {
   ];
   const present = kinds.filter(({ from, field }) => from.has(field));
   if (present.length === 0) return [];
-  const columns = present.map(({ from, field }) => run.streams.map((_, i) => from.column(i, field)));
+  const columns = present.map(({ from, field, limit }) =>
+    run.streams.map((_, i) => (limit ? held(from.column(i, field)) : from.column(i, field))),
+  );
   const peak = (list: Column[]) => Math.max(0, ...list.map((c) => c.reduce<number>((m, v) => Math.max(m, v ?? 0), 0)));
   const load = Math.max(...present.map((k, j) => (k.limit ? 0 : peak(columns[j] as Column[]))));
   // A limit far above what it limits would flatten everything else: it waits in the legend.
@@ -400,29 +405,35 @@ function queues(context: Context): Panel[] {
 /** What the threads of the visible streams had of the processors, in cores. */
 function threads(context: Context): Panel[] {
   const { run, timeline } = context;
-  const sender = new Readings(run.streams, "sender");
-  const times = sender.times.length > 0 ? sender : new Readings(run.streams, "receiver");
-  const receiver = new Readings(run.streams, "receiver", times.times);
-  const kinds = [
-    { label: "senders running", from: sender, field: (s: Sample) => s.thread_cpu_ns, color: 0 },
-    { label: "senders waiting for a core", from: sender, field: (s: Sample) => s.thread_wait_ns, color: 0, dash: [4, 3] },
-    { label: "receivers running", from: receiver, field: (s: Sample) => s.thread_cpu_ns, color: 1 },
-    { label: "receivers waiting for a core", from: receiver, field: (s: Sample) => s.thread_wait_ns, color: 1, dash: [4, 3] },
-  ].filter(({ from, field }) => from.has(field));
-  if (kinds.length === 0 || times.times.length < 2) return [];
-  const { edges } = times;
-  const share = (from: Readings, stream: number, field: (s: Sample) => number | null | undefined) =>
-    from.gained(stream, field).map((v, k) => {
-      // A thread's clock began before the test: what it had gained by its first reading belongs to no interval.
-      if (k === 0 && edges.length > from.seconds.length) return null;
-      const last = Math.min(k, edges.length - 2);
-      const length = (edges[last + 1] as number) - (edges[last] as number);
-      return v === null || length <= 0 ? null : v / 1e9 / length;
-    });
+  const dash = [4, 3];
+  const kinds: { label: string; end: "sender" | "receiver"; field: Field; color: number; dash?: number[] }[] = [
+    { label: "senders running", end: "sender", field: (s) => s.thread_cpu_ns, color: 0 },
+    { label: "senders waiting for a core", end: "sender", field: (s) => s.thread_wait_ns, color: 0, dash },
+    { label: "receivers running", end: "receiver", field: (s) => s.thread_cpu_ns, color: 1 },
+    { label: "receivers waiting for a core", end: "receiver", field: (s) => s.thread_wait_ns, color: 1, dash },
+  ];
+  const spans = kinds.map(({ end, field }) => run.streams.map((s) => counterSpans(s[end]?.samples ?? [], field)));
+  const edges = intervalEdges(spans.flat());
+  if (edges.length < 3) return [];
+  const lines = kinds.flatMap(({ label, color, dash }, j): Line[] => {
+    const ofKind = spans[j] ?? [];
+    if (ofKind.every((list) => list.length === 0)) return [];
+    const columns = ofKind.map((list) => spread(edges, list));
+    return [
+      {
+        label,
+        color,
+        width: 1.25,
+        ...(dash ? { dash } : {}),
+        values: () => sum(columns.filter((_, i) => timeline.visible.has((run.streams[i] as Stream).id)), edges.length),
+        shown: () => true,
+      },
+    ];
+  });
   return [
     new Panel({
       ...base(context, "threads"),
-      x: edges,
+      x: inSeconds(edges),
       steps: true,
       resting: "mean",
       title: "Stream threads",
@@ -430,17 +441,7 @@ function threads(context: Context): Panel[] {
       height: 120,
       kind: "count",
       unit: "cores",
-      lines: kinds.map(({ label, from, field, color, dash }): Line => {
-        const columns = run.streams.map((_, i) => share(from, i, field));
-        return {
-          label,
-          color,
-          width: 1.25,
-          ...(dash ? { dash } : {}),
-          values: () => sum(columns.filter((_, i) => timeline.visible.has((run.streams[i] as Stream).id)), edges.length),
-          shown: () => true,
-        };
-      }),
+      lines,
     }),
   ];
 }

@@ -5,6 +5,7 @@ import { h, type Child } from "./dom";
 import { bytes, fit, integer, isNumber, nanos, NONE, rate, seconds, significant, ticks } from "./format";
 import { Lanes, type Mark } from "./lanes";
 import { closestIndex, floorIndex, type Column } from "./series";
+import { crowd } from "./crowd";
 import { colors } from "./theme";
 import type { TimePart, Timeline } from "./timeline";
 
@@ -149,11 +150,14 @@ export class Panel implements TimePart {
     const { options } = this;
     const line = uPlot.paths.linear?.();
     const step = uPlot.paths.stepped?.({ align: 1 });
-    // Steps are drawn point by point; past what the pixels can show, the line builder's extremes per pixel say more.
+    // Readings that crowd are drawn as their mean with a band from least to most; bars keep their peaks instead.
     const paths: uPlot.Series.PathBuilder = (u, index, first, last) => {
-      const dense = last - first > u.bbox.width;
-      const builder = options.steps && !dense ? step : line;
-      return builder ? builder(u, index, first, last) : null;
+      const filled = options.lines[index - 1]?.fill === true;
+      const dense = last - first > u.bbox.width / (devicePixelRatio || 1);
+      if (dense && !filled) return crowd(u, index, first, last);
+      const built = (options.steps && !dense ? step : line)?.(u, index, first, last) ?? null;
+      if (built && !filled) built.fill = null;
+      return built;
     };
     const axis = (more: uPlot.Axis): uPlot.Axis => ({
       stroke: () => colors().muted,
@@ -209,7 +213,7 @@ export class Panel implements TimePart {
             spanGaps: false,
             paths,
             ...(l.dash ? { dash: l.dash } : {}),
-            ...(l.fill ? { fill: () => this.color(l) + "55" } : {}),
+            fill: () => this.color(l) + (l.fill ? "55" : "30"),
           }),
         ),
       ],

@@ -7,7 +7,7 @@ export type Column = (number | null)[];
 const NS = 1e9;
 
 /** Moments at which the stream with the finest intervals was read: the cells all streams are laid on. */
-export function intervalEdges(streams: readonly (readonly Interval[])[]): number[] {
+export function intervalEdges(streams: readonly (readonly Pick<Interval, "start_ns" | "end_ns">[])[]): number[] {
   const finest = longest(streams);
   if (finest.length === 0) return [];
   const edges: number[] = [];
@@ -33,21 +33,46 @@ export function packetsOn(edges: readonly number[], intervals: readonly Interval
 }
 
 function overCells(edges: readonly number[], intervals: readonly Interval[], weigh: (i: Interval) => number): Column {
+  return spread(edges, intervals.map((i) => ({ start_ns: i.start_ns, end_ns: i.end_ns, amount: weigh(i) })));
+}
+
+/** An amount that came about somewhere in a span. */
+export interface Span {
+  start_ns: number;
+  end_ns: number;
+  amount: number;
+}
+
+/** What a counter gained between the readings that have it; the first reading only opens the first span. */
+export function counterSpans(samples: readonly Sample[], field: (s: Sample) => number | null | undefined): Span[] {
+  const out: Span[] = [];
+  let last: { t: number; value: number } | null = null;
+  for (const sample of samples) {
+    const value = field(sample);
+    if (typeof value !== "number") continue;
+    if (last && sample.t_ns > last.t) out.push({ start_ns: last.t, end_ns: sample.t_ns, amount: value - last.value });
+    last = { t: sample.t_ns, value };
+  }
+  return out;
+}
+
+/** Amounts per nanosecond of each cell, each span's spread evenly over it; the last value repeats. */
+export function spread(edges: readonly number[], spans: readonly Span[]): Column {
   const out: Column = [];
   let next = 0;
   for (let k = 0; k + 1 < edges.length; k++) {
     const [from, to] = [edges[k] as number, edges[k + 1] as number];
     let sum = 0;
     let covered = false;
-    while (next < intervals.length && (intervals[next] as Interval).end_ns <= from) next++;
-    for (let i = next; i < intervals.length; i++) {
-      const interval = intervals[i] as Interval;
-      if (interval.start_ns >= to) break;
-      const overlap = Math.min(to, interval.end_ns) - Math.max(from, interval.start_ns);
-      const length = interval.end_ns - interval.start_ns;
+    while (next < spans.length && (spans[next] as Span).end_ns <= from) next++;
+    for (let i = next; i < spans.length; i++) {
+      const span = spans[i] as Span;
+      if (span.start_ns >= to) break;
+      const overlap = Math.min(to, span.end_ns) - Math.max(from, span.start_ns);
+      const length = span.end_ns - span.start_ns;
       if (length <= 0) continue;
       covered = true;
-      sum += weigh(interval) * (overlap / length);
+      sum += span.amount * (overlap / length);
     }
     out.push(covered ? sum / (to - from) : null);
   }
@@ -89,6 +114,12 @@ export function pick(samples: readonly Sample[], at: Int32Array, field: (s: Samp
     out[k] = typeof value === "number" && Number.isFinite(value) ? value : null;
   }
   return out;
+}
+
+/** The last value known at each reading, for what is read less often than the rest. */
+export function held(column: Column): Column {
+  let last: number | null = null;
+  return column.map((value) => (last = value ?? last));
 }
 
 /**

@@ -192,6 +192,6 @@ export function keyHelp(): HTMLElement {
     "span.keys",
     null,
     "drag or ", key("+"), " ", key("−"), " zoom · ", key("←"), " ", key("→"), " pan · ",
-    key("["), " ", key("]"), " step · double click or ", key("0"), " whole test",
+    key("["), " ", key("]"), " step · double click or ", key("0"), " whole test · where readings crowd: their mean, and a band from least to most",
   );
 }

@@ -49,6 +49,17 @@ test("samples are taken at the nearest reading, not from far away", () => {
   assert.deepEqual([...series.nearest([10, 20, 30, 40, 50], samples)], [0, 1, 2, -1, -1]);
 });
 
+test("a counter read now and then is spread over what lies between its readings", () => {
+  const samples = [{ t_ns: 0, c: 50 }, { t_ns: 5 }, { t_ns: 10, c: 60 }, { t_ns: 15 }, { t_ns: 30, c: 60 }];
+  const spans = series.counterSpans(samples, (s) => s.c);
+  assert.deepEqual(spans, [{ start_ns: 0, end_ns: 10, amount: 10 }, { start_ns: 10, end_ns: 30, amount: 0 }]);
+  assert.deepEqual(series.spread([0, 5, 10, 30, 40], spans), [1, 1, 0, null, null]);
+});
+
+test("what is read less often holds until it is read again", () => {
+  assert.deepEqual(series.held([null, 4, null, 5, null]), [null, 4, 4, 5, 5]);
+});
+
 test("sums leave out what is absent and say so when all is", () => {
   assert.deepEqual(series.sum([[1, null, null], [2, 5, null]], 3), [3, 5, null]);
 });
