@@ -92,7 +92,7 @@ function distribution(curves: readonly Curve[]): HTMLElement {
   return chart({
     id: "latency-distribution",
     title: "Round trip by percentile",
-    note: "Each request counts from the moment it was due; log scales",
+    note: `Each request counts from the moment it was ${curves.some((c) => c.result.mode === "open-loop") ? "due" : "sent"}; log scales`,
     height: 260,
     x,
     columns,
