@@ -1,6 +1,7 @@
 //! The invented documents, one for each face of the report. The same on every run: the random numbers are seeded.
 
 mod bulk;
+mod fluid;
 mod hosts;
 mod latency;
 mod odd;
