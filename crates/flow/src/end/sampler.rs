@@ -26,7 +26,7 @@ const STARTUP_NAP_NS: u64 = 500_000;
 /// A stream that has moved nothing by then no longer holds start-up open, nanoseconds.
 const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
 
-/// The finest sampling interval that keeps a test inside [`MAX_SAMPLES`], given what was asked for.
+/// The finest sampling interval that keeps a test inside its 100,000 samples, given what was asked for.
 pub fn affordable_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
     let per_stream = MAX_SAMPLES / u64::from(streams.max(1));
     asked_ns.max(duration_ns.div_ceil(per_stream.max(1)))

@@ -78,7 +78,7 @@ pub struct RrPlan {
     pub t0_ns: u64,
     /// Requests intended before this are the omitted part (but see `idle_until_ns`).
     pub measure_from_ns: u64,
-    /// Requests intended before this, if any, are kept apart as the idle path's; see [`super::probe`].
+    /// Requests intended before this, if any, are kept apart as the idle path's; see [`super::ProbePlan`].
     pub idle_until_ns: Option<u64>,
     /// No request is intended at or after this. `u64::MAX` leaves the end to [`crate::shared::Stop`].
     pub end_ns: u64,

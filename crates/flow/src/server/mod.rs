@@ -2,7 +2,7 @@
 //!
 //! A doorman thread accepts connections and reads their prefaces without ever blocking on one; a second one answers
 //! UDP hellos on the same port. Each test has a session thread of its own. What belongs to a test finds it through
-//! the [`registry`] by the test's secret token.
+//! the registry by the test's secret token.
 
 mod door;
 mod limits;
