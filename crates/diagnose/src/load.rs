@@ -119,10 +119,11 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     } else if cores > 0 && all >= THREAD_BUSY * f64::from(cores) {
         load.strength = Some(Strength::Strong);
         load.kind = Kind::Crowded;
-    } else if slower_of_two_in_turns(flow) == Some(role) {
+    } else if let Some((slower, strength)) = slower_of_two_in_turns(flow)
+        && slower == role
+    {
         // A buffer locked small makes the threads wake each other for every few segments: it may be what is behind it.
-        let locked = flow.parameters.window_bytes.is_some();
-        load.strength = Some(if locked { Strength::Weak } else { Strength::Moderate });
+        load.strength = Some(if flow.parameters.window_bytes.is_some() { Strength::Weak } else { strength });
         load.kind = Kind::Turns;
     } else if work.largest.1 >= THREAD_BUSY {
         load.strength = Some(Strength::Weak);
@@ -140,17 +141,28 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
 
 /// Bulk data between two ends of one machine with next to no path between them: when the two threads together are at
 /// work (or ready to) all the time, each is held up by the other's processor. The slower is the receiver when data
-/// queues there, else whichever has more work.
-fn slower_of_two_in_turns(flow: &Flow) -> Option<Role> {
+/// queues there, else whichever has more work. On loopback soft interrupts wait for a core as well, which no thread's
+/// account shows: there a thread that was kept waiting is a hint even when the two do not add up.
+fn slower_of_two_in_turns(flow: &Flow) -> Option<(Role, Strength)> {
     let short = flow.same_host() && flow.min_rtt_us().is_some_and(|us| us <= SHORT_PATH_US);
     if !short || flow.is_rr() || flow.udp.is_some() {
         return None;
     }
-    let work = |role| flow.figure(|stream| thread_of(stream, role).map(ThreadShare::work)).map(|figure| figure.value);
+    let mean = |role, of: &dyn Fn(ThreadShare) -> Option<f64>| {
+        flow.figure(|stream| of(thread_of(stream, role)?)).map(|figure| figure.value)
+    };
+    let work = |role| mean(role, &|thread| Some(thread.work()));
+    let kept = |role| mean(role, &|thread| thread.wait).is_some_and(|wait| wait >= KEPT_WAITING);
     let (sender, receiver) = (work(Role::Sender)?, work(Role::Receiver)?);
-    (sender + receiver >= THREAD_BUSY).then_some(())?;
+    let strength = match () {
+        // One that is always at work is the slower one by itself; two that are show by their queues.
+        () if (sender >= THREAD_BUSY) != (receiver >= THREAD_BUSY) => return None,
+        () if sender + receiver >= THREAD_BUSY => Strength::Moderate,
+        () if !flow.has_network() && (kept(Role::Sender) || kept(Role::Receiver)) => Strength::Weak,
+        () => return None,
+    };
     let behind = receiver_behind(flow) == Some(true);
-    Some(if behind || receiver > sender { Role::Receiver } else { Role::Sender })
+    Some((if behind || receiver > sender { Role::Receiver } else { Role::Sender }, strength))
 }
 
 fn thread_of(stream: &StreamView, role: Role) -> Option<ThreadShare> {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod claims;
+pub mod detour;
 pub mod netns;
 pub mod pair;
 pub mod random;

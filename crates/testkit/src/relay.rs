@@ -43,6 +43,20 @@ pub struct Deeds {
     pub forwarded: u64,
 }
 
+impl Deeds {
+    /// Both accounts together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            received: self.received + other.received,
+            dropped: self.dropped + other.dropped,
+            duplicated: self.duplicated + other.duplicated,
+            reordered: self.reordered + other.reordered,
+            forwarded: self.forwarded + other.forwarded,
+        }
+    }
+}
+
 /// A relay from a front port to a receiver, on one loopback address. Sends to the receiver from its back port, so both
 /// ends can use connected sockets.
 pub struct UdpRelay {
@@ -62,8 +76,7 @@ impl UdpRelay {
         back.connect(receiver)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (front_addr, back_addr) = (front.local_addr()?, back.local_addr()?);
-        let path =
-            Path { out: back, mischief, random: Random::new(mischief.seed), held: VecDeque::new(), highest: 0 };
+        let path = Path::new(back, mischief);
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || path.run(&front, &stopped));
         Ok(Self { front: front_addr, back: back_addr, stop, thread: Some(thread) })
@@ -99,7 +112,8 @@ fn bind(ip: IpAddr) -> io::Result<UdpSocket> {
     UdpSocket::bind(SocketAddr::new(ip, 0))
 }
 
-struct Path {
+/// One stream's way through a relay.
+pub(crate) struct Path {
     out: UdpSocket,
     mischief: Mischief,
     random: Random,
@@ -120,6 +134,11 @@ impl Path {
     /// How many later arrivals may overtake a datagram.
     const FURTHEST: u64 = 16;
 
+    /// A path that sends to where `out` is connected to.
+    pub(crate) fn new(out: UdpSocket, mischief: Mischief) -> Self {
+        Self { out, mischief, random: Random::new(mischief.seed), held: VecDeque::new(), highest: 0 }
+    }
+
     fn run(mut self, front: &UdpSocket, stop: &AtomicBool) -> Deeds {
         let mut deeds = Deeds::default();
         let mut buffer = vec![0; 65_536];
@@ -136,7 +155,8 @@ impl Path {
         }
     }
 
-    fn arrive(&mut self, data: &[u8], deeds: &mut Deeds) {
+    /// A datagram comes in, and suffers.
+    pub(crate) fn arrive(&mut self, data: &[u8], deeds: &mut Deeds) {
         let number = deeds.received;
         deeds.received += 1;
         self.release(number, deeds);
@@ -154,7 +174,8 @@ impl Path {
         }
     }
 
-    fn release(&mut self, number: u64, deeds: &mut Deeds) {
+    /// Forwards what was held back until arrival `number`.
+    pub(crate) fn release(&mut self, number: u64, deeds: &mut Deeds) {
         for _ in 0..self.held.len() {
             let held = self.held.pop_front().expect("as many as counted");
             if held.until <= number {
@@ -163,6 +184,11 @@ impl Path {
                 self.held.push_back(held);
             }
         }
+    }
+
+    /// Forwards a datagram outside the account.
+    pub(crate) fn pass(&self, data: &[u8]) {
+        let _ = self.out.send(data);
     }
 
     fn forward(&mut self, number: u64, copies: u64, data: &[u8], deeds: &mut Deeds) {

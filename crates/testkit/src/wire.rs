@@ -32,6 +32,8 @@ pub struct Leg {
     pub reorder: f64,
     /// How late.
     pub reorder_ns: u64,
+    /// Whether only UDP suffers and counts, TCP beside it being control traffic.
+    pub udp_only: bool,
 }
 
 /// What a wire did in one direction. Only packets of at least [`COUNTED_BYTES`] count (and suffer loss, duplication and
@@ -84,7 +86,7 @@ impl Wire {
         let paths = [Path::new(ahead, seed), Path::new(back, seed ^ 0x5555)];
         let thread = std::thread::Builder::new()
             .name("wire".to_owned())
-            .spawn(move || carry(files, paths, &stopped))
+            .spawn(move || carry(&files, paths, &stopped))
             .map_err(|why| format!("no thread for the wire: {why}"))?;
         Ok(Self { stop, thread: Some(thread) })
     }
@@ -116,7 +118,7 @@ fn hurry() {
     let _ = Command::new("chrt").args(["-f", "-p", "10", &thread]).output();
 }
 
-fn carry(files: [File; 2], mut paths: [Path; 2], stop: &AtomicBool) -> [Count; 2] {
+fn carry(files: &[File; 2], mut paths: [Path; 2], stop: &AtomicBool) -> [Count; 2] {
     /// How long a wire with nothing to do sleeps, nanoseconds: bounds how late it notices that it was cut.
     const NAP_NS: u64 = 20_000_000;
     hurry();
@@ -189,8 +191,13 @@ impl Path {
         self.transit.peek().map(|packet| packet.at_ns)
     }
 
+    /// Whether a packet suffers and counts.
+    fn counts(&self, data: &[u8]) -> bool {
+        data.len() >= COUNTED_BYTES && (!self.leg.udp_only || is_udp(data))
+    }
+
     fn take(&mut self, data: &[u8], now: u64) {
-        let counted = data.len() >= COUNTED_BYTES;
+        let counted = self.counts(data);
         self.count.received += u64::from(counted);
         if counted && self.random.happens(self.leg.loss) {
             self.count.lost += 1;
@@ -233,10 +240,15 @@ impl Path {
             let Some(packet) = self.transit.pop() else { return };
             // An end whose interface is down takes nothing: the packet is gone as on a real wire.
             if to.write(&packet.data).is_ok() {
-                self.count.delivered += u64::from(packet.data.len() >= COUNTED_BYTES);
+                self.count.delivered += u64::from(self.counts(&packet.data));
             }
         }
     }
+}
+
+/// Whether an IPv4 packet carries UDP (protocol 17 in its tenth byte).
+fn is_udp(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|byte| byte >> 4 == 4) && packet.get(9) == Some(&17)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
             }
         }
         (Kind::Turns, _) => format!(
-            "the two ends share this machine and take turns: one of their threads is always at work, the {thread} one \
+            "the two ends share this machine and take turns: one of their threads works while the other sleeps, the {thread} one \
              {} of the time{}",
             text::percent(load.work.map_or(share, |figure| figure.value)),
             match load.waits.filter(|_| load.kept_waiting()) {

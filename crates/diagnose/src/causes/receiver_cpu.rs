@@ -7,6 +7,7 @@ use crate::causes::slow_reader::reads_on_schedule;
 use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Load, Role, load, receiver_behind};
+use crate::reader::{Reader, reader};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{EXPLAINS, RATE_REACHED, UDP_LOSS};
@@ -68,7 +69,8 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     }
     let behind = receiver_behind(flow);
     // Data queues at a reader that has no schedule of its own and was kept from its core: that is why it is late.
-    let late = behind == Some(true) && own.kept_waiting() && !reads_on_schedule(flow);
+    let queues = matches!(reader(flow), Reader::Behind | Reader::Unclear) && behind == Some(true);
+    let late = queues && own.kept_waiting() && !reads_on_schedule(flow);
     let Some(mut strength) = own.strength.max(late.then_some(Strength::Moderate)) else { return scales.refuted() };
     let sender = load(flow, Role::Sender).strength;
     match behind {

@@ -1,0 +1,58 @@
+//! Documents of real runs keep their verdicts. They are trimmed (raw blobs, fields no cause reads) and name no machine.
+//!
+//! Made by `crates/landspeed/tests/verdicts` with `LANDSPEED_KEEP`, on a shared machine with two cores, most of them beside
+//! other load: what the name says was provoked, not what somebody thought the figures would be.
+
+use std::path::Path;
+
+use landspeed_diagnose::diagnose;
+use landspeed_model::{Cause, Confidence, Direction, RunDocument};
+
+/// Each fixture with its verdict and the place it must name.
+const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
+    ("receive-buffer-cubic", Direction::Upload, Cause::ReceiverWindow, Confidence::High, "server, receive buffer"),
+    // The reader waited 12 % of the time for a core, and it did not matter: its queue was empty.
+    (
+        "receive-buffer-bbr-busy-host",
+        Direction::Upload,
+        Cause::ReceiverWindow,
+        Confidence::High,
+        "server, receive buffer",
+    ),
+    ("send-buffer-bbr", Direction::Upload, Cause::SendBuffer, Confidence::High, "client, send buffer"),
+    ("slow-reader-cubic", Direction::Upload, Cause::SlowReader, Confidence::High, "server, receiving application"),
+    ("overflow-cubic", Direction::Upload, Cause::NetworkCongestion, Confidence::High, ""),
+    ("standing-queue-cubic", Direction::Upload, Cause::NetworkPath, Confidence::High, ""),
+    ("loss-cubic", Direction::Upload, Cause::NetworkLoss, Confidence::High, ""),
+    // BBR over loopback: RTT 6 ms over a minimum of 3 µs is the processor's, not a path's.
+    ("rate-bbr-loopback", Direction::Upload, Cause::Application, Confidence::High, "client, sending application"),
+    // The sender waited for its core 90 % of the time, the receiver beside two busy loops 21 %.
+    ("starved-receiver-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
+    ("turns-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
+    ("bidir-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client"),
+    ("bidir-loopback-bbr", Direction::Download, Cause::SenderCpu, Confidence::Medium, "server"),
+    ("udp-starved-receiver", Direction::Upload, Cause::ReceiverCpu, Confidence::Medium, "server core 1"),
+    (
+        "udp-refused-by-qdisc",
+        Direction::Upload,
+        Cause::NetworkCongestion,
+        Confidence::High,
+        "client, queueing discipline",
+    ),
+];
+
+#[test]
+fn documents_of_real_runs_keep_their_verdicts() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/real");
+    for &(name, direction, cause, confidence, place) in KEPT {
+        let text = std::fs::read_to_string(directory.join(format!("{name}.json"))).expect(name);
+        let document: RunDocument = serde_json::from_str(&text).expect(name);
+        let verdict = diagnose(&document, direction);
+        assert_eq!((verdict.cause, verdict.confidence), (cause, confidence), "{name}: {verdict:#?}");
+        assert!(verdict.place.as_deref().unwrap_or_default().starts_with(place), "{name}: {:?}", verdict.place);
+    }
+    let files = std::fs::read_dir(&directory).expect("fixtures").count();
+    let mut names: Vec<_> = KEPT.iter().map(|kept| kept.0).collect();
+    names.dedup();
+    assert_eq!(files, names.len(), "a fixture has no verdict to keep");
+}

@@ -1,0 +1,230 @@
+//! The books under injected faults: what intervals say adds up to what totals say, every packet is accounted for, and the
+//! account is that of whoever did the damage.
+
+use std::net::SocketAddr;
+
+use landspeed_testkit::detour::Detour;
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::pair::Pair;
+use landspeed_testkit::relay::Mischief;
+use landspeed_testkit::skip;
+use landspeed_testkit::wire::{Leg, RIGHT, Wire};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+
+fn number(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Σ intervals = totals, and nothing is unaccounted for: what holds whatever happened on the way.
+#[track_caller]
+fn balances(document: &Value) {
+    let books = &document["conservation"];
+    assert_eq!(document["status"], "complete", "{:#}", document["errors"]);
+    assert_eq!(books["holds"], true, "{books:#}");
+    assert_eq!(number(&books["unaccounted_bytes"]), 0, "{books:#}");
+    assert_eq!(number(&books["intervals_minus_totals_bytes"]), 0, "{books:#}");
+    let mut delivered = 0;
+    for stream in list(&document["streams"]) {
+        let intervals: i64 = list(&stream["intervals"]).iter().map(|interval| number(&interval["bytes"])).sum();
+        assert_eq!(intervals, number(&stream["receiver"]["bytes"]), "stream {}", stream["id"]);
+        delivered += intervals;
+    }
+    assert_eq!(delivered, number(&document["summary"]["bytes_delivered"]));
+    assert!(delivered > 0, "nothing arrived");
+}
+
+/// The UDP figures of a document.
+#[derive(Debug, PartialEq)]
+struct Packets {
+    sent: i64,
+    delivered: i64,
+    lost: i64,
+    duplicate: i64,
+}
+
+#[track_caller]
+fn packets(document: &Value) -> Packets {
+    balances(document);
+    let udp = &document["udp"];
+    let of = |name: &str| number(&udp[format!("{name}_packets")]);
+    let packets =
+        Packets { sent: of("sent"), delivered: of("delivered"), lost: of("lost"), duplicate: of("duplicate") };
+    assert_eq!(packets.sent, packets.delivered + packets.lost, "{udp:#}");
+    let placed: i64 = list(&document["conservation"]["losses"]).iter().map(|loss| number(&loss["packets"])).sum();
+    assert_eq!(placed, packets.lost, "{:#}", document["conservation"]["losses"]);
+    packets
+}
+
+/// Packets of the document's losses at `place`.
+fn lost_at(document: &Value, place: &str) -> i64 {
+    let losses = list(&document["conservation"]["losses"]);
+    losses.iter().filter(|loss| loss["place"] == place).map(|loss| number(&loss["packets"])).sum()
+}
+
+#[test]
+fn udp_books_are_those_of_a_relay_that_drops_duplicates_and_reorders() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let server: SocketAddr = pair.target().parse().expect("an address");
+    let tame = Mischief { seed: 1, ..Mischief::default() };
+    let cases = [
+        (tame, 1),
+        (Mischief { drop: 0.05, ..tame }, 1),
+        (Mischief { duplicate: 0.1, ..tame }, 1),
+        (Mischief { reorder: 0.05, ..tame }, 1),
+        (Mischief { cut_after: Some(1500), ..tame }, 1),
+        (Mischief { drop: 0.03, duplicate: 0.05, reorder: 0.05, ..tame }, 2),
+    ];
+    for (mischief, streams) in cases {
+        let detour = Detour::to(server, mischief).expect("a detour");
+        let target = detour.address().to_string();
+        let document = pair.run_to(&target, &format!("-u -b 15M -l 1000 -t 1.5 -P {streams}"));
+        let deeds = detour.end();
+        let seen = packets(&document);
+        let relayed = Packets {
+            sent: deeds.received as i64,
+            delivered: (deeds.received - deeds.dropped) as i64,
+            lost: deeds.dropped as i64,
+            duplicate: deeds.duplicated as i64,
+        };
+        assert_eq!(seen, relayed, "{mischief:?}");
+        assert_eq!(number(&document["udp"]["reordered_packets"]), deeds.reordered as i64, "{mischief:?}");
+        assert_eq!(lost_at(&document, "network"), deeds.dropped as i64, "{mischief:?}");
+        if mischief.cut_after.is_some() {
+            assert_eq!(number(&document["udp"]["tail_lost_packets"]), deeds.dropped as i64, "the tail");
+        }
+    }
+}
+
+/// A wire between two namespaces, or why there is none.
+fn wired(legs: [Leg; 2]) -> Result<(Pair, Wire, [Namespace; 2]), String> {
+    let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
+    let wire = Wire::between(&left, &right, legs, 3)?;
+    Ok((Pair::across(PROGRAM, &left, &right, RIGHT), wire, [left, right]))
+}
+
+#[test]
+fn udp_books_are_those_of_the_wire_in_either_direction() {
+    let leg = Leg {
+        delay_ns: 2_000_000,
+        loss: 0.02,
+        duplicate: 0.03,
+        reorder: 0.02,
+        reorder_ns: 3_000_000,
+        udp_only: true,
+        ..Leg::default()
+    };
+    for (way, index) in [("", 0), ("-R", 1)] {
+        let (pair, wire, _ends) = match wired([leg, leg]) {
+            Ok(wired) => wired,
+            Err(why) => skip!("{why}"),
+        };
+        let document = pair.run(&format!("-u -b 15M -l 1000 -t 1.5 {way}"));
+        let seen = packets(&document);
+        let count = wire.cut()[index];
+        let carried = Packets {
+            sent: count.received as i64,
+            delivered: (count.received - count.lost) as i64,
+            lost: count.lost as i64,
+            duplicate: count.duplicated as i64,
+        };
+        assert_eq!(seen, carried, "{count:?}");
+        assert!(count.delayed > 0 && number(&document["udp"]["reordered_packets"]) > 0, "{count:?}");
+    }
+}
+
+#[test]
+fn tcp_books_balance_over_a_wire_that_loses_duplicates_and_reorders() {
+    let leg = Leg {
+        delay_ns: 2_000_000,
+        rate_bps: Some(200e6),
+        queue_bytes: 200_000,
+        loss: 0.002,
+        duplicate: 0.01,
+        reorder: 0.01,
+        reorder_ns: 1_000_000,
+        ..Leg::default()
+    };
+    let (pair, _wire, _ends) = match wired([leg, leg]) {
+        Ok(wired) => wired,
+        Err(why) => skip!("{why}"),
+    };
+    for arguments in ["-t 1.5 -C cubic", "-t 1.5 -C bbr -R", "-t 1.5 --bidir -P 2", "-n 5M --send zerocopy -i 10ms"] {
+        let document = pair.run(arguments);
+        balances(&document);
+        assert_eq!(document["conservation"]["offered"], document["conservation"]["delivered"], "{arguments}");
+    }
+}
+
+#[test]
+fn packets_a_small_receiving_socket_drops_are_placed_there() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let document = pair.run("-u -b 2G -l 8000 --burst 64 -w 16K --no-gro -t 1.5");
+    let seen = packets(&document);
+    assert!(seen.lost > 0, "a buffer of 16 KiB holds no burst of 64: {seen:?}");
+    assert_eq!(lost_at(&document, "receiver-socket"), seen.lost, "{:#}", document["conservation"]["losses"]);
+}
+
+/// Client, router and server, joined by veths; the server is at 10.2.0.2. And the client's interface.
+fn routed() -> Result<([Namespace; 3], String), String> {
+    let (client, router, server) = (Namespace::new("client")?, Namespace::new("router")?, Namespace::new("server")?);
+    router.forward();
+    let near = veth(&client, &router, "10.1.0.1/24", "10.1.0.2/24");
+    veth(&router, &server, "10.2.0.1/24", "10.2.0.2/24");
+    client.exec(["ip", "route", "add", "default", "via", "10.1.0.2"]);
+    server.exec(["ip", "route", "add", "default", "via", "10.2.0.1"]);
+    Ok(([client, router, server], near.a))
+}
+
+#[test]
+fn packets_a_filter_between_the_hosts_drops_are_the_networks_to_the_last_one() {
+    let ([client, router, server], _) = match routed() {
+        Ok(routed) => routed,
+        Err(why) => skip!("{why}"),
+    };
+    router.nft(
+        "table ip t {\n chain c {\n type filter hook forward priority 0;\n \
+         ip protocol udp meta length > 600 numgen random mod 100 < 3 counter drop\n }\n}\n",
+    );
+    let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
+    let document = pair.run("-u -b 20M -l 1200 -t 1.5");
+    let seen = packets(&document);
+    let rules = router.exec(["nft", "list", "ruleset"]);
+    let counted = rules.split("counter packets ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a counter");
+    assert_eq!(seen.lost.to_string(), counted, "{rules}");
+    assert_eq!(lost_at(&document, "network"), seen.lost, "{:#}", document["conservation"]["losses"]);
+    assert!(seen.lost > 0, "{seen:?}");
+    // And TCP, whose every segment suffers the same.
+    router.nft(
+        "table ip s {\n chain c {\n type filter hook forward priority 1;\n \
+         ip protocol tcp meta length > 600 numgen random mod 1000 < 5 drop\n }\n}\n",
+    );
+    let document = pair.run("-t 1.5 -M 1000");
+    balances(&document);
+    assert!(number(&document["summary"]["retransmits"]) > 0, "nothing was lost");
+}
+
+#[test]
+fn packets_a_shaper_at_the_sender_drops_are_never_the_networks() {
+    let ([client, _router, server], out) = match routed() {
+        Ok(routed) => routed,
+        Err(why) => skip!("{why}"),
+    };
+    let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &out);
+    client.exec(std::iter::once("tc").chain(shape.split(' ')));
+    let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
+    for arguments in ["-u -b 40M -l 1200 -t 1.5", "-u -b 40M -l 1200 --burst 40 -t 1.5"] {
+        let document = pair.run(arguments);
+        let seen = packets(&document);
+        let refused = number(&document["udp"]["refused_packets"]);
+        assert!(seen.lost + refused > 0, "twice the shaper's rate fits: {seen:?}");
+        assert_eq!(lost_at(&document, "network"), 0, "{:#}", document["conservation"]["losses"]);
+        assert_eq!(lost_at(&document, "sender-qdisc"), seen.lost, "{:#}", document["conservation"]["losses"]);
+        println!("{arguments}: {seen:?}, {refused} refused");
+    }
+}

@@ -1,0 +1,149 @@
+//! A port on loopback that leads to a server by a hostile path: TCP is passed on as it is, UDP data from clients suffers.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use landspeed_sys::udp::set_receive_buffer;
+
+use crate::relay::{Deeds, Mischief, Path};
+
+/// Datagrams from this size on are a test's data and suffer; smaller ones are its handshake.
+pub const DATA_BYTES: usize = 600;
+
+/// How long anything here waits for traffic before it looks whether it should stop.
+const TICK: Duration = Duration::from_millis(5);
+
+/// A running detour. Clients run against [`Detour::address`]; several streams and several clients may use it.
+pub struct Detour {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    datagrams: Option<JoinHandle<Deeds>>,
+}
+
+impl Detour {
+    /// Starts one to `server`; `mischief` is done to each client socket's data, each with the same seed.
+    pub fn to(server: SocketAddr, mischief: Mischief) -> io::Result<Self> {
+        println!("detour seed {}", mischief.seed);
+        let (listener, front) = same_port(server)?;
+        set_receive_buffer(front.as_fd(), 16 << 20)?;
+        front.set_read_timeout(Some(TICK))?;
+        listener.set_nonblocking(true)?;
+        let address = front.local_addr()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, accepting) = (Arc::clone(&stop), Arc::clone(&stop));
+        std::thread::spawn(move || accept(&listener, server, &accepting));
+        let datagrams = std::thread::spawn(move || carry(&front, server, mischief, &stopped));
+        Ok(Self { address, stop, datagrams: Some(datagrams) })
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it and tells what it did to all data.
+    ///
+    /// # Panics
+    /// If its thread did.
+    pub fn end(mut self) -> Deeds {
+        self.stop.store(true, Ordering::Relaxed);
+        self.datagrams.take().expect("ended once").join().expect("the detour does not panic")
+    }
+}
+
+impl Drop for Detour {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// One port for both protocols.
+fn same_port(server: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
+    for _ in 0..100 {
+        let listener = TcpListener::bind((server.ip(), 0))?;
+        if let Ok(front) = UdpSocket::bind(listener.local_addr()?) {
+            return Ok((listener, front));
+        }
+    }
+    Err(io::ErrorKind::AddrInUse.into())
+}
+
+fn accept(listener: &TcpListener, server: SocketAddr, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((client, _)) = listener.accept() else {
+            std::thread::park_timeout(TICK);
+            continue;
+        };
+        let _ = client.set_nonblocking(false);
+        let Ok(onward) = TcpStream::connect(server) else { continue };
+        let pairs = [(client.try_clone(), onward.try_clone()), (Ok(onward), Ok(client))];
+        for (from, to) in pairs {
+            let (Ok(mut from), Ok(mut to)) = (from, to) else { continue };
+            std::thread::spawn(move || {
+                let _ = io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+        }
+    }
+}
+
+fn carry(front: &UdpSocket, server: SocketAddr, mischief: Mischief, stop: &AtomicBool) -> Deeds {
+    let mut clients: HashMap<SocketAddr, (Path, Deeds)> = HashMap::new();
+    let over = Arc::new(AtomicBool::new(false));
+    let mut buffer = vec![0; 65_536];
+    loop {
+        let Ok((length, from)) = front.recv_from(&mut buffer) else {
+            // Nothing came for a while: nobody is left to overtake what is held back.
+            for (path, deeds) in clients.values_mut() {
+                path.release(u64::MAX, deeds);
+            }
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            continue;
+        };
+        let (path, deeds) = match clients.entry(from) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let Ok(back) = back_path(front, from, server, &over) else { continue };
+                new.insert((Path::new(back, mischief), Deeds::default()))
+            }
+        };
+        if length < DATA_BYTES {
+            path.pass(&buffer[..length]);
+        } else {
+            path.arrive(&buffer[..length], deeds);
+        }
+    }
+    over.store(true, Ordering::Relaxed);
+    clients.into_values().map(|(_, deeds)| deeds).fold(Deeds::default(), Deeds::plus)
+}
+
+/// A socket to the server for one client, and a thread that carries answers back.
+fn back_path(
+    front: &UdpSocket,
+    client: SocketAddr,
+    server: SocketAddr,
+    over: &Arc<AtomicBool>,
+) -> io::Result<UdpSocket> {
+    let back = UdpSocket::bind((server.ip(), 0))?;
+    back.connect(server)?;
+    back.set_read_timeout(Some(TICK))?;
+    let (answers, front, over) = (back.try_clone()?, front.try_clone()?, Arc::clone(over));
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 65_536];
+        while !over.load(Ordering::Relaxed) {
+            if let Ok(length) = answers.recv(&mut buffer) {
+                let _ = front.send_to(&buffer[..length], client);
+            }
+        }
+    });
+    Ok(back)
+}
