@@ -132,7 +132,9 @@ impl FlowError {
             Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => {
                 "start `landspeed serve` there, or name its port as HOST:PORT"
             }
-            Self::Connect { .. } => "check that the host is up and that a firewall lets TCP and UDP of this one port through",
+            Self::Connect { .. } => {
+                "check that the host is up and that a firewall lets TCP and UDP of this one port through"
+            }
             Self::Setup { .. } | Self::Protocol { .. } | Self::Interrupted => return None,
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
             Self::Version { .. } => "update landspeed on the server",
@@ -141,7 +143,9 @@ impl FlowError {
             Self::KeyUnexpected => "drop --key-file, or start the server with it",
             Self::WrongKey => "use the same key file at both ends",
             Self::Refused { advice, .. } => return advice.clone(),
-            Self::Timeout { .. } => "check the path for loss and that a firewall lets TCP and UDP of this one port through",
+            Self::Timeout { .. } => {
+                "check the path for loss and that a firewall lets TCP and UDP of this one port through"
+            }
             Self::PeerLost { .. } => "check that the other end still runs; what was measured until then is kept",
         };
         Some(text.to_owned())

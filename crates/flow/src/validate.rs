@@ -56,7 +56,10 @@ pub fn check(p: &Parameters) -> Result<(), String> {
         Protocol::TcpRr | Protocol::UdpRr => {
             let Some(rr) = &p.rr else { return Err("a request/response test needs its sizes".to_owned()) };
             within((1..=64).contains(&rr.sizes.len()), "request/response sizes: 1 to 64 of them")?;
-            within(p.direction == Direction::Upload, "request/response goes both ways by itself: drop -R and --bidir")?;
+            within(
+                p.direction == Direction::Upload,
+                "request/response goes both ways by itself: drop -R and --bidir",
+            )?;
             within(p.time_ns.is_some(), "request/response is bounded by time: use -t")?;
             within(p.streams * rr.sizes.len() as u32 <= 1024, "streams times sizes: at most 1024")?;
             within(
