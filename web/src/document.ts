@@ -779,7 +779,7 @@ export interface Summary {
   goodput_bps?: number | null | undefined;
   /** Spread of the goodput between intervals of the steady phase: coefficient of variation. */
   goodput_cv?: number | null | undefined;
-  /** Request/response, or probes under load: median, nanoseconds. */
+  /** Request/response (of a sweep, its first size), or probes under load: median, nanoseconds. */
   latency_p50_ns?: number | null | undefined;
   /** 99th percentile, nanoseconds. */
   latency_p99_ns?: number | null | undefined;
@@ -793,7 +793,7 @@ export interface Summary {
   reverse_goodput_bps?: number | null | undefined;
   /** Length of the steady phase, nanoseconds. */
   steady_ns: number;
-  /** Request/response: transactions per second. */
+  /** Request/response: transactions per second; of a sweep, those of its first size. */
   transactions_per_s?: number | null | undefined;
 }
 

@@ -139,9 +139,9 @@ pub struct Summary {
     pub min_rtt_us: Option<u32>,
     /// Spread of the goodput between intervals of the steady phase: coefficient of variation.
     pub goodput_cv: Option<f64>,
-    /// Request/response: transactions per second.
+    /// Request/response: transactions per second; of a sweep, those of its first size.
     pub transactions_per_s: Option<f64>,
-    /// Request/response, or probes under load: median, nanoseconds.
+    /// Request/response (of a sweep, its first size), or probes under load: median, nanoseconds.
     pub latency_p50_ns: Option<u64>,
     /// 99th percentile, nanoseconds.
     pub latency_p99_ns: Option<u64>,
