@@ -15,8 +15,14 @@ use crate::output::Sink;
 use crate::run::{live, measure};
 use crate::{Outcome, text};
 
+const EXAMPLES: &str = "\
+Examples:
+  landspeed demo
+  landspeed demo --out /tmp/demo      reports and documents go there";
+
 /// Options of `demo`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Directory for the reports; it is made if need be
     #[arg(short, long, default_value = "landspeed-demo")]

@@ -7,8 +7,19 @@ use clap::CommandFactory;
 
 use crate::{Cli, Outcome};
 
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  source <(landspeed completions bash)
+  landspeed completions zsh > ~/.zfunc/_landspeed
+  landspeed completions fish > ~/.config/fish/completions/landspeed.fish";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  landspeed man ~/.local/share/man/man1 && man landspeed-run";
+
 /// Options of `completions`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = COMPLETION_EXAMPLES)]
 pub struct CompletionArgs {
     /// Which shell
     shell: clap_complete::Shell,
@@ -16,6 +27,7 @@ pub struct CompletionArgs {
 
 /// Options of `man`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = MAN_EXAMPLES)]
 pub struct ManArgs {
     /// Directory to write the pages to; it is made if need be
     directory: PathBuf,

@@ -1,6 +1,7 @@
 //! Files that are whole or not there.
 
-use std::fs::File;
+use std::fmt;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,15 @@ impl std::str::FromStr for Sink {
     }
 }
 
+impl fmt::Display for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("standard output"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
 impl Sink {
     /// Makes sure, before anything is measured, that the result will have somewhere to go.
     pub fn check(&self) -> anyhow::Result<()> {
@@ -34,7 +44,13 @@ impl Sink {
         if !directory.is_dir() {
             anyhow::bail!("cannot write {}: there is no directory {}", path.display(), directory.display());
         }
-        Ok(())
+        let writable = if is_special(path) {
+            OpenOptions::new().write(true).open(path).map(drop)
+        } else {
+            let beside = beside(path);
+            File::create(&beside).and_then(|_| std::fs::remove_file(&beside))
+        };
+        writable.with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Writes everything, or leaves what was there before.
@@ -46,7 +62,7 @@ impl Sink {
             }
             Self::File(path) => write_whole(path, content).with_context(|| {
                 format!(
-                    "cannot write {}; is the disk full, or the place read-only? `--json -` prints instead",
+                    "cannot write {}: free some space, name another place, or print with `--json -`",
                     path.display()
                 )
             }),
@@ -56,14 +72,11 @@ impl Sink {
 
 /// A device or pipe is written to directly; a file is written beside itself and put in place by renaming.
 fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
-    if special {
-        let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    if is_special(path) {
+        let mut file = OpenOptions::new().write(true).open(path)?;
         return file.write_all(content);
     }
-    let mut name = path.file_name().map(std::ffi::OsStr::to_os_string).unwrap_or_default();
-    name.push(format!(".{}.part", std::process::id()));
-    let beside = path.with_file_name(name);
+    let beside = beside(path);
     let result = (|| {
         let mut file = BufWriter::new(File::create(&beside)?);
         file.write_all(content)?;
@@ -74,6 +87,17 @@ fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&beside);
     }
     result
+}
+
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| !m.is_file())
+}
+
+/// Where a file is written before it takes its name.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().map(std::ffi::OsStr::to_os_string).unwrap_or_default();
+    name.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(name)
 }
 
 #[cfg(test)]

@@ -4,8 +4,13 @@ use anyhow::bail;
 
 use crate::Outcome;
 
+const EXAMPLES: &str = "\
+Examples:
+  landspeed schema run > run.schema.json";
+
 /// Options of `schema`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Which document: run
     name: String,

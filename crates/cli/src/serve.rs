@@ -1,11 +1,13 @@
 //! `landspeed serve`.
 
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_flow::client::DEFAULT_PORT;
 use landspeed_flow::control::channel::Key;
@@ -126,8 +128,11 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let interrupted = landspeed_sys::process::catch_interrupts();
     let quiet = args.quiet;
     let key = config.key.is_some();
-    let server = Server::bind(config, move |event| say(&event, quiet, key))
-        .map_err(|error| anyhow::anyhow!("{error}; is another server running? `--listen` takes another port"))?;
+    let log = Log { quiet, key, refusals: Mutex::default() };
+    let server = Server::bind(config, move |event| log.say(&event)).map_err(|error| match error.advice() {
+        Some(advice) => anyhow!("{error}; {advice}"),
+        None => anyhow!("{error}"),
+    })?;
     let (stop, counts) = (server.stop_flag(), server.counts());
     let watcher = std::thread::spawn(move || {
         while !interrupted.load(Ordering::Relaxed) {
@@ -144,7 +149,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         }
         std::thread::park_timeout(Duration::from_millis(100));
     }
-    println!("landspeed: stopped after {} tests", counts.completed.load(Ordering::Relaxed));
+    line(&format!("landspeed: stopped after {} tests", counts.completed.load(Ordering::Relaxed)));
     Ok(Outcome::Clean)
 }
 
@@ -153,11 +158,12 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         None => File::default(),
         Some(path) => {
             let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-            toml::from_str(&text).with_context(|| format!("in {}", path.display()))?
+            toml::from_str(&text).map_err(|error| in_file(path, &text, &error))?
         }
     };
+    let origin = args.config.as_deref().unwrap_or(Path::new("")).display();
     let parse_all = |texts: &[String], what: &str| -> anyhow::Result<Vec<SocketAddr>> {
-        texts.iter().map(|t| listen_address(t).map_err(|e| anyhow::anyhow!("{what}: {e}"))).collect()
+        texts.iter().map(|t| listen_address(t).map_err(|e| anyhow!("{origin}: {what}: {e}"))).collect()
     };
     let mut listen = if args.listen.is_empty() { parse_all(&file.listen, "listen")? } else { args.listen.clone() };
     if listen.is_empty() {
@@ -167,7 +173,10 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         listen.push(if probe.is_ok() { v6 } else { SocketAddr::from(([0, 0, 0, 0], DEFAULT_PORT)) });
     }
     let allow = if args.allow.is_empty() {
-        file.allow.iter().map(|t| network(t).map_err(|e| anyhow::anyhow!("allow: {e}"))).collect::<Result<_, _>>()?
+        file.allow
+            .iter()
+            .map(|t| network(t).map_err(|e| anyhow!("{origin}: allow: {e}")))
+            .collect::<Result<_, _>>()?
     } else {
         args.allow.clone()
     };
@@ -181,15 +190,28 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         max_rate_bps: args.max_rate.or(file.max_rate.map(|r| r.0)).map(BitRate::bps),
     };
     if limits.max_tests == 0 {
-        bail!("--max-tests 0 serves nobody; 1 is the least");
+        let place = if args.max_tests.is_some() { "--max-tests".to_owned() } else { format!("{origin}: max_tests") };
+        bail!("{place}: 0 serves nobody; 1 is the least");
     }
     let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
     let key = key_file.map(|path| options::key(path)).transpose()?;
     Ok(ServerConfig { listen, limits, allow, key })
 }
 
+/// File, line and what is wrong there, in one line.
+fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let message = error.message().lines().collect::<Vec<_>>().join(", ");
+    match error.span().and_then(|span| text.get(..span.start)) {
+        Some(before) => {
+            let number = before.matches('\n').count();
+            let line = text.lines().nth(number).unwrap_or_default().trim();
+            anyhow!("{}:{}: {message}: `{line}`", path.display(), number + 1)
+        }
+        None => anyhow!("{}: {message}", path.display()),
+    }
+}
+
 fn new_key(path: &Path) -> anyhow::Result<Outcome> {
-    use std::io::Write as _;
     use std::os::unix::fs::OpenOptionsExt as _;
     let key = Key::generate().context("cannot make a key")?;
     let mut file = std::fs::OpenOptions::new()
@@ -203,20 +225,67 @@ fn new_key(path: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-fn say(event: &ServerEvent, quiet: bool, key: bool) {
-    use landspeed_flow::address::display;
-    match event {
-        ServerEvent::Listening(addr) => {
-            let who = if key { "holders of the key" } else { "anyone who can reach it" };
-            println!("landspeed: listening on {addr} (TCP and UDP), for {who}");
+/// What the server prints, a line an event.
+struct Log {
+    quiet: bool,
+    key: bool,
+    refusals: Mutex<Refusals>,
+}
+
+/// Refusals are strangers' doing: so many lines a second and no more, lest they fill a disk.
+#[derive(Default)]
+struct Refusals {
+    second: u64,
+    printed: u32,
+    unsaid: u64,
+}
+
+const REFUSALS_A_SECOND: u32 = 10;
+
+impl Refusals {
+    /// Whether to print this one, and how many were left out since the last that was.
+    fn admit(&mut self, now_ns: u64) -> Option<u64> {
+        let second = now_ns / 1_000_000_000;
+        if second != self.second {
+            (self.second, self.printed) = (second, 0);
         }
-        ServerEvent::TestStarted { id, peer, what } if !quiet => {
-            println!("{}  {}  start    {what}", short(id), display(*peer));
+        if self.printed == REFUSALS_A_SECOND {
+            self.unsaid += 1;
+            return None;
         }
-        ServerEvent::TestEnded { id, outcome } if !quiet => println!("{}  end      {outcome}", short(id)),
-        ServerEvent::Refused { peer, why } if !quiet => println!("--------  {}  refused  {why}", display(*peer)),
-        _ => {}
+        self.printed += 1;
+        Some(std::mem::take(&mut self.unsaid))
     }
+}
+
+impl Log {
+    fn say(&self, event: &ServerEvent) {
+        use landspeed_flow::address::display;
+        match event {
+            ServerEvent::Listening(addr) => {
+                let who = if self.key { "holders of the key" } else { "anyone who can reach it" };
+                line(&format!("landspeed: listening on {addr} (TCP and UDP), for {who}"));
+            }
+            _ if self.quiet => {}
+            ServerEvent::TestStarted { id, peer, what } => {
+                line(&format!("{}  {}  start    {what}", short(id), display(*peer)));
+            }
+            ServerEvent::TestEnded { id, outcome } => line(&format!("{}  end      {outcome}", short(id))),
+            ServerEvent::Refused { peer, why } => {
+                let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+                match refusals.admit(landspeed_sys::clock::monotonic_ns()) {
+                    None => {}
+                    Some(0) => line(&format!("--------  {}  refused  {why}", display(*peer))),
+                    Some(n) => line(&format!("--------  {}  refused  {why} ({n} more unsaid)", display(*peer))),
+                }
+            }
+        }
+    }
+}
+
+/// A server goes on when nobody reads its log.
+fn line(text: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
 }
 
 fn short(id: &str) -> &str {

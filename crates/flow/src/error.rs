@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_model::ErrorEntry;
 
@@ -102,7 +103,17 @@ pub enum FlowError {
     Interrupted,
 }
 
+/// `ENOENT`, which the standard library also uses for other things.
+const ENOENT: i32 = 2;
+/// `EPROTONOSUPPORT`.
+const EPROTONOSUPPORT: i32 = 93;
+
 impl FlowError {
+    /// The error, or the user's wish to stop when that is what ended the wait.
+    pub(crate) fn or_interrupted(stop: &AtomicBool, error: Self) -> Self {
+        if stop.load(Ordering::Relaxed) { Self::Interrupted } else { error }
+    }
+
     /// The stable word of the error in documents.
     pub fn code(&self) -> &str {
         match self {
@@ -132,10 +143,16 @@ impl FlowError {
             Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => {
                 "start `landspeed serve` there, or name its port as HOST:PORT"
             }
+            Self::Connect { addr: SocketAddr::V6(v6), source }
+                if v6.ip().is_unicast_link_local() && source.kind() == io::ErrorKind::InvalidInput =>
+            {
+                "a link-local address needs the interface it lies behind: write [fe80::1%eth0]:5210"
+            }
             Self::Connect { .. } => {
                 "check that the host is up and that a firewall lets TCP and UDP of this one port through"
             }
-            Self::Setup { .. } | Self::Protocol { .. } | Self::Interrupted => return None,
+            Self::Setup { what, source } => return setup_advice(what, source).map(str::to_owned),
+            Self::Protocol { .. } | Self::Interrupted => return None,
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
             Self::Version { .. } => "update landspeed on the server",
             Self::NotLandspeed { .. } => "something else listens there; check the port",
@@ -155,4 +172,25 @@ impl FlowError {
     pub fn entry(&self) -> ErrorEntry {
         ErrorEntry { code: self.code().to_owned(), message: self.to_string(), advice: self.advice() }
     }
+}
+
+/// What to try when the kernel refuses to set a socket up.
+fn setup_advice(what: &str, source: &io::Error) -> Option<&'static str> {
+    Some(match (source.kind(), source.raw_os_error()) {
+        (io::ErrorKind::AddrNotAvailable, _) => "give an address that this host has (`ip address` lists them)",
+        (io::ErrorKind::AddrInUse, _) => "another server runs there; `--listen` takes another port",
+        (io::ErrorKind::PermissionDenied, _) if what.starts_with("use congestion") => {
+            "run as root, or allow it in net.ipv4.tcp_allowed_congestion_control"
+        }
+        (io::ErrorKind::PermissionDenied, _) if what.starts_with("listen") => {
+            "ports below 1024 need privilege; `--listen` takes another"
+        }
+        (_, Some(ENOENT)) if what.starts_with("use congestion") => {
+            "net.ipv4.tcp_available_congestion_control lists what there is; `modprobe tcp_NAME` may add it"
+        }
+        (_, Some(EPROTONOSUPPORT)) if what.contains("multipath") => {
+            "this kernel has no multipath TCP, or net.mptcp.enabled is 0: drop --mptcp"
+        }
+        _ => return None,
+    })
 }

@@ -3,17 +3,18 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use landspeed_model::Parameters;
-use landspeed_sys::socket as raw;
+use landspeed_sys::{clock, socket as raw};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::control::patient;
 use crate::end::DataSocket;
 use crate::error::FlowError;
 
-/// How long a data connection may take to open.
-const CONNECT: Duration = Duration::from_secs(10);
+/// How long a connection may take to open, nanoseconds.
+const CONNECT_NS: u64 = 10_000_000_000;
 
 fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
     let what = what.into();
@@ -22,19 +23,41 @@ fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
 
 /// A TCP data connection of the client, options set in the order the kernel needs them: those that shape the
 /// handshake (buffers, MSS) before it.
-pub fn connect_tcp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters) -> Result<TcpStream, FlowError> {
+pub fn connect_tcp(
+    server: SocketAddr,
+    bind: Option<SocketAddr>,
+    p: &Parameters,
+    sends: bool,
+    stop: &AtomicBool,
+) -> Result<TcpStream, FlowError> {
     let protocol = if p.mptcp { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(protocol))
         .map_err(setup(if p.mptcp { "open a multipath TCP socket" } else { "open a TCP socket" }))?;
     if let Some(mss) = p.mss_bytes {
         raw::set_mss(socket.as_fd(), mss).map_err(setup(format!("set the MSS to {mss}")))?;
     }
-    apply_common(socket.as_fd(), &socket, p, server.is_ipv6())?;
-    if let Some(local) = bind {
-        socket.bind(&local.into()).map_err(setup(format!("bind {local}")))?;
+    if sends {
+        apply_common(socket.as_fd(), &socket, p, server.is_ipv6())?;
+    } else {
+        apply_buffers(&socket, p)?;
+        apply_dscp(socket.as_fd(), p, server.is_ipv6())?;
     }
-    socket.connect_timeout(&server.into(), CONNECT).map_err(|source| FlowError::Connect { addr: server, source })?;
+    connect(&socket, server, bind, stop)?;
     Ok(socket.into())
+}
+
+/// Binds and connects, within ten seconds, sooner if told to stop.
+pub fn connect(
+    socket: &Socket,
+    server: SocketAddr,
+    bind: Option<SocketAddr>,
+    stop: &AtomicBool,
+) -> Result<(), FlowError> {
+    if let Some(local) = bind {
+        socket.bind(&local.into()).map_err(setup(format!("bind {}", local.ip())))?;
+    }
+    patient::connect(socket, server, clock::monotonic_ns() + CONNECT_NS, Some(stop))
+        .map_err(|source| FlowError::or_interrupted(stop, FlowError::Connect { addr: server, source }))
 }
 
 /// A UDP socket of the client, connected to the server.
@@ -45,7 +68,7 @@ pub fn connect_udp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters)
     enlarge_datagram_buffers(&socket, p);
     apply_dscp(socket.as_fd(), p, server.is_ipv6())?;
     if let Some(local) = bind {
-        socket.bind(&local.into()).map_err(setup(format!("bind {local}")))?;
+        socket.bind(&local.into()).map_err(setup(format!("bind {}", local.ip())))?;
     }
     socket.connect(&server.into()).map_err(|source| FlowError::Connect { addr: server, source })?;
     Ok(socket.into())
@@ -79,10 +102,8 @@ fn apply_common(fd: BorrowedFd<'_>, socket: &Socket, p: &Parameters, v6: bool) -
     apply_buffers(socket, p)?;
     apply_dscp(fd, p, v6)?;
     if let Some(name) = &p.congestion {
-        raw::set_congestion(fd, name).map_err(|source| FlowError::Setup {
-            what: format!("use congestion control {name} (have: net.ipv4.tcp_available_congestion_control)"),
-            source,
-        })?;
+        raw::set_congestion(fd, name)
+            .map_err(|source| FlowError::Setup { what: format!("use congestion control {name}"), source })?;
     }
     socket.set_tcp_nodelay(p.nodelay).map_err(setup("set TCP_NODELAY"))
 }

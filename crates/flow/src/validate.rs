@@ -1,6 +1,6 @@
 //! Which parameters make a test. Both ends check: the client to say so early, the server because it trusts nobody.
 
-use landspeed_model::{Direction, Parameters, Protocol, RrMode, SendMode};
+use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, SendMode};
 
 use crate::end::RrSlot;
 
@@ -10,6 +10,10 @@ pub const MAX_STREAMS: u32 = 128;
 pub const MAX_TIME_NS: u64 = 30 * 86_400 * 1_000_000_000;
 /// Largest write, bytes.
 pub const MAX_WRITE: u64 = 64 << 20;
+/// Most bytes a test may be asked to send (1 EiB).
+pub const MAX_BYTES: u64 = 1 << 60;
+/// Memory that the write buffers of a test may take at one end, bytes.
+pub const MAX_BUFFERS: u64 = 1 << 30;
 /// Smallest UDP payload: the header that is counted by.
 pub const MIN_UDP_PAYLOAD: u32 = crate::udp::header::BYTES as u32;
 /// Largest UDP payload over IPv4 (65535 − 20 − 8); IPv6 carries a little more, but one limit is easier to explain.
@@ -22,46 +26,54 @@ pub const MAX_INTERVAL_NS: u64 = 10_000_000_000;
 /// What is wrong with the parameters, in words, or nothing.
 pub fn check(p: &Parameters) -> Result<(), String> {
     let within = |ok: bool, message: &str| if ok { Ok(()) } else { Err(message.to_owned()) };
-    within((1..=MAX_STREAMS).contains(&p.streams), "parallel streams: 1 to 128")?;
-    within(p.time_ns.is_some() || p.bytes.is_some(), "a test needs an end: a time or a number of bytes")?;
-    within(p.time_ns.is_none_or(|t| (1_000_000..=MAX_TIME_NS).contains(&t)), "time: 1ms to 30 days")?;
-    within(p.omit_ns <= 3_600_000_000_000, "omitted time: at most one hour")?;
-    within(p.bytes != Some(0), "bytes: at least 1")?;
-    within((MIN_INTERVAL_NS..=MAX_INTERVAL_NS).contains(&p.interval_ns), "sampling interval: 1ms to 10s")?;
+    within((1..=MAX_STREAMS).contains(&p.streams), "--parallel: 1 to 128 streams")?;
+    within(p.time_ns.is_some() || p.bytes.is_some(), "a test needs an end: --time or --bytes")?;
+    within(p.time_ns.is_none_or(|t| (1_000_000..=MAX_TIME_NS).contains(&t)), "--time: 1ms to 30 days")?;
+    within(p.omit_ns <= 3_600_000_000_000, "--omit: at most one hour")?;
+    within(p.bytes.is_none_or(|n| (1..=MAX_BYTES).contains(&n)), "--bytes: 1 byte to 1 EiB")?;
+    within((MIN_INTERVAL_NS..=MAX_INTERVAL_NS).contains(&p.interval_ns), "--interval: 1ms to 10s")?;
     within(p.host_interval_ns >= MIN_INTERVAL_NS, "host sampling interval: at least 1ms")?;
-    within((1..=MAX_WRITE).contains(&p.write_bytes), "write size: 1 byte to 64MiB")?;
-    within(p.window_bytes.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w)), "window: 1KiB to 1GiB")?;
-    within(p.mss_bytes.is_none_or(|m| (88..=65_495).contains(&m)), "MSS: 88 to 65495 bytes")?;
-    within(p.dscp.is_none_or(|d| d < 64), "DSCP: 0 to 63")?;
-    within(p.pace_bps.is_none_or(|r| r >= 8), "pacing rate: at least 8 bits/s")?;
-    within(p.rate_bps.is_none_or(|r| r >= 8), "rate: at least 8 bits/s")?;
-    within(p.read_rate_bps.is_none_or(|r| r >= 8), "read rate: at least 8 bits/s")?;
-    within(p.probe_rate_per_s.is_none_or(|r| (0.1..=10_000.0).contains(&r)), "probes: 0.1 to 10000 per second")?;
-    within(p.congestion.as_ref().is_none_or(|c| is_word(c, 15)), "congestion control: a name of at most 15 letters")?;
-    within(p.title.as_ref().is_none_or(|t| t.len() <= 1024), "title: at most 1024 bytes")?;
-    within(p.bind.as_ref().is_none_or(|b| b.len() <= 256), "bind: an address")?;
-    within(p.client_cpus.len() <= 1024 && p.server_cpus.len() <= 1024, "cores: at most 1024 in a list")?;
+    within((1..=MAX_WRITE).contains(&p.write_bytes), "--len: 1 byte to 64MiB for each write")?;
+    let buffers = p.write_bytes * u64::from(p.streams) * p.direction.parts().len() as u64;
+    within(buffers <= MAX_BUFFERS, "--len times --parallel: at most 1GiB in all directions together")?;
+    within(p.window_bytes.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w)), "--window: 1KiB to 1GiB")?;
+    within(p.mss_bytes.is_none_or(|m| (88..=65_495).contains(&m)), "--mss: 88 to 65495 bytes")?;
+    within(p.dscp.is_none_or(|d| d < 64), "--dscp: 0 to 63")?;
+    within(p.pace_bps.is_none_or(|r| r >= 8), "--pace: at least 8 bits/s")?;
+    within(p.rate_bps.is_none_or(|r| r >= 8), "--rate: at least 8 bits/s")?;
+    within(p.read_rate_bps.is_none_or(|r| r >= 8), "--read-rate: at least 8 bits/s")?;
+    within(p.probe_rate_per_s.is_none_or(|r| (0.1..=10_000.0).contains(&r)), "--probe: 0.1 to 10000 per second")?;
+    within(
+        p.congestion.as_ref().is_none_or(|c| is_word(c, 15)),
+        "--congestion: a name of at most 15 letters, such as cubic or bbr",
+    )?;
+    within(p.title.as_ref().is_none_or(|t| t.len() <= 1024), "--title: at most 1024 bytes")?;
+    within(p.bind.as_ref().is_none_or(|b| b.len() <= 256), "--bind: an address of this host")?;
+    within(p.client_cpus.len() <= 1024 && p.server_cpus.len() <= 1024, "--cpus: at most 1024 in a list")?;
     match p.protocol {
         Protocol::Tcp => {}
         Protocol::Udp => {
             let Some(udp) = &p.udp else { return Err("a UDP test needs UDP parameters".to_owned()) };
             within(
                 (MIN_UDP_PAYLOAD..=MAX_UDP_PAYLOAD).contains(&udp.payload_bytes),
-                "UDP payload: 24 (the header that losses are counted by) to 65507 bytes",
+                "--len: a UDP payload of 24 (the header that losses are counted by) to 65507 bytes",
             )?;
-            within((1..=65_536).contains(&udp.burst_packets), "burst: 1 to 65536 packets")?;
+            within((1..=65_536).contains(&udp.burst_packets), "--burst: 1 to 65536 packets")?;
             within(p.send == SendMode::Copy, "UDP is sent by copy: drop --send")?;
             within(!p.mptcp, "multipath TCP has no UDP: drop --mptcp")?;
         }
         Protocol::TcpRr | Protocol::UdpRr => {
             let Some(rr) = &p.rr else { return Err("a request/response test needs its sizes".to_owned()) };
-            within((1..=64).contains(&rr.sizes.len()), "request/response sizes: 1 to 64 of them")?;
+            within((1..=64).contains(&rr.sizes.len()), "--sizes: 1 to 64 of them")?;
             within(
                 p.direction == Direction::Upload,
                 "request/response goes both ways by itself: drop -R and --bidir",
             )?;
             within(p.time_ns.is_some(), "request/response is bounded by time: use -t")?;
-            within(p.streams * rr.sizes.len() as u32 <= 1024, "streams times sizes: at most 1024")?;
+            within(
+                p.streams * rr.sizes.len() as u32 <= 1024,
+                "--parallel times the number of --sizes: at most 1024",
+            )?;
             within(
                 !(p.protocol == Protocol::UdpRr && rr.mode == RrMode::Connect),
                 "connect/request/response needs TCP: UDP has no connections",
@@ -70,18 +82,93 @@ pub fn check(p: &Parameters) -> Result<(), String> {
             for size in &rr.sizes {
                 within(
                     (1..=largest).contains(&size.request_bytes) && (1..=largest).contains(&size.response_bytes),
-                    "request and response: 1 byte to 1MiB over TCP, to 65507 bytes over UDP",
+                    "--sizes: 1 byte to 1MiB over TCP, to 65507 bytes over UDP",
                 )?;
             }
             RrSlot::all(p).map_err(|e| e.to_string())?;
             if let Some(rate) = rr.rate_per_s {
-                within((1e-3..=1e7).contains(&rate), "requests per second: 0.001 to 10000000")?;
+                within((1e-3..=1e7).contains(&rate), "--rate: 0.001 to 10000000 requests per second")?;
             }
         }
     }
     Ok(())
 }
 
+/// Whether what a server granted is what was asked for, or less of it: it may lower rates and lengths and sample more
+/// coarsely, and nothing else.
+pub fn granted(asked: &Parameters, granted: &Parameters) -> Result<(), String> {
+    check(granted)?;
+    let rates = [
+        (asked.rate_bps, granted.rate_bps),
+        (asked.pace_bps, granted.pace_bps),
+        (asked.read_rate_bps, granted.read_rate_bps),
+        (asked.time_ns, granted.time_ns),
+        (asked.bytes, granted.bytes),
+    ];
+    let less = rates.iter().all(|pair| match pair {
+        (Some(asked), Some(granted)) => granted <= asked,
+        (Some(_), None) => false,
+        (None, _) => true,
+    });
+    let coarser = granted.interval_ns >= asked.interval_ns && granted.host_interval_ns >= asked.host_interval_ns;
+    // What may differ, as asked; fractions may have lost their last digit on the way.
+    let rest = Parameters {
+        rate_bps: asked.rate_bps,
+        pace_bps: asked.pace_bps,
+        read_rate_bps: asked.read_rate_bps,
+        time_ns: asked.time_ns,
+        bytes: asked.bytes,
+        interval_ns: asked.interval_ns,
+        host_interval_ns: asked.host_interval_ns,
+        probe_rate_per_s: asked.probe_rate_per_s,
+        rr: match (granted.rr.clone(), &asked.rr) {
+            (Some(rr), Some(wanted)) => Some(RrParameters { rate_per_s: wanted.rate_per_s, ..rr }),
+            (rr, _) => rr,
+        },
+        ..granted.clone()
+    };
+    let fraction = |p: &Parameters| (p.probe_rate_per_s, p.rr.as_ref().and_then(|rr| rr.rate_per_s));
+    let near = |pair: (Option<f64>, Option<f64>)| match pair {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs(),
+        (a, b) => a == b,
+    };
+    let ((asked_probe, asked_rr), (probe, rr)) = (fraction(asked), fraction(granted));
+    if less && coarser && rest == *asked && near((asked_probe, probe)) && near((asked_rr, rr)) {
+        Ok(())
+    } else {
+        Err("the server granted another test than was asked for".to_owned())
+    }
+}
+
 fn is_word(text: &str, longest: usize) -> bool {
     (1..=longest).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_may_grant_less_and_nothing_else() {
+        let asked = Parameters::default();
+        assert_eq!(granted(&asked, &asked), Ok(()));
+        let less = Parameters { rate_bps: Some(1_000), interval_ns: 1_000_000_000, ..asked.clone() };
+        assert_eq!(granted(&asked, &less), Ok(()));
+        for other in [
+            Parameters { streams: 2, ..asked.clone() },
+            Parameters { time_ns: Some(20_000_000_000), ..asked.clone() },
+            Parameters { time_ns: None, bytes: Some(1), ..asked.clone() },
+            Parameters { direction: Direction::Download, ..asked.clone() },
+            Parameters { write_bytes: 1, ..asked.clone() },
+            Parameters { interval_ns: 1_000_000, ..asked.clone() },
+        ] {
+            assert!(granted(&asked, &other).is_err(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn buffers_of_all_streams_together_are_bounded() {
+        let greedy = Parameters { streams: 128, write_bytes: MAX_WRITE, ..Parameters::default() };
+        assert!(check(&greedy).expect_err("8 GiB").contains("--len"));
+    }
 }

@@ -211,8 +211,15 @@ impl Args {
         Target { host: self.target.host.clone(), port: self.port.unwrap_or(self.target.port) }
     }
 
-    /// What is asked for, or why it makes no sense.
-    pub fn parameters(&self) -> Result<Parameters, String> {
+    /// What is asked for, as far as it can be read, and why it makes no sense if it makes none.
+    pub fn parameters(&self) -> (Parameters, Result<(), String>) {
+        let mut parameters = self.plain_parameters();
+        let sound =
+            self.read_sizes_and_rates(&mut parameters).and_then(|()| landspeed_flow::validate::check(&parameters));
+        (parameters, sound)
+    }
+
+    fn plain_parameters(&self) -> Parameters {
         let protocol = match (self.udp, self.rr) {
             (false, false) => Protocol::Tcp,
             (true, false) => Protocol::Udp,
@@ -220,7 +227,7 @@ impl Args {
             (true, true) => Protocol::UdpRr,
         };
         let interval_ns = self.interval.map_or(100_000_000, Nanos::get);
-        let mut p = Parameters {
+        Parameters {
             protocol,
             direction: match (self.reverse, self.bidir) {
                 (true, _) => Direction::Download,
@@ -272,8 +279,11 @@ impl Args {
             probe_mtu: self.probe_mtu,
             title: self.title.clone(),
             ..Parameters::default()
-        };
-        match protocol {
+        }
+    }
+
+    fn read_sizes_and_rates(&self, p: &mut Parameters) -> Result<(), String> {
+        match p.protocol {
             Protocol::Tcp => {
                 p.rate_bps = self.rate_limit()?.and_then(|RateLimit(rate)| rate).map(BitRate::bps);
                 if let Some(size) = self.size()? {
@@ -297,8 +307,7 @@ impl Args {
             }
             Protocol::TcpRr | Protocol::UdpRr => p.rr = Some(self.transactions()?),
         }
-        landspeed_flow::validate::check(&p)?;
-        Ok(p)
+        Ok(())
     }
 
     fn size(&self) -> Result<Option<u64>, String> {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use landspeed_flow::client::{self, Request, RunEvent};
-use landspeed_model::{Direction, RunDocument, Status};
+use landspeed_model::{Direction, ErrorEntry, RunDocument, Status};
 
 pub use args::Args;
 
@@ -16,26 +16,48 @@ use crate::{Outcome, options, text};
 
 /// Runs a test and says what came of it.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
-    for sink in [&args.json, &args.jsonl].into_iter().flatten() {
+    let report = args.report.clone().map(Sink::File);
+    let sinks: Vec<&Sink> = [&args.json, &args.jsonl, &report].into_iter().flatten().collect();
+    for (i, sink) in sinks.iter().enumerate() {
         sink.check()?;
+        anyhow::ensure!(!sinks[..i].contains(sink), "two outputs go to {sink}: give each its own");
     }
-    if let Some(report) = &args.report {
-        Sink::File(report.clone()).check()?;
-    }
-    let parameters = args.parameters().map_err(|message| anyhow!("{message}"))?;
-    let key = args.key_file.as_deref().map(options::key).transpose()?;
-    let request = Request { target: args.server(), parameters, key, command: std::env::args().collect() };
-    let interrupted = landspeed_sys::process::catch_interrupts();
-    let prints = [&args.json, &args.jsonl].into_iter().flatten().any(|sink| *sink == Sink::Stdout);
-    let view = if args.quiet || prints { live::View::silent() } else { live::View::new(&request) };
+    let (parameters, sound) = args.parameters();
+    let mut request = Request { target: args.server(), parameters, key: None, command: std::env::args().collect() };
+    let prints = sinks.contains(&&Sink::Stdout);
+    let quiet = args.quiet || prints;
     let mut lines = Lines::open(args.jsonl.as_ref())?;
-    let document = measure(&request, interrupted, view, &mut |event| lines.event(event));
-    lines.finish(&document)?;
-    if !args.quiet && !prints {
+    let document = match ready(args, &mut request, sound) {
+        Ok(()) => {
+            let interrupted = landspeed_sys::process::catch_interrupts();
+            let view = if quiet { live::View::silent() } else { live::View::new(&request) };
+            measure(&request, interrupted, view, &mut |event| lines.event(event))
+        }
+        Err(why) => client::not_begun(&request, why),
+    };
+    if document.status == Status::Failed || prints {
+        for error in &document.errors {
+            eprintln!("landspeed: {}", text::error(error));
+        }
+    } else if !quiet {
         print!("{}", text::summary(&document));
     }
-    deliver(args, &document, prints)?;
-    Ok(outcome(&document))
+    // Each output is tried: a full disk for one must not lose the others.
+    let failures: Vec<_> =
+        [lines.finish(&document), deliver(args, &document, quiet)].into_iter().filter_map(Result::err).collect();
+    match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
+        Some(error) => Err(error),
+        None => Ok(outcome(&document)),
+    }
+}
+
+/// What keeps a test from being begun; it goes into the document like any other failure.
+fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
+    let entry = |code: &str, message| ErrorEntry { code: code.to_owned(), message, advice: None };
+    sound.map_err(|message| entry("bad-parameters", message))?;
+    let key = args.key_file.as_deref().map(options::key).transpose();
+    request.key = key.map_err(|error| entry("bad-key", format!("{error:#}")))?;
+    Ok(())
 }
 
 /// Runs a test, shows it while it lasts, and reads the verdict from its document.
@@ -67,7 +89,7 @@ fn judge(document: &mut RunDocument) {
     }
 }
 
-fn deliver(args: &Args, document: &RunDocument, prints: bool) -> anyhow::Result<()> {
+fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<()> {
     // Each output is tried: a full disk for one must not lose the other.
     let mut failures = Vec::new();
     if let Some(sink) = &args.json {
@@ -82,14 +104,9 @@ fn deliver(args: &Args, document: &RunDocument, prints: bool) -> anyhow::Result<
             .context("cannot draw the report")
             .and_then(|html| Sink::File(path.clone()).write(html.as_bytes()));
         match written {
-            Ok(()) if !args.quiet && !prints => println!("  report  {}", path.display()),
+            Ok(()) if !quiet => println!("  report  {}", path.display()),
             Ok(()) => {}
             Err(error) => failures.push(error),
-        }
-    }
-    if prints {
-        for error in &document.errors {
-            eprintln!("landspeed: {}", text::error(error));
         }
     }
     match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {

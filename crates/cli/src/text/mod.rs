@@ -73,7 +73,7 @@ impl Page {
                 self.text.push(' ');
                 at += 1;
             }
-            self.text.push_str(word);
+            self.text.extend(word.chars().filter(|c| !c.is_control()));
             at += len;
         }
         self.text.push('\n');

@@ -1,23 +1,24 @@
 //! The client's connections.
 
-use std::io::{Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::Parameters;
+use landspeed_sys::clock;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::control::channel::{self, Key, Receiver, Role, Sender};
 use crate::control::hello;
 use crate::control::message::MAX_MESSAGE;
+use crate::control::patient;
 use crate::control::preface::{self, ANSWER_LEN, PROTOCOL_VERSION, Purpose, Status, Token};
-use crate::end::{Connector, DataSocket, Side, StreamPlan};
+use crate::end::{Connector, DataSocket, Job, Side, StreamPlan};
 use crate::error::FlowError;
 use crate::layout::{self, Link};
 use crate::sockets;
 
-/// How long the control connection may take to open.
-const CONNECT: Duration = Duration::from_secs(10);
 /// How long the server may take to answer a preface.
 const ANSWER: Duration = Duration::from_secs(10);
 
@@ -26,37 +27,43 @@ pub fn control(
     server: SocketAddr,
     bind: Option<SocketAddr>,
     key: Option<&Key>,
+    stop: &AtomicBool,
 ) -> Result<(Sender, Receiver, SocketAddr), FlowError> {
     let setup = |source| FlowError::Setup { what: "open the control connection".into(), source };
     let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP)).map_err(setup)?;
-    if let Some(local) = bind {
-        socket.bind(&local.into()).map_err(|source| FlowError::Setup { what: format!("bind {local}"), source })?;
-    }
-    socket.connect_timeout(&server.into(), CONNECT).map_err(|source| FlowError::Connect { addr: server, source })?;
+    sockets::connect(&socket, server, bind, stop)?;
     let mut stream: TcpStream = socket.into();
     let local = stream.local_addr().map_err(setup)?;
-    introduce(&mut stream, server, Purpose::Control { keyed: key.is_some() })?;
+    introduce(&mut stream, server, Purpose::Control { keyed: key.is_some() }, stop)?;
     let (tx, rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, ANSWER)?;
     Ok((tx, rx, local))
 }
 
 /// Sends a preface and reads the answer.
-fn introduce(stream: &mut TcpStream, server: SocketAddr, purpose: Purpose) -> Result<(), FlowError> {
+fn introduce(
+    stream: &mut TcpStream,
+    server: SocketAddr,
+    purpose: Purpose,
+    stop: &AtomicBool,
+) -> Result<(), FlowError> {
     let during = "while introducing a connection";
     let lost = |source| FlowError::PeerLost { during, source };
     stream.set_nodelay(true).map_err(lost)?;
-    stream.set_read_timeout(Some(ANSWER)).map_err(lost)?;
-    stream.set_write_timeout(Some(ANSWER)).map_err(lost)?;
-    stream.write_all(&preface::encode(purpose)).map_err(lost)?;
+    let deadline_ns = clock::monotonic_ns() + ANSWER.as_nanos() as u64;
+    patient::write_all(stream, &preface::encode(purpose), deadline_ns).map_err(lost)?;
     let mut answer = [0; ANSWER_LEN];
-    match stream.read_exact(&mut answer) {
-        Ok(()) => {}
-        Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
-            return Err(FlowError::Timeout { what: "the server's first answer", seconds: ANSWER.as_secs() });
-        }
-        // Whoever hangs up on a preface does not know it.
-        Err(_) => return Err(FlowError::NotLandspeed { addr: server }),
-    }
+    patient::read_exact(stream, &mut answer, deadline_ns, Some(stop)).map_err(|error| {
+        FlowError::or_interrupted(
+            stop,
+            match error.kind() {
+                io::ErrorKind::TimedOut => {
+                    FlowError::Timeout { what: "the server's first answer", seconds: ANSWER.as_secs() }
+                }
+                // Whoever hangs up on a preface does not know it.
+                _ => FlowError::NotLandspeed { addr: server },
+            },
+        )
+    })?;
     let (theirs, status) = preface::decode_answer(&answer).ok_or(FlowError::NotLandspeed { addr: server })?;
     let refused = |code: &str, message: &str, advice: Option<&str>| FlowError::Refused {
         code: code.to_owned(),
@@ -84,6 +91,7 @@ pub fn data(
     bind: Option<SocketAddr>,
     parameters: &Parameters,
     token: Token,
+    stop: &AtomicBool,
 ) -> Result<Vec<StreamPlan>, FlowError> {
     let specs = layout::streams(parameters)
         .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
@@ -93,9 +101,10 @@ pub fn data(
             let purpose = Purpose::Data { stream: spec.id, token };
             let socket = match spec.link {
                 Link::Tcp => {
-                    let mut tcp = sockets::connect_tcp(server, bind, parameters)?;
+                    let mut tcp =
+                        sockets::connect_tcp(server, bind, parameters, spec.client_job != Job::Receive, stop)?;
                     let nodelay = parameters.nodelay || !spec.client_job.is_bulk();
-                    introduce(&mut tcp, server, purpose)?;
+                    introduce(&mut tcp, server, purpose, stop)?;
                     let _ = tcp.set_nodelay(nodelay);
                     DataSocket::Tcp(tcp)
                 }

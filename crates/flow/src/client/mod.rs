@@ -3,23 +3,25 @@
 mod connect;
 mod target;
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument};
-use landspeed_sys::clock;
+use landspeed_sys::{clock, thread};
 
 pub use target::{DEFAULT_PORT, Target};
 
 use crate::address;
 use crate::assemble::{self, Ingredients};
 use crate::control::channel::{Key, Receiver, Sender};
-use crate::control::message::{Accepted, MAX_MESSAGE, MAX_REPORT, SenderDone, ToClient, ToServer};
+use crate::control::message::{Accepted, MAX_REPORT, SenderDone, ToClient, ToServer};
 use crate::control::preface::Token;
+use crate::control::printable;
 use crate::end::{self, EndPlan, EndReport, IDLE_NS, Side, Watch};
 use crate::error::FlowError;
-use crate::layout;
+use crate::layout::{self, StreamSpec};
 use crate::validate;
 
 /// A server that says nothing for this long during a test is gone.
@@ -85,12 +87,19 @@ pub struct Progress {
 pub fn run(request: &Request, interrupted: &AtomicBool, observe: &mut dyn FnMut(RunEvent<'_>)) -> RunDocument {
     let mut found = Ingredients::new(request);
     if let Err(message) = validate::check(&request.parameters) {
-        found.errors.push(ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None });
-        return assemble::document(found);
+        let entry = ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None };
+        return not_begun(request, entry);
     }
     if let Err(error) = attempt(request, interrupted, observe, &mut found) {
         found.errors.push(error.entry());
     }
+    assemble::document(found)
+}
+
+/// The document of a test that was not begun: a bad option, an unreadable key.
+pub fn not_begun(request: &Request, why: ErrorEntry) -> RunDocument {
+    let mut found = Ingredients::new(request);
+    found.errors.push(why);
     assemble::document(found)
 }
 
@@ -101,29 +110,33 @@ fn attempt(
     found: &mut Ingredients,
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
+    let allowed = thread::allowed_cores();
+    if let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, format!("this host lets it use {}", list(&allowed)));
+        return Err(FlowError::Setup { what: format!("run on core {core} (--cpus)"), source });
+    }
     let server = request.target.resolve(parameters.family)?;
     let bind = target::local_address(parameters.bind.as_deref(), server)?;
-    let (mut tx, mut rx, local) = connect::control(server, bind, request.key.as_ref())?;
+    // Before the connection: a server gives strangers little time.
     let host = landspeed_host::snapshot(Some(server));
     let interface = host.nic.as_ref().map(|nic| nic.name.clone());
     found.client_host = Some(host);
+    let (mut tx, mut rx, local) = connect::control(server, bind, request.key.as_ref(), interrupted)?;
     tx.send(&ToServer::Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         parameters: Box::new(parameters.clone()),
     })?;
-    let accepted = match rx.wait::<ToClient>("the server's acceptance", STEP)? {
-        ToClient::Accepted(accepted) => *accepted,
-        ToClient::Refused(entry) | ToClient::Error(entry) => {
-            return Err(FlowError::Refused { code: entry.code, message: entry.message, advice: entry.advice });
-        }
-        other => return Err(unexpected("before the acceptance", &other)),
+    let accepted = match rx.wait::<ToClient>("the server's acceptance", STEP, interrupted)? {
+        ToClient::Accepted(accepted) => accepted.printable(),
+        other => return Err(unexpected("before the acceptance", other)),
     };
-    rx.set_limit(MAX_MESSAGE);
+    validate::granted(parameters, &accepted.parameters)
+        .map_err(|message| FlowError::Protocol { during: "in the acceptance", message })?;
     let token = Token::from_hex(&accepted.token).ok_or_else(|| FlowError::Protocol {
         during: "in the acceptance",
         message: "the token is not 64 hex digits".to_owned(),
     })?;
-    let clock = align_clocks(&mut tx, &mut rx)?;
+    let clock = align_clocks(&mut tx, &mut rx, interrupted)?;
     let mut path = PathInfo {
         target: request.target.to_string(),
         client_addr: address::display(local),
@@ -148,59 +161,78 @@ fn attempt(
         path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
     }
     found.path = Some(path);
-    let streams = connect::data(server, bind, &effective, token)?;
+    let streams = connect::data(server, bind, &effective, token, interrupted)?;
     tx.send(&ToServer::Opened)?;
-    wait_ready(&mut rx)?;
-    if interrupted.load(Ordering::Relaxed) {
-        let _ = tx.send(&ToServer::Stop);
-        return Err(FlowError::Interrupted);
-    }
+    wait_ready(&mut rx, interrupted)?;
     // Far enough ahead for the message to arrive and both ends' threads to be waiting.
     let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
     let t0_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
     tx.send(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
-    let plan = EndPlan { side: Side::Client, parameters: effective, t0_ns, streams, interface, limit_ns };
+    let plan = EndPlan {
+        side: Side::Client,
+        parameters: effective,
+        t0_ns,
+        streams,
+        interface,
+        limit_ns,
+        receive_cap_bps: None,
+    };
     run_end(plan, &mut tx, &mut rx, interrupted, observe, found)
 }
 
-fn wait_ready(rx: &mut Receiver) -> Result<(), FlowError> {
+fn wait_ready(rx: &mut Receiver, interrupted: &AtomicBool) -> Result<(), FlowError> {
     loop {
-        match rx.wait::<ToClient>("the server to see all data connections", STEP)? {
+        match rx.wait::<ToClient>("the server to see all data connections", STEP, interrupted)? {
             ToClient::Ready => return Ok(()),
             ToClient::Pong { .. } => {}
-            ToClient::Error(entry) => {
-                return Err(FlowError::Refused { code: entry.code, message: entry.message, advice: entry.advice });
-            }
-            other => return Err(unexpected("before the start", &other)),
+            other => return Err(unexpected("before the start", other)),
         }
     }
 }
 
-fn unexpected(during: &'static str, message: &ToClient) -> FlowError {
-    let text = format!("{message:?}");
-    FlowError::Protocol {
-        during,
-        message: format!("unexpected message {}", text.chars().take(60).collect::<String>()),
+/// The server's own words for what went wrong, or that it said the wrong thing.
+fn unexpected(during: &'static str, message: ToClient) -> FlowError {
+    match message {
+        ToClient::Refused(entry) | ToClient::Error(entry) => refused(entry),
+        other => FlowError::Protocol {
+            during,
+            message: format!("unexpected message {}", printable(&format!("{other:?}"), 60)),
+        },
     }
 }
 
+fn refused(entry: ErrorEntry) -> FlowError {
+    FlowError::Refused {
+        code: printable(&entry.code, 40),
+        message: printable(&entry.message, 400),
+        advice: entry.advice.map(|text| printable(&text, 400)),
+    }
+}
+
+fn list(cores: &[u32]) -> String {
+    let shown: Vec<String> = cores.iter().take(16).map(ToString::to_string).collect();
+    let more = if cores.len() > 16 { ", …" } else { "" };
+    format!("cores {}{more}", shown.join(", "))
+}
+
 /// The shortest of several round trips gives the offset of the clocks, to within half of it.
-fn align_clocks(tx: &mut Sender, rx: &mut Receiver) -> Result<ClockAlignment, FlowError> {
+fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) -> Result<ClockAlignment, FlowError> {
     let mut best: Option<(u64, i64)> = None;
     for n in 0..PINGS {
         let sent = clock::monotonic_ns();
         tx.send(&ToServer::Ping { n })?;
-        match rx.wait::<ToClient>("an answer to a ping", STEP)? {
+        match rx.wait::<ToClient>("an answer to a ping", STEP, interrupted)? {
             ToClient::Pong { n: echoed, now_ns } if echoed == n => {
                 let received = clock::monotonic_ns();
                 let rtt = received - sent;
-                let offset = now_ns as i64 - (sent + rtt / 2) as i64;
+                // Wraps where a server says nonsense; its start then lies outside of what it takes.
+                let offset = now_ns.wrapping_sub(sent + rtt / 2) as i64;
                 if best.is_none_or(|(shortest, _)| rtt < shortest) {
                     best = Some((rtt, offset));
                 }
             }
-            other => return Err(unexpected("while aligning the clocks", &other)),
+            other => return Err(unexpected("while aligning the clocks", other)),
         }
     }
     let (rtt, offset_ns) = best.unwrap_or((0, 0));
@@ -218,12 +250,13 @@ fn run_end(
 ) -> Result<(), FlowError> {
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
+    let specs = layout::streams(&plan.parameters).unwrap_or_default();
     let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
     found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
     std::thread::scope(|scope| {
         let watch_ref = &watch;
         let worker = scope.spawn(move || end::run(plan, watch_ref, &done_tx));
-        let mut state = Conversation { t0_ns, ..Conversation::new() };
+        let mut state = Conversation { t0_ns, specs, ..Conversation::new() };
         let mut stopped = false;
         while !worker.is_finished() {
             let now = clock::monotonic_ns();
@@ -302,6 +335,8 @@ struct Conversation {
     alive_ns: u64,
     /// Bytes at the server, and when it counted them.
     uploaded: (u64, u64),
+    /// What the server's report may be about.
+    specs: Vec<StreamSpec>,
     report: String,
     server: Option<EndReport>,
     lost: Option<FlowError>,
@@ -315,6 +350,7 @@ impl Conversation {
             heard_ns: now,
             alive_ns: now,
             uploaded: (0, 0),
+            specs: Vec::new(),
             report: String::new(),
             server: None,
             lost: None,
@@ -357,22 +393,16 @@ impl Conversation {
                 }
                 self.report.push_str(&text);
                 if last {
-                    match serde_json::from_str(&self.report) {
+                    match EndReport::of_server(&self.report, &self.specs) {
                         Ok(report) => self.server = Some(report),
-                        Err(error) => {
-                            self.lost = Some(FlowError::Protocol {
-                                during: "in the server's report",
-                                message: format!("not a report we know: {error}"),
-                            });
+                        Err(message) => {
+                            self.lost = Some(FlowError::Protocol { during: "in the server's report", message });
                         }
                     }
                     self.report = String::new();
                 }
             }
-            ToClient::Error(entry) => {
-                self.lost =
-                    Some(FlowError::Refused { code: entry.code, message: entry.message, advice: entry.advice });
-            }
+            ToClient::Error(entry) => self.lost = Some(refused(entry)),
             _ => {}
         }
     }

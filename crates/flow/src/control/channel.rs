@@ -5,23 +5,29 @@
 //! is then one or more transport messages, each behind a 16-bit length, numbered by the session, so that a changed,
 //! repeated, dropped or reordered message ends the test.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use landspeed_sys::clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::frames::Frames;
 use super::preface::PROTOCOL_VERSION;
+use super::{patient, printable};
 use crate::error::FlowError;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Plaintext of one Noise message: 65535 less the 16-byte tag.
 const NOISE_CHUNK: usize = 65_519;
 const TAG: usize = 16;
-/// How long one write to the control connection may block.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long one message may take to leave: a peer that reads a byte now and then holds nothing for long.
+const WRITE_PATIENCE: Duration = Duration::from_secs(20);
+/// How often a wait looks whether it is still wanted.
+const TICK: Duration = Duration::from_millis(100);
 
 /// A 256-bit pre-shared key.
 #[derive(Clone)]
@@ -61,13 +67,7 @@ pub struct Sender {
 /// The reading half. Partial frames survive a timeout, so it can be polled.
 pub struct Receiver {
     stream: TcpStream,
-    session: Option<Arc<snow::StatelessTransportState>>,
-    nonce: u64,
-    /// Ciphertext (or plaintext, without a key) not yet consumed.
-    pending: Vec<u8>,
-    /// Plaintext of the frame being put together.
-    plain: Vec<u8>,
-    limit: usize,
+    frames: Frames,
 }
 
 /// Which end of the handshake we are.
@@ -94,23 +94,31 @@ pub fn open(
     let during = "in the key handshake";
     let lost = |source| FlowError::PeerLost { during, source };
     stream.set_nodelay(true).map_err(lost)?;
-    stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(lost)?;
     let session = match key {
         None => None,
-        Some(key) => {
-            stream.set_read_timeout(Some(patience)).map_err(lost)?;
-            Some(Arc::new(handshake(&mut stream, role, key)?))
-        }
+        Some(key) => Some(Arc::new(handshake(&mut stream, role, key, patience)?)),
     };
     let twin = stream.try_clone().map_err(lost)?;
     Ok((
         Sender { stream: twin, session: session.clone(), nonce: 0, scratch: Vec::new() },
-        Receiver { stream, session, nonce: 0, pending: Vec::new(), plain: Vec::new(), limit },
+        Receiver { stream, frames: Frames::sealed(session, limit) },
     ))
 }
 
-fn handshake(stream: &mut TcpStream, role: Role, key: &Key) -> Result<snow::StatelessTransportState, FlowError> {
+/// All of it within `patience`, however slowly the peer drips its bytes.
+fn handshake(
+    stream: &mut TcpStream,
+    role: Role,
+    key: &Key,
+    patience: Duration,
+) -> Result<snow::StatelessTransportState, FlowError> {
     let during = "in the key handshake";
+    let deadline_ns = clock::monotonic_ns() + patience.as_nanos() as u64;
+    let unread = |error: io::Error| match error.kind() {
+        io::ErrorKind::TimedOut => FlowError::Timeout { what: "the key handshake", seconds: patience.as_secs() },
+        // An end that cannot decrypt our first message hangs up: to us that is the wrong key.
+        _ => FlowError::WrongKey,
+    };
     let broken = |e: snow::Error| FlowError::Protocol { during, message: e.to_string() };
     let prologue = [b"landspeed control ".as_slice(), &PROTOCOL_VERSION.to_be_bytes()].concat();
     let builder = PATTERN
@@ -130,15 +138,14 @@ fn handshake(stream: &mut TcpStream, role: Role, key: &Key) -> Result<snow::Stat
         let n = state.write_message(&[], buffer).map_err(broken)?;
         let mut frame = (n as u16).to_be_bytes().to_vec();
         frame.extend_from_slice(&buffer[..n]);
-        stream.write_all(&frame).map_err(|source| FlowError::PeerLost { during, source })
+        patient::write_all(stream, &frame, deadline_ns).map_err(|source| FlowError::PeerLost { during, source })
     };
     let mut hear = |stream: &mut TcpStream, state: &mut snow::HandshakeState| {
         let mut len = [0; 2];
-        // An end that cannot decrypt our first message hangs up: to us that is the wrong key.
-        stream.read_exact(&mut len).map_err(|e| handshake_read_error(&e))?;
+        patient::read_exact(stream, &mut len, deadline_ns, None).map_err(unread)?;
         let n = usize::from(u16::from_be_bytes(len));
         let body = message.get_mut(..n).ok_or(FlowError::WrongKey)?;
-        stream.read_exact(body).map_err(|e| handshake_read_error(&e))?;
+        patient::read_exact(stream, body, deadline_ns, None).map_err(unread)?;
         let mut none = [0u8; 256];
         state.read_message(body, &mut none).map_err(|_| FlowError::WrongKey)?;
         Ok(())
@@ -156,15 +163,6 @@ fn handshake(stream: &mut TcpStream, role: Role, key: &Key) -> Result<snow::Stat
     state.into_stateless_transport_mode().map_err(broken)
 }
 
-fn handshake_read_error(error: &io::Error) -> FlowError {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            FlowError::Timeout { what: "the key handshake", seconds: 5 }
-        }
-        _ => FlowError::WrongKey,
-    }
-}
-
 impl Sender {
     /// Sends one message.
     pub fn send<T: Serialize>(&mut self, message: &T) -> Result<(), FlowError> {
@@ -174,8 +172,9 @@ impl Sender {
         let mut plain = Vec::with_capacity(body.len() + 4);
         plain.extend_from_slice(&(body.len() as u32).to_be_bytes());
         plain.extend_from_slice(&body);
+        let deadline_ns = clock::monotonic_ns() + WRITE_PATIENCE.as_nanos() as u64;
         let result = match &self.session {
-            None => self.stream.write_all(&plain),
+            None => patient::write_all(&mut self.stream, &plain, deadline_ns),
             Some(session) => {
                 self.scratch.clear();
                 for chunk in plain.chunks(NOISE_CHUNK) {
@@ -187,7 +186,7 @@ impl Sender {
                     self.scratch[start..start + 2].copy_from_slice(&(n as u16).to_be_bytes());
                     self.nonce += 1;
                 }
-                self.stream.write_all(&self.scratch)
+                patient::write_all(&mut self.stream, &self.scratch, deadline_ns)
             }
         };
         result.map_err(|source| FlowError::PeerLost { during, source })
@@ -202,87 +201,56 @@ impl Sender {
 impl Receiver {
     /// Allows larger messages from now on.
     pub fn set_limit(&mut self, limit: usize) {
-        self.limit = limit;
+        self.frames.set_limit(limit);
     }
 
     /// The next message, or `None` if none was complete within `patience`.
     pub fn poll<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<Option<T>, FlowError> {
         let during = "while waiting for a control message";
+        let lost = |source| FlowError::PeerLost { during, source };
         loop {
-            if let Some(body) = self.take_frame()? {
-                return serde_json::from_slice(&body)
-                    .map(Some)
-                    .map_err(|e| FlowError::Protocol { during, message: format!("not a message we know: {e}") });
+            if let Some(body) = self.frames.take()? {
+                // The decoder quotes what it does not know, and that is the peer's text.
+                let unknown = |e: serde_json::Error| FlowError::Protocol {
+                    during,
+                    message: format!("not a message we know: {}", printable(&e.to_string(), 200)),
+                };
+                return serde_json::from_slice(&body).map(Some).map_err(unknown);
             }
-            self.stream
-                .set_read_timeout(Some(patience.max(Duration::from_millis(1))))
-                .map_err(|source| FlowError::PeerLost { during, source })?;
+            self.stream.set_read_timeout(Some(patience.max(Duration::from_millis(1)))).map_err(lost)?;
             let mut chunk = [0u8; 16 * 1024];
             match self.stream.read(&mut chunk) {
-                Ok(0) => {
-                    let source = io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed");
-                    return Err(FlowError::PeerLost { during, source });
-                }
-                Ok(n) => self.pending.extend_from_slice(&chunk[..n]),
+                Ok(0) => return Err(lost(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed"))),
+                Ok(n) => self.frames.push(&chunk[..n])?,
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(None),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(None),
-                Err(source) => return Err(FlowError::PeerLost { during, source }),
+                Err(source) => return Err(lost(source)),
             }
         }
     }
 
     /// The next message; `what` names it in the error when it does not come in time.
-    pub fn wait<T: DeserializeOwned>(&mut self, what: &'static str, patience: Duration) -> Result<T, FlowError> {
-        let deadline = landspeed_sys::clock::monotonic_ns() + patience.as_nanos() as u64;
+    ///
+    /// # Errors
+    /// [`FlowError::Interrupted`] soon after `stop` is set, [`FlowError::Timeout`] after `patience`.
+    pub fn wait<T: DeserializeOwned>(
+        &mut self,
+        what: &'static str,
+        patience: Duration,
+        stop: &AtomicBool,
+    ) -> Result<T, FlowError> {
+        let deadline = clock::monotonic_ns() + patience.as_nanos() as u64;
         loop {
-            let now = landspeed_sys::clock::monotonic_ns();
+            let now = clock::monotonic_ns();
             if now >= deadline {
                 return Err(FlowError::Timeout { what, seconds: patience.as_secs() });
             }
-            if let Some(message) = self.poll(Duration::from_nanos(deadline - now))? {
+            if stop.load(Ordering::Relaxed) {
+                return Err(FlowError::Interrupted);
+            }
+            if let Some(message) = self.poll(TICK.min(Duration::from_nanos(deadline - now)))? {
                 return Ok(message);
             }
         }
-    }
-
-    /// Moves what has arrived into `plain` and takes a whole frame off it.
-    fn take_frame(&mut self) -> Result<Option<Vec<u8>>, FlowError> {
-        match &self.session {
-            None => self.plain.append(&mut self.pending),
-            Some(session) => {
-                let mut used = 0;
-                while let Some(header) = self.pending.get(used..used + 2) {
-                    let n = usize::from(u16::from_be_bytes([header[0], header[1]]));
-                    let Some(cipher) = self.pending.get(used + 2..used + 2 + n) else { break };
-                    let start = self.plain.len();
-                    self.plain.resize(start + n, 0);
-                    let len = session.read_message(self.nonce, cipher, &mut self.plain[start..]).map_err(|_| {
-                        FlowError::Protocol {
-                            during: "on the authenticated control connection",
-                            message: "a message was changed, repeated or lost on the way".to_owned(),
-                        }
-                    })?;
-                    self.plain.truncate(start + len);
-                    self.nonce += 1;
-                    used += 2 + n;
-                }
-                self.pending.drain(..used);
-            }
-        }
-        let Some(header) = self.plain.first_chunk::<4>() else { return Ok(None) };
-        let len = u32::from_be_bytes(*header) as usize;
-        if len > self.limit {
-            return Err(FlowError::Protocol {
-                during: "while waiting for a control message",
-                message: format!("a message of {len} bytes is over the limit of {}", self.limit),
-            });
-        }
-        if self.plain.len() < 4 + len {
-            return Ok(None);
-        }
-        let rest = self.plain.split_off(4 + len);
-        let mut frame = std::mem::replace(&mut self.plain, rest);
-        frame.drain(..4);
-        Ok(Some(frame))
     }
 }

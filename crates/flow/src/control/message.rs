@@ -3,6 +3,7 @@
 use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
 use serde::{Deserialize, Serialize};
 
+use super::printable;
 use crate::end::EndReport;
 
 /// Largest message before a test is accepted, bytes: a stranger gets no more memory than this.
@@ -101,6 +102,18 @@ pub struct Accepted {
     pub notes: Vec<String>,
     /// The server's host.
     pub host: HostSnapshot,
+}
+
+impl Accepted {
+    /// Its words as they may be shown and kept: what a server says reaches terminals.
+    pub(crate) fn printable(self) -> Self {
+        Self {
+            id: printable(&self.id, 64),
+            version: printable(&self.version, 64),
+            notes: self.notes.iter().take(64).map(|note| printable(note, 400)).collect(),
+            ..self
+        }
+    }
 }
 
 /// The last word of a sending stream.

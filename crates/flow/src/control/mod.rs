@@ -5,6 +5,22 @@
 //! frames; with a pre-shared key the frames are Noise transport messages ([`channel`]).
 
 pub mod channel;
+pub mod frames;
 pub mod hello;
 pub mod message;
+pub(crate) mod patient;
+pub(crate) mod plausible;
 pub mod preface;
+
+/// Text of a peer as it may be shown: no control characters, at most `most` characters.
+pub fn printable(text: &str, most: usize) -> String {
+    let mut shown = String::with_capacity(text.len().min(most));
+    for (i, c) in text.chars().enumerate() {
+        if i == most {
+            shown.push('…');
+            break;
+        }
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}

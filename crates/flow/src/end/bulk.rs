@@ -91,18 +91,24 @@ fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut StreamEnd) {
 }
 
 pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished) {
-    let Task { stream, parameters, t0_ns, watch, .. } = *task;
+    let Task { stream, parameters, t0_ns, watch, receive_cap_bps, .. } = *task;
     let fd = tcp.as_fd();
+    let slowest = [parameters.read_rate_bps, receive_cap_bps].into_iter().flatten().min();
     let _ = tcp.set_read_timeout(Some(Duration::from_millis(tcp::TICK_MS)));
     let plan = tcp::ReceivePlan {
         mode: parameters.receive,
         read_bytes: read_bytes(parameters),
-        rate_bytes_per_s: parameters.read_rate_bps.map(|bps| bps / 8),
+        rate_bytes_per_s: slowest.map(|bps| bps / 8),
         start_ns: t0_ns,
     };
     let outcome = tcp::receive_stream(fd, &plan, &stream.counters, &watch.stop);
     let end = &mut finished.end;
     describe_tcp(stream, fd, end);
+    if outcome.complete {
+        // Nothing follows an end of file. A multipath socket says 1 here: its SIOCINQ is a hint that a read would
+        // return, and the end of file is such a reading (mptcp_inq_hint in net/mptcp/protocol.c).
+        end.receive_queue_bytes = Some(0);
+    }
     end.bytes = outcome.bytes;
     end.syscalls = outcome.syscalls;
     end.app_wait_ns = outcome.app_wait_ns;

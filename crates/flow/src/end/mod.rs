@@ -18,7 +18,7 @@ use landspeed_model::{Direction, Parameters};
 use landspeed_sys::clock;
 
 pub use report::{Cuts, EndReport, RrReport, StreamReport};
-pub use sampler::affordable_interval_ns;
+pub use sampler::{MAX_SAMPLES, affordable_interval_ns};
 pub use streams::{DataSocket, Job, StreamPlan};
 pub use transactions::{Connector, IDLE_NS, RrSlot};
 
@@ -52,6 +52,8 @@ pub struct EndPlan {
     pub interface: Option<String>,
     /// No test lasts longer than this, nanoseconds after the start, whatever bounds it.
     pub limit_ns: u64,
+    /// Read each TCP stream no faster than this, bits/s, whatever its sender does.
+    pub receive_cap_bps: Option<u64>,
 }
 
 /// What a running end shows to the control thread.
@@ -61,6 +63,7 @@ pub struct Watch {
     pub stop: Stop,
     counters: Vec<(bool, Arc<Counters>)>,
     transactions: Vec<Arc<Counters>>,
+    answers: Vec<Arc<Counters>>,
     finishes: Vec<(u32, Arc<Finish>)>,
     awaited: u32,
     peer_done: AtomicU32,
@@ -83,6 +86,12 @@ impl Watch {
                 .filter(|s| matches!(s.job, Job::Request(_)))
                 .map(|s| Arc::clone(&s.counters))
                 .collect(),
+            answers: plan
+                .streams
+                .iter()
+                .filter(|s| matches!(s.job, Job::Respond(_) | Job::Echo(_)))
+                .map(|s| Arc::clone(&s.counters))
+                .collect(),
             finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
             awaited: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
             peer_done: AtomicU32::new(0),
@@ -101,10 +110,15 @@ impl Watch {
         self.transactions.iter().map(|counters| counters.packets()).sum()
     }
 
+    /// Bytes of requests answered here so far, and of the answers.
+    pub fn answered_bytes(&self) -> u64 {
+        self.answers.iter().map(|counters| counters.bytes()).sum()
+    }
+
     /// The peer's sender of one stream is done: what is missing by now is lost, not late.
     pub fn peer_sender_done(&self, done: &SenderDone, t0_ns: u64) {
         if let Some((_, finish)) = self.finishes.iter().find(|(id, _)| *id == done.stream) {
-            finish.sender_stopped(done.packets, t0_ns + done.stopped_ns);
+            finish.sender_stopped(done.packets, t0_ns.saturating_add(done.stopped_ns));
             self.peer_done.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -127,7 +141,8 @@ pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) ->
         for stream in &plan.streams {
             let budget = if stream.direction == Direction::Upload { &upload } else { &download };
             let (t0_ns, side, parameters, done) = (plan.t0_ns, plan.side, &parameters, done.clone());
-            let task = streams::Task { stream, parameters, side, t0_ns, watch, budget, done };
+            let receive_cap_bps = plan.receive_cap_bps;
+            let task = streams::Task { stream, parameters, side, t0_ns, watch, budget, done, receive_cap_bps };
             let thread = std::thread::Builder::new()
                 .name(format!("stream-{}", stream.id))
                 .spawn_scoped(scope, move || streams::run(&task));

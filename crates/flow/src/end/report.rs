@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::sampler::Series;
 use super::streams::Finished;
-use super::{EndPlan, StreamPlan};
+use super::{EndPlan, Side, StreamPlan};
+use crate::control::plausible::Plausible;
+use crate::control::printable;
 use crate::end::transactions;
+use crate::layout::StreamSpec;
 
 /// Where an end's timeline was cut, nanoseconds after the agreed start. Every cut is also a sample of every stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +56,32 @@ pub struct EndReport {
     pub under_load: Option<LatencyUnderLoad>,
     /// What could not be done as asked.
     pub notes: Vec<String>,
+}
+
+impl EndReport {
+    /// Reads a server's report of a test with these streams.
+    ///
+    /// # Errors
+    /// In words: it is no report, its figures cannot be, or it tells of streams the test did not have.
+    pub fn of_server(text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
+        let unknown = |e: serde_json::Error| format!("not a report we know: {}", printable(&e.to_string(), 200));
+        serde_json::from_str::<Plausible>(text).map_err(unknown)?;
+        let report: Self = serde_json::from_str(text).map_err(unknown)?;
+        let mut seen = Vec::new();
+        for stream in &report.streams {
+            let known = specs.iter().any(|spec| {
+                let job = spec.job(Side::Server);
+                let same = (spec.id, spec.direction) == (stream.id, stream.direction);
+                same && job.is_bulk() && job.sends() == stream.sends
+            });
+            let in_order = |pair: &[Sample]| pair[0].t_ns <= pair[1].t_ns && pair[0].bytes <= pair[1].bytes;
+            if !known || seen.contains(&stream.id) || !stream.end.samples.windows(2).all(in_order) {
+                return Err(format!("what it says of stream {} cannot be", stream.id));
+            }
+            seen.push(stream.id);
+        }
+        Ok(report)
+    }
 }
 
 /// One bulk stream at one end.

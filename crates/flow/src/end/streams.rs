@@ -154,6 +154,7 @@ pub(super) struct Task<'a> {
     pub watch: &'a Watch,
     pub budget: &'a Budget,
     pub done: mpsc::Sender<SenderDone>,
+    pub receive_cap_bps: Option<u64>,
 }
 
 /// The body of a stream's thread.

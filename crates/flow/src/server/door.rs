@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use landspeed_sys::{clock, socket};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::session;
-use super::{ServerEvent, Shared};
+use super::handshakes::crowded_out;
+use super::{ServerEvent, Shared, session};
 use crate::control::preface::{self, BadPreface, PREFACE_LEN, Purpose, Status};
 use crate::error::FlowError;
 
@@ -23,8 +23,8 @@ const MAX_WAITING: usize = 2048;
 const PREFACE_NS: u64 = 5_000_000_000;
 /// How often the stop flag is looked at.
 const TICK_MS: u32 = 100;
-/// Sessions that may be in their handshake, before a test was accepted.
-const MAX_HANDSHAKES: usize = 64;
+/// How long to leave the listener alone when there is no descriptor for a connection, nanoseconds.
+const EXHAUSTED_NS: u64 = 50_000_000;
 
 /// One listening address, TCP and UDP on the same port.
 pub struct Door {
@@ -118,31 +118,38 @@ impl Door {
                     if stream.set_nonblocking(true).is_err() {
                         continue;
                     }
-                    if waiting.len() >= MAX_WAITING
-                        && let Some(oldest) = (0..waiting.len()).min_by_key(|&i| waiting[i].deadline_ns)
-                    {
-                        waiting.swap_remove(oldest);
-                        shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
+                    if waiting.len() >= MAX_WAITING {
+                        make_room(waiting, shared);
                     }
                     let deadline_ns = now + PREFACE_NS;
                     waiting.push(Waiting { stream, peer, deadline_ns, bytes: [0; PREFACE_LEN], have: 0 });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.raw_os_error() == Some(EMFILE) => {
-                    // Out of descriptors: the oldest visitor that says nothing leaves first.
-                    if let Some(oldest) = (0..waiting.len()).min_by_key(|&i| waiting[i].deadline_ns) {
-                        waiting.swap_remove(oldest);
-                        shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
+                // The visitor left again.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    // Out of descriptors or memory: visitors that say nothing leave first. The listener stays ready, so
+                    // without a pause this would spin.
+                    if !make_room(waiting, shared) {
+                        clock::sleep_until(clock::monotonic_ns() + EXHAUSTED_NS);
                     }
                     return;
                 }
-                Err(_) => return,
             }
         }
     }
 }
 
-const EMFILE: i32 = 24;
+/// Sends away the oldest of the address that has most connections waiting; false if there is none.
+fn make_room(waiting: &mut Vec<Waiting>, shared: &Shared) -> bool {
+    let held = waiting.iter().map(|w| (crate::address::unmap(w.peer).ip(), w.deadline_ns));
+    let Some(oldest) = crowded_out(held) else { return false };
+    if let Some(at) = waiting.iter().position(|w| w.deadline_ns == oldest) {
+        waiting.swap_remove(at);
+        shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+    true
+}
 
 impl Waiting {
     /// Reads what is there; true when the preface is whole.
@@ -187,7 +194,6 @@ fn admit(visitor: Waiting, shared: &Arc<Shared>) {
             let status = match (keyed, shared.config.key.is_some()) {
                 (false, true) => Status::KeyRequired,
                 (true, false) => Status::KeyUnexpected,
-                _ if shared.handshakes.load(Ordering::Relaxed) >= MAX_HANDSHAKES => Status::Busy,
                 _ => Status::Welcome,
             };
             if status != Status::Welcome {

@@ -7,6 +7,9 @@ use crate::end::affordable_interval_ns;
 use crate::layout::duration_ns;
 use crate::validate;
 
+/// Finest interval at which a client may have the host's counters read, nanoseconds.
+const HOST_INTERVAL_NS: u64 = 50_000_000;
+
 /// Bounds of every test.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -43,7 +46,18 @@ impl Limits {
             match asked.protocol {
                 // A TCP sender at the client is held back by the rate its application offers; both ends obey it.
                 Protocol::Tcp | Protocol::Udp => cap(&mut granted.rate_bps),
-                Protocol::TcpRr | Protocol::UdpRr => {}
+                // Requests have no rate in bits that could be lowered: what is foreseen to be too much is refused,
+                // what turns out to be is stopped.
+                Protocol::TcpRr | Protocol::UdpRr => {
+                    let foreseen = transactions_bps(asked);
+                    if foreseen > most as f64 {
+                        return Err(format!(
+                            "these requests come to {:.1} Mbit/s, and tests here are limited to {:.1} Mbit/s",
+                            foreseen / 1e6,
+                            most as f64 / 1e6
+                        ));
+                    }
+                }
             }
             if granted.rate_bps != asked.rate_bps {
                 notes.push(format!("the server limits each stream to {each} bit/s (its --max-rate)"));
@@ -60,6 +74,15 @@ impl Limits {
                 asked.interval_ns as f64 / 1e6
             ));
         }
+        // Reading the host's counters costs too; its readings come out of the same test's memory.
+        granted.host_interval_ns = asked.host_interval_ns.max(affordable_interval_ns(HOST_INTERVAL_NS, length, 16));
         Ok((granted, notes))
     }
+}
+
+/// What an open loop is going to move, in the direction that moves more, bits/s.
+fn transactions_bps(asked: &Parameters) -> f64 {
+    let Some(rr) = &asked.rr else { return 0.0 };
+    let largest = rr.sizes.iter().map(|s| s.request_bytes.max(s.response_bytes)).max().unwrap_or(0);
+    rr.rate_per_s.unwrap_or(0.0) * f64::from(largest) * 8.0 * f64::from(asked.streams)
 }

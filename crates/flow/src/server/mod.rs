@@ -5,9 +5,13 @@
 //! the registry by the test's secret token.
 
 mod door;
+mod handshakes;
 mod limits;
 mod registry;
+mod running;
 mod session;
+mod setting_up;
+mod shares;
 mod udp_door;
 
 use std::io;
@@ -80,7 +84,8 @@ struct Shared {
     config: ServerConfig,
     registry: registry::Registry,
     counts: Arc<ServerCounts>,
-    handshakes: AtomicUsize,
+    handshakes: Arc<handshakes::Handshakes>,
+    shares: Arc<shares::Shares>,
     stop: Arc<AtomicBool>,
     events: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
@@ -119,7 +124,8 @@ impl Server {
             config,
             registry: registry::Registry::default(),
             counts: Arc::default(),
-            handshakes: AtomicUsize::new(0),
+            handshakes: Arc::default(),
+            shares: Arc::default(),
             stop: Arc::default(),
             events: Box::new(events),
         });

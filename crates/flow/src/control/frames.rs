@@ -1,0 +1,129 @@
+//! Taking messages off a stream of bytes, however the network cut it. No I/O.
+
+use std::sync::Arc;
+
+use crate::error::FlowError;
+
+/// What arrived and has not been taken, in the clear or inside a Noise session.
+///
+/// Never holds more than one message of the limit and one read beyond it.
+pub struct Frames {
+    session: Option<Arc<snow::StatelessTransportState>>,
+    nonce: u64,
+    /// Ciphertext of a transport message that is not whole.
+    sealed: Vec<u8>,
+    /// Plaintext; what lies before `at` has been taken.
+    plain: Vec<u8>,
+    at: usize,
+    limit: usize,
+}
+
+impl Frames {
+    /// Frames in the clear, each of `limit` bytes at most.
+    pub fn new(limit: usize) -> Self {
+        Self::sealed(None, limit)
+    }
+
+    pub(super) fn sealed(session: Option<Arc<snow::StatelessTransportState>>, limit: usize) -> Self {
+        Self { session, nonce: 0, sealed: Vec::new(), plain: Vec::new(), at: 0, limit }
+    }
+
+    /// Allows larger messages from now on.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Bytes held.
+    pub fn held(&self) -> usize {
+        self.sealed.len() + self.plain.len()
+    }
+
+    /// Takes in what arrived.
+    ///
+    /// # Errors
+    /// When a sealed message was changed, repeated, lost or reordered.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), FlowError> {
+        let Some(session) = &self.session else {
+            self.plain.extend_from_slice(bytes);
+            return Ok(());
+        };
+        self.sealed.extend_from_slice(bytes);
+        let mut used = 0;
+        while let Some(header) = self.sealed.get(used..used + 2) {
+            let n = usize::from(u16::from_be_bytes([header[0], header[1]]));
+            let Some(cipher) = self.sealed.get(used + 2..used + 2 + n) else { break };
+            let start = self.plain.len();
+            self.plain.resize(start + n, 0);
+            let len = session.read_message(self.nonce, cipher, &mut self.plain[start..]).map_err(|_| {
+                FlowError::Protocol {
+                    during: "on the authenticated control connection",
+                    message: "a message was changed, repeated or lost on the way".to_owned(),
+                }
+            })?;
+            self.plain.truncate(start + len);
+            self.nonce += 1;
+            used += 2 + n;
+        }
+        self.sealed.drain(..used);
+        Ok(())
+    }
+
+    /// The next whole message.
+    ///
+    /// # Errors
+    /// When the next one is announced to be over the limit.
+    pub fn take(&mut self) -> Result<Option<Vec<u8>>, FlowError> {
+        let rest = &self.plain[self.at..];
+        let body = match rest.first_chunk::<4>() {
+            None => None,
+            Some(header) => {
+                let len = u32::from_be_bytes(*header) as usize;
+                if len > self.limit {
+                    return Err(FlowError::Protocol {
+                        during: "while waiting for a control message",
+                        message: format!("a message of {len} bytes is over the limit of {}", self.limit),
+                    });
+                }
+                rest.get(4..4 + len).map(<[u8]>::to_vec)
+            }
+        };
+        if let Some(body) = &body {
+            self.at += 4 + body.len();
+        } else {
+            // Once for each read at most, and only what is not whole moves.
+            self.plain.drain(..self.at);
+            self.at = 0;
+        }
+        Ok(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_out_as_they_went_in_however_they_were_cut() {
+        let bytes = [b"\0\0\0\x02{}".as_slice(), b"\0\0\0\0", b"\0\0\0\x03abc"].concat();
+        for cut in 1..bytes.len() {
+            let mut frames = Frames::new(3);
+            let mut taken = Vec::new();
+            for piece in bytes.chunks(cut) {
+                frames.push(piece).expect("in the clear");
+                while let Some(frame) = frames.take().expect("within the limit") {
+                    taken.push(frame);
+                }
+            }
+            assert_eq!(taken, [b"{}".to_vec(), Vec::new(), b"abc".to_vec()]);
+            assert_eq!(frames.held(), 0);
+        }
+    }
+
+    #[test]
+    fn an_announcement_over_the_limit_is_refused_before_its_bytes_are_held() {
+        let mut frames = Frames::new(1024);
+        frames.push(&u32::MAX.to_be_bytes()).expect("in the clear");
+        assert!(frames.take().is_err());
+        assert_eq!(frames.held(), 4);
+    }
+}

@@ -1,0 +1,115 @@
+//! The run of a test at its server.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use landspeed_sys::clock;
+
+use super::Shared;
+use crate::control::channel::{Receiver, Sender};
+use crate::control::message::{SenderDone, ToClient, ToServer};
+use crate::end::{self, EndPlan, EndReport, Watch};
+use crate::error::FlowError;
+
+/// A client that says nothing for this long during a test is gone, nanoseconds.
+const SILENCE_NS: u64 = 15_000_000_000;
+/// How often the live figures are sent, nanoseconds.
+const PROGRESS_NS: u64 = 200_000_000;
+
+/// The run: traffic on its own threads, the control connection on this one.
+///
+/// # Errors
+/// When the client went away, or moved more than it may.
+pub fn run_end(plan: EndPlan, tx: &mut Sender, rx: &mut Receiver, shared: &Shared) -> Result<EndReport, FlowError> {
+    let mut police = shared.config.limits.max_rate_bps.map(|rate| Police::new(rate, plan.t0_ns));
+    let watch = Watch::new(&plan);
+    let t0_ns = plan.t0_ns;
+    let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
+    std::thread::scope(|scope| {
+        let (plan, watch_ref) = (plan, &watch);
+        let worker = scope.spawn(move || end::run(plan, watch_ref, &done_tx));
+        let mut lost = None;
+        let mut heard_ns = clock::monotonic_ns();
+        let mut progress_ns = heard_ns;
+        let give_up = || {
+            watch.stop.stop_sending();
+            watch.stop.stop_receiving();
+        };
+        while !worker.is_finished() {
+            let now = clock::monotonic_ns();
+            while let Ok(done) = done_rx.try_recv() {
+                if lost.is_none() {
+                    lost = tx.send(&ToClient::SenderDone(done)).err();
+                }
+            }
+            if lost.is_none() && police.as_mut().is_some_and(|police| police.sees_speeding(now, &watch)) {
+                lost = Some(FlowError::Refused {
+                    code: "rate-exceeded".to_owned(),
+                    message: "the client moved more than this server's --max-rate allows".to_owned(),
+                    advice: Some("lower --rate, or use less or smaller requests".to_owned()),
+                });
+            }
+            if shared.stopping() || now > heard_ns.max(t0_ns) + SILENCE_NS {
+                give_up();
+            }
+            if lost.is_some() {
+                give_up();
+                clock::sleep_until(now + 5_000_000);
+                continue;
+            }
+            if now > progress_ns && now > t0_ns {
+                progress_ns = now + PROGRESS_NS;
+                let (sent, received) = watch.bytes();
+                lost = tx.send(&ToClient::Progress { t_ns: now - t0_ns, received, sent }).err();
+            }
+            match rx.poll::<ToServer>(Duration::from_millis(20)) {
+                Ok(None) => {}
+                Ok(Some(message)) => {
+                    heard_ns = clock::monotonic_ns();
+                    match message {
+                        ToServer::SenderDone(done) => watch.peer_sender_done(&done, t0_ns),
+                        ToServer::Stop => watch.stop.stop_sending(),
+                        ToServer::Bye => give_up(),
+                        _ => {}
+                    }
+                }
+                Err(error) => lost = Some(error),
+            }
+        }
+        while let Ok(done) = done_rx.try_recv() {
+            if lost.is_none() {
+                lost = tx.send(&ToClient::SenderDone(done)).err();
+            }
+        }
+        let report = worker.join().map_err(|_| FlowError::Protocol {
+            during: "running the test",
+            message: "a thread of the test panicked".to_owned(),
+        })?;
+        match lost {
+            Some(error) => Err(error),
+            None => Ok(report),
+        }
+    })
+}
+
+/// Holds a test to the server's rate, whatever its client makes of what was granted.
+///
+/// A TCP receiver is held back by reading no faster; what arrives by UDP or as requests can only be counted.
+struct Police {
+    bytes_per_s: u64,
+    t0_ns: u64,
+}
+
+impl Police {
+    fn new(rate_bps: u64, t0_ns: u64) -> Self {
+        Self { bytes_per_s: rate_bps / 8, t0_ns }
+    }
+
+    /// More than a tenth above the rate since the start, beyond a second's worth and a megabyte.
+    fn sees_speeding(&mut self, now_ns: u64, watch: &Watch) -> bool {
+        let elapsed_ns = now_ns.saturating_sub(self.t0_ns) + 1_000_000_000;
+        let allowed = u128::from(self.bytes_per_s) * u128::from(elapsed_ns) * 11 / 10 / 1_000_000_000 + (1 << 20);
+        let (_, received) = watch.bytes();
+        u128::from(received.max(watch.answered_bytes() / 2)) > allowed
+    }
+}

@@ -1,0 +1,187 @@
+//! From acceptance to start: the data sockets of a test arrive and are proved.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use landspeed_model::Parameters;
+use landspeed_sys::clock;
+
+use super::Shared;
+use super::registry::{Arrival, Slot};
+use super::session::{STEP, unexpected};
+use super::udp_door::Doubt;
+use crate::control::channel::{Receiver, Sender};
+use crate::control::message::{ToClient, ToServer};
+use crate::control::preface::Token;
+use crate::end::{DataSocket, Side, StreamPlan};
+use crate::error::FlowError;
+use crate::layout::{Link, MTU_STREAM, StreamSpec};
+use crate::sockets;
+
+/// How far ahead a client may put the start, nanoseconds.
+const MAX_LEAD_NS: u64 = 10_000_000_000;
+/// How long setting up may take in all, the path MTU probe included, nanoseconds.
+const SETUP_NS: u64 = 60_000_000_000;
+/// Connections of one connect/request/response stream that may wait for their turn.
+const CONNECTIONS_WAITING: usize = 8;
+
+/// Where the data sockets of a test arrive.
+pub struct Doors {
+    arrivals: mpsc::Receiver<Arrival>,
+    deliver: mpsc::SyncSender<Arrival>,
+    acceptors: HashMap<u32, mpsc::Receiver<TcpStream>>,
+    connects: Vec<u32>,
+    expected: Vec<u32>,
+    tcp: HashMap<u32, TcpStream>,
+    doubts: Vec<Doubt>,
+}
+
+impl Doors {
+    /// For the streams of a test.
+    pub fn new(specs: &[StreamSpec], probe_mtu: bool) -> Self {
+        let ids = |connects: bool| specs.iter().filter(move |s| (s.link == Link::Connect) == connects).map(|s| s.id);
+        let mut expected: Vec<u32> = ids(false).collect();
+        if probe_mtu {
+            expected.push(MTU_STREAM);
+        }
+        let (deliver, arrivals) = mpsc::sync_channel(expected.len() + 1);
+        Self {
+            arrivals,
+            deliver,
+            acceptors: HashMap::new(),
+            connects: ids(true).collect(),
+            expected,
+            tcp: HashMap::new(),
+            doubts: Vec::new(),
+        }
+    }
+
+    /// Where the doormen deliver.
+    pub fn slot(&mut self, local: SocketAddr) -> Slot {
+        let mut senders = HashMap::new();
+        for &id in &self.connects {
+            let (tx, rx) = mpsc::sync_channel(CONNECTIONS_WAITING);
+            senders.insert(id, tx);
+            self.acceptors.insert(id, rx);
+        }
+        let ip = crate::address::unmap(local).ip();
+        Slot::new(ip, self.deliver.clone(), senders, self.expected.clone())
+    }
+
+    /// Takes in what has arrived and answers UDP introductions.
+    fn poll(&mut self, token: &Token) {
+        while let Ok(arrival) = self.arrivals.try_recv() {
+            match arrival {
+                Arrival::Tcp(stream, tcp) => {
+                    self.tcp.insert(stream, tcp);
+                }
+                Arrival::Udp(stream, udp) => self.doubts.extend(Doubt::new(stream, udp)),
+            }
+        }
+        for doubt in &mut self.doubts {
+            doubt.poll(token);
+        }
+    }
+
+    /// Whether every stream of the test proper is here.
+    fn complete(&self) -> bool {
+        let wanted = self.expected.iter().filter(|&&id| id != MTU_STREAM).count();
+        let proved = self.doubts.iter().filter(|d| d.proved && d.stream != MTU_STREAM).count();
+        self.tcp.len() + proved >= wanted
+    }
+
+    /// Takes the MTU probe's socket once its address is proved.
+    fn take_mtu(&mut self) -> Option<UdpSocket> {
+        let at = self.doubts.iter().position(|d| d.stream == MTU_STREAM && d.proved)?;
+        self.doubts.swap_remove(at).into_socket().ok()
+    }
+
+    /// Every stream with its socket, set up as asked.
+    fn take_streams(&mut self, test: &Test<'_>) -> Result<Vec<StreamPlan>, FlowError> {
+        let Test { token, specs, parameters } = *test;
+        let mut udp = HashMap::new();
+        for doubt in std::mem::take(&mut self.doubts) {
+            let (stream, proved) = (doubt.stream, doubt.proved);
+            if proved && let Ok(socket) = doubt.into_socket() {
+                udp.insert(stream, socket);
+            }
+        }
+        specs
+            .iter()
+            .map(|spec| {
+                let socket = match spec.link {
+                    Link::Tcp => self.tcp.remove(&spec.id).map(DataSocket::Tcp),
+                    Link::Udp => udp.remove(&spec.id).map(DataSocket::Udp),
+                    Link::Connect => self.acceptors.remove(&spec.id).map(|rx| DataSocket::Acceptor(Mutex::new(rx))),
+                }
+                .ok_or_else(|| FlowError::Protocol {
+                    during: "at the start",
+                    message: format!("stream {} never arrived", spec.id),
+                })?;
+                sockets::configure_accepted(&socket, parameters, spec.job(Side::Server).sends())?;
+                let job = spec.job(Side::Server);
+                Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, token.datagram_tag(spec.id)))
+            })
+            .collect()
+    }
+}
+
+/// What is to be set up.
+pub struct Test<'a> {
+    /// Its secret.
+    pub token: &'a Token,
+    /// Its streams.
+    pub specs: &'a [StreamSpec],
+    /// What is in force.
+    pub parameters: &'a Parameters,
+}
+
+/// From acceptance to start: the moment, and every stream set up as asked. `None` when the client changed its mind.
+pub fn prepare(
+    tx: &mut Sender,
+    rx: &mut Receiver,
+    mut doors: Doors,
+    test: &Test<'_>,
+    shared: &Shared,
+) -> Result<Option<(u64, Vec<StreamPlan>)>, FlowError> {
+    let token = test.token;
+    let begun = clock::monotonic_ns();
+    let mut deadline = begun + STEP.as_nanos() as u64;
+    let mut opened = false;
+    let mut streams = None;
+    loop {
+        doors.poll(token);
+        if let Some(socket) = doors.take_mtu() {
+            // The client drives the probe and goes on when it has its answers; serving it has its own bound in time.
+            crate::mtu::serve(&socket, token.datagram_tag(MTU_STREAM));
+            deadline = clock::monotonic_ns() + STEP.as_nanos() as u64;
+        }
+        // However lively the client: a place among the tests is for testing.
+        let deadline_now = deadline.min(begun + SETUP_NS);
+        if opened && streams.is_none() && doors.complete() {
+            streams = Some(doors.take_streams(test)?);
+            tx.send(&ToClient::Ready)?;
+        }
+        let now = clock::monotonic_ns();
+        if now > deadline_now {
+            return Err(FlowError::Timeout { what: "setting up the test", seconds: (now - begun) / 1_000_000_000 });
+        }
+        if shared.stopping() {
+            return Ok(None);
+        }
+        match rx.poll::<ToServer>(Duration::from_millis(2))? {
+            None => continue,
+            Some(ToServer::Ping { n }) => tx.send(&ToClient::Pong { n, now_ns: clock::monotonic_ns() })?,
+            Some(ToServer::Opened) => opened = true,
+            Some(ToServer::Start { at_ns }) if streams.is_some() => {
+                return Ok(streams.map(|streams| (at_ns.clamp(now, now + MAX_LEAD_NS), streams)));
+            }
+            Some(ToServer::Alive) => {}
+            Some(ToServer::Stop | ToServer::Bye) => return Ok(None),
+            Some(other) => return Err(unexpected("while setting up the test", &other)),
+        }
+        deadline = now + STEP.as_nanos() as u64;
+    }
+}
