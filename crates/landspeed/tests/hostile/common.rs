@@ -1,0 +1,295 @@
+//! Starting servers and clients, and judging the documents they leave.
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+
+use landspeed_sys::clock;
+use serde_json::Value;
+
+/// More than any run of these tests takes on a busy machine, seconds.
+pub const PATIENCE_S: u64 = 60;
+
+/// The program under test.
+pub fn landspeed() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
+    command.stdin(Stdio::null()).env("NO_COLOR", "1");
+    command
+}
+
+/// Looks every few milliseconds until `holds`; panics after `seconds`.
+pub fn until(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = clock::monotonic_ns() + seconds * 1_000_000_000;
+    while !holds() {
+        let now = clock::monotonic_ns();
+        assert!(now < deadline, "{seconds} s were not enough for: {what}");
+        clock::sleep_until(now + 5_000_000);
+    }
+}
+
+/// A process whose output is read all the time, killed when dropped.
+pub struct Process {
+    child: Child,
+    out: Arc<Mutex<String>>,
+    err: Arc<Mutex<String>>,
+    readers: Vec<JoinHandle<()>>,
+    started_ns: u64,
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Exit status; 128 + n when signal n ended it.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+    pub seconds: f64,
+}
+
+impl Process {
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let (out, err) = (Arc::default(), Arc::default());
+        let readers = vec![
+            gather(child.stdout.take().expect("piped"), Arc::clone(&out)),
+            gather(child.stderr.take().expect("piped"), Arc::clone(&err)),
+        ];
+        Self { child, out, err, readers, started_ns: clock::monotonic_ns() }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn stdout(&self) -> String {
+        self.out.lock().unwrap().clone()
+    }
+
+    /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`).
+    pub fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits for the end; a process that takes longer is killed and the test fails.
+    pub fn end(mut self, seconds: u64) -> Ended {
+        use std::os::unix::process::ExitStatusExt as _;
+        let deadline = clock::monotonic_ns() + seconds * 1_000_000_000;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("our own child") {
+                break status;
+            }
+            let now = clock::monotonic_ns();
+            assert!(now < deadline, "still running after {seconds} s:\n{}", self.stdout());
+            clock::sleep_until(now + 5_000_000);
+        };
+        let seconds = (clock::monotonic_ns() - self.started_ns) as f64 / 1e9;
+        for reader in self.readers.drain(..) {
+            reader.join().expect("a reader does not panic");
+        }
+        let stderr = self.err.lock().unwrap().clone();
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Ended { code, stdout: self.stdout(), stderr, seconds }
+    }
+
+    /// Open descriptors and threads right now.
+    pub fn resources(&self) -> (usize, usize) {
+        let count = |what: &str| std::fs::read_dir(format!("/proc/{}/{what}", self.id())).map_or(0, Iterator::count);
+        (count("fd"), count("task"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn gather(from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+            into.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
+            line.clear();
+        }
+    })
+}
+
+/// A server on a port of its own.
+pub struct Server {
+    pub process: Process,
+    pub addr: SocketAddr,
+}
+
+impl Server {
+    /// On IPv4 loopback.
+    pub fn start(args: &[&str]) -> Self {
+        Self::listening("127.0.0.1:0", args)
+    }
+
+    pub fn listening(listen: &str, args: &[&str]) -> Self {
+        let mut command = landspeed();
+        command.args(["serve", "--listen", listen]).args(args);
+        Self::of(command)
+    }
+
+    /// Any command that becomes a server.
+    pub fn of(command: Command) -> Self {
+        let process = Process::start(command);
+        let mut addr = None;
+        until(PATIENCE_S, "the server's address", || {
+            let said = process.stdout();
+            let found = said.split_once("listening on ").and_then(|(_, rest)| rest.split_once(' '));
+            addr = found.and_then(|(addr, _)| addr.parse().ok());
+            addr.is_some()
+        });
+        Self { process, addr: addr.expect("just found") }
+    }
+
+    /// A run against it, its document on standard output.
+    pub fn run(&self, args: &[&str]) -> Run {
+        finish(self.begin(args).end(PATIENCE_S))
+    }
+
+    /// The same, not waited for.
+    pub fn begin(&self, args: &[&str]) -> Process {
+        begin(&self.addr.to_string(), args)
+    }
+
+    /// Waits until its descriptors and threads are no more than they were.
+    pub fn settles_to(&self, (fds, threads): (usize, usize)) {
+        let mut now = (0, 0);
+        until(PATIENCE_S, &format!("the server to return to {fds} descriptors and {threads} threads"), || {
+            now = self.process.resources();
+            now.0 <= fds && now.1 <= threads
+        });
+    }
+
+    /// What it holds when nothing happens: after a first test, so that what is made once exists.
+    pub fn baseline(&self) -> (usize, usize) {
+        self.baseline_with(&[])
+    }
+
+    /// The same where a test needs further options.
+    pub fn baseline_with(&self, args: &[&str]) -> (usize, usize) {
+        assert_eq!(self.run(&[&["-t", "0.1"], args].concat()).ended.code, 0);
+        let mut last = (0, 0);
+        until(PATIENCE_S, "the server to be idle", || {
+            let now = self.process.resources();
+            let same = now == last;
+            last = now;
+            clock::sleep_until(clock::monotonic_ns() + 50_000_000);
+            same && now.1 <= 4
+        });
+        last
+    }
+}
+
+/// A client, not waited for.
+pub fn begin(target: &str, args: &[&str]) -> Process {
+    let mut command = landspeed();
+    command.args(["run", target, "--json", "-"]).args(args);
+    Process::start(command)
+}
+
+/// A client whose document is on its standard output.
+pub fn run(target: &str, args: &[&str]) -> Run {
+    finish(begin(target, args).end(PATIENCE_S))
+}
+
+/// A finished client and its document, which has been judged.
+#[derive(Debug)]
+pub struct Run {
+    pub ended: Ended,
+    pub document: Value,
+}
+
+impl Run {
+    pub fn status(&self) -> &str {
+        self.document["status"].as_str().unwrap_or_default()
+    }
+
+    /// Codes of the document's errors.
+    pub fn errors(&self) -> Vec<&str> {
+        let list = self.document["errors"].as_array().expect("a list");
+        list.iter().filter_map(|error| error["code"].as_str()).collect()
+    }
+
+    /// It did all it was asked for and its books balance.
+    pub fn assert_clean(&self) {
+        assert_eq!((self.ended.code, self.status()), (0, "complete"), "{}\n{}", self.ended.stderr, self.books());
+        assert_eq!(self.document["conservation"]["holds"], true, "{}", self.books());
+        assert_eq!(self.document["conservation"]["unaccounted_bytes"], 0, "{}", self.books());
+    }
+
+    /// It did nothing, said so in one line, and says why in its document.
+    pub fn assert_failed(&self, code: &str) {
+        assert_eq!((self.ended.code, self.status()), (2, "failed"), "{:?}", self.ended);
+        assert_eq!(self.errors(), [code], "{}", self.ended.stderr);
+        assert_one_line(&self.ended);
+    }
+
+    fn books(&self) -> String {
+        format!("{}\n{}", self.document["errors"], self.document["conservation"])
+    }
+}
+
+/// One line on standard error that begins with the program's name.
+pub fn assert_one_line(ended: &Ended) {
+    let lines: Vec<_> = ended.stderr.lines().collect();
+    assert!(lines.len() == 1 && lines[0].starts_with("landspeed: "), "one line: {ended:?}");
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+}
+
+/// Reads the document off a client's standard output, on which there must be nothing else, and judges it.
+pub fn finish(ended: Ended) -> Run {
+    let document: Value = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|error| panic!("standard output is not one JSON document: {error}\n{ended:?}"));
+    judge(&document);
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+    Run { ended, document }
+}
+
+/// What holds of every document: it is of its schema, and its intervals add up.
+pub fn judge(document: &Value) {
+    static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
+    let schema = SCHEMA.get_or_init(|| {
+        let mut command = landspeed();
+        command.args(["schema", "run"]);
+        let ended = Process::start(command).end(PATIENCE_S);
+        let schema: Value = serde_json::from_str(&ended.stdout).expect("the schema is JSON");
+        jsonschema::validator_for(&schema).expect("the schema is a schema")
+    });
+    let faults: Vec<_> =
+        schema.iter_errors(document).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert!(faults.is_empty(), "not of the schema: {faults:#?}");
+    assert_eq!(document["conservation"]["intervals_minus_totals_bytes"], 0, "{}", document["conservation"]);
+    for stream in document["streams"].as_array().expect("a list") {
+        let Some(total) = stream["receiver"]["bytes"].as_u64() else { continue };
+        if stream["intervals_from"] == "receiver" {
+            let sum: u64 =
+                stream["intervals"].as_array().expect("a list").iter().filter_map(|i| i["bytes"].as_u64()).sum();
+            assert_eq!(sum, total, "stream {}", stream["id"]);
+        }
+    }
+}
+
+/// A directory that goes with the test.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("landspeed-").tempdir().expect("a temporary directory")
+}
+
+/// Files in a directory.
+pub fn files(directory: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(directory).expect("a directory").filter_map(|entry| Some(entry.ok()?.path())).collect()
+}

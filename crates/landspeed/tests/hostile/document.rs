@@ -1,0 +1,176 @@
+//! Every way to run leaves a document of its schema; standard output is for one thing at a time.
+
+use serde_json::Value;
+
+use crate::common::{PATIENCE_S, Process, Run, Server, files, judge, landspeed, scratch};
+
+#[test]
+fn every_kind_of_test_leaves_a_valid_document_with_balanced_books() {
+    let server = Server::start(&[]);
+    for options in [
+        "-t 0.3",
+        "-t 0.3 -R",
+        "-t 0.3 --bidir -P 2",
+        "-n 1M",
+        "-n 1M -R -P 3",
+        "-n 1",
+        "-t 0.3 -O 0.2 -i 1ms",
+        "-t 0.3 -Z",
+        "-t 0.3 --send splice --receive discard",
+        "-t 0.3 --send zerocopy -R",
+        "-t 0.3 -l 1",
+        "-t 0.3 -b 10M",
+        "-t 0.3 --pace 50M -P 2 --pace-total",
+        "-t 0.3 --read-rate 100M",
+        "-t 0.3 -w 64K -M 1000 -N -C reno",
+        "-t 0.3 --probe",
+        "-t 0.3 --probe-mtu",
+        "-t 0.3 -u",
+        "-t 0.3 -u -R -b 20M -l 64",
+        "-t 0.3 -u --bidir -b 20M --burst 10 --coarse",
+        "-t 0.3 -u -b 20M --no-gso --no-gro -l 9000",
+        "-n 100K -u -b 20M",
+        "-t 0.3 --rr",
+        "-t 0.3 --rr --rate 500 -l 64/1k",
+        "-t 0.3 --rr --connect",
+        "-t 0.6 --rr --sizes 1,64,1k",
+        "-t 0.3 --rr -u",
+        "-t 0.3 --rr -u --rate 500 -P 2",
+        "-t 0.3 -T title --dscp ef",
+    ] {
+        let args: Vec<_> = options.split(' ').collect();
+        let run = server.run(&args);
+        assert_eq!(
+            (run.ended.code, run.status()),
+            (0, "complete"),
+            "{options}: {}\n{}",
+            run.ended.stderr,
+            run.document["errors"]
+        );
+        run.assert_clean();
+    }
+}
+
+/// Lines of a `--jsonl` output.
+fn events(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().filter_map(|event| event["event"].as_str()).collect()
+}
+
+#[test]
+fn lines_of_events_end_with_the_document() {
+    let server = Server::start(&[]);
+    let mut command = landspeed();
+    command.args(["run", &server.addr.to_string(), "-t", "0.5", "--jsonl", "-"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let events = events(&ended.stdout);
+    let kinds = kinds(&events);
+    assert_eq!((kinds.first(), kinds.last()), (Some(&"accepted"), Some(&"document")), "{kinds:?}");
+    assert!(kinds.contains(&"progress"), "{kinds:?}");
+    judge(&events.last().expect("a line")["document"]);
+    // A failure is a document too.
+    let mut command = landspeed();
+    command.args(["run", "127.0.0.1:9", "--jsonl", "-"]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    let events = self::events(&ended.stdout);
+    assert_eq!((ended.code, self::kinds(&events)), (2, vec!["document"]));
+    judge(&events[0]["document"]);
+}
+
+#[test]
+fn files_are_whole_and_nothing_is_left_beside_them() {
+    let server = Server::start(&[]);
+    let directory = scratch();
+    let path = |name: &str| directory.path().join(name);
+    let mut command = landspeed();
+    command.args(["run", &server.addr.to_string(), "-t", "0.3"]);
+    command.arg("--json").arg(path("a.json")).arg("--jsonl").arg(path("a.jsonl")).arg("--report").arg(path("a.html"));
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stdout.contains("verdict"), "a person reads the summary: {ended:?}");
+    let document: Value = serde_json::from_slice(&std::fs::read(path("a.json")).unwrap()).unwrap();
+    judge(&document);
+    let lines = std::fs::read_to_string(path("a.jsonl")).unwrap();
+    assert_eq!(events(&lines).last().expect("a line")["document"]["id"], document["id"]);
+    let mut left = files(directory.path());
+    left.sort();
+    assert_eq!(left, [path("a.html"), path("a.json"), path("a.jsonl")]);
+}
+
+#[test]
+fn the_paths_that_scripts_rely_on_are_there() {
+    let server = Server::start(&[]);
+    let tcp = server.run(&["-t", "0.3"]);
+    let udp = server.run(&["-t", "0.3", "-u", "-b", "10M"]);
+    let at = |run: &Run, path: &str| run.document.pointer(path).cloned();
+    assert_eq!(at(&tcp, "/schema"), Some("landspeed.run/1".into()));
+    for path in ["/summary/goodput_bps", "/summary/bytes_delivered", "/summary/retransmits"] {
+        assert!(at(&tcp, path).is_some_and(|v| v.is_number()), "{path}");
+    }
+    for path in ["/verdict/cause", "/verdict/next_step", "/conservation/holds", "/conservation/unaccounted_bytes"] {
+        assert!(at(&tcp, path).is_some_and(|v| !v.is_null()), "{path}");
+    }
+    assert!(at(&tcp, "/verdict/evidence").is_some_and(|v| v.is_array()));
+    assert!(at(&tcp, "/streams/0/intervals/0/bytes").is_some_and(|v| v.is_u64()));
+    for name in ["sent", "delivered", "lost", "duplicate", "reordered", "late"] {
+        assert!(at(&udp, &format!("/udp/{name}_packets")).is_some_and(|v| v.is_i64()), "{name}");
+    }
+}
+
+#[test]
+fn every_command_explains_itself_with_examples() {
+    let help = |args: &[&str]| {
+        let mut command = landspeed();
+        command.args(args);
+        let ended = Process::start(command).end(PATIENCE_S);
+        assert_eq!(ended.code, 0, "{args:?}: {ended:?}");
+        ended.stdout
+    };
+    let top = help(&["--help"]);
+    assert!(top.contains("Examples:") && top.contains("Exit status: 0 clean, 1 findings, 2 failure"), "{top}");
+    let commands: Vec<_> = top
+        .lines()
+        .skip_while(|line| !line.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|word| !word.is_empty()))
+        .collect();
+    assert!(commands.contains(&"run") && commands.contains(&"serve"), "{commands:?}");
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let text = help(&[command, "--help"]);
+        assert!(text.contains("Examples:"), "{command} shows no example:\n{text}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(help(&["completions", shell]).contains("landspeed"), "{shell}");
+    }
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let directory = scratch();
+    let mut command = landspeed();
+    command.arg("man").arg(directory.path());
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let names: Vec<_> =
+        files(directory.path()).iter().filter_map(|p| Some(p.file_name()?.to_str()?.to_owned())).collect();
+    for page in ["landspeed.1", "landspeed-run.1", "landspeed-serve.1"] {
+        assert!(names.iter().any(|name| name == page), "{names:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_early_gets_no_panic() {
+    let server = Server::start(&[]);
+    let program = env!("CARGO_BIN_EXE_landspeed");
+    let script =
+        format!("{program} run {} -t 0.5 --json - | head -c 10; {program} schema run | head -c 10", server.addr);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+}

@@ -1,0 +1,104 @@
+//! Ends that come early: signals, and peers that vanish.
+
+use crate::common::{PATIENCE_S, Process, Server, finish, scratch, until};
+use crate::raw;
+
+/// A client with traffic under way.
+fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
+    let directory = scratch();
+    let events = directory.path().join("events");
+    let client = server.begin(&[args, &["--jsonl", events.to_str().expect("a plain path")]].concat());
+    until(PATIENCE_S, "traffic", || {
+        let lines = std::fs::read_to_string(&events).unwrap_or_default();
+        lines.lines().filter(|line| line.contains("\"progress\"")).count() >= 4
+    });
+    (client, directory)
+}
+
+#[test]
+fn what_was_measured_until_the_server_vanished_is_kept_and_marked() {
+    for args in [&["-t", "60"][..], &["-t", "60", "-R", "-P", "2"], &["-t", "60", "-u", "-b", "50m", "-R"]] {
+        let mut server = Server::start(&[]);
+        let (client, _directory) = under_way(&server, args);
+        server.process.kill();
+        let run = finish(client.end(PATIENCE_S));
+        assert_eq!((run.ended.code, run.status()), (1, "partial"), "{args:?}: {:?}", run.ended.stderr);
+        assert!(run.errors().contains(&"peer-lost"), "{args:?}: {:?}", run.errors());
+        assert_eq!(run.document["conservation"]["holds"], false);
+        let near = if args.contains(&"-R") { "receiver" } else { "sender" };
+        for stream in run.document["streams"].as_array().expect("a list") {
+            assert!(stream[near]["bytes"].as_u64() > Some(0), "{args:?}: {stream}");
+            assert!(!stream["intervals"].as_array().expect("a list").is_empty());
+        }
+        assert!(run.ended.seconds < 40.0, "{:?}", run.ended.seconds);
+    }
+}
+
+#[test]
+fn a_server_goes_on_and_gives_back_what_a_vanished_client_held() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    for args in [&["-t", "60", "-P", "4"][..], &["-t", "60", "-u", "-b", "50m"], &["-t", "60", "-R"], &["--rr"]] {
+        let (mut client, _directory) = under_way(&server, args);
+        client.kill();
+        server.run(&["-t", "0.2"]).assert_clean();
+        server.settles_to(idle);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_test_early_with_both_ends_books() {
+    let server = Server::start(&[]);
+    for args in [&["-t", "60"][..], &["-t", "60", "-R"], &["-t", "60", "-u", "-b", "50m"]] {
+        let (client, _directory) = under_way(&server, args);
+        client.signal("INT");
+        let run = finish(client.end(PATIENCE_S));
+        assert_eq!((run.ended.code, run.status()), (1, "partial"), "{args:?}: {:?}", run.ended.stderr);
+        assert_eq!(run.errors(), ["interrupted"], "{args:?}: {}", run.document["errors"]);
+        assert_eq!(run.document["conservation"]["holds"], true, "{args:?}: {}", run.document["conservation"]);
+        assert!(run.document["summary"]["bytes_delivered"].as_u64() > Some(0));
+    }
+}
+
+#[test]
+fn ctrl_c_while_a_server_says_nothing_ends_at_once() {
+    let (listener, addr) = raw::listener();
+    let client = crate::common::begin(&addr.to_string(), &[]);
+    let _silent = listener.accept().expect("the client comes");
+    client.signal("INT");
+    let run = finish(client.end(5));
+    run.assert_failed("interrupted");
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_a_frozen_server() {
+    let server = Server::start(&[]);
+    let (client, _directory) = under_way(&server, &["-t", "60"]);
+    server.process.signal("STOP");
+    client.signal("INT");
+    // The first is taken when sending stops; only then is the second one a second.
+    until(PATIENCE_S, "the first to be taken", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", client.id())).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("SigPnd") || line.starts_with("ShdPnd"))
+            && !status.lines().any(|line| line.starts_with("ShdPnd") && !line.ends_with("0000"))
+    });
+    client.signal("INT");
+    let ended = client.end(5);
+    assert_eq!(ended.code, 130, "{ended:?}");
+    server.process.signal("CONT");
+}
+
+#[test]
+fn a_server_asked_to_end_ends_its_tests_with_their_reports() {
+    for signal in ["TERM", "INT"] {
+        let server = Server::start(&[]);
+        let (client, _directory) = under_way(&server, &["-t", "60"]);
+        server.process.signal(signal);
+        let run = finish(client.end(PATIENCE_S));
+        assert_eq!((run.ended.code, run.status()), (1, "partial"), "{:?}", run.ended.stderr);
+        assert!(run.document["streams"][0]["sender"]["bytes"].as_u64() > Some(0));
+        let ended = server.process.end(PATIENCE_S);
+        assert_eq!(ended.code, 0, "{ended:?}");
+        assert!(ended.stdout.contains("stopped after"), "{ended:?}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Pre-shared keys, and those who do not hold them.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use landspeed_flow::control::preface::{Purpose, Status};
+use landspeed_sys::clock;
+
+use crate::common::{PATIENCE_S, Process, Server, landspeed, run, scratch};
+use crate::proxy::{self, Deed, Target};
+use crate::raw;
+
+fn new_key(directory: &Path, name: &str) -> PathBuf {
+    let path = directory.join(name);
+    let mut command = landspeed();
+    command.args(["serve", "--new-key"]).arg(&path);
+    assert_eq!(Process::start(command).end(PATIENCE_S).code, 0);
+    path
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}
+
+#[test]
+fn a_key_is_for_its_owner_and_is_never_written_over() {
+    let directory = scratch();
+    let path = new_key(directory.path(), "site.key");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let before = std::fs::read(&path).unwrap();
+    let mut command = landspeed();
+    command.args(["serve", "--new-key"]).arg(&path);
+    let again = Process::start(command).end(PATIENCE_S);
+    assert!(again.code == 2 && again.stderr.contains("never written over"), "{again:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn only_the_servers_key_opens_it() {
+    let directory = scratch();
+    let (right, wrong) = (new_key(directory.path(), "right"), new_key(directory.path(), "wrong"));
+    let server = Server::start(&["--key-file", text(&right)]);
+    let idle = server.baseline_with(&["--key-file", text(&right)]);
+    server.run(&["--key-file", text(&wrong)]).assert_failed("wrong-key");
+    let without = server.run(&[]);
+    without.assert_failed("key-required");
+    assert!(without.ended.stderr.contains("--key-file"), "{:?}", without.ended);
+    let run = server.run(&["-t", "0.2", "--key-file", text(&right)]);
+    run.assert_clean();
+    assert_eq!(run.document["path"]["authenticated"], true);
+    server.settles_to(idle);
+}
+
+#[test]
+fn a_key_is_not_shown_to_a_server_that_has_none() {
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    let server = Server::start(&[]);
+    let run = server.run(&["--key-file", text(&key)]);
+    run.assert_failed("key-unexpected");
+    assert!(run.ended.stderr.contains("drop --key-file"), "{:?}", run.ended);
+}
+
+#[test]
+fn a_changed_dropped_repeated_or_reordered_message_ends_the_test() {
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&key)]);
+    let honest = proxy::start(server.addr, None);
+    run(&honest.to_string(), &["-t", "0.2", "--key-file", text(&key)]).assert_clean();
+    // Greeting or acceptance; a ping or its answer; a sign of life or live figures. Most of them only wait.
+    std::thread::scope(|scope| {
+        for from_client in [true, false] {
+            for number in [0, 4, 13] {
+                for deed in [Deed::FlipBit, Deed::Drop, Deed::Repeat, Deed::SwapWithNext] {
+                    let target = Target { from_client, number, deed };
+                    let addr = proxy::start(server.addr, Some(target)).to_string();
+                    let key = text(&key);
+                    scope.spawn(move || {
+                        let run = run(&addr, &["-t", "1.2", "-b", "10m", "--key-file", key]);
+                        assert_ne!(run.status(), "complete", "{target:?}");
+                        assert_ne!(run.ended.code, 0, "{target:?}");
+                    });
+                }
+            }
+        }
+    });
+    server.run(&["-t", "0.2", "--key-file", text(&key)]).assert_clean();
+}
+
+#[test]
+fn garbage_in_the_handshake_is_no_key() {
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&key)]);
+    let idle = server.baseline_with(&["--key-file", text(&key)]);
+    let garbage: &[&[u8]] =
+        &[&[0, 0], &[0xff, 0xff], &[0, 48], &[&[0, 48][..], &[7; 48]].concat(), &[&[1, 0][..], &[0; 256]].concat()];
+    for bytes in garbage {
+        let (mut stream, status) = raw::introduce(server.addr, Purpose::Control { keyed: true });
+        assert_eq!(status, Some(Status::Welcome));
+        stream.write_all(bytes).unwrap();
+        assert!(raw::is_closed(stream), "{bytes:?}");
+    }
+    server.settles_to(idle);
+}
+
+#[test]
+fn a_handshake_dripped_byte_by_byte_ends_in_time() {
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&key)]);
+    let (mut stream, status) = raw::introduce(server.addr, Purpose::Control { keyed: true });
+    assert_eq!(status, Some(Status::Welcome));
+    let begun = clock::monotonic_ns();
+    // Announces 48 bytes and sends one a second: each alone is in time.
+    let bytes = [&[0, 48][..], &[7; 40]].concat();
+    let mut sent = 0;
+    for byte in bytes {
+        if stream.write_all(&[byte]).is_err() {
+            break;
+        }
+        sent += 1;
+        clock::sleep_until(clock::monotonic_ns() + 1_000_000_000);
+    }
+    let seconds = (clock::monotonic_ns() - begun) / 1_000_000_000;
+    assert!(sent < 20 && seconds < 20, "{sent} bytes in {seconds} s were put up with");
+}

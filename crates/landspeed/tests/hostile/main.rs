@@ -1,0 +1,20 @@
+//! The real binary against hostile users, networks and peers.
+//!
+//! One test program, so that it is linked once. Everything started here has a deadline, is ended by its own number,
+//! and listens on a port of the system's choosing.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod common;
+mod document;
+mod hostile_server;
+mod interrupts;
+mod ipv6;
+mod keys;
+mod many;
+mod proxy;
+mod raw;
+mod server_abuse;
+mod server_limits;
+mod strangers;
+mod udp_abuse;

@@ -1,0 +1,132 @@
+//! A client and a server of the tests' own, which keep to the protocol only as far as they want to.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use landspeed_flow::control::channel::{self, Key, Receiver, Role, Sender};
+use landspeed_flow::control::message::{Accepted, MAX_MESSAGE, ToClient, ToServer};
+use landspeed_flow::control::preface::{self, ANSWER_LEN, PREFACE_LEN, Purpose, Status, Token};
+use landspeed_model::Parameters;
+
+pub const SHORT: Duration = Duration::from_secs(20);
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A connection that waits no longer than [`SHORT`] for anything.
+pub fn connect(server: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect_timeout(&server, SHORT).expect("the server accepts");
+    stream.set_read_timeout(Some(SHORT)).unwrap();
+    stream.set_write_timeout(Some(SHORT)).unwrap();
+    stream
+}
+
+/// Shows a preface and returns the answer.
+pub fn introduce(server: SocketAddr, purpose: Purpose) -> (TcpStream, Option<Status>) {
+    let mut stream = connect(server);
+    stream.write_all(&preface::encode(purpose)).unwrap();
+    let mut answer = [0; ANSWER_LEN];
+    let status = stream.read_exact(&mut answer).ok().and_then(|()| preface::decode_answer(&answer)).map(|(_, s)| s);
+    (stream, status)
+}
+
+/// A control connection past its preface.
+pub fn control(server: SocketAddr) -> TcpStream {
+    let (stream, status) = introduce(server, Purpose::Control { keyed: false });
+    assert_eq!(status, Some(Status::Welcome));
+    stream
+}
+
+/// Frames text as a message.
+pub fn frame(text: &[u8]) -> Vec<u8> {
+    [&(text.len() as u32).to_be_bytes(), text].concat()
+}
+
+/// Whether the server closes the connection, whatever it says before.
+pub fn is_closed(mut stream: TcpStream) -> bool {
+    let mut buffer = [0; 4096];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+/// A client whose test was accepted.
+pub struct Client {
+    pub tx: Sender,
+    pub rx: Receiver,
+    pub accepted: Accepted,
+    pub token: Token,
+    pub server: SocketAddr,
+}
+
+/// Asks for a test; the server's words if it says no.
+pub fn ask(server: SocketAddr, parameters: Parameters) -> Result<Client, String> {
+    let (mut tx, mut rx) = channel::open(control(server), Role::Client, None, MAX_MESSAGE, SHORT).unwrap();
+    tx.send(&ToServer::Hello { version: "0".into(), parameters: Box::new(parameters) }).unwrap();
+    match hear(&mut rx)? {
+        ToClient::Accepted(accepted) => {
+            let token = Token::from_hex(&accepted.token).expect("a token");
+            Ok(Client { tx, rx, accepted: *accepted, token, server })
+        }
+        ToClient::Refused(entry) | ToClient::Error(entry) => Err(format!("{}: {}", entry.code, entry.message)),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The next message.
+pub fn hear(rx: &mut Receiver) -> Result<ToClient, String> {
+    rx.wait("a message", SHORT, &NEVER).map_err(|error| error.to_string())
+}
+
+impl Client {
+    /// Opens a data connection.
+    pub fn data(&self, stream: u32) -> (TcpStream, Option<Status>) {
+        introduce(self.server, Purpose::Data { stream, token: self.token })
+    }
+
+    /// Says that all is open and waits for the server to agree.
+    pub fn ready(&mut self) {
+        self.tx.send(&ToServer::Opened).unwrap();
+        assert!(matches!(hear(&mut self.rx), Ok(ToClient::Ready)));
+    }
+
+    /// The server's clock.
+    pub fn server_clock(&mut self) -> u64 {
+        self.tx.send(&ToServer::Ping { n: 1 }).unwrap();
+        match hear(&mut self.rx) {
+            Ok(ToClient::Pong { now_ns, .. }) => now_ns,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A listener on loopback.
+pub fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let addr = listener.local_addr().unwrap();
+    (listener, addr)
+}
+
+/// The server's half of a control connection: answers the preface with `answer`.
+pub fn welcome(listener: &TcpListener, answer: [u8; ANSWER_LEN]) -> TcpStream {
+    let (mut stream, _) = listener.accept().expect("the client comes");
+    stream.set_read_timeout(Some(SHORT)).unwrap();
+    let mut shown = [0; PREFACE_LEN];
+    stream.read_exact(&mut shown).unwrap();
+    stream.write_all(&answer).unwrap();
+    stream
+}
+
+/// Takes a greeting as a server does.
+pub fn greet(listener: &TcpListener, key: Option<&Key>) -> (Sender, Receiver, Parameters) {
+    let stream = welcome(listener, preface::encode_answer(Status::Welcome));
+    let (tx, mut rx) = channel::open(stream, Role::Server, key, MAX_MESSAGE, SHORT).unwrap();
+    match rx.wait::<ToServer>("the greeting", SHORT, &NEVER).unwrap() {
+        ToServer::Hello { parameters, .. } => (tx, rx, *parameters),
+        other => panic!("{other:?}"),
+    }
+}

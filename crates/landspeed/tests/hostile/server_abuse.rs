@@ -1,0 +1,176 @@
+//! Clients that break the control protocol. The server closes on them, says so, and serves the next one.
+
+use std::io::Write as _;
+use std::net::Shutdown;
+
+use landspeed_flow::control::message::{MAX_GREETING, ToClient, ToServer};
+use landspeed_flow::control::preface::{self, Purpose, Status, Token};
+use landspeed_model::Parameters;
+
+use crate::common::{PATIENCE_S, Server, until};
+use crate::raw::{ask, connect, control, frame, hear, introduce, is_closed};
+
+fn short() -> Parameters {
+    Parameters { time_ns: Some(200_000_000), ..Parameters::default() }
+}
+
+/// Every greeting here ends its connection, and only that.
+#[test]
+fn a_hostile_greeting_closes_its_connection_and_nothing_else() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    let hello = serde_json::to_vec(&ToServer::Hello { version: "0".into(), parameters: Box::new(short()) }).unwrap();
+    let with = |from: &str, to: &str| frame(String::from_utf8(hello.clone()).unwrap().replace(from, to).as_bytes());
+    let nested = |depth: usize| frame(format!("{}{}", "[".repeat(depth), "]".repeat(depth)).as_bytes());
+    let hostile: Vec<(&str, Vec<u8>)> = vec![
+        ("nothing", vec![]),
+        ("a length and no message", vec![0, 0, 0, 9]),
+        ("half a length", vec![0, 0]),
+        ("a huge length", u32::MAX.to_be_bytes().to_vec()),
+        ("a length just over the limit", (MAX_GREETING as u32 + 1).to_be_bytes().to_vec()),
+        ("half a message", frame(&hello)[..hello.len() / 2].to_vec()),
+        ("an empty message", frame(b"")),
+        ("no JSON", frame(b"GET / HTTP/1.1")),
+        ("no text", frame(&[0xff; 64])),
+        ("deep JSON", nested(30_000)),
+        ("an unknown message", frame(br#"{"type":"format-disk"}"#)),
+        ("another message first", frame(br#"{"type":"opened"}"#)),
+        ("a start first", frame(br#"{"type":"start","at_ns":0}"#)),
+        ("a key handshake", [0, 48].into_iter().chain([7; 48]).collect()),
+        ("millions of streams", with("\"streams\":1", "\"streams\":4000000000")),
+        ("no streams", with("\"streams\":1", "\"streams\":0")),
+        ("negative streams", with("\"streams\":1", "\"streams\":-1")),
+        ("an endless test", with("\"time_ns\":200000000", "\"time_ns\":18446744073709551615")),
+        ("a test without end", with("\"time_ns\":200000000", "\"time_ns\":null")),
+        ("endless writes", with("\"write_bytes\":262144", "\"write_bytes\":18446744073709551615")),
+        ("no interval", with("\"interval_ns\":100000000", "\"interval_ns\":0")),
+        ("no host interval", with("\"host_interval_ns\":100000000", "\"host_interval_ns\":0")),
+        ("an endless omission", with("\"omit_ns\":0", "\"omit_ns\":18446744073709551615")),
+        ("a missing UDP part", with("\"protocol\":\"tcp\"", "\"protocol\":\"udp\"")),
+        ("missing sizes", with("\"protocol\":\"tcp\"", "\"protocol\":\"tcprr\"")),
+        ("a strange congestion control", with("\"congestion\":null", "\"congestion\":\"../../x\"")),
+        ("a core far away", with("\"server_cpus\":[]", "\"server_cpus\":[4294967295]")),
+    ];
+    for (what, bytes) in hostile {
+        let mut stream = control(server.addr);
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(Shutdown::Write);
+        assert!(is_closed(stream), "{what}");
+    }
+    server.run(&["-t", "0.2"]).assert_clean();
+    server.settles_to(idle);
+}
+
+#[test]
+fn messages_out_of_order_end_the_test_they_belong_to() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    for message in [
+        ToServer::Start { at_ns: 0 },
+        ToServer::Hello { version: "0".into(), parameters: Box::new(short()) },
+        ToServer::Bye,
+        ToServer::Stop,
+    ] {
+        let mut client = ask(server.addr, short()).expect("accepted");
+        client.tx.send(&message).unwrap();
+        assert!(!matches!(hear(&mut client.rx), Ok(ToClient::Ready)), "{message:?}");
+    }
+    server.run(&["-t", "0.2"]).assert_clean();
+    server.settles_to(idle);
+}
+
+#[test]
+fn a_start_in_the_past_is_now_and_one_in_the_far_future_is_soon() {
+    let server = Server::start(&[]);
+    for at_ns in [0, u64::MAX] {
+        let mut client = ask(server.addr, short()).expect("accepted");
+        let (mut data, status) = client.data(0);
+        assert_eq!(status, Some(Status::Welcome));
+        client.ready();
+        client.tx.send(&ToServer::Start { at_ns }).unwrap();
+        data.write_all(&[7; 1000]).unwrap();
+        data.shutdown(Shutdown::Write).unwrap();
+        let received = loop {
+            match hear(&mut client.rx).expect("a report in time") {
+                ToClient::Report { text, last: true } => break text,
+                _ => client.tx.send(&ToServer::Alive).unwrap(),
+            }
+        };
+        let report: serde_json::Value = serde_json::from_str(&received).unwrap();
+        assert_eq!(report["streams"][0]["end"]["bytes"], 1000, "{at_ns}");
+    }
+}
+
+#[test]
+fn a_data_connection_needs_its_tests_token_and_a_stream_nobody_has() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    let purpose = Purpose::Data { stream: 0, token: Token([7; 32]) };
+    assert_eq!(introduce(server.addr, purpose).1, Some(Status::UnknownTest));
+    let mut client = ask(server.addr, short()).expect("accepted");
+    let mut other = client.token;
+    other.0[31] ^= 1;
+    assert_eq!(introduce(server.addr, Purpose::Data { stream: 0, token: other }).1, Some(Status::UnknownTest));
+    let (first, status) = client.data(0);
+    assert_eq!(status, Some(Status::Welcome));
+    for stream in [0, 1, 1_000_000, 1_000_001, u32::MAX] {
+        assert!(is_closed(client.data(stream).0), "stream {stream}");
+    }
+    client.ready();
+    // The token dies with its test.
+    let token = client.token;
+    drop((first, client));
+    server.settles_to(idle);
+    assert_eq!(introduce(server.addr, Purpose::Data { stream: 0, token }).1, Some(Status::UnknownTest));
+}
+
+#[test]
+fn text_of_a_stranger_reaches_the_log_without_its_control_characters() {
+    let server = Server::start(&[]);
+    let mut stream = control(server.addr);
+    stream.write_all(&frame(b"{\"type\":\"\\u001b[2J\\nlandspeed: listening on evil \\u009b1m\"}")).unwrap();
+    assert!(is_closed(stream));
+    until(PATIENCE_S, "the refusal to be logged", || server.process.stdout().contains("refused"));
+    let log = server.process.stdout();
+    assert!(log.chars().all(|c| c == '\n' || !c.is_control()), "{log:?}");
+    assert_eq!(log.lines().count(), 2, "{log:?}");
+}
+
+#[test]
+fn junk_is_dropped_at_its_first_wrong_byte() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    for junk in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"\x16\x03\x01", b"LNDSPEEX", b"SSH-2.0-x\r\n", b"\0"] {
+        let mut stream = connect(server.addr);
+        stream.write_all(junk).unwrap();
+        assert!(is_closed(stream), "{junk:?}");
+    }
+    let mut strange = preface::encode(Purpose::Control { keyed: false });
+    strange[10] = 77;
+    let mut stream = connect(server.addr);
+    stream.write_all(&strange).unwrap();
+    assert!(is_closed(stream));
+    server.settles_to(idle);
+}
+
+#[test]
+fn a_flood_of_tiny_messages_is_one_tests_own_trouble() {
+    let server = Server::start(&[]);
+    let mut client = ask(server.addr, short()).expect("accepted");
+    let alive = frame(br#"{"type":"alive"}"#).repeat(20_000);
+    let mut stream = client.data(0).0;
+    client.ready();
+    let now = client.server_clock();
+    client.tx.send(&ToServer::Start { at_ns: now }).unwrap();
+    let writer = std::thread::spawn(move || {
+        // Not through the sender, which would frame each with a system call of its own.
+        let mut flood = connect(server.addr);
+        let _ = flood.write_all(&preface::encode(Purpose::Control { keyed: false }));
+        let _ = flood.write_all(&alive);
+        server
+    });
+    stream.write_all(&[1; 5000]).unwrap();
+    stream.shutdown(Shutdown::Write).unwrap();
+    while !matches!(hear(&mut client.rx).expect("a report"), ToClient::Report { last: true, .. }) {}
+    writer.join().unwrap().run(&["-t", "0.2"]).assert_clean();
+}

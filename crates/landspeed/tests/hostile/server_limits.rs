@@ -1,0 +1,170 @@
+//! Limits that hold whatever a client makes of them.
+
+use std::io::Write as _;
+
+use landspeed_flow::control::message::{ToClient, ToServer};
+use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, RrSize};
+use landspeed_sys::clock;
+
+use crate::common::{PATIENCE_S, Server};
+use crate::raw::{ask, hear};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+#[test]
+fn a_longer_test_than_allowed_is_refused_and_an_endless_one_ended() {
+    let server = Server::start(&["--max-duration", "1s"]);
+    let run = server.run(&["-t", "2"]);
+    run.assert_failed("not-permitted");
+    assert!(run.ended.stderr.contains("1 s"), "{:?}", run.ended);
+    server.run(&["-t", "0.5"]).assert_clean();
+    // Bounded by more bytes than a second moves.
+    let run = server.run(&["-n", "100T"]);
+    assert!(run.ended.seconds < 20.0, "{:?}", run.ended.seconds);
+    assert!(run.document["summary"]["bytes_delivered"].as_u64() > Some(0));
+}
+
+#[test]
+fn a_client_that_never_stops_sending_is_stopped() {
+    let server = Server::start(&["--max-duration", "1s"]);
+    let idle = server.baseline();
+    let parameters = Parameters { time_ns: Some(SECOND_NS), ..Parameters::default() };
+    let mut client = ask(server.addr, parameters).expect("accepted");
+    let mut data = client.data(0).0;
+    client.ready();
+    let now = client.server_clock();
+    client.tx.send(&ToServer::Start { at_ns: now }).unwrap();
+    let begun = clock::monotonic_ns();
+    while data.write_all(&[7; 16_384]).is_ok() {
+        assert!(clock::monotonic_ns() - begun < 40 * SECOND_NS, "still taken after 40 s");
+    }
+    drop(client);
+    server.settles_to(idle);
+}
+
+#[test]
+fn the_rate_holds_for_obedient_clients_in_every_direction() {
+    let server = Server::start(&["--max-rate", "80M"]);
+    for args in [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-P", "4"], &["-t", "1", "-u", "-b", "1G"]] {
+        let run = server.run(args);
+        run.assert_clean();
+        let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
+        assert!(goodput < 90e6, "{args:?}: {goodput}");
+        assert!(run.document["warnings"].to_string().contains("--max-rate"), "{}", run.document["warnings"]);
+    }
+}
+
+#[test]
+fn a_tcp_client_that_ignores_the_rate_is_read_no_faster() {
+    let server = Server::start(&["--max-rate", "80M"]);
+    let parameters = Parameters { time_ns: Some(4 * SECOND_NS), ..Parameters::default() };
+    let mut client = ask(server.addr, parameters).expect("accepted");
+    assert_eq!(client.accepted.parameters.rate_bps, Some(80_000_000));
+    let mut data = client.data(0).0;
+    client.ready();
+    let now = client.server_clock();
+    client.tx.send(&ToServer::Start { at_ns: now }).unwrap();
+    let flood = std::thread::spawn(move || while data.write_all(&[7; 16_384]).is_ok() {});
+    let mut seen = Vec::new();
+    while seen.last().is_none_or(|(t_ns, _)| *t_ns < 2_000_000_000) {
+        if let ToClient::Progress { t_ns, received, .. } = hear(&mut client.rx).expect("live figures") {
+            seen.push((t_ns, received));
+        }
+    }
+    drop(client);
+    flood.join().unwrap();
+    for (t_ns, received) in seen {
+        let most = 10_000_000.0 * 1.06 * t_ns as f64 / 1e9 + 1e6;
+        assert!((received as f64) < most, "{received} B after {t_ns} ns");
+    }
+}
+
+#[test]
+fn requests_that_come_to_more_than_the_rate_are_refused_or_stopped() {
+    let server = Server::start(&["--max-rate", "8M"]);
+    let run = server.run(&["--rr", "--rate", "1000", "--sizes", "64k"]);
+    run.assert_failed("not-permitted");
+    let run = server.run(&["--rr", "--sizes", "256k", "-t", "30"]);
+    assert_ne!(run.ended.code, 0, "{}", run.document["status"]);
+    assert!(run.errors().contains(&"rate-exceeded"), "{:?}", run.errors());
+    assert!(run.ended.seconds < 25.0);
+}
+
+#[test]
+fn strangers_networks_are_turned_away() {
+    let server = Server::start(&["--allow", "192.0.2.0/24", "--allow", "2001:db8::/32"]);
+    let run = server.run(&["-t", "0.2"]);
+    run.assert_failed("not-allowed");
+    assert!(run.ended.stderr.contains("--allow"), "{:?}", run.ended);
+    let server = Server::listening("[::]:0", &["--allow", "127.0.0.0/8"]);
+    let at = |host: &str| format!("{host}:{}", server.addr.port());
+    crate::common::run(&at("127.0.0.1"), &["-t", "0.2"]).assert_clean();
+    crate::common::run(&at("[::1]"), &["-t", "0.2"]).assert_failed("not-allowed");
+}
+
+#[test]
+fn memory_and_threads_of_all_tests_together_are_bounded() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    let greedy = |streams, write_bytes| Parameters { streams, write_bytes, ..Parameters::default() };
+    assert!(ask(server.addr, greedy(128, 64 << 20)).is_err_and(|why| why.contains("not-permitted")));
+    // Each of these is allowed; not many of them at once.
+    let mut held = Vec::new();
+    let refusal = loop {
+        match ask(server.addr, greedy(128, 8 << 20)) {
+            Ok(client) => held.push(client),
+            Err(why) => break why,
+        }
+        assert!(held.len() < 32, "32 GiB were promised");
+    };
+    assert!(refusal.contains("server-busy"), "{refusal}");
+    // An ordinary one still finds room.
+    server.run(&["-t", "0.2"]).assert_clean();
+    drop(held);
+    let mut held = Vec::new();
+    let sizes = vec![RrSize { request_bytes: 1, response_bytes: 1 }; 8];
+    let rr = RrParameters { mode: RrMode::ClosedLoop, rate_per_s: None, sizes };
+    let many = Parameters { protocol: Protocol::TcpRr, streams: 128, rr: Some(rr), ..Parameters::default() };
+    let refusal = loop {
+        match ask(server.addr, many.clone()) {
+            Ok(client) => held.push(client),
+            Err(why) => break why,
+        }
+        assert!(held.len() < 32, "32768 threads were promised");
+    };
+    assert!(refusal.contains("server-busy"), "{refusal}");
+    drop(held);
+    server.settles_to(idle);
+    server.run(&["-t", "0.2"]).assert_clean();
+}
+
+#[test]
+fn readings_are_made_coarser_where_they_would_not_fit() {
+    let server = Server::start(&[]);
+    let hour = Parameters {
+        time_ns: Some(3600 * SECOND_NS),
+        interval_ns: 1_000_000,
+        host_interval_ns: 1_000_000,
+        streams: 100,
+        direction: Direction::Both,
+        ..Parameters::default()
+    };
+    let client = ask(server.addr, hour).expect("accepted");
+    let granted = &client.accepted.parameters;
+    assert!(granted.interval_ns >= 7 * SECOND_NS, "{}", granted.interval_ns);
+    assert!(granted.host_interval_ns >= SECOND_NS / 10, "{}", granted.host_interval_ns);
+    assert!(client.accepted.notes.iter().any(|note| note.contains("sampling")), "{:?}", client.accepted.notes);
+}
+
+#[test]
+fn a_client_that_leaves_before_the_start_frees_its_place() {
+    let server = Server::start(&["--max-tests", "2"]);
+    for _ in 0..6 {
+        let held = ask(server.addr, Parameters::default()).expect("a place");
+        drop(held);
+        crate::common::until(PATIENCE_S, "a free place", || {
+            let asked = ask(server.addr, Parameters::default());
+            asked.is_ok()
+        });
+    }
+}

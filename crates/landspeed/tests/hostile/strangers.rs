@@ -1,0 +1,101 @@
+//! Crowds at the door while tests run.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use landspeed_flow::control::preface::{self, Purpose};
+use landspeed_sys::{clock, process};
+
+use crate::common::{PATIENCE_S, Run, Server, finish, until};
+use crate::raw;
+
+/// Open connections that a crowd of `n` leaves at the server's door, of all kinds.
+fn crowd(server: SocketAddr, n: usize) -> Vec<TcpStream> {
+    let shown = preface::encode(Purpose::Control { keyed: false });
+    (0..n)
+        .map(|i| {
+            let mut stream = raw::connect(server);
+            let _ = match i % 5 {
+                0 => stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+                1 => stream.write_all(&shown[..=i % 40]),
+                2 => Ok(()),
+                3 => stream.write_all(&[0xff; 4096]),
+                _ => stream.write_all(&[&shown[..], &[0, 0, 0, 99, b'{']].concat()),
+            };
+            stream
+        })
+        .collect()
+}
+
+fn goodput(run: &Run) -> f64 {
+    run.document["summary"]["goodput_bps"].as_f64().expect("a rate")
+}
+
+#[test]
+fn a_thousand_strangers_cost_a_running_test_neither_its_books_nor_its_speed() {
+    process::raise_open_files_limit();
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    let alone = server.run(&["-t", "2"]);
+    alone.assert_clean();
+    let test = server.begin(&["-t", "3"]);
+    until(PATIENCE_S, "the test to start", || server.process.stdout().matches("start").count() == 3);
+    let mut strangers = crowd(server.addr, 1000);
+    // The slow ones go on dripping, a byte each now and then, for as long as the test lasts.
+    let over = AtomicBool::new(false);
+    let crowded = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for stranger in strangers.iter_mut().skip(1).step_by(5) {
+                    let _ = stranger.write_all(b"L");
+                }
+                clock::sleep_until(clock::monotonic_ns() + 100_000_000);
+            }
+        });
+        let run = finish(test.end(PATIENCE_S));
+        over.store(true, Ordering::Relaxed);
+        run
+    });
+    crowded.assert_clean();
+    let ratio = goodput(&crowded) / goodput(&alone);
+    assert!(ratio > 0.2, "with strangers {ratio:.2} of the speed without");
+    server.run(&["-t", "0.2"]).assert_clean();
+    // Those that say nothing are sent away without their doing.
+    server.settles_to((idle.0 + 2, idle.1 + 1));
+    drop(strangers);
+    server.settles_to(idle);
+}
+
+#[test]
+fn strangers_that_only_show_a_preface_keep_nobody_out() {
+    process::raise_open_files_limit();
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    let shown = preface::encode(Purpose::Control { keyed: false });
+    let strangers: Vec<_> = (0..600)
+        .map(|_| {
+            let mut stream = raw::connect(server.addr);
+            stream.write_all(&shown).unwrap();
+            stream
+        })
+        .collect();
+    let (_, threads) = server.process.resources();
+    assert!(threads < 400, "{threads} threads for 600 strangers");
+    server.run(&["-t", "0.2"]).assert_clean();
+    // Each has ten seconds for its greeting.
+    server.settles_to(idle);
+    drop(strangers);
+}
+
+#[test]
+fn descriptors_running_out_is_survived() {
+    let mut command = std::process::Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_landspeed");
+    command.args(["-c", &format!("ulimit -n 64; exec {program} serve --listen 127.0.0.1:0")]);
+    let server = Server::of(command);
+    let strangers: Vec<_> = (0..300).filter_map(|_| TcpStream::connect(server.addr).ok()).collect();
+    until(PATIENCE_S, "a test to get through", || server.run(&["-t", "0.1"]).ended.code == 0);
+    drop(strangers);
+    server.run(&["-t", "0.2"]).assert_clean();
+}

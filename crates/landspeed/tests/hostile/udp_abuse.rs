@@ -1,0 +1,119 @@
+//! The UDP door: nobody is sent anything that was not asked for, and never more than was sent.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use landspeed_flow::control::hello::{self, HELLO_LEN, Step};
+use landspeed_flow::control::message::{ToClient, ToServer};
+use landspeed_flow::control::preface::Token;
+use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
+
+use crate::common::Server;
+use crate::raw::ask;
+
+/// A socket that waits a moment for answers: on loopback an answer is there at once.
+fn socket(server: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind((server.ip(), 0)).unwrap();
+    socket.connect(server).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket
+}
+
+/// Everything that comes back until nothing does: datagrams and bytes.
+fn answers(socket: &UdpSocket) -> (usize, usize) {
+    let (mut datagrams, mut bytes) = (0, 0);
+    let mut buffer = vec![0; 65_536];
+    while let Ok(n) = socket.recv(&mut buffer) {
+        (datagrams, bytes) = (datagrams + 1, bytes + n);
+    }
+    (datagrams, bytes)
+}
+
+fn flood() -> Parameters {
+    Parameters {
+        protocol: Protocol::Udp,
+        direction: Direction::Download,
+        udp: Some(UdpParameters::default()),
+        rate_bps: Some(1_000_000_000),
+        ..Parameters::default()
+    }
+}
+
+#[test]
+fn a_stranger_gets_no_answer_at_all() {
+    let server = Server::start(&[]);
+    let socket = socket(server.addr);
+    let _test = ask(server.addr, flood()).expect("accepted");
+    let token = Token([7; 32]);
+    for step in [Step::Hello(token), Step::Challenge([1; 16]), Step::Proof(token, [1; 16]), Step::Welcome] {
+        for stream in [0, 1, u32::MAX] {
+            socket.send(&hello::encode(stream, step)).unwrap();
+        }
+    }
+    for length in [0, 1, 24, HELLO_LEN - 1, HELLO_LEN + 1, 1448, 9000] {
+        socket.send(&vec![0x4c; length]).unwrap();
+    }
+    assert_eq!(answers(&socket), (0, 0));
+}
+
+#[test]
+fn who_does_not_prove_its_address_gets_no_more_than_it_sent() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    let test = ask(server.addr, flood()).expect("accepted");
+    let socket = socket(server.addr);
+    let mut sent = 0;
+    for _ in 0..50 {
+        sent += socket.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
+        // Guesses at the nonce.
+        sent += socket.send(&hello::encode(0, Step::Proof(test.token, [9; 16]))).unwrap();
+    }
+    let (datagrams, bytes) = answers(&socket);
+    assert!(datagrams >= 1, "the first hello is answered");
+    assert!(bytes <= sent, "{bytes} B came back for {sent} B");
+    // A stream is one flow: another address that knows the token gets nothing for it.
+    let other = self::socket(server.addr);
+    other.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
+    assert_eq!(answers(&other), (0, 0));
+    drop(test);
+    server.settles_to(idle);
+}
+
+#[test]
+fn an_unproved_flow_keeps_a_test_from_starting() {
+    let server = Server::start(&[]);
+    let mut test = ask(server.addr, flood()).expect("accepted");
+    let socket = socket(server.addr);
+    socket.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
+    let mut buffer = [0; HELLO_LEN];
+    let n = socket.recv(&mut buffer).expect("the challenge");
+    assert!(matches!(hello::decode(&buffer[..n]), Some((0, Step::Challenge(_)))));
+    test.tx.send(&ToServer::Opened).unwrap();
+    test.tx.send(&ToServer::Start { at_ns: 0 }).unwrap();
+    assert!(!matches!(crate::raw::hear(&mut test.rx), Ok(ToClient::Ready)));
+    assert_eq!(answers(&socket), (0, 0));
+}
+
+#[test]
+fn a_welcome_comes_once_for_each_proof_and_the_token_alone_is_no_proof() {
+    let server = Server::start(&[]);
+    let test = ask(server.addr, flood()).expect("accepted");
+    let socket = socket(server.addr);
+    socket.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
+    let mut buffer = [0; HELLO_LEN];
+    let n = socket.recv(&mut buffer).expect("the challenge");
+    let Some((0, Step::Challenge(nonce))) = hello::decode(&buffer[..n]) else { panic!("{buffer:?}") };
+    for wrong in [
+        hello::encode(1, Step::Proof(test.token, nonce)),
+        hello::encode(0, Step::Proof(Token([0; 32]), nonce)),
+        hello::encode(0, Step::Proof(test.token, [0; 16])),
+        hello::encode(0, Step::Welcome),
+    ] {
+        socket.send(&wrong).unwrap();
+    }
+    assert_eq!(answers(&socket), (0, 0));
+    socket.send(&hello::encode(0, Step::Proof(test.token, nonce))).unwrap();
+    let n = socket.recv(&mut buffer).expect("the welcome");
+    assert_eq!(hello::decode(&buffer[..n]), Some((0, Step::Welcome)));
+    assert_eq!(answers(&socket), (0, 0), "nothing flows before the start");
+}
