@@ -4,9 +4,11 @@
 //! again, it is read as the same.
 #![forbid(unsafe_code)]
 
+use landspeed_flow::control::frames::Frames;
 use landspeed_flow::control::message::{ToClient, ToServer};
-use landspeed_flow::control::{hello, preface};
+use landspeed_flow::control::{self, hello, preface};
 use landspeed_flow::end::EndReport;
+use landspeed_flow::mtu;
 use landspeed_flow::udp::header;
 use landspeed_flow::validate;
 
@@ -54,6 +56,53 @@ pub fn control_message(bytes: &[u8]) {
     if let Ok(report) = serde_json::from_slice::<EndReport>(bytes) {
         reads_back::<EndReport>(&report);
     }
+}
+
+/// The stream of bytes of a control connection, in the clear. However it is cut, the same messages come out, and what is
+/// held stays within the limit and one read.
+pub fn frames(bytes: &[u8]) {
+    const LIMIT: usize = 64;
+    let read = |cut: usize| {
+        let (mut frames, mut taken) = (Frames::new(LIMIT), Vec::new());
+        for piece in bytes.chunks(cut) {
+            frames.push(piece).expect("in the clear every byte is taken");
+            loop {
+                match frames.take() {
+                    Ok(Some(frame)) => taken.push(frame),
+                    Ok(None) => break,
+                    Err(_) => return (taken, true),
+                }
+            }
+            assert!(frames.held() < 4 + LIMIT + cut);
+        }
+        (taken, false)
+    };
+    let whole = read(bytes.len().max(1));
+    assert!(whole.0.iter().all(|frame| frame.len() <= LIMIT));
+    for cut in [1, 3, 7] {
+        assert_eq!(read(cut), whole);
+    }
+}
+
+/// A message of the path MTU probe.
+pub fn mtu_message(bytes: &[u8]) {
+    let Some(message) = mtu::decode(bytes) else { return };
+    assert_eq!(mtu::decode(&message.encode()), Some(message));
+}
+
+/// A server's report, as its client takes it in.
+pub fn server_report(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(report) = EndReport::of_server(text, &[]) {
+        assert!(report.streams.is_empty(), "a test without streams has none to report");
+    }
+}
+
+/// Text of a peer on its way to a terminal or a log.
+pub fn printable(bytes: &[u8]) {
+    let shown = control::printable(&String::from_utf8_lossy(bytes), 80);
+    assert!(!shown.chars().any(char::is_control));
+    assert!(shown.chars().count() <= 80 * 10 + 1, "an escape has at most ten characters");
 }
 
 fn reads_back<T: serde::Serialize + serde::de::DeserializeOwned>(message: &T) {

@@ -6,6 +6,8 @@ mod claims;
 use landspeed_flow::control::message::{SenderDone, ToServer};
 use landspeed_flow::control::preface::{self, Purpose, Token};
 use landspeed_flow::control::{hello, message};
+use landspeed_flow::end::{Cuts, EndReport};
+use landspeed_flow::mtu;
 use landspeed_flow::udp::header;
 use proptest::prelude::*;
 
@@ -43,6 +45,30 @@ proptest! {
         claims::udp_hello(&bytes);
         claims::preface(&bytes);
         claims::control_message(&bytes);
+        claims::frames(&bytes);
+        claims::mtu_message(&bytes);
+        claims::server_report(&bytes);
+        claims::printable(&bytes);
+    }
+
+    #[test]
+    fn damaged_frames_break_nothing(messages in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..6), damage in damage()) {
+        let bytes = messages.iter().flat_map(|m| [&(m.len() as u32).to_be_bytes()[..], m].concat()).collect();
+        claims::frames(&damaged(bytes, &damage));
+    }
+
+    #[test]
+    fn a_damaged_path_mtu_message_breaks_nothing(kind in 0..6u8, tag: u32, sequence: u32, size: u32, damage in damage()) {
+        use mtu::Kind::{Ack, Done, DownProbe, ProbeUp, Refused, RequestDown};
+        let kind = [ProbeUp, Ack, RequestDown, DownProbe, Refused, Done][usize::from(kind)];
+        claims::mtu_message(&damaged(mtu::Message::new(kind, tag, sequence, size).encode().to_vec(), &damage));
+    }
+
+    #[test]
+    fn a_damaged_report_breaks_nothing(startup: Option<u64>, end: Option<u64>, damage in damage()) {
+        let cuts = Cuts { startup_end_ns: startup, end_ns: end, ..Cuts::default() };
+        let report = EndReport { cuts, ..EndReport::default() };
+        claims::server_report(&damaged(serde_json::to_vec(&report).unwrap(), &damage));
     }
 
     #[test]
