@@ -68,6 +68,10 @@ impl Process {
         self.out.lock().unwrap().clone()
     }
 
+    pub fn stderr(&self) -> String {
+        self.err.lock().unwrap().clone()
+    }
+
     /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`).
     pub fn signal(&self, name: &str) {
         let kill = format!("kill -{name} {}", self.id());
@@ -111,6 +115,9 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+        // Whatever a test was about: a thread of the program that panicked is a defect.
+        let said = self.stderr();
+        assert!(std::thread::panicking() || !said.contains("panicked"), "{said}");
     }
 }
 

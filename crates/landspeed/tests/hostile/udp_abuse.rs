@@ -1,15 +1,18 @@
 //! The UDP door: nobody is sent anything that was not asked for, and never more than was sent.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use landspeed_flow::control::hello::{self, HELLO_LEN, Step};
-use landspeed_flow::control::message::{ToClient, ToServer};
+use landspeed_flow::control::message::{SenderDone, ToClient, ToServer};
 use landspeed_flow::control::preface::Token;
+use landspeed_flow::udp::header;
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
+use landspeed_sys::clock;
 
-use crate::common::Server;
-use crate::raw::ask;
+use crate::common::{PATIENCE_S, Server, finish, until};
+use crate::raw::{ask, hear};
 
 /// A socket that waits a moment for answers: on loopback an answer is there at once.
 fn socket(server: SocketAddr) -> UdpSocket {
@@ -90,7 +93,7 @@ fn an_unproved_flow_keeps_a_test_from_starting() {
     assert!(matches!(hello::decode(&buffer[..n]), Some((0, Step::Challenge(_)))));
     test.tx.send(&ToServer::Opened).unwrap();
     test.tx.send(&ToServer::Start { at_ns: 0 }).unwrap();
-    assert!(!matches!(crate::raw::hear(&mut test.rx), Ok(ToClient::Ready)));
+    assert!(!matches!(hear(&mut test.rx), Ok(ToClient::Ready)));
     assert_eq!(answers(&socket), (0, 0));
 }
 
@@ -116,4 +119,68 @@ fn a_welcome_comes_once_for_each_proof_and_the_token_alone_is_no_proof() {
     let n = socket.recv(&mut buffer).expect("the welcome");
     assert_eq!(hello::decode(&buffer[..n]), Some((0, Step::Welcome)));
     assert_eq!(answers(&socket), (0, 0), "nothing flows before the start");
+}
+
+#[test]
+fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    for last in [0, u64::MAX, 1 << 63] {
+        let upload = Parameters { direction: Direction::Upload, time_ns: Some(300_000_000), ..flood() };
+        let mut test = ask(server.addr, upload).expect("accepted");
+        let socket = socket(server.addr);
+        hello::introduce(&socket, 0, test.token).expect("proved");
+        test.ready();
+        let at_ns = test.server_clock();
+        test.tx.send(&ToServer::Start { at_ns }).unwrap();
+        let mut datagram = vec![0; 1448];
+        header::write_constant(&mut datagram, test.token.datagram_tag(0));
+        for seq in [0, 1, 1, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1, 5, 1 << 32, 0] {
+            for sent_ns in [0, u64::MAX, at_ns] {
+                header::stamp(&mut datagram, seq, sent_ns);
+                socket.send(&datagram).unwrap();
+                // Cut to the header, and longer than a datagram of this test.
+                socket.send(&datagram[..header::BYTES]).unwrap();
+                socket.send(&datagram.repeat(3)).unwrap();
+            }
+        }
+        let done = SenderDone { stream: 0, bytes: last, packets: last, stopped_ns: last };
+        let nobody = SenderDone { stream: u32::MAX, ..done };
+        test.tx.send(&ToServer::SenderDone(nobody)).unwrap();
+        test.tx.send(&ToServer::SenderDone(done)).unwrap();
+        loop {
+            match hear(&mut test.rx).expect("a report") {
+                ToClient::Report { last: true, .. } => break,
+                ToClient::Error(entry) => panic!("{}", entry.message),
+                _ => {}
+            }
+        }
+    }
+    server.settles_to(idle);
+    server.run(&["-t", "0.2", "-u"]).assert_clean();
+    assert!(!server.process.stderr().contains("panicked"), "{}", server.process.stderr());
+}
+
+#[test]
+fn junk_at_the_door_leaves_a_running_flows_books_alone() {
+    let server = Server::start(&[]);
+    let test = server.begin(&["-t", "1", "-u", "-b", "20m", "-P", "2"]);
+    until(PATIENCE_S, "the test to start", || server.process.stdout().contains("start"));
+    let socket = socket(server.addr);
+    let junk = [hello::encode(0, Step::Hello(Token([7; 32]))).to_vec(), vec![0; 1448], vec![0xff; 24]];
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for datagram in &junk {
+                    let _ = socket.send(datagram);
+                }
+                clock::sleep_until(clock::monotonic_ns() + 50_000);
+            }
+        });
+        let run = finish(test.end(PATIENCE_S));
+        over.store(true, Ordering::Relaxed);
+        run.assert_clean();
+    });
+    assert_eq!(answers(&socket), (0, 0));
 }
