@@ -54,6 +54,8 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
         | (Cause::SenderCpu, Cause::Application)
         // A full interface is a full path.
         | (Cause::LinkRate, Cause::NetworkPath | Cause::NetworkCongestion | Cause::NetworkLoss)
+        // BBR takes the rate a reader keeps to for the path's.
+        | (Cause::SlowReader, Cause::NetworkPath)
         // A sender held to a rate leaves its window to grow.
         | (Cause::Pacing, Cause::NetworkPath | Cause::LinkRate)
     )

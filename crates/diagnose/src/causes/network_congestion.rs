@@ -45,6 +45,8 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         // A model-based sender answers to its own estimate of the path and not to each loss.
         Queue::Standing if flow.is_model_based() => Strength::Moderate,
         Queue::Standing => Strength::Strong,
+        // BBR's probing makes the RTT follow the flight whatever loses the packets.
+        Queue::Shallow if flow.is_model_based() => Strength::Weak,
         Queue::Shallow => Strength::Moderate,
         Queue::Some => Strength::Weak,
         Queue::None | Queue::Unseen => return scales.refuted(),

@@ -25,7 +25,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let growing = scales.value(metric, growth, "ratio", Bound::AtLeast(RAMP_RATIO), end, source) == Some(true);
     let resent = seen.resent.unwrap_or(0.0);
     let shrugs =
-        flow.is_model_based() && seen.loss.is_some_and(|loss| loss < MODEL_LOSS) && seen.queue == Queue::None;
+        flow.is_model_based() && seen.loss.is_some_and(|loss| loss < MODEL_LOSS) && seen.queue != Queue::Standing;
     if seen.limited.is_none() || seen.marked > 0.0 || (resent > 0.0 && !shrugs) {
         return scales.refuted();
     }

@@ -38,8 +38,11 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "receiver.app_wait_ns");
     }
     let strength = match (reader(flow), window_limited(flow)) {
-        // It kept to a schedule of its own: nothing needs inferring from a queue.
-        (_, Some(Limited::Plainly | Limited::Partly)) if reads_on_schedule(flow) => Strength::Strong,
+        // It kept to a schedule of its own: nothing needs inferring from a queue, nor, where data queues, from the window
+        // (under BBR the sender adapts to what is read and leaves the window open).
+        (Reader::Behind, _) | (_, Some(Limited::Plainly | Limited::Partly)) if reads_on_schedule(flow) => {
+            Strength::Strong
+        }
         (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
         (Reader::Behind, _) => Strength::Moderate,
         (Reader::SeemsBehind, Some(Limited::Plainly | Limited::Partly)) => {
@@ -48,9 +51,11 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         }
         _ => return scales.refuted(),
     };
-    // A reader without a schedule that was kept from its core is late for that reason.
-    let starved = !reads_on_schedule(flow) && load(flow, Role::Receiver).kept_waiting();
-    let strength = if starved { Strength::Weak } else { strength };
+    // Threads that tell how they spent their time and had no schedule read all they could, as landspeed's do: a full queue
+    // is then some processor's doing, or nobody's that was seen.
+    let told =
+        flow.streams.iter().all(|stream| stream.receiving_thread().is_some_and(|thread| thread.wait.is_some()));
+    let strength = if told && !reads_on_schedule(flow) { Strength::Weak } else { strength };
     let why = match flow.figure(StreamView::receive_fill) {
         Some(fill) => format!(
             "the receiving application read no faster: {} of the receive buffer was unread data, and the window was full",

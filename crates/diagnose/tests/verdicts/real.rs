@@ -21,13 +21,20 @@ const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ),
     ("send-buffer-bbr", Direction::Upload, Cause::SendBuffer, Confidence::High, "client, send buffer"),
     ("slow-reader-cubic", Direction::Upload, Cause::SlowReader, Confidence::High, "server, receiving application"),
+    // The sender adapted to the reader and left its window open.
+    ("slow-reader-bbr", Direction::Upload, Cause::SlowReader, Confidence::High, "server, receiving application"),
     ("overflow-cubic", Direction::Upload, Cause::NetworkCongestion, Confidence::High, ""),
     ("standing-queue-cubic", Direction::Upload, Cause::NetworkPath, Confidence::High, ""),
     ("loss-cubic", Direction::Upload, Cause::NetworkLoss, Confidence::High, ""),
+    // 1 % is lost at random and BBR fills the path all the same; its RTT follows the flight.
+    ("loss-bbr", Direction::Upload, Cause::NetworkPath, Confidence::Medium, ""),
     // BBR over loopback: RTT 6 ms over a minimum of 3 µs is the processor's, not a path's.
     ("rate-bbr-loopback", Direction::Upload, Cause::Application, Confidence::High, "client, sending application"),
     // The sender waited for its core 90 % of the time, the receiver beside two busy loops 21 %.
     ("starved-receiver-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
+    ("bulk-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::High, "client core 0"),
+    // 116 Gb/s: the receive queue is two thirds full, and the reader never slept while there was data.
+    ("splice-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
     ("turns-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
     ("bidir-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client"),
     ("bidir-loopback-bbr", Direction::Download, Cause::SenderCpu, Confidence::Medium, "server"),
