@@ -973,7 +973,7 @@ export interface UdpEnd {
 export interface UdpParameters {
   /** Packets that leave together; the mean rate is kept. 1 spaces every packet. */
   burst_packets: number;
-  /** Every burst leaves at its own time, which takes a core at short gaps; otherwise what has come due within a tenth of a millisecond leaves together. */
+  /** Every burst leaves at its own time, which takes a core at short gaps; otherwise what has come due within 0.05 ms leaves together. */
   exact_departures: boolean;
   /** Whether generic receive offload may be used. */
   gro: boolean;

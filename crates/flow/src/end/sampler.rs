@@ -198,7 +198,7 @@ fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series, de
         packets: stream.counters.packets(),
         send_queue: None,
         receive_queue: None,
-        memory: detailed.then(|| socket::mem_info(fd).ok()).flatten(),
+        memory: (detailed || !stream.job.sends()).then(|| socket::mem_info(fd).ok()).flatten(),
         scheduled: series.meter.as_ref().filter(|_| detailed).and_then(thread::ThreadMeter::read),
         info_len: 0,
         info: [0; INFO_BYTES],
@@ -207,24 +207,28 @@ fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series, de
     };
     if stream.job.sends() {
         reading.send_queue = socket::send_queue(fd).ok();
-    } else if stream.socket.is_tcp() {
+    } else if stream.socket.is_tcp() && detailed {
         // For UDP this would be the next datagram's length, not the queue's.
         reading.receive_queue = socket::receive_queue(fd).ok();
     }
-    if stream.socket.is_tcp() {
-        if let Ok(info) = socket::tcp_info(fd) {
-            let bytes = info.as_bytes();
-            let n = bytes.len().min(INFO_BYTES);
-            reading.info[..n].copy_from_slice(&bytes[..n]);
-            reading.info_len = n as u16;
-        }
-        if detailed
-            && series.congestion == "bbr"
-            && stream.job.sends()
-            && let Ok(n) = socket::congestion_info(fd, &mut reading.detail)
-        {
-            reading.detail_len = n as u8;
-        }
+    // Reading `tcp_info` (and the receive queue) takes the socket's lock, which its thread holds most of the time. At the
+    // sender it is what a fine interval is for; at the receiver the memory of the queue tells as much without the lock.
+    if stream.socket.is_tcp()
+        && (detailed || stream.job.sends())
+        && let Ok(info) = socket::tcp_info(fd)
+    {
+        let bytes = info.as_bytes();
+        let n = bytes.len().min(INFO_BYTES);
+        reading.info[..n].copy_from_slice(&bytes[..n]);
+        reading.info_len = n as u16;
+    }
+    if stream.socket.is_tcp()
+        && detailed
+        && series.congestion == "bbr"
+        && stream.job.sends()
+        && let Ok(n) = socket::congestion_info(fd, &mut reading.detail)
+    {
+        reading.detail_len = n as u8;
     }
     reading
 }

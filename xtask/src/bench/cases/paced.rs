@@ -30,21 +30,22 @@ pub fn case(bench: &Bench, name: &str) -> Case {
     }
     // nuttcp spins on the clock, so it costs a core and paces well; ours is not promised to beat that.
     let case = case
-        .with(Role::Ours, "landspeed", &tools.ours(), captured(0))
-        .with(Role::Rival, "iperf3", &tools.iperf3, captured(0))
-        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, captured(1));
-    case.with(Role::RivalToo, "xfr", &tools.xfr, captured(0))
+        .with(Role::Ours, "landspeed", &tools.ours(), captured(0, &[]))
+        .with(Role::OursToo, "landspeed --coarse", &tools.ours(), captured(0, &["--coarse"]))
+        .with(Role::Rival, "iperf3", &tools.iperf3, captured(0, &[]))
+        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, captured(1, &[]));
+    case.with(Role::RivalToo, "xfr", &tools.xfr, captured(0, &[]))
 }
 
 /// `data_port` is how far the tool's data port is from its control port.
-fn captured(data_port: u16) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> {
+fn captured(data_port: u16, extra: &'static [&'static str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> {
     move |tool| {
         let port = free_port()?;
         let server = tool.serve(port)?;
         Ok(Box::new(move || {
             let _alive = &server;
             let capture = Capture::start(port + data_port)?;
-            tool.udp(port, RUN_S, Offer { size: SIZE, rate_bps: Some(RATE_BPS) }, &[])?;
+            tool.udp(port, RUN_S, Offer { size: SIZE, rate_bps: Some(RATE_BPS) }, extra)?;
             let pacing = capture::pacing(&capture.stop()?, SIZE, RATE_BPS)?;
             hold(pacing.mean_bps, RATE_BPS)?;
             Ok(vec![pacing.p99_error_ns, pacing.p50_error_ns, pacing.mean_bps])
