@@ -228,3 +228,48 @@ fn packets_a_shaper_at_the_sender_drops_are_never_the_networks() {
         println!("{arguments}: {seen:?}, {refused} refused");
     }
 }
+
+/// The same lossy path for both: ours must agree with the filter's own counter, iperf3's figures are printed beside.
+#[test]
+fn beside_iperf3_our_loss_is_what_the_filter_counted() {
+    const PORT: &str = "5299";
+    if std::process::Command::new("iperf3").arg("--version").output().is_err() {
+        skip!("iperf3 is not installed");
+    }
+    let ([client, router, server], _) = match routed() {
+        Ok(routed) => routed,
+        Err(why) => skip!("{why}"),
+    };
+    router.nft(
+        "table ip t {\n chain c {\n type filter hook forward priority 0;\n \
+         ip protocol udp meta length > 600 numgen random mod 100 < 10 counter drop\n }\n}\n",
+    );
+    let dropped = || {
+        let rules = router.exec(["nft", "list", "ruleset"]);
+        let counted = rules.split("counter packets ").nth(1).and_then(|rest| rest.split(' ').next());
+        counted.and_then(|n| n.parse::<i64>().ok()).expect("a counter")
+    };
+    let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
+    let ours = packets(&pair.run("-u -b 20M -l 1200 -t 2"));
+    let ours_dropped = dropped();
+    let spawn = || {
+        let quiet = std::process::Stdio::null;
+        let mut iperf3 = std::process::Command::new("iperf3");
+        iperf3.args(["-s", "-1", "-p", PORT]).stdin(quiet()).stdout(quiet()).stderr(quiet()).spawn()
+    };
+    let mut far = server.run(spawn).expect("an iperf3 server");
+    let listens = (0..100).any(|_| {
+        std::thread::park_timeout(std::time::Duration::from_millis(20));
+        server.exec(["ss", "-ltn"]).contains(PORT)
+    });
+    let near = ["iperf3", "-J", "-c", "10.2.0.2", "-p", PORT, "-u", "-b", "20M", "-l", "1200", "-t", "2"];
+    let theirs = listens.then(|| client.exec(near));
+    let _ = far.kill();
+    let _ = far.wait();
+    let theirs: Value = serde_json::from_str(&theirs.expect("a listening iperf3")).expect("JSON");
+    let sum = &theirs["end"]["sum"];
+    let theirs_dropped = dropped() - ours_dropped;
+    println!("landspeed: {} of {} lost, the filter dropped {ours_dropped}", ours.lost, ours.sent);
+    println!("iperf3: {} of {} lost, the filter dropped {theirs_dropped}", sum["lost_packets"], sum["packets"]);
+    assert_eq!(ours.lost, ours_dropped, "{ours:?}");
+}
