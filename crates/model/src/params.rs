@@ -237,7 +237,7 @@ impl Default for Parameters {
             omit_ns: 0,
             interval_ns: 100_000_000,
             host_interval_ns: 100_000_000,
-            write_bytes: 256 * 1024,
+            write_bytes: 1024 * 1024,
             window_bytes: None,
             mss_bytes: None,
             congestion: None,

@@ -53,7 +53,7 @@ pub struct Args {
     /// Leave the first part of the transfer out of the figures; it is added to the time
     #[arg(short = 'O', long, value_parser = options::time, help_heading = "Traffic", allow_hyphen_values = true)]
     omit: Option<Nanos>,
-    /// Bytes per write [default: 256K], UDP payload [default: 1448], or request/response sizes
+    /// Bytes per write [default: 1M], UDP payload [default: 1448], or request/response sizes
     #[arg(short, long, value_name = "SIZE", help_heading = "Traffic", allow_hyphen_values = true)]
     len: Option<String>,
     /// Rate the sending application offers, each stream: payload bits/s (UDP default 1M; `unlimited`), or
