@@ -22,9 +22,10 @@ pub const TABLE: &[Edges] = &[
     edges("diagnose", &["calc", "model", "stats", "units"]),
     edges("host", &["model", "sys", "units"]),
     edges("flow", &["host", "model", "stats", "sys", "units"]),
+    edges("lab", &["model", "stats", "sys", "units"]),
     edges("report", &["model", "units"]),
     edges("testkit", &["model", "sys", "units"]),
-    edges("cli", &["calc", "diagnose", "flow", "host", "model", "report", "stats", "sys", "units"]),
+    edges("cli", &["calc", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "units"]),
     edges("landspeed", &["cli"]),
     edges("xtask", &["stats", "units"]),
 ];

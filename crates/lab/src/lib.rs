@@ -1,0 +1,4 @@
+//! Paths in virtual time with the real Linux TCP stack.
+#![forbid(unsafe_code)]
+
+pub mod kernel;
