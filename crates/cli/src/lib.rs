@@ -4,6 +4,7 @@
 
 mod calc;
 mod demo;
+mod lab;
 mod manual;
 mod options;
 mod output;
@@ -64,6 +65,8 @@ enum Command {
     Demo(demo::Args),
     /// Work out windows, buffers, loss budgets and expected rates of a path
     Calc(calc::Args),
+    /// Paths in virtual time with the real Linux TCP stack
+    Lab(lab::Args),
     /// Print the JSON Schema of a document
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => serve::main(&args),
         Command::Demo(args) => demo::main(&args),
         Command::Calc(args) => calc::main(&args),
+        Command::Lab(args) => lab::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => Ok(manual::completions(&args)),
         Command::Man(args) => manual::man(&args),
