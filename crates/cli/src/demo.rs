@@ -64,6 +64,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
                 parameters: scene.parameters,
                 key: None,
                 command: vec!["landspeed".to_owned(), "demo".to_owned(), scene.name.to_owned()],
+                data: None,
+                start_ns: None,
             };
             let view = live::View::new(&request);
             let document = measure(&request, interrupted, view, &mut |_| ());

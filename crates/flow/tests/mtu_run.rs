@@ -21,6 +21,8 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         parameters: Parameters { time_ns: Some(200_000_000), probe_mtu: true, ..Parameters::default() },
         key: None,
         command: Vec::new(),
+        data: None,
+        start_ns: None,
     };
     let stop = server.stop_flag();
     Some(std::thread::scope(|scope| {

@@ -23,7 +23,14 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::ensure!(!sinks[..i].contains(sink), "two outputs go to {sink}: give each its own");
     }
     let (parameters, sound) = args.parameters();
-    let mut request = Request { target: args.server(), parameters, key: None, command: std::env::args().collect() };
+    let mut request = Request {
+        target: args.server(),
+        parameters,
+        key: None,
+        command: std::env::args().collect(),
+        data: None,
+        start_ns: None,
+    };
     let prints = sinks.contains(&&Sink::Stdout);
     let quiet = args.quiet || prints;
     let mut lines = Lines::open(args.jsonl.as_ref())?;

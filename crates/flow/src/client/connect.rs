@@ -95,26 +95,37 @@ pub fn data(
 ) -> Result<Vec<StreamPlan>, FlowError> {
     let specs = layout::streams(parameters)
         .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
-    specs
-        .iter()
-        .map(|spec| {
-            let purpose = Purpose::Data { stream: spec.id, token };
-            let socket = match spec.link {
-                Link::Tcp => {
-                    let mut tcp =
-                        sockets::connect_tcp(server, bind, parameters, spec.client_job != Job::Receive, stop)?;
-                    let nodelay = parameters.nodelay || !spec.client_job.is_bulk();
-                    introduce(&mut tcp, server, purpose, stop)?;
-                    let _ = tcp.set_nodelay(nodelay);
-                    DataSocket::Tcp(tcp)
-                }
-                Link::Udp => DataSocket::Udp(introduced(server, bind, parameters, spec.id, token)?),
-                Link::Connect => DataSocket::Connector(Connector { server, bind, preface: preface::encode(purpose) }),
-            };
-            let job = spec.job(Side::Client);
-            Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, token.datagram_tag(spec.id)))
-        })
-        .collect()
+    let open = |spec: &layout::StreamSpec| {
+        let purpose = Purpose::Data { stream: spec.id, token };
+        let socket = match spec.link {
+            Link::Tcp => {
+                let mut tcp = sockets::connect_tcp(server, bind, parameters, spec.client_job != Job::Receive, stop)?;
+                let nodelay = parameters.nodelay || !spec.client_job.is_bulk();
+                introduce(&mut tcp, server, purpose, stop)?;
+                let _ = tcp.set_nodelay(nodelay);
+                DataSocket::Tcp(tcp)
+            }
+            Link::Udp => DataSocket::Udp(introduced(server, bind, parameters, spec.id, token)?),
+            Link::Connect => DataSocket::Connector(Connector { server, bind, preface: preface::encode(purpose) }),
+        };
+        let job = spec.job(Side::Client);
+        Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, token.datagram_tag(spec.id)))
+    };
+    // Each takes some round trips: all at once, so that many streams over a long path are ready together.
+    std::thread::scope(|scope| {
+        let opening: Vec<_> =
+            specs.iter().map(|spec| std::thread::Builder::new().spawn_scoped(scope, move || open(spec))).collect();
+        opening
+            .into_iter()
+            .map(|thread| {
+                let what = || "start a thread for a data connection".to_owned();
+                let thread = thread.map_err(|source| FlowError::Setup { what: what(), source })?;
+                thread.join().unwrap_or_else(|_| {
+                    Err(FlowError::Setup { what: what(), source: io::Error::other("it panicked") })
+                })
+            })
+            .collect()
+    })
 }
 
 /// A UDP flow whose address the server has accepted.

@@ -4,6 +4,7 @@ mod connect;
 mod target;
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -44,6 +45,11 @@ pub struct Request {
     pub key: Option<Key>,
     /// Command line, for the document.
     pub command: Vec<String>,
+    /// Where the data goes when that is another address of the server's than `target`, which then carries the control
+    /// connection alone. The server must listen there on the same port.
+    pub data: Option<IpAddr>,
+    /// When to start, on this host's monotonic clock, nanoseconds; as soon as everything is ready when `None` or past.
+    pub start_ns: Option<u64>,
 }
 
 /// What a run says while it lasts.
@@ -116,12 +122,15 @@ fn attempt(
         return Err(FlowError::Setup { what: format!("run on core {core} (--cpus)"), source });
     }
     let server = request.target.resolve(parameters.family)?;
-    let bind = target::local_address(parameters.bind.as_deref(), server)?;
+    // Control and data may take different ways; the data's is the one that is measured.
+    let far = request.data.map_or(server, |ip| SocketAddr::new(ip, server.port()));
+    let bind = target::local_address(parameters.bind.as_deref(), far)?;
+    let control_bind = if request.data.is_some() { None } else { bind };
     // Before the connection: a server gives strangers little time.
-    let host = landspeed_host::snapshot(Some(server));
+    let host = landspeed_host::snapshot(Some(far));
     let interface = host.nic.as_ref().map(|nic| nic.name.clone());
     found.client_host = Some(host);
-    let (mut tx, mut rx, local) = connect::control(server, bind, request.key.as_ref(), interrupted)?;
+    let (mut tx, mut rx, local) = connect::control(server, control_bind, request.key.as_ref(), interrupted)?;
     tx.send(&ToServer::Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         parameters: Box::new(parameters.clone()),
@@ -140,8 +149,8 @@ fn attempt(
     let mut path = PathInfo {
         target: request.target.to_string(),
         client_addr: address::display(local),
-        server_addr: address::display(server),
-        loopback: server.ip().is_loopback() || server.ip() == local.ip(),
+        server_addr: address::display(far),
+        loopback: far.ip().is_loopback() || far.ip() == local.ip(),
         control_rtt_ns: clock.uncertainty_ns * 2,
         clock,
         mtu: Vec::new(),
@@ -156,17 +165,18 @@ fn attempt(
     let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
     found.accept(id, effective.clone(), notes, host, version);
     if effective.probe_mtu {
-        let socket = connect::introduced(server, bind, &effective, layout::MTU_STREAM, token)?;
+        let socket = connect::introduced(far, bind, &effective, layout::MTU_STREAM, token)?;
         path.mtu = crate::mtu::probe(&socket, token.datagram_tag(layout::MTU_STREAM), interrupted);
         path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
     }
     found.path = Some(path);
-    let streams = connect::data(server, bind, &effective, token, interrupted)?;
+    let streams = connect::data(far, bind, &effective, token, interrupted)?;
     tx.send(&ToServer::Opened)?;
     wait_ready(&mut rx, interrupted)?;
     // Far enough ahead for the message to arrive and both ends' threads to be waiting.
     let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
-    let t0_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
+    let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
+    let t0_ns = request.start_ns.map_or(soonest_ns, |wanted| wanted.max(soonest_ns));
     tx.send(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
     let plan = EndPlan {

@@ -25,8 +25,10 @@ pub(super) fn answer(udp: &UdpSocket, shared: &Arc<Shared>) {
         if !shared.allows(from) || !slot.claim(stream) {
             continue;
         }
-        let Ok(port) = udp.local_addr().map(|a| a.port()) else { continue };
-        if let Ok(connected) = connect_back(SocketAddr::new(slot.local_ip, port), unmap(from)) {
+        let Ok(door) = udp.local_addr().map(unmap) else { continue };
+        // A door on every address answers from the one the client speaks to, a door on one address from that one.
+        let ip = if door.ip().is_unspecified() { slot.local_ip } else { door.ip() };
+        if let Ok(connected) = connect_back(SocketAddr::new(ip, door.port()), unmap(from)) {
             slot.deliver_udp(stream, connected);
         }
     }

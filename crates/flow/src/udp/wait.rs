@@ -17,11 +17,15 @@ pub(super) struct Waiter {
     margin_ns: u64,
     /// Median lateness of sleeps, tracked likewise with equal steps.
     typical_ns: u64,
+    /// Sleeps end on time, as they do in virtual time: there is nothing to spin for.
+    punctual: bool,
 }
 
 impl Waiter {
     const STEP_NS: u64 = 100;
     const MARGIN_NS: std::ops::RangeInclusive<u64> = 3_000..=250_000;
+    /// No processor wakes up this soon: time is virtual, where reading the clock is all that takes any.
+    const PUNCTUAL_NS: u64 = 600;
     /// A sleep shorter than this costs more than it saves.
     const SHORTEST_SLEEP_NS: u64 = 10_000;
 
@@ -43,7 +47,8 @@ impl Waiter {
         lateness.sort_unstable();
         // Twice the median: an outlier among nine says little.
         let margin_ns = (2 * lateness[4]).clamp(*Self::MARGIN_NS.start(), *Self::MARGIN_NS.end());
-        Self { margin_ns, typical_ns: lateness[4] }
+        let punctual = lateness[8] <= Self::PUNCTUAL_NS;
+        Self { margin_ns: if punctual { 0 } else { margin_ns }, typical_ns: lateness[4], punctual }
     }
 
     /// Whether spinning through the margin of a wait of `gap_ns` costs little: a twentieth of a core, at most.
@@ -73,7 +78,8 @@ impl Waiter {
 
     fn sleep(&mut self, wake_ns: u64, stop: &Stop) -> u64 {
         let mut now_ns = monotonic_ns();
-        while wake_ns > now_ns.saturating_add(Self::SHORTEST_SLEEP_NS) && !stop.sending() {
+        let shortest_ns = if self.punctual { 0 } else { Self::SHORTEST_SLEEP_NS };
+        while wake_ns > now_ns.saturating_add(shortest_ns) && !stop.sending() {
             let target_ns = wake_ns.min(now_ns + LOOK_UP_NS);
             sleep_until(target_ns);
             now_ns = monotonic_ns();
@@ -83,6 +89,9 @@ impl Waiter {
     }
 
     fn learn(&mut self, late_ns: u64) {
+        if self.punctual {
+            return;
+        }
         let margin_ns = if late_ns > self.margin_ns {
             self.margin_ns + 99 * Self::STEP_NS
         } else {
@@ -112,7 +121,7 @@ mod tests {
     fn a_stop_cuts_a_wait_short() {
         let stop = Stop::default();
         stop.stop_sending();
-        let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0 };
+        let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0, punctual: false };
         let target_ns = monotonic_ns() + 3_600_000_000_000;
         assert!(waiter.precise(target_ns, &stop) < target_ns);
         assert!(waiter.economical(target_ns, 0, &stop) < target_ns);
@@ -120,7 +129,7 @@ mod tests {
 
     #[test]
     fn the_margin_and_the_median_settle_where_the_lateness_says() {
-        let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0 };
+        let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0, punctual: false };
         for i in 0..100_000u64 {
             waiter.learn((i * 7919 % 1000) * 100); // uniform from 0 to 100 µs
         }
