@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod host;
+mod lab;
 mod latency;
 mod ledger;
 mod params;
@@ -16,6 +17,10 @@ mod verdict;
 pub use host::{
     CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, NicSnapshot, NumaNode, PressureDeltas,
     QdiscDelta, SoftnetDelta,
+};
+pub use lab::{
+    CellFlow, CellQueue, KernelInfo, LabCapture, LabCell, LabCheck, LabDocument, LabFlow, LabLink, LabQueue,
+    LabSetDocument, LabStatus, QueueRole, QueueSeries, Reference, ScenarioInfo, Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
 pub use ledger::{Conservation, Cost, EndCost, Place, PlacedLoss, Term};
@@ -34,13 +39,21 @@ pub use verdict::{Cause, Confidence, Evidence, Verdict};
 /// The identifier written to `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";
 
+/// The identifier written to `.schema` of a lab document.
+pub const LAB_SCHEMA: &str = "landspeed.lab/1";
+
+/// The identifier written to `.schema` of a set of lab cells.
+pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
         "run" => Some(schemars::schema_for!(RunDocument).to_value()),
+        "lab" => Some(schemars::schema_for!(LabDocument).to_value()),
+        "labset" => Some(schemars::schema_for!(LabSetDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
-pub const SCHEMA_NAMES: &[&str] = &["run"];
+pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset"];

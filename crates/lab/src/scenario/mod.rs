@@ -1,0 +1,488 @@
+//! What a scenario file says. These types are the file's format: their docstrings become its JSON Schema.
+
+mod quantity;
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{PaceScope, ReceiveMode, Reference, SendMode};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use quantity::{Rate, Share, Size, Time, Written};
+
+/// A scenario: nodes, the links between them, and the flows over these.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scenario {
+    /// Name, shown wherever results are.
+    pub name: String,
+    /// What it shows, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where every random draw starts from.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Runs of each cell, with seeds `seed`, `seed + 1` …
+    #[serde(default = "one_u32")]
+    pub repeats: u32,
+    /// Kernel to run, by version or identifier; the newest built one when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Memory of the guest; worked out from the paths when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+    /// How often the queues are read.
+    #[serde(default = "millisecond")]
+    pub sample: Time,
+    /// How long flows last that do not say so themselves.
+    #[serde(default = "ten_seconds")]
+    pub time: Time,
+    /// What somebody else reported for this set-up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Reference>,
+    /// Keys to vary, by their dotted path (`switch.west.queue.limit`, `host.*.congestion`), and the values each takes; every
+    /// combination is a cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vary: Vec<Vary>,
+    /// Settings for every host that does not say otherwise.
+    #[serde(default)]
+    pub hosts: HostSettings,
+    /// End hosts, by name.
+    #[serde(default)]
+    pub host: BTreeMap<String, HostSettings>,
+    /// Switches, by name.
+    #[serde(default)]
+    pub switch: BTreeMap<String, Switch>,
+    /// Links.
+    #[serde(default)]
+    pub link: Vec<Link>,
+    /// Flows.
+    #[serde(default)]
+    pub flow: Vec<Flow>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn one_u32() -> u32 {
+    1
+}
+
+fn millisecond() -> Time {
+    Written(landspeed_units::Nanos::new(1_000_000))
+}
+
+fn ten_seconds() -> Time {
+    Written(landspeed_units::Nanos::new(10_000_000_000))
+}
+
+/// One varied key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Vary {
+    /// The key's dotted path. `*` stands for every name or position.
+    pub key: String,
+    /// Its values.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub values: Vec<toml::Value>,
+    /// What to call it in tables and charts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// What is set on a host. Everything is optional; `[hosts]` gives what a host does not say itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HostSettings {
+    /// Congestion control, such as `cubic` (the default), `bbr`, `htcp`, `reno`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// Queueing discipline of its interface: `fq` (the default) paces, `fq_codel` is what most distributions set,
+    /// `pfifo_fast` what old ones did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qdisc: Option<Queue>,
+    /// Whether TCP hands down segments of up to 64 KiB which are cut to size on the way out, as with a NIC's TSO;
+    /// default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tso: Option<bool>,
+    /// How long arriving packets may be gathered before TCP sees them merged, as a NIC's interrupt coalescing and GRO
+    /// do; default not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gro: Option<Time>,
+    /// Whether acknowledgements may be delayed; default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delayed_ack: Option<bool>,
+    /// Highest TCP buffer sizes: `fit` (the default: enough for every path of the scenario), `stock` (what an
+    /// untuned kernel has: 6 MiB and 4 MiB), or a size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffers: Option<Buffers>,
+    /// Further sysctls of the host's network namespace, such as `"net.ipv4.tcp_slow_start_after_idle" = 0`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sysctl: BTreeMap<String, SysctlValue>,
+}
+
+/// The value of a sysctl.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SysctlValue {
+    /// A number.
+    Number(i64),
+    /// Text, such as three numbers.
+    Text(String),
+}
+
+/// How large TCP's buffers may grow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Buffers {
+    /// By what they are for.
+    Named(BufferPolicy),
+    /// Up to this.
+    UpTo(Size),
+}
+
+/// Named sizes of TCP's buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BufferPolicy {
+    /// Large enough for every path of the scenario.
+    Fit,
+    /// What an untuned kernel has.
+    Stock,
+}
+
+/// A switch: frames in, the queue of the port they leave by, frames out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Switch {
+    /// The queue of every port; default `{ kind = "bfifo", limit = "1MB" }`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// The queue of the port towards a neighbour, by the neighbour's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub port: BTreeMap<String, Queue>,
+}
+
+/// A queueing discipline: its kind alone (`"fq"`), or a table with its settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Queue {
+    /// With the kernel's defaults.
+    Kind(QueueKind),
+    /// With settings.
+    Settings(QueueSettings),
+}
+
+/// Kinds of queueing discipline, by their names in `tc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueKind {
+    /// First in, first out; the limit is in bytes, exactly.
+    Bfifo,
+    /// First in, first out; the limit is in packets.
+    Pfifo,
+    /// Three bands by priority, 1000 packets each.
+    PfifoFast,
+    /// Random early detection.
+    Red,
+    /// Controlled delay.
+    Codel,
+    /// Fair queues with controlled delay.
+    FqCodel,
+    /// Common applications kept enhanced.
+    Cake,
+    /// Proportional integral controller.
+    Pie,
+    /// Fair queues with pacing.
+    Fq,
+    /// Stochastic fair queues.
+    Sfq,
+}
+
+/// A queueing discipline with settings. Which apply depends on the kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct QueueSettings {
+    /// Which discipline.
+    pub kind: QueueKind,
+    /// bfifo, red: its size, to the byte, as frames are counted on the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Size>,
+    /// Others: most packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u32>,
+    /// red: average queue below which nothing is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<Size>,
+    /// red: average queue at which the drop probability is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Size>,
+    /// red: drop probability at `max`; default 2 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<Share>,
+    /// codel, fq_codel, pie: the delay aimed at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Time>,
+    /// codel, fq_codel: the interval; cake: the RTT it is tuned for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// Whether packets that allow it are marked rather than dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
+    /// fq: most packets of one flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow_packets: Option<u32>,
+    /// fq: no flow leaves faster than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate: Option<Rate>,
+    /// fq: whether it paces; default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+}
+
+/// A link between two nodes. What it says holds for both directions unless `forward` (first to second) or `back` says
+/// otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Link {
+    /// The two nodes.
+    pub between: [String; 2],
+    /// Its rate.
+    pub rate: Rate,
+    /// One-way delay of each direction; default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// Largest IP packet; default 1500.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// Bytes a frame takes on the link besides itself: `ethernet` (the default: 24 for preamble, checksum and gap) or
+    /// `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<Framing>,
+    /// Spread of the delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// What is lost on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Share of the frames that overtake the others by the whole delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Share>,
+    /// Share of the frames that arrive twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Share>,
+    /// First to second only.
+    #[serde(default)]
+    pub forward: LinkDirection,
+    /// Second to first only.
+    #[serde(default)]
+    pub back: LinkDirection,
+}
+
+/// What holds for one direction of a link only.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LinkDirection {
+    /// Its rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// One-way delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// Spread of the delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// What is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// Share of the frames that overtake the others by the whole delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Share>,
+    /// Share of the frames that arrive twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate: Option<Share>,
+}
+
+/// Bytes a frame takes on a link besides itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Framing {
+    /// Preamble 8, checksum 4, gap 12.
+    Ethernet,
+    /// Nothing.
+    None,
+}
+
+/// Spread of a delay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Jitter {
+    /// Standard deviation, or half the width of a uniform distribution.
+    pub spread: Time,
+    /// Its shape; default `uniform`.
+    #[serde(default)]
+    pub distribution: Distribution,
+}
+
+/// Shapes of a spread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// Every value within the spread alike.
+    #[default]
+    Uniform,
+    /// Gaussian.
+    Normal,
+}
+
+/// What a link loses: a share of the frames at random, or a pattern.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Loss {
+    /// Each frame alike, independently.
+    Random(Share),
+    /// A pattern.
+    Pattern(LossPattern),
+}
+
+/// Patterns of loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossPattern {
+    /// Each frame alike, independently.
+    Random(Share),
+    /// One frame in so many, periodically.
+    Every(u64),
+    /// These frames, counted from 1 on in the order in which they reach the link.
+    Packets(Vec<u64>),
+    /// Two states, one good and one bad (Gilbert, Elliott).
+    GilbertElliott(GilbertElliott),
+}
+
+/// A two-state loss process. Probabilities are per frame.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GilbertElliott {
+    /// From good to bad.
+    pub p: Share,
+    /// From bad to good.
+    pub r: Share,
+    /// Lost while bad; default all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad: Option<Share>,
+    /// Lost while good; default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub good: Option<Share>,
+}
+
+/// A flow from one host to another. The names of its settings are those of `landspeed run`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Flow {
+    /// Name; default `FROM-TO` with a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The host that asks for the test, and sends unless `reverse`.
+    pub from: String,
+    /// The other host.
+    pub to: String,
+    /// `tcp` (the default), `udp`, `tcp-rr` or `udp-rr`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<FlowProtocol>,
+    /// When it starts; default at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<Time>,
+    /// How long it lasts after `omit`; default the scenario's `time`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+    /// Ends when this much has been sent, whatever the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Size>,
+    /// Leading part kept out of the steady figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omit: Option<Time>,
+    /// Sampling interval of its counters; default 100ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Time>,
+    /// Parallel streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<u32>,
+    /// The other host sends.
+    #[serde(default)]
+    pub reverse: bool,
+    /// Both send.
+    #[serde(default)]
+    pub bidir: bool,
+    /// IPv6 instead of IPv4.
+    #[serde(default)]
+    pub ipv6: bool,
+    /// Bytes of each write; UDP: payload of each datagram.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub len: Option<Size>,
+    /// Fixed socket buffers instead of autotuning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<Size>,
+    /// Maximum segment size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mss: Option<u32>,
+    /// Congestion control of this flow's sockets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// `TCP_NODELAY`.
+    #[serde(default)]
+    pub nodelay: bool,
+    /// DSCP code point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dscp: Option<u8>,
+    /// Pacing of each stream by the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Rate>,
+    /// Whether `pace` is for each stream or all of them together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_scope: Option<PaceScope>,
+    /// Rate the application offers, of each stream; UDP needs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// UDP: packets that leave together; the mean rate is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+    /// How bytes are handed to the kernel; default `sendfile`, which copies nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send: Option<SendMode>,
+    /// What the receiver does with them; default `discard`, which copies nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive: Option<ReceiveMode>,
+    /// The receiver reads no faster than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_rate: Option<Rate>,
+    /// Request/response: bytes of each request; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<u32>,
+    /// Request/response: bytes of each response; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<u32>,
+    /// Request/response: requests per second of each stream, on a schedule; as fast as answers come when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_s: Option<f64>,
+    /// Request/response: a new connection for each.
+    #[serde(default)]
+    pub connect: bool,
+    /// Probes per second beside bulk streams, for latency under load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<f64>,
+}
+
+/// What a flow speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowProtocol {
+    /// Bulk TCP.
+    Tcp,
+    /// UDP at a rate.
+    Udp,
+    /// Request/response over TCP.
+    TcpRr,
+    /// Request/response over UDP.
+    UdpRr,
+}

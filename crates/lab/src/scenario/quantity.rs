@@ -1,0 +1,111 @@
+//! Quantities as people write them in a scenario: a string with its unit, or a bare number of the base unit.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A quantity read from `"10G"`-like text.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Written<T>(pub T);
+
+impl<T: Eq> Eq for Written<T> {}
+
+/// What [`Written`] may hold.
+pub trait Quantity: FromStr<Err: fmt::Display> + fmt::Display + Copy {
+    /// What it is, with examples.
+    const WHAT: &'static str;
+    /// From a bare number, where that has a plain meaning.
+    fn bare(number: f64) -> Option<Self>;
+}
+
+impl Quantity for BitRate {
+    const WHAT: &'static str = "a rate such as \"10G\" or \"500M\" (bits per second)";
+    fn bare(number: f64) -> Option<Self> {
+        (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then(|| Self::from_bps(number as u64))
+    }
+}
+
+impl Quantity for Bytes {
+    const WHAT: &'static str = "a size such as \"1MB\", \"64KiB\" or a number of bytes";
+    fn bare(number: f64) -> Option<Self> {
+        (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then(|| Self::new(number as u64))
+    }
+}
+
+impl Quantity for Nanos {
+    const WHAT: &'static str = "a time such as \"25ms\", \"90s\" or \"0s\"";
+    fn bare(number: f64) -> Option<Self> {
+        (number == 0.0).then(|| Self::new(0))
+    }
+}
+
+impl Quantity for Ratio {
+    const WHAT: &'static str = "a share such as \"0.0046%\", \"1/22000\" or 0.01";
+    fn bare(number: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&number).then(|| Self::new(number)).flatten()
+    }
+}
+
+impl<T: Quantity> Serialize for Written<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+struct Reader<T>(std::marker::PhantomData<T>);
+
+impl<T: Quantity> Visitor<'_> for Reader<T> {
+    type Value = Written<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::WHAT)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        text.parse().map(Written).map_err(|error| E::custom(format!("{error}; wanted {}", T::WHAT)))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
+        T::bare(number)
+            .map(Written)
+            .ok_or_else(|| E::custom(format!("{number} says no unit or is out of range; wanted {}", T::WHAT)))
+    }
+}
+
+impl<'de, T: Quantity> Deserialize<'de> for Written<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader(std::marker::PhantomData))
+    }
+}
+
+impl<T: Quantity> JsonSchema for Written<T> {
+    fn schema_name() -> Cow<'static, str> {
+        std::any::type_name::<T>().rsplit("::").next().unwrap_or("Quantity").into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "description": T::WHAT, "type": ["string", "number"] })
+    }
+}
+
+/// A rate.
+pub type Rate = Written<BitRate>;
+/// A size.
+pub type Size = Written<Bytes>;
+/// A time.
+pub type Time = Written<Nanos>;
+/// A share of a whole.
+pub type Share = Written<Ratio>;
