@@ -2,4 +2,5 @@
 #![forbid(unsafe_code)]
 
 pub mod kernel;
+pub mod plan;
 pub mod scenario;

@@ -1,0 +1,126 @@
+//! Flows: from what a scenario says to the parameters of the flow engine.
+
+use std::net::IpAddr;
+
+use landspeed_model::{
+    Direction, Family, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, SendMode, UdpParameters,
+};
+
+use super::network::Network;
+use super::{PlanError, PlannedFlow};
+use crate::scenario::{Flow, FlowProtocol, Scenario};
+
+/// Before a flow starts its connections are opened; this much besides its round trips, for the control messages and a
+/// handshake that has to be repeated once, nanoseconds.
+const LEAD_NS: u64 = 1_500_000_000;
+/// Round trips that opening a flow's connections may take: handshake, introduction, and one of them again.
+const LEAD_ROUND_TRIPS: u64 = 4;
+/// Idle time a prober watches before the load begins, nanoseconds, with room for its transactions.
+const PROBE_LEAD_NS: u64 = 3_000_000_000;
+
+/// Plans every flow.
+pub fn plan(scenario: &Scenario, network: &Network) -> Result<Vec<PlannedFlow>, PlanError> {
+    let mut flows: Vec<PlannedFlow> = Vec::with_capacity(scenario.flow.len());
+    for (index, flow) in scenario.flow.iter().enumerate() {
+        let (from, to) = (network.host(&flow.from)?, network.host(&flow.to)?);
+        let rtt_ns = network.rtt_ns(from, to)?;
+        let mut lead_ns = LEAD_NS + LEAD_ROUND_TRIPS * rtt_ns;
+        if flow.probe.is_some() {
+            lead_ns += PROBE_LEAD_NS;
+        }
+        let default = format!("{}-{}", flow.from, flow.to);
+        let mut name = flow.name.clone().unwrap_or(default);
+        if flows.iter().any(|other| other.name == name) {
+            name = format!("{name}-{}", index + 1);
+        }
+        let address = |node: usize| network.address(node, flow.ipv6);
+        flows.push(PlannedFlow {
+            name,
+            from,
+            to,
+            control: network.control(to)?,
+            data: (address(from)?, address(to)?),
+            start_ns: flow.start.map_or(0, |t| t.0.get()),
+            lead_ns,
+            parameters: parameters(scenario, flow, address(from)?, network.path_mtu(from, to)?),
+        });
+    }
+    Ok(flows)
+}
+
+/// When a flow should have ended, nanoseconds from the scenario's zero.
+pub fn end_ns(flow: &PlannedFlow) -> u64 {
+    flow.start_ns + flow.parameters.omit_ns + flow.parameters.time_ns.unwrap_or(0)
+}
+
+fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Parameters {
+    let protocol = match flow.protocol.unwrap_or(FlowProtocol::Tcp) {
+        FlowProtocol::Tcp => Protocol::Tcp,
+        FlowProtocol::Udp => Protocol::Udp,
+        FlowProtocol::TcpRr => Protocol::TcpRr,
+        FlowProtocol::UdpRr => Protocol::UdpRr,
+    };
+    let bulk_tcp = protocol == Protocol::Tcp;
+    let direction = match (flow.bidir, flow.reverse) {
+        (true, _) => Direction::Both,
+        (false, true) => Direction::Download,
+        (false, false) => Direction::Upload,
+    };
+    let headers = if flow.ipv6 { 48 } else { 28 };
+    // What fits one frame.
+    let payload = flow.len.map_or(mtu.saturating_sub(headers), |len| len.0.get() as u32);
+    let udp = (protocol == Protocol::Udp).then(|| UdpParameters {
+        payload_bytes: payload,
+        burst_packets: flow.burst.unwrap_or(1),
+        exact_departures: true,
+        // Each datagram is a packet of its own all the way: queues and losses count packets.
+        gso: false,
+        gro: false,
+    });
+    let rr = matches!(protocol, Protocol::TcpRr | Protocol::UdpRr).then(|| RrParameters {
+        mode: match (flow.connect, flow.requests_per_s) {
+            (true, _) => RrMode::Connect,
+            (false, Some(_)) => RrMode::OpenLoop,
+            (false, None) => RrMode::ClosedLoop,
+        },
+        rate_per_s: flow.requests_per_s,
+        sizes: vec![RrSize { request_bytes: flow.request.unwrap_or(1), response_bytes: flow.response.unwrap_or(1) }],
+    });
+    let default = Parameters::default();
+    Parameters {
+        protocol,
+        direction,
+        streams: flow.streams.unwrap_or(1),
+        time_ns: match (flow.time, flow.bytes) {
+            (Some(time), _) => Some(time.0.get()),
+            (None, Some(_)) => None,
+            (None, None) => Some(scenario.time.0.get()),
+        },
+        bytes: flow.bytes.map(|bytes| bytes.0.get()),
+        omit_ns: flow.omit.map_or(0, |t| t.0.get()),
+        interval_ns: flow.interval.map_or(default.interval_ns, |t| t.0.get()),
+        host_interval_ns: flow.interval.map_or(default.host_interval_ns, |t| t.0.get()).max(default.host_interval_ns),
+        write_bytes: if protocol == Protocol::Tcp {
+            flow.len.map_or(default.write_bytes, |len| len.0.get())
+        } else {
+            default.write_bytes
+        },
+        window_bytes: flow.window.map(|w| w.0.get()),
+        mss_bytes: flow.mss,
+        congestion: flow.congestion.clone(),
+        nodelay: flow.nodelay,
+        dscp: flow.dscp,
+        pace_bps: flow.pace.map(|r| r.0.bps()),
+        pace_scope: flow.pace_scope.unwrap_or_default(),
+        rate_bps: flow.rate.map(|r| r.0.bps()),
+        send: flow.send.unwrap_or(if bulk_tcp { SendMode::Sendfile } else { SendMode::Copy }),
+        receive: flow.receive.unwrap_or(if bulk_tcp { ReceiveMode::Discard } else { ReceiveMode::Copy }),
+        read_rate_bps: flow.read_rate.map(|r| r.0.bps()),
+        family: Family::Any,
+        bind: Some(bind.to_string()),
+        udp,
+        rr,
+        probe_rate_per_s: flow.probe,
+        ..default
+    }
+}

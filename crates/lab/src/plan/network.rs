@@ -1,0 +1,499 @@
+//! Nodes, ports, cables and addresses.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use landspeed_model::{QueueRole, Topology, TopologyLink, TopologyNode};
+
+use super::{
+    Cable, CapturePoint, Egress, EgressKind, Impairments, Node, PlanError, PlannedFlow, PlannedLoss, Port, Role,
+    queues,
+};
+use crate::scenario::{
+    BufferPolicy, Buffers, Distribution, Framing, HostSettings, Jitter, Link, LinkDirection, Loss, LossPattern,
+    Scenario, SysctlValue,
+};
+
+/// A frame's own header, which counts on the link.
+pub const ETHERNET_HEADER: u32 = 14;
+/// Preamble and start delimiter 8, check sequence 4, gap 12 (IEEE 802.3).
+const ETHERNET_FRAMING: i32 = 24;
+/// The largest burst TCP hands down with segmentation offload, with its headers (`GSO_LEGACY_MAX_SIZE`).
+const SUPER_PACKET: u32 = 65_536 + 4096;
+/// TCP's buffers fit this many times what a path holds: the kernel counts whole pages and metadata.
+const FIT: u64 = 4;
+/// Smallest of the fitted buffers, bytes.
+const FIT_LEAST: u64 = 16 << 20;
+/// Largest TCP buffer the kernel takes, bytes.
+const FIT_MOST: u64 = 1 << 30;
+/// What an untuned kernel with enough memory sets, bytes (`tcp_rmem`, `tcp_wmem`).
+const STOCK: (u64, u64) = (6_291_456, 4_194_304);
+/// Bytes kept of each captured packet: headers with every option, and a little.
+const SNAP: u32 = 128;
+
+/// A scenario's network while it is being worked out.
+pub struct Network {
+    /// Namespaces: hosts and switches first, wires after them.
+    pub nodes: Vec<Node>,
+    /// Cables.
+    pub cables: Vec<Cable>,
+    /// For people.
+    pub topology: Topology,
+    names: BTreeMap<String, usize>,
+    /// Neighbours of each host and switch: (node, link, whether this one is the link's first).
+    adjacent: Vec<Vec<(usize, usize, bool)>>,
+    links: Vec<LinkPlan>,
+    buffers: Vec<Option<Buffers>>,
+    waiting_bytes: u64,
+}
+
+struct LinkPlan {
+    forward: Impairments,
+    back: Impairments,
+    rates: (u64, u64),
+    mtu: u32,
+}
+
+/// Builds the network of a scenario.
+pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
+    let mut network = Network {
+        nodes: Vec::new(),
+        cables: Vec::new(),
+        topology: Topology::default(),
+        names: BTreeMap::new(),
+        adjacent: Vec::new(),
+        links: Vec::new(),
+        buffers: Vec::new(),
+        waiting_bytes: 0,
+    };
+    for (name, own) in &scenario.host {
+        network.add_host(name, &merged(&scenario.hosts, own))?;
+    }
+    for name in scenario.switch.keys() {
+        network.add_node(name, Role::Switch)?;
+        network.topology.nodes.push(TopologyNode {
+            name: name.clone(),
+            role: "switch".to_owned(),
+            settings: Vec::new(),
+        });
+    }
+    for (index, link) in scenario.link.iter().enumerate() {
+        network.add_link(scenario, index, link)?;
+    }
+    network.fill_tables()?;
+    Ok(network)
+}
+
+/// What holds for a host: its own settings over those for all.
+fn merged(all: &HostSettings, own: &HostSettings) -> HostSettings {
+    let mut sysctl = all.sysctl.clone();
+    sysctl.extend(own.sysctl.clone());
+    HostSettings {
+        congestion: own.congestion.clone().or_else(|| all.congestion.clone()),
+        qdisc: own.qdisc.clone().or_else(|| all.qdisc.clone()),
+        tso: own.tso.or(all.tso),
+        gro: own.gro.or(all.gro),
+        delayed_ack: own.delayed_ack.or(all.delayed_ack),
+        buffers: own.buffers.clone().or_else(|| all.buffers.clone()),
+        sysctl,
+    }
+}
+
+impl Network {
+    fn add_node(&mut self, name: &str, role: Role) -> Result<usize, PlanError> {
+        let index = self.nodes.len();
+        if self.names.insert(name.to_owned(), index).is_some() {
+            return Err(PlanError(format!("two nodes are called `{name}`")));
+        }
+        let quiet = |key: &str, value: &str| (format!("net/ipv6/conf/{key}"), value.to_owned());
+        let sysctls = match role {
+            Role::Host => vec![
+                quiet("default/accept_dad", "0"),
+                quiet("default/accept_ra", "0"),
+                quiet("default/router_solicitations", "0"),
+            ],
+            Role::Switch | Role::Wire => vec![quiet("all/disable_ipv6", "1"), quiet("default/disable_ipv6", "1")],
+        };
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            role,
+            ports: Vec::new(),
+            sysctls,
+            control: None,
+            neighbours: Vec::new(),
+            forwarding: Vec::new(),
+            quick_ack: false,
+        });
+        self.adjacent.push(Vec::new());
+        self.buffers.push(None);
+        Ok(index)
+    }
+
+    fn add_host(&mut self, name: &str, settings: &HostSettings) -> Result<(), PlanError> {
+        let index = self.add_node(name, Role::Host)?;
+        let congestion = settings.congestion.clone().unwrap_or_else(|| "cubic".to_owned());
+        let mut words = vec![congestion.clone()];
+        words.push(queues::name(queues::of_host(settings.qdisc.as_ref())?.kind).to_owned());
+        if settings.tso == Some(false) {
+            words.push("no TSO".to_owned());
+        }
+        if settings.delayed_ack == Some(false) {
+            words.push("no delayed ACKs".to_owned());
+        }
+        self.topology.nodes.push(TopologyNode { name: name.to_owned(), role: "host".to_owned(), settings: words });
+        let node = &mut self.nodes[index];
+        node.control = Some(numbered(Ipv4Addr::new(172, 31, 0, 0), index));
+        node.quick_ack = settings.delayed_ack == Some(false);
+        node.sysctls.push(("net/ipv4/tcp_congestion_control".to_owned(), congestion));
+        // What one flow learned about the path must not change the next one.
+        node.sysctls.push(("net/ipv4/tcp_no_metrics_save".to_owned(), "1".to_owned()));
+        for (key, value) in &settings.sysctl {
+            let value = match value {
+                SysctlValue::Number(number) => number.to_string(),
+                SysctlValue::Text(text) => text.clone(),
+            };
+            node.sysctls.push((key.replace('.', "/"), value));
+        }
+        self.buffers[index] = Some(settings.buffers.clone().unwrap_or(Buffers::Named(BufferPolicy::Fit)));
+        Ok(())
+    }
+
+    fn add_link(&mut self, scenario: &Scenario, index: usize, link: &Link) -> Result<(), PlanError> {
+        let [first, second] = &link.between;
+        let (a, b) = (self.node(first)?, self.node(second)?);
+        let mtu = link.mtu.unwrap_or(1500);
+        let overhead = match link.framing.unwrap_or(Framing::Ethernet) {
+            Framing::Ethernet => ETHERNET_FRAMING,
+            Framing::None => 0,
+        };
+        let seed = |salt: u64| splitmix(scenario.seed ^ splitmix((index as u64) << 1 | salt));
+        let (forward, back) = (direction(link, &link.forward, seed(0)), direction(link, &link.back, seed(1)));
+        let rate = |own: &LinkDirection| own.rate.unwrap_or(link.rate).0.bps();
+        let rates = (rate(&link.forward), rate(&link.back));
+        if rates.0 == 0 || rates.1 == 0 {
+            return Err(PlanError(format!("the link between {first} and {second} has no rate")));
+        }
+        let wire = self.add_node(&format!("{first}={second}"), Role::Wire)?;
+        for (end, node, other, rate_bps) in [(0, a, second, rates.0), (1, b, first, rates.1)] {
+            let port = self.end_port(scenario, node, other, Line { rate_bps, overhead, mtu })?;
+            self.nodes[node].ports.push(port);
+            // Frames for this end leave the wire here, having come the other way.
+            let (impairments, rate_bps) = if end == 0 { (&back, rates.1) } else { (&forward, rates.0) };
+            let (from, to) = if end == 0 { (second, first) } else { (first, second) };
+            let inner = Port {
+                name: self.nodes[node].name.clone(),
+                mac: mac(wire, end),
+                mtu,
+                addresses: Vec::new(),
+                egress: Egress {
+                    name: format!("{from}->{to}"),
+                    role: QueueRole::Wire,
+                    rate_bps,
+                    overhead,
+                    kind: EgressKind::Wire(impairments.clone()),
+                },
+                gso_max_segs: None,
+                gro_ns: None,
+            };
+            self.nodes[wire].ports.push(inner);
+            let port = self.nodes[node].ports.len() - 1;
+            self.cables.push(Cable { a: (node, port), b: (wire, end) });
+        }
+        self.adjacent[a].push((b, index, true));
+        self.adjacent[b].push((a, index, false));
+        self.topology.links.push(TopologyLink {
+            between: link.between.clone(),
+            rate_bps: rates.0,
+            back_rate_bps: rates.1,
+            delay_ns: forward.delay_ns,
+            back_delay_ns: back.delay_ns,
+            mtu_bytes: mtu,
+            impairments: words(&forward, &back),
+        });
+        self.links.push(LinkPlan { forward, back, rates, mtu });
+        Ok(())
+    }
+
+    /// The port of a host or switch towards a neighbour.
+    fn end_port(&mut self, scenario: &Scenario, node: usize, neighbour: &str, line: Line) -> Result<Port, PlanError> {
+        let Line { rate_bps, overhead, mtu } = line;
+        let Node { name, role, ports, .. } = &self.nodes[node];
+        let frame = mtu + ETHERNET_HEADER;
+        let mut port = Port {
+            name: neighbour.to_owned(),
+            mac: mac(node, ports.len()),
+            mtu,
+            addresses: Vec::new(),
+            egress: Egress {
+                name: format!("{name}->{neighbour}"),
+                role: QueueRole::Switch,
+                rate_bps,
+                overhead,
+                kind: EgressKind::Wire(Impairments::default()),
+            },
+            gso_max_segs: None,
+            gro_ns: None,
+        };
+        if *role == Role::Switch {
+            let switch = &scenario.switch[name];
+            let discipline = queues::of_switch(switch.port.get(neighbour).or(switch.queue.as_ref()))?;
+            self.waiting_bytes += u64::from(discipline.limit_bytes.unwrap_or(0));
+            port.egress.kind = EgressKind::Shaped {
+                rate_bps,
+                counts_overhead: true,
+                burst_bytes: frame + overhead as u32,
+                discipline,
+            };
+            return Ok(port);
+        }
+        if !ports.is_empty() {
+            return Err(PlanError(format!("host `{name}` has more than one link")));
+        }
+        let settings = merged(&scenario.hosts, &scenario.host[name]);
+        let tso = settings.tso.unwrap_or(true);
+        // A super-packet is counted once, its frames' framing not at all: the rate makes up for it.
+        let framed = u128::from(rate_bps) * u128::from(frame) / u128::from(frame + overhead as u32);
+        port.addresses = vec![(numbered(Ipv4Addr::new(10, 0, 0, 0), node).into(), 8), (numbered_v6(node).into(), 64)];
+        port.gso_max_segs = (!tso).then_some(1);
+        port.gro_ns = settings.gro.map(|t| t.0.get()).filter(|&ns| ns > 0);
+        port.egress.role = QueueRole::Host;
+        port.egress.kind = EgressKind::Shaped {
+            rate_bps: if tso { framed as u64 } else { rate_bps },
+            counts_overhead: !tso,
+            burst_bytes: if tso { SUPER_PACKET.max(frame) } else { frame + overhead as u32 },
+            discipline: queues::of_host(settings.qdisc.as_ref())?,
+        };
+        Ok(port)
+    }
+
+    /// Neighbour and forwarding tables.
+    fn fill_tables(&mut self) -> Result<(), PlanError> {
+        let hosts: Vec<usize> = (0..self.adjacent.len()).filter(|&n| self.nodes[n].role == Role::Host).collect();
+        for &to in &hosts {
+            let Some(port) = self.nodes[to].ports.first() else {
+                return Err(PlanError(format!("host `{}` has no link", self.nodes[to].name)));
+            };
+            let (mac, addresses) = (port.mac, port.addresses.clone());
+            // The way to `to` from everywhere: each node's port nearest to it.
+            let mut seen = vec![false; self.adjacent.len()];
+            let mut queue = VecDeque::from([to]);
+            seen[to] = true;
+            while let Some(at) = queue.pop_front() {
+                for &(next, link, _) in &self.adjacent[at].clone() {
+                    if std::mem::replace(&mut seen[next], true) {
+                        continue;
+                    }
+                    let port = self.port_towards(next, link);
+                    match self.nodes[next].role {
+                        Role::Switch => self.nodes[next].forwarding.push((mac, port)),
+                        _ => self.nodes[next].neighbours.extend(addresses.iter().map(|(ip, _)| (*ip, mac))),
+                    }
+                    queue.push_back(next);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A node's port on a link: its links in the order of the scenario.
+    fn port_towards(&self, node: usize, link: usize) -> usize {
+        self.adjacent[node].iter().position(|&(_, l, _)| l == link).unwrap_or(0)
+    }
+
+    fn node(&self, name: &str) -> Result<usize, PlanError> {
+        self.names.get(name).copied().ok_or_else(|| PlanError(format!("there is no node `{name}`")))
+    }
+
+    /// The index of a host.
+    pub fn host(&self, name: &str) -> Result<usize, PlanError> {
+        let node = self.node(name)?;
+        if self.nodes[node].role == Role::Host { Ok(node) } else { Err(PlanError(format!("`{name}` is not a host"))) }
+    }
+
+    /// A host's address on the path.
+    pub fn address(&self, node: usize, ipv6: bool) -> Result<IpAddr, PlanError> {
+        let port = self.nodes[node].ports.first();
+        port.and_then(|port| port.addresses.iter().map(|(ip, _)| *ip).find(|ip| ip.is_ipv6() == ipv6))
+            .ok_or_else(|| PlanError(format!("host `{}` has no link", self.nodes[node].name)))
+    }
+
+    /// A host's address on the control network.
+    pub fn control(&self, node: usize) -> Result<Ipv4Addr, PlanError> {
+        self.nodes[node].control.ok_or_else(|| PlanError(format!("`{}` is not a host", self.nodes[node].name)))
+    }
+
+    /// Links from one node to another, each with whether it is used from its first end.
+    fn path(&self, from: usize, to: usize) -> Result<Vec<(usize, bool)>, PlanError> {
+        let mut before: Vec<Option<(usize, usize, bool)>> = vec![None; self.adjacent.len()];
+        let mut queue = VecDeque::from([from]);
+        while let Some(at) = queue.pop_front() {
+            for &(next, link, first) in &self.adjacent[at] {
+                if next != from && before[next].is_none() {
+                    before[next] = Some((at, link, first));
+                    queue.push_back(next);
+                }
+            }
+        }
+        let mut path = Vec::new();
+        let mut at = to;
+        while at != from {
+            let (previous, link, first) = before[at].ok_or_else(|| {
+                PlanError(format!("there is no way from `{}` to `{}`", self.nodes[from].name, self.nodes[to].name))
+            })?;
+            path.push((link, first));
+            at = previous;
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    /// Propagation delay there and back, nanoseconds.
+    pub fn rtt_ns(&self, from: usize, to: usize) -> Result<u64, PlanError> {
+        Ok(self
+            .path(from, to)?
+            .iter()
+            .map(|&(l, _)| self.links[l].forward.delay_ns + self.links[l].back.delay_ns)
+            .sum())
+    }
+
+    /// Smallest MTU on the way.
+    pub fn path_mtu(&self, from: usize, to: usize) -> Result<u32, PlanError> {
+        Ok(self.path(from, to)?.iter().map(|&(l, _)| self.links[l].mtu).min().unwrap_or(1500))
+    }
+
+    /// Slowest link there, bits/s.
+    fn path_rate(&self, from: usize, to: usize) -> Result<u64, PlanError> {
+        let rate = |&(l, first): &(usize, bool)| {
+            let (there, back) = self.links[l].rates;
+            if first { there } else { back }
+        };
+        Ok(self.path(from, to)?.iter().map(rate).min().unwrap_or(0))
+    }
+
+    /// What a `NODE:NEIGHBOUR` names.
+    pub fn capture(&self, at: &str) -> Result<CapturePoint, PlanError> {
+        let (node, neighbour) = at
+            .split_once(':')
+            .ok_or_else(|| PlanError(format!("`{at}`: write NODE:NEIGHBOUR, such as sender:west")))?;
+        let index = self.node(node)?;
+        let ports = &self.nodes[index].ports;
+        let port = ports.iter().position(|port| port.name == neighbour).ok_or_else(|| {
+            let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
+            PlanError(format!("`{node}` has no interface towards `{neighbour}`; there is: {}", names.join(", ")))
+        })?;
+        Ok(CapturePoint { node: index, port, file: format!("{node}.{neighbour}.pcap"), snap: SNAP })
+    }
+
+    /// What depends on the flows: how large TCP's buffers must be able to grow.
+    pub fn finish(&mut self, flows: &[PlannedFlow]) {
+        let mut holds = vec![0_u64; self.nodes.len()];
+        for flow in flows {
+            let (from, to) = (flow.from, flow.to);
+            let rate = self.path_rate(from, to).unwrap_or(0).max(self.path_rate(to, from).unwrap_or(0));
+            let bdp = u128::from(rate) * u128::from(self.rtt_ns(from, to).unwrap_or(0)) / 8_000_000_000;
+            let path = u64::try_from(bdp).unwrap_or(u64::MAX).saturating_add(self.waiting_bytes);
+            for node in [from, to] {
+                holds[node] = holds[node].max(path);
+            }
+        }
+        for (node, holds) in self.nodes.iter_mut().zip(holds) {
+            let Some(buffers) = self.names.get(&node.name).and_then(|&index| self.buffers[index].clone()) else {
+                continue;
+            };
+            let (read, write) = match buffers {
+                Buffers::Named(BufferPolicy::Fit) => {
+                    let fit = holds.saturating_mul(FIT).clamp(FIT_LEAST, FIT_MOST);
+                    (fit, fit)
+                }
+                Buffers::Named(BufferPolicy::Stock) => STOCK,
+                Buffers::UpTo(size) => (size.0.get(), size.0.get()),
+            };
+            // The scenario's own sysctls come after these and win.
+            node.sysctls.insert(0, ("net/ipv4/tcp_rmem".to_owned(), format!("4096 131072 {read}")));
+            node.sysctls.insert(0, ("net/ipv4/tcp_wmem".to_owned(), format!("4096 16384 {write}")));
+        }
+    }
+}
+
+/// The rate, framing and MTU of one direction of a link.
+struct Line {
+    rate_bps: u64,
+    overhead: i32,
+    mtu: u32,
+}
+
+fn direction(link: &Link, own: &LinkDirection, seed: u64) -> Impairments {
+    let jitter: Option<&Jitter> = own.jitter.as_ref().or(link.jitter.as_ref());
+    let share = |share: Option<crate::scenario::Share>| share.map_or(0.0, |s| s.0.get());
+    Impairments {
+        delay_ns: own.delay.or(link.delay).map_or(0, |t| t.0.get()),
+        jitter_ns: jitter.map_or(0, |j| j.spread.0.get()),
+        normal: jitter.is_some_and(|j| j.distribution == Distribution::Normal),
+        loss: own.loss.as_ref().or(link.loss.as_ref()).map_or(PlannedLoss::None, loss),
+        reorder: share(own.reorder.or(link.reorder)),
+        duplicate: share(own.duplicate.or(link.duplicate)),
+        seed,
+    }
+}
+
+fn loss(loss: &Loss) -> PlannedLoss {
+    match loss {
+        Loss::Random(share) | Loss::Pattern(LossPattern::Random(share)) if share.0.get() == 0.0 => PlannedLoss::None,
+        Loss::Random(share) | Loss::Pattern(LossPattern::Random(share)) => PlannedLoss::Random(share.0.get()),
+        Loss::Pattern(LossPattern::Every(0)) => PlannedLoss::None,
+        Loss::Pattern(LossPattern::Every(n)) => PlannedLoss::Every(*n),
+        Loss::Pattern(LossPattern::Packets(packets)) => PlannedLoss::Packets(packets.clone()),
+        Loss::Pattern(LossPattern::GilbertElliott(model)) => PlannedLoss::GilbertElliott(
+            model.p.0.get(),
+            model.r.0.get(),
+            model.bad.map_or(1.0, |s| s.0.get()),
+            model.good.map_or(0.0, |s| s.0.get()),
+        ),
+    }
+}
+
+fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
+    let mut words = Vec::new();
+    for (way, it) in [("there", forward), ("back", back)] {
+        match &it.loss {
+            PlannedLoss::None => {}
+            PlannedLoss::Random(p) => words.push(format!("{way}: loses {:.6} %", p * 100.0)),
+            PlannedLoss::Every(n) => words.push(format!("{way}: loses 1 in {n}")),
+            PlannedLoss::Packets(list) => words.push(format!("{way}: loses {} given frames", list.len())),
+            PlannedLoss::GilbertElliott(..) => words.push(format!("{way}: loses in bursts (Gilbert-Elliott)")),
+        }
+        if it.jitter_ns > 0 {
+            words.push(format!("{way}: jitter {:.3} ms", it.jitter_ns as f64 / 1e6));
+        }
+        if it.reorder > 0.0 {
+            words.push(format!("{way}: reorders {:.4} %", it.reorder * 100.0));
+        }
+        if it.duplicate > 0.0 {
+            words.push(format!("{way}: duplicates {:.4} %", it.duplicate * 100.0));
+        }
+    }
+    words
+}
+
+/// A locally administered address that says whose port it is.
+fn mac(node: usize, port: usize) -> [u8; 6] {
+    let [n1, n0] = (node as u16).to_be_bytes();
+    let [p1, p0] = (port as u16).to_be_bytes();
+    [0x02, 0x4c, n1, n0, p1, p0]
+}
+
+fn numbered(base: Ipv4Addr, node: usize) -> Ipv4Addr {
+    Ipv4Addr::from(u32::from(base) + node as u32 + 1)
+}
+
+fn numbered_v6(node: usize) -> Ipv6Addr {
+    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, node as u16 + 1)
+}
+
+/// One step of SplitMix64 (Steele, Lea, Flood 2014): spreads a small seed over 64 bits.
+fn splitmix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,120 @@
+//! Queueing disciplines: from what a scenario says to every number.
+
+use crate::plan::{Discipline, PlanError};
+use crate::scenario::{Queue, QueueKind, QueueSettings};
+
+/// What a switch port has when nothing is said: a megabyte, as in the switches that began the discussion.
+const SWITCH_LIMIT_BYTES: u32 = 1_000_000;
+
+/// The discipline of a switch port.
+pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
+    let mut discipline = match queue {
+        None => bare(QueueKind::Bfifo),
+        Some(queue) => resolve(queue)?,
+    };
+    if discipline.kind == QueueKind::Bfifo && discipline.limit_bytes.is_none() {
+        discipline.limit_bytes = Some(SWITCH_LIMIT_BYTES);
+    }
+    Ok(discipline)
+}
+
+/// The discipline of a host's interface.
+pub fn of_host(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
+    let mut discipline = queue.map_or_else(|| Ok(bare(QueueKind::Fq)), resolve)?;
+    match discipline.kind {
+        // The kernel's default flow limit of 100 packets is for hosts with many flows; a bulk sender on a long path
+        // keeps to its own limit (TSQ) and must not be cut by this one.
+        QueueKind::Fq => {
+            discipline.limit_packets.get_or_insert(100_000);
+            discipline.flow_packets.get_or_insert(100_000);
+        }
+        QueueKind::Bfifo => {
+            discipline.limit_bytes.get_or_insert(16_000_000);
+        }
+        _ => {}
+    }
+    Ok(discipline)
+}
+
+fn bare(kind: QueueKind) -> Discipline {
+    Discipline {
+        kind,
+        limit_bytes: None,
+        limit_packets: None,
+        thresholds: None,
+        probability: None,
+        target_ns: None,
+        interval_ns: None,
+        ecn: None,
+        flow_packets: None,
+        max_rate_bps: None,
+        pacing: None,
+    }
+}
+
+fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
+    let settings = match queue {
+        Queue::Kind(kind) => return Ok(bare(*kind)),
+        Queue::Settings(settings) => settings,
+    };
+    let QueueSettings { kind, .. } = *settings;
+    let bytes = |size: Option<crate::scenario::Size>| {
+        size.map(|size| {
+            u32::try_from(size.0.get()).map_err(|_| PlanError("a queue holds less than 4 GiB".to_owned()))
+        })
+        .transpose()
+    };
+    let limit_bytes = bytes(settings.limit)?;
+    let thresholds = match (bytes(settings.min)?, bytes(settings.max)?) {
+        (Some(min), Some(max)) => Some((min, max)),
+        _ if kind == QueueKind::Red => {
+            // The customary third and sixth of the queue's size (tc-red(8)).
+            let limit = limit_bytes.unwrap_or(SWITCH_LIMIT_BYTES);
+            Some((limit / 12, limit / 4))
+        }
+        _ => None,
+    };
+    Ok(Discipline {
+        kind,
+        limit_bytes: limit_bytes.or((kind == QueueKind::Red).then_some(SWITCH_LIMIT_BYTES)),
+        limit_packets: settings.packets,
+        thresholds,
+        probability: settings.probability.map(|p| p.0.get()),
+        target_ns: settings.target.map(|t| t.0.get()),
+        interval_ns: settings.interval.map(|t| t.0.get()),
+        ecn: settings.ecn,
+        flow_packets: settings.flow_packets,
+        max_rate_bps: settings.max_rate.map(|r| r.0.bps()),
+        pacing: settings.pacing,
+    })
+}
+
+/// The kernel's name of a kind.
+pub fn name(kind: QueueKind) -> &'static str {
+    match kind {
+        QueueKind::Bfifo => "bfifo",
+        QueueKind::Pfifo => "pfifo",
+        QueueKind::PfifoFast => "pfifo_fast",
+        QueueKind::Red => "red",
+        QueueKind::Codel => "codel",
+        QueueKind::FqCodel => "fq_codel",
+        QueueKind::Cake => "cake",
+        QueueKind::Pie => "pie",
+        QueueKind::Fq => "fq",
+        QueueKind::Sfq => "sfq",
+    }
+}
+
+/// The configuration symbol a kind needs.
+pub fn symbol(kind: QueueKind) -> &'static str {
+    match kind {
+        QueueKind::Bfifo | QueueKind::Pfifo | QueueKind::PfifoFast => "CONFIG_NET_SCH_FIFO",
+        QueueKind::Red => "CONFIG_NET_SCH_RED",
+        QueueKind::Codel => "CONFIG_NET_SCH_CODEL",
+        QueueKind::FqCodel => "CONFIG_NET_SCH_FQ_CODEL",
+        QueueKind::Cake => "CONFIG_NET_SCH_CAKE",
+        QueueKind::Pie => "CONFIG_NET_SCH_PIE",
+        QueueKind::Fq => "CONFIG_NET_SCH_FQ",
+        QueueKind::Sfq => "CONFIG_NET_SCH_SFQ",
+    }
+}
