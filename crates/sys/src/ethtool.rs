@@ -16,6 +16,7 @@ const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
+const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 
@@ -30,6 +31,32 @@ const MAX_STRINGS: usize = 32_768;
 /// entries as the driver has *now*, whatever was asked for, so a driver that gains channels between two calls
 /// would overrun a buffer of the exact size. The pages never touched cost nothing.
 const REPLY_WORDS: usize = (16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN) / 8;
+
+/// Most words of a question that are not zero, with the command.
+const REQUEST_WORDS: usize = 16;
+
+/// What makes and takes super-packets, by the kernel's names: with all of them off, every packet a queueing discipline
+/// sees is one packet of the wire. For [`Ethtool::set_features`].
+pub const SUPER_PACKET_FEATURES: &[&str] = &[
+    "tx-generic-segmentation",
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-udp-segmentation",
+    "tx-sctp-segmentation",
+    "tx-gso-list",
+    "tx-gre-segmentation",
+    "tx-gre-csum-segmentation",
+    "tx-ipxip4-segmentation",
+    "tx-ipxip6-segmentation",
+    "tx-udp_tnl-segmentation",
+    "tx-udp_tnl-csum-segmentation",
+    "rx-gro",
+    "rx-gro-list",
+    "rx-udp-gro-forwarding",
+    "rx-lro",
+];
 
 /// A question to a driver that was not answered. `EOPNOTSUPP` is normal: see [`EthtoolError::is_unsupported`].
 #[derive(Debug)]
@@ -185,6 +212,38 @@ impl Ethtool {
         Ok(features.filter(|f| !f.name.is_empty()).collect())
     }
 
+    /// Switches offloads on or off by the kernel's names, then reads them back. One this kernel does not know counts as
+    /// off.
+    ///
+    /// # Errors
+    /// When one of them is not as wanted afterwards: the error names it.
+    pub fn set_features(&mut self, names: &[&str], on: bool) -> Result<(), EthtoolError> {
+        const OPERATION: &str = "feature change";
+        let known = self.strings("feature names", ETH_SS_FEATURES)?;
+        // struct ethtool_sfeatures: cmd, size; then {valid, requested} for each 32 features.
+        let mut words: Vec<(usize, u32)> = vec![(1, known.len().div_ceil(32) as u32)];
+        for block in 0..known.len().div_ceil(32) {
+            let of_block = known.iter().skip(block * 32).take(32).enumerate();
+            let valid = of_block
+                .filter(|(_, name)| names.contains(&name.as_str()))
+                .fold(0_u32, |mask, (bit, _)| mask | 1 << bit);
+            words.extend([(2 + 2 * block, valid), (3 + 2 * block, if on { valid } else { 0 })]);
+        }
+        if words.len() > REQUEST_WORDS - 1 {
+            return Err(self.error(OPERATION, io::Error::other("more features than this was written for")));
+        }
+        self.ask(OPERATION, ETHTOOL_SFEATURES, &words)?;
+        let now = self.features()?;
+        let wrong = |name: &&&str| now.iter().find(|f| f.name == **name).is_some_and(|f| f.active) != on;
+        match names.iter().find(wrong) {
+            None => Ok(()),
+            Some(name) => {
+                let state = if on { "on" } else { "off" };
+                Err(self.error(OPERATION, io::Error::other(format!("{name} cannot be switched {state}"))))
+            }
+        }
+    }
+
     /// Names of the driver's statistics (`ethtool -S`), in the order of [`Ethtool::statistics`].
     pub fn statistics_names(&mut self) -> Result<Vec<String>, EthtoolError> {
         self.strings("statistics", ETH_SS_STATS)
@@ -232,7 +291,7 @@ impl Ethtool {
         command: u32,
         arguments: &[(usize, u32)],
     ) -> Result<&[u8], EthtoolError> {
-        let mut head = [0_u32; 16];
+        let mut head = [0_u32; REQUEST_WORDS];
         head[0] = command;
         for &(at, value) in arguments {
             head[at] = value;

@@ -1,9 +1,12 @@
 //! Every unsafe block of landspeed lives in this crate.
 pub mod clock;
+pub mod disk;
 pub mod ethtool;
+pub mod guest;
 pub mod mtu;
 pub mod netlink;
 pub mod netns;
+pub mod packet;
 pub mod process;
 pub mod random;
 pub mod rrsock;

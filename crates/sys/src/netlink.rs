@@ -1,4 +1,5 @@
-//! Netlink: queueing disciplines, links and routes, read with three requests over one `AF_NETLINK` socket.
+//! Netlink: queueing disciplines, links and routes, read with three requests over one `AF_NETLINK` socket; and built, by
+//! [`configure`].
 //!
 //! Which library, and why: `rtnetlink` brings tokio, too much for three questions. `netlink-packet-route` decodes
 //! every attribute of a message and refuses the whole message when one of them has a shape it does not know, so a
@@ -11,6 +12,7 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use netlink_packet_core::NetlinkBuffer;
@@ -18,9 +20,15 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use crate::clock::monotonic_ns;
 
+pub mod configure;
 mod parse;
+mod reading;
 
 pub use parse::{LINK_STATS_NAMES, Link, Qdisc, Route};
+pub use reading::{
+    CakeReading, CakeTin, CodelReading, Details, FqCodelReading, FqPieReading, FqReading, NetemReading, PieReading,
+    QdiscKind, QdiscReading, RedReading,
+};
 
 /// Longest wait for one answer, and for a whole dump.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,6 +42,9 @@ const DUMP_ATTEMPTS: u32 = 3;
 /// `struct nlmsghdr`.
 const NETLINK_HEADER_BYTES: usize = 16;
 const NLM_F_DUMP_INTR: u16 = 0x10;
+// linux/netlink.h: ask for errors with the kernel's explanation and without our request behind them.
+const NETLINK_CAP_ACK: libc::c_int = 10;
+const NETLINK_EXT_ACK: libc::c_int = 11;
 /// Show also the queueing disciplines classful ones create by default (linux/rtnetlink.h, since 4.12).
 const TCA_DUMP_INVISIBLE: u16 = 10;
 
@@ -42,6 +53,8 @@ const TCA_DUMP_INVISIBLE: u16 = 10;
 pub enum Cause {
     /// The system call or the kernel said no.
     Io(io::Error),
+    /// The kernel said no, and why.
+    Refused(io::Error, String),
     /// The answer does not parse.
     Malformed(&'static str),
     /// The answer is longer than we read.
@@ -69,6 +82,7 @@ impl fmt::Display for NetlinkError {
                 f.write_str("no answer from the kernel within a second")
             }
             Cause::Io(e) => write!(f, "{e}"),
+            Cause::Refused(e, why) => write!(f, "{e}: {why}"),
             Cause::Malformed(what) => write!(f, "unreadable answer ({what})"),
             Cause::TooLong => f.write_str("answer too long"),
             Cause::Interrupted => f.write_str("the table kept changing while it was read"),
@@ -79,7 +93,7 @@ impl fmt::Display for NetlinkError {
 impl std::error::Error for NetlinkError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
-            Cause::Io(e) => Some(e),
+            Cause::Io(e) | Cause::Refused(e, _) => Some(e),
             _ => None,
         }
     }
@@ -120,6 +134,10 @@ impl Netlink {
             socket.set_read_timeout(Some(TIMEOUT))?;
             socket.set_write_timeout(Some(TIMEOUT))?;
             socket.connect(&kernel_address()?)?;
+            // Kernels before 4.12 explain nothing.
+            for option in [NETLINK_CAP_ACK, NETLINK_EXT_ACK] {
+                let _ = crate::socket::set_int(socket.as_fd(), libc::SOL_NETLINK, option, 1);
+            }
             Ok(socket)
         };
         let socket = open().map_err(|e| NetlinkError {
@@ -278,7 +296,7 @@ impl Netlink {
                     whole &= message.flags() & NLM_F_DUMP_INTR == 0;
                     match i32::from(message.message_type()) {
                         libc::NLMSG_DONE => return Ok(whole),
-                        libc::NLMSG_ERROR => parse::acknowledge(message.payload())?,
+                        libc::NLMSG_ERROR => parse::acknowledge(message.flags(), message.payload())?,
                         libc::NLMSG_NOOP => {}
                         _ => each(message.message_type(), message.payload())?,
                     }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_packet_core::NlasIterator;
 
-use super::Cause;
+use super::{Cause, NETLINK_HEADER_BYTES};
 
 // linux/if_link.h
 const IFLA_GSO_MAX_SIZE: u16 = 41;
@@ -290,17 +290,37 @@ impl Route {
     }
 }
 
-/// `struct nlmsgerr`: a negative errno, 0 for an acknowledgement.
-pub(super) fn acknowledge(payload: &[u8]) -> Result<(), Cause> {
+/// `struct nlmsgerr`: a negative errno, 0 for an acknowledgement; the header of the request it is about, and the rest of
+/// the request unless that was capped; attributes, when there are any.
+pub(super) fn acknowledge(flags: u16, payload: &[u8]) -> Result<(), Cause> {
     match u32_at(payload, 0).map(|code| code as i32) {
         Some(0) => Ok(()),
-        Some(code) if code < 0 && code != i32::MIN => Err(Cause::Io(io::Error::from_raw_os_error(-code))),
+        Some(code) if code < 0 && code != i32::MIN => {
+            let error = io::Error::from_raw_os_error(-code);
+            Err(match explanation(flags, payload) {
+                Some(why) => Cause::Refused(error, why),
+                None => Cause::Io(error),
+            })
+        }
         _ => Err(Cause::Malformed("error message")),
     }
 }
 
+/// What the kernel says about its error (`NLMSGERR_ATTR_MSG`).
+fn explanation(flags: u16, payload: &[u8]) -> Option<String> {
+    const NLM_F_CAPPED: u16 = 0x100;
+    const NLM_F_ACK_TLVS: u16 = 0x200;
+    const NLMSGERR_ATTR_MSG: u16 = 1;
+    if flags & NLM_F_ACK_TLVS == 0 {
+        return None;
+    }
+    let request = if flags & NLM_F_CAPPED == 0 { u32_at(payload, 4)? as usize } else { NETLINK_HEADER_BYTES };
+    let attributes = payload.get(4 + request.checked_next_multiple_of(4)?..)?;
+    each_attribute(attributes).find(|&(kind, _)| kind == NLMSGERR_ATTR_MSG).map(|(_, value)| text(value))
+}
+
 /// The attributes of a message up to the first that does not fit.
-fn each_attribute(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn each_attribute(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     NlasIterator::new(bytes).map_while(Result::ok).filter_map(|attribute| {
         let length = usize::from(attribute.length());
         Some((attribute.kind(), attribute.into_inner().get(4..length)?))
@@ -327,10 +347,10 @@ fn address(value: &[u8]) -> Option<IpAddr> {
     }
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }

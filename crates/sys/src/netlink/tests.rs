@@ -178,7 +178,7 @@ fn a_packet_count_past_32_bits_is_taken_from_where_it_fits() {
 proptest! {
     #[test]
     fn no_answer_makes_a_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = (Link::parse(&bytes), Qdisc::parse(&bytes), Route::parse(&bytes), parse::acknowledge(&bytes));
+        let _ = (Link::parse(&bytes), Qdisc::parse(&bytes), Route::parse(&bytes), parse::acknowledge(0x200, &bytes));
     }
 
     #[test]

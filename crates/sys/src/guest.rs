@@ -1,0 +1,110 @@
+//! What the first process of a machine does for it: file systems, host name, limits, power. Needs root of that machine.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::io;
+use std::path::Path;
+
+/// How a file system is mounted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MountOptions<'a> {
+    /// No writing.
+    pub read_only: bool,
+    /// No set-user-ID, no devices, no programs (`nosuid,nodev,noexec`), as for `/proc` and `/sys`.
+    pub data_only: bool,
+    /// The file system's own options: `size=64m` for `tmpfs`, the host's directory for `hostfs`.
+    pub data: &'a str,
+}
+
+/// Mounts `source` (a name such as `proc`, where there is no device) of type `kind` (`proc`, `sysfs`, `tmpfs`, `devtmpfs`,
+/// `hostfs` …) at the directory `target` (`mount(2)`).
+///
+/// # Errors
+/// `EPERM`; `ENODEV` for a type this kernel does not have; `ENOENT` without the directory; `EBUSY` when it is mounted there
+/// already.
+pub fn mount(source: &str, target: &Path, kind: &str, options: MountOptions<'_>) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let (source, kind, data) = (CString::new(source)?, CString::new(kind)?, CString::new(options.data)?);
+    let target = CString::new(target.as_os_str().as_bytes())?;
+    let mut flags = 0;
+    if options.read_only {
+        flags |= libc::MS_RDONLY;
+    }
+    if options.data_only {
+        flags |= libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    }
+    // SAFETY: the four strings are terminated and outlive the call, which only reads them.
+    let rc = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast()) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Writes everything out and switches the machine off (`reboot(2)`). Returns only when that fails.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_BOOT`.
+pub fn power_off() -> io::Result<Infallible> {
+    // SAFETY: sync takes and returns nothing; reboot takes an integer. Neither touches memory of ours.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::RB_POWER_OFF);
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Sets the host name of the calling process's UTS namespace.
+pub fn set_host_name(name: &str) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of `name`, which the call only reads.
+    match unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What [`raise_limit`] raises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Open files of a process (`RLIMIT_NOFILE`).
+    OpenFiles,
+    /// Memory a process may lock, bytes (`RLIMIT_MEMLOCK`).
+    LockedBytes,
+}
+
+/// Raises a limit of the calling process, soft and hard, to `at_least`; a higher one stays. Above the hard limit that
+/// needs `CAP_SYS_RESOURCE`.
+pub fn raise_limit(which: Limit, at_least: u64) -> io::Result<()> {
+    let which = match which {
+        Limit::OpenFiles => libc::RLIMIT_NOFILE,
+        Limit::LockedBytes => libc::RLIMIT_MEMLOCK,
+    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place for the kernel to write to.
+    if unsafe { libc::getrlimit(which, &raw mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    limit.rlim_cur = limit.rlim_cur.max(at_least);
+    limit.rlim_max = limit.rlim_max.max(at_least);
+    // SAFETY: `limit` is a whole rlimit, which the call only reads.
+    match unsafe { libc::setrlimit(which, &raw const limit) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_high_enough_stays() {
+        assert!(raise_limit(Limit::OpenFiles, 1).is_ok());
+        assert!(raise_limit(Limit::LockedBytes, 1).is_ok());
+    }
+
+    #[test]
+    fn mounting_what_does_not_exist_is_an_error_and_changes_nothing() {
+        let error = mount("none", Path::new("/nonexistent/directory"), "tmpfs", MountOptions::default());
+        let code = error.expect_err("no such directory").raw_os_error();
+        assert!(matches!(code, Some(libc::ENOENT | libc::EPERM)), "{code:?}");
+        assert!(mount("a\0b", Path::new("/"), "tmpfs", MountOptions::default()).is_err());
+    }
+}

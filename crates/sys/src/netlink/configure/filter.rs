@@ -1,0 +1,44 @@
+//! The one filter a wire needs: everything that comes in by one interface goes out by another.
+
+use super::super::{Netlink, NetlinkError, Qdisc, Request};
+use super::CREATE;
+use super::qdisc::traffic_control_header;
+
+// linux/rtnetlink.h, linux/pkt_cls.h, linux/tc_act/tc_mirred.h
+const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_MATCHALL_ACT: u16 = 2;
+const TCA_ACT_KIND: u16 = 1;
+const TCA_ACT_OPTIONS: u16 = 2;
+const TCA_MIRRED_PARMS: u16 = 2;
+const TCA_EGRESS_REDIR: u32 = 1;
+const TC_ACT_STOLEN: u32 = 4;
+const ETH_P_ALL: u16 = 3;
+
+impl Netlink {
+    /// Sends every packet that arrives at `from_ifindex` out by `to_ifindex`, through its queueing discipline, unseen by
+    /// the protocols above (`matchall`, `mirred egress redirect`). `from_ifindex` needs
+    /// [`super::Discipline::Ingress`] first. What is redirected keeps its size: super-packets stay super-packets.
+    pub fn redirect_ingress(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
+        let mut request = Request::acknowledged(libc::RTM_NEWTFILTER, CREATE);
+        // Its handle is the kernel's choice; info is the priority and the protocol it looks at.
+        let info = 1 << 16 | u32::from(ETH_P_ALL.to_be());
+        traffic_control_header(&mut request, from_ifindex, 0, Qdisc::INGRESS & 0xffff_0000, info);
+        request.text(TCA_KIND, "matchall");
+        request.nest(TCA_OPTIONS, |r| {
+            r.nest(TCA_MATCHALL_ACT, |r| {
+                // The first action of the list.
+                r.nest(1, |r| {
+                    r.text(TCA_ACT_KIND, "mirred");
+                    r.nest(TCA_ACT_OPTIONS, |r| {
+                        // struct tc_mirred: index, capab, action, refcnt, bindcnt, eaction, ifindex.
+                        r.around(TCA_MIRRED_PARMS, |r| {
+                            r.words(&[0, 0, TC_ACT_STOLEN, 0, 0, TCA_EGRESS_REDIR, to_ifindex]);
+                        });
+                    });
+                });
+            });
+        });
+        self.carry_out("filter add", format_args!("interface {from_ifindex} to interface {to_ifindex}"), request)
+    }
+}

@@ -1,0 +1,172 @@
+//! Random early detection (Floyd and Jacobson 1993, "Random Early Detection Gateways for Congestion Avoidance").
+
+use super::super::super::Request;
+use super::{DisciplineError, Probability, TCA_OPTIONS};
+
+// linux/pkt_sched.h
+const TCA_RED_PARMS: u16 = 1;
+const TCA_RED_STAB: u16 = 2;
+const TCA_RED_MAX_P: u16 = 3;
+const TCA_RED_FLAGS: u16 = 4;
+const TC_RED_ECN: u8 = 1;
+const TC_RED_HARDDROP: u8 = 2;
+const TC_RED_ADAPTATIVE: u8 = 4;
+const TC_RED_NODROP: u32 = 8;
+/// `RED_STAB_SIZE` (include/net/red.h).
+const STAB_SIZE: usize = 256;
+/// The kernel keeps averages in 32 bits and takes no shift of 32 or more.
+const SHIFT_MAX: u32 = 31;
+
+/// Random early detection. All sizes are bytes of the average queue, link-layer headers included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Red {
+    /// Most bytes held.
+    pub limit_bytes: u32,
+    /// Average from which on packets are marked or dropped.
+    pub min_bytes: u32,
+    /// Average at which the probability is `probability`, and from which on every packet is.
+    pub max_bytes: u32,
+    /// Probability at `max_bytes`.
+    pub probability: Probability,
+    /// Typical packet, bytes.
+    pub average_packet_bytes: u32,
+    /// Packets that may come at once into an empty queue without the average reaching `min_bytes`: it sets how slowly
+    /// the average follows.
+    pub burst_packets: u32,
+    /// Rate of the link, bytes/s, for how fast the average falls while the queue is empty.
+    pub bandwidth_bytes_per_s: u64,
+    /// Mark what can be marked instead of dropping it.
+    pub ecn: bool,
+    /// Above `max_bytes`, drop even what can be marked.
+    pub hard_drop: bool,
+    /// Below `max_bytes`, never drop what cannot be marked; needs `ecn`, and does not go with
+    /// `adaptive`.
+    pub no_drop: bool,
+    /// Adapt the probability every half second to keep the average in the middle (Adaptive RED, Floyd 2001).
+    pub adaptive: bool,
+}
+
+impl Red {
+    /// Exponent of the average's weight, 2⁻ⁿ: the least for which a burst into an empty queue keeps the average below
+    /// `min_bytes` (Floyd and Jacobson 1993, section 5: L + 1 + ((1 − w)^(L+1) − 1)/w < min).
+    fn weight_log(&self) -> Option<u8> {
+        let burst = f64::from(self.burst_packets);
+        let min_packets = f64::from(self.min_bytes) / f64::from(self.average_packet_bytes.max(1));
+        (1..=SHIFT_MAX as u8).find(|&log| {
+            let weight = (-f64::from(log)).exp2();
+            burst + 1.0 + ((1.0 - weight).powf(burst + 1.0) - 1.0) / weight < min_packets
+        })
+    }
+
+    /// The table of decay while idle, and the exponent of its cell in microseconds: an average that has been idle for `i`
+    /// cells is shifted right by entry `i`. While idle it decays as if `m` typical packets had passed an empty queue,
+    /// (1 − w)^m, so the shift is m·log₂(1/(1 − w)). The cell is the least for which the table reaches a shift of 31.
+    fn idle_table(&self, weight_log: u8) -> ([u8; STAB_SIZE], u8) {
+        let packet_us = f64::from(self.average_packet_bytes) * 1e6 / (self.bandwidth_bytes_per_s.max(1) as f64);
+        let weight = (-f64::from(weight_log)).exp2();
+        let shift_per_us = -(1.0 - weight).log2() / packet_us.max(1e-9);
+        let longest_us = f64::from(SHIFT_MAX) / shift_per_us;
+        let cell_log = (0..SHIFT_MAX as u8).find(|&log| longest_us < STAB_SIZE as f64 * f64::from(log).exp2());
+        let cell_log = cell_log.unwrap_or(SHIFT_MAX as u8);
+        let cell_us = f64::from(cell_log).exp2();
+        let mut table = [0; STAB_SIZE];
+        for (i, entry) in table.iter_mut().enumerate() {
+            *entry = (i as f64 * cell_us * shift_per_us).min(f64::from(SHIFT_MAX)) as u8;
+        }
+        // What lies beyond the table is read from its end.
+        table[STAB_SIZE - 1] = SHIFT_MAX as u8;
+        (table, cell_log)
+    }
+
+    /// Exponent of (max − min)/probability: how kernels without `TCA_RED_MAX_P` and dumps say the probability.
+    fn probability_log(&self) -> u8 {
+        let span = f64::from((self.max_bytes - self.min_bytes).max(1));
+        (span / self.probability.fraction().max(1e-10)).log2().clamp(0.0, f64::from(SHIFT_MAX)).ceil() as u8
+    }
+
+    pub(super) fn encode(&self, request: &mut Request) -> Result<(), DisciplineError> {
+        if self.min_bytes == 0 || self.max_bytes < self.min_bytes || self.limit_bytes < self.max_bytes {
+            return Err(DisciplineError("red needs 0 < min <= max <= limit"));
+        }
+        if self.average_packet_bytes == 0 || self.bandwidth_bytes_per_s == 0 || self.probability == Probability::ZERO
+        {
+            return Err(DisciplineError("red needs a typical packet, a bandwidth and a probability"));
+        }
+        if self.no_drop && (!self.ecn || self.adaptive) {
+            return Err(DisciplineError("no_drop needs ecn, and does not go with adaptive"));
+        }
+        let weight_log = self
+            .weight_log()
+            .ok_or(DisciplineError("a burst that long reaches min with any weight: more min or less burst"))?;
+        let (table, cell_log) = self.idle_table(weight_log);
+        let bits = |size: u32| u32::BITS - size.leading_zeros();
+        if bits(self.max_bytes) + u32::from(weight_log) > SHIFT_MAX {
+            return Err(DisciplineError("max and burst together are more than the kernel's average can hold"));
+        }
+        let mut flags = 0;
+        for (on, flag) in
+            [(self.ecn, TC_RED_ECN), (self.hard_drop, TC_RED_HARDDROP), (self.adaptive, TC_RED_ADAPTATIVE)]
+        {
+            flags |= if on { flag } else { 0 };
+        }
+        request.nest(TCA_OPTIONS, |r| {
+            // struct tc_red_qopt: limit, qth_min, qth_max, then bytes Wlog, Plog, Scell_log, flags.
+            r.around(TCA_RED_PARMS, |r| {
+                r.words(&[self.limit_bytes, self.min_bytes, self.max_bytes]);
+                // The newest flag goes in an attribute of its own, and then all must.
+                let historic = if self.no_drop { 0 } else { flags };
+                r.bytes(&[weight_log, self.probability_log(), cell_log, historic]);
+            });
+            r.attribute(TCA_RED_STAB, &table);
+            r.u32(TCA_RED_MAX_P, self.probability.bits());
+            if self.no_drop {
+                // struct nla_bitfield32: value, selector.
+                let value = u32::from(flags) | TC_RED_NODROP;
+                r.around(TCA_RED_FLAGS, |r| r.words(&[value, value]));
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn red() -> Red {
+        Red {
+            limit_bytes: 4_000_000,
+            min_bytes: 300_000,
+            max_bytes: 900_000,
+            probability: Probability::new(0.02),
+            average_packet_bytes: 1500,
+            burst_packets: 334,
+            bandwidth_bytes_per_s: 1_250_000_000,
+            ..Red::default()
+        }
+    }
+
+    #[test]
+    fn a_burst_of_the_length_asked_for_stays_below_the_minimum() {
+        let red = red();
+        let log = red.weight_log().expect("possible");
+        let follow = |log: u8| {
+            let weight = (-f64::from(log)).exp2();
+            (1..=red.burst_packets).fold(0.0, |average, queue| average + weight * (f64::from(queue) - average))
+        };
+        let min_packets = f64::from(red.min_bytes) / 1500.0;
+        assert!(follow(log) < min_packets && follow(log - 1) >= min_packets, "2^-{log}");
+    }
+
+    #[test]
+    fn the_idle_table_halves_where_the_average_would() {
+        let red = red();
+        let log = red.weight_log().expect("possible");
+        let (table, cell_log) = red.idle_table(log);
+        // (1 − w)^m = 1/2 after m = ln 2 / w packets of 1.2 us each.
+        let half_us = std::f64::consts::LN_2 * f64::from(1 << log) * 1.2;
+        let cell = (half_us / f64::from(1 << cell_log)).ceil() as usize;
+        assert!(table[cell] == 1 && table[cell.saturating_sub(2)] == 0, "{cell} {:?}", &table[..cell + 4]);
+        assert!(table.is_sorted() && table[STAB_SIZE - 1] == 31);
+    }
+}
