@@ -1,5 +1,6 @@
 //! Every unsafe block of landspeed lives in this crate.
 pub mod clock;
+pub mod disk;
 pub mod ethtool;
 pub mod guest;
 pub mod mtu;

@@ -1,5 +1,8 @@
-//! The process as a whole.
+//! The process as a whole, and the programs it starts.
 
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Raises the soft limit of open files to the hard one. Best effort.
@@ -41,4 +44,34 @@ pub fn catch_interrupts() -> &'static AtomicBool {
 pub fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.
     unsafe { libc::geteuid() == 0 }
+}
+
+/// Makes `command` the leader of a process group of its own, so that [`end_group`] reaches whatever it starts, and lets
+/// it get SIGTERM when the thread that started it ends: it does not outlive a killed program.
+pub fn lead_own_group(command: &mut Command) -> &mut Command {
+    let parent = std::process::id();
+    let tie = move || {
+        // SAFETY: prctl and getppid take and return integers; both are async-signal-safe.
+        let orphaned = unsafe {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            libc::getppid() as u32 != parent
+        };
+        // The parent may have ended before it was asked to tell.
+        if orphaned { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
+    };
+    // SAFETY: between fork and exec `tie` only makes async-signal-safe calls and allocates nothing.
+    unsafe { command.process_group(0).pre_exec(tie) }
+}
+
+/// Asks every process of a group to end, or ends it. `leader` is the id of a child that was started through
+/// [`lead_own_group`] and has not been waited for, so that the number cannot be anybody else's.
+pub fn end_group(leader: u32, force: bool) {
+    let Ok(group) = libc::pid_t::try_from(leader) else { return };
+    let signal = if force { libc::SIGKILL } else { libc::SIGTERM };
+    if group > 1 {
+        // SAFETY: kill takes integers; a group that is gone is ESRCH, which is what was wanted.
+        unsafe { libc::kill(-group, signal) };
+    }
 }

@@ -1,0 +1,336 @@
+//! Debian's archive through a private apt state: no root, nothing of the host's package system touched.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use super::child::Job;
+use super::error::Error;
+use super::tools::KEYRING;
+use super::version::{OLDEST, Version};
+
+/// Where Debian is, unless the host says otherwise.
+pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
+
+/// The suites looked into. Their names do not change when Debian releases.
+const SUITES: [&str; 2] = ["stable-backports", "stable"];
+
+/// A packaged kernel source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// Its name, `linux-source-7.3`.
+    pub name: String,
+    /// The package's version, `7.3.4-1~bpo13+1`.
+    pub version: String,
+    /// The kernel's version, `7.3.4`.
+    pub kernel: Version,
+    /// Size of the package file.
+    pub size_bytes: u64,
+    /// SHA-256 of the package file.
+    pub hash: String,
+}
+
+/// The host's own Debian mirror, if the host is Debian and has one. `files` are the contents of its sources.
+pub fn host_mirror<'a>(os_release: &str, files: impl Iterator<Item = &'a str>) -> Option<String> {
+    if !os_release.lines().any(|line| line.trim_end() == "ID=debian") {
+        return None;
+    }
+    files.flat_map(uris).find(|uri| {
+        let path = uri.trim_end_matches('/');
+        path.ends_with("/debian") || (path.starts_with("mirror+file:") && path.ends_with("/debian.list"))
+    })
+}
+
+/// The URIs of a sources file, one-line or deb822 style; options, comments and source packages left out.
+fn uris(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("deb") => {
+                let rest: Vec<&str> = words.collect();
+                let options = rest.iter().position(|word| word.ends_with(']')).filter(|_| rest[0].starts_with('['));
+                found.extend(rest.get(options.map_or(0, |at| at + 1)).map(|uri| (*uri).to_owned()));
+            }
+            Some("URIs:") => found.extend(words.map(str::to_owned)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The packages of `apt-cache show`'s output that are kernel sources of a version the lab knows how to read.
+pub fn packages(show: &str) -> Vec<Package> {
+    let mut found: Vec<Package> = show.split("\n\n").filter_map(package).collect();
+    found.sort_by(|a, b| b.kernel.cmp(&a.kernel));
+    found
+}
+
+fn package(stanza: &str) -> Option<Package> {
+    let field =
+        |name: &str| stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::trim));
+    let name = field("Package")?;
+    name.strip_prefix("linux-source-")?.parse::<Version>().ok()?;
+    let version = field("Version")?;
+    let upstream = version.split_once(':').map_or(version, |(_epoch, rest)| rest);
+    // 7.3.4-1~bpo13+1 is kernel 7.3.4; 7.4~rc2-1~exp1 is 7.4-rc2.
+    let upstream = upstream.rsplit_once('-').map_or(upstream, |(upstream, _revision)| upstream);
+    let kernel = upstream.replace("~rc", "-rc").parse().ok()?;
+    let hash = field("SHA256").filter(|hash| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    Some(Package {
+        name: name.to_owned(),
+        version: version.to_owned(),
+        kernel,
+        size_bytes: field("Size")?.parse().ok()?,
+        hash: hash.to_ascii_lowercase(),
+    })
+}
+
+/// The newest package that is within `wanted` and not too old.
+pub fn choose(packages: &[Package], wanted: Option<&Version>) -> Result<Package, Error> {
+    let fits =
+        |package: &&Package| package.kernel >= OLDEST && wanted.is_none_or(|wanted| package.kernel.is_within(wanted));
+    if let Some(package) = packages.iter().filter(fits).max_by(|a, b| a.kernel.cmp(&b.kernel)) {
+        return Ok(package.clone());
+    }
+    if let Some(wanted) = wanted.filter(|wanted| **wanted < OLDEST && !OLDEST.is_within(wanted)) {
+        return Err(Error::TooOld(wanted.to_string()));
+    }
+    let usable: Vec<String> = packages
+        .iter()
+        .filter(|package| package.kernel >= OLDEST)
+        .map(|package| package.kernel.to_string())
+        .collect();
+    Err(Error::NoSuchVersion {
+        wanted: wanted.map_or_else(|| format!("of {OLDEST} or newer"), ToString::to_string),
+        available: if usable.is_empty() { "none that is new enough".to_owned() } else { usable.join(", ") },
+    })
+}
+
+/// The percentage in a line apt writes to its status descriptor.
+pub fn downloaded(line: &str) -> Option<f64> {
+    let mut fields = line.strip_prefix("dlstatus:")?.split(':');
+    fields.nth(1)?.parse().ok().filter(|percent| (0.0..=100.0).contains(percent))
+}
+
+/// An apt that keeps everything it knows in one directory.
+pub(super) struct Apt<'a> {
+    directory: PathBuf,
+    mirror: String,
+    interrupted: &'a AtomicBool,
+}
+
+impl<'a> Apt<'a> {
+    /// Sets up `directory`. `mirror` is the one asked for.
+    pub fn new(directory: &Path, mirror: Option<&str>, interrupted: &'a AtomicBool) -> Result<Self, Error> {
+        for part in ["lists/partial", "cache/archives/partial"] {
+            let path = directory.join(part);
+            std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        }
+        let mirror =
+            mirror.map(str::to_owned).or_else(mirror_of_this_host).unwrap_or_else(|| DEFAULT_MIRROR.to_owned());
+        let apt = Self { directory: directory.to_owned(), mirror, interrupted };
+        let line = |suite: &str| format!("deb [signed-by={KEYRING}] {} {suite} main\n", apt.mirror);
+        let sources = SUITES.map(line).concat();
+        apt.write("sources.list", &sources)?;
+        // The host's ways out (proxies and the like) are honoured; its hooks and preferences are not.
+        let mut dump = Command::new("apt-config");
+        dump.args(["dump", "Acquire"]);
+        let host = apt.job("reading apt's settings", dump).output().unwrap_or_default();
+        apt.write("apt.conf", &settings(directory, &host))?;
+        Ok(apt)
+    }
+
+    /// Reads the index and returns the kernel sources in it.
+    pub fn index(&self) -> Result<Vec<Package>, Error> {
+        self.read_index().map_err(|error| match error {
+            Error::Command { tail, .. } => {
+                let said: Vec<&str> =
+                    tail.lines().map(|line| line.trim_start_matches(['E', 'W', ':', ' '])).collect();
+                Error::Index { mirror: self.mirror.clone(), why: said.join("; ") }
+            }
+            other => other,
+        })
+    }
+
+    fn read_index(&self) -> Result<Vec<Package>, Error> {
+        // Without this apt takes an unreachable mirror for a warning, and an empty index for an answer.
+        let mut update = self.apt("apt-get");
+        update.args(["-qq", "--allow-releaseinfo-change", "-oAPT::Update::Error-Mode=any", "update"]);
+        self.job("reading the package index", update).run(|_| ())?;
+        let mut names = self.apt("apt-cache");
+        names.args(["pkgnames", "linux-source-"]);
+        let names = self.job("searching the package index", names).output()?;
+        let numbered = |name: &&str| name["linux-source-".len()..].starts_with(|first: char| first.is_ascii_digit());
+        let names: Vec<&str> = names.lines().filter(|n| n.starts_with("linux-source-")).filter(numbered).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut show = self.apt("apt-cache");
+        show.arg("show").args(names);
+        Ok(packages(&self.job("reading the package index", show).output()?))
+    }
+
+    /// Downloads a package file into `directory`, checked by apt; `percent` is told how far it is.
+    pub fn download(&self, package: &Package, directory: &Path, mut percent: impl FnMut(f64)) -> Result<(), Error> {
+        let mut download = self.apt("apt-get");
+        download
+            .args(["-qq", "-oAPT::Status-Fd=1", "download", &format!("{}={}", package.name, package.version)])
+            .current_dir(directory);
+        let mut job = self.job("downloading the source", download);
+        directory.clone_into(&mut job.place);
+        job.run(|line| {
+            if let Some(done) = downloaded(line) {
+                percent(done);
+            }
+        })
+    }
+
+    fn apt(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("APT_CONFIG", self.directory.join("apt.conf"));
+        command
+    }
+
+    fn job(&self, what: &'static str, command: Command) -> Job<'a> {
+        Job { what, command, interrupted: self.interrupted, log: None, place: self.directory.clone() }
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
+        let path = self.directory.join(name);
+        std::fs::write(&path, text).map_err(Error::io("write", &path))
+    }
+}
+
+fn mirror_of_this_host() -> Option<String> {
+    let os_release = std::fs::read_to_string("/etc/os-release").ok()?;
+    let mut paths = vec![PathBuf::from("/etc/apt/sources.list")];
+    let mut parts: Vec<PathBuf> = std::fs::read_dir("/etc/apt/sources.list.d")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    parts.sort();
+    paths.extend(parts.into_iter().filter(|p| p.extension().is_some_and(|e| e == "list" || e == "sources")));
+    let texts: Vec<String> = paths.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+    host_mirror(&os_release, texts.iter().map(String::as_str))
+}
+
+/// The configuration of a private apt in `directory`; `host` is what `apt-config dump Acquire` said.
+fn settings(directory: &Path, host: &str) -> String {
+    let directory = directory.display();
+    let own = format!(
+        "Dir::State \"{directory}\";\n\
+         Dir::State::Lists \"{directory}/lists\";\n\
+         Dir::State::status \"/dev/null\";\n\
+         Dir::Cache \"{directory}/cache\";\n\
+         Dir::Etc::main \"/dev/null\";\n\
+         Dir::Etc::parts \"/dev/null\";\n\
+         Dir::Etc::sourcelist \"{directory}/sources.list\";\n\
+         Dir::Etc::sourceparts \"/dev/null\";\n\
+         Dir::Etc::preferences \"/dev/null\";\n\
+         Dir::Etc::preferencesparts \"/dev/null\";\n\
+         Dir::Log \"/dev/null\";\n\
+         APT::Architecture \"amd64\";\n\
+         APT::Sandbox::User \"root\";\n\
+         Acquire::Languages \"none\";\n\
+         Acquire::PDiffs \"false\";\n\
+         Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::DEP-11-icons-small::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::DEP-11-icons::DefaultEnabled \"false\";\n\
+         Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";\n\
+         Acquire::Retries \"2\";\n\
+         Debug::NoLocking \"true\";\n"
+    );
+    let way_out = |line: &&str| {
+        ["Acquire::http", "Acquire::https", "Acquire::ForceIPv"].iter().any(|prefix| line.starts_with(prefix))
+            && line.ends_with("\";")
+    };
+    host.lines().filter(way_out).fold(own, |all, line| all + line + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEBIAN: &str = "PRETTY_NAME=\"Debian\"\nID=debian\n";
+    const SHOW: &str = "\
+Package: linux-source-7.3
+Source: linux
+Version: 7.3.4-1~bpo13+1
+Description-en: Linux kernel source
+ with a second line
+Size: 166780612
+SHA256: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
+
+Package: linux-source-6.12
+Version: 6.12.43-1
+Size: 1
+SHA256: bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
+
+Package: linux-source-7.10
+Version: 7.10~rc2-1~exp1
+Size: 2
+SHA256: cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc
+
+Package: linux-source
+Version: 7.3.4-1
+Size: 3
+SHA256: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd
+";
+
+    #[test]
+    fn kernel_sources_are_read_from_the_index_newest_first() {
+        let found = packages(SHOW);
+        let kernels: Vec<_> = found.iter().map(|package| package.kernel.to_string()).collect();
+        assert_eq!(kernels, ["7.10-rc2", "7.3.4", "6.12.43"]);
+        assert_eq!((found[1].size_bytes, found[1].version.as_str()), (166_780_612, "7.3.4-1~bpo13+1"));
+    }
+
+    #[test]
+    fn the_newest_fitting_source_is_chosen_and_a_miss_lists_what_there_is() {
+        let found = packages(SHOW);
+        let wanted = |text: &str| choose(&found, Some(&text.parse().expect("a version")));
+        assert_eq!(choose(&found, None).expect("one").name, "linux-source-7.10");
+        assert_eq!(wanted("7.3").expect("one").name, "linux-source-7.3");
+        assert_eq!(wanted("7.3.4").expect("one").name, "linux-source-7.3");
+        assert!(matches!(wanted("6.12"), Err(Error::TooOld(_))));
+        let error = wanted("7.4").expect_err("not there").to_string();
+        assert!(
+            error.contains("7.10-rc2, 7.3.4") && !error.contains("6.12") && error.contains("--source"),
+            "{error}"
+        );
+        assert!(matches!(choose(&[], None), Err(Error::NoSuchVersion { .. })));
+    }
+
+    #[test]
+    fn the_mirror_a_site_configured_is_used_if_the_host_is_debian() {
+        let old = "# deb http://old.example/debian x main\ndeb-src http://src.example/debian x main\n\
+                   deb [arch=amd64 signed-by=/k.gpg] https://site.example/debian/ bookworm main\n";
+        let new = "Types: deb\nURIs: http://vendor.example/apt http://mirror.example/debian\nSuites: bookworm\n";
+        let security = "deb http://sec.example/debian-security bookworm-security main\n";
+        assert_eq!(host_mirror(DEBIAN, [security, old].into_iter()).as_deref(), Some("https://site.example/debian/"));
+        assert_eq!(host_mirror(DEBIAN, [new].into_iter()).as_deref(), Some("http://mirror.example/debian"));
+        assert_eq!(host_mirror(DEBIAN, [security, "deb", "deb [", "deb []"].into_iter()), None);
+        assert_eq!(host_mirror("ID=ubuntu\n", [old].into_iter()), None);
+    }
+
+    #[test]
+    fn how_far_a_download_is_comes_from_the_status_lines() {
+        assert_eq!(downloaded("dlstatus:1:33.3:Retrieving file 1 of 1 (5s remaining)"), Some(33.3));
+        for line in ["", "dlstatus:1", "dlstatus:1:x:", "pmstatus:1:20:", "dlstatus:1:1e9:"] {
+            assert_eq!(downloaded(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_of_the_host_is_kept_and_its_hooks_are_not() {
+        let host = "Acquire \"\";\nAcquire::http::Proxy \"http://proxy.example:3128\";\nAcquire::Languages:: \"en\";\n\
+                    APT::Update::Post-Invoke:: \"rm x\";\n";
+        let text = settings(Path::new("/d"), host);
+        assert!(text.contains("Acquire::http::Proxy \"http://proxy.example:3128\";"));
+        assert!(!text.contains("\"en\"") && !text.contains("Post-Invoke"));
+        assert!(text.contains("Dir::State::Lists \"/d/lists\";"));
+    }
+}

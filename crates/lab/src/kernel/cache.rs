@@ -1,0 +1,302 @@
+//! Where kernels are kept: a directory per kernel, named by its id.
+
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::lock::Lock;
+use super::record::Kernel;
+use super::version::Version;
+
+/// The environment variable that says where kernels are kept.
+pub const ENVIRONMENT: &str = "LANDSPEED_KERNELS";
+
+/// A prefix of an id must have this many digits, so that `7` means a version.
+const SHORTEST_ID: usize = 4;
+
+/// Builds go on here; hidden, so that a listing of the directory shows kernels only.
+const BUILDS: &str = ".build";
+
+/// The place where kernels are kept. Nothing is created before a build.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// Kernels in `root`.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The place asked for, else `LANDSPEED_KERNELS`, else `landspeed/kernels` in the user's cache directory.
+    pub fn open(asked: Option<&Path>) -> Result<Self, Error> {
+        Self::choose(asked, |name| std::env::var_os(name))
+    }
+
+    fn choose(asked: Option<&Path>, environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
+        let set = |name: &str| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let root = asked
+            .map(Path::to_owned)
+            .or_else(|| set(ENVIRONMENT))
+            // The XDG specification: a relative path there is to be ignored.
+            .or_else(|| {
+                set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|home| home.join("landspeed/kernels"))
+            })
+            .or_else(|| set("HOME").map(|home| home.join(".cache/landspeed/kernels")))
+            .ok_or(Error::NoHome)?;
+        let root = std::path::absolute(&root).map_err(Error::io("find", &root))?;
+        Ok(Self { root })
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// All kernels, newest release first. A directory that is not a whole kernel is passed over.
+    pub fn list(&self) -> Result<Vec<Kernel>, Error> {
+        let mut kernels: Vec<Kernel> = directories(&self.root)?
+            .iter()
+            .filter_map(|directory| Kernel::load(directory).ok())
+            .filter(|kernel| kernel.executable.is_file())
+            .collect();
+        kernels.sort_by_key(|kernel| Reverse((kernel.version(), kernel.built_at_ns)));
+        Ok(kernels)
+    }
+
+    /// The kernel called `wanted`: an id or the first digits of one, a release (`7.3.4`), or the first numbers of one
+    /// (`7.3`), of which the newest is meant. `None` is the newest release there is.
+    pub fn find(&self, wanted: Option<&str>) -> Result<Kernel, Error> {
+        let kernels = self.list()?;
+        let Some(text) = wanted else {
+            return kernels.into_iter().next().ok_or(Error::NotFound { wanted: None, have: Vec::new() });
+        };
+        let version: Option<Version> = text.parse().ok();
+        let within = |kernel: &&Kernel| {
+            kernel.version().zip(version.as_ref()).is_some_and(|(kernel, wanted)| kernel.is_within(wanted))
+        };
+        if let Some(kernel) =
+            kernels.iter().find(|k| k.id == text || k.release == text).or(kernels.iter().find(within))
+        {
+            return Ok(kernel.clone());
+        }
+        let prefix = text.to_ascii_lowercase();
+        let called: Vec<&Kernel> =
+            kernels.iter().filter(|k| prefix.len() >= SHORTEST_ID && k.id.starts_with(&prefix)).collect();
+        match called[..] {
+            [kernel] => Ok(kernel.clone()),
+            [] => {
+                let have = kernels.iter().map(|k| (k.id.clone(), k.release.clone())).collect();
+                Err(Error::NotFound { wanted: Some(text.to_owned()), have })
+            }
+            _ => Err(Error::Ambiguous {
+                wanted: text.to_owned(),
+                have: called.iter().map(|kernel| kernel.id.clone()).collect(),
+            }),
+        }
+    }
+
+    /// The kernel with exactly this id.
+    pub(super) fn exact(&self, id: &str) -> Option<Kernel> {
+        Kernel::load(&self.root.join(id)).ok().filter(|kernel| kernel.executable.is_file())
+    }
+
+    /// Removes a kernel. It leaves the list at once, whatever happens to its files afterwards.
+    pub fn remove(&self, kernel: &Kernel) -> Result<(), Error> {
+        let directory = self.root.join(&kernel.id);
+        let leaving = self.root.join(format!(".leaving.{}.{}", kernel.id, std::process::id()));
+        std::fs::rename(&directory, &leaving).map_err(Error::io("remove", &directory))?;
+        std::fs::remove_dir_all(&leaving).map_err(Error::io("remove", &leaving))
+    }
+
+    /// Directories of builds that were interrupted, failed, or are going on, and what interrupted removals left.
+    pub fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut found = directories(&self.root.join(BUILDS))?;
+        let leaving = |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(".leaving."));
+        found.extend(directories(&self.root)?.into_iter().filter(leaving));
+        Ok(found)
+    }
+
+    /// Removes what [`Cache::unfinished`] names, save for builds that are going on: those are returned.
+    pub fn clear_unfinished(&self) -> Result<Vec<PathBuf>, Error> {
+        let mut busy = Vec::new();
+        for directory in self.unfinished()? {
+            let lock_path = lock_of(&directory);
+            let lock = if lock_path.exists() { Lock::try_take(&lock_path)? } else { None };
+            if lock.is_none() && lock_path.exists() {
+                busy.push(directory);
+                continue;
+            }
+            std::fs::remove_dir_all(&directory).map_err(Error::io("remove", &directory))?;
+            if let Some(lock) = lock {
+                lock.remove();
+            }
+        }
+        // Empty directories of ours go too; the root may be the user's own and stays if anything is in it.
+        let _ = std::fs::remove_dir(self.root.join(BUILDS));
+        Ok(busy)
+    }
+
+    /// Where the kernel `id` is built.
+    pub(super) fn build_directory(&self, id: &str) -> PathBuf {
+        self.root.join(BUILDS).join(id)
+    }
+
+    /// Where the finished kernel `id` is.
+    pub(super) fn kernel_directory(&self, id: &str) -> PathBuf {
+        self.root.join(id)
+    }
+}
+
+fn directories(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    match std::fs::read_dir(root) {
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::io("read", root)(error)),
+    }
+}
+
+/// The lock of a build directory.
+pub(super) fn lock_of(build: &Path) -> PathBuf {
+    let mut name = build.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::record::{CONFIG, EXECUTABLE, RECORD, SCHEMA, Source};
+
+    fn keep(cache: &Cache, id: &str, release: &str) {
+        let directory = cache.kernel_directory(id);
+        let kernel = Kernel {
+            schema: SCHEMA.to_owned(),
+            id: id.to_owned(),
+            release: release.to_owned(),
+            executable: PathBuf::from("/elsewhere/vmlinux"),
+            source: Source::Tarball { path: "linux.tar".into(), hash: "00".to_owned() },
+            config_hash: String::new(),
+            edits_hash: String::new(),
+            compiler: "gcc".to_owned(),
+            built_at_ns: 1,
+            build_seconds: 2.0,
+            size_bytes: 3,
+            executable_hash: String::new(),
+            missing_features: Vec::new(),
+        };
+        std::fs::create_dir_all(&directory).expect("made");
+        std::fs::write(directory.join(RECORD), serde_json::to_vec(&kernel).expect("json")).expect("written");
+        std::fs::write(directory.join(EXECUTABLE), "elf").expect("written");
+        std::fs::write(directory.join(CONFIG), "CONFIG_NET_SCH_FQ=y\n").expect("written");
+    }
+
+    fn filled() -> (tempfile::TempDir, Cache) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let cache = Cache::at(directory.path());
+        keep(&cache, "aaaa111122223333", "7.3.4");
+        keep(&cache, "aaaa999922223333", "7.10.1");
+        keep(&cache, "bbbb111122223333", "6.16.0");
+        (directory, cache)
+    }
+
+    #[test]
+    fn kernels_are_listed_newest_release_first() {
+        let (_guard, cache) = filled();
+        let releases: Vec<_> = cache.list().expect("readable").into_iter().map(|kernel| kernel.release).collect();
+        assert_eq!(releases, ["7.10.1", "7.3.4", "6.16.0"]);
+        assert_eq!(cache.find(None).expect("one").release, "7.10.1");
+    }
+
+    #[test]
+    fn a_kernel_is_found_by_id_release_and_version() {
+        let (_guard, cache) = filled();
+        for (wanted, release) in [
+            ("bbbb", "6.16.0"),
+            ("AAAA1", "7.3.4"),
+            ("7.3.4", "7.3.4"),
+            ("7.3", "7.3.4"),
+            ("7", "7.10.1"),
+            ("6", "6.16.0"),
+        ] {
+            assert_eq!(cache.find(Some(wanted)).expect(wanted).release, release);
+        }
+        assert!(matches!(cache.find(Some("aaaa")), Err(Error::Ambiguous { .. })));
+    }
+
+    #[test]
+    fn a_miss_says_what_there_is_and_how_to_get_more() {
+        let (_guard, cache) = filled();
+        let error = cache.find(Some("7.4")).expect_err("not there").to_string();
+        assert!(
+            error.contains("7.3.4 (aaaa111122223333)") && error.contains("lab kernel build --version 7.4"),
+            "{error}"
+        );
+        let empty = Cache::at("/nonexistent/kernels");
+        assert!(empty.list().expect("nothing there is fine").is_empty());
+        let error = empty.find(None).expect_err("nothing").to_string();
+        assert!(error.contains("landspeed lab kernel build"), "{error}");
+    }
+
+    #[test]
+    fn a_removed_kernel_is_gone_and_the_others_stay() {
+        let (_guard, cache) = filled();
+        cache.remove(&cache.find(Some("7.3")).expect("there")).expect("removed");
+        assert_eq!(cache.list().expect("readable").len(), 2);
+        assert!(!cache.root().join("aaaa111122223333").exists());
+        assert!(cache.unfinished().expect("readable").is_empty());
+    }
+
+    #[test]
+    fn half_a_kernel_is_not_listed() {
+        let (_guard, cache) = filled();
+        std::fs::remove_file(cache.root().join("bbbb111122223333").join(EXECUTABLE)).expect("removed");
+        std::fs::write(cache.root().join("aaaa999922223333").join(RECORD), "{").expect("written");
+        std::fs::create_dir_all(cache.build_directory("cccc")).expect("made");
+        assert_eq!(cache.list().expect("readable").len(), 1);
+    }
+
+    #[test]
+    fn what_interrupted_builds_left_is_cleared_and_a_running_one_is_not() {
+        let (_guard, cache) = filled();
+        let (idle, busy) = (cache.build_directory("1dle"), cache.build_directory("b0sy"));
+        for directory in [&idle, &busy] {
+            std::fs::create_dir_all(directory.join("src")).expect("made");
+        }
+        let _lock = Lock::try_take(&lock_of(&busy)).expect("lockable").expect("free");
+        assert_eq!(cache.clear_unfinished().expect("cleared"), std::slice::from_ref(&busy));
+        assert!(!idle.exists() && busy.exists());
+    }
+
+    #[test]
+    fn the_executable_is_where_the_record_is() {
+        let (_guard, cache) = filled();
+        let kernel = cache.find(Some("7.3")).expect("there");
+        assert_eq!(kernel.executable, cache.root().join("aaaa111122223333/vmlinux"));
+        assert!(kernel.supports("CONFIG_NET_SCH_FQ").expect("readable"));
+        assert!(!kernel.supports("NET_SCH_CAKE").expect("readable"));
+    }
+
+    #[test]
+    fn the_place_asked_for_goes_before_the_environment_and_that_before_the_home() {
+        let all = |name: &str| {
+            Some(OsString::from(match name {
+                ENVIRONMENT => "/kernels",
+                "XDG_CACHE_HOME" => "/xdg",
+                _ => "/home/me",
+            }))
+        };
+        let root = |asked: Option<&str>, environment: &dyn Fn(&str) -> Option<OsString>| {
+            Cache::choose(asked.map(Path::new), environment).map(|cache| cache.root)
+        };
+        assert_eq!(root(Some("/asked"), &all).expect("a place"), Path::new("/asked"));
+        assert_eq!(root(None, &all).expect("a place"), Path::new("/kernels"));
+        let xdg = |name: &str| all(name).filter(|_| name != ENVIRONMENT);
+        assert_eq!(root(None, &xdg).expect("a place"), Path::new("/xdg/landspeed/kernels"));
+        let home = |name: &str| all(name).filter(|_| name == "HOME");
+        assert_eq!(root(None, &home).expect("a place"), Path::new("/home/me/.cache/landspeed/kernels"));
+        assert!(matches!(root(None, &|_| None), Err(Error::NoHome)));
+    }
+}

@@ -1,0 +1,152 @@
+//! What is changed in a kernel's source before it is built: small, each with its reason, each an exact text that must
+//! be found exactly once.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::hash::Hasher;
+
+const FILES: [&str; 4] = [
+    include_str!("edits/hz.toml"),
+    include_str!("edits/timer-grain.toml"),
+    include_str!("edits/read-cost.toml"),
+    include_str!("edits/seeded-randomness.toml"),
+];
+
+/// One change of one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// A short name, for messages.
+    pub name: String,
+    /// The file, from the top of the source.
+    pub file: PathBuf,
+    /// What is different afterwards.
+    pub what: String,
+    /// Why the lab needs it.
+    pub why: String,
+    /// The text that must be there exactly once.
+    pub old: String,
+    /// What takes its place.
+    pub new: String,
+}
+
+/// An edit that does not fit the source.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the edit `{edit}` does not fit this source: {file} {found} this text:\n{expected}")]
+pub struct EditError {
+    /// The edit's name.
+    pub edit: String,
+    /// The file it changes.
+    pub file: String,
+    /// How often the text was found, in words.
+    pub found: String,
+    /// The text it looks for.
+    pub expected: String,
+}
+
+impl Edit {
+    /// All edits, in the order in which they are applied.
+    pub fn all() -> Vec<Self> {
+        FILES.iter().map(|text| toml::from_str(text).expect("the edits are compiled in and tested")).collect()
+    }
+
+    /// The changed text of the file this edit is about.
+    pub fn apply(&self, text: &str) -> Result<String, EditError> {
+        let found = match text.matches(&self.old).count() {
+            1 => return Ok(text.replacen(&self.old, &self.new, 1)),
+            0 => "does not contain".to_owned(),
+            several => format!("contains {several} times"),
+        };
+        Err(self.misfit(found))
+    }
+
+    /// The error of a source that has no such file.
+    pub(super) fn without_file(&self) -> EditError {
+        self.misfit("does not exist; it should contain".to_owned())
+    }
+
+    fn misfit(&self, found: String) -> EditError {
+        let indented: Vec<String> = self.old.lines().map(|line| format!("    {line}")).collect();
+        EditError {
+            edit: self.name.clone(),
+            file: self.file.display().to_string(),
+            found,
+            expected: indented.join("\n"),
+        }
+    }
+
+    /// Where the file is in a source tree.
+    pub(super) fn path_in(&self, source: &Path) -> PathBuf {
+        source.join(&self.file)
+    }
+}
+
+/// The hash over all edits: part of what a kernel is named by.
+pub fn hash() -> String {
+    let mut hasher = Hasher::default();
+    for text in FILES {
+        hasher.field(text.as_bytes());
+    }
+    hasher.hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(name: &str) -> Edit {
+        Edit::all().into_iter().find(|edit| edit.name == name).expect("there is such an edit")
+    }
+
+    const TIME_INTERNAL: &str = "\
+#include <shared/timetravel.h>
+
+#define TIMER_MULTIPLIER 256
+#define TIMER_MIN_DELTA  500
+
+#ifdef CONFIG_UML_TIME_TRAVEL_SUPPORT
+";
+
+    #[test]
+    fn an_edit_changes_its_text_and_nothing_else() {
+        let edited = edit("timer-grain").apply(TIME_INTERNAL).expect("the excerpt is from the kernel");
+        assert!(edited.contains("#define TIMER_MULTIPLIER 1\n#define TIMER_MIN_DELTA  1\n"), "{edited}");
+        assert!(edited.starts_with("#include <shared/timetravel.h>\n\n#define"));
+        assert!(edited.ends_with("\n\n#ifdef CONFIG_UML_TIME_TRAVEL_SUPPORT\n"));
+    }
+
+    #[test]
+    fn a_moved_source_is_refused_by_edit_file_and_expected_text() {
+        let moved = TIME_INTERNAL.replace("256", "512");
+        let error = edit("timer-grain").apply(&moved).expect_err("the text is not there").to_string();
+        for part in ["`timer-grain`", "arch/um/include/linux/time-internal.h", "#define TIMER_MULTIPLIER 256"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_edit_is_not_applied_twice_nor_to_one_of_two_places() {
+        let once = edit("timer-grain").apply(TIME_INTERNAL).expect("fits");
+        assert!(edit("timer-grain").apply(&once).is_err());
+        let twice = format!("{TIME_INTERNAL}{TIME_INTERNAL}");
+        let error = edit("timer-grain").apply(&twice).expect_err("two places").to_string();
+        assert!(error.contains("2 times"), "{error}");
+    }
+
+    #[test]
+    fn every_edit_says_what_and_why_and_has_a_name_of_its_own() {
+        let mut names: Vec<_> = Edit::all()
+            .into_iter()
+            .map(|edit| {
+                assert!(edit.what.len() > 20 && edit.why.len() > 40, "{}", edit.name);
+                assert!(!edit.old.trim().is_empty() && edit.old != edit.new, "{}", edit.name);
+                assert!(edit.file.starts_with("arch/um"), "{}: only the User-Mode port is changed", edit.name);
+                edit.name
+            })
+            .collect();
+        names.dedup();
+        assert_eq!(names.len(), FILES.len());
+    }
+}

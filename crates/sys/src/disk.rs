@@ -1,0 +1,28 @@
+//! File systems.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Bytes an unprivileged process may still write on the file system that holds `path`.
+pub fn available_bytes(path: &Path) -> io::Result<u64> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: an all-zero statvfs is valid; the path ends with a zero byte and both live through the call.
+    let (rc, facts) = unsafe {
+        let mut facts: libc::statvfs = std::mem::zeroed();
+        (libc::statvfs(path.as_ptr(), &raw mut facts), facts)
+    };
+    if rc == 0 { Ok(facts.f_bavail * facts.f_frsize) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_has_a_size_and_a_missing_path_is_an_error() {
+        assert!(available_bytes(Path::new("/")).is_ok());
+        assert!(available_bytes(Path::new("/nonexistent/x")).is_err());
+    }
+}
