@@ -1,6 +1,8 @@
 //! Paths in virtual time with the real Linux TCP stack.
 #![forbid(unsafe_code)]
 
+pub mod boot;
+pub mod guest;
 pub mod kernel;
 pub mod plan;
 pub mod scenario;

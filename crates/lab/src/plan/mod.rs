@@ -259,6 +259,16 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
 }
 
 impl Plan {
+    /// The longest one-way delay of a path, at most, nanoseconds: all links one behind the other.
+    pub fn longest_delay_ns(&self) -> u64 {
+        self.topology.links.iter().map(|link| link.delay_ns.max(link.back_delay_ns)).sum()
+    }
+
+    /// Whether any flow speaks IPv6.
+    pub fn uses_ipv6(&self) -> bool {
+        self.flows.iter().any(|flow| flow.data.1.is_ipv6())
+    }
+
     /// Kernel features the plan needs beyond the basic ones, as configuration symbols.
     pub fn features(&self) -> Vec<&'static str> {
         let mut wanted = BTreeMap::new();

@@ -1,0 +1,66 @@
+//! The guest's whole file system: this very program as `/init`, a console, and mount points. No file of the host is in
+//! it or can be reached from it, besides the results directory that the guest is told to mount.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use cpio::newc::{self, ModeFileType};
+
+/// Directories the guest mounts things on.
+const DIRECTORIES: &[&str] = &["dev", "proc", "sys", "tmp", "out"];
+/// The console's device number, major and minor (Documentation/admin-guide/devices.txt).
+const CONSOLE: (u32, u32) = (5, 1);
+
+/// Writes an uncompressed archive with `program` as `/init`.
+pub fn write(program: &[u8], to: &Path) -> io::Result<()> {
+    let mut out = io::BufWriter::new(std::fs::File::create(to)?);
+    let mut inode = 0;
+    let mut entry = |name: &str, kind: ModeFileType, permissions: u32| {
+        inode += 1;
+        newc::Builder::new(name).ino(inode).mode(permissions).set_mode_file_type(kind)
+    };
+    for directory in DIRECTORIES {
+        entry(directory, ModeFileType::Directory, 0o755).write(&mut out, 0).finish()?;
+    }
+    let console = entry("dev/console", ModeFileType::Char, 0o600).rdev_major(CONSOLE.0).rdev_minor(CONSOLE.1);
+    console.write(&mut out, 0).finish()?;
+    let size = u32::try_from(program.len()).map_err(|_| io::Error::other("the program is larger than 4 GiB"))?;
+    let mut init = entry("init", ModeFileType::Regular, 0o755).write(&mut out, size);
+    init.write_all(program)?;
+    init.finish()?;
+    newc::trailer(&mut out)?.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_holds_the_program_and_mount_points_and_nothing_else() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("initramfs");
+        write(b"\x7fELF program", &path).expect("writable");
+        let mut left = std::fs::File::open(&path).expect("written");
+        let mut names = Vec::new();
+        loop {
+            let reader = newc::Reader::new(left).expect("an entry");
+            if reader.entry().is_trailer() {
+                break;
+            }
+            let entry = reader.entry();
+            names.push((entry.name().to_owned(), entry.mode() & 0o170_000, entry.file_size()));
+            left = reader.finish().expect("the next entry");
+        }
+        let kinds: Vec<_> = names.iter().map(|(name, kind, size)| (name.as_str(), *kind, *size)).collect();
+        let expected = [
+            ("dev", 0o040_000, 0),
+            ("proc", 0o040_000, 0),
+            ("sys", 0o040_000, 0),
+            ("tmp", 0o040_000, 0),
+            ("out", 0o040_000, 0),
+            ("dev/console", 0o020_000, 0),
+            ("init", 0o100_000, 12),
+        ];
+        assert_eq!(kinds, expected);
+    }
+}

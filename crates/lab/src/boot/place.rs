@@ -1,0 +1,109 @@
+//! The directory a guest lives in: its memory is a file there that must be mapped executable.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The variable that names where guests live.
+pub const VARIABLE: &str = "LANDSPEED_LAB_TMP";
+
+/// A directory of its own, gone with the value.
+#[derive(Debug)]
+pub struct Place {
+    path: PathBuf,
+}
+
+/// No directory would do.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the lab needs a directory for the guest's memory, writable and not mounted noexec; tried {tried}; name another with {VARIABLE}=DIRECTORY"
+)]
+pub struct PlaceError {
+    tried: String,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Place {
+    /// Makes one: in `LANDSPEED_LAB_TMP` if that is set, else wherever it is possible of `/dev/shm`, the temporary
+    /// directory and `/var/tmp`.
+    pub fn make() -> Result<Self, PlaceError> {
+        let candidates = match std::env::var_os(VARIABLE) {
+            Some(named) => vec![PathBuf::from(named)],
+            None => vec![PathBuf::from("/dev/shm"), std::env::temp_dir(), PathBuf::from("/var/tmp")],
+        };
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mut tried = Vec::new();
+        for candidate in candidates {
+            match Self::make_in(&candidate, &mounts) {
+                Ok(place) => return Ok(place),
+                Err(why) => tried.push(format!("{} ({why})", candidate.display())),
+            }
+        }
+        Err(PlaceError { tried: tried.join(", ") })
+    }
+
+    fn make_in(directory: &Path, mounts: &str) -> Result<Self, String> {
+        let directory = directory.canonicalize().map_err(|e| e.to_string())?;
+        if mounted_noexec(&directory, mounts) {
+            return Err("mounted noexec".to_owned());
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("landspeed-lab.{}.{number}", std::process::id()));
+        // The name may be left from a process that was killed and had this number before.
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).map_err(|e: io::Error| e.to_string())?;
+        Ok(Self { path })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Whether the mount a directory is on says `noexec`, by `/proc/self/mounts`.
+fn mounted_noexec(directory: &Path, mounts: &str) -> bool {
+    mounts
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            Some((words.next()?.replace("\\040", " "), words.nth(1)?))
+        })
+        .filter(|(at, _)| directory.starts_with(at))
+        // Of two mounts on one directory the later one counts.
+        .reduce(|best, next| if next.0.len() >= best.0.len() { next } else { best })
+        .is_some_and(|(_, options)| options.split(',').any(|option| option == "noexec"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_mount_decides_about_noexec() {
+        let mounts =
+            "/dev/vda / ext4 rw 0 0\ntmpfs /dev/shm tmpfs rw,nosuid,noexec 0 0\ntmpfs /dev/shm/x tmpfs rw 0 0\n";
+        assert!(!mounted_noexec(Path::new("/tmp"), mounts));
+        assert!(mounted_noexec(Path::new("/dev/shm"), mounts));
+        assert!(mounted_noexec(Path::new("/dev/shm/y"), mounts));
+        assert!(!mounted_noexec(Path::new("/dev/shm/x/y"), mounts));
+        assert!(!mounted_noexec(Path::new("/dev/shmoo"), mounts));
+    }
+
+    #[test]
+    fn a_place_is_gone_with_its_value() {
+        let place = Place::make().expect("somewhere");
+        let path = place.path().to_owned();
+        assert!(path.is_dir());
+        std::fs::write(path.join("memory"), b"x").expect("writable");
+        drop(place);
+        assert!(!path.exists());
+    }
+}

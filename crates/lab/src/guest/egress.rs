@@ -1,0 +1,122 @@
+//! Queueing disciplines: from the plan's numbers to the kernel's.
+
+use landspeed_sys::netlink::configure::{
+    self, Cake, Codel, Discipline as Qdisc, Distribution, Fq, FqCodel, Loss, Netem, NetemRate, Pie, Probability, Red,
+    Reorder, Sfq, Tbf,
+};
+use landspeed_sys::netlink::{self, Netlink};
+
+use super::network::words;
+use crate::plan::{Discipline, EgressKind, Impairments, PlannedLoss, Port};
+use crate::scenario::QueueKind;
+
+/// A wire holds what is under way, and nothing may be lost to its limit.
+const WIRE_LIMIT: u32 = u32::MAX / 2;
+
+/// Installs a port's way out.
+pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), String> {
+    let root = netlink::Qdisc::ROOT;
+    let overhead = u16::try_from(port.egress.overhead).unwrap_or(0);
+    match &port.egress.kind {
+        EgressKind::Shaped { rate_bps, counts_overhead, burst_bytes, discipline } => {
+            let bucket = Tbf {
+                rate_bytes_per_s: rate_bps / 8,
+                burst_bytes: *burst_bytes,
+                limit_bytes: u32::MAX / 2,
+                peak: None,
+                overhead_bytes: if *counts_overhead { overhead } else { 0 },
+                minimum_packet_bytes: 0,
+            };
+            let major = configure::handle(1, 0);
+            socket.add_qdisc(interface, root, major, &Qdisc::Tbf(bucket)).map_err(words)?;
+            let inside = configure::handle(1, 1);
+            // The bucket comes with a queue of its own, whose place this takes.
+            socket.replace_qdisc(interface, inside, configure::handle(2, 0), &inner(discipline)).map_err(words)
+        }
+        EgressKind::Wire(impairments) => {
+            socket.add_qdisc(interface, root, configure::handle(1, 0), &wire(port, impairments)).map_err(words)
+        }
+    }
+}
+
+fn wire(port: &Port, impairments: &Impairments) -> Qdisc {
+    let loss = match impairments.loss {
+        PlannedLoss::None | PlannedLoss::Every(_) | PlannedLoss::Packets(_) => Loss::None,
+        PlannedLoss::Random(p) => {
+            Loss::Random { probability: Probability::new(p), correlation: Probability::default() }
+        }
+        PlannedLoss::GilbertElliott(p, r, bad, good) => Loss::GilbertElliott {
+            failure: Probability::new(p),
+            recovery: Probability::new(r),
+            loss_in_bad: Probability::new(bad),
+            loss_in_good: Probability::new(good),
+        },
+    };
+    // netem's reordering says which share is NOT held back; a gap of one makes every packet a candidate.
+    let reorder = (impairments.reorder > 0.0).then(|| Reorder {
+        probability: Probability::new(impairments.reorder),
+        correlation: Probability::default(),
+        gap: 1,
+    });
+    Qdisc::Netem(Netem {
+        limit_packets: WIRE_LIMIT,
+        delay_ns: impairments.delay_ns,
+        jitter_ns: impairments.jitter_ns,
+        distribution: impairments.normal.then_some(Distribution::Normal),
+        loss,
+        duplicate: Probability::new(impairments.duplicate),
+        reorder,
+        rate: Some(NetemRate {
+            bytes_per_s: port.egress.rate_bps / 8,
+            packet_overhead_bytes: port.egress.overhead,
+            ..NetemRate::default()
+        }),
+        seed: Some(impairments.seed),
+        ..Netem::default()
+    })
+}
+
+fn inner(d: &Discipline) -> Qdisc {
+    let micros = |ns: Option<u64>| ns.map(|ns| u32::try_from(ns / 1000).unwrap_or(u32::MAX));
+    let codel = Codel {
+        limit_packets: d.limit_packets,
+        target_us: micros(d.target_ns),
+        interval_us: micros(d.interval_ns),
+        ecn: d.ecn,
+        ce_threshold_us: None,
+    };
+    match d.kind {
+        QueueKind::Bfifo => Qdisc::Bfifo { limit_bytes: d.limit_bytes.unwrap_or(1_000_000) },
+        // With one class of traffic the three bands are one queue of txqueuelen packets.
+        QueueKind::Pfifo | QueueKind::PfifoFast => Qdisc::Pfifo { limit_packets: d.limit_packets.unwrap_or(1000) },
+        QueueKind::Red => {
+            let limit_bytes = d.limit_bytes.unwrap_or(1_000_000);
+            let (min_bytes, max_bytes) = d.thresholds.unwrap_or((limit_bytes / 12, limit_bytes / 4));
+            Qdisc::Red(Red {
+                limit_bytes,
+                min_bytes,
+                max_bytes,
+                probability: Probability::new(d.probability.unwrap_or(0.02)),
+                ecn: d.ecn.unwrap_or(false),
+                ..Red::default()
+            })
+        }
+        QueueKind::Codel => Qdisc::Codel(codel),
+        QueueKind::FqCodel => Qdisc::FqCodel(FqCodel { codel, ..FqCodel::default() }),
+        QueueKind::Cake => Qdisc::Cake(Cake { rtt_us: micros(d.interval_ns), ..Cake::default() }),
+        QueueKind::Pie => Qdisc::Pie(Pie {
+            limit_packets: d.limit_packets,
+            target_us: micros(d.target_ns),
+            ecn: d.ecn,
+            ..Pie::default()
+        }),
+        QueueKind::Fq => Qdisc::Fq(Fq {
+            limit_packets: d.limit_packets,
+            flow_limit_packets: d.flow_packets,
+            pacing: d.pacing,
+            flow_max_rate_bytes_per_s: d.max_rate_bps.map(|bps| bps / 8),
+            ..Fq::default()
+        }),
+        QueueKind::Sfq => Qdisc::Sfq(Sfq { limit_packets: d.limit_packets.unwrap_or(1000), ..Sfq::default() }),
+    }
+}

@@ -1,0 +1,266 @@
+//! Inside the guest: the first and only program. It builds the network of a [`Plan`], lets the flow engine run over it,
+//! watches the queues, and writes down what happened.
+//!
+//! Time is virtual: while anything computes it stands still, and it jumps to the next timer when everything sleeps. Two
+//! things follow. A loop that neither sleeps nor makes a system call never ends. And whatever is read here is the
+//! same in every run with the same seed, down to the nanosecond.
+
+mod capture;
+mod egress;
+mod network;
+mod queues;
+mod report;
+
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use landspeed_model::{Parameters, RunDocument};
+use landspeed_sys::guest::{self, MountOptions};
+use landspeed_sys::{clock, netns};
+
+pub use report::{
+    CaptureReport, FlowReport, GuestReport, HostCounters, PortReport, Progress, QueueReport, SERIES_POINTS, Sample,
+};
+
+use crate::plan::{Plan, PlannedFlow, Role};
+
+/// The port flows are served on.
+const SERVER_PORT: u16 = 5202;
+/// Where the results directory is mounted.
+pub const RESULTS: &str = "/out";
+/// The plan's file in it.
+pub const PLAN: &str = "plan.json";
+/// The progress file in it.
+pub const PROGRESS: &str = "progress.json";
+/// The report's file in it.
+pub const REPORT: &str = "report.json";
+/// The variable that names the results directory on the host.
+pub const DIRECTORY_VARIABLE: &str = "LANDSPEED_LAB_DIR";
+/// How often the progress file is brought up to date, virtual nanoseconds.
+const PROGRESS_NS: u64 = 20_000_000;
+/// The progress file has this size always, so that it is written at one go.
+pub const PROGRESS_BYTES: usize = 512;
+/// After the last flow, until what is under way has arrived: this much and a round trip.
+const SETTLE_NS: u64 = 50_000_000;
+
+/// What moves the traffic. The lab knows nothing of it but this.
+pub trait Engine: Sync {
+    /// Serves tests at these addresses, in the calling thread's network namespace, and calls `ready` once it listens.
+    /// Returns only on failure.
+    fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String>;
+
+    /// Runs one test from the calling thread's network namespace and tells how many bytes have arrived.
+    fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument;
+}
+
+/// A test for the engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// Where the server listens for control.
+    pub control: SocketAddr,
+    /// Where data goes, on the same port.
+    pub data: IpAddr,
+    /// When it starts, monotonic nanoseconds.
+    pub start_ns: u64,
+    /// The test.
+    pub parameters: &'a Parameters,
+}
+
+/// Runs as the guest's first process. Never returns: the machine is switched off.
+pub fn main(engine: &'static dyn Engine) {
+    let result = prepare().and_then(|plan| attempt(engine, &plan));
+    if let Err(error) = result {
+        // The host shows the console's last lines.
+        let _ = writeln!(io::stderr(), "landspeed guest: {error}");
+        let _ = std::fs::write(Path::new(RESULTS).join("error.txt"), error);
+    }
+    let _ = guest::power_off();
+}
+
+/// File systems, limits, the plan.
+fn prepare() -> Result<Plan, String> {
+    let mount = |source: &str, at: &str, options: MountOptions<'_>| {
+        guest::mount(source, Path::new(at), source, options).map_err(|e| format!("cannot mount {at}: {e}"))
+    };
+    mount("devtmpfs", "/dev", MountOptions::default())?;
+    mount("proc", "/proc", MountOptions::default())?;
+    mount("sysfs", "/sys", MountOptions::default())?;
+    mount("tmpfs", "/tmp", MountOptions::default())?;
+    let directory = std::env::var(DIRECTORY_VARIABLE).map_err(|_| "no results directory was named".to_owned())?;
+    mount("hostfs", RESULTS, MountOptions { data: &directory, ..MountOptions::default() })?;
+    let _ = guest::raise_limit(guest::Limit::OpenFiles, 65_536);
+    let _ = guest::raise_limit(guest::Limit::LockedBytes, u64::MAX);
+    let _ = guest::set_host_name("lab");
+    let text = std::fs::read(Path::new(RESULTS).join(PLAN)).map_err(|e| format!("cannot read the plan: {e}"))?;
+    serde_json::from_slice(&text).map_err(|e| format!("cannot understand the plan: {e}"))
+}
+
+/// The whole run.
+fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
+    let network = network::build(plan)?;
+    serve(engine, plan, &network)?;
+    // A round number, so that samples fall on the same nanoseconds whatever building the network took.
+    let zero_ns = (clock::monotonic_ns() + plan.lead_ns + 100_000_000).next_multiple_of(100_000_000);
+    let boot = Boot::read();
+    let running = Running::new(plan, zero_ns);
+    let report = std::thread::scope(|scope| {
+        let captures = capture::start(scope, plan, &network, &running.over)?;
+        let watching = scope.spawn(|| queues::watch(plan, &network, zero_ns, &running.over));
+        let showing = scope.spawn(|| running.show(plan));
+        let flows: Vec<_> = plan
+            .flows
+            .iter()
+            .enumerate()
+            .map(|(index, flow)| {
+                let (network, running) = (&network, &running);
+                scope.spawn(move || run_flow(engine, flow, index, network, running))
+            })
+            .collect();
+        clock::sleep_until(zero_ns);
+        let before = network.counters(plan)?;
+        let flows: Vec<_> = flows
+            .into_iter()
+            .map(|flow| flow.join().unwrap_or_else(|_| Err("the flow's thread panicked".to_owned())))
+            .collect();
+        let ended_ns = clock::monotonic_ns();
+        clock::sleep_until(ended_ns + SETTLE_NS + plan.longest_delay_ns());
+        let after = network.counters(plan)?;
+        running.over.store(true, Ordering::Relaxed);
+        let queues = watching.join().map_err(|_| "the queue watcher panicked".to_owned())??;
+        let captures = capture::finish(captures);
+        let _ = showing.join();
+        let flows = flows.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok::<_, String>(GuestReport {
+            zero_ns,
+            ended_ns: ended_ns - zero_ns,
+            span_ns: clock::monotonic_ns() - zero_ns,
+            flows,
+            queues,
+            before,
+            after,
+            captures,
+            release: boot.release,
+            offloads: network.offloads(plan),
+        })
+    })?;
+    let text = serde_json::to_vec(&report).map_err(|e| format!("cannot encode the report: {e}"))?;
+    let path = Path::new(RESULTS).join(REPORT);
+    std::fs::write(&path, text).map_err(|e| format!("cannot write the report: {e}"))
+}
+
+struct Boot {
+    release: String,
+}
+
+impl Boot {
+    fn read() -> Self {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        Self { release: release.trim().to_owned() }
+    }
+}
+
+/// A server in every host that flows go to. It lives as long as the machine.
+fn serve(engine: &'static dyn Engine, plan: &Plan, network: &network::Network) -> Result<(), String> {
+    let (ready_tx, ready_rx) = std::sync::mpsc::channel::<Result<(), String>>();
+    let mut servers = 0;
+    for (index, node) in plan.nodes.iter().enumerate() {
+        if node.role != Role::Host || !plan.flows.iter().any(|flow| flow.to == index) {
+            continue;
+        }
+        servers += 1;
+        let control = node.control.map(IpAddr::V4);
+        let data = node.ports.iter().flat_map(|port| port.addresses.iter().map(|(ip, _)| *ip));
+        let v6 = plan.uses_ipv6();
+        let listen: Vec<_> = control
+            .into_iter()
+            .chain(data.filter(|ip| v6 || ip.is_ipv4()))
+            .map(|ip| SocketAddr::new(ip, SERVER_PORT))
+            .collect();
+        let namespace = network.namespace(index).try_clone_to_owned().map_err(|e| format!("a namespace: {e}"))?;
+        let ready = ready_tx.clone();
+        std::thread::Builder::new()
+            .name(format!("serve-{}", node.name))
+            .spawn(move || {
+                let said = AtomicBool::new(false);
+                let result =
+                    netns::enter(namespace.as_fd()).map_err(|e| format!("cannot enter: {e}")).and_then(|()| {
+                        engine.serve(&listen, &|| {
+                            if !said.swap(true, Ordering::Relaxed) {
+                                let _ = ready.send(Ok(()));
+                            }
+                        })
+                    });
+                let _ = ready.send(result);
+            })
+            .map_err(|e| format!("cannot start a server: {e}"))?;
+    }
+    for _ in 0..servers {
+        ready_rx.recv().unwrap_or_else(|e| Err(e.to_string()))?;
+    }
+    Ok(())
+}
+
+/// One flow, in its client's namespace.
+fn run_flow(
+    engine: &dyn Engine,
+    flow: &PlannedFlow,
+    index: usize,
+    network: &network::Network,
+    running: &Running,
+) -> Result<FlowReport, String> {
+    netns::enter(network.namespace(flow.from)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
+    let start_ns = running.zero_ns + flow.start_ns;
+    clock::sleep_until(start_ns.saturating_sub(flow.lead_ns));
+    let order = Order {
+        control: SocketAddr::new(flow.control.into(), SERVER_PORT),
+        data: flow.data.1,
+        start_ns,
+        parameters: &flow.parameters,
+    };
+    let document = engine.run(&order, &|bytes| running.arrived[index].store(bytes, Ordering::Relaxed));
+    running.ended.fetch_add(1, Ordering::Relaxed);
+    Ok(FlowReport { document })
+}
+
+/// What the threads share while the flows run.
+struct Running {
+    zero_ns: u64,
+    over: AtomicBool,
+    ended: AtomicU64,
+    arrived: Vec<AtomicU64>,
+}
+
+impl Running {
+    fn new(plan: &Plan, zero_ns: u64) -> Self {
+        Self {
+            zero_ns,
+            over: AtomicBool::new(false),
+            ended: AtomicU64::new(0),
+            arrived: plan.flows.iter().map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Keeps the progress file up to date. The host's file system answers at once, so that this disturbs nothing in
+    /// virtual time; a pipe could be full.
+    fn show(&self, plan: &Plan) {
+        let Ok(file) = std::fs::File::create(Path::new(RESULTS).join(PROGRESS)) else { return };
+        let mut next_ns = self.zero_ns.saturating_sub(plan.lead_ns);
+        while !self.over.load(Ordering::Relaxed) {
+            let now_ns = clock::monotonic_ns();
+            let progress = Progress {
+                t_ns: now_ns as i64 - self.zero_ns as i64,
+                arrived_bytes: self.arrived.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum(),
+                flows_ended: self.ended.load(Ordering::Relaxed),
+            };
+            let mut text = serde_json::to_vec(&progress).unwrap_or_default();
+            text.resize(PROGRESS_BYTES, b' ');
+            let _ = file.write_all_at(&text, 0);
+            next_ns = (next_ns + PROGRESS_NS).max(now_ns);
+            clock::sleep_until(next_ns);
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! Namespaces, cables, addresses, queues: the plan made real.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use landspeed_sys::ethtool::Ethtool;
+use landspeed_sys::netlink::configure::{Bridge, Discipline, LinkSettings, NewLink, NewRoute, RouteMetrics};
+use landspeed_sys::netlink::{self, LinkId, Netlink, NetlinkError, QdiscReading};
+use landspeed_sys::netns;
+
+use super::egress;
+use super::report::{HostCounters, PortReport, Sample};
+use crate::plan::{Node, Plan, Port, Role};
+
+/// Offloads by which a sender hands over more than a frame.
+const SEGMENTATION: &[&str] = &[
+    "tx-tcp-segmentation",
+    "tx-tcp-ecn-segmentation",
+    "tx-tcp-mangleid-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-udp-segmentation",
+    "tx-gso-list",
+];
+/// Offload by which a receiver merges frames.
+const MERGING: &[&str] = &["rx-gro"];
+/// Packets a processor may have taken in and not handled; nothing may be lost to it.
+const BACKLOG: &str = "10000000";
+/// Interface on the control network.
+const CONTROL: &str = "ctl";
+
+/// The network as it stands.
+pub struct Network {
+    namespaces: Vec<OwnedFd>,
+    sockets: Vec<Mutex<Netlink>>,
+    /// Interface index of every port.
+    indices: Vec<Vec<u32>>,
+}
+
+/// A failure, in words: nobody but the console reads it.
+pub fn words(error: NetlinkError) -> String {
+    error.to_string()
+}
+
+/// Builds everything.
+pub fn build(plan: &Plan) -> Result<Network, String> {
+    let home = netns::current().map_err(|e| format!("no network namespace: {e}"))?;
+    let mut root = Netlink::open().map_err(words)?;
+    root.loopback_up().map_err(words)?;
+    machine_wide()?;
+    let control = Bridge { multicast_snooping: false, ..Bridge::default() };
+    write("net/ipv6/conf/default/disable_ipv6", "1");
+    root.add_bridge(&NewLink { name: "control", ..NewLink::default() }, &control).map_err(words)?;
+    let bridge = up(&mut root, "control")?;
+    let mut network = Network { namespaces: Vec::new(), sockets: Vec::new(), indices: Vec::new() };
+    for node in &plan.nodes {
+        netns::unshare().map_err(|e| format!("cannot make a network namespace: {e}"))?;
+        network.namespaces.push(netns::current().map_err(|e| format!("no network namespace: {e}"))?);
+        let mut socket = Netlink::open().map_err(words)?;
+        socket.loopback_up().map_err(words)?;
+        network.sockets.push(Mutex::new(socket));
+        if node.role == Role::Host && !plan.uses_ipv6() {
+            write("net/ipv6/conf/all/disable_ipv6", "1");
+            write("net/ipv6/conf/default/disable_ipv6", "1");
+        }
+        for (key, value) in &node.sysctls {
+            let path = Path::new("/proc/sys").join(key);
+            std::fs::write(&path, value)
+                .map_err(|e| format!("cannot set {} to `{value}` on {}: {e}", key.replace('/', "."), node.name))?;
+        }
+        network.indices.push(vec![0; node.ports.len()]);
+        netns::enter(home.as_fd()).map_err(|e| format!("cannot leave a namespace: {e}"))?;
+    }
+    for cable in &plan.cables {
+        network.plug(plan, cable.a, cable.b)?;
+    }
+    for (index, node) in plan.nodes.iter().enumerate() {
+        if let Some(address) = node.control {
+            network.join_control(&mut root, bridge, index, address.into())?;
+        }
+    }
+    for (index, node) in plan.nodes.iter().enumerate() {
+        netns::enter(network.namespace(index)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
+        let result = network.furnish(plan, index, node);
+        netns::enter(home.as_fd()).map_err(|e| format!("cannot leave a namespace: {e}"))?;
+        result.map_err(|e| format!("{}: {e}", node.name))?;
+    }
+    Ok(network)
+}
+
+/// What holds for all namespaces together.
+fn machine_wide() -> Result<(), String> {
+    let set = |key: &str, value: &str| {
+        std::fs::write(Path::new("/proc/sys").join(key), value).map_err(|e| format!("cannot set {key}: {e}"))
+    };
+    set("net/core/netdev_max_backlog", BACKLOG)?;
+    set("net/core/rmem_max", "2147483647")?;
+    set("net/core/wmem_max", "2147483647")?;
+    // Memory is predicted before the boot; TCP must never think that it runs short.
+    let pages = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| {
+            text.lines()
+                .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+        })
+        .map_or(1 << 20, |kib| kib / 4);
+    set("net/ipv4/tcp_mem", &format!("{pages} {pages} {pages}"))?;
+    set("net/ipv4/udp_mem", &format!("{pages} {pages} {pages}"))
+}
+
+/// A setting that a kernel without the feature does not have, and does not need.
+fn write(key: &str, value: &str) {
+    let _ = std::fs::write(Path::new("/proc/sys").join(key), value);
+}
+
+fn up(socket: &mut Netlink, name: &str) -> Result<u32, String> {
+    let settings = LinkSettings { up: Some(true), ..LinkSettings::default() };
+    socket.set_link(LinkId::Name(name), &settings).map_err(words)?;
+    Ok(socket.link(LinkId::Name(name)).map_err(words)?.index)
+}
+
+impl Network {
+    /// A node's namespace.
+    pub fn namespace(&self, node: usize) -> BorrowedFd<'_> {
+        self.namespaces[node].as_fd()
+    }
+
+    /// A port's interface.
+    pub fn interface(&self, node: usize, port: usize) -> u32 {
+        self.indices[node][port]
+    }
+
+    /// A node's socket. A poisoned lock only means that a thread ended while it read counters.
+    pub fn socket(&self, node: usize) -> MutexGuard<'_, Netlink> {
+        self.sockets[node].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn plug(&mut self, plan: &Plan, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
+        // Both ports of a wire may lead to nodes of long names; they are told apart by number.
+        let name = |(node, port): (usize, usize)| match plan.nodes[node].role {
+            Role::Wire => format!("end{port}"),
+            Role::Host | Role::Switch => plan.nodes[node].ports[port].name.clone(),
+        };
+        let settings = |(node, port): (usize, usize)| {
+            let Port { mtu, mac, gso_max_segs, .. } = plan.nodes[node].ports[port];
+            LinkSettings { mtu_bytes: Some(mtu), address: Some(mac), gso_max_segs, ..LinkSettings::default() }
+        };
+        let (near, far) = (name(a), name(b));
+        self.socket(a.0)
+            .add_veth(
+                &NewLink { name: &near, settings: settings(a), ..NewLink::default() },
+                &NewLink {
+                    name: &far,
+                    namespace: Some(self.namespace(b.0)),
+                    settings: settings(b),
+                    ..NewLink::default()
+                },
+            )
+            .map_err(words)?;
+        for ((node, port), name) in [(a, near), (b, far)] {
+            let index = up(&mut self.socket(node), &name)?;
+            self.indices[node][port] = index;
+        }
+        Ok(())
+    }
+
+    fn join_control(&self, root: &mut Netlink, bridge: u32, node: usize, address: IpAddr) -> Result<(), String> {
+        let far = format!("c{node}");
+        let attached = LinkSettings { master: Some(bridge), ..LinkSettings::default() };
+        root.add_veth(
+            &NewLink { name: &far, settings: attached, ..NewLink::default() },
+            &NewLink { name: CONTROL, namespace: Some(self.namespace(node)), ..NewLink::default() },
+        )
+        .map_err(words)?;
+        up(root, &far)?;
+        let mut socket = self.socket(node);
+        let index = up(&mut socket, CONTROL)?;
+        socket.add_address(index, address, 16).map_err(words)
+    }
+
+    /// Offloads, addresses, tables and queues of one node, from inside its namespace.
+    fn furnish(&self, plan: &Plan, index: usize, node: &Node) -> Result<(), String> {
+        let mut socket = self.socket(index);
+        for (port, &interface) in node.ports.iter().zip(&self.indices[index]) {
+            let name = socket.link(LinkId::Index(interface)).map_err(words)?.name;
+            let mut tool = Ethtool::new(&name).map_err(|e| e.to_string())?;
+            tool.set_features(SEGMENTATION, false).map_err(|e| e.to_string())?;
+            tool.set_features(MERGING, port.gro_ns.is_some()).map_err(|e| e.to_string())?;
+            if let Some(gro_ns) = port.gro_ns {
+                let file = format!("/sys/class/net/{name}/gro_flush_timeout");
+                std::fs::write(&file, gro_ns.to_string()).map_err(|e| format!("cannot set {file}: {e}"))?;
+            }
+            self.address(&mut socket, plan, node, port, interface)?;
+            egress::install(&mut socket, interface, port)?;
+        }
+        match node.role {
+            Role::Host => {}
+            Role::Switch => {
+                let bridge = Bridge { multicast_snooping: false, ..Bridge::default() };
+                socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }, &bridge).map_err(words)?;
+                let master = up(&mut socket, "switch")?;
+                for &interface in &self.indices[index] {
+                    let settings = LinkSettings { master: Some(master), ..LinkSettings::default() };
+                    socket.set_link(LinkId::Index(interface), &settings).map_err(words)?;
+                }
+                for &(mac, port) in &node.forwarding {
+                    socket.set_bridge_entry(self.indices[index][port], mac).map_err(words)?;
+                }
+            }
+            Role::Wire => {
+                let (first, second) = (self.indices[index][0], self.indices[index][1]);
+                for (from, to) in [(first, second), (second, first)] {
+                    socket.add_qdisc(from, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
+                    socket.redirect_ingress(from, to).map_err(words)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn address(
+        &self,
+        socket: &mut Netlink,
+        plan: &Plan,
+        node: &Node,
+        port: &Port,
+        interface: u32,
+    ) -> Result<(), String> {
+        let v6 = plan.uses_ipv6();
+        for &(address, prefix) in port.addresses.iter().filter(|(ip, _)| v6 || ip.is_ipv4()) {
+            socket.add_address(interface, address, prefix).map_err(words)?;
+            if node.quick_ack {
+                let network = masked(address, prefix);
+                let metrics = RouteMetrics { quickack: Some(true), ..RouteMetrics::default() };
+                let route =
+                    NewRoute { source: Some(address), metrics, ..NewRoute::on_link(network, prefix, interface) };
+                socket.replace_route(&route).map_err(words)?;
+            }
+        }
+        for &(address, mac) in node.neighbours.iter().filter(|(ip, _)| v6 || ip.is_ipv4()) {
+            socket.set_neighbour(interface, address, mac).map_err(words)?;
+        }
+        Ok(())
+    }
+
+    /// Every counter of every node.
+    pub fn counters(&self, plan: &Plan) -> Result<HostCounters, String> {
+        let mut found = HostCounters::default();
+        for index in 0..plan.nodes.len() {
+            // A thread of its own: /proc/thread-self/net is the namespace's.
+            let counters = std::thread::scope(|scope| {
+                scope
+                    .spawn(|| {
+                        netns::enter(self.namespace(index)).ok()?;
+                        Some(protocol_counters())
+                    })
+                    .join()
+                    .ok()
+                    .flatten()
+            });
+            found.counters.push(counters.unwrap_or_default());
+            found.ports.push(self.ports(plan, index)?);
+        }
+        let softnet = std::fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
+        let hex = |line: &str, at: usize| {
+            line.split_whitespace().nth(at).and_then(|word| u64::from_str_radix(word, 16).ok()).unwrap_or(0)
+        };
+        found.softnet_drops = softnet.lines().map(|line| hex(line, 1)).sum();
+        let sockstat = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+        let tcp = sockstat.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
+        let mut tcp_words = tcp.split_whitespace().skip_while(|word| *word != "mem");
+        found.tcp_pages = tcp_words.nth(1).and_then(|word| word.parse().ok()).unwrap_or(0);
+        Ok(found)
+    }
+
+    fn ports(&self, plan: &Plan, node: usize) -> Result<Vec<PortReport>, String> {
+        let mut socket = self.socket(node);
+        let mut readings: Vec<QdiscReading> = Vec::new();
+        socket.qdiscs_all(&mut readings).map_err(words)?;
+        let mut reports = Vec::with_capacity(plan.nodes[node].ports.len());
+        for &interface in &self.indices[node] {
+            let link = socket.link(LinkId::Index(interface)).map_err(words)?;
+            let stat = |name: &str| {
+                let at = netlink::LINK_STATS_NAMES.iter().position(|n| *n == name);
+                at.and_then(|at| link.stats.get(at)).copied().unwrap_or(0)
+            };
+            reports.push(PortReport {
+                rx_packets: stat("rx_packets"),
+                rx_bytes: stat("rx_bytes"),
+                rx_dropped: stat("rx_dropped"),
+                tx_packets: stat("tx_packets"),
+                tx_bytes: stat("tx_bytes"),
+                tx_dropped: stat("tx_dropped"),
+                qdiscs: readings
+                    .iter()
+                    .filter(|r| r.ifindex == interface && r.parent != netlink::Qdisc::INGRESS)
+                    .map(sample)
+                    .collect(),
+                filtered: 0,
+            });
+        }
+        Ok(reports)
+    }
+
+    /// Offloads that are on where a frame must stay a frame.
+    pub fn offloads(&self, plan: &Plan) -> Vec<String> {
+        let mut found = Vec::new();
+        for (index, node) in plan.nodes.iter().enumerate() {
+            let checked = std::thread::scope(|scope| {
+                scope.spawn(|| self.offloads_of(index, node)).join().unwrap_or_else(|_| Err("a panic".to_owned()))
+            });
+            match checked {
+                Ok(on) => found.extend(on),
+                Err(error) => found.push(format!("{}: {error}", node.name)),
+            }
+        }
+        found
+    }
+
+    fn offloads_of(&self, index: usize, node: &Node) -> Result<Vec<String>, String> {
+        netns::enter(self.namespace(index)).map_err(|e| e.to_string())?;
+        let mut found = Vec::new();
+        for (port, &interface) in node.ports.iter().zip(&self.indices[index]) {
+            let name = self.socket(index).link(LinkId::Index(interface)).map_err(words)?.name;
+            let features = Ethtool::new(&name).and_then(|mut tool| tool.features()).map_err(|e| e.to_string())?;
+            let merging = if port.gro_ns.is_some() { &[][..] } else { MERGING };
+            let forbidden = |name: &str| SEGMENTATION.contains(&name) || merging.contains(&name);
+            let on = features.iter().filter(|f| f.active && forbidden(&f.name));
+            found.extend(on.map(|feature| format!("{}:{name} {}", node.name, feature.name)));
+        }
+        Ok(found)
+    }
+}
+
+/// One reading, with the counters that are 32 bits wide taken as they are: no run drops 2³² packets.
+pub fn sample(reading: &QdiscReading) -> Sample {
+    Sample {
+        root: reading.parent == netlink::Qdisc::ROOT,
+        bytes: reading.bytes,
+        packets: reading.packets,
+        drops: reading.drops.into(),
+        backlog_bytes: reading.backlog_bytes.into(),
+        backlog_packets: reading.queue_packets.into(),
+    }
+}
+
+/// The calling thread's namespace's SNMP counters.
+fn protocol_counters() -> BTreeMap<String, u64> {
+    let mut found = BTreeMap::new();
+    for file in ["snmp", "netstat"] {
+        let text = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        for pair in lines.chunks(2) {
+            let [names, values] = pair else { continue };
+            let Some((group, names)) = names.split_once(':') else { continue };
+            let Some((_, values)) = values.split_once(':') else { continue };
+            for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+                if let Ok(value) = value.parse() {
+                    found.insert(format!("{group}.{name}"), value);
+                }
+            }
+        }
+    }
+    found
+}
+
+fn masked(address: IpAddr, prefix: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => IpAddr::V4((u32::from(v4) & (u32::MAX << (32 - u32::from(prefix)))).into()),
+        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) & (u128::MAX << (128 - u32::from(prefix)))).into()),
+    }
+}
