@@ -1,6 +1,11 @@
 //! What a scenario file says. These types are the file's format: their docstrings become its JSON Schema.
 
+mod problem;
 mod quantity;
+mod read;
+mod source;
+mod variants;
+mod vary;
 
 use std::collections::BTreeMap;
 
@@ -8,7 +13,9 @@ use landspeed_model::{PaceScope, ReceiveMode, Reference, SendMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use problem::{Place, Problem, Problems};
 pub use quantity::{Rate, Share, Size, Time, Written};
+pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 
 /// A scenario: nodes, the links between them, and the flows over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -123,7 +130,7 @@ pub struct HostSettings {
 }
 
 /// The value of a sysctl.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SysctlValue {
     /// A number.
@@ -133,7 +140,7 @@ pub enum SysctlValue {
 }
 
 /// How large TCP's buffers may grow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Buffers {
     /// By what they are for.
@@ -165,7 +172,7 @@ pub struct Switch {
 }
 
 /// A queueing discipline: its kind alone (`"fq"`), or a table with its settings.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Queue {
     /// With the kernel's defaults.
@@ -337,7 +344,7 @@ pub enum Distribution {
 }
 
 /// What a link loses: a share of the frames at random, or a pattern.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Loss {
     /// Each frame alike, independently.
@@ -347,7 +354,7 @@ pub enum Loss {
 }
 
 /// Patterns of loss.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossPattern {
     /// Each frame alike, independently.
@@ -486,3 +493,6 @@ pub enum FlowProtocol {
     /// Request/response over UDP.
     UdpRr,
 }
+
+#[cfg(test)]
+mod tests;

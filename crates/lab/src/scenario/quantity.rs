@@ -21,12 +21,24 @@ pub trait Quantity: FromStr<Err: fmt::Display> + fmt::Display + Copy {
     const WHAT: &'static str;
     /// From a bare number, where that has a plain meaning.
     fn bare(number: f64) -> Option<Self>;
+    /// The shortest text that says exactly this value and reads back as it. One value has one such text.
+    fn exact(self) -> String;
+}
+
+/// `value` in the largest of `units` (name, size; ascending; the first is the base unit) that it is a whole number of.
+fn whole(value: u64, units: &[(&str, u64)]) -> String {
+    let largest = units.iter().rev().find(|(_, size)| value != 0 && value.is_multiple_of(*size));
+    let (name, size) = largest.unwrap_or(&units[0]);
+    format!("{}{name}", value / size)
 }
 
 impl Quantity for BitRate {
     const WHAT: &'static str = "a rate such as \"10G\" or \"500M\" (bits per second)";
     fn bare(number: f64) -> Option<Self> {
         (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then(|| Self::from_bps(number as u64))
+    }
+    fn exact(self) -> String {
+        whole(self.bps(), &[("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)])
     }
 }
 
@@ -35,12 +47,21 @@ impl Quantity for Bytes {
     fn bare(number: f64) -> Option<Self> {
         (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then(|| Self::new(number as u64))
     }
+    fn exact(self) -> String {
+        let binary =
+            whole(self.get(), &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)]);
+        let decimal = whole(self.get(), &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)]);
+        if decimal.len() < binary.len() { decimal } else { binary }
+    }
 }
 
 impl Quantity for Nanos {
     const WHAT: &'static str = "a time such as \"25ms\", \"90s\" or \"0s\"";
     fn bare(number: f64) -> Option<Self> {
         (number == 0.0).then(|| Self::new(0))
+    }
+    fn exact(self) -> String {
+        whole(self.get(), &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
     }
 }
 
@@ -49,11 +70,14 @@ impl Quantity for Ratio {
     fn bare(number: f64) -> Option<Self> {
         (0.0..=1.0).contains(&number).then(|| Self::new(number)).flatten()
     }
+    fn exact(self) -> String {
+        self.get().to_string()
+    }
 }
 
 impl<T: Quantity> Serialize for Written<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&self.0)
+        serializer.serialize_str(&self.0.exact())
     }
 }
 
@@ -67,7 +91,7 @@ impl<T: Quantity> Visitor<'_> for Reader<T> {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        text.parse().map(Written).map_err(|error| E::custom(format!("{error}; wanted {}", T::WHAT)))
+        text.parse().map(Written).map_err(E::custom)
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {

@@ -1,0 +1,193 @@
+//! From a scenario's text to its cells.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use toml::Spanned;
+use toml::de::DeTable;
+
+use super::problem::{Problem, Problems};
+use super::source::{self, Document, MAX_PROBLEMS};
+use super::vary::{self, Axis, steps};
+use super::{Scenario, Vary};
+
+/// Most cells of one scenario.
+pub const MAX_CELLS: usize = 10_000;
+/// Longest text of a scenario, bytes.
+pub const MAX_TEXT: usize = 256 << 10;
+/// Most bytes of text all cells together may have: a long scenario cannot have as many cells as a short one.
+const MAX_CELL_TEXT: usize = 512 << 20;
+
+/// One run to make: a scenario without anything left to vary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// The varied keys (their labels, where they have one) and their values here.
+    pub values: BTreeMap<String, serde_json::Value>,
+    /// The seed of this cell: that of the scenario, plus the number of the repeat.
+    pub seed: u64,
+    /// What to run: `vary` applied and empty, `repeats` 1, `seed` that of the cell.
+    pub scenario: Scenario,
+    /// SHA-256 of what is run, hex; see [`hash`].
+    pub hash: String,
+}
+
+/// Reads a scenario and spells out its cells: every combination of the varied values, the first key varying slowest, each
+/// as often as `repeats` says with seeds counting up. Never empty. Nothing is judged here beyond form.
+pub fn read(text: &str) -> Result<Vec<Cell>, Problems> {
+    resolve(text, |_| Vec::new())
+}
+
+/// [`read`], with `judge` called once for every combination of varied values; the problems it returns get their places.
+pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Problem>) -> Result<Vec<Cell>, Problems> {
+    let one = |problem| Problems::new(vec![problem]);
+    if text.len() > MAX_TEXT {
+        let message = format!("{} bytes are too long for a scenario: at most {MAX_TEXT}", text.len());
+        return Err(one(Problem::new("", message)));
+    }
+    let mut document = source::parse(text).map_err(one)?;
+    let axes = take_axes(text, &mut document).map_err(Problems::new)?;
+    let combinations = axes.iter().fold(1usize, |n, axis| n.saturating_mul(axis.values.len()));
+    bounded(text, combinations, 1).map_err(one)?;
+
+    let mut cells = Vec::new();
+    let mut problems: Vec<Problem> = Vec::new();
+    for number in 0..combinations {
+        match combination(text, &document, &axes, number) {
+            Err(found) => add(&mut problems, found),
+            Ok((resolved, scenario, values)) => {
+                bounded(text, combinations, scenario.repeats).map_err(one)?;
+                let found = judge(&scenario).into_iter();
+                add(&mut problems, found.map(|p| placed(text, &resolved, p)).collect());
+                if problems.is_empty() {
+                    let hash = hash(&scenario);
+                    cells.extend((0..scenario.repeats).map(|repeat| {
+                        let seed = scenario.seed.wrapping_add(u64::from(repeat));
+                        let scenario = Scenario { seed, repeats: 1, ..scenario.clone() };
+                        Cell { values: values.clone(), seed, scenario, hash: hash.clone() }
+                    }));
+                }
+            }
+        }
+        if problems.len() >= MAX_PROBLEMS {
+            break;
+        }
+    }
+    if problems.is_empty() { Ok(cells) } else { Err(Problems::new(problems)) }
+}
+
+/// SHA-256, hex, of the scenario without its seed, name, description and reference: of all that decides what is run, and
+/// nothing else. Comments, the order of keys and the spelling of quantities do not change it.
+pub fn hash(scenario: &Scenario) -> String {
+    let mut value = serde_json::to_value(scenario).unwrap_or_default();
+    if let Some(map) = value.as_object_mut() {
+        for key in ["seed", "repeats", "name", "description", "reference", "vary"] {
+            map.remove(key);
+        }
+    }
+    let mut text = String::new();
+    canonical(&value, &mut text);
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(text.as_bytes()) {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// JSON with sorted keys and no blanks.
+fn canonical(value: &serde_json::Value, out: &mut String) {
+    match value {
+        serde_json::Value::Object(map) => {
+            let sorted: BTreeMap<_, _> = map.iter().collect();
+            out.push('{');
+            for (key, value) in sorted {
+                let _ = write!(out, "{},", serde_json::Value::from(key.as_str()));
+                canonical(value, out);
+            }
+            out.push('}');
+        }
+        serde_json::Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        scalar => {
+            let _ = write!(out, "{scalar}");
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct OnlyVary {
+    #[serde(default)]
+    vary: Vec<Vary>,
+}
+
+/// Takes `vary` out of the document.
+fn take_axes<'i>(text: &str, document: &mut Document<'i>) -> Result<Vec<Axis<'i>>, Vec<Problem>> {
+    let mut only = Spanned::new(document.span(), DeTable::new());
+    if let Some((key, value)) = document.get_ref().get_key_value("vary") {
+        only.get_mut().insert(key.clone(), value.clone());
+    }
+    let vary: OnlyVary = source::typed(text, &only)?;
+    let axes = vary::axes(text, document, &vary.vary)?;
+    document.get_mut().remove("vary");
+    Ok(axes)
+}
+
+fn bounded(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem> {
+    let span = |key: &str| {
+        let document = source::parse(text).ok();
+        document.map_or(0..0, |d| source::span_of(&d, &[key.to_owned()]))
+    };
+    if repeats == 0 {
+        return Err(Problem::new("repeats", "0 repeats are no run").at(text, span("repeats")).hint("at least 1"));
+    }
+    let cells = combinations.saturating_mul(repeats as usize);
+    let most = MAX_CELLS.min(MAX_CELL_TEXT / text.len().max(1));
+    if cells <= most {
+        return Ok(());
+    }
+    let key = if combinations > most { "vary" } else { "repeats" };
+    let message = format!("{combinations} combinations with {repeats} repeats are {cells} cells: at most {most}");
+    Err(Problem::new(key, message).at(text, span(key)).hint("split the scenario, or vary less at a time"))
+}
+
+type Resolved<'i> = (Document<'i>, Scenario, BTreeMap<String, serde_json::Value>);
+
+/// The document and the scenario of combination `number`, with the values it took.
+fn combination<'i>(
+    text: &str,
+    document: &Document<'i>,
+    axes: &[Axis<'i>],
+    number: usize,
+) -> Result<Resolved<'i>, Vec<Problem>> {
+    let mut document = document.clone();
+    let mut values = BTreeMap::new();
+    let mut rest = number;
+    for axis in axes.iter().rev() {
+        let index = rest % axis.values.len();
+        rest /= axis.values.len();
+        axis.set(text, &mut document, index).map_err(|problem| vec![problem])?;
+        values.insert(axis.label.clone(), axis.json[index].clone());
+    }
+    let scenario = source::typed(text, &document)?;
+    Ok((document, scenario, values))
+}
+
+fn placed(text: &str, document: &Document, problem: Problem) -> Problem {
+    let span = source::span_of(document, &steps(&problem.key));
+    if span.is_empty() { problem } else { problem.at(text, span) }
+}
+
+fn add(problems: &mut Vec<Problem>, found: Vec<Problem>) {
+    for problem in found {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+}

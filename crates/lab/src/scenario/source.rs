@@ -1,0 +1,220 @@
+//! From TOML to types, keeping for every value where it stands: what is wrong is told with its line, and the rest of
+//! the document is still looked at.
+
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use super::problem::{Problem, near_or_list};
+
+/// Problems of one document that are looked for.
+pub(super) const MAX_PROBLEMS: usize = 20;
+
+/// A document whose values know their place.
+pub(super) type Document<'i> = Spanned<DeTable<'i>>;
+
+/// `text` as a document, or the first place where it is not TOML.
+pub(super) fn parse(text: &str) -> Result<Document<'_>, Problem> {
+    DeTable::parse(text).map_err(|error| {
+        let problem = Problem::new("", format!("this is not TOML: {}", error.message()));
+        problem.at(text, error.span().unwrap_or(0..0))
+    })
+}
+
+/// The document as a `T`, or all that is wrong with it: what cannot be read is taken out, and the rest read again.
+pub(super) fn typed<T: DeserializeOwned>(text: &str, document: &Document) -> Result<T, Vec<Problem>> {
+    let mut rest = document.clone();
+    let mut problems = Vec::new();
+    let mut removed: Vec<Vec<String>> = Vec::new();
+    loop {
+        let error = match T::deserialize(Deserializer::from(rest.clone())) {
+            Ok(value) if problems.is_empty() => return Ok(value),
+            Ok(_) => return Err(problems),
+            Err(error) => error,
+        };
+        let span = error.span().unwrap_or(0..0);
+        let path = path_of(document.get_ref(), &span).unwrap_or_default();
+        // What was taken out because it was wrong is not missing.
+        let own_doing = missing(error.message())
+            .is_some_and(|key| removed.iter().any(|r| r.starts_with(&path) && r.last().is_some_and(|k| k == key)));
+        if !own_doing {
+            let problem = explain(error.message(), &path);
+            problems.push(if path.is_empty() { problem } else { problem.at(text, span.clone()) });
+        }
+        let Some(here) = path_of(rest.get_ref(), &span) else { return Err(problems) };
+        if problems.len() >= MAX_PROBLEMS || here.is_empty() || !remove(rest.get_mut(), &here) {
+            return Err(problems);
+        }
+        removed.push(path);
+    }
+}
+
+/// Where the value at `path` stands, or the nearest thing above it that exists.
+pub(super) fn span_of(document: &Document, path: &[String]) -> Range<usize> {
+    let mut span = 0..0;
+    let mut table = Some(document.get_ref());
+    let mut array: Option<&[Spanned<DeValue>]> = None;
+    for step in path {
+        let value = if let Some(table) = table {
+            let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == step) else { break };
+            // A table is best shown by its header.
+            span = if value.get_ref().is_table() { key.span() } else { value.span() };
+            value
+        } else if let Some(value) = array.and_then(|a| step.parse::<usize>().ok().and_then(|i| a.get(i))) {
+            span = value.span();
+            value
+        } else {
+            break;
+        };
+        table = value.get_ref().as_table();
+        array = value.get_ref().as_array().map(|a| &a[..]);
+    }
+    span
+}
+
+/// The path of the value, or of the key, that stands at `span`.
+fn path_of(table: &DeTable, span: &Range<usize>) -> Option<Vec<String>> {
+    fn below(value: &Spanned<DeValue>, span: &Range<usize>, path: &mut Vec<String>) -> bool {
+        match value.get_ref() {
+            DeValue::Table(table) => inside(table, span, path),
+            DeValue::Array(array) => array.iter().enumerate().any(|(i, item)| step(i.to_string(), item, span, path)),
+            _ => false,
+        }
+    }
+    fn step(name: String, value: &Spanned<DeValue>, span: &Range<usize>, path: &mut Vec<String>) -> bool {
+        path.push(name);
+        let found = below(value, span, path) || value.span() == *span;
+        if !found {
+            path.pop();
+        }
+        found
+    }
+    fn inside(table: &DeTable, span: &Range<usize>, path: &mut Vec<String>) -> bool {
+        table.iter().any(|(key, value)| {
+            step(key.get_ref().to_string(), value, span, path)
+                || (key.span() == *span && {
+                    path.push(key.get_ref().to_string());
+                    true
+                })
+        })
+    }
+    let mut path = Vec::new();
+    inside(table, span, &mut path).then_some(path)
+}
+
+fn remove(table: &mut DeTable, path: &[String]) -> bool {
+    fn from_value(value: &mut DeValue, path: &[String]) -> bool {
+        match (value, path) {
+            (DeValue::Table(table), _) => remove(table, path),
+            (DeValue::Array(array), [index]) => {
+                let gone = index.parse::<usize>().ok();
+                let mut kept = toml::de::DeArray::new();
+                for (_, item) in array.iter().enumerate().filter(|(i, _)| Some(*i) != gone) {
+                    kept.push(item.clone());
+                }
+                let shrunk = kept.len() < array.len();
+                *array = kept;
+                shrunk
+            }
+            (DeValue::Array(array), [index, rest @ ..]) => {
+                let item = index.parse::<usize>().ok().and_then(|i| array.get_mut(i));
+                item.is_some_and(|item| from_value(item.get_mut(), rest))
+            }
+            _ => false,
+        }
+    }
+    match path {
+        [] => false,
+        [key] => table.remove(key.as_str()).is_some(),
+        [key, rest @ ..] => table.get_mut(key.as_str()).is_some_and(|value| from_value(value.get_mut(), rest)),
+    }
+}
+
+fn missing(message: &str) -> Option<&str> {
+    message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
+}
+
+/// serde's message in the words of somebody who writes scenarios.
+fn explain(message: &str, path: &[String]) -> Problem {
+    let key = path.join(".");
+    if let Some(name) = missing(message) {
+        return Problem::new(key, format!("`{name}` is missing")).maybe_hint(what_for(name).map(str::to_owned));
+    }
+    if let Some((name, known)) = listed(message, "unknown field `") {
+        let hint = near_or_list(&name, known.iter().map(String::as_str));
+        return Problem::new(key, format!("there is no key `{name}` here")).maybe_hint(hint);
+    }
+    if let Some((name, known)) = listed(message, "unknown variant `") {
+        let hint = near_or_list(&name, known.iter().map(String::as_str));
+        return Problem::new(key, format!("`{name}` is not known here")).maybe_hint(hint);
+    }
+    let wrong = |prefix| message.strip_prefix(prefix).and_then(|rest: &str| rest.rsplit_once(", expected "));
+    if let Some((found, wanted)) = wrong("invalid type: ").or_else(|| wrong("invalid value: ")) {
+        let hint = match (path.last().map(String::as_str), found) {
+            (Some(name @ ("link" | "flow" | "vary")), "map") if path.len() == 1 => {
+                Some(format!("write [[{name}]], with two brackets"))
+            }
+            (Some(name @ ("host" | "switch")), "sequence") if path.len() == 1 => {
+                Some(format!("write [{name}.NAME], with one bracket and a name"))
+            }
+            _ => None,
+        };
+        return Problem::new(key, format!("wanted {}, found {}", plain(wanted), plain(found))).maybe_hint(hint);
+    }
+    if let Some((found, wanted)) =
+        message.strip_prefix("invalid length ").and_then(|rest| rest.split_once(", expected "))
+    {
+        return Problem::new(key, format!("wanted {}, found {found}", plain(wanted)));
+    }
+    Problem::new(key, message)
+}
+
+/// The name and the alternatives in "unknown field `x`, expected one of `a`, `b`".
+fn listed(message: &str, prefix: &str) -> Option<(String, Vec<String>)> {
+    let (name, known) = message.strip_prefix(prefix)?.rsplit_once("`, ").map_or((message, ""), |_| {
+        let rest = &message[prefix.len()..];
+        rest.split_once("`, expected ").or_else(|| rest.split_once("`, there are no ")).unwrap_or((rest, ""))
+    });
+    let known = known.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    Some((name.to_owned(), known))
+}
+
+fn plain(what: &str) -> String {
+    match what {
+        "map" | "a map" => "a table".to_owned(),
+        "sequence" | "a sequence" => "an array".to_owned(),
+        "an array of length 2" => "an array of two".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a string" => "a text in quotes".to_owned(),
+        "f64" => "a number".to_owned(),
+        "u8" => "a whole number from 0 to 255".to_owned(),
+        "u32" => "a whole number from 0 to 4294967295".to_owned(),
+        "u64" => "a whole number, not negative".to_owned(),
+        "i64" => "a whole number".to_owned(),
+        _ if what.starts_with("struct ") || what.starts_with("any valid TOML") => "a table".to_owned(),
+        _ => what
+            .strip_prefix("integer `")
+            .or_else(|| what.strip_prefix("floating point `"))
+            .or_else(|| what.strip_prefix("boolean `"))
+            .and_then(|rest| rest.strip_suffix('`'))
+            .map_or_else(|| what.replacen("string \"", "the text \"", 1), str::to_owned),
+    }
+}
+
+fn what_for(key: &str) -> Option<&'static str> {
+    Some(match key {
+        "name" => "give the scenario a name: name = \"a 10G path\"",
+        "between" => "say which two nodes the link joins: between = [\"a\", \"b\"]",
+        "rate" => "say how fast the link is: rate = \"10G\"",
+        "from" => "say which host asks for the test, and sends: from = \"a\"",
+        "to" => "say which host is at the other end: to = \"b\"",
+        "kind" => "say which discipline: kind = \"bfifo\"",
+        "spread" => "say how wide the delay spreads: spread = \"1ms\"",
+        "key" => "say what varies: key = \"switch.west.queue.limit\"",
+        "values" => "say what it becomes in turn: values = [\"1MB\", \"16MB\"]",
+        "p" | "r" => "a Gilbert-Elliott loss needs p (good to bad) and r (bad to good), each per frame",
+        _ => return None,
+    })
+}
