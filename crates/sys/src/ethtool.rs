@@ -43,6 +43,7 @@ pub const SUPER_PACKET_FEATURES: &[&str] = &[
     "tx-tcp-ecn-segmentation",
     "tx-tcp-mangleid-segmentation",
     "tx-tcp6-segmentation",
+    "tx-tcp-accecn-segmentation",
     "tx-udp-segmentation",
     "tx-sctp-segmentation",
     "tx-gso-list",
@@ -216,7 +217,7 @@ impl Ethtool {
     /// off.
     ///
     /// # Errors
-    /// When one of them is not as wanted afterwards: the error names it.
+    /// When one of them is not as wanted afterwards: the error names it. The others are switched all the same.
     pub fn set_features(&mut self, names: &[&str], on: bool) -> Result<(), EthtoolError> {
         const OPERATION: &str = "feature change";
         let known = self.strings("feature names", ETH_SS_FEATURES)?;

@@ -1,6 +1,6 @@
 //! The one filter a wire needs: everything that comes in by one interface goes out by another.
 
-use super::super::{Netlink, NetlinkError, Qdisc, Request};
+use super::super::{Netlink, NetlinkError, Request};
 use super::CREATE;
 use super::qdisc::traffic_control_header;
 
@@ -14,16 +14,18 @@ const TCA_MIRRED_PARMS: u16 = 2;
 const TCA_EGRESS_REDIR: u32 = 1;
 const TC_ACT_STOLEN: u32 = 4;
 const ETH_P_ALL: u16 = 3;
+/// What comes in, of `ingress` and `clsact` alike (`TC_H_CLSACT` with `TC_H_MIN_INGRESS`).
+const INGRESS_BLOCK: u32 = 0xffff_fff2;
 
 impl Netlink {
     /// Sends every packet that arrives at `from_ifindex` out by `to_ifindex`, through its queueing discipline, unseen by
     /// the protocols above (`matchall`, `mirred egress redirect`). `from_ifindex` needs
-    /// [`super::Discipline::Ingress`] first. What is redirected keeps its size: super-packets stay super-packets.
+    /// [`super::Discipline::Ingress`] or [`super::Discipline::Clsact`] first. What is redirected keeps its size: super-packets stay super-packets.
     pub fn redirect_ingress(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_NEWTFILTER, CREATE);
         // Its handle is the kernel's choice; info is the priority and the protocol it looks at.
         let info = 1 << 16 | u32::from(ETH_P_ALL.to_be());
-        traffic_control_header(&mut request, from_ifindex, 0, Qdisc::INGRESS & 0xffff_0000, info);
+        traffic_control_header(&mut request, from_ifindex, 0, INGRESS_BLOCK, info);
         request.text(TCA_KIND, "matchall");
         request.nest(TCA_OPTIONS, |r| {
             r.nest(TCA_MATCHALL_ACT, |r| {

@@ -160,10 +160,18 @@ fn check(link: &NewLink<'_>) -> Result<(), NetlinkError> {
 
 impl Netlink {
     /// Makes a pair of virtual Ethernet links, each end in its namespace, in one request. GRO is off at either end until
-    /// asked for; see [`crate::ethtool::Ethtool::set_features`].
+    /// asked for; see [`crate::ethtool::Ethtool::set_features`]. The far end is made first and cannot be up yet: set it up
+    /// from its namespace.
     pub fn add_veth(&mut self, near: &NewLink<'_>, far: &NewLink<'_>) -> Result<(), NetlinkError> {
         check(near)?;
         check(far)?;
+        if far.settings.up == Some(true) {
+            return Err(refuse(
+                "link add",
+                far.name,
+                "the far end of a pair cannot be up before the near one is there",
+            ));
+        }
         let mut request = Request::acknowledged(libc::RTM_NEWLINK, CREATE);
         describe(&mut request, near);
         request.nest(libc::IFLA_LINKINFO, |r| {

@@ -212,7 +212,8 @@ impl Netlink {
         self.put_qdisc(&PUT, ifindex, parent, handle, discipline)
     }
 
-    /// Changes options of a queueing discipline that is there, with the packets it holds. What is `None` stays.
+    /// Changes options of a queueing discipline that is there, with the packets it holds. What is `None` stays. The kernel
+    /// cannot change an `htb` or an `sfq` (delete and add it), nor the number of flows of any kind.
     pub fn change_qdisc(
         &mut self,
         ifindex: u32,

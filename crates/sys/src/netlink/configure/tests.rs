@@ -1,1 +1,410 @@
-//! Tests of what is built, in namespaces of their own.
+//! What was asked for is read back: in namespaces of the tests' own where the kernel has the kind, and from the bytes of
+//! the requests for what this host's kernel may lack.
+
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::Command;
+
+use landspeed_testkit::skip;
+use proptest::prelude::*;
+
+use super::*;
+use crate::netlink::parse::each_attribute;
+use crate::netlink::{Details, LinkId, Qdisc, QdiscKind, QdiscReading};
+use crate::packet::{Capture, Direction};
+use crate::{ethtool, netns};
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+fn up() -> LinkSettings {
+    LinkSettings { up: Some(true), ..LinkSettings::default() }
+}
+
+/// Adds the pair `a0` and `b0`, both up, and returns their indices.
+fn pair(netlink: &mut Netlink) -> Result<(u32, u32), NetlinkError> {
+    let near = NewLink { name: "a0", settings: up(), ..NewLink::default() };
+    netlink.add_veth(&near, &NewLink { name: "b0", ..NewLink::default() })?;
+    netlink.set_link(LinkId::Name("b0"), &up())?;
+    Ok((netlink.link(LinkId::Name("a0"))?.index, netlink.link(LinkId::Name("b0"))?.index))
+}
+
+/// What a tool of iproute2 prints, or nothing where there is none.
+fn printed(command: &str) -> Option<String> {
+    let words: Vec<_> = command.split(' ').collect();
+    let output = Command::new(words[0]).args(&words[1..]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn hold(text: Option<&str>, wanted: &[&str]) {
+    for part in wanted {
+        assert!(text.is_none_or(|text| text.contains(part)), "{part} in {text:?}");
+    }
+}
+
+#[test]
+fn a_pair_is_made_across_two_namespaces_in_one_request() {
+    let outcome = netns::in_new(|| {
+        let other = std::thread::spawn(|| netns::unshare().and_then(|()| netns::current()));
+        let other = other.join().expect("no panic").expect("another namespace");
+        let mut netlink = Netlink::open()?;
+        let settings = LinkSettings {
+            mtu_bytes: Some(9000),
+            address: Some([2, 0, 0, 0, 0, 1]),
+            tx_queue_len: Some(10_000),
+            gso_max_size_bytes: Some(60_000),
+            ..up()
+        };
+        let near = NewLink { name: "a0", index: Some(10), tx_queues: Some(3), settings, ..NewLink::default() };
+        let settings =
+            LinkSettings { address: Some([2, 0, 0, 0, 0, 2]), mtu_bytes: Some(8000), ..Default::default() };
+        let far = NewLink { name: "b0", index: Some(20), namespace: Some(other.as_fd()), settings, ..near };
+        netlink.add_veth(&near, &far)?;
+        let link = netlink.link(LinkId::Name("a0"))?;
+        assert_eq!((link.index, link.mtu_bytes, link.tx_queue_len), (10, 9000, Some(10_000)));
+        assert_eq!((link.address.as_slice(), link.kind.as_deref()), (&[2, 0, 0, 0, 0, 1][..], Some("veth")));
+        assert_eq!((link.gso_max_size_bytes, link.gso_ipv4_max_size_bytes), (Some(60_000), Some(60_000)));
+        assert!(link.flags & libc::IFF_UP as u32 != 0);
+
+        netns::enter(other.as_fd()).expect("there");
+        let mut there = Netlink::open()?;
+        let link = there.link(LinkId::Name("b0"))?;
+        assert_eq!((link.index, link.mtu_bytes, link.address[5]), (20, 8000, 2));
+        there.delete_link(LinkId::Index(20))?;
+        assert!(netlink.link(LinkId::Name("a0")).is_err(), "one end goes with the other");
+        Ok::<_, NetlinkError>(())
+    });
+    finish(outcome);
+}
+
+fn finish(outcome: std::io::Result<Result<(), NetlinkError>>) {
+    match outcome {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => skip!("{why}"),
+        Err(why) => skip!("no privilege for a network namespace: {why}"),
+    }
+}
+
+#[test]
+fn the_kernels_own_explanation_is_in_the_error() {
+    let outcome = netns::in_new(|| {
+        let mut netlink = Netlink::open()?;
+        pair(&mut netlink)?;
+        let small = LinkSettings { mtu_bytes: Some(20), ..LinkSettings::default() };
+        let error = netlink.set_link(LinkId::Name("a0"), &small).expect_err("too small");
+        let text = "netlink link set of a0: Invalid argument (os error 22): mtu less than device minimum";
+        assert_eq!(error.to_string(), text);
+        let error = netlink.add_dummy(&NewLink { name: "too-long-a-name-for-it", ..NewLink::default() });
+        assert!(error.expect_err("no name").to_string().ends_with("not an interface name"));
+        let far = NewLink { name: "d0", settings: up(), ..NewLink::default() };
+        let error = netlink.add_veth(&NewLink { name: "c0", ..NewLink::default() }, &far);
+        assert!(error.expect_err("not yet").to_string().contains("cannot be up"), "said before the kernel does");
+        Ok(())
+    });
+    finish(outcome);
+}
+
+#[test]
+fn a_bridge_forwards_by_the_entries_it_was_given() {
+    let outcome = netns::in_new(|| {
+        let mut netlink = Netlink::open()?;
+        let (a0, b0) = pair(&mut netlink)?;
+        let bridge = NewLink { name: "br0", settings: up(), ..NewLink::default() };
+        netlink.add_bridge(&bridge, &Bridge { ageing_cs: 0, multicast_snooping: false })?;
+        let master = Some(netlink.link(LinkId::Name("br0"))?.index);
+        netlink.set_link(LinkId::Index(b0), &LinkSettings { master, ..LinkSettings::default() })?;
+        netlink.set_bridge_port(LinkId::Index(b0), &BridgePort { learning: false, flood: false })?;
+        netlink.set_bridge_entry(b0, [2, 0, 0, 0, 0, 9])?;
+        let shown = printed("ip -d link show dev br0");
+        hold(shown.as_deref(), &["stp_state 0", "ageing_time 0", "forward_delay 0"]);
+        hold(printed("ip -d link show dev b0").as_deref(), &["master br0", "learning off", "flood off"]);
+        hold(printed("bridge fdb show dev b0").as_deref(), &["02:00:00:00:00:09 master br0 static"]);
+        netlink.set_link(LinkId::Index(b0), &LinkSettings { master: Some(0), ..LinkSettings::default() })?;
+        assert!(netlink.set_bridge_entry(a0, [2, 0, 0, 0, 0, 9]).is_err(), "no port, no entry");
+        Ok(())
+    });
+    finish(outcome);
+}
+
+#[test]
+fn a_route_is_found_with_the_metrics_it_was_given() {
+    let outcome = netns::in_new(|| {
+        let mut netlink = Netlink::open()?;
+        let (a0, _) = pair(&mut netlink)?;
+        netlink.add_address(a0, ip("10.1.0.1"), 24)?;
+        netlink.set_neighbour(a0, ip("10.1.0.2"), [2, 0, 0, 0, 0, 2])?;
+        let metrics = RouteMetrics {
+            mtu_bytes: Some(1280),
+            mtu_lock: true,
+            initial_cwnd: Some(100),
+            cwnd_clamp: Some(500),
+            rto_min_ms: Some(5),
+            quickack: Some(true),
+            congestion_control: Some("reno"),
+            ..RouteMetrics::default()
+        };
+        let route = NewRoute { gateway: Some(ip("10.1.0.2")), metrics, ..NewRoute::on_link(ip("10.2.0.0"), 16, a0) };
+        netlink.add_route(&route)?;
+        assert!(netlink.add_route(&route).is_err(), "it is there");
+        netlink.replace_route(&route)?;
+        let found = netlink.route((ip("10.2.3.4"), 9).into())?;
+        assert_eq!((found.gateway, found.out_ifindex), (Some(ip("10.1.0.2")), a0));
+        assert_eq!((found.mtu_bytes, found.cwnd_limit), (Some(1280), Some(500)));
+        let wanted =
+            ["mtu lock 1280", "cwnd lock 500", "initcwnd 100", "rto_min lock 5ms", "quickack 1", "lock reno"];
+        hold(printed("ip route show 10.2.0.0/16").as_deref(), &wanted);
+        hold(printed("ip neighbour show").as_deref(), &["10.1.0.2 dev a0 lladdr 02:00:00:00:00:02 PERMANENT"]);
+        if netlink.add_address(a0, ip("fd00::1"), 64).is_ok() {
+            netlink.add_route(&NewRoute { gateway: Some(ip("fd00::2")), ..NewRoute::on_link(ip("::"), 0, a0) })?;
+            assert_eq!(netlink.route((ip("2001:db8::1"), 9).into())?.gateway, Some(ip("fd00::2")));
+        }
+        Ok(())
+    });
+    finish(outcome);
+}
+
+/// One discipline of each kind, and what `tc -d qdisc` says of it.
+fn every_kind() -> Vec<(Discipline, QdiscKind, &'static [&'static str])> {
+    let tbf =
+        Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 5_000_000, ..Tbf::default() };
+    let netem = Netem {
+        delay_ns: 25_000_000,
+        loss: Loss::Random { probability: Probability::new(0.25), correlation: Probability::ZERO },
+        ..Netem::default()
+    };
+    let red = Red {
+        limit_bytes: 4_000_000,
+        min_bytes: 300_000,
+        max_bytes: 900_000,
+        probability: Probability::new(0.02),
+        average_packet_bytes: 1500,
+        burst_packets: 334,
+        bandwidth_bytes_per_s: 1_250_000_000,
+        ..Red::default()
+    };
+    let codel = Codel { limit_packets: Some(1234), target_us: Some(7000), ..Codel::default() };
+    let fq = Fq { flow_limit_packets: Some(1000), flow_max_rate_bytes_per_s: Some(1_250_000_000), ..Fq::default() };
+    let cake = Cake { rate_bytes_per_s: Some(12_500_000_000), flows: Some(CakeFlows::Flows), ..Cake::default() };
+    let pie = Pie { limit_packets: Some(555), target_us: Some(20_000), ..Pie::default() };
+    vec![
+        (Discipline::Pfifo { limit_packets: 77 }, QdiscKind::Pfifo, &["limit 77p"]),
+        (Discipline::Bfifo { limit_bytes: 1_000_001 }, QdiscKind::Bfifo, &["limit 1000001b"]),
+        (Discipline::Tbf(tbf), QdiscKind::Tbf, &["rate 100Gbit burst"]),
+        (Discipline::Htb(Htb { default_class: 16, ..Htb::default() }), QdiscKind::Htb, &["default 0x10"]),
+        (Discipline::Netem(netem), QdiscKind::Netem, &["limit 1000 delay 25ms loss 25%"]),
+        (Discipline::Red(red), QdiscKind::Red, &["min 300000b max 900000b", "probability 0.02"]),
+        (Discipline::Codel(codel), QdiscKind::Codel, &["limit 1234p target 7ms"]),
+        (
+            Discipline::FqCodel(FqCodel { codel, flows: Some(64), ..FqCodel::default() }),
+            QdiscKind::FqCodel,
+            &["limit 1234p flows 64"],
+        ),
+        (Discipline::Pie(pie), QdiscKind::Pie, &["limit 555p target 20ms"]),
+        (Discipline::FqPie(FqPie { pie, ..FqPie::default() }), QdiscKind::FqPie, &["limit 555p", "target 20ms"]),
+        (Discipline::Cake(cake), QdiscKind::Cake, &["bandwidth 100Gbit", "flows"]),
+        (Discipline::Sfq(Sfq { limit_packets: 100, ..Sfq::default() }), QdiscKind::Sfq, &["limit 100p"]),
+        (Discipline::Fq(fq), QdiscKind::Fq, &["flow_limit 1000p", "maxrate 10Gbit"]),
+        (Discipline::Prio(Prio::default()), QdiscKind::Prio, &["bands 3 priomap 1 2 2 2 1 2 0 0 1"]),
+    ]
+}
+
+#[test]
+fn every_discipline_this_kernel_has_reads_back_as_it_was_asked_for() {
+    let mut missing = Vec::new();
+    let outcome = netns::in_new(|| {
+        let mut netlink = Netlink::open()?;
+        let (a0, _) = pair(&mut netlink)?;
+        let mut readings = Vec::new();
+        for (discipline, kind, wanted) in every_kind() {
+            match netlink.add_qdisc(a0, Qdisc::ROOT, handle(0x1f, 0), &discipline) {
+                Ok(()) => {}
+                Err(NetlinkError { cause: Cause::Io(e) | Cause::Refused(e, _), .. })
+                    if e.raw_os_error() == Some(libc::ENOENT) =>
+                {
+                    missing.push(discipline.kind());
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            }
+            netlink.qdiscs_all(&mut readings)?;
+            let root = readings.iter().find(|r| r.ifindex == a0 && r.parent == Qdisc::ROOT).expect("a root");
+            assert_eq!((root.kind, root.handle), (kind, handle(0x1f, 0)));
+            hold(printed("tc -d qdisc show dev a0").as_deref(), wanted);
+            netlink.delete_qdisc(a0, Qdisc::ROOT)?;
+        }
+        Ok(())
+    });
+    finish(outcome);
+    if !missing.is_empty() {
+        skip!("this kernel has no {}", missing.join(", "));
+    }
+}
+
+#[test]
+fn a_class_shapes_and_its_leaf_counts_the_drops() {
+    let outcome = netns::in_new(|| {
+        let mut netlink = Netlink::open()?;
+        let (a0, _) = pair(&mut netlink)?;
+        netlink.add_address(a0, ip("10.1.0.1"), 24)?;
+        netlink.set_neighbour(a0, ip("10.1.0.2"), [2, 0, 0, 0, 0, 2])?;
+        netlink.add_qdisc(
+            a0,
+            Qdisc::ROOT,
+            handle(1, 0),
+            &Discipline::Htb(Htb { default_class: 16, ..Htb::default() }),
+        )?;
+        let class =
+            HtbClass { rate_bytes_per_s: 1000, burst_bytes: 1600, quantum_bytes: Some(1514), ..HtbClass::default() };
+        netlink.add_htb_class(a0, handle(1, 0), handle(1, 16), &class)?;
+        netlink.add_qdisc(a0, handle(1, 16), handle(2, 0), &Discipline::Bfifo { limit_bytes: 2500 })?;
+        let socket = UdpSocket::bind("10.1.0.1:0").expect("a socket");
+        for _ in 0..20 {
+            let _ = socket.send_to(&[0; 1000], "10.1.0.2:9");
+        }
+        let mut readings = Vec::with_capacity(64);
+        let place = readings.as_ptr();
+        netlink.qdiscs_all(&mut readings)?;
+        assert_eq!(readings.as_ptr(), place, "the vector was used again");
+        let of = |handle| readings.iter().find(|r: &&QdiscReading| r.handle == handle).expect("in the dump");
+        let leaf = of(handle(2, 0));
+        assert_eq!((leaf.kind, leaf.parent), (QdiscKind::Bfifo, handle(1, 16)));
+        assert!(leaf.drops > 0 && leaf.queue_packets == 2 && leaf.backlog_bytes == 2 * 1042, "{leaf:?}");
+        assert_eq!(of(handle(1, 0)).details, Details::Htb { direct_packets: 0 });
+        netlink.change_htb_class(
+            a0,
+            handle(1, 0),
+            handle(1, 16),
+            &HtbClass { rate_bytes_per_s: 12_500_000_000, ..class },
+        )?;
+        hold(printed("tc class show dev a0").as_deref(), &["rate 100Gbit ceil 100Gbit"]);
+        Ok(())
+    });
+    finish(outcome);
+}
+
+#[test]
+fn a_wire_of_two_ports_carries_what_comes_in_to_the_other_side() {
+    let outcome = netns::in_new(|| {
+        let mut netlink = Netlink::open()?;
+        let (a0, b0) = pair(&mut netlink)?;
+        netlink.add_veth(
+            &NewLink { name: "c0", settings: up(), ..NewLink::default() },
+            &NewLink { name: "d0", ..NewLink::default() },
+        )?;
+        netlink.set_link(LinkId::Name("d0"), &up())?;
+        let [c0, d0] = ["c0", "d0"].map(|name| netlink.link(LinkId::Name(name)).expect("a link").index);
+        netlink.add_qdisc(b0, Qdisc::INGRESS, 0, &Discipline::Ingress)?;
+        netlink.redirect_ingress(b0, c0)?;
+        netlink.add_address(a0, ip("10.1.0.1"), 24)?;
+        netlink.set_neighbour(a0, ip("10.1.0.2"), [2, 0, 0, 0, 0, 2])?;
+        let mut far = Capture::open(d0, 64, 64, 1 << 20).expect("a capture");
+        let socket = UdpSocket::bind("10.1.0.1:0").expect("a socket");
+        socket.send_to(&[0; 1000], "10.1.0.2:9").expect("sent");
+        let count = far.receive().expect("readable");
+        let packet = (0..count).map(|i| far.packet(i)).find(|packet| packet.original_bytes == 1042);
+        assert_eq!(packet.expect("it came").direction, Direction::In);
+        Ok(())
+    });
+    finish(outcome);
+}
+
+#[test]
+fn super_packets_can_be_switched_off_and_on_again() {
+    let outcome = netns::in_new(|| {
+        let mut netlink = Netlink::open()?;
+        pair(&mut netlink)?;
+        let mut nic = ethtool::Ethtool::new("a0").expect("a socket");
+        nic.set_features(ethtool::SUPER_PACKET_FEATURES, false).expect("off");
+        let active: Vec<_> = nic.features().expect("features").into_iter().filter(|f| f.active).collect();
+        assert!(active.iter().all(|f| !ethtool::SUPER_PACKET_FEATURES.contains(&f.name.as_str())), "{active:?}");
+        nic.set_features(&["tx-tcp-segmentation", "rx-gro"], true).expect("on");
+        let error = nic.set_features(&["no-such-feature"], true).expect_err("unknown");
+        assert!(error.to_string().ends_with("no-such-feature cannot be switched on"), "{error}");
+        Ok(())
+    });
+    finish(outcome);
+}
+
+/// What `discipline` says in `TCA_OPTIONS`, without the attribute's header.
+fn options(discipline: &Discipline) -> Vec<u8> {
+    let mut request = Request { bytes: Vec::new(), kind: 0, flags: 0 };
+    discipline.encode(&mut request).expect("possible options");
+    request.bytes[4..].to_vec()
+}
+
+fn find(attributes: &[u8], wanted: u16) -> &[u8] {
+    each_attribute(attributes).find(|&(kind, _)| kind == wanted).expect("the attribute is there").1
+}
+
+#[test]
+fn netems_times_and_probabilities_are_exact() {
+    let loss = Loss::Random { probability: Probability::new(0.000_046), correlation: Probability::ZERO };
+    let netem = Netem { delay_ns: 25_000_000, jitter_ns: 1, loss, seed: Some(7), ..Netem::default() };
+    let bytes = options(&Discipline::Netem(netem));
+    // tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter.
+    let word = |i: usize| u32::from_ne_bytes(bytes[4 * i..4 * i + 4].try_into().expect("a word"));
+    assert_eq!((word(0), word(1), word(2)), (25_000_000 / 64, 1000, 197_568));
+    let attributes = &bytes[24..];
+    assert_eq!(find(attributes, 10), 25_000_000_u64.to_ne_bytes());
+    assert_eq!(find(attributes, 11), 1_u64.to_ne_bytes());
+    assert_eq!(find(attributes, 14), 7_u64.to_ne_bytes());
+}
+
+#[test]
+fn a_burst_model_says_what_survives_in_the_bad_state() {
+    let [failure, recovery] = [0.001, 0.1].map(Probability::new);
+    let (loss_in_bad, loss_in_good) = (Probability::ONE, Probability::ZERO);
+    let loss = Loss::GilbertElliott { failure, recovery, loss_in_bad, loss_in_good };
+    let bytes = options(&Discipline::Netem(Netem { loss, ..Netem::default() }));
+    let model = find(find(&bytes[24..], 5), 2);
+    let wanted: Vec<u8> = [failure.bits(), recovery.bits(), 0, 0].iter().flat_map(|w| w.to_ne_bytes()).collect();
+    assert_eq!(model, wanted);
+}
+
+#[test]
+fn a_rate_beyond_32_bits_is_said_in_64() {
+    let tbf = Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 9, ..Tbf::default() };
+    let bytes = options(&Discipline::Tbf(tbf));
+    assert_eq!(find(&bytes, 4), 12_500_000_000_u64.to_ne_bytes());
+    assert_eq!(find(&bytes, 6), 100_000_u32.to_ne_bytes());
+    // tc_tbf_qopt: two rates of 12 bytes, limit, buffer: 100,000 bytes take 8 us or 125 ticks.
+    let parameters = find(&bytes, 1);
+    assert_eq!(parameters.len(), 36);
+    assert_eq!(parameters[8..12], u32::MAX.to_ne_bytes());
+    assert_eq!((&parameters[24..28], &parameters[28..32]), (&9_u32.to_ne_bytes()[..], &125_u32.to_ne_bytes()[..]));
+}
+
+#[test]
+fn options_no_kernel_could_take_are_refused() {
+    let jitter = Discipline::Netem(Netem { jitter_ns: 1 << 40, ..Netem::default() });
+    let table = Discipline::Netem(Netem { distribution: Some(Distribution::Table(vec![])), ..Netem::default() });
+    let rate = Discipline::Fq(Fq { flow_max_rate_bytes_per_s: Some(12_500_000_000), ..Fq::default() });
+    for discipline in [jitter, table, rate, Discipline::Tbf(Tbf::default()), Discipline::Red(Red::default())] {
+        let mut request = Request { bytes: Vec::new(), kind: 0, flags: 0 };
+        assert!(discipline.encode(&mut request).is_err(), "{discipline:?}");
+    }
+}
+
+#[test]
+fn probabilities_keep_32_bits_and_never_round_to_never() {
+    assert_eq!(Probability::new(0.5).bits(), 1 << 31);
+    assert_eq!((Probability::new(1e-12).bits(), Probability::new(0.0).bits()), (1, 0));
+    assert_eq!((Probability::new(1.0), Probability::new(7.0)), (Probability::ONE, Probability::ONE));
+    assert_eq!((Probability::new(-1.0), Probability::new(f64::NAN)), (Probability::ZERO, Probability::ZERO));
+}
+
+proptest! {
+    #[test]
+    fn no_dump_makes_a_reading_panic(
+        kind in prop::sample::select(vec!["fq", "cake", "red", "codel", "fq_codel", "pie", "fq_pie", "netem", "htb", "x"]),
+        stats in prop::collection::vec(any::<u8>(), 0..300),
+    ) {
+        let mut request = Request { bytes: vec![0; 20], kind: 0, flags: 0 };
+        request.text(1, kind);
+        request.attribute(2, &stats);
+        request.nest(7, |r| r.attribute(4, &stats));
+        prop_assert!(QdiscReading::parse(&request.bytes).is_ok());
+        let _ = QdiscReading::parse(&stats);
+    }
+}

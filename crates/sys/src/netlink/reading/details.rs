@@ -1,5 +1,6 @@
 //! What each kind counts besides: the kernel's structures, field by field; what an older kernel lacks is 0.
 
+use super::super::configure::Probability;
 use super::super::parse::{each_attribute, u32_at, u64_at};
 
 // linux/pkt_sched.h
@@ -76,10 +77,10 @@ pub struct FqCodelReading {
 /// `struct tc_pie_xstats`
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PieReading {
-    /// Drop probability, in units of 2⁻⁵⁶.
-    pub probability_2e56: u64,
-    /// Delay, ms.
-    pub delay_ms: u32,
+    /// Drop probability.
+    pub probability: Probability,
+    /// Delay, µs.
+    pub delay_us: u32,
     /// Packets that came.
     pub packets_in: u32,
     /// Dropped by probability.
@@ -189,7 +190,7 @@ pub struct CakeTin {
 pub struct NetemReading {
     /// Delayed.
     pub delayed: u64,
-    /// Dropped by the loss model; a full queue is not among them.
+    /// Lost by the loss model; a full queue is not among them, and neither in `drops` is one whose duplicate passed.
     pub lost: u64,
     /// Corrupted.
     pub corrupted: u64,
@@ -254,8 +255,9 @@ impl PieReading {
     pub(super) fn parse(value: &[u8]) -> Self {
         let word = words(value);
         Self {
-            probability_2e56: u64_at(value, 0).unwrap_or(0),
-            delay_ms: word(2),
+            // The kernel's has 64 bits.
+            probability: Probability::from_bits((u64_at(value, 0).unwrap_or(0) >> 32) as u32),
+            delay_us: word(2),
             packets_in: word(5),
             early_drops: word(6),
             limit_drops: word(7),

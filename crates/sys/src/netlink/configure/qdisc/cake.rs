@@ -32,7 +32,8 @@ pub struct Cake {
     pub overhead_bytes: Option<i32>,
     /// Each packet counts for at least this, bytes.
     pub minimum_packet_bytes: Option<u32>,
-    /// Most memory held, bytes of kernel buffers; four times rate × round trip, at least 4 MiB, and 15 MB without a rate.
+    /// Most memory held, bytes of kernel buffers; four times rate × round trip, at least 4 MiB, and at most (as well as
+    /// without a rate) 10,240 times the MTU.
     pub memory_limit_bytes: Option<u32>,
     /// Count dropped packets against the rate: for the downstream end of a bottleneck.
     pub ingress: Option<bool>,

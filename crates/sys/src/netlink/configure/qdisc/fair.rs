@@ -103,7 +103,7 @@ pub struct Sfq {
     pub perturb_s: u32,
     /// Hash buckets, a power of two up to 65,536; 1024.
     pub divisor: u32,
-    /// Most flows at a time; 127.
+    /// Most flows at a time; 128.
     pub flows: u32,
     /// Most packets held of one flow, up to 127; 127.
     pub depth_packets: u32,
