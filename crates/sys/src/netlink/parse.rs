@@ -144,7 +144,7 @@ pub struct Qdisc {
     pub bytes: u64,
     /// Packets sent. 32 bits wide on kernels before 5.5 (see [`Qdisc::packets_wrap`]).
     pub packets: u64,
-    /// Whether `packets` wraps at 2³².
+    /// Whether `packets` was said in 32 bits: by a kernel before 5.5 it wraps at 2³², by a later one it still fits.
     pub packets_wrap: bool,
     /// Packets dropped; the kernel's counter is 32 bits wide.
     pub drops: u32,

@@ -18,6 +18,10 @@ const STAB_SIZE: usize = 256;
 const SHIFT_MAX: u32 = 31;
 
 /// Random early detection. All sizes are bytes of the average queue, link-layer headers included.
+///
+/// Weight and probability come out as `tc` computes them. The decay while idle does not: it is the paper's, in the
+/// microseconds the kernel counts; `tc`'s table is in scheduler ticks and natural logarithms, and decays some twenty times
+/// slower (`Scell_log` is 3 or so more).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Red {
     /// Most bytes held.
