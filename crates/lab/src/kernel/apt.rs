@@ -12,8 +12,9 @@ use super::version::{OLDEST, Version};
 /// Where Debian is, unless the host says otherwise.
 pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
 
-/// The suites looked into. Their names do not change when Debian releases.
-const SUITES: [&str; 2] = ["stable-backports", "stable"];
+/// The suites looked into. The first names follow Debian's releases; the second are for mirrors that have only code
+/// names, or let the others go stale.
+const SUITES: [[&str; 2]; 2] = [["stable-backports", "stable"], ["trixie-backports", "trixie"]];
 
 /// A packaged kernel source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,9 +131,6 @@ impl<'a> Apt<'a> {
         let mirror =
             mirror.map(str::to_owned).or_else(mirror_of_this_host).unwrap_or_else(|| DEFAULT_MIRROR.to_owned());
         let apt = Self { directory: directory.to_owned(), mirror, interrupted };
-        let line = |suite: &str| format!("deb [signed-by={KEYRING}] {} {suite} main\n", apt.mirror);
-        let sources = SUITES.map(line).concat();
-        apt.write("sources.list", &sources)?;
         // The host's ways out (proxies and the like) are honoured; its hooks and preferences are not.
         let mut dump = Command::new("apt-config");
         dump.args(["dump", "Acquire"]);
@@ -143,17 +141,25 @@ impl<'a> Apt<'a> {
 
     /// Reads the index and returns the kernel sources in it.
     pub fn index(&self) -> Result<Vec<Package>, Error> {
-        self.read_index().map_err(|error| match error {
+        let [first, second] = SUITES;
+        let answer = match self.read_index(first) {
+            Err(Error::Command { .. }) => self.read_index(second),
+            answer => answer,
+        };
+        answer.map_err(|error| match error {
             Error::Command { tail, .. } => {
-                let said: Vec<&str> =
-                    tail.lines().map(|line| line.trim_start_matches(['E', 'W', ':', ' '])).collect();
-                Error::Index { mirror: self.mirror.clone(), why: said.join("; ") }
+                // The first line says what is wrong, the others what apt makes of it.
+                let first = tail.lines().next().unwrap_or_default();
+                let why = first.trim_start_matches("E: ").trim_end_matches('.').to_owned();
+                Error::Index { mirror: self.mirror.clone(), why }
             }
             other => other,
         })
     }
 
-    fn read_index(&self) -> Result<Vec<Package>, Error> {
+    fn read_index(&self, suites: [&str; 2]) -> Result<Vec<Package>, Error> {
+        let line = |suite: &str| format!("deb [signed-by={KEYRING}] {} {suite} main\n", self.mirror);
+        self.write("sources.list", &suites.map(line).concat())?;
         // Without this apt takes an unreachable mirror for a warning, and an empty index for an answer.
         let mut update = self.apt("apt-get");
         update.args(["-qq", "--allow-releaseinfo-change", "-oAPT::Update::Error-Mode=any", "update"]);

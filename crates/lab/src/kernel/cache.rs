@@ -134,9 +134,21 @@ impl Cache {
                 lock.remove();
             }
         }
+        let index = self.index_directory();
+        if index.exists()
+            && let Some(lock) = Lock::try_take(&lock_of(&index))?
+        {
+            std::fs::remove_dir_all(&index).map_err(Error::io("remove", &index))?;
+            lock.remove();
+        }
         // Empty directories of ours go too; the root may be the user's own and stays if anything is in it.
         let _ = std::fs::remove_dir(self.root.join(BUILDS));
         Ok(busy)
+    }
+
+    /// Where the package index is while it is needed.
+    pub(super) fn index_directory(&self) -> PathBuf {
+        self.root.join(".index")
     }
 
     /// Where the kernel `id` is built.

@@ -67,11 +67,11 @@ impl Job<'_> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.command.env("LC_ALL", "C");
         let child = process::lead_own_group(&mut self.command).spawn();
-        let child = child.map_err(|source| Error::Spawn { program, source })?;
-        let Some(ended) = follow(child, self.interrupted, log, on_line).map_err(|source| Error::Io {
+        let child = child.map_err(|cause| Error::Spawn { program, cause })?;
+        let Some(ended) = follow(child, self.interrupted, log, on_line).map_err(|cause| Error::Io {
             operation: "wait for",
             path: self.what.into(),
-            source,
+            cause,
         })?
         else {
             return Err(Error::Interrupted(self.place));
@@ -175,6 +175,8 @@ fn forward(stream: Box<dyn Read + Send>, is_out: bool, lines: &SyncSender<(bool,
 
 #[cfg(test)]
 mod tests {
+    use landspeed_sys::clock;
+
     use super::*;
 
     fn job<'a>(script: &str, interrupted: &'a AtomicBool) -> Job<'a> {
@@ -213,8 +215,15 @@ mod tests {
         let error = job(&script, &interrupted).run(|_| interrupted.store(true, Ordering::Relaxed)).expect_err("cut");
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
         let pid = std::fs::read_to_string(&pid).expect("the script wrote it");
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-        // Gone, or dead and not yet collected by whoever inherits it.
-        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+        let stat = format!("/proc/{}/stat", pid.trim());
+        // Gone, or dead and not yet collected by whoever inherits it. It closes its pipes, which is what we wait for,
+        // a moment before that.
+        let gone =
+            || std::fs::read_to_string(&stat).map_or(true, |state| state.contains(") Z ") || state.contains(") X "));
+        let deadline = clock::monotonic_ns() + 10_000_000_000;
+        while !gone() {
+            assert!(clock::monotonic_ns() < deadline, "process {pid} is still there");
+            std::thread::yield_now();
+        }
     }
 }

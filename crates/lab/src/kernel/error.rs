@@ -13,14 +13,14 @@ use super::version::{NotAVersion, OLDEST};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation failed.
-    #[error("cannot {operation} {path}: {source}{}", hint(.source))]
+    #[error("cannot {operation} {path}: {cause}{}", hint(.cause))]
     Io {
         /// What was tried.
         operation: &'static str,
         /// On what.
         path: PathBuf,
         /// Why it failed.
-        source: io::Error,
+        cause: io::Error,
     },
     /// There is no home to keep kernels in.
     #[error("no place to keep kernels: neither LANDSPEED_KERNELS, XDG_CACHE_HOME nor HOME is set; say --cache DIR")]
@@ -101,12 +101,12 @@ pub enum Error {
         log: Option<PathBuf>,
     },
     /// A program could not be started.
-    #[error("cannot run {program}: {source}")]
+    #[error("cannot run {program}: {cause}")]
     Spawn {
         /// The program.
         program: String,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Not enough room, known before anything was done.
     #[error(
@@ -156,7 +156,7 @@ impl Error {
     /// For `map_err` on file operations.
     pub(super) fn io(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { operation, path, source }
+        move |cause| Self::Io { operation, path, cause }
     }
 }
 

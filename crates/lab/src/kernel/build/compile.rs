@@ -1,0 +1,143 @@
+//! The second half of a build: configuring, compiling, and putting the kernel in its place.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use landspeed_sys::clock;
+
+use super::{Builder, Event, Origin, Step, config_hash};
+use crate::kernel::config::{self, Features};
+use crate::kernel::error::Error;
+use crate::kernel::make::{ABOUT_OBJECTS, Make, Said};
+use crate::kernel::record::{CONFIG, EXECUTABLE, Kernel, RECORD, SCHEMA};
+use crate::kernel::{edits, hash};
+
+impl Builder<'_> {
+    pub(super) fn compile(
+        &mut self,
+        origin: &Origin,
+        id: &str,
+        build: &Path,
+        source: &Path,
+    ) -> Result<Kernel, Error> {
+        let started = clock::monotonic_ns();
+        let objects = build.join("objects");
+        let log = build.join("build.log");
+        let make = Make { source, objects: &objects, log, place: build, interrupted: self.interrupted };
+        let missing_features = self.configure(&make)?;
+        self.begin(Step::Compile, format!("Linux {}", origin.kernel));
+        // What an interrupted run made is not made again.
+        let counter = build.join("objects.count");
+        let mut done: u64 = fs::read_to_string(&counter).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let watch = &mut *self.watch;
+        let jobs = self.request.jobs.unwrap_or_else(processors).max(1);
+        let result = make.run("compiling", "vmlinux", jobs, |said| match said {
+            Said::Object => {
+                done += 1;
+                watch(Event::Progress { step: Step::Compile, done, total: ABOUT_OBJECTS.max(done) });
+            }
+            Said::Link => watch(Event::Begins(Step::Link, EXECUTABLE.to_owned())),
+            Said::Other => {}
+        });
+        let _ = fs::write(&counter, done.to_string());
+        result?;
+        self.keep(origin, id, build, &objects, missing_features, started)
+    }
+
+    /// Configures, unless an earlier run did, and judges what came out. Returns the features that are missing.
+    fn configure(&mut self, make: &Make<'_>) -> Result<Vec<String>, Error> {
+        let config = make.objects.join(".config");
+        let stamp = make.place.join("config.ready");
+        self.begin(Step::Configure, String::new());
+        if !stamp.exists() {
+            fs::create_dir_all(make.objects).map_err(Error::io("create", make.objects))?;
+            make.run("configuring", "tinyconfig", 1, |_| ())?;
+            let tiny = fs::read_to_string(&config).map_err(Error::io("read", &config))?;
+            // Of two lines about one symbol the later counts.
+            fs::write(&config, tiny + config::FRAGMENT).map_err(Error::io("write", &config))?;
+            make.run("configuring", "olddefconfig", 1, |_| ())?;
+        }
+        let text = fs::read_to_string(&config).map_err(Error::io("read", &config))?;
+        let difference = config::compare(config::FRAGMENT, &Features::parse(&text));
+        if !difference.core.is_empty() {
+            return Err(Error::Config(difference.core));
+        }
+        if !difference.features.is_empty() {
+            self.note(format!(
+                "this version has no {}: scenarios that need it are refused",
+                difference.features.join(", ")
+            ));
+        }
+        if !difference.on.is_empty() {
+            self.note(format!("this version insists on {}: runs may be slower", difference.on.join(", ")));
+        }
+        fs::write(&stamp, "").map_err(Error::io("write", &stamp))?;
+        Ok(difference.features)
+    }
+
+    /// Puts executable, configuration and record in their place, all at once.
+    fn keep(
+        &mut self,
+        origin: &Origin,
+        id: &str,
+        build: &Path,
+        objects: &Path,
+        missing_features: Vec<String>,
+        started: u64,
+    ) -> Result<Kernel, Error> {
+        let ready = build.join("ready");
+        if ready.exists() {
+            fs::remove_dir_all(&ready).map_err(Error::io("remove", &ready))?;
+        }
+        fs::create_dir_all(&ready).map_err(Error::io("create", &ready))?;
+        let executable = ready.join(EXECUTABLE);
+        let mut strip = Command::new("strip");
+        strip.arg("-o").arg(&executable).arg(objects.join("vmlinux"));
+        self.job("stripping the kernel", strip, build).run(|_| ())?;
+        let mut version = Command::new(&executable);
+        version.arg("--version");
+        let said = self.job("starting the kernel", version, build).output().map_err(|error| match error {
+            Error::Interrupted(place) => Error::Interrupted(place),
+            other => Error::DoesNotRun(other.to_string()),
+        })?;
+        let release = said.split_whitespace().next().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        let release = release.ok_or_else(|| {
+            Error::DoesNotRun(format!("it should say {}, and says `{}`", origin.kernel, said.trim()))
+        })?;
+        fs::copy(objects.join(".config"), ready.join(CONFIG)).map_err(Error::io("write", &ready))?;
+        let hash = hash::file(&executable, self.interrupted).map_err(Error::io("read", &executable))?;
+        let kernel = Kernel {
+            schema: SCHEMA.to_owned(),
+            id: id.to_owned(),
+            release: release.to_owned(),
+            executable: self.cache.kernel_directory(id).join(EXECUTABLE),
+            source: origin.source.clone(),
+            config_hash: config_hash(),
+            edits_hash: edits::hash(),
+            compiler: self.compiler.clone(),
+            built_at_ns: clock::realtime_ns(),
+            build_seconds: (clock::monotonic_ns() - started) as f64 / 1e9,
+            size_bytes: executable.metadata().map_err(Error::io("read", &executable))?.len(),
+            executable_hash: hash.ok_or_else(|| Error::Interrupted(build.to_owned()))?,
+            missing_features,
+        };
+        let record = ready.join(RECORD);
+        let text = serde_json::to_string_pretty(&kernel).expect("a record is plain data");
+        fs::write(&record, text).map_err(Error::io("write", &record))?;
+        if let Some(old) = self.cache.exact(id) {
+            self.cache.remove(&old)?;
+        }
+        let place = self.cache.kernel_directory(id);
+        if place.exists() {
+            // Half a kernel, left by something that is not us.
+            fs::remove_dir_all(&place).map_err(Error::io("remove", &place))?;
+        }
+        fs::rename(&ready, &place).map_err(Error::io("create", &place))?;
+        Ok(kernel)
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
