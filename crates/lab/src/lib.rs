@@ -4,5 +4,6 @@
 pub mod boot;
 pub mod guest;
 pub mod kernel;
+pub mod outcome;
 pub mod plan;
 pub mod scenario;

@@ -20,8 +20,8 @@ Examples:
   landspeed lab kernel list
   landspeed lab kernel remove 7.2
 
-A kernel is built once, in a few minutes of processor time, without root, and kept in the user's cache
-directory. --cache DIR or LANDSPEED_KERNELS name another place.";
+A kernel is built once, in a few minutes of processor time, without root, and kept in the
+user's cache directory. --cache DIR or LANDSPEED_KERNELS name another place.";
 
 /// The environment variable that names a Debian mirror.
 const MIRROR: &str = "LANDSPEED_DEBIAN_MIRROR";

@@ -1,6 +1,8 @@
 //! `landspeed lab`: paths in virtual time with the real Linux TCP stack.
 
+mod engine;
 mod kernel;
+mod run;
 
 use crate::Outcome;
 
@@ -13,13 +15,27 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Run a scenario
+    Run(run::Args),
     /// Build, list and remove the kernels that scenarios run on
     Kernel(kernel::Args),
+    /// What runs inside the lab's kernel
+    #[command(hide = true)]
+    Guest,
 }
 
 /// Runs the subcommand.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
+        Command::Run(args) => run::main(args),
         Command::Kernel(args) => kernel::main(args),
+        Command::Guest => guest(),
     }
+}
+
+/// The guest's only program. On any other machine it would switch that off: it refuses.
+fn guest() -> anyhow::Result<Outcome> {
+    anyhow::ensure!(std::process::id() == 1, "`lab guest` is what the lab's kernel starts; try `landspeed lab run`");
+    landspeed_lab::guest::main(&engine::Flow);
+    Ok(Outcome::Failure)
 }

@@ -186,9 +186,9 @@ impl Guest {
             .arg(format!("landspeed-seed={}", boot.plan.seed))
             .arg(format!("initrd={}", initramfs.display()))
             .arg(format!("uml_dir={}/", place.path().display()))
-            .args(["con=null", "con0=null,fd:1", "quiet", "panic=-1"])
+            .args(["con=null", "con0=null,fd:1", "quiet", "panic=-1", "root=/dev/ram0"])
             .arg(format!("{}={}", guest::DIRECTORY_VARIABLE, results.display()))
-            .arg("--")
+            // Words the kernel does not know are its first program's. After `--` it would get what UML appends, too.
             .args(boot.arguments)
             // Nothing of this environment is the guest's business; its memory is a file in TMPDIR.
             .env_clear()

@@ -47,6 +47,9 @@ pub const PROGRESS_BYTES: usize = 512;
 /// After the last flow, until what is under way has arrived: this much and a round trip.
 const SETTLE_NS: u64 = 50_000_000;
 
+/// How long before the scenario's zero the counters are read, nanoseconds.
+const REST_NS: u64 = 1_000_000;
+
 /// What moves the traffic. The lab knows nothing of it but this.
 pub trait Engine: Sync {
     /// Serves tests at these addresses, in the calling thread's network namespace, and calls `ready` once it listens.
@@ -120,7 +123,8 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
                 scope.spawn(move || run_flow(engine, flow, index, network, running))
             })
             .collect();
-        clock::sleep_until(zero_ns);
+        // Connections are open by now and nothing moves: the books of every place begin at rest.
+        clock::sleep_until(zero_ns - REST_NS);
         let before = network.counters(plan)?;
         let flows: Vec<_> = flows
             .into_iter()

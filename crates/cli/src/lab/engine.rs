@@ -1,0 +1,45 @@
+//! The flow engine as the lab's guest uses it.
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+
+use landspeed_flow::client::{self, Request, RunEvent, Target};
+use landspeed_flow::server::{Limits, Server, ServerConfig};
+use landspeed_lab::guest::{Engine, Order};
+use landspeed_model::RunDocument;
+
+/// Thirty days: a scenario says itself how long it lasts.
+const LONGEST_NS: u64 = 30 * 86_400 * 1_000_000_000;
+
+/// The engine behind `landspeed run` and `landspeed serve`.
+pub struct Flow;
+
+impl Engine for Flow {
+    fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String> {
+        let config = ServerConfig {
+            listen: listen.to_vec(),
+            limits: Limits { max_tests: 1024, max_duration_ns: LONGEST_NS, max_rate_bps: None },
+            allow: Vec::new(),
+            key: None,
+        };
+        let server = Server::bind(config, |_| {}).map_err(|error| error.to_string())?;
+        ready();
+        server.run().map_err(|error| error.to_string())
+    }
+
+    fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument {
+        let request = Request {
+            target: Target { host: order.control.ip().to_string(), port: order.control.port() },
+            parameters: order.parameters.clone(),
+            key: None,
+            command: Vec::new(),
+            data: Some(order.data),
+            start_ns: Some(order.start_ns),
+        };
+        client::run(&request, &AtomicBool::new(false), &mut |event| {
+            if let RunEvent::Progress(progress) = event {
+                arrived(progress.uploaded + progress.downloaded);
+            }
+        })
+    }
+}

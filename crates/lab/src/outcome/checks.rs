@@ -1,0 +1,183 @@
+//! What is verified about every run. A run that fails one of these is not to be used.
+
+use landspeed_model::LabCheck;
+
+use super::grown;
+use crate::guest::GuestReport;
+use crate::plan::{EgressKind, Impairments, Plan, Role};
+
+/// Every check, in a fixed order.
+pub fn all(plan: &Plan, report: &GuestReport) -> Vec<LabCheck> {
+    vec![
+        cables(plan, report),
+        places(plan, report),
+        devices(plan, report),
+        backlog(report),
+        memory(report),
+        sockets(plan, report),
+        offloads(report),
+        frames(plan, report),
+        books(report),
+    ]
+}
+
+fn check(name: &str, problems: &[String], fine: String) -> LabCheck {
+    LabCheck {
+        name: name.to_owned(),
+        passed: problems.is_empty(),
+        detail: if problems.is_empty() { fine } else { problems.join("; ") },
+    }
+}
+
+/// Both ends of every cable count the same frames.
+fn cables(plan: &Plan, report: &GuestReport) -> LabCheck {
+    let mut problems = Vec::new();
+    let mut frames = 0;
+    for cable in &plan.cables {
+        for (from, to) in [(cable.a, cable.b), (cable.b, cable.a)] {
+            let (out, into) = (grown(report, from.0, from.1).tx_packets, grown(report, to.0, to.1).rx_packets);
+            frames += out;
+            if out != into {
+                let name = |(node, port): (usize, usize)| {
+                    format!("{}:{}", plan.nodes[node].name, plan.nodes[node].ports[port].name)
+                };
+                problems.push(format!("{out} frames left {} and {into} came in at {}", name(from), name(to)));
+            }
+        }
+    }
+    check("cables-lossless", &problems, format!("{frames} frames over {} cables, none missing", plan.cables.len()))
+}
+
+/// In every switch and on every wire: what came in has left, was dropped by a queue, or is still there.
+fn places(plan: &Plan, report: &GuestReport) -> LabCheck {
+    let mut problems = Vec::new();
+    let (mut dropped, mut lost) = (0, 0);
+    for (index, node) in plan.nodes.iter().enumerate() {
+        if node.role == Role::Host {
+            continue;
+        }
+        let mut duplicates = false;
+        let (mut came, mut went) = (0_i64, 0_i64);
+        for (port, at) in node.ports.iter().enumerate() {
+            let grown = grown(report, index, port);
+            came += grown.rx_packets as i64;
+            went += grown.tx_packets as i64 + grown.drops as i64 + grown.queued + grown.filtered as i64;
+            match &at.egress.kind {
+                EgressKind::Wire(Impairments { duplicate, .. }) => {
+                    lost += grown.drops + grown.filtered;
+                    duplicates |= *duplicate > 0.0;
+                }
+                EgressKind::Shaped { .. } => dropped += grown.drops,
+            }
+        }
+        // netem does not count the copies it makes.
+        if if duplicates { went < came } else { went != came } {
+            problems.push(format!("{}: {came} frames came in and {went} left, were dropped or wait", node.name));
+        }
+    }
+    let fine = format!("{dropped} dropped by switch queues, {lost} lost by links, nothing elsewhere");
+    check("drops-placed", &problems, fine)
+}
+
+/// No interface dropped anything by itself.
+fn devices(plan: &Plan, report: &GuestReport) -> LabCheck {
+    let mut problems = Vec::new();
+    for (index, node) in plan.nodes.iter().enumerate() {
+        for (port, at) in node.ports.iter().enumerate() {
+            let drops = grown(report, index, port).device_drops;
+            if drops > 0 {
+                problems.push(format!("{}:{} dropped {drops}", node.name, at.name));
+            }
+        }
+    }
+    check("no-device-drops", &problems, "no interface dropped a frame".to_owned())
+}
+
+/// The kernel's backlog took in everything.
+fn backlog(report: &GuestReport) -> LabCheck {
+    let drops = report.after.softnet_drops - report.before.softnet_drops;
+    let problems: Vec<_> = (drops > 0).then(|| format!("softnet dropped {drops}")).into_iter().collect();
+    check("no-backlog-overflow", &problems, "softnet dropped nothing".to_owned())
+}
+
+fn counter(report: &GuestReport, node: usize, name: &str) -> u64 {
+    let of = |counters: &crate::guest::HostCounters| {
+        counters.counters.get(node).and_then(|found| found.get(name)).copied().unwrap_or(0)
+    };
+    of(&report.after).saturating_sub(of(&report.before))
+}
+
+/// TCP was never short of memory.
+fn memory(report: &GuestReport) -> LabCheck {
+    let nodes = report.after.counters.len();
+    let total = |name: &str| (0..nodes).map(|node| counter(report, node, name)).sum::<u64>();
+    let mut problems = Vec::new();
+    for name in ["TcpExt.TCPMemoryPressures", "TcpExt.TCPAbortOnMemory"] {
+        if total(name) > 0 {
+            problems.push(format!("{name} {}", total(name)));
+        }
+    }
+    let held = report.after.tcp_pages.max(report.before.tcp_pages);
+    check("no-memory-pressure", &problems, format!("TCP felt no pressure; it held {held} pages at the end"))
+}
+
+/// What the sockets refused: packets that arrived and were not taken.
+fn sockets(plan: &Plan, report: &GuestReport) -> LabCheck {
+    const NAMES: &[&str] = &[
+        "TcpExt.TCPBacklogDrop",
+        "TcpExt.TCPRcvQDrop",
+        "TcpExt.TCPZeroWindowDrop",
+        "TcpExt.TCPOFODrop",
+        "TcpExt.TCPMinTTLDrop",
+        "TcpExt.PFMemallocDrop",
+        "Udp.RcvbufErrors",
+        "Udp.SndbufErrors",
+        "Tcp.InErrs",
+        "Udp.InCsumErrors",
+    ];
+    let mut problems = Vec::new();
+    for (index, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Host) {
+        for name in NAMES {
+            let count = counter(report, index, name);
+            if count > 0 {
+                problems.push(format!("{}: {name} {count}", node.name));
+            }
+        }
+    }
+    check("no-socket-drops", &problems, "every packet that reached its host was taken by its socket".to_owned())
+}
+
+/// Nothing merges or cuts frames where it would change what a queue sees.
+fn offloads(report: &GuestReport) -> LabCheck {
+    check("frames-stay-frames", &report.offloads, "segmentation and merging are off on every middle node".to_owned())
+}
+
+/// No frame on a wire was larger than its MTU.
+fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
+    let mut problems = Vec::new();
+    for (index, node) in plan.nodes.iter().enumerate() {
+        for (port, at) in node.ports.iter().enumerate() {
+            let grown = grown(report, index, port);
+            let largest = u64::from(at.mtu + crate::plan::ETHERNET_HEADER);
+            if grown.tx_bytes > grown.tx_packets * largest {
+                problems.push(format!("{}:{} sent frames above {largest} bytes on average", node.name, at.name));
+            }
+        }
+    }
+    check("frames-fit", &problems, "no interface sent more than a frame at a time".to_owned())
+}
+
+/// Each flow's own books balance.
+fn books(report: &GuestReport) -> LabCheck {
+    let mut problems = Vec::new();
+    for (index, flow) in report.flows.iter().enumerate() {
+        let run = &flow.document;
+        for error in &run.errors {
+            problems.push(format!("flow {}: {}", index + 1, error.message));
+        }
+        if !run.conservation.holds {
+            problems.push(format!("flow {}: offered and delivered do not balance", index + 1));
+        }
+    }
+    check("books-balance", &problems, format!("the books of {} flows balance", report.flows.len()))
+}

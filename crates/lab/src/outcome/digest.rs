@@ -1,0 +1,42 @@
+//! One hash over everything that was measured.
+
+use landspeed_model::LabDocument;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// SHA-256 over the measured outcomes, hex. What says when, where, how fast or by whom it was run is left out: a document
+/// made on another machine has the same digest.
+pub fn of(document: &LabDocument) -> String {
+    let flows: Vec<Value> = document
+        .flows
+        .iter()
+        .map(|flow| {
+            let run = flow.run.as_ref();
+            json!({
+                "name": flow.name,
+                "goodput_bps": flow.goodput_bps,
+                "retransmits": flow.retransmits,
+                "status": run.map(|run| run.status),
+                "phases": run.map(|run| &run.phases),
+                "streams": run.map(|run| &run.streams),
+                "totals": run.map(|run| &run.totals),
+                "udp": run.map(|run| &run.udp),
+                "latency": run.map(|run| &run.latency),
+                "latency_under_load": run.map(|run| &run.latency_under_load),
+                "conservation": run.map(|run| &run.conservation),
+            })
+        })
+        .collect();
+    let measured = json!({
+        "scenario": document.scenario.hash,
+        "seed": document.seed,
+        "kernel": document.kernel.release,
+        "flows": flows,
+        "queues": document.queues,
+        "links": document.links,
+        "checks": document.checks,
+    });
+    // Keys are sorted (serde_json's map is a BTreeMap), numbers are printed the shortest way that reads back the same.
+    let text = measured.to_string();
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,228 @@
+//! From a guest's readings to the document: queues and links by name, checks, the digest.
+
+mod checks;
+mod digest;
+
+use landspeed_model::{
+    BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabLink, LabQueue, LabStatus,
+    QueueRole, ScenarioInfo, Status, Topology, Warning,
+};
+
+use crate::boot::Booted;
+use crate::guest::{GuestReport, PortReport, QueueReport};
+use crate::plan::{Egress, EgressKind, Plan};
+
+/// What a document says besides the readings.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// When it ran, RFC 3339 UTC.
+    pub started: String,
+    /// Command line.
+    pub command: Vec<String>,
+    /// What was run.
+    pub scenario: ScenarioInfo,
+    /// Seed.
+    pub seed: u64,
+    /// Kernel.
+    pub kernel: KernelInfo,
+    /// Memory of the guest, bytes.
+    pub memory_bytes: u64,
+    /// What was noticed before the boot.
+    pub warnings: Vec<Warning>,
+}
+
+/// The document of a run that did not come about.
+pub fn failed(frame: Frame, errors: Vec<ErrorEntry>) -> LabDocument {
+    LabDocument {
+        schema: LAB_SCHEMA.to_owned(),
+        landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
+        started: frame.started,
+        command: frame.command,
+        status: LabStatus::Failed,
+        errors,
+        warnings: frame.warnings,
+        scenario: frame.scenario,
+        seed: frame.seed,
+        kernel: frame.kernel,
+        digest: None,
+        wall_s: 0.0,
+        boot_s: 0.0,
+        virtual_s: 0.0,
+        memory_bytes: frame.memory_bytes,
+        memory_peak_bytes: None,
+        topology: Topology::default(),
+        flows: Vec::new(),
+        queues: Vec::new(),
+        links: Vec::new(),
+        captures: Vec::new(),
+        checks: Vec::new(),
+    }
+}
+
+/// The document of a run.
+pub fn document(frame: Frame, plan: &Plan, booted: Booted) -> LabDocument {
+    let Booted { report, wall_ns, boot_ns, memory_peak_bytes } = booted;
+    let mut document = failed(frame, Vec::new());
+    document.wall_s = seconds(wall_ns);
+    document.boot_s = seconds(boot_ns);
+    document.virtual_s = seconds(report.span_ns);
+    document.memory_peak_bytes = memory_peak_bytes;
+    document.topology = plan.topology.clone();
+    document.kernel.release.clone_from(&report.release);
+    document.checks = checks::all(plan, &report);
+    document.queues = report.queues.iter().map(|queue| self::queue(plan, &report, queue)).collect();
+    document.links = links(plan, &report);
+    document.captures = captures(plan, &report);
+    document.flows = flows(plan, report);
+    document.status = status(&document);
+    for capture in document.captures.iter().filter(|capture| capture.missed > 0) {
+        document.warnings.push(Warning {
+            code: "capture-incomplete".to_owned(),
+            message: format!("the capture {} missed {} packets", capture.name, capture.missed),
+        });
+    }
+    document.digest = Some(digest::of(&document));
+    document
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn status(document: &LabDocument) -> LabStatus {
+    let runs = || document.flows.iter().filter_map(|flow| flow.run.as_ref());
+    if runs().any(|run| run.status == Status::Failed) || document.checks.iter().any(|check| !check.passed) {
+        LabStatus::Invalid
+    } else if runs().any(|run| run.status == Status::Partial) {
+        LabStatus::Partial
+    } else {
+        LabStatus::Complete
+    }
+}
+
+fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
+    let of = |(flow, found): (&crate::plan::PlannedFlow, crate::guest::FlowReport)| LabFlow {
+        name: flow.name.clone(),
+        from: plan.nodes[flow.from].name.clone(),
+        to: plan.nodes[flow.to].name.clone(),
+        start_ns: flow.start_ns,
+        goodput_bps: found.document.summary.goodput_bps,
+        retransmits: found.document.summary.retransmits,
+        run: Some(found.document),
+    };
+    plan.flows.iter().zip(report.flows).map(of).collect()
+}
+
+/// How a port's counters grew from the scenario's zero to its end, discipline by discipline: the root's, and what is
+/// inside it.
+pub(crate) struct Grown {
+    /// Frames in.
+    pub rx_packets: u64,
+    /// Frames out.
+    pub tx_packets: u64,
+    /// Bytes out.
+    pub tx_bytes: u64,
+    /// Packets the root dropped, those of what is inside it included.
+    pub drops: u64,
+    /// Packets in the root at the end, less those at zero.
+    pub queued: i64,
+    /// Frames lost on the way in or out outside of the disciplines.
+    pub device_drops: u64,
+    /// Frames a filter dropped on purpose.
+    pub filtered: u64,
+}
+
+/// How a port's counters grew.
+pub(crate) fn grown(report: &GuestReport, node: usize, port: usize) -> Grown {
+    let empty = PortReport::default();
+    let at = |counters: &'_ crate::guest::HostCounters| -> PortReport {
+        counters.ports.get(node).and_then(|ports| ports.get(port)).unwrap_or(&empty).clone()
+    };
+    let (before, after) = (at(&report.before), at(&report.after));
+    let root = |it: &PortReport| it.qdiscs.iter().find(|q| q.root).cloned().unwrap_or_default();
+    let (q0, q1) = (root(&before), root(&after));
+    Grown {
+        rx_packets: after.rx_packets - before.rx_packets,
+        tx_packets: after.tx_packets - before.tx_packets,
+        tx_bytes: after.tx_bytes - before.tx_bytes,
+        drops: q1.drops - q0.drops,
+        queued: q1.backlog_packets as i64 - q0.backlog_packets as i64,
+        device_drops: (after.rx_dropped - before.rx_dropped) + (after.tx_dropped - before.tx_dropped),
+        filtered: after.filtered - before.filtered,
+    }
+}
+
+fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
+    let egress = &plan.nodes[found.node].ports[found.port].egress;
+    let grown = grown(report, found.node, found.port);
+    let samples = found.samples.max(1) as f64;
+    let sojourn = |bytes: u64| (bytes as f64 * 8e9 / egress.rate_bps as f64) as u64;
+    let (kind, limit_bytes, limit_packets) = limits(egress);
+    let wire = egress.role == QueueRole::Wire;
+    LabQueue {
+        name: egress.name.clone(),
+        role: egress.role,
+        kind: kind.to_owned(),
+        limit_bytes,
+        limit_packets,
+        rate_bps: egress.rate_bps,
+        bytes: grown.tx_bytes,
+        packets: grown.tx_packets,
+        drops: grown.drops + grown.filtered,
+        marks: found.detail.get("marked").copied().unwrap_or(0),
+        peak_bytes: found.peak_bytes,
+        mean_bytes: found.backlog_sum as f64 / samples,
+        busy_ratio: found.busy as f64 / samples,
+        // A wire holds frames for their delay: that is no queue to wait in.
+        sojourn_ns_p50: if wire { 0 } else { sojourn(found.backlog_quantiles.0) },
+        sojourn_ns_p99: if wire { 0 } else { sojourn(found.backlog_quantiles.1) },
+        series: found.series.clone(),
+        detail: found.detail.clone(),
+    }
+}
+
+fn limits(egress: &Egress) -> (&'static str, Option<u64>, Option<u64>) {
+    match &egress.kind {
+        EgressKind::Wire(_) => ("netem", None, None),
+        EgressKind::Shaped { discipline, .. } => (
+            crate::plan::discipline_name(discipline.kind),
+            discipline.limit_bytes.map(u64::from),
+            discipline.limit_packets.map(u64::from),
+        ),
+    }
+}
+
+fn links(plan: &Plan, report: &GuestReport) -> Vec<LabLink> {
+    let mut links = Vec::new();
+    for (node, it) in plan.nodes.iter().enumerate() {
+        for (port, at) in it.ports.iter().enumerate() {
+            let EgressKind::Wire(impairments) = &at.egress.kind else { continue };
+            let grown = grown(report, node, port);
+            let bytes = grown.tx_bytes + grown.tx_packets * u64::try_from(at.egress.overhead).unwrap_or(0);
+            let room = at.egress.rate_bps as f64 / 8.0 * seconds(report.span_ns);
+            links.push(LabLink {
+                name: at.egress.name.clone(),
+                rate_bps: at.egress.rate_bps,
+                delay_ns: impairments.delay_ns,
+                packets: grown.tx_packets,
+                bytes,
+                lost: grown.drops + grown.filtered,
+                utilisation: if room > 0.0 { bytes as f64 / room } else { 0.0 },
+            });
+        }
+    }
+    links
+}
+
+fn captures(plan: &Plan, report: &GuestReport) -> Vec<LabCapture> {
+    let of = |(point, found): (&crate::plan::CapturePoint, &crate::guest::CaptureReport)| {
+        let node = &plan.nodes[point.node];
+        LabCapture {
+            name: format!("{}:{}", node.name, node.ports[point.port].name),
+            file: found.file.clone(),
+            packets: found.packets,
+            missed: found.missed,
+        }
+    };
+    plan.captures.iter().zip(&report.captures).map(of).collect()
+}
