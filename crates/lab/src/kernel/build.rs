@@ -191,9 +191,16 @@ impl Builder<'_> {
             return Ok(Outcome { kernel, fresh: false });
         }
         fs::create_dir_all(&build).map_err(Error::io("create", &build))?;
-        let source = self.prepare(&origin, &build)?;
-        self.release_index();
-        let kernel = self.compile(&origin, id, &build, &source)?;
+        let kernel = match self.make(&origin, id, &build) {
+            Err(error @ (Error::Edit(_) | Error::Config(_) | Error::Checksum { .. })) if !self.request.keep_build => {
+                // Trying again would end the same way: nothing there is worth its space.
+                let _ = fs::remove_dir_all(&build);
+                lock.remove();
+                let _ = build.parent().map(fs::remove_dir);
+                return Err(error);
+            }
+            other => other?,
+        };
         if self.request.keep_build {
             self.note(format!("the build tree is kept in {}", build.display()));
         } else {
@@ -202,6 +209,12 @@ impl Builder<'_> {
         lock.remove();
         let _ = build.parent().map(fs::remove_dir);
         Ok(Outcome { kernel, fresh: true })
+    }
+
+    fn make(&mut self, origin: &Origin, id: &str, build: &Path) -> Result<Kernel, Error> {
+        let source = self.prepare(origin, build)?;
+        self.release_index();
+        self.compile(origin, id, build, &source)
     }
 
     /// Without the index the newest source is unknown; a kernel that is there and fits is still an answer.

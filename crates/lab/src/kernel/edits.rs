@@ -34,7 +34,9 @@ pub struct Edit {
 
 /// An edit that does not fit the source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the edit `{edit}` does not fit this source: {file} {found} this text:\n{expected}")]
+#[error(
+    "the edit `{edit}` does not fit this source: {file} {found} this text:\n{expected}\nbuild another version with --version or --source"
+)]
 pub struct EditError {
     /// The edit's name.
     pub edit: String,

@@ -83,7 +83,7 @@ pub enum Error {
         why: String,
     },
     /// The source moved away from an edit.
-    #[error("{0}\nThis kernel is newer or older than landspeed knows: build another one with --version or --source")]
+    #[error(transparent)]
     Edit(#[from] EditError),
     /// The configuration lacks what no scenario can do without.
     #[error("the kernel's configuration did not take {}: the lab cannot use such a kernel", .0.join(", "))]
