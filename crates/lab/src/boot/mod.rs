@@ -23,6 +23,10 @@ const LOOK_NS: u64 = 20_000_000;
 /// A guest whose virtual time stands still for this long of real time is taken to be stuck, nanoseconds. The slowest
 /// scenarios take seconds for 20 ms.
 const STUCK_NS: u64 = 180_000_000_000;
+/// The guest's file system, in its directory.
+const INITRAMFS: &str = "initramfs";
+/// The results directory, in its directory.
+const OUT: &str = "out";
 /// Lines of the console that an error shows.
 const TAIL_LINES: usize = 15;
 /// Wall-clock time the guest believes it starts at, nanoseconds since the Unix epoch: the same in every run
@@ -114,14 +118,14 @@ pub fn run(
 ) -> Result<Booted, BootError> {
     let place = Place::make()?;
     let begun_ns = clock::monotonic_ns();
-    let initramfs = place.path().join("initramfs");
+    let initramfs = place.path().join(INITRAMFS);
     initramfs::write(boot.program, &initramfs).map_err(io_error("write the guest's file system"))?;
-    let results = place.path().join("out");
+    let results = place.path().join(OUT);
     std::fs::create_dir(&results).map_err(io_error("make a results directory"))?;
     let plan = serde_json::to_vec(boot.plan).map_err(|e| io_error("encode the plan")(e.into()))?;
     std::fs::write(results.join(guest::PLAN), plan).map_err(io_error("write the plan"))?;
     let console = place.path().join("console");
-    let mut guest = Guest::start(boot, &place, &initramfs, &results, &console)?;
+    let mut guest = Guest::start(boot, &place, &console)?;
     let watched = guest.watch(&results, interrupted, begun_ns, observe);
     let memory_peak_bytes = guest.memory_peak_bytes;
     let (boot_ns, status) = match watched {
@@ -169,13 +173,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn start(
-        boot: &Boot<'_>,
-        place: &Place,
-        initramfs: &Path,
-        results: &Path,
-        console: &Path,
-    ) -> Result<Self, BootError> {
+    fn start(boot: &Boot<'_>, place: &Place, console: &Path) -> Result<Self, BootError> {
         let output = File::create(console).map_err(io_error("write the console"))?;
         let errors = output.try_clone().map_err(io_error("write the console"))?;
         let mut command = Command::new(boot.kernel);
@@ -184,10 +182,11 @@ impl Guest {
             .args(["seccomp=on", "time-travel=inf-cpu"])
             .arg(format!("time-travel-start={EPOCH_NS}"))
             .arg(format!("landspeed-seed={}", boot.plan.seed))
-            .arg(format!("initrd={}", initramfs.display()))
-            .arg(format!("uml_dir={}/", place.path().display()))
+            // The kernel mixes its command line into its randomness: everything is named relative to the directory
+            // the guest lives in, which has another name each time.
+            .args([&format!("initrd={INITRAMFS}"), "uml_dir=./", "umid=lab"])
             .args(["con=null", "con0=null,fd:1", "quiet", "panic=-1", "root=/dev/ram0"])
-            .arg(format!("{}={}", guest::DIRECTORY_VARIABLE, results.display()))
+            .arg(format!("{}=/proc/self/cwd/{OUT}", guest::DIRECTORY_VARIABLE))
             // Words the kernel does not know are its first program's. After `--` it would get what UML appends, too.
             .args(boot.arguments)
             // Nothing of this environment is the guest's business; its memory is a file in TMPDIR.
