@@ -1,9 +1,14 @@
 //! What a scenario file says. These types are the file's format: their docstrings become its JSON Schema.
 
+mod estimate;
+mod judge;
+mod paths;
 mod problem;
 mod quantity;
 mod read;
+mod schema;
 mod source;
+mod template;
 mod variants;
 mod vary;
 
@@ -13,9 +18,13 @@ use landspeed_model::{PaceScope, ReceiveMode, Reference, SendMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use estimate::{Estimate, estimate};
+pub use judge::{Judgement, Loaded, judge, load};
 pub use problem::{Place, Problem, Problems};
 pub use quantity::{Rate, Share, Size, Time, Written};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
+pub use schema::schema;
+pub use template::TEMPLATE;
 
 /// A scenario: nodes, the links between them, and the flows over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -254,6 +263,7 @@ pub struct QueueSettings {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Link {
     /// The two nodes.
+    #[serde(deserialize_with = "variants::two")]
     pub between: [String; 2],
     /// Its rate.
     pub rate: Rate,

@@ -75,6 +75,13 @@ impl Quantity for Ratio {
     }
 }
 
+impl<T: Quantity> fmt::Display for Written<T> {
+    /// Exactly, and so that it reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.exact())
+    }
+}
+
 impl<T: Quantity> Serialize for Written<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0.exact())

@@ -12,6 +12,9 @@ use super::problem::{Problem, near_or_list};
 /// Problems of one document that are looked for.
 pub(super) const MAX_PROBLEMS: usize = 20;
 
+/// How the message about a table begins that should have had something in it.
+pub(super) const EMPTY: &str = "the table is empty";
+
 /// A document whose values know their place.
 pub(super) type Document<'i> = Spanned<DeTable<'i>>;
 
@@ -37,8 +40,13 @@ pub(super) fn typed<T: DeserializeOwned>(text: &str, document: &Document) -> Res
         let span = error.span().unwrap_or(0..0);
         let path = path_of(document.get_ref(), &span).unwrap_or_default();
         // What was taken out because it was wrong is not missing.
-        let own_doing = missing(error.message())
-            .is_some_and(|key| removed.iter().any(|r| r.starts_with(&path) && r.last().is_some_and(|k| k == key)));
+        let gone =
+            |key: &str| removed.iter().any(|r| r.starts_with(&path) && r.get(path.len()).is_some_and(|k| k == key));
+        let emptied = || removed.iter().any(|r| r.len() > path.len() && r.starts_with(&path));
+        let own_doing = match missing(error.message()) {
+            Some(key) => gone(key),
+            None => error.message().starts_with(EMPTY) && emptied(),
+        };
         if !own_doing {
             let problem = explain(error.message(), &path);
             problems.push(if path.is_empty() { problem } else { problem.at(text, span.clone()) });
@@ -56,7 +64,10 @@ pub(super) fn span_of(document: &Document, path: &[String]) -> Range<usize> {
     let mut span = 0..0;
     let mut table = Some(document.get_ref());
     let mut array: Option<&[Spanned<DeValue>]> = None;
-    for step in path {
+    for (i, step) in path.iter().enumerate() {
+        // The names of sysctls contain dots.
+        let rest = (i > 0 && path[i - 1] == "sysctl").then(|| path[i..].join("."));
+        let step = rest.as_ref().unwrap_or(step);
         let value = if let Some(table) = table {
             let Some((key, value)) = table.iter().find(|(key, _)| key.get_ref() == step) else { break };
             // A table is best shown by its header.
@@ -142,6 +153,9 @@ fn explain(message: &str, path: &[String]) -> Problem {
     if let Some(name) = missing(message) {
         return Problem::new(key, format!("`{name}` is missing")).maybe_hint(what_for(name).map(str::to_owned));
     }
+    if message.contains("$__toml_private") {
+        return Problem::new(key, "a date has no meaning here").hint("put texts in quotes");
+    }
     if let Some((name, known)) = listed(message, "unknown field `") {
         let hint = near_or_list(&name, known.iter().map(String::as_str));
         return Problem::new(key, format!("there is no key `{name}` here")).maybe_hint(hint);
@@ -152,11 +166,11 @@ fn explain(message: &str, path: &[String]) -> Problem {
     }
     let wrong = |prefix| message.strip_prefix(prefix).and_then(|rest: &str| rest.rsplit_once(", expected "));
     if let Some((found, wanted)) = wrong("invalid type: ").or_else(|| wrong("invalid value: ")) {
-        let hint = match (path.last().map(String::as_str), found) {
+        let hint = match (path.first().map(String::as_str), found) {
             (Some(name @ ("link" | "flow" | "vary")), "map") if path.len() == 1 => {
                 Some(format!("write [[{name}]], with two brackets"))
             }
-            (Some(name @ ("host" | "switch")), "sequence") if path.len() == 1 => {
+            (Some(name @ ("host" | "switch")), "sequence") if path.len() <= 2 => {
                 Some(format!("write [{name}.NAME], with one bracket and a name"))
             }
             _ => None,

@@ -1,6 +1,9 @@
 //! Claims about reading: what is accepted becomes the cells that were meant, and what is not is told so that it can be put
 //! right.
 
+mod refused;
+mod whole;
+
 use super::*;
 
 const BASE: &str = r#"name = "two hosts"

@@ -10,10 +10,18 @@ use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, Deserializer, Error, MapAccess, Visitor};
 
 use super::quantity::Quantity;
+use super::source::EMPTY;
 use super::{
     BufferPolicy, Buffers, GilbertElliott, Loss, LossPattern, Queue, QueueKind, QueueSettings, Share, SysctlValue,
     Written,
 };
+
+/// An array of exactly two; serde's own arrays do not mind a third.
+pub(super) fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[String; 2], D::Error> {
+    let nodes = Vec::<String>::deserialize(deserializer)?;
+    let given = nodes.len();
+    nodes.try_into().map_err(|_| D::Error::invalid_length(given, &"an array of length 2"))
+}
 
 /// What a value that is written in several ways can be read from. What is not overridden is refused by `WHAT`.
 trait Variants: Sized {
@@ -23,7 +31,7 @@ trait Variants: Sized {
         Err(E::invalid_type(de::Unexpected::Float(number), &Self::WHAT))
     }
     fn integer<E: Error>(number: i64) -> Result<Self, E> {
-        Self::number(number as f64)
+        Self::number(number as f64).map_err(|_: E| E::invalid_type(de::Unexpected::Signed(number), &Self::WHAT))
     }
     fn table<'de, A: MapAccess<'de>>(_: A) -> Result<Self, A::Error> {
         Err(A::Error::invalid_type(de::Unexpected::Map, &Self::WHAT))
@@ -119,7 +127,7 @@ impl Variants for Loss {
 
     fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let Some(key) = map.next_key::<LossKey>()? else {
-            return Err(A::Error::custom(format!("the table is empty: wanted {}", Self::WHAT)));
+            return Err(A::Error::custom(format!("{EMPTY}: wanted {}", Self::WHAT)));
         };
         let pattern = match key {
             LossKey::Random => LossPattern::Random(map.next_value::<Share>()?),

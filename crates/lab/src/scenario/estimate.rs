@@ -1,0 +1,218 @@
+//! What a cell will take, predicted from its scenario before anything is booted.
+//!
+//! The figures are for deciding whether to start, not for reporting: TCP's share of a path is taken to be all of it.
+
+use std::collections::BTreeMap;
+
+use super::paths::{ETHERNET_HEADER, Paths, Route};
+use super::{Flow, FlowProtocol, Queue, Scenario};
+
+/// Costs of a guest, to be calibrated against runs.
+mod cost {
+    /// Wall time of a packet at each node and link it passes, seconds.
+    pub const PACKET_HOP_S: f64 = 0.7e-6;
+    /// Wall time of a system call or a timer that wakes somebody, seconds.
+    pub const EVENT_S: f64 = 3e-6;
+    /// Wall time to boot and to build a node, seconds.
+    pub const BOOT_S: f64 = 0.5;
+    /// The same for each node, seconds.
+    pub const NODE_S: f64 = 0.005;
+    /// Memory of a guest with nothing under way, bytes.
+    pub const BASE: u64 = 256 << 20;
+    /// Memory of a packet's metadata (`struct sk_buff`, its clone, and the head it points to), bytes.
+    pub const SKB: u64 = 768;
+    /// Segments an acknowledgement stands for.
+    pub const SEGMENTS_PER_ACK: f64 = 2.0;
+    /// Bytes that a system call of a bulk sender or receiver moves.
+    pub const BYTES_PER_CALL: f64 = 262_144.0;
+}
+
+/// Queue of a switch port that does not say, bytes.
+const DEFAULT_QUEUE: u64 = 1_000_000;
+/// Packets that a queue limited in packets may hold when it does not say.
+const DEFAULT_PACKETS: u64 = 1_000;
+
+/// What a cell will take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Memory the guest gets, bytes: what the scenario says, or what full paths and queues need.
+    pub memory_bytes: u64,
+    /// Real time from boot to power-off, seconds.
+    pub wall_s: f64,
+    /// Virtual time from the scenario's zero to the end of its last flow, seconds.
+    pub virtual_s: f64,
+    /// Packets that end hosts send, acknowledgements included.
+    pub packets: f64,
+}
+
+/// Predicts what a scenario with nothing left to vary will take. Parts that make no sense count as nothing.
+pub fn estimate(scenario: &Scenario) -> Estimate {
+    let paths = Paths::new(scenario);
+    let mut sum = Sum::default();
+    let mut end_s: f64 = 0.0;
+    for flow in &scenario.flow {
+        let Some(route) = paths.route(&flow.from, &flow.to) else { continue };
+        let Some(back) = paths.route(&flow.to, &flow.from) else { continue };
+        let time_s = time_s(scenario, flow, &route);
+        end_s = end_s.max(flow.start.map_or(0.0, |t| t.0.as_secs_f64()) + time_s);
+        sum.flow(flow, &route, &back, time_s);
+    }
+    // Flows that share a link share its rate: what crosses a link is no more than it can carry.
+    let queues = scenario.link.len() as f64 * 4.0;
+    let samples = end_s / scenario.sample.0.as_secs_f64().max(1e-6) * queues;
+    let nodes = (scenario.host.len() + scenario.switch.len() + scenario.link.len()) as f64;
+    let wall_s = cost::BOOT_S
+        + cost::NODE_S * nodes
+        + sum.packet_hops * sum.shared(&paths, scenario, end_s) * cost::PACKET_HOP_S
+        + (sum.events + samples) * cost::EVENT_S;
+    Estimate {
+        memory_bytes: scenario.memory.map_or_else(|| needed_memory(scenario), |m| m.0.get()),
+        wall_s,
+        virtual_s: end_s,
+        packets: sum.packets * sum.shared(&paths, scenario, end_s),
+    }
+}
+
+fn time_s(scenario: &Scenario, flow: &Flow, route: &Route) -> f64 {
+    let omit = flow.omit.map_or(0.0, |t| t.0.as_secs_f64());
+    match (flow.time, flow.bytes) {
+        (Some(time), _) => omit + time.0.as_secs_f64(),
+        (None, None) => omit + scenario.time.0.as_secs_f64(),
+        (None, Some(bytes)) => {
+            omit + bytes.0.get() as f64 * 8.0 / offered_bps(flow, route).max(1.0) + route.rtt_ns() as f64 / 1e9 * 10.0
+        }
+    }
+}
+
+/// What a flow sends in one direction at most, bits/s.
+fn offered_bps(flow: &Flow, route: &Route) -> f64 {
+    let streams = f64::from(flow.streams.unwrap_or(1));
+    let path = route.rate_bps() as f64;
+    let asked = [flow.rate, flow.pace, flow.read_rate].into_iter().flatten().map(|r| r.0.bps() as f64 * streams);
+    let asked = asked.fold(f64::INFINITY, f64::min);
+    // UDP that does not fit is sent all the same.
+    if flow.protocol == Some(FlowProtocol::Udp) { asked.min(1e15) } else { asked.min(path) }
+}
+
+#[derive(Default)]
+struct Sum {
+    packets: f64,
+    packet_hops: f64,
+    events: f64,
+    /// Bits offered to each direction of a link.
+    bits: BTreeMap<(usize, bool), f64>,
+}
+
+impl Sum {
+    fn flow(&mut self, flow: &Flow, route: &Route, back: &Route, time_s: f64) {
+        let protocol = flow.protocol.unwrap_or(FlowProtocol::Tcp);
+        // Every link has a node at each end and one inside.
+        let hops = route.hops.len() as f64 * 2.0 + 1.0;
+        if let Some(per_s) = flow.probe {
+            self.add(2.0 * per_s * time_s, hops, 4.0 * per_s * time_s);
+        }
+        if matches!(protocol, FlowProtocol::TcpRr | FlowProtocol::UdpRr) {
+            let rtt_s = (route.rtt_ns() as f64 / 1e9).max(20e-6);
+            let per_s = flow.requests_per_s.unwrap_or(1.0 / rtt_s) * f64::from(flow.streams.unwrap_or(1));
+            let each = if flow.connect { 8.0 } else { 3.0 };
+            self.add(each * per_s * time_s, hops, 6.0 * per_s * time_s);
+            return;
+        }
+        let ways: &[&Route] = if flow.bidir {
+            &[route, back]
+        } else if flow.reverse {
+            &[back]
+        } else {
+            &[route]
+        };
+        for way in ways {
+            let bits = offered_bps(flow, way) * time_s;
+            let payload = payload_bytes(flow, way);
+            let packets = bits / 8.0 / payload;
+            if protocol == FlowProtocol::Udp {
+                self.add(packets, hops, 2.0 * packets);
+            } else {
+                let acks = packets / cost::SEGMENTS_PER_ACK;
+                self.add(packets + acks, hops, 2.0 * bits / 8.0 / cost::BYTES_PER_CALL + packets / 8.0);
+            }
+            for hop in &way.hops {
+                *self.bits.entry((hop.link, hop.forward)).or_default() += bits;
+            }
+        }
+    }
+
+    fn add(&mut self, packets: f64, hops: f64, events: f64) {
+        self.packets += packets;
+        self.packet_hops += packets * hops;
+        self.events += events;
+    }
+
+    /// Share of what is offered that the fullest link lets pass in `end_s` seconds.
+    fn shared(&self, paths: &Paths, scenario: &Scenario, end_s: f64) -> f64 {
+        let share = |(&(link, forward), bits): (&(usize, bool), &f64)| {
+            let [a, b] = &scenario.link[link].between;
+            let (from, to) = if forward { (a, b) } else { (b, a) };
+            let rate = paths.neighbours(from).find(|hop| hop.into == to).map_or(0, |hop| hop.rate_bps);
+            if *bits > 0.0 { (rate as f64 * end_s / bits).min(1.0) } else { 1.0 }
+        };
+        self.bits.iter().map(share).fold(1.0, f64::min)
+    }
+}
+
+fn payload_bytes(flow: &Flow, route: &Route) -> f64 {
+    let mtu = f64::from(route.mtu());
+    let fits = (mtu - if flow.ipv6 { 60.0 } else { 40.0 }).max(1.0);
+    match flow.protocol {
+        Some(FlowProtocol::Udp) => flow.len.map_or(mtu - 28.0, |l| l.0.get() as f64).max(1.0),
+        _ => flow.mss.map_or(fits, |mss| f64::from(mss).clamp(1.0, fits)),
+    }
+}
+
+/// Memory that the guest needs when every path and every queue is full, bytes.
+pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
+    let paths = Paths::new(scenario);
+    // A link carries its own delay's worth, and the queue before it what it is allowed to, whoever sends.
+    let mut total = cost::BASE;
+    for (i, link) in scenario.link.iter().enumerate() {
+        let [a, b] = &link.between;
+        for (from, to) in [(a, b), (b, a)] {
+            let Some(hop) = paths.neighbours(from).find(|hop| hop.link == i && hop.into == to) else { continue };
+            let flying = u128::from(hop.rate_bps) * u128::from(hop.delay_ns) / 8_000_000_000;
+            let frame = u64::from(hop.mtu) + ETHERNET_HEADER;
+            let waiting =
+                scenario.switch.get(from).map_or(0, |s| queue_bytes(s.port.get(to).or(s.queue.as_ref()), frame));
+            total = total.saturating_add(held(saturated(flying).saturating_add(waiting), frame));
+        }
+    }
+    // What a sender has sent and not seen acknowledged it holds itself: the pages are the same as those under way, the
+    // metadata is not. What a receiver could not yet hand on is the window once more.
+    for flow in &scenario.flow {
+        let routes = [paths.route(&flow.from, &flow.to), paths.route(&flow.to, &flow.from)];
+        let [Some(route), Some(_)] = &routes else { continue };
+        let frame = u64::from(route.mtu()) + ETHERNET_HEADER;
+        let window = route.bdp_bytes();
+        total = total.saturating_add(held(window, frame)).saturating_add(window / frame.max(1) * cost::SKB);
+    }
+    (total.min(u64::MAX / 2)).next_multiple_of(1 << 20)
+}
+
+fn saturated(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX / 4)
+}
+
+/// Memory of `bytes` in frames of `frame` bytes.
+fn held(bytes: u64, frame: u64) -> u64 {
+    bytes.saturating_add((bytes / frame.max(1)).saturating_mul(cost::SKB))
+}
+
+fn queue_bytes(queue: Option<&Queue>, frame: u64) -> u64 {
+    match queue {
+        None => DEFAULT_QUEUE,
+        Some(Queue::Kind(_)) => DEFAULT_QUEUE.max(DEFAULT_PACKETS * frame),
+        Some(Queue::Settings(s)) => match (s.limit, s.packets) {
+            (Some(limit), _) => limit.0.get(),
+            (None, Some(packets)) => u64::from(packets).saturating_mul(frame),
+            (None, None) => DEFAULT_QUEUE.max(DEFAULT_PACKETS * frame),
+        },
+    }
+}

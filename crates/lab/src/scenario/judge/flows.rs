@@ -1,0 +1,378 @@
+//! Flows: ends, settings that do not apply to their protocol, ranges, and what the path makes of them.
+
+use std::collections::BTreeMap;
+
+use landspeed_units::{Bytes, Nanos};
+
+use super::links::gigabits;
+use super::{Judgement, MAX_TIME_NS, hosts};
+use crate::scenario::paths::{Paths, Route};
+use crate::scenario::problem::{Problem, near_or_list};
+use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Rate, Scenario};
+
+// The flow engine's limits (crates/flow/src/validate.rs), which the lab does not depend on.
+const MAX_FLOWS: usize = 128;
+const MAX_STREAMS: u32 = 128;
+const MAX_WRITE: u64 = 64 << 20;
+const MAX_BUFFERS: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 60;
+const UDP_PAYLOAD: std::ops::RangeInclusive<u64> = 24..=65_507;
+/// `tcp_rmem` of an untuned kernel, bytes: the receiver's, which is the one that limits.
+const STOCK_WINDOW: u64 = 6_291_456;
+
+pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
+    if scenario.flow.len() > MAX_FLOWS {
+        judgement.refuse(
+            "flow",
+            format!("{} flows are too many: at most {MAX_FLOWS}; use `streams`", scenario.flow.len()),
+        );
+    }
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for (i, flow) in scenario.flow.iter().enumerate() {
+        let key = format!("flow.{i}");
+        if let Some(name) = &flow.name {
+            if name.trim().is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
+                judgement.refuse_with(
+                    format!("{key}.name"),
+                    "this is no name of a flow",
+                    "1 to 64 characters on one line",
+                );
+            } else if let Some(first) = names.insert(name, i) {
+                judgement.refuse_with(
+                    format!("{key}.name"),
+                    format!("flow {first} is called `{name}` already"),
+                    "names tell flows apart in results",
+                );
+            }
+        }
+        let route = ends(&key, flow, scenario, paths, judgement);
+        applicable(&key, flow, judgement);
+        ranges(&key, flow, scenario, judgement);
+        if let Some(route) = route {
+            on_path(&key, flow, &route, scenario, judgement);
+        }
+    }
+}
+
+fn protocol(flow: &Flow) -> FlowProtocol {
+    flow.protocol.unwrap_or(FlowProtocol::Tcp)
+}
+
+fn ends<'a>(
+    key: &str,
+    flow: &'a Flow,
+    scenario: &Scenario,
+    paths: &Paths<'a>,
+    judgement: &mut Judgement,
+) -> Option<Route<'a>> {
+    let mut sound = true;
+    for (end, name) in [("from", &flow.from), ("to", &flow.to)] {
+        if scenario.host.contains_key(name) {
+            continue;
+        }
+        sound = false;
+        let key = format!("{key}.{end}");
+        if scenario.switch.contains_key(name) {
+            judgement.refuse_with(key, format!("`{name}` is a switch"), "flows go between hosts; link a host to it");
+        } else {
+            let known: Vec<&str> = scenario.host.keys().map(String::as_str).collect();
+            judgement
+                .add(Problem::new(key, format!("there is no host `{name}`")).maybe_hint(near_or_list(name, known)));
+        }
+    }
+    if sound && flow.from == flow.to {
+        judgement.refuse_with(
+            format!("{key}.to"),
+            format!("`{}` would send to itself", flow.to),
+            "a flow needs two hosts",
+        );
+        return None;
+    }
+    if !sound {
+        return None;
+    }
+    let route = paths.route(&flow.from, &flow.to);
+    let broken = judgement.problems.iter().any(|problem| problem.key.starts_with("link."));
+    if route.is_none() && !broken {
+        judgement.refuse_with(
+            format!("{key}.to"),
+            format!("no links lead from `{}` to `{}`", flow.from, flow.to),
+            "add the link that is missing",
+        );
+    }
+    route
+}
+
+fn applicable(key: &str, flow: &Flow, judgement: &mut Judgement) {
+    use FlowProtocol::{Tcp, TcpRr, Udp, UdpRr};
+    let p = protocol(flow);
+    let bulk: &[FlowProtocol] = &[Tcp, Udp];
+    let rr: &[FlowProtocol] = &[TcpRr, UdpRr];
+    let tcp: &[FlowProtocol] = &[Tcp, TcpRr];
+    for (name, given, kinds) in [
+        ("burst", flow.burst.is_some(), &[Udp][..]),
+        ("request", flow.request.is_some(), rr),
+        ("response", flow.response.is_some(), rr),
+        ("requests-per-s", flow.requests_per_s.is_some(), rr),
+        ("connect", flow.connect, &[TcpRr]),
+        ("mss", flow.mss.is_some(), tcp),
+        ("congestion", flow.congestion.is_some(), tcp),
+        ("nodelay", flow.nodelay, tcp),
+        ("send", flow.send.is_some(), &[Tcp]),
+        ("receive", flow.receive.is_some(), &[Tcp]),
+        ("read-rate", flow.read_rate.is_some(), &[Tcp]),
+        ("bytes", flow.bytes.is_some(), bulk),
+        ("len", flow.len.is_some(), bulk),
+        ("rate", flow.rate.is_some(), bulk),
+        ("pace", flow.pace.is_some(), bulk),
+        ("pace-scope", flow.pace_scope.is_some(), bulk),
+        ("probe", flow.probe.is_some(), bulk),
+        ("reverse", flow.reverse, bulk),
+        ("bidir", flow.bidir, bulk),
+    ] {
+        if given && !kinds.contains(&p) {
+            let kinds: Vec<&str> = kinds.iter().map(|k| word(*k)).collect();
+            let hint = match (name, p) {
+                ("rate", _) => "use `requests-per-s`".to_owned(),
+                ("len", _) => "use `request` and `response`".to_owned(),
+                ("reverse" | "bidir", _) => "request/response goes both ways by itself".to_owned(),
+                _ => format!("it is for {}", kinds.join(" and ")),
+            };
+            judgement.refuse_with(format!("{key}.{name}"), format!("`{name}` does not apply to {}", word(p)), hint);
+        }
+    }
+    if p == Udp && flow.rate.is_none() {
+        let hint = "UDP has no congestion control, so somebody must say how fast: rate = \"2G\"";
+        judgement.refuse_with(key, "a UDP flow needs a rate", hint);
+    }
+    if flow.reverse && flow.bidir {
+        judgement.refuse_with(
+            format!("{key}.reverse"),
+            "`reverse` and `bidir` exclude each other",
+            "with `bidir`, both send",
+        );
+    }
+    if flow.pace_scope.is_some() && flow.pace.is_none() {
+        judgement.refuse_with(
+            format!("{key}.pace-scope"),
+            "there is no `pace` it could be for",
+            "add `pace`, or drop it",
+        );
+    }
+    if flow.time.is_some() && flow.bytes.is_some() {
+        judgement.warn("time-and-bytes", key, "`time` and `bytes` are both given: whichever comes first ends it");
+    }
+}
+
+fn word(protocol: FlowProtocol) -> &'static str {
+    match protocol {
+        FlowProtocol::Tcp => "tcp",
+        FlowProtocol::Udp => "udp",
+        FlowProtocol::TcpRr => "tcp-rr",
+        FlowProtocol::UdpRr => "udp-rr",
+    }
+}
+
+fn ranges(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement) {
+    let at = |name: &str| format!("{key}.{name}");
+    let mut within = |name: &str, ok: bool, range: &str| {
+        if !ok {
+            judgement.refuse_with(at(name), "out of range", range);
+        }
+    };
+    let streams = u64::from(flow.streams.unwrap_or(1));
+    within("streams", (1..=u64::from(MAX_STREAMS)).contains(&streams), "1 to 128 streams");
+    within("bytes", flow.bytes.is_none_or(|n| (1..=MAX_BYTES).contains(&n.0.get())), "1 byte to 1EiB");
+    within("window", flow.window.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w.0.get())), "1KiB to 1GiB");
+    within("mss", flow.mss.is_none_or(|m| (88..=65_495).contains(&m)), "88 to 65495 bytes");
+    within("dscp", flow.dscp.is_none_or(|d| d < 64), "0 to 63; a TOS byte is four times the DSCP");
+    let fast = |rate: Option<Rate>| rate.is_none_or(|r| r.0.bps() >= 8);
+    within("pace", fast(flow.pace), "at least 8 bits/s");
+    within("rate", fast(flow.rate), "at least 8 bits/s");
+    within("read-rate", fast(flow.read_rate), "at least 8 bits/s");
+    within("probe", flow.probe.is_none_or(|r| (0.1..=10_000.0).contains(&r)), "0.1 to 10000 per second");
+    within(
+        "requests-per-s",
+        flow.requests_per_s.is_none_or(|r| (1e-3..=1e7).contains(&r)),
+        "0.001 to 10000000 per second",
+    );
+    within("burst", flow.burst.is_none_or(|b| (1..=65_536).contains(&b)), "1 to 65536 packets");
+    let largest = if protocol(flow) == FlowProtocol::UdpRr { 65_507 } else { 1 << 20 };
+    for (name, size) in [("request", flow.request), ("response", flow.response)] {
+        within(
+            name,
+            size.is_none_or(|s| (1..=largest).contains(&s)),
+            "1 byte to 1MiB over TCP, to 65507 bytes over UDP",
+        );
+    }
+    if let Some(len) = flow.len.map(|l| l.0.get()) {
+        if protocol(flow) == FlowProtocol::Udp {
+            within(
+                "len",
+                UDP_PAYLOAD.contains(&len),
+                "a UDP payload of 24 (the header that losses are counted by) to 65507 bytes",
+            );
+        } else {
+            let directions = if flow.bidir { 2 } else { 1 };
+            within("len", (1..=MAX_WRITE).contains(&len), "1 byte to 64MiB for each write");
+            within(
+                "len",
+                len.saturating_mul(streams * directions) <= MAX_BUFFERS,
+                "times `streams`, at most 1GiB in all directions together",
+            );
+        }
+    }
+    judgement.time(at("time"), flow.time, 1_000_000, MAX_TIME_NS, "1ms to 30 days");
+    judgement.time(at("start"), flow.start, 0, MAX_TIME_NS, "at most 30 days");
+    judgement.time(at("omit"), flow.omit, 0, 3_600_000_000_000, "at most one hour");
+    judgement.time(at("interval"), flow.interval, 1_000_000, 10_000_000_000, "1ms to 10s");
+    if let Some(interval) = flow.interval
+        && flow.bytes.is_none()
+        && interval > flow.time.unwrap_or(scenario.time)
+    {
+        judgement.warn("long-interval", &at("interval"), format!("{interval} is longer than the flow itself"));
+    }
+    if let Some(name) = &flow.congestion {
+        hosts::congestion(&at("congestion"), name, judgement);
+    }
+}
+
+fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement: &mut Judgement) {
+    let mtu = route.mtu();
+    if let Some(hop) = route.hops.iter().find(|hop| hop.mtu != route.hops[0].mtu) {
+        let first = route.hops[0];
+        let reason = format!(
+            "switches do not route: a frame that is too long for the next link vanishes there without a word; on the way from {} to {} \
+             link {} has {}",
+            flow.from, flow.to, first.link, first.mtu
+        );
+        judgement.refuse_with(
+            format!("link.{}.mtu", hop.link),
+            format!("{} is not the MTU of the links before", hop.mtu),
+            reason,
+        );
+    }
+    if flow.ipv6 && mtu < 1280 {
+        judgement.refuse_with(
+            format!("{key}.ipv6"),
+            format!("IPv6 needs an MTU of 1280, and link {} has {mtu}", narrow(route)),
+            "RFC 8200, section 5",
+        );
+    }
+    let headers = if flow.ipv6 { 48 } else { 28 };
+    if protocol(flow) == FlowProtocol::Udp
+        && let Some(len) = flow.len.map(|l| l.0.get())
+        && len + headers > u64::from(mtu)
+    {
+        let fits = u64::from(mtu).saturating_sub(headers);
+        judgement.warn(
+            "udp-fragments",
+            &format!("{key}.len"),
+            format!("{len} bytes do not fit one packet ({fits} do), and travel in fragments: one lost loses all"),
+        );
+    }
+    if let Some(mss) = flow.mss
+        && u64::from(mss) + headers + 12 - 20 > u64::from(mtu)
+    {
+        judgement.warn(
+            "mss-above-mtu",
+            &format!("{key}.mss"),
+            format!("{mss} does not fit the MTU of {mtu}, and has no effect"),
+        );
+    }
+    let streams = f64::from(flow.streams.unwrap_or(1));
+    if let Some(pace) = flow.pace {
+        let scope = if flow.pace_scope == Some(landspeed_model::PaceScope::Total) { 1.0 } else { streams };
+        if pace.0.bps() as f64 * scope > route.rate_bps() as f64 {
+            let message = format!(
+                "{} together are above the path's {}",
+                gigabits(pace.0.bps() as f64 * scope),
+                gigabits(route.rate_bps() as f64)
+            );
+            judgement.warn("pace-above-path", &format!("{key}.pace"), message);
+        }
+    }
+    if protocol(flow) == FlowProtocol::Tcp {
+        windows(key, flow, route, scenario, judgement);
+    }
+}
+
+fn narrow(route: &Route) -> usize {
+    route.hops.iter().min_by_key(|hop| hop.mtu).map_or(0, |hop| hop.link)
+}
+
+/// Warns where a buffer holds less than the path: no stream can be faster than buffer / RTT.
+fn windows(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement: &mut Judgement) {
+    let rtt = route.rtt_ns();
+    let bdp = route.bdp_bytes();
+    let per_stream = bdp / u64::from(flow.streams.unwrap_or(1).max(1));
+    let receiver = if flow.reverse { &flow.from } else { &flow.to };
+    let buffers =
+        |name: &String| scenario.host.get(name).and_then(|h| h.buffers.as_ref()).or(scenario.hosts.buffers.as_ref());
+    let (at, size) = match (flow.window, buffers(receiver)) {
+        (Some(window), _) => (format!("{key}.window"), window.0.get()),
+        (None, Some(Buffers::UpTo(size))) => (key.to_owned(), size.0.get()),
+        (None, Some(Buffers::Named(BufferPolicy::Stock))) => (key.to_owned(), STOCK_WINDOW),
+        _ => return,
+    };
+    if rtt > 0 && size < per_stream {
+        let cap = gigabits(size as f64 * 8e9 / rtt as f64);
+        let message = format!(
+            "buffers of {} hold less than a stream's share of the path ({}): with an RTT of {} a stream gets at most {cap}",
+            Bytes::new(size),
+            Bytes::new(per_stream),
+            Nanos::new(rtt)
+        );
+        judgement.warn("buffers-below-bdp", &at, message);
+    }
+}
+
+/// Warns where UDP flows together offer more than a link carries.
+pub(super) fn load(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
+    // Start, end (nanoseconds) and bits/s of every flow over each direction of a link.
+    type Offered = Vec<(u64, u64, f64)>;
+    let mut offered: BTreeMap<(usize, bool), Offered> = BTreeMap::new();
+    for flow in scenario.flow.iter().filter(|flow| protocol(flow) == FlowProtocol::Udp) {
+        let (Some(rate), start) = (flow.rate, flow.start.map_or(0, |t| t.0.get())) else { continue };
+        let end = start
+            .saturating_add(flow.time.unwrap_or(scenario.time).0.get())
+            .saturating_add(flow.omit.map_or(0, |t| t.0.get()));
+        let ways: &[(&str, &str)] = match (flow.bidir, flow.reverse) {
+            (true, _) => &[(&flow.from, &flow.to), (&flow.to, &flow.from)],
+            (_, true) => &[(&flow.to, &flow.from)],
+            _ => &[(&flow.from, &flow.to)],
+        };
+        for (from, to) in ways {
+            let Some(route) = paths.route(from, to) else { continue };
+            let headers = if flow.ipv6 { 48 } else { 28 };
+            let payload = flow.len.map_or(u64::from(route.mtu()).saturating_sub(headers), |l| l.0.get()).max(1);
+            for hop in &route.hops {
+                let framed = (payload + headers + hop.overhead) as f64 / payload as f64;
+                let bps = rate.0.bps() as f64 * f64::from(flow.streams.unwrap_or(1)) * framed;
+                offered.entry((hop.link, hop.forward)).or_default().push((start, end, bps));
+            }
+        }
+    }
+    // What is lost on one link does not reach the next: only the worst is told.
+    let mut worst: Option<(f64, String, String)> = None;
+    for ((link, forward), flows) in offered {
+        let at_once =
+            |moment: u64| flows.iter().filter(|(s, e, _)| (*s..*e).contains(&moment)).map(|f| f.2).sum::<f64>();
+        let most = flows.iter().map(|(start, ..)| at_once(*start)).fold(0.0, f64::max);
+        let [a, b] = &scenario.link[link].between;
+        let (from, to) = if forward { (a, b) } else { (b, a) };
+        let Some(hop) = paths.neighbours(from).find(|hop| hop.into == to) else { continue };
+        let excess = most / hop.rate_bps as f64;
+        if excess > worst.as_ref().map_or(1.0, |worst| worst.0) {
+            let rate = gigabits(hop.rate_bps as f64);
+            let message = format!(
+                "UDP flows offer {} with headers from {from} to {to}, which carries {rate}: the rest is lost",
+                gigabits(most)
+            );
+            worst = Some((excess, format!("link.{link}"), message));
+        }
+    }
+    if let Some((_, key, message)) = worst {
+        judgement.warn("udp-above-path", &key, message);
+    }
+}

@@ -1,0 +1,119 @@
+//! What is set on hosts.
+
+use std::collections::BTreeMap;
+
+use super::Judgement;
+use crate::scenario::problem::near;
+use crate::scenario::{Buffers, HostSettings, Scenario, SysctlValue};
+
+/// Congestion controls of Linux, and `prague`, which kernels of the L4S project have.
+pub(super) const CONGESTION: [&str; 18] = [
+    "cubic",
+    "reno",
+    "bbr",
+    "bic",
+    "cdg",
+    "dctcp",
+    "highspeed",
+    "htcp",
+    "hybla",
+    "illinois",
+    "lp",
+    "nv",
+    "scalable",
+    "vegas",
+    "veno",
+    "westwood",
+    "yeah",
+    "prague",
+];
+/// sysctls under `net.` that the whole kernel shares (documentation: networking/ip-sysctl, admin-guide/sysctl/net).
+const SHARED: [&str; 12] = [
+    "net.core.netdev_max_backlog",
+    "net.core.default_qdisc",
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.dev_weight",
+    "net.core.rps_sock_flow_entries",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.tstamp_allow_data",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.udp_mem",
+    "net.ipv4.tcp_max_orphans",
+];
+/// Largest value of `tcp_rmem` and `tcp_wmem`.
+const MAX_BUFFER: u64 = i32::MAX as u64;
+
+pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
+    settings("hosts", &scenario.hosts, judgement);
+    for (name, host) in &scenario.host {
+        settings(&format!("host.{name}"), host, judgement);
+    }
+}
+
+fn settings(key: &str, host: &HostSettings, judgement: &mut Judgement) {
+    if let Some(name) = &host.congestion {
+        congestion(&format!("{key}.congestion"), name, judgement);
+    }
+    judgement.time(format!("{key}.gro"), host.gro, 0, 100_000_000, "at most 100ms");
+    if let Some(Buffers::UpTo(size)) = &host.buffers
+        && !(4096..=MAX_BUFFER).contains(&size.0.get())
+    {
+        judgement.refuse_with(
+            format!("{key}.buffers"),
+            format!("{size} is no size of TCP's buffers"),
+            "4KiB to 2GiB",
+        );
+    }
+    sysctls(&format!("{key}.sysctl"), &host.sysctl, judgement);
+}
+
+/// Judges a congestion control; only the kernel knows for certain.
+pub(super) fn congestion(key: &str, name: &str, judgement: &mut Judgement) {
+    let legal = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if !legal || name.is_empty() || name.len() > 15 {
+        judgement.refuse_with(
+            key,
+            "this is no name of a congestion control",
+            "a word of at most 15 letters, such as cubic or bbr",
+        );
+    } else if !CONGESTION.contains(&name) {
+        let hint = near(name, CONGESTION).unwrap_or_else(|| format!("Linux has {}", CONGESTION.join(", ")));
+        judgement.warn("congestion-unknown", key, format!("`{name}` is not one of Linux's own; {hint}"));
+    }
+}
+
+fn sysctls(key: &str, all: &BTreeMap<String, SysctlValue>, judgement: &mut Judgement) {
+    for (name, value) in all {
+        let key = format!("{key}.{name}");
+        let part = |part: &str| {
+            !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        };
+        if !name.split('.').all(part) || name.len() > 128 {
+            judgement.refuse_with(
+                key,
+                "this is no name of a sysctl",
+                "words with dots between, such as \"net.ipv4.tcp_sack\"",
+            );
+        } else if !name.starts_with("net.") {
+            judgement.refuse_with(
+                key,
+                "not a setting of the network",
+                "hosts are network namespaces of one kernel: only what begins with net. can differ between them",
+            );
+        } else if SHARED.contains(&name.as_str()) {
+            judgement.warn(
+                "sysctl-shared",
+                &key,
+                "all hosts of the scenario share this one: it is not set for this host alone, and may not be there",
+            );
+        } else if name == "net.ipv4.tcp_congestion_control" {
+            judgement.refuse_with(key, "set by two keys at once", "use `congestion` of the host");
+        } else if let SysctlValue::Text(text) = value
+            && (text.len() > 256 || text.chars().any(char::is_control))
+        {
+            judgement.refuse_with(key, "this is no value of a sysctl", "a number or some on one line");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Nodes, and which is linked with which.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Judgement;
+use crate::scenario::Scenario;
+use crate::scenario::problem::{Problem, near_or_list};
+
+/// Longest name of a node: interfaces are called after the neighbour they lead to, and the kernel keeps 15 characters of
+/// these, of which a few are ours.
+const MAX_NAME: usize = 12;
+/// Most hosts and switches: each is a network namespace.
+const MAX_NODES: usize = 256;
+/// Names the kernel uses itself, for interfaces and for their settings.
+const TAKEN: [&str; 4] = ["lo", "all", "default", "control"];
+
+pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
+    nodes(scenario, judgement);
+    links(scenario, judgement);
+    for (name, switch) in &scenario.switch {
+        let neighbours: Vec<&str> = neighbours(scenario, name).collect();
+        for port in switch.port.keys().filter(|port| !neighbours.contains(&port.as_str())) {
+            let problem =
+                Problem::new(format!("switch.{name}.port.{port}"), format!("no link joins `{name}` and `{port}`"));
+            judgement.add(problem.maybe_hint(near_or_list(port, neighbours.iter().copied())));
+        }
+        if neighbours.is_empty() {
+            judgement.warn("unused-node", &format!("switch.{name}"), "no link leads to it");
+        }
+    }
+}
+
+fn neighbours<'a>(scenario: &'a Scenario, node: &'a str) -> impl Iterator<Item = &'a str> {
+    scenario.link.iter().filter_map(move |link| match &link.between {
+        [a, b] if a == node => Some(b.as_str()),
+        [a, b] if b == node => Some(a.as_str()),
+        _ => None,
+    })
+}
+
+fn nodes(scenario: &Scenario, judgement: &mut Judgement) {
+    if scenario.host.len() + scenario.switch.len() > MAX_NODES {
+        judgement.refuse(
+            "host",
+            format!("{} nodes are too many: at most {MAX_NODES}", scenario.host.len() + scenario.switch.len()),
+        );
+    }
+    let all = scenario.host.keys().map(|n| ("host", n)).chain(scenario.switch.keys().map(|n| ("switch", n)));
+    for (kind, name) in all {
+        let key = format!("{kind}.{name}");
+        let legal = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !legal || name.is_empty() || name.len() > MAX_NAME || name.starts_with('-') {
+            let rule =
+                format!("names become those of interfaces: 1 to {MAX_NAME} of a-z, 0-9 and -, not beginning with -");
+            judgement.refuse_with(key, format!("`{name}` cannot be the name of a node"), rule);
+        } else if TAKEN.contains(&name.as_str()) {
+            judgement.refuse_with(key, format!("`{name}` is a name the kernel uses itself"), "take another one");
+        }
+    }
+    for name in scenario.switch.keys().filter(|name| scenario.host.contains_key(*name)) {
+        let reason = "hosts and switches share their names: links and flows could not tell them apart";
+        judgement.refuse_with(format!("switch.{name}"), format!("there is a host `{name}` as well"), reason);
+    }
+}
+
+fn links(scenario: &Scenario, judgement: &mut Judgement) {
+    if scenario.link.is_empty() {
+        judgement.refuse_with(
+            "link",
+            "there are no links, so nothing can be sent",
+            "add a [[link]] with `between` and `rate`",
+        );
+        return;
+    }
+    let known = || scenario.host.keys().chain(scenario.switch.keys()).map(String::as_str);
+    let mut joined: BTreeMap<[&str; 2], usize> = BTreeMap::new();
+    let mut islands = Islands::default();
+    let mut of_host: BTreeMap<&str, usize> = BTreeMap::new();
+    for (i, link) in scenario.link.iter().enumerate() {
+        let key = format!("link.{i}.between");
+        let [a, b] = [link.between[0].as_str(), link.between[1].as_str()];
+        let mut sound = true;
+        for node in BTreeSet::from([a, b]) {
+            if !known().any(|k| k == node) {
+                judgement.add(
+                    Problem::new(&key, format!("there is no node `{node}`"))
+                        .maybe_hint(near_or_list(node, known().collect::<Vec<_>>())),
+                );
+                sound = false;
+            }
+        }
+        if a == b {
+            judgement.refuse_with(
+                &key,
+                format!("this link leads from `{a}` back to itself"),
+                "a link joins two nodes",
+            );
+            continue;
+        }
+        let pair = if a < b { [a, b] } else { [b, a] };
+        if let Some(first) = joined.insert(pair, i) {
+            let reason =
+                "interfaces are called after the neighbour they lead to, so two nodes share one link at most";
+            judgement.refuse_with(&key, format!("`{a}` and `{b}` are joined by link {first} already"), reason);
+            continue;
+        }
+        for host in [a, b].into_iter().filter(|node| scenario.host.contains_key(*node)) {
+            if let Some(first) = of_host.insert(host, i) {
+                let reason = "a host has one interface: put a switch in between";
+                judgement.refuse_with(&key, format!("host `{host}` has link {first} already"), reason);
+                sound = false;
+            }
+        }
+        if sound && !islands.join(a, b) {
+            let reason = "switches forward by fixed tables over a tree, without spanning tree or routing; drop one link of the loop";
+            judgement.refuse_with(
+                &key,
+                format!("with this link, there are two ways between `{a}` and `{b}`"),
+                reason,
+            );
+        }
+    }
+    if judgement.problems.iter().any(|problem| problem.key.starts_with("link.")) {
+        // A link that was meant for it may be among those.
+        return;
+    }
+    for host in scenario.host.keys().filter(|host| !of_host.contains_key(host.as_str())) {
+        judgement.refuse_with(
+            format!("host.{host}"),
+            format!("no link leads to `{host}`"),
+            "link it, or leave it out",
+        );
+    }
+}
+
+/// Sets of nodes that are joined already.
+#[derive(Default)]
+struct Islands<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Islands<'a> {
+    /// Joins two nodes; false if they were joined before.
+    fn join(&mut self, a: &'a str, b: &'a str) -> bool {
+        let (a, b) = (self.root(a), self.root(b));
+        self.0.insert(a, b);
+        a != b
+    }
+
+    fn root(&self, mut node: &'a str) -> &'a str {
+        while let Some(&above) = self.0.get(node)
+            && above != node
+        {
+            node = above;
+        }
+        node
+    }
+}

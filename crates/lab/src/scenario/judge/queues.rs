@@ -1,0 +1,242 @@
+//! Queueing disciplines: settings that do not apply, and sizes that make no sense.
+
+use landspeed_units::Bytes;
+
+use super::Judgement;
+use crate::scenario::paths::{DEFAULT_MTU, ETHERNET_HEADER, Paths};
+use crate::scenario::{Queue, QueueKind, QueueSettings, Scenario, SysctlValue, Written};
+
+/// Fewest packets a host's own queue should hold: a burst of one segmentation-offload packet at MTU 1500.
+const HOST_PACKETS: u32 = 50;
+/// Longest time to drain a full queue that passes without a word, seconds.
+const DEEP_S: f64 = 10.0;
+
+/// Where a queue is, and what it feeds.
+struct At {
+    key: String,
+    host: bool,
+    frame: u64,
+    rate_bps: u64,
+}
+
+pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
+    let frame = |node: &str| {
+        paths.neighbours(node).map(|hop| u64::from(hop.mtu)).max().unwrap_or(u64::from(DEFAULT_MTU)) + ETHERNET_HEADER
+    };
+    let rate = |node: &str| paths.neighbours(node).map(|hop| hop.rate_bps).min().unwrap_or(0);
+    let largest = scenario.host.keys().map(|name| frame(name)).max().unwrap_or(0);
+    let mut queues: Vec<(At, &Queue)> = Vec::new();
+    if let Some(queue) = &scenario.hosts.qdisc {
+        queues.push((At { key: "hosts.qdisc".to_owned(), host: true, frame: largest, rate_bps: 0 }, queue));
+    }
+    for (name, host) in &scenario.host {
+        if let Some(queue) = &host.qdisc {
+            queues.push((
+                At { key: format!("host.{name}.qdisc"), host: true, frame: frame(name), rate_bps: rate(name) },
+                queue,
+            ));
+        }
+    }
+    for (name, switch) in &scenario.switch {
+        if let Some(queue) = &switch.queue {
+            queues.push((
+                At { key: format!("switch.{name}.queue"), host: false, frame: frame(name), rate_bps: rate(name) },
+                queue,
+            ));
+        }
+        for (port, queue) in &switch.port {
+            let Some(hop) = paths.neighbours(name).find(|hop| hop.into == port) else { continue };
+            let frame = u64::from(hop.mtu) + ETHERNET_HEADER;
+            queues.push((
+                At { key: format!("switch.{name}.port.{port}"), host: false, frame, rate_bps: hop.rate_bps },
+                queue,
+            ));
+        }
+    }
+    let marks = marks_asked_for(scenario);
+    for (at, queue) in queues {
+        let Queue::Settings(settings) = queue else { continue };
+        applicable(&at, settings, judgement);
+        sizes(&at, settings, judgement);
+        thresholds(&at, settings, judgement);
+        if settings.ecn == Some(true) && !marks {
+            let hint = "packets that allow marking are marked, and no host sends such: hosts ask for ECN with \
+                        sysctl \"net.ipv4.tcp_ecn\" = 1";
+            judgement.warn("ecn-unused", &at.key, hint);
+        }
+    }
+}
+
+/// Whether some host negotiates ECN when it opens connections.
+fn marks_asked_for(scenario: &Scenario) -> bool {
+    let on = |value: &SysctlValue| match value {
+        SysctlValue::Number(number) => *number != 0 && *number != 2,
+        SysctlValue::Text(text) => !matches!(text.trim(), "0" | "2"),
+    };
+    let asks =
+        |sysctl: &std::collections::BTreeMap<String, SysctlValue>| sysctl.get("net.ipv4.tcp_ecn").is_some_and(on);
+    let dctcp = |name: &Option<String>| matches!(name.as_deref(), Some("dctcp" | "prague"));
+    let mut hosts = scenario.host.values().chain([&scenario.hosts]);
+    hosts.any(|host| asks(&host.sysctl) || dctcp(&host.congestion))
+        || scenario.flow.iter().any(|f| dctcp(&f.congestion))
+}
+
+fn name_of(kind: QueueKind) -> String {
+    serde_json::to_value(kind).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The settings a kind has, by their names.
+fn settings_of(kind: QueueKind) -> &'static [&'static str] {
+    match kind {
+        QueueKind::Bfifo => &["limit"],
+        QueueKind::Pfifo | QueueKind::Sfq => &["packets"],
+        QueueKind::PfifoFast => &[],
+        QueueKind::Red => &["limit", "min", "max", "probability", "ecn"],
+        QueueKind::Codel | QueueKind::FqCodel => &["packets", "target", "interval", "ecn"],
+        QueueKind::Cake => &["interval"],
+        QueueKind::Pie => &["packets", "target", "ecn"],
+        QueueKind::Fq => &["packets", "flow-packets", "max-rate", "pacing"],
+    }
+}
+
+fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+    let QueueSettings {
+        kind,
+        limit,
+        packets,
+        min,
+        max,
+        probability,
+        target,
+        interval,
+        ecn,
+        flow_packets,
+        max_rate,
+        pacing,
+    } = settings;
+    let known = settings_of(*kind);
+    let name = name_of(*kind);
+    for (setting, given) in [
+        ("limit", limit.is_some()),
+        ("packets", packets.is_some()),
+        ("min", min.is_some()),
+        ("max", max.is_some()),
+        ("probability", probability.is_some()),
+        ("target", target.is_some()),
+        ("interval", interval.is_some()),
+        ("ecn", ecn.is_some()),
+        ("flow-packets", flow_packets.is_some()),
+        ("max-rate", max_rate.is_some()),
+        ("pacing", pacing.is_some()),
+    ] {
+        if given && !known.contains(&setting) {
+            let hint = match (setting, known) {
+                (_, []) => format!("{name} has no settings"),
+                ("limit", _) if known.contains(&"packets") => {
+                    format!("{name} is limited in packets; it has {}", known.join(", "))
+                }
+                ("packets", _) if known.contains(&"limit") => {
+                    format!("{name} is limited in bytes; it has {}", known.join(", "))
+                }
+                _ => format!("it has {}", known.join(", ")),
+            };
+            judgement.refuse_with(
+                format!("{}.{setting}", at.key),
+                format!("`{setting}` does not apply to {name}"),
+                hint,
+            );
+        }
+    }
+}
+
+fn sizes(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+    if let Some(limit) = settings.limit {
+        let (bytes, key) = (limit.0.get(), format!("{}.limit", at.key));
+        if bytes > u64::from(u32::MAX) {
+            judgement.refuse_with(key, format!("{limit} is more than the kernel counts in"), "less than 4GiB");
+        } else if bytes < at.frame {
+            let frame = at.frame;
+            let reason = format!("a full frame has {frame} bytes with its Ethernet header, and none would ever pass");
+            judgement.refuse_with(key, format!("{limit} do not hold one frame"), reason);
+        } else if at.host && bytes < 10 * at.frame {
+            judgement.warn(
+                "host-queue-small",
+                &key,
+                format!("{limit} on a host are a few frames: what overflows is dropped there, before any network"),
+            );
+        } else if at.rate_bps > 0 && bytes as f64 * 8.0 / at.rate_bps as f64 > DEEP_S {
+            let drain = bytes as f64 * 8.0 / at.rate_bps as f64;
+            judgement.warn("queue-deep", &key, format!("{limit} take {drain:.0} s to drain at the link's rate"));
+        }
+    }
+    for (name, packets) in [("packets", settings.packets), ("flow-packets", settings.flow_packets)] {
+        let key = format!("{}.{name}", at.key);
+        match packets {
+            Some(0) => judgement.refuse_with(key, "a queue of no packets lets nothing pass", "at least 1"),
+            Some(n) if at.host && n < HOST_PACKETS => {
+                let message = format!(
+                    "{n} packets on a host overflow with a single burst of a sender: what is lost there is no loss of the network"
+                );
+                judgement.warn("host-queue-small", &key, message);
+            }
+            _ => {}
+        }
+    }
+    if settings.max_rate.is_some_and(|rate| rate.0.bps() < 8_000) {
+        judgement.refuse_with(format!("{}.max-rate", at.key), "too slow to send anything", "at least 8k");
+    }
+}
+
+fn thresholds(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+    let key = |name: &str| format!("{}.{name}", at.key);
+    if settings.kind == QueueKind::Red {
+        let limit = settings.limit.map_or(1_000_000, |s| s.0.get());
+        match (settings.min, settings.max) {
+            (Some(min), Some(max)) if min >= max => {
+                judgement.refuse_with(
+                    key("min"),
+                    format!("min ({min}) is not below max ({max})"),
+                    "red starts to drop at min, and drops with `probability` at max",
+                );
+            }
+            (Some(_), Some(max)) if max.0.get() > limit => {
+                judgement.refuse_with(
+                    key("max"),
+                    format!("max ({}) is above the limit ({})", max, Written(Bytes::new(limit))),
+                    "min < max <= limit",
+                );
+            }
+            (Some(min), Some(_)) if min.0.get() == 0 => judgement.refuse_with(
+                key("min"),
+                "red with a threshold of nothing drops from an empty queue",
+                "at least a few frames",
+            ),
+            (Some(_), None) | (None, Some(_)) => {
+                judgement.refuse_with(
+                    key(if settings.min.is_some() { "min" } else { "max" }),
+                    "one threshold is given without the other",
+                    "give both, or none for a twelfth and a quarter of the limit",
+                );
+            }
+            _ => {}
+        }
+        if settings.probability.is_some_and(|p| p.0.get() <= 0.0 || p.0.get() >= 1.0) {
+            judgement.refuse_with(
+                key("probability"),
+                "neither never nor always is random early detection",
+                "more than 0, less than 100%",
+            );
+        }
+    }
+    judgement.time(key("target"), settings.target, 1_000, 60_000_000_000, "1us to 60s");
+    judgement.time(key("interval"), settings.interval, 1_000, 60_000_000_000, "1us to 60s");
+    if let (Some(target), Some(interval)) = (settings.target, settings.interval)
+        && target >= interval
+    {
+        judgement.refuse_with(
+            key("target"),
+            format!("target ({target}) is not below interval ({interval})"),
+            "the interval is about an RTT, the target a twentieth of it",
+        );
+    }
+}

@@ -1,0 +1,137 @@
+//! The ways through a scenario's network, worked out from the scenario alone.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Framing, Link, Scenario};
+
+/// MTU of a link that does not say, bytes.
+pub(super) const DEFAULT_MTU: u32 = 1500;
+/// Ethernet header, bytes: what queues count besides the IP packet.
+pub(super) const ETHERNET_HEADER: u64 = 14;
+
+/// The links between the nodes, by name.
+pub(super) struct Paths<'a> {
+    scenario: &'a Scenario,
+    adjacent: BTreeMap<&'a str, Vec<(&'a str, usize, bool)>>,
+}
+
+/// One link on a way, in the direction it is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Hop<'a> {
+    /// Position of the link in the scenario.
+    pub link: usize,
+    /// Whether it is used from its first node to its second.
+    pub forward: bool,
+    /// The node that sends into it.
+    pub out_of: &'a str,
+    /// The node it leads to.
+    pub into: &'a str,
+    /// Rate in this direction, bits/s.
+    pub rate_bps: u64,
+    /// Delay in this direction, nanoseconds.
+    pub delay_ns: u64,
+    /// Largest IP packet, bytes.
+    pub mtu: u32,
+    /// Bytes of a frame besides its IP packet, on the link.
+    pub overhead: u64,
+}
+
+/// A way from one host to another.
+#[derive(Debug, Clone)]
+pub(super) struct Route<'a> {
+    /// Its links, in order; not empty.
+    pub hops: Vec<Hop<'a>>,
+    /// Delay of the way back, nanoseconds.
+    pub back_ns: u64,
+}
+
+impl Route<'_> {
+    /// The slowest link there, bits/s.
+    pub(super) fn rate_bps(&self) -> u64 {
+        self.hops.iter().map(|hop| hop.rate_bps).min().unwrap_or(0)
+    }
+
+    /// Propagation delay there and back, nanoseconds.
+    pub(super) fn rtt_ns(&self) -> u64 {
+        self.hops.iter().fold(self.back_ns, |sum, hop| sum.saturating_add(hop.delay_ns))
+    }
+
+    /// Smallest MTU, bytes.
+    pub(super) fn mtu(&self) -> u32 {
+        self.hops.iter().map(|hop| hop.mtu).min().unwrap_or(DEFAULT_MTU)
+    }
+
+    /// Bytes under way when the path is full.
+    pub(super) fn bdp_bytes(&self) -> u64 {
+        let bits = u128::from(self.rate_bps()) * u128::from(self.rtt_ns()) / 1_000_000_000;
+        u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    }
+}
+
+impl<'a> Paths<'a> {
+    pub(super) fn new(scenario: &'a Scenario) -> Self {
+        let mut adjacent: BTreeMap<&str, Vec<(&str, usize, bool)>> = BTreeMap::new();
+        for (index, link) in scenario.link.iter().enumerate() {
+            let [a, b] = &link.between;
+            adjacent.entry(a).or_default().push((b, index, true));
+            adjacent.entry(b).or_default().push((a, index, false));
+        }
+        Self { scenario, adjacent }
+    }
+
+    /// The neighbours of a node.
+    pub(super) fn neighbours(&self, node: &str) -> impl Iterator<Item = Hop<'a>> + '_ {
+        let (node, next) =
+            self.adjacent.get_key_value(node).map_or(("", &[][..]), |(name, next)| (*name, next.as_slice()));
+        next.iter().map(move |&(into, link, forward)| self.hop(node, into, link, forward))
+    }
+
+    /// The way with the fewest links, or `None` where there is none.
+    pub(super) fn route(&self, from: &'a str, to: &'a str) -> Option<Route<'a>> {
+        let mut before: BTreeMap<&str, Hop<'a>> = BTreeMap::new();
+        let mut queue = VecDeque::from([from]);
+        while let Some(at) = queue.pop_front() {
+            for hop in self.neighbours(at) {
+                if hop.into != from && !before.contains_key(hop.into) {
+                    before.insert(hop.into, hop);
+                    queue.push_back(hop.into);
+                }
+            }
+        }
+        let mut hops = Vec::new();
+        let mut at = to;
+        while at != from {
+            let hop = *before.get(at)?;
+            hops.push(hop);
+            at = hop.out_of;
+        }
+        hops.reverse();
+        let back = hops.iter().map(|h| self.hop(h.into, h.out_of, h.link, !h.forward).delay_ns);
+        let back_ns = back.fold(0, u64::saturating_add);
+        (!hops.is_empty()).then_some(Route { hops, back_ns })
+    }
+
+    fn hop(&self, out_of: &'a str, into: &'a str, link: usize, forward: bool) -> Hop<'a> {
+        let at = link;
+        let link = &self.scenario.link[at];
+        let own = if forward { &link.forward } else { &link.back };
+        Hop {
+            link: at,
+            forward,
+            out_of,
+            into,
+            rate_bps: own.rate.unwrap_or(link.rate).0.bps(),
+            delay_ns: own.delay.or(link.delay).map_or(0, |t| t.0.get()),
+            mtu: link.mtu.unwrap_or(DEFAULT_MTU),
+            overhead: ETHERNET_HEADER + framing(link),
+        }
+    }
+}
+
+/// Bytes a frame takes on a link besides itself.
+pub(super) fn framing(link: &Link) -> u64 {
+    match link.framing.unwrap_or(Framing::Ethernet) {
+        Framing::Ethernet => 24,
+        Framing::None => 0,
+    }
+}

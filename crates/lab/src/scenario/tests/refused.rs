@@ -1,0 +1,149 @@
+//! What is refused or warned about, and in which words.
+
+use std::fmt::Write as _;
+
+use super::super::*;
+use super::BASE;
+
+/// The base with its first `from` replaced by `to`.
+fn with(from: &str, to: &str) -> String {
+    assert!(BASE.contains(from), "{from}");
+    BASE.replacen(from, to, 1)
+}
+
+fn plus(more: &str) -> String {
+    format!("{BASE}{more}\n")
+}
+
+fn link(more: &str) -> String {
+    with("delay = \"25ms\"", &format!("delay = \"25ms\"\n{more}"))
+}
+
+fn queue(queue: &str) -> String {
+    with("{ kind = \"bfifo\", limit = \"1MB\" }", queue)
+}
+
+fn vary(key: &str, values: &str) -> String {
+    plus(&format!("[[vary]]\nkey = \"{key}\"\nvalues = {values}"))
+}
+
+/// Scenarios with something wrong, by what it is.
+fn bad() -> Vec<(&'static str, String)> {
+    vec![
+        ("not TOML", with("rate = \"10G\"", "rate = 10G")),
+        ("a key that is none", with("rate =", "rte = \"1G\"\nrate =")),
+        ("two independent mistakes", with("rate = \"10G\"", "rate = \"10 parsecs\"\ndelay-ms = 3")),
+        ("a number without a unit", with("\"25ms\"", "25")),
+        ("bytes where bits are meant", with("\"10G\"", "\"10GB/s\"")),
+        ("a missing rate", with("rate = \"10G\"\n", "")),
+        ("no name", with("name = \"two hosts\"", "")),
+        ("one bracket", with("[[flow]]", "[flow]")),
+        ("two brackets", with("[host.b]", "").replace("[host.a]", "[[host]]")),
+        ("an unknown kind of queue", queue("\"fifo\"")),
+        ("a queue that is a number", queue("3")),
+        ("an unknown congestion", with("[host.a]", "[host.a]\ncongestion = \"cubic of course\"")),
+        ("unknown buffers", with("[host.a]", "[host.a]\nbuffers = \"stok\"")),
+        ("two kinds of loss", link("loss = { every = 3, random = \"1%\" }")),
+        ("an unknown kind of loss", link("loss = { evry = 3 }")),
+        ("unquoted sysctl", with("[host.a]", "[host.a]\nsysctl.net.ipv4.tcp_sack = 1")),
+        ("a sysctl of the machine", with("[host.a]", "[host.a]\nsysctl.\"vm.swappiness\" = 1")),
+        ("three ends", with("[\"a\", \"s\"]", "[\"a\", \"s\", \"b\"]")),
+        ("an unknown node", with("[\"a\", \"s\"]", "[\"a\", \"t\"]")),
+        ("a link to itself", with("[\"a\", \"s\"]", "[\"a\", \"a\"]")),
+        ("a second link", plus("[[link]]\nbetween = [\"s\", \"a\"]\nrate = \"1G\"")),
+        (
+            "a loop",
+            plus(
+                "[switch.t]\n[switch.u]\n[[link]]\nbetween = [\"s\", \"t\"]\nrate = \"1G\"\n[[link]]\nbetween = [\"t\", \"u\"]\nrate = \"1G\"\n[[link]]\nbetween = [\"u\", \"s\"]\nrate = \"1G\"",
+            ),
+        ),
+        ("a host with two links", plus("[switch.t]\n[[link]]\nbetween = [\"t\", \"a\"]\nrate = \"1G\"")),
+        ("a host without a link", plus("[host.c]")),
+        ("a name too long", plus("[host.the-second-receiver]")),
+        ("a host and a switch of one name", plus("[switch.a]")),
+        ("a port to nobody", with("[switch.s]", "[switch.s]\nport.c = \"fq\"")),
+        ("a rate of zero", with("\"10G\"", "0")),
+        ("a delay to the moon and back, often", with("25ms", "61s")),
+        (
+            "IPv6 over small packets",
+            with("rate =", "mtu = 1000\nrate =").replacen(
+                "rate = \"10G\"\n[[flow]]",
+                "mtu = 1000\nrate = \"10G\"\n[[flow]]\nipv6 = true",
+                1,
+            ),
+        ),
+        ("two MTUs on a path", link("mtu = 9000")),
+        ("everything lost", link("loss = \"100%\"")),
+        ("jitter beyond the delay", link("jitter = { spread = \"30ms\" }")),
+        (
+            "reordering without a delay",
+            plus("").replacen("rate = \"10G\"\n[[flow]]", "rate = \"10G\"\nreorder = \"1%\"\n[[flow]]", 1),
+        ),
+        ("a queue below a frame", queue("{ kind = \"bfifo\", limit = \"1KiB\" }")),
+        ("a setting of another kind", queue("{ kind = \"codel\", limit = \"1MB\" }")),
+        ("thresholds upside down", queue("{ kind = \"red\", limit = \"1MB\", min = \"500KB\", max = \"100KB\" }")),
+        ("UDP without a rate", plus("protocol = \"udp\"")),
+        ("burst on TCP", plus("burst = 3")),
+        ("rate on request/response", plus("protocol = \"tcp-rr\"\nrate = \"1G\"")),
+        ("both directions twice", plus("reverse = true\nbidir = true")),
+        ("a flow to nobody", with("to = \"b\"", "to = \"bb\"")),
+        ("a flow to a switch", with("to = \"b\"", "to = \"s\"")),
+        ("a DSCP above 63", plus("dscp = 64")),
+        ("a DSCP above 255", plus("dscp = 256")),
+        ("too fine a sample", format!("sample = \"1us\"\n{BASE}")),
+        ("no flow", BASE.split("[[flow]]").next().expect("some").to_owned()),
+        ("vary leads nowhere", vary("swich.s.queue.limit", "[1]")),
+        ("vary leads to no node", vary("switch.west.queue.limit", "[1]")),
+        ("vary leads to no position", vary("link.7.rate", "[\"1G\"]")),
+        ("vary leads to no key", vary("link.*.rat", "[\"1G\"]")),
+        ("vary with one bad value of three", vary("link.0.rate", "[\"1G\", \"10 Gs\", \"2G\"]")),
+        ("vary with one value that is refused", vary("link.0.rate", "[\"1G\", 0]")),
+        ("vary without values", vary("link.0.rate", "[]")),
+        ("vary of the seed", vary("seed", "[1, 2]")),
+        ("too many cells", format!("repeats = 10001\n{BASE}")),
+    ]
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
+    let mut told = String::new();
+    for (what, text) in bad() {
+        let problems = load(&text).map(|_| ()).expect_err(what).named("scenario.toml");
+        let _ = write!(told, "## {what}\n{problems}\n\n");
+    }
+    // LANDSPEED_GOLDEN=write writes the file anew; read what changed before it is committed.
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/scenario/tests/refused.txt");
+    if std::env::var("LANDSPEED_GOLDEN").is_ok_and(|v| v == "write") {
+        std::fs::write(file, &told).expect("a writable tree");
+    }
+    let golden = std::fs::read_to_string(file).expect("the golden file");
+    for (told, golden) in told.split("\n\n## ").zip(golden.split("\n\n## ")) {
+        assert_eq!(told, golden);
+    }
+    assert_eq!(told, golden);
+}
+
+#[test]
+fn what_deserves_a_word_gets_one_and_runs_all_the_same() {
+    for (code, text) in [
+        ("jitter-reorders", link("jitter = { spread = \"1ms\" }")),
+        ("host-queue-small", with("[host.a]", "[host.a]\nqdisc = { kind = \"pfifo\", packets = 5 }")),
+        ("buffers-below-bdp", with("[host.b]", "[host.b]\nbuffers = \"stock\"")),
+        ("buffers-below-bdp", plus("window = \"1MiB\"")),
+        ("udp-fragments", plus("protocol = \"udp\"\nrate = \"1G\"\nlen = 8972")),
+        ("udp-above-path", plus("protocol = \"udp\"\nrate = \"10G\"")),
+        ("sysctl-shared", with("[host.a]", "[host.a]\nsysctl.\"net.ipv4.tcp_mem\" = \"1 2 3\"")),
+        ("congestion-unknown", with("[host.a]", "[host.a]\ncongestion = \"cubik\"")),
+        ("ecn-unused", queue("{ kind = \"fq_codel\", ecn = true }")),
+        ("coarse-sample", format!("sample = \"2s\"\n{BASE}")),
+        ("memory-small", format!("memory = \"100MiB\"\n{BASE}")),
+        ("unused-node", plus("[switch.t]")),
+        ("pace-above-path", plus("pace = \"20G\"")),
+    ] {
+        let loaded = load(&text).unwrap_or_else(|problems| panic!("{code}: {problems}"));
+        let codes: Vec<&str> = loaded.warnings.iter().map(|w| w.code.as_str()).collect();
+        assert_eq!(codes, [code], "{:?}", loaded.warnings);
+    }
+    let quiet = load(BASE).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(quiet.warnings, []);
+}

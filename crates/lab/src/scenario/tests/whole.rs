@@ -1,0 +1,102 @@
+//! The template, the schema, and predictions.
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::BASE;
+
+fn as_json(text: &str) -> serde_json::Value {
+    serde_json::to_value(toml::from_str::<toml::Table>(text).expect("TOML")).expect("plain data")
+}
+
+#[test]
+fn the_template_runs_as_it_stands_and_without_a_word() {
+    let loaded = load(TEMPLATE).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(loaded.cells.len(), 1);
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn what_the_template_offers_in_comments_is_accepted() {
+    let mut vary = false;
+    let uncommented: Vec<String> = TEMPLATE
+        .lines()
+        .map(|line| {
+            vary |= line == "# [[vary]]";
+            let bare = line.strip_prefix("# ").unwrap_or(line);
+            let offered =
+                ["kernel = ", "memory = ", "gro = ", "delayed-ack = ", "sysctl = ", "qdisc = ", "port.east = "];
+            if vary || offered.iter().any(|key| bare.starts_with(key)) { bare.to_owned() } else { line.to_owned() }
+        })
+        .collect();
+    let loaded = load(&uncommented.join("\n")).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(loaded.cells.len(), 4);
+    assert_eq!(loaded.cells[3].values["buffer"], "64MB");
+}
+
+#[test]
+fn the_schema_accepts_what_is_accepted_and_refuses_what_is_not() {
+    let validator = jsonschema::validator_for(&schema()).expect("a schema");
+    for good in [TEMPLATE, BASE] {
+        let errors: Vec<String> = validator.iter_errors(&as_json(good)).map(|e| e.to_string()).collect();
+        assert_eq!(errors, Vec::<String>::new());
+    }
+    for (from, to) in [
+        ("kind = \"bfifo\"", "kind = \"fifo\""),
+        ("rate = \"10G\"", "rte = \"10G\""),
+        ("name = \"two hosts\"", "name = 3"),
+        ("[\"a\", \"s\"]", "[\"a\"]"),
+    ] {
+        assert!(!validator.is_valid(&as_json(&BASE.replacen(from, to, 1))), "{to}");
+    }
+}
+
+#[test]
+fn what_a_full_path_holds_decides_the_memory() {
+    let memory = |text: &str| estimate(&load(text).unwrap_or_else(|p| panic!("{p}")).cells[0].scenario).memory_bytes;
+    let short = memory(&BASE.replace("25ms", "1ms"));
+    let long = memory(&BASE.replace("25ms", "100ms"));
+    // 10 Gb/s for 200 ms more of round trip is 250 MB, which the sender holds and the path as well.
+    assert!((200_000_000..1_500_000_000).contains(&(long - short)), "{short} {long}");
+    assert_eq!(memory(&format!("memory = \"3GiB\"\n{BASE}")), 3 << 30);
+}
+
+#[test]
+fn a_longer_or_faster_scenario_takes_longer() {
+    let of = |text: &str| estimate(&load(text).unwrap_or_else(|p| panic!("{p}")).cells[0].scenario);
+    let base = of(BASE);
+    assert!((base.virtual_s - 10.0).abs() < 1e-9);
+    let packets = 10e9 * 10.0 / 8.0 / 1460.0 * 1.5;
+    assert!((base.packets / packets - 1.0).abs() < 0.05, "{}", base.packets);
+    assert!(of(&format!("time = \"20s\"\n{BASE}")).wall_s > 1.8 * base.wall_s);
+    assert!(of(&BASE.replace("10G", "1G")).wall_s < base.wall_s / 3.0);
+    // Two flows over the same link do not carry twice as much.
+    let twice = of(&format!("{BASE}[[flow]]\nfrom = \"a\"\nto = \"b\"\n"));
+    assert!((twice.packets / base.packets - 1.0).abs() < 0.01);
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in ".{0,200}") {
+        let _ = load(&text).map_err(|problems| problems.to_string());
+    }
+
+    #[test]
+    fn no_damage_to_a_scenario_panics(at in 0..TEMPLATE.len(), length in 0usize..60, put in "[ -~\n\u{e9}]{0,12}") {
+        let floor = |mut i: usize| { while !TEMPLATE.is_char_boundary(i) { i -= 1; } i };
+        let (start, end) = (floor(at), floor((at + length).min(TEMPLATE.len())));
+        let text = format!("{}{put}{}", &TEMPLATE[..start], &TEMPLATE[end..]);
+        if let Ok(loaded) = load(&text).map_err(|problems| problems.to_string()) {
+            for cell in loaded.cells {
+                let _ = estimate(&cell.scenario);
+            }
+        }
+    }
+
+    #[test]
+    fn no_quantity_panics(rate in any::<u64>(), delay in any::<u64>(), limit in any::<u64>(), bytes in any::<u64>()) {
+        let text = BASE.replace("\"10G\"", &format!("\"{rate}\"")).replace("25ms", &format!("{delay}ns")).replace("\"1MB\"", &format!("\"{limit}B\""));
+        let cells = read(&format!("{text}bytes = \"{bytes}\"\n")).unwrap_or_else(|problems| panic!("{problems}"));
+        let _ = (judge(&cells[0].scenario), estimate(&cells[0].scenario));
+    }
+}
