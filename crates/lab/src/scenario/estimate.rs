@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::paths::{ETHERNET_HEADER, Paths, Route};
+use super::paths::{ETHERNET_HEADER, Hop, Paths, Route};
 use super::{Flow, FlowProtocol, Queue, Scenario};
 
 /// Costs of a guest, to be calibrated against runs.
@@ -186,13 +186,23 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
     }
     // What a sender has sent and not seen acknowledged it holds itself: the pages are the same as those under way, the
     // metadata is not. What a receiver could not yet hand on is the window once more.
-    for flow in &scenario.flow {
-        let routes = [paths.route(&flow.from, &flow.to), paths.route(&flow.to, &flow.from)];
-        let [Some(route), Some(_)] = &routes else { continue };
+    // Flows that meet share one path's worth, at the slowest link that most of them have in common.
+    let routes: Vec<Route> = scenario.flow.iter().filter_map(|flow| paths.route(&flow.from, &flow.to)).collect();
+    let mut crossing: BTreeMap<usize, usize> = BTreeMap::new();
+    for hop in routes.iter().flat_map(|route| &route.hops) {
+        *crossing.entry(hop.link).or_default() += 1;
+    }
+    let mut windows: BTreeMap<usize, u64> = BTreeMap::new();
+    for route in &routes {
+        let narrow = |hop: &&Hop| (hop.rate_bps, std::cmp::Reverse(crossing[&hop.link]));
+        let Some(hop) = route.hops.iter().min_by_key(narrow) else { continue };
         let frame = u64::from(route.mtu()) + ETHERNET_HEADER;
         let window = route.bdp_bytes();
-        total = total.saturating_add(held(window, frame)).saturating_add(window / frame.max(1) * cost::SKB);
+        let held = held(window, frame).saturating_add((window / frame.max(1)).saturating_mul(cost::SKB));
+        let most = windows.entry(hop.link).or_default();
+        *most = held.max(*most);
     }
+    total = windows.values().fold(total, |sum, held| sum.saturating_add(*held));
     (total.min(u64::MAX / 2)).next_multiple_of(1 << 20)
 }
 

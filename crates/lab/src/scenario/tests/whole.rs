@@ -58,6 +58,8 @@ fn what_a_full_path_holds_decides_the_memory() {
     let long = memory(&BASE.replace("25ms", "100ms"));
     // 10 Gb/s for 200 ms more of round trip is 250 MB, which the sender holds and the path as well.
     assert!((200_000_000..1_500_000_000).contains(&(long - short)), "{short} {long}");
+    let twice = memory(&format!("{BASE}[[flow]]\nfrom = \"a\"\nto = \"b\"\n"));
+    assert_eq!(twice, memory(BASE), "flows that meet share the path");
     assert_eq!(memory(&format!("memory = \"3GiB\"\n{BASE}")), 3 << 30);
 }
 
