@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod boot;
+pub mod cell;
 pub mod guest;
 pub mod kernel;
 pub mod outcome;

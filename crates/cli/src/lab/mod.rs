@@ -1,8 +1,13 @@
 //! `landspeed lab`: paths in virtual time with the real Linux TCP stack.
 
+mod cells;
 mod engine;
+mod html;
 mod kernel;
+mod new;
 mod run;
+mod set;
+mod text;
 
 use crate::Outcome;
 
@@ -16,7 +21,9 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Run a scenario
-    Run(run::Args),
+    Run(Box<run::Args>),
+    /// Write a commented scenario to start from
+    New(new::Args),
     /// Build, list and remove the kernels that scenarios run on
     Kernel(kernel::Args),
     /// What runs inside the lab's kernel
@@ -28,6 +35,7 @@ enum Command {
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Run(args) => run::main(args),
+        Command::New(args) => new::main(args),
         Command::Kernel(args) => kernel::main(args),
         Command::Guest => guest(),
     }

@@ -84,7 +84,7 @@ pub fn measure(
 }
 
 /// Adds verdict and warnings.
-fn judge(document: &mut RunDocument) {
+pub fn judge(document: &mut RunDocument) {
     document.warnings.extend(landspeed_diagnose::warnings(document));
     if document.status == Status::Failed {
         return;

@@ -54,13 +54,14 @@ pub fn summary(document: &RunDocument) -> String {
 
 /// Text being laid out in two columns.
 #[derive(Default)]
-struct Page {
-    text: String,
+pub struct Page {
+    /// What is laid out so far.
+    pub text: String,
 }
 
 impl Page {
     /// A labelled paragraph, folded at [`WIDTH`].
-    fn line(&mut self, label: &str, content: &str) {
+    pub fn line(&mut self, label: &str, content: &str) {
         let mut at = 0;
         let _ = write!(self.text, "  {label:<width$}", width = MARGIN - 2);
         for word in content.split_whitespace() {

@@ -46,8 +46,8 @@ pub struct Boot<'a> {
     pub plan: &'a Plan,
     /// The guest's memory, bytes.
     pub memory_bytes: u64,
-    /// Where captures go; they are lost without it.
-    pub keep: Option<&'a Path>,
+    /// Where captures go.
+    pub keep: &'a Path,
 }
 
 /// What a boot came to.
@@ -116,7 +116,7 @@ pub fn run(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(&Progress, u64),
 ) -> Result<Booted, BootError> {
-    let place = Place::make()?;
+    let place = Place::make(boot.memory_bytes)?;
     let begun_ns = clock::monotonic_ns();
     let initramfs = place.path().join(INITRAMFS);
     initramfs::write(boot.program, &initramfs).map_err(io_error("write the guest's file system"))?;
@@ -139,21 +139,16 @@ pub fn run(
         Err(Ended::Failed(source)) => return Err(io_error("wait for the lab's kernel")(source)),
     };
     let wall_ns = clock::monotonic_ns() - begun_ns;
-    let report = match std::fs::read(results.join(guest::REPORT)) {
-        Ok(text) => serde_json::from_slice(&text).map_err(|e| io_error("read the guest's report")(e.into()))?,
-        Err(_) => {
-            if let Ok(why) = std::fs::read_to_string(results.join("error.txt")) {
-                return Err(BootError::Guest(why));
-            }
-            return Err(BootError::Crashed { how: status, console: tail(&console) });
-        }
+    let Ok(text) = std::fs::read(results.join(guest::REPORT)) else {
+        return Err(match std::fs::read_to_string(results.join(guest::FAILURE)) {
+            Ok(why) => BootError::Guest(why),
+            Err(_) => BootError::Crashed { how: status, console: tail(&console) },
+        });
     };
-    if let Some(keep) = boot.keep {
-        for point in &boot.plan.captures {
-            let from = results.join(&point.file);
-            let to = keep.join(&point.file);
-            std::fs::copy(&from, &to).map_err(io_error(format!("keep the capture {}", to.display())))?;
-        }
+    let report = serde_json::from_slice(&text).map_err(|e| io_error("read the guest's report")(e.into()))?;
+    for point in &boot.plan.captures {
+        let (from, to) = (results.join(&point.file), boot.keep.join(&point.file));
+        std::fs::copy(&from, &to).map_err(io_error(format!("keep the capture {}", to.display())))?;
     }
     Ok(Booted { report, wall_ns, boot_ns, memory_peak_bytes })
 }

@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use landspeed_units::Bytes;
+
 /// The variable that names where guests live.
 pub const VARIABLE: &str = "LANDSPEED_LAB_TMP";
 
@@ -27,7 +29,8 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 impl Place {
     /// Makes one: in `LANDSPEED_LAB_TMP` if that is set, else wherever it is possible of `/dev/shm`, the temporary
     /// directory and `/var/tmp`.
-    pub fn make() -> Result<Self, PlaceError> {
+    /// `room_bytes` must be free there, since the guest's memory is taken as it is used.
+    pub fn make(room_bytes: u64) -> Result<Self, PlaceError> {
         let candidates = match std::env::var_os(VARIABLE) {
             Some(named) => vec![PathBuf::from(named)],
             None => vec![PathBuf::from("/dev/shm"), std::env::temp_dir(), PathBuf::from("/var/tmp")],
@@ -35,7 +38,7 @@ impl Place {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let mut tried = Vec::new();
         for candidate in candidates {
-            match Self::make_in(&candidate, &mounts) {
+            match Self::make_in(&candidate, room_bytes, &mounts) {
                 Ok(place) => return Ok(place),
                 Err(why) => tried.push(format!("{} ({why})", candidate.display())),
             }
@@ -43,10 +46,14 @@ impl Place {
         Err(PlaceError { tried: tried.join(", ") })
     }
 
-    fn make_in(directory: &Path, mounts: &str) -> Result<Self, String> {
+    fn make_in(directory: &Path, room_bytes: u64, mounts: &str) -> Result<Self, String> {
         let directory = directory.canonicalize().map_err(|e| e.to_string())?;
         if mounted_noexec(&directory, mounts) {
             return Err("mounted noexec".to_owned());
+        }
+        let free = landspeed_sys::disk::available_bytes(&directory).map_err(|e| e.to_string())?;
+        if free < room_bytes {
+            return Err(format!("{} free, {} needed", Bytes::new(free), Bytes::new(room_bytes)));
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("landspeed-lab.{}.{number}", std::process::id()));
@@ -99,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_place_is_gone_with_its_value() {
-        let place = Place::make().expect("somewhere");
+        let place = Place::make(1 << 20).expect("somewhere");
         let path = place.path().to_owned();
         assert!(path.is_dir());
         std::fs::write(path.join("memory"), b"x").expect("writable");

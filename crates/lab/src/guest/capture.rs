@@ -30,7 +30,7 @@ pub fn start<'scope>(
     plan: &'scope Plan,
     network: &'scope Network,
     over: &'scope AtomicBool,
-) -> Result<Vec<ScopedJoinHandle<'scope, CaptureReport>>, String> {
+) -> Vec<ScopedJoinHandle<'scope, CaptureReport>> {
     let (ready_tx, ready_rx) = std::sync::mpsc::channel();
     let threads: Vec<_> = plan
         .captures
@@ -49,7 +49,7 @@ pub fn start<'scope>(
     for _ in &threads {
         let _ = ready_rx.recv();
     }
-    Ok(threads)
+    threads
 }
 
 /// Waits for all of them.

@@ -38,6 +38,8 @@ pub const PLAN: &str = "plan.json";
 pub const PROGRESS: &str = "progress.json";
 /// The report's file in it.
 pub const REPORT: &str = "report.json";
+/// Why the guest gave up, in it.
+pub const FAILURE: &str = "error.txt";
 /// The variable that names the results directory on the host.
 pub const DIRECTORY_VARIABLE: &str = "LANDSPEED_LAB_DIR";
 /// How often the progress file is brought up to date, virtual nanoseconds.
@@ -79,7 +81,7 @@ pub fn main(engine: &'static dyn Engine) {
     if let Err(error) = result {
         // The host shows the console's last lines.
         let _ = writeln!(io::stderr(), "landspeed guest: {error}");
-        let _ = std::fs::write(Path::new(RESULTS).join("error.txt"), error);
+        let _ = std::fs::write(Path::new(RESULTS).join(FAILURE), error);
     }
     let _ = guest::power_off();
 }
@@ -111,7 +113,7 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     let boot = Boot::read();
     let running = Running::new(plan, zero_ns);
     let report = std::thread::scope(|scope| {
-        let captures = capture::start(scope, plan, &network, &running.over)?;
+        let captures = capture::start(scope, plan, &network, &running.over);
         let watching = scope.spawn(|| queues::watch(plan, &network, zero_ns, &running.over));
         let showing = scope.spawn(|| running.show(plan));
         let flows: Vec<_> = plan

@@ -40,6 +40,7 @@ pub struct Network {
 }
 
 /// A failure, in words: nobody but the console reads it.
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub fn words(error: NetlinkError) -> String {
     error.to_string()
 }
@@ -192,7 +193,7 @@ impl Network {
                 let file = format!("/sys/class/net/{name}/gro_flush_timeout");
                 std::fs::write(&file, gro_ns.to_string()).map_err(|e| format!("cannot set {file}: {e}"))?;
             }
-            self.address(&mut socket, plan, node, port, interface)?;
+            Self::address(&mut socket, plan, node, port, interface)?;
             egress::install(&mut socket, interface, port)?;
         }
         match node.role {
@@ -220,14 +221,7 @@ impl Network {
         Ok(())
     }
 
-    fn address(
-        &self,
-        socket: &mut Netlink,
-        plan: &Plan,
-        node: &Node,
-        port: &Port,
-        interface: u32,
-    ) -> Result<(), String> {
+    fn address(socket: &mut Netlink, plan: &Plan, node: &Node, port: &Port, interface: u32) -> Result<(), String> {
         let v6 = plan.uses_ipv6();
         for &(address, prefix) in port.addresses.iter().filter(|(ip, _)| v6 || ip.is_ipv4()) {
             socket.add_address(interface, address, prefix).map_err(words)?;

@@ -1,5 +1,7 @@
 //! One hash over everything that was measured.
 
+use std::fmt::Write as _;
+
 use landspeed_model::LabDocument;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -38,5 +40,8 @@ pub fn of(document: &LabDocument) -> String {
     });
     // Keys are sorted (serde_json's map is a BTreeMap), numbers are printed the shortest way that reads back the same.
     let text = measured.to_string();
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }

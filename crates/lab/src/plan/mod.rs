@@ -11,7 +11,7 @@ mod flows;
 mod network;
 mod queues;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use landspeed_model::{Parameters, QueueRole, Topology};
@@ -274,19 +274,19 @@ impl Plan {
 
     /// Kernel features the plan needs beyond the basic ones, as configuration symbols.
     pub fn features(&self) -> Vec<&'static str> {
-        let mut wanted = BTreeMap::new();
+        let mut wanted = BTreeSet::new();
         for port in self.nodes.iter().flat_map(|node| &node.ports) {
             match &port.egress.kind {
                 EgressKind::Shaped { discipline, .. } => {
-                    wanted.insert(queues::symbol(discipline.kind), ());
+                    wanted.insert(queues::symbol(discipline.kind));
                 }
                 EgressKind::Wire(impairments) => {
                     if matches!(impairments.loss, PlannedLoss::Every(_) | PlannedLoss::Packets(_)) {
-                        wanted.insert("CONFIG_NET_CLS_BPF", ());
+                        wanted.insert("CONFIG_NET_CLS_BPF");
                     }
                 }
             }
         }
-        wanted.into_keys().collect()
+        wanted.into_iter().collect()
     }
 }

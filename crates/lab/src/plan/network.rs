@@ -416,6 +416,7 @@ impl Network {
 }
 
 /// The rate, framing and MTU of one direction of a link.
+#[derive(Clone, Copy)]
 struct Line {
     rate_bps: u64,
     overhead: i32,

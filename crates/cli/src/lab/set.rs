@@ -1,0 +1,72 @@
+//! Many cells in one document.
+
+use landspeed_lab::scenario::Cell;
+use landspeed_model::{
+    BuildInfo, CellFlow, CellQueue, LAB_SET_SCHEMA, LabCell, LabDocument, LabSetDocument, PhaseName, QueueRole,
+    Stream,
+};
+
+/// The set's document: each cell's figures without its time series.
+pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSetDocument {
+    let first = documents.first();
+    let varied: Vec<String> = cells.first().map(|cell| cell.values.keys().cloned().collect()).unwrap_or_default();
+    LabSetDocument {
+        schema: LAB_SET_SCHEMA.to_owned(),
+        landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
+        started: first.map(|d| d.started.clone()).unwrap_or_default(),
+        command: first.map(|d| d.command.clone()).unwrap_or_default(),
+        name: first.map(|d| d.scenario.name.clone()).unwrap_or_default(),
+        description: first.and_then(|d| d.scenario.description.clone()),
+        reference: first.and_then(|d| d.scenario.reference.clone()),
+        // In the scenario's order where it matters: the first varies slowest.
+        varied: ordered(varied, cells),
+        wall_s,
+        cells: documents.iter().map(cell).collect(),
+    }
+}
+
+/// Varied keys by how slowly they vary: the x axis of the chart first.
+fn ordered(mut keys: Vec<String>, cells: &[Cell]) -> Vec<String> {
+    let changes =
+        |key: &String| cells.windows(2).filter(|pair| pair[0].values.get(key) != pair[1].values.get(key)).count();
+    keys.sort_by_key(changes);
+    keys.retain(|key| cells.iter().any(|cell| cell.values.get(key) != cells[0].values.get(key)));
+    keys
+}
+
+fn cell(document: &LabDocument) -> LabCell {
+    let failed = document.checks.iter().filter(|check| !check.passed).map(|c| format!("{}: {}", c.name, c.detail));
+    LabCell {
+        values: document.scenario.cell.clone(),
+        seed: document.seed,
+        status: document.status,
+        kernel: document.kernel.clone(),
+        digest: document.digest.clone(),
+        problems: document.errors.iter().map(|error| error.message.clone()).chain(failed).collect(),
+        wall_s: document.wall_s,
+        flows: document
+            .flows
+            .iter()
+            .map(|flow| CellFlow {
+                name: flow.name.clone(),
+                goodput_bps: flow.goodput_bps,
+                retransmits: flow.retransmits,
+                loss_ratio: flow.run.as_ref().and_then(|run| run.summary.loss_ratio),
+                streams_bps: flow.run.iter().flat_map(|run| &run.streams).filter_map(steady_bps).collect(),
+            })
+            .collect(),
+        queues: document
+            .queues
+            .iter()
+            .filter(|queue| queue.role == QueueRole::Switch)
+            .map(|queue| CellQueue { name: queue.name.clone(), drops: queue.drops, peak_bytes: queue.peak_bytes })
+            .collect(),
+    }
+}
+
+/// What one stream's receiver took in the steady phase, bits/s.
+fn steady_bps(stream: &Stream) -> Option<f64> {
+    let steady = || stream.intervals.iter().filter(|interval| interval.phase == PhaseName::Steady);
+    let (bytes, ns) = steady().fold((0, 0), |(bytes, ns), i| (bytes + i.bytes, ns + i.end_ns - i.start_ns));
+    (ns > 0).then(|| bytes as f64 * 8e9 / ns as f64)
+}

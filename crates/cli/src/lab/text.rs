@@ -1,0 +1,223 @@
+//! A lab run in a few lines.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use landspeed_model::{
+    Cause, CellFlow, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole,
+};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::text::Page;
+
+/// Most rows of a table; the rest is in the document.
+const MAX_ROWS: usize = 60;
+
+/// The summary of one run.
+pub fn run(document: &LabDocument) -> String {
+    let mut page = Page::default();
+    let mut head = format!("{}, Linux {}, seed {}", document.scenario.name, document.kernel.release, document.seed);
+    for (key, value) in &document.scenario.cell {
+        let _ = write!(head, ", {key} = {}", plain(value));
+    }
+    page.line("lab", &head);
+    for flow in &document.flows {
+        page.line("flow", &words(flow));
+    }
+    if let Some(reference) = &document.scenario.reference {
+        page.line("reported", &format!("{} ({})", reference.reported, reference.source));
+        if let Some(why) = &reference.why_different {
+            page.line("", why);
+        }
+    }
+    let queues: Vec<&LabQueue> =
+        document.queues.iter().filter(|q| q.role == QueueRole::Switch && (q.peak_bytes > 0 || q.drops > 0)).collect();
+    let mut rows = vec![["QUEUE", "KIND", "LIMIT", "PEAK", "MEAN", "WAIT p99", "DROPS", "MARKS"].map(str::to_owned)];
+    rows.extend(queues.iter().take(MAX_ROWS).map(|queue| row(queue)));
+    page.text.push_str(&table(&rows));
+    for link in document.links.iter().filter(|link| link.lost > 0) {
+        page.line("lost", &format!("{} lost {} of {} frames", link.name, link.lost, link.lost + link.packets));
+    }
+    let failed: Vec<_> = document.checks.iter().filter(|check| !check.passed).collect();
+    match failed.is_empty() {
+        true => page.line(
+            "checks",
+            &format!("all {} passed: every drop happened where the scenario says", document.checks.len()),
+        ),
+        false => {
+            for check in failed {
+                page.line("INVALID", &format!("{}: {}", check.name, check.detail));
+            }
+        }
+    }
+    for capture in &document.captures {
+        page.line("capture", &format!("{}: {} packets in {}", capture.name, capture.packets, capture.file));
+    }
+    if let Some(digest) = &document.digest {
+        page.line("digest", digest);
+    }
+    let memory = document.memory_peak_bytes.map(|peak| format!(", {}", Bytes::new(peak))).unwrap_or_default();
+    page.line(
+        "time",
+        &format!("{:.2} virtual s in {:.1} s of real time{memory}", document.virtual_s, document.wall_s),
+    );
+    page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
+    page.text
+}
+
+fn words(flow: &LabFlow) -> String {
+    let mut text = format!("{} ({} to {})", flow.name, flow.from, flow.to);
+    let Some(run) = &flow.run else { return text };
+    if let Some(bps) = flow.goodput_bps {
+        let _ = write!(text, ": {}", BitRate::from_bps(bps as u64));
+    }
+    if let Some(retransmits) = flow.retransmits {
+        let _ = write!(text, ", {retransmits} retransmits");
+    }
+    if let Some(loss) = run.summary.loss_ratio {
+        let _ = write!(text, ", {:.4} % lost", loss * 100.0);
+    }
+    if let (Some(p50), Some(p99)) = (run.summary.latency_p50_ns, run.summary.latency_p99_ns) {
+        let _ = write!(text, ", latency {} (p99 {})", Nanos::new(p50), Nanos::new(p99));
+    }
+    if run.verdict.cause != Cause::Undetermined && flow.retransmits.is_some() {
+        let _ = write!(text, "; {}", run.verdict.summary);
+    }
+    text
+}
+
+fn row(queue: &LabQueue) -> [String; 8] {
+    let limit = match (queue.limit_bytes, queue.limit_packets) {
+        (Some(bytes), _) => Bytes::new(bytes).to_string(),
+        (None, Some(packets)) => format!("{packets} packets"),
+        (None, None) => "-".to_owned(),
+    };
+    [
+        queue.name.clone(),
+        queue.kind.clone(),
+        limit,
+        Bytes::new(queue.peak_bytes).to_string(),
+        Bytes::new(queue.mean_bytes as u64).to_string(),
+        Nanos::new(queue.sojourn_ns_p99).to_string(),
+        queue.drops.to_string(),
+        queue.marks.to_string(),
+    ]
+}
+
+/// The summary of many cells: those that differ only by their seed share a row.
+pub fn set(document: &LabSetDocument) -> String {
+    let mut page = Page::default();
+    page.line("lab", &format!("{}, {} cells", document.name, document.cells.len()));
+    if let Some(reference) = &document.reference {
+        page.line("reported", &format!("{} ({})", reference.reported, reference.source));
+        if let Some(why) = &reference.why_different {
+            page.line("", why);
+        }
+    }
+    let mut groups: Vec<(Vec<String>, Vec<&LabCell>)> = Vec::new();
+    for cell in &document.cells {
+        let key = values(cell, &document.varied);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, cells)) => cells.push(cell),
+            None => groups.push((key, vec![cell])),
+        }
+    }
+    let flows: Vec<&str> =
+        document.cells.iter().flat_map(|c| &c.flows).map(|f| f.name.as_str()).fold(Vec::new(), |mut names, name| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            names
+        });
+    let mut head: Vec<String> = document.varied.clone();
+    head.push("RUNS".to_owned());
+    for flow in &flows {
+        head.extend([(*flow).to_owned(), "RETRANS".to_owned()]);
+    }
+    head.push("DROPS".to_owned());
+    let mut rows = vec![head];
+    for (key, cells) in groups.iter().take(MAX_ROWS) {
+        let mut row = key.clone();
+        row.push(cells.len().to_string());
+        for flow in &flows {
+            let of = |cell: &&LabCell| -> Option<CellFlow> { cell.flows.iter().find(|f| f.name == *flow).cloned() };
+            let found: Vec<CellFlow> = cells.iter().filter_map(of).collect();
+            row.push(spread(found.iter().filter_map(|f| f.goodput_bps), rate));
+            row.push(match found.iter().all(|f| f.retransmits.is_none()) {
+                true => spread(found.iter().filter_map(|f| f.loss_ratio), |x| format!("{:.3}%", x * 100.0)),
+                false => spread(found.iter().filter_map(|f| f.retransmits).map(|n| n as f64), |x| format!("{x:.0}")),
+            });
+        }
+        let drops = cells.iter().map(|c| c.queues.iter().map(|q| q.drops).sum::<u64>() as f64);
+        row.push(spread(drops, |x| format!("{x:.0}")));
+        rows.push(row);
+    }
+    page.text.push_str(&table(&rows));
+    if groups.len() > MAX_ROWS {
+        page.line("", &format!("and {} more rows in the document", groups.len() - MAX_ROWS));
+    }
+    let bad: BTreeMap<&String, usize> =
+        document.cells.iter().flat_map(|c| &c.problems).fold(BTreeMap::new(), |mut found, problem| {
+            *found.entry(problem).or_default() += 1;
+            found
+        });
+    let complete = document.cells.iter().filter(|c| c.status == LabStatus::Complete).count();
+    page.line(
+        "checks",
+        &format!("{complete} of {} cells complete, every check passed in them", document.cells.len()),
+    );
+    for (problem, count) in bad.iter().take(10) {
+        page.line("INVALID", &format!("{count} cells: {problem}"));
+    }
+    page.line("time", &format!("{:.0} s of real time", document.wall_s));
+    page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
+    page.text
+}
+
+fn values(cell: &LabCell, varied: &[String]) -> Vec<String> {
+    varied.iter().map(|key| cell.values.get(key).map(plain).unwrap_or_default()).collect()
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn rate(bps: f64) -> String {
+    BitRate::from_bps(bps as u64).to_string()
+}
+
+/// The mean, and how far from it the values lie on both sides.
+fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> String {
+    let values: Vec<f64> = values.collect();
+    let Some(first) = values.first() else { return "-".to_owned() };
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    if values.iter().all(|value| value == first) {
+        return show(mean);
+    }
+    let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
+    format!("{} ({}..{})", show(mean), show(low), show(high))
+}
+
+/// Columns as wide as they need to be, the first to the left.
+fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
+    if rows.len() < 2 {
+        return String::new();
+    }
+    let columns = rows[0].as_ref().len();
+    let width = |column: usize| rows.iter().filter_map(|r| r.as_ref().get(column)).map(|c| c.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::from("  ");
+        for (at, (cell, width)) in row.as_ref().iter().zip(&widths).enumerate() {
+            let cell: String = cell.chars().filter(|c| !c.is_control()).collect();
+            let _ = if at == 0 { write!(line, "{cell:width$}") } else { write!(line, "  {cell:>width$}") };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}

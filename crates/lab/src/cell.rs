@@ -1,0 +1,121 @@
+//! One cell from scenario to document.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use landspeed_model::{ErrorEntry, KernelInfo, LabDocument, ScenarioInfo, Warning};
+
+use crate::boot::{self, Boot, BootError};
+use crate::guest::Progress;
+use crate::kernel::Kernel;
+use crate::outcome::{self, Frame};
+use crate::plan::{self, Plan};
+use crate::scenario::{Cell, estimate};
+
+/// What all cells of a scenario share.
+#[derive(Debug, Clone)]
+pub struct Setting<'a> {
+    /// The program that becomes the guest's first and only one.
+    pub program: &'a [u8],
+    /// Its arguments.
+    pub arguments: &'a [&'a str],
+    /// Where to capture, as `NODE:NEIGHBOUR`.
+    pub captures: &'a [String],
+    /// Where captures go.
+    pub keep: &'a Path,
+    /// The scenario file's text.
+    pub text: &'a str,
+    /// What was noticed about the scenario.
+    pub warnings: &'a [Warning],
+    /// When it began, RFC 3339 UTC.
+    pub started: &'a str,
+    /// Command line.
+    pub command: &'a [String],
+}
+
+/// A cell that is ready to boot.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    /// The network and the flows.
+    pub plan: Plan,
+    /// The guest's memory, bytes.
+    pub memory_bytes: u64,
+    frame: Frame,
+    kernel: Kernel,
+}
+
+/// Works a cell out and looks whether a kernel can run it.
+///
+/// # Errors
+/// What keeps it from being run, in words.
+pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Ready, String> {
+    let plan = plan::plan(&cell.scenario, setting.captures).map_err(|error| error.to_string())?;
+    let features = kernel.features().map_err(|error| error.to_string())?;
+    let missing = features.missing(&plan.features());
+    if !missing.is_empty() {
+        return Err(format!(
+            "the kernel {} ({}) lacks {}, which this scenario needs; build another: landspeed lab kernel build",
+            kernel.release,
+            kernel.id,
+            missing.join(", ")
+        ));
+    }
+    let memory_bytes = estimate(&cell.scenario).memory_bytes;
+    let frame = Frame {
+        started: setting.started.to_owned(),
+        command: setting.command.to_vec(),
+        scenario: ScenarioInfo {
+            name: cell.scenario.name.clone(),
+            description: cell.scenario.description.clone(),
+            hash: cell.hash.clone(),
+            text: setting.text.to_owned(),
+            cell: cell.values.clone(),
+            reference: cell.scenario.reference.clone(),
+        },
+        seed: cell.seed,
+        kernel: KernelInfo {
+            release: kernel.release.clone(),
+            build_id: kernel.id.clone(),
+            source: kernel.source.to_string(),
+        },
+        memory_bytes,
+        warnings: setting.warnings.to_vec(),
+    };
+    Ok(Ready { plan, memory_bytes, frame, kernel: kernel.clone() })
+}
+
+/// Boots a cell and waits for its document. A boot that fails is told in the document.
+pub fn run(
+    ready: Ready,
+    setting: &Setting<'_>,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(&Progress, u64),
+) -> LabDocument {
+    let Ready { plan, memory_bytes, frame, kernel } = ready;
+    let boot = Boot {
+        kernel: &kernel.executable,
+        program: setting.program,
+        arguments: setting.arguments,
+        plan: &plan,
+        memory_bytes,
+        keep: setting.keep,
+    };
+    match boot::run(&boot, interrupted, observe) {
+        Ok(booted) => outcome::document(frame, &plan, booted),
+        Err(error) => outcome::failed(frame, vec![entry(&error)]),
+    }
+}
+
+fn entry(error: &BootError) -> ErrorEntry {
+    let (code, advice) = match error {
+        BootError::Place(_) => ("no-place", None),
+        BootError::Io { .. } => ("io", None),
+        BootError::Guest(_) => ("guest-gave-up", None),
+        BootError::Crashed { .. } => {
+            ("guest-crashed", Some("if it says that it is out of memory, give it more with `memory` in the scenario"))
+        }
+        BootError::Stuck { .. } => ("guest-stuck", None),
+        BootError::Interrupted => ("interrupted", None),
+    };
+    ErrorEntry { code: code.to_owned(), message: error.to_string(), advice: advice.map(str::to_owned) }
+}
