@@ -1,7 +1,7 @@
 //! Cells side by side: a few at a time, each in a process of its own, with one line that says how far they are.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use landspeed_lab::cell::{self, Ready, Setting};
@@ -43,10 +43,6 @@ pub fn run(
                     });
                     lock(board).end(worker, index);
                     lock(done).push((index, document));
-                    if interrupted.load(Ordering::Relaxed) {
-                        // The rest is accounted for as interrupted, too, each at no cost.
-                        continue;
-                    }
                 }
             });
         }

@@ -304,8 +304,7 @@ impl View {
 
 fn doing(step: Step) -> &'static str {
     match step {
-        Step::Index => "reading",
-        Step::Read => "reading",
+        Step::Index | Step::Read => "reading",
         Step::Download => "downloading",
         Step::Unpack => "unpacking",
         Step::Edit => "applying",

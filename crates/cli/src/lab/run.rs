@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use landspeed_lab::cell::{self, Ready, Setting};
 use landspeed_lab::kernel::{Cache, Kernel};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{LabDocument, LabStatus, Warning};
+use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
 use super::{cells, set, text};
@@ -139,7 +141,9 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
     let program =
         std::fs::read("/proc/self/exe").context("cannot read this very program, which runs in the guest")?;
     let command: Vec<String> = std::env::args().collect();
-    let started = humantime::format_rfc3339_seconds(std::time::SystemTime::now()).to_string();
+    let started =
+        humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns()))
+            .to_string();
     let setting = Setting {
         program: &program,
         arguments: &["lab", "guest"],
@@ -261,14 +265,9 @@ fn prepare(cells: &[Cell], options: &Options, setting: &Setting<'_>) -> anyhow::
         .iter()
         .map(|cell| {
             let wanted = options.kernel.clone().or_else(|| cell.scenario.kernel.clone());
-            let kernel = match found.iter().find(|(name, _)| *name == wanted) {
-                Some((_, kernel)) => kernel.clone(),
-                None => {
-                    let kernel = cache.find(wanted.as_deref())?;
-                    found.push((wanted, kernel.clone()));
-                    kernel
-                }
-            };
+            let known = found.iter().find(|(name, _)| *name == wanted).map(|(_, kernel)| kernel.clone());
+            let kernel = known.map_or_else(|| cache.find(wanted.as_deref()), Ok)?;
+            found.push((wanted, kernel.clone()));
             cell::prepare(cell, &kernel, setting).map_err(|message| anyhow!(message))
         })
         .collect()

@@ -39,16 +39,12 @@ pub fn run(document: &LabDocument) -> String {
         page.line("lost", &format!("{} lost {} of {} frames", link.name, link.lost, link.lost + link.packets));
     }
     let failed: Vec<_> = document.checks.iter().filter(|check| !check.passed).collect();
-    match failed.is_empty() {
-        true => page.line(
-            "checks",
-            &format!("all {} passed: every drop happened where the scenario says", document.checks.len()),
-        ),
-        false => {
-            for check in failed {
-                page.line("INVALID", &format!("{}: {}", check.name, check.detail));
-            }
-        }
+    if failed.is_empty() {
+        let count = document.checks.len();
+        page.line("checks", &format!("all {count} passed: every drop happened where the scenario says"));
+    }
+    for check in failed {
+        page.line("INVALID", &format!("{}: {}", check.name, check.detail));
     }
     for capture in &document.captures {
         page.line("capture", &format!("{}: {} packets in {}", capture.name, capture.packets, capture.file));
@@ -143,9 +139,11 @@ pub fn set(document: &LabSetDocument) -> String {
             let of = |cell: &&LabCell| -> Option<CellFlow> { cell.flows.iter().find(|f| f.name == *flow).cloned() };
             let found: Vec<CellFlow> = cells.iter().filter_map(of).collect();
             row.push(spread(found.iter().filter_map(|f| f.goodput_bps), rate));
-            row.push(match found.iter().all(|f| f.retransmits.is_none()) {
-                true => spread(found.iter().filter_map(|f| f.loss_ratio), |x| format!("{:.3}%", x * 100.0)),
-                false => spread(found.iter().filter_map(|f| f.retransmits).map(|n| n as f64), |x| format!("{x:.0}")),
+            let retransmits = || found.iter().filter_map(|f| f.retransmits).map(|n| n as f64);
+            row.push(if retransmits().next().is_some() {
+                spread(retransmits(), |x| format!("{x:.0}"))
+            } else {
+                spread(found.iter().filter_map(|f| f.loss_ratio), |x| format!("{:.3}%", x * 100.0))
             });
         }
         let drops = cells.iter().map(|c| c.queues.iter().map(|q| q.drops).sum::<u64>() as f64);
@@ -192,13 +190,12 @@ fn rate(bps: f64) -> String {
 /// The mean, and how far from it the values lie on both sides.
 fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> String {
     let values: Vec<f64> = values.collect();
-    let Some(first) = values.first() else { return "-".to_owned() };
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    if values.iter().all(|value| value == first) {
-        return show(mean);
+    if values.is_empty() {
+        return "-".to_owned();
     }
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
     let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
-    format!("{} ({}..{})", show(mean), show(low), show(high))
+    if high > low { format!("{} ({}..{})", show(mean), show(low), show(high)) } else { show(mean) }
 }
 
 /// Columns as wide as they need to be, the first to the left.
