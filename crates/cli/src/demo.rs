@@ -86,7 +86,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         Sink::File(args.out.join(format!("{name}.json"))).write(serde_json::to_string(document)?.as_bytes())?;
         println!("report  {}", path.display());
     }
-    Ok(outcome)
+    let lab = if interrupted.load(Ordering::Relaxed) { Outcome::Clean } else { crate::lab::demo::main(&args.out)? };
+    Ok(if lab == Outcome::Clean { outcome } else { Outcome::Findings })
 }
 
 /// What the scenes say together.

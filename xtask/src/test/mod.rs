@@ -19,10 +19,16 @@ pub struct Options {
     /// Install nothing: what is missing is skipped, and says so
     #[arg(long)]
     no_install: bool,
+    /// Do not build a kernel for the lab's tests
+    #[arg(long)]
+    no_kernel: bool,
     /// Leave out the web report's tests
     #[arg(long)]
     no_web: bool,
 }
+
+/// Names where the lab's kernels are kept.
+const KERNELS: &str = "LANDSPEED_KERNELS";
 
 /// How the tests' output says how they went.
 type Read = fn(&[String]) -> Tally;
@@ -48,9 +54,17 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         &mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
         tally::one_check,
     );
+    // The lab's kernel is built once, of the newest source Debian packages, and kept under target/ unless said otherwise.
+    let kernels = std::env::var_os(KERNELS).map_or_else(|| root.join("target").join("kernels"), PathBuf::from);
+    if options.no_install || options.no_kernel {
+        run.skip("the lab's kernel", "it was to be left out: tests of the lab use one that is there, or skip");
+    } else {
+        let mut build = cargo(&["run", "--quiet", "-p", "landspeed", "--", "lab", "kernel", "build"]);
+        run.step("the lab's kernel", build.env(KERNELS, &kernels), tally::one_check);
+    }
     run.step(
         "tests",
-        cargo(&["test", "--workspace", "--no-fail-fast"]).env("LANDSPEED_SKIP_LOG", &skip_log),
+        cargo(&["test", "--workspace", "--no-fail-fast"]).env("LANDSPEED_SKIP_LOG", &skip_log).env(KERNELS, &kernels),
         tally::cargo_test,
     );
     run.count_skips(&skip_log)?;

@@ -15,6 +15,13 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("tc", "iproute2"),
     ("ethtool", "ethtool"),
     ("chromium", "chromium"),
+    // For the lab's kernel.
+    ("gcc", "gcc"),
+    ("make", "make"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("xz", "xz-utils"),
 ];
 
 /// The version `deny.toml` was written for.

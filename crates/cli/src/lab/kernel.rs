@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use landspeed_lab::kernel::{self, Cache, Event, Kernel, Request, Step, Version, Wanted};
@@ -204,19 +205,10 @@ fn table(kernels: &[Kernel]) -> String {
     })
 }
 
-/// Day and minute of a moment, UTC. Days to civil date after Howard Hinnant, "chrono-compatible low-level date
-/// algorithms".
+/// Day and minute of a moment, UTC.
 fn date(epoch_ns: u64) -> String {
-    let seconds = epoch_ns / 1_000_000_000;
-    let (days, of_day) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02}", of_day / 3600, of_day / 60 % 60)
+    let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(epoch_ns)).to_string();
+    text[..16].replace('T', " ")
 }
 
 fn duration(seconds: f64) -> String {

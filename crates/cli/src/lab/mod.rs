@@ -1,6 +1,7 @@
 //! `landspeed lab`: paths in virtual time with the real Linux TCP stack.
 
 mod cells;
+pub mod demo;
 mod engine;
 mod html;
 mod kernel;

@@ -11,7 +11,7 @@ use crate::output::Sink;
 const EXAMPLES: &str = "\
 Examples:
   landspeed lab new path.toml     two hosts across 50 ms, cross traffic, a switch with a 1 MB buffer
-  landspeed lab new --schema      what a scenario may say, as JSON Schema (for an editor)";
+  landspeed schema scenario       what a scenario may say, as JSON Schema (for an editor)";
 
 /// Options of `lab new`.
 #[derive(Debug, clap::Args)]
@@ -19,23 +19,15 @@ Examples:
 pub struct Args {
     /// The file to write [default: standard output]
     file: Option<PathBuf>,
-    /// Write the JSON Schema of scenarios instead
-    #[arg(long)]
-    schema: bool,
 }
 
 /// Writes it; a file that is there stays.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
-    let text = if args.schema {
-        format!("{}\n", serde_json::to_string_pretty(&scenario::schema())?)
-    } else {
-        scenario::TEMPLATE.to_owned()
-    };
     match &args.file {
-        None => Sink::Stdout.write(text.as_bytes())?,
+        None => Sink::Stdout.write(scenario::TEMPLATE.as_bytes())?,
         Some(path) => {
             ensure!(!path.exists(), "{} is there already: name another file, or remove it", path.display());
-            Sink::File(path.clone()).write(text.as_bytes())?;
+            Sink::File(path.clone()).write(scenario::TEMPLATE.as_bytes())?;
             eprintln!("{} is written; run it: landspeed lab run {0}", path.display());
         }
     }
