@@ -44,25 +44,25 @@ pub struct Args {
 pub struct Options {
     /// Set a key of the scenario; several values, with commas between, make a cell each
     #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    pub set: Vec<String>,
     /// The seed to start from
     #[arg(long)]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
     /// The kernel, by version or identifier
     #[arg(long, value_name = "ID|RELEASE")]
-    kernel: Option<String>,
+    pub kernel: Option<String>,
     /// Where kernels are kept
     #[arg(long, value_name = "DIR")]
-    cache: Option<PathBuf>,
+    pub cache: Option<PathBuf>,
     /// Cells to run at once [default: as many as processors and memory allow]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
+    pub jobs: Option<u16>,
     /// Capture at a node's interface, which is named after its neighbour
     #[arg(long, value_name = "NODE:IFACE")]
-    pcap: Vec<String>,
+    pub pcap: Vec<String>,
     /// Directory for captures
     #[arg(long, value_name = "DIR", default_value = ".")]
-    pcap_dir: PathBuf,
+    pub pcap_dir: PathBuf,
     /// Write the document as JSON (`-`: standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<Sink>,
@@ -71,10 +71,10 @@ pub struct Options {
     pub report: Option<PathBuf>,
     /// Say what it would take, and stop
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
     /// Run it even if it takes long
     #[arg(short, long)]
-    yes: bool,
+    pub yes: bool,
     /// Say nothing but errors
     #[arg(short, long)]
     pub quiet: bool,
