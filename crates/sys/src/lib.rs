@@ -1,4 +1,5 @@
 //! Every unsafe block of landspeed lives in this crate.
+pub mod bpf;
 pub mod clock;
 pub mod disk;
 pub mod ethtool;

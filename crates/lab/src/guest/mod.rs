@@ -127,6 +127,7 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
             .collect();
         // Connections are open by now and nothing moves: the books of every place begin at rest.
         clock::sleep_until(zero_ns - REST_NS);
+        network.start_counting_frames()?;
         let before = network.counters(plan)?;
         let flows: Vec<_> = flows
             .into_iter()

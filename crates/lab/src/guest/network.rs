@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use landspeed_sys::bpf::{FrameFilter, Pattern};
 use landspeed_sys::ethtool::Ethtool;
 use landspeed_sys::netlink::configure::{Bridge, Discipline, LinkSettings, NewLink, NewRoute, RouteMetrics};
 use landspeed_sys::netlink::{self, LinkId, Netlink, NetlinkError, QdiscReading};
@@ -13,7 +14,7 @@ use landspeed_sys::netns;
 
 use super::egress;
 use super::report::{HostCounters, PortReport, Sample};
-use crate::plan::{Node, Plan, Port, Role};
+use crate::plan::{EgressKind, Impairments, Node, Plan, PlannedLoss, Port, Role};
 
 /// Offloads by which a sender hands over more than a frame.
 const SEGMENTATION: &[&str] = &[
@@ -37,6 +38,8 @@ pub struct Network {
     sockets: Vec<Mutex<Netlink>>,
     /// Interface index of every port.
     indices: Vec<Vec<u32>>,
+    /// What loses given frames, by the wire and the port they would leave by.
+    filters: BTreeMap<(usize, usize), FrameFilter>,
 }
 
 /// A failure, in words: nobody but the console reads it.
@@ -55,7 +58,8 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
     write("net/ipv6/conf/default/disable_ipv6", "1");
     root.add_bridge(&NewLink { name: "control", ..NewLink::default() }, &control).map_err(words)?;
     let bridge = up(&mut root, "control")?;
-    let mut network = Network { namespaces: Vec::new(), sockets: Vec::new(), indices: Vec::new() };
+    let mut network =
+        Network { namespaces: Vec::new(), sockets: Vec::new(), indices: Vec::new(), filters: BTreeMap::new() };
     for node in &plan.nodes {
         netns::unshare().map_err(|e| format!("cannot make a network namespace: {e}"))?;
         network.namespaces.push(netns::current().map_err(|e| format!("no network namespace: {e}"))?);
@@ -83,6 +87,7 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
         }
     }
     for (index, node) in plan.nodes.iter().enumerate() {
+        network.load_filters(index, node)?;
         netns::enter(network.namespace(index)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
         let result = network.furnish(plan, index, node);
         netns::enter(home.as_fd()).map_err(|e| format!("cannot leave a namespace: {e}"))?;
@@ -181,6 +186,27 @@ impl Network {
         socket.add_address(index, address, 16).map_err(words)
     }
 
+    /// Periodic losses and losses of given frames, which netem does not know.
+    fn load_filters(&mut self, index: usize, node: &Node) -> Result<(), String> {
+        for (port, at) in node.ports.iter().enumerate() {
+            let EgressKind::Wire(Impairments { loss, .. }) = &at.egress.kind else { continue };
+            let pattern = match loss {
+                PlannedLoss::Every(distance) => Pattern::Every(*distance),
+                PlannedLoss::Packets(numbers) => Pattern::Numbers(numbers.clone()),
+                PlannedLoss::None | PlannedLoss::Random(_) | PlannedLoss::GilbertElliott(..) => continue,
+            };
+            let filter = FrameFilter::load(&pattern)
+                .map_err(|e| format!("{}: cannot load the filter that loses given frames: {e}", node.name))?;
+            self.filters.insert((index, port), filter);
+        }
+        Ok(())
+    }
+
+    /// The scenario's zero is near: the next frame on each link is number 1.
+    pub fn start_counting_frames(&self) -> Result<(), String> {
+        self.filters.values().try_for_each(|filter| filter.start().map_err(|e| format!("cannot count frames: {e}")))
+    }
+
     /// Offloads, addresses, tables and queues of one node, from inside its namespace.
     fn furnish(&self, plan: &Plan, index: usize, node: &Node) -> Result<(), String> {
         let mut socket = self.socket(index);
@@ -211,9 +237,13 @@ impl Network {
                 }
             }
             Role::Wire => {
-                let (first, second) = (self.indices[index][0], self.indices[index][1]);
-                for (from, to) in [(first, second), (second, first)] {
+                for (from, to) in [(0, 1), (1, 0)] {
+                    let filter = self.filters.get(&(index, to));
+                    let (from, to) = (self.indices[index][from], self.indices[index][to]);
                     socket.add_qdisc(from, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
+                    if let Some(filter) = filter {
+                        socket.filter_ingress(from, filter.program()).map_err(words)?;
+                    }
                     socket.redirect_ingress(from, to).map_err(words)?;
                 }
             }
@@ -274,7 +304,13 @@ impl Network {
         let mut readings: Vec<QdiscReading> = Vec::new();
         socket.qdiscs_all(&mut readings).map_err(words)?;
         let mut reports = Vec::with_capacity(plan.nodes[node].ports.len());
-        for &interface in &self.indices[node] {
+        for (port, &interface) in self.indices[node].iter().enumerate() {
+            let filtered = match self.filters.get(&(node, port)) {
+                Some(filter) => {
+                    filter.counted().map_err(|e| format!("cannot read a filter's counters: {e}"))?.dropped
+                }
+                None => 0,
+            };
             let link = socket.link(LinkId::Index(interface)).map_err(words)?;
             let stat = |name: &str| {
                 let at = netlink::LINK_STATS_NAMES.iter().position(|n| *n == name);
@@ -292,7 +328,7 @@ impl Network {
                     .filter(|r| r.ifindex == interface && r.parent != netlink::Qdisc::INGRESS)
                     .map(sample)
                     .collect(),
-                filtered: 0,
+                filtered,
             });
         }
         Ok(reports)

@@ -369,9 +369,10 @@ pub enum Loss {
 pub enum LossPattern {
     /// Each frame alike, independently.
     Random(Share),
-    /// One frame in so many, periodically.
+    /// One frame in so many, periodically: this one and every multiple of it. Every frame of that direction counts,
+    /// acknowledgements as well, from the scenario's zero on; opening connections before that does not.
     Every(u64),
-    /// These frames, counted from 1 on in the order in which they reach the link.
+    /// These frames, counted from 1 on in the order in which they reach the link, as with `every`.
     Packets(Vec<u64>),
     /// Two states, one good and one bad (Gilbert, Elliott).
     GilbertElliott(GilbertElliott),

@@ -1,13 +1,23 @@
-//! The one filter a wire needs: everything that comes in by one interface goes out by another.
+//! The filters a wire needs: everything that comes in by one interface goes out by another, but what a program drops.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::super::{Netlink, NetlinkError, Request};
 use super::CREATE;
 use super::qdisc::traffic_control_header;
 
+/// Filters are asked in this order.
+const PROGRAM_PRIORITY: u32 = 1;
+const REDIRECT_PRIORITY: u32 = 2;
+
 // linux/rtnetlink.h, linux/pkt_cls.h, linux/tc_act/tc_mirred.h
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_MATCHALL_ACT: u16 = 2;
+const TCA_BPF_FD: u16 = 6;
+const TCA_BPF_NAME: u16 = 7;
+const TCA_BPF_FLAGS: u16 = 8;
+const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
 const TCA_ACT_KIND: u16 = 1;
 const TCA_ACT_OPTIONS: u16 = 2;
 const TCA_MIRRED_PARMS: u16 = 2;
@@ -23,9 +33,7 @@ impl Netlink {
     /// [`super::Discipline::Ingress`] or [`super::Discipline::Clsact`] first. What is redirected keeps its size: super-packets stay super-packets.
     pub fn redirect_ingress(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_NEWTFILTER, CREATE);
-        // Its handle is the kernel's choice; info is the priority and the protocol it looks at.
-        let info = 1 << 16 | u32::from(ETH_P_ALL.to_be());
-        traffic_control_header(&mut request, from_ifindex, 0, INGRESS_BLOCK, info);
+        ingress_header(&mut request, from_ifindex, REDIRECT_PRIORITY);
         request.text(TCA_KIND, "matchall");
         request.nest(TCA_OPTIONS, |r| {
             r.nest(TCA_MATCHALL_ACT, |r| {
@@ -43,4 +51,24 @@ impl Netlink {
         });
         self.carry_out("filter add", format_args!("interface {from_ifindex} to interface {to_ifindex}"), request)
     }
+
+    /// Asks `program` ([`crate::bpf::FrameFilter::program`]) about every packet that arrives at `ifindex`, before
+    /// [`Netlink::redirect_ingress`] gets it (`bpf direct-action`). `ifindex` needs [`super::Discipline::Ingress`] or
+    /// [`super::Discipline::Clsact`] first.
+    pub fn filter_ingress(&mut self, ifindex: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
+        let mut request = Request::acknowledged(libc::RTM_NEWTFILTER, CREATE);
+        ingress_header(&mut request, ifindex, PROGRAM_PRIORITY);
+        request.text(TCA_KIND, "bpf");
+        request.nest(TCA_OPTIONS, |r| {
+            r.u32(TCA_BPF_FD, program.as_raw_fd() as u32);
+            r.text(TCA_BPF_NAME, "landspeed");
+            r.u32(TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
+        });
+        self.carry_out("filter add", format_args!("bpf at interface {ifindex}"), request)
+    }
+}
+
+/// The filter's handle is the kernel's choice; info is the priority and the protocol it looks at.
+fn ingress_header(request: &mut Request, ifindex: u32, priority: u32) {
+    traffic_control_header(request, ifindex, 0, INGRESS_BLOCK, priority << 16 | u32::from(ETH_P_ALL.to_be()));
 }

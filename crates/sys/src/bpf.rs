@@ -1,0 +1,386 @@
+//! A filter that drops given frames: a few eBPF instructions, put together here and loaded by `bpf(2)`, that count what
+//! passes in a map and say which frame goes no further. Needs `CAP_BPF` and `CAP_NET_ADMIN`, and a kernel with
+//! `CONFIG_BPF_SYSCALL` and `CONFIG_NET_CLS_BPF`.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+// linux/bpf.h: commands, kinds, and the source register that turns a 64-bit constant into the address of a map's value.
+const BPF_MAP_CREATE: libc::c_int = 0;
+const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+const BPF_PROG_LOAD: libc::c_int = 5;
+const BPF_MAP_TYPE_ARRAY: u32 = 2;
+const BPF_PROG_TYPE_SCHED_CLS: u32 = 3;
+const BPF_PSEUDO_MAP_VALUE: u8 = 2;
+
+// linux/pkt_cls.h
+const TC_ACT_UNSPEC: i32 = -1;
+const TC_ACT_SHOT: i32 = 2;
+
+// Words of the map's one value.
+const SEEN: i16 = 0;
+const DROPPED: i16 = 1;
+const NEXT: i16 = 2;
+const LIST: i16 = 3;
+/// A frame number that is never reached.
+const NEVER: u64 = u64::MAX;
+/// Most frames a list names: its map stays below half a megabyte.
+const LIST_MOST: usize = 65_536;
+/// What the verifier may say about a program it refuses, bytes.
+const LOG_BYTES: usize = 64 << 10;
+
+/// Which frames are dropped; the first is number 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// The given one and every multiple of it.
+    Every(u64),
+    /// These.
+    Numbers(Vec<u64>),
+}
+
+/// The filter. It lives in the kernel as long as this value or a place it was attached to
+/// ([`crate::netlink::Netlink::filter_ingress`]).
+#[derive(Debug)]
+pub struct FrameFilter {
+    map: OwnedFd,
+    program: OwnedFd,
+    /// The map's value with nothing counted yet.
+    fresh: Vec<u64>,
+}
+
+/// What a filter has counted since [`FrameFilter::start`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Frames that came, the dropped ones included.
+    pub seen: u64,
+    /// Frames dropped.
+    pub dropped: u64,
+}
+
+impl FrameFilter {
+    /// Loads one. It lets everything pass until [`FrameFilter::start`].
+    ///
+    /// # Errors
+    /// `EPERM`; `ENOSYS` without BPF; `InvalidInput` for more than 65,536 numbers; the verifier's own words if it refuses
+    /// the program.
+    pub fn load(pattern: &Pattern) -> io::Result<Self> {
+        let mut list = match pattern {
+            // The distance to the one after.
+            Pattern::Every(distance) => vec![(*distance).max(1)],
+            Pattern::Numbers(numbers) => numbers.iter().copied().filter(|&number| number > 0).collect(),
+        };
+        list.sort_unstable();
+        list.dedup();
+        if list.len() > LIST_MOST {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 65536 frames to drop"));
+        }
+        if matches!(pattern, Pattern::Numbers(_)) {
+            list.push(NEVER);
+        }
+        let mut fresh = vec![0, 0, list[0]];
+        fresh.extend(&list);
+        let map = array_of_one(fresh.len() * 8)?;
+        let program = load(&instructions(pattern, map.as_raw_fd(), list.len()))?;
+        let filter = Self { map, program, fresh };
+        let mut idle = filter.fresh.clone();
+        idle[NEXT as usize] = NEVER;
+        filter.write(&idle)?;
+        Ok(filter)
+    }
+
+    /// The program, to attach.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+
+    /// Counts from zero: the next frame is number 1.
+    pub fn start(&self) -> io::Result<()> {
+        self.write(&self.fresh)
+    }
+
+    /// What it has counted.
+    pub fn counted(&self) -> io::Result<Counted> {
+        let mut value = vec![0_u64; self.fresh.len()];
+        let key = 0_u32;
+        let attributes = Element {
+            map: self.map.as_raw_fd() as u32,
+            padding: 0,
+            key: (&raw const key) as u64,
+            value: value.as_mut_ptr() as u64,
+            flags: 0,
+        };
+        // SAFETY: the map's key is four bytes and its value as long as `fresh`, to which `value` was sized; both outlive
+        // the call, which reads the one and writes the other.
+        unsafe { call(BPF_MAP_LOOKUP_ELEM, &attributes) }?;
+        Ok(Counted { seen: value[SEEN as usize], dropped: value[DROPPED as usize] })
+    }
+
+    fn write(&self, value: &[u64]) -> io::Result<()> {
+        assert_eq!(value.len(), self.fresh.len(), "the whole value is written");
+        let key = 0_u32;
+        let attributes = Element {
+            map: self.map.as_raw_fd() as u32,
+            padding: 0,
+            key: (&raw const key) as u64,
+            value: value.as_ptr() as u64,
+            flags: 0,
+        };
+        // SAFETY: the map's key is four bytes and its value as long as `fresh`, which `value` is; both outlive the call,
+        // which only reads them.
+        unsafe { call(BPF_MAP_UPDATE_ELEM, &attributes) }.map(drop)
+    }
+}
+
+/// One instruction (Documentation/bpf/standardization/instruction-set.rst): opcode, destination and source register,
+/// offset, constant.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Instruction {
+    opcode: u8,
+    /// Destination in the lower half, source in the upper.
+    registers: u8,
+    offset: i16,
+    constant: i32,
+}
+
+const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, constant: i32) -> Instruction {
+    Instruction { opcode, registers: destination | source << 4, offset, constant }
+}
+
+// Opcodes: class, operation and operand as the standard composes them.
+const LOAD_CONSTANT_64: u8 = 0x18;
+const LOAD_64: u8 = 0x79;
+const STORE_64: u8 = 0x7b;
+const ADD_CONSTANT: u8 = 0x07;
+const ADD: u8 = 0x0f;
+const SHIFT_LEFT: u8 = 0x67;
+const MOVE: u8 = 0xbf;
+const MOVE_CONSTANT: u8 = 0xb7;
+const JUMP_IF_NOT_EQUAL: u8 = 0x5d;
+const JUMP_IF_ABOVE: u8 = 0x25;
+const EXIT: u8 = 0x95;
+
+/// The program over the map `map`, whose list has `entries`.
+fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Instruction> {
+    let load = |to, from, word| instruction(LOAD_64, to, from, word * 8, 0);
+    let store = |at, word, value| instruction(STORE_64, at, value, word * 8, 0);
+    let shot = [instruction(MOVE_CONSTANT, 0, 0, 0, TC_ACT_SHOT), instruction(EXIT, 0, 0, 0, 0)];
+    // r1: the map's value. r2: this frame's number. r3: the next to drop. r4: how many were dropped.
+    let mut dropping = vec![load(4, 1, DROPPED), instruction(ADD_CONSTANT, 4, 0, 0, 1), store(1, DROPPED, 4)];
+    match pattern {
+        Pattern::Every(_) => dropping.extend([load(5, 1, LIST), instruction(ADD, 3, 5, 0, 0), store(1, NEXT, 3)]),
+        Pattern::Numbers(_) => dropping.extend([
+            // It never is; the verifier wants to see it.
+            instruction(JUMP_IF_ABOVE, 4, 0, 5, entries as i32 - 1),
+            instruction(SHIFT_LEFT, 4, 0, 0, 3),
+            instruction(MOVE, 5, 1, 0, 0),
+            instruction(ADD, 5, 4, 0, 0),
+            load(3, 5, LIST),
+            store(1, NEXT, 3),
+        ]),
+    }
+    dropping.extend(shot);
+    let mut program = vec![
+        instruction(LOAD_CONSTANT_64, 1, BPF_PSEUDO_MAP_VALUE, 0, map),
+        // The second half: the offset into the value.
+        instruction(0, 0, 0, 0, 0),
+        load(2, 1, SEEN),
+        instruction(ADD_CONSTANT, 2, 0, 0, 1),
+        store(1, SEEN, 2),
+        load(3, 1, NEXT),
+        instruction(JUMP_IF_NOT_EQUAL, 2, 3, dropping.len() as i16, 0),
+    ];
+    program.extend(dropping);
+    program.extend([instruction(MOVE_CONSTANT, 0, 0, 0, TC_ACT_UNSPEC), instruction(EXIT, 0, 0, 0, 0)]);
+    program
+}
+
+// The leading members of `union bpf_attr`; the kernel takes what is missing for zero.
+
+#[repr(C)]
+struct MapCreate {
+    kind: u32,
+    key_bytes: u32,
+    value_bytes: u32,
+    entries: u32,
+}
+
+#[repr(C)]
+struct Element {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+#[repr(C)]
+struct ProgramLoad {
+    kind: u32,
+    instruction_count: u32,
+    instructions: u64,
+    license: u64,
+    log_level: u32,
+    log_bytes: u32,
+    log: u64,
+}
+
+/// An array map with one value.
+fn array_of_one(value_bytes: usize) -> io::Result<OwnedFd> {
+    let attributes =
+        MapCreate { kind: BPF_MAP_TYPE_ARRAY, key_bytes: 4, value_bytes: value_bytes as u32, entries: 1 };
+    // SAFETY: the attributes hold no pointers.
+    let fd = unsafe { call(BPF_MAP_CREATE, &attributes) }?;
+    // SAFETY: the call succeeded and `fd` is a new descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
+    let attempt = |log: &mut [u8]| {
+        let license = c"Apache-2.0 OR MIT";
+        let attributes = ProgramLoad {
+            kind: BPF_PROG_TYPE_SCHED_CLS,
+            instruction_count: program.len() as u32,
+            instructions: program.as_ptr() as u64,
+            license: license.as_ptr() as u64,
+            log_level: u32::from(!log.is_empty()),
+            log_bytes: log.len() as u32,
+            log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+        };
+        // SAFETY: the program, the terminated licence and the log are there for the length of the call with the sizes
+        // given; the call reads the first two and writes the third.
+        unsafe { call(BPF_PROG_LOAD, &attributes) }
+    };
+    let fd = attempt(&mut []).or_else(|error| {
+        if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EACCES)) {
+            return Err(error);
+        }
+        // Refused: once more, to hear why.
+        let mut log = vec![0; LOG_BYTES];
+        attempt(&mut log).map_err(|error| {
+            let said = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy).unwrap_or_default();
+            if said.is_empty() { error } else { io::Error::new(error.kind(), format!("{error}: {}", said.trim())) }
+        })
+    })?;
+    // SAFETY: the call succeeded and `fd` is a new descriptor that nobody else has.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `bpf(2)`.
+///
+/// # Safety
+/// The pointers in `attributes` are good for what `command` does with them, as long as the call lasts.
+unsafe fn call<T>(command: libc::c_int, attributes: &T) -> io::Result<libc::c_int> {
+    let bytes = size_of::<T>() as libc::c_uint;
+    // SAFETY: `attributes` is a whole structure of `bytes` bytes; what it points at is the caller's promise.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), bytes) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as libc::c_int) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, UdpSocket};
+
+    use landspeed_testkit::skip;
+
+    use super::*;
+    use crate::netlink::configure::{Discipline, LinkSettings, NewLink};
+    use crate::netlink::{LinkId, Netlink, Qdisc};
+    use crate::netns;
+    use crate::packet::{Capture, Direction};
+
+    /// Sends `count` numbered datagrams through a filter and gives the numbers that passed, and what it counted.
+    fn passed(pattern: &Pattern, idle: u8, count: u8) -> io::Result<(Vec<u8>, Counted)> {
+        netns::in_new(|| {
+            let other = |e: crate::netlink::NetlinkError| io::Error::other(e.to_string());
+            let mut netlink = Netlink::open().map_err(other)?;
+            // No protocol may add frames of its own.
+            for scope in ["all", "default"] {
+                let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
+            }
+            let up = LinkSettings { up: Some(true), ..LinkSettings::default() };
+            let mut index = |near: &str, far: &str| -> Result<(u32, u32), crate::netlink::NetlinkError> {
+                let ends = [near, far].map(|name| NewLink { name, ..NewLink::default() });
+                netlink.add_veth(&ends[0], &ends[1])?;
+                for name in [near, far] {
+                    netlink.set_link(LinkId::Name(name), &up)?;
+                }
+                Ok((netlink.link(LinkId::Name(near))?.index, netlink.link(LinkId::Name(far))?.index))
+            };
+            let (a0, b0) = index("a0", "b0").map_err(other)?;
+            let (c0, d0) = index("c0", "d0").map_err(other)?;
+            let filter = FrameFilter::load(pattern)?;
+            netlink.add_qdisc(b0, Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(other)?;
+            netlink.filter_ingress(b0, filter.program()).map_err(other)?;
+            netlink.redirect_ingress(b0, c0).map_err(other)?;
+            let there: IpAddr = "10.1.0.2".parse().expect("an address");
+            netlink.add_address(a0, "10.1.0.1".parse().expect("an address"), 24).map_err(other)?;
+            netlink.set_neighbour(a0, there, [2, 0, 0, 0, 0, 2]).map_err(other)?;
+            let mut far = Capture::open(d0, 256, 256, 1 << 20)?;
+            let socket = UdpSocket::bind("10.1.0.1:0")?;
+            for number in 0..idle + count {
+                if number == idle {
+                    filter.start()?;
+                }
+                socket.send_to(&[number; 1000], (there, 9))?;
+            }
+            let count = far.receive()?;
+            let data = (0..count).map(|i| far.packet(i));
+            let mine = data.filter(|p| p.original_bytes == 1042 && p.direction == Direction::In);
+            let numbers = mine.map(|p| p.data[60] - idle).collect();
+            Ok((numbers, filter.counted()?))
+        })?
+    }
+
+    fn hold(pattern: &Pattern, dropped: &[u8]) {
+        match passed(pattern, 0, 20) {
+            Ok((passed, counted)) => {
+                let expected: Vec<u8> = (0..20).filter(|number| !dropped.contains(&(number + 1))).collect();
+                assert_eq!(passed, expected);
+                assert_eq!(counted, Counted { seen: 20, dropped: dropped.len() as u64 });
+            }
+            Err(why) => skip!("no eBPF filters here: {why}"),
+        }
+    }
+
+    #[test]
+    fn one_frame_in_so_many_is_dropped_and_counted() {
+        hold(&Pattern::Every(7), &[7, 14]);
+        hold(&Pattern::Every(1), &(1..=20).collect::<Vec<_>>());
+        hold(&Pattern::Every(21), &[]);
+    }
+
+    #[test]
+    fn given_frames_are_dropped_whatever_order_they_are_given_in() {
+        hold(&Pattern::Numbers(vec![20, 3, 4, 3, 0, 21]), &[3, 4, 20]);
+        hold(&Pattern::Numbers(vec![1]), &[1]);
+        hold(&Pattern::Numbers(vec![]), &[]);
+    }
+
+    #[test]
+    fn nothing_is_dropped_or_counted_before_the_start() {
+        match passed(&Pattern::Numbers(vec![2]), 10, 3) {
+            Ok((passed, counted)) => {
+                assert_eq!(passed[10..], [0, 2]);
+                assert_eq!(counted, Counted { seen: 3, dropped: 1 });
+            }
+            Err(why) => skip!("no eBPF filters here: {why}"),
+        }
+    }
+
+    #[test]
+    fn more_frames_than_a_list_holds_are_refused() {
+        let numbers = Pattern::Numbers((1..=LIST_MOST as u64 + 1).collect());
+        assert_eq!(FrameFilter::load(&numbers).expect_err("too many").kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_program_the_verifier_refuses_is_refused_in_its_words() {
+        match load(&[instruction(MOVE, 0, 7, 0, 0), instruction(EXIT, 0, 0, 0, 0)]) {
+            Err(error) if error.raw_os_error().is_some() => skip!("no eBPF here: {error}"),
+            refused => assert!(refused.expect_err("r7 was never set").to_string().contains("R7")),
+        }
+    }
+}
