@@ -234,7 +234,7 @@ impl Guest {
             if now_ns - moved_ns > STUCK_NS {
                 return Err(Ended::Stuck(last.t_ns));
             }
-            if looks.is_multiple_of(25) {
+            if looks.is_multiple_of(5) {
                 self.memory_peak_bytes = memory_peak_bytes(self.child.id()).or(self.memory_peak_bytes);
             }
             looks += 1;
