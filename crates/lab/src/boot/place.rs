@@ -55,8 +55,9 @@ impl Place {
         if free < room_bytes {
             return Err(format!("{} free, {} needed", Bytes::new(free), Bytes::new(room_bytes)));
         }
+        sweep(&directory);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!("landspeed-lab.{}.{number}", std::process::id()));
+        let path = directory.join(format!("{PREFIX}{}.{number}", std::process::id()));
         // The name may be left from a process that was killed and had this number before.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir(&path).map_err(|e: io::Error| e.to_string())?;
@@ -72,6 +73,22 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// What every place's name begins with; the process's number and a count follow.
+const PREFIX: &str = "landspeed-lab.";
+
+/// Removes places of processes that are gone: they were killed before they could.
+fn sweep(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process =
+            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('.').next()?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            // Another user's is not ours to remove, and will not let us.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -112,5 +129,18 @@ mod tests {
         std::fs::write(path.join("memory"), b"x").expect("writable");
         drop(place);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_what_a_living_one_has_is_not() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        // No process has number 0 in /proc.
+        let (gone, mine) = (directory.path().join("landspeed-lab.0.0"), format!("{PREFIX}{}.7", std::process::id()));
+        let (mine, other) = (directory.path().join(mine), directory.path().join("landspeed-lab.x"));
+        for path in [&gone, &mine, &other] {
+            std::fs::create_dir(path).expect("writable");
+        }
+        sweep(directory.path());
+        assert!(!gone.exists() && mine.exists() && other.exists());
     }
 }

@@ -11,6 +11,7 @@ mod hostile_server;
 mod interrupts;
 mod ipv6;
 mod keys;
+mod lab;
 mod many;
 mod proxy;
 mod raw;
