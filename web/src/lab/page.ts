@@ -138,8 +138,8 @@ function flowsSection(lab: LabDocument): HTMLElement | null {
     "Each flow as a run",
     ...lab.flows.map((f, i) => {
       const { run } = f;
-      const title = [h("b", null, f.name), ` ${arrow(`${f.from}->${f.to}`)}, ${rate(f.goodput_bps)}`];
-      if (!run) return h("p", { id: `flow-${i}` }, ...title, ": was not measured.");
+      const title = [h("b", null, f.name), ` ${arrow(`${f.from}->${f.to}`)}, ${run ? rate(f.goodput_bps) : "not measured"}`];
+      if (!run) return h("p", { id: `flow-${i}` }, ...title);
       const body = h("div.body");
       const details = h("details.flow", { id: `flow-${i}` }, h("summary", null, ...title, run.status === "complete" ? "" : `, ${run.status}`), body);
       details.addEventListener("toggle", () => {

@@ -1,7 +1,7 @@
 // What every queue and every link did, what was checked, and what else there is to know about the run.
 
 import type { LabDocument, LabQueue, LabSetDocument, Reference } from "../document";
-import { button, h, num, section, table, type Child } from "../dom";
+import { button, h, num, prose, section, table, type Child } from "../dom";
 import { bytes, integer, isNumber, nanos, NONE, percent, rate, seconds, significant, size } from "../format";
 import { fileName, saveAs } from "../save";
 import { arrow, fullness } from "./flows";
@@ -106,7 +106,7 @@ export function checksPart(lab: LabDocument): HTMLElement | null {
       ["Check", "Holds", "What was found"],
       [...lab.checks]
         .sort((a, b) => Number(a.passed) - Number(b.passed))
-        .map((c) => h("tr", { class: c.passed ? null : "failed" }, rowHead(h("code", null, c.name)), h("td", null, c.passed ? "yes" : "NO"), h("td", null, c.detail))),
+        .map((c) => h("tr", { class: c.passed ? null : "failed" }, rowHead(h("code", null, c.name)), h("td", null, c.passed ? "yes" : "NO"), h("td", null, ...prose(c.detail)))),
       { caption: "What was verified about this run; one failure makes it invalid" },
     ),
   );

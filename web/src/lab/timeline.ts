@@ -132,7 +132,10 @@ function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[]
 function queuePanels(base: Base, queues: readonly LabQueue[]): Panel[] {
   const drawn = queues.filter((q) => q.series.interval_ns > 0 && q.series.backlog_bytes_max.length > 0);
   const first = busiest(drawn).slice(0, SHOWN);
-  const others = drawn.filter((q) => !first.includes(q) && (q.peak_bytes > 0 || q.drops > 0));
+  const rank = { switch: 0, host: 0, wire: 1 };
+  const others = drawn
+    .filter((q) => !first.includes(q) && (q.peak_bytes > 0 || q.drops > 0))
+    .sort((a, b) => rank[a.role] - rank[b.role] || b.drops - a.drops || b.peak_bytes - a.peak_bytes);
   const panels = first.map((q, i) => queuePanel(base, `queue-${i}`, [q]));
   if (others.length > 0) panels.push(queuePanel(base, "queue-other", others));
   return panels;
