@@ -1,37 +1,56 @@
 // The stack of charts over time, made from the document.
 
 import { streamName, type Context } from "./context";
-import type { HostSeries, Phase, RunDocument, Stream } from "./document";
-import { h, type Child } from "./dom";
+import type { HostSeries, Phase, RunDocument } from "./document";
+import { button, h } from "./dom";
 import { evidenceMarks } from "./evidence";
 import { isNumber } from "./format";
 import { COMPONENTS, HeatStrip, heatKey, type Component, type HeatChoice } from "./heat";
-import type { Shade } from "./panel";
+import type { Panel, Shade } from "./panel";
 import { streamPanels } from "./panels";
 import { onPrint, onThemeChange } from "./theme";
 import { keyHelp, Timeline } from "./timeline";
 
-/** The charts over time, or nothing when there is nothing over time. */
-export function charts(run: RunDocument): HTMLElement | null {
+/** The charts over time, or nothing when there is nothing over time. In virtual time no processor is shown. */
+export function charts(run: RunDocument, virtual = false): HTMLElement | null {
   const extent = span(run);
   if (!extent) return null;
   const { streams } = run;
   const timeline = new Timeline(extent.start, extent.end, extent.step, streams.map((s) => s.id));
   const marks = evidenceMarks(run, extent);
   const context: Context = { run, timeline, shades: shades(run), marks };
-  const panels = streamPanels(context);
-  const heat = heatStrips(context);
+  const panels = streamPanels(context, virtual);
+  const heat = virtual ? null : heatStrips(context);
+  const chips = streams.map((s) => ({
+    id: s.id,
+    name: streamName(s, streams),
+    title: `stream ${s.id}, ${s.client_addr} – ${s.server_addr}`,
+  }));
+  return timelineSection(timeline, panels, { chips, noun: "stream", whole: "whole test", steady: steady(run), heat });
+}
+
+/** What a timeline's lines stand for, and what is shown beside its panels. */
+export interface TimelineOptions {
+  chips: { id: number; name: string; title: string }[];
+  noun: string;
+  whole: string;
+  steady: [number, number] | null;
+  heat: Heat | null;
+}
+
+/** The section of charts that share a timeline. */
+export function timelineSection(timeline: Timeline, panels: readonly Panel[], options: TimelineOptions): HTMLElement {
+  const { heat } = options;
   const stack = h("div.stack", null, ...panels.map((p) => p.element));
   if (heat) stack.append(heat.controls, ...heat.strips.map((s) => s.element));
-  const all = [...panels, ...(heat?.strips ?? [])];
   const root = h(
     "section.timeline",
     { id: "timeline", tabindex: 0, "aria-labelledby": "timeline-h", "aria-describedby": "timeline-keys" },
     h("h2", { id: "timeline-h" }, "Over time"),
-    toolbar(timeline, streams, steady(run)),
+    toolbar(timeline, options),
     stack,
   );
-  for (const part of all) timeline.add(part);
+  for (const part of [...panels, ...(heat?.strips ?? [])]) timeline.add(part);
   listen(root, stack, timeline, () => heat?.drawKey());
   return root;
 }
@@ -79,7 +98,7 @@ function steady(run: RunDocument): [number, number] | null {
   return phase && phase.end_ns > phase.start_ns ? [phase.start_ns / 1e9, phase.end_ns / 1e9] : null;
 }
 
-interface Heat {
+export interface Heat {
   controls: HTMLElement;
   strips: HeatStrip[];
   drawKey: () => void;
@@ -142,36 +161,30 @@ function heatStrips(context: Context): Heat | null {
   };
 }
 
-function toolbar(timeline: Timeline, streams: readonly Stream[], steady: [number, number] | null): HTMLElement {
-  const chips = h("div", { class: streams.length > 24 ? "chips many" : "chips", role: "group", "aria-label": "streams" });
-  const all = streams.map((s) => s.id);
+function toolbar(timeline: Timeline, options: TimelineOptions): HTMLElement {
+  const { noun, steady } = options;
+  const chips = h("div", { class: options.chips.length > 24 ? "chips many" : "chips", role: "group", "aria-label": `${noun}s` });
+  const all = options.chips.map((s) => s.id);
   const buttons = new Map<number, HTMLButtonElement>();
-  const button = (label: Child, title: string, action: (event: MouseEvent) => void) => {
-    const element = h("button", { type: "button", title }, label);
-    element.addEventListener("click", action);
-    return element;
-  };
   const sum = button("sum", "Show or hide the sum", () => {
     timeline.showSum = !timeline.showSum;
     timeline.streamsChanged();
   });
-  if (streams.length > 1) {
-    chips.append(h("span.muted", null, "streams"));
-    streams.forEach((stream, index) => {
-      const chip = button(
-        streamName(stream, streams),
-        `Show or hide stream ${stream.id}, ${stream.client_addr} – ${stream.server_addr}; with Alt: only this one`,
-        (event) => (event.altKey ? timeline.showStreams([stream.id]) : timeline.toggleStream(stream.id)),
+  if (all.length > 1) {
+    chips.append(h("span.muted", null, `${noun}s`));
+    options.chips.forEach(({ id, name, title }, index) => {
+      const chip = button(name, `Show or hide ${title}; with Alt: only this one`, (event) =>
+        event.altKey ? timeline.showStreams([id]) : timeline.toggleStream(id),
       );
       chip.className = `chip c${index % 8}`;
-      buttons.set(stream.id, chip);
+      buttons.set(id, chip);
       chips.append(chip);
     });
     sum.className = "chip csum";
     chips.append(
       sum,
-      button("all", "Show every stream", () => timeline.showStreams(all)),
-      button("none", "Hide every stream", () => timeline.showStreams([])),
+      button("all", `Show every ${noun}`, () => timeline.showStreams(all)),
+      button("none", `Hide every ${noun}`, () => timeline.showStreams([])),
     );
   }
   const range = h("output.range", { "aria-live": "polite" });
@@ -184,7 +197,7 @@ function toolbar(timeline: Timeline, streams: readonly Stream[], steady: [number
     button("←", "Earlier (left arrow)", () => timeline.pan(-0.2)),
     button("→", "Later (right arrow)", () => timeline.pan(0.2)),
     steady ? button("steady phase", "Show the phase the headline is about", () => timeline.setRange(...steady)) : null,
-    button("whole test", "Show the whole test (0)", () => timeline.reset()),
+    button(options.whole, `Show the ${options.whole} (0)`, () => timeline.reset()),
   );
   const refresh = () => {
     const at = timeline.cursor === null ? "" : ` · cursor ${timeline.cursor.toFixed(timeline.step < 0.01 ? 4 : 3)} s`;
@@ -227,6 +240,9 @@ function listen(root: HTMLElement, stack: HTMLElement, timeline: Timeline, drawK
   document.addEventListener("keydown", (event) => {
     const target = event.target;
     if (target instanceof HTMLElement && target.closest("select, input, textarea, .scroll")) return;
+    // Of several timelines the one with the focus takes the keys, or the page's first.
+    const own = (target instanceof Element ? target.closest("section.timeline") : null) ?? document.querySelector("section.timeline");
+    if (own !== root) return;
     const buttonSpace = target instanceof HTMLButtonElement && (event.key === " " || event.key === "Enter");
     if (!buttonSpace && timeline.key(event)) event.preventDefault();
   });

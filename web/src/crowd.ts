@@ -1,4 +1,4 @@
-// Lines whose readings outnumber the pixels.
+// What is drawn otherwise than as a line through every reading.
 
 import type uPlot from "uplot";
 
@@ -48,4 +48,24 @@ export function crowd(u: uPlot, index: number, first: number, last: number): uPl
   }
   close();
   return { stroke, fill, flags: 0 };
+}
+
+/** Length of a tick, CSS pixels. */
+const TICK = 9;
+
+/** A tick at the top for every cell that counted something. */
+export function tickMarks(u: uPlot, index: number, first: number, last: number): uPlot.Series.Paths {
+  const x = u.data[0];
+  const counts = u.data[index] ?? [];
+  const stroke = new Path2D();
+  const { left, width, top } = u.bbox;
+  const bottom = top + TICK * (devicePixelRatio || 1);
+  for (let i = first; i <= last; i++) {
+    if (!counts[i] || x[i + 1] === undefined) continue;
+    const at = u.valToPos(((x[i] as number) + (x[i + 1] as number)) / 2, "x", true);
+    if (at < left || at > left + width) continue;
+    stroke.moveTo(at, top);
+    stroke.lineTo(at, bottom);
+  }
+  return { stroke, flags: 0 };
 }

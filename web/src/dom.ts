@@ -15,9 +15,57 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   if (classes.length > 0) element.className = classes.join(" ");
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    element.setAttribute(key, value === true ? "" : clean(String(value)));
+    element.setAttribute(key, value === true ? "" : clean(scope === "" ? String(value) : inScope(key, String(value))));
   }
   append(element, children);
+  return element;
+}
+
+/** An element of a picture: `svg("line", { x1: 0 })`. The name may carry classes. */
+export function svg<K extends keyof SVGElementTagNameMap>(
+  name: K | `${K}.${string}`,
+  attributes?: Attributes | null,
+  ...children: Child[]
+): SVGElementTagNameMap[K] {
+  const [tag, ...classes] = name.split(".") as [K, ...string[]];
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  if (classes.length > 0) element.setAttribute("class", classes.join(" "));
+  for (const [key, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    element.setAttribute(key, clean(typeof value === "number" ? String(Math.round(value * 100) / 100) : String(value)));
+  }
+  append(element, children);
+  return element;
+}
+
+let scope = "";
+
+/** What `make` builds has identifiers, and links to them, of its own: several runs stand on one page. */
+export function scoped<T>(prefix: string, make: () => T): T {
+  const before = scope;
+  scope = prefix;
+  try {
+    return make();
+  } finally {
+    scope = before;
+  }
+}
+
+function inScope(key: string, value: string): string {
+  if (key === "id" || key === "aria-labelledby" || key === "aria-describedby") return scope + value;
+  return key === "href" && value.startsWith("#") ? `#${scope}${value.slice(1)}` : value;
+}
+
+/** The identifiers of what is in some elements, as they are called within their scope. */
+export function identifiers(parts: readonly (Element | null)[]): Set<string> {
+  const all = parts.flatMap((part) => [...(part?.querySelectorAll("[id]") ?? [])].map((e) => e.id));
+  return new Set(all.map((id) => (id.startsWith(scope) ? id.slice(scope.length) : id)));
+}
+
+/** Does what a button, or a link, is for. */
+export function button(label: Child, title: string | null, action: (event: MouseEvent) => void): HTMLButtonElement {
+  const element = h("button", { type: "button", title }, label);
+  element.addEventListener("click", action);
   return element;
 }
 

@@ -82,6 +82,13 @@ function scaled(value: Maybe, kind: "rate" | "size" | "time"): string {
 export const rate = (bps: Maybe): string => scaled(bps, "rate");
 /** Bytes, powers of 1024. */
 export const bytes = (n: Maybe): string => scaled(n, "size");
+/** Bytes as somebody set them: in powers of 1000 where that is a short number, of 1024 where that is. */
+export function size(n: Maybe): string {
+  if (!isNumber(n)) return NONE;
+  const decimal = [1e12, 1e9, 1e6, 1e3].find((s) => n >= s && n % (s / 100) === 0);
+  if (!decimal || n % 1024 === 0) return n < 65536 && n % 1024 !== 0 ? `${integer(n)} B` : bytes(n);
+  return `${Number((n / decimal).toPrecision(6))} ${{ 1e12: "TB", 1e9: "GB", 1e6: "MB", 1e3: "KB" }[decimal]}`;
+}
 /** Nanoseconds. */
 export const nanos = (n: Maybe): string => scaled(n, "time");
 /** Hertz times 1000. */

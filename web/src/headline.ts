@@ -1,7 +1,7 @@
 // What was measured, how it ended, the figure, and what held it back.
 
 import type { RunDocument, Verdict } from "./document";
-import { h, num, prose, section, table, type Child } from "./dom";
+import { button, h, num, prose, section, table, type Child } from "./dom";
 import { causeName } from "./evidence";
 import { bytes, integer, isNumber, nanos, NONE, percent, perSecond, rate } from "./format";
 import { isDark, setTheme } from "./theme";
@@ -19,26 +19,36 @@ export function header(run: RunDocument, save: () => void): HTMLElement {
   const [client, server] = ends(run);
   const direction = (run.effective ?? run.requested).direction;
   const arrow = { upload: "→", download: "←", both: "⇄" }[direction] ?? "→";
-  const theme = h("button", { type: "button", title: "Switch between light and dark" }, "light / dark");
-  theme.addEventListener("click", () => setTheme(isDark() ? "light" : "dark"));
-  const download = h("button", { type: "button", title: "Save the document this report was drawn from" }, "save JSON");
-  download.addEventListener("click", save);
-  const print = h("button", { type: "button" }, "print");
-  print.addEventListener("click", () => window.print());
   return h(
     "header.top",
     null,
-    h("div.buttons", null, theme, print, download),
+    pageButtons(save),
     h("p.kicker", null, run.requested.title || "landspeed report"),
     h("h1", null, client, h("span.arrow", null, ` ${arrow} `), server),
     h(
       "p.meta",
       null,
-      h("code", null, [run.command[0]?.replace(/^.*\//, "") ?? "", ...run.command.slice(1)].join(" ")),
+      h("code", null, commandLine(run.command)),
       h("span", null, date(run.started)),
       h("span", null, `landspeed ${run.landspeed.version}`, versionNote(run)),
     ),
   );
+}
+
+/** What the page as a whole can do. */
+export function pageButtons(save: () => void): HTMLElement {
+  return h(
+    "div.buttons",
+    null,
+    button("light / dark", "Switch between light and dark", () => setTheme(isDark() ? "light" : "dark")),
+    button("print", null, () => window.print()),
+    button("save JSON", "Save the document this report was drawn from", save),
+  );
+}
+
+/** A command as it was typed, without the directory of its program. */
+export function commandLine(command: readonly string[]): string {
+  return [command[0]?.replace(/^.*\//, "") ?? "", ...command.slice(1)].join(" ");
 }
 
 function versionNote(run: RunDocument): string {
@@ -46,7 +56,8 @@ function versionNote(run: RunDocument): string {
   return server && server !== run.landspeed.version ? `, server ${server}` : "";
 }
 
-function date(started: string): string {
+/** A moment as people write it. */
+export function date(started: string): string {
   const match = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z$/.exec(started);
   return match ? `${match[1]} ${match[2]} UTC` : started;
 }
@@ -58,17 +69,24 @@ export function notices(run: RunDocument): HTMLElement | null {
   if (run.status === "partial") {
     items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Partial. "), "The test was cut short; what was measured until then is kept."));
   }
-  for (const e of run.errors) {
-    items.push(h("p.notice.bad", null, h("b", null, `Error: ${sentence(e.message)} `), ...(e.advice ? ["Try: ", ...prose(sentence(e.advice)), " "] : []), h("code", null, e.code)));
-  }
-  for (const w of run.warnings) {
-    items.push(h("p.notice.warn", null, h("b", null, "Note: "), ...prose(sentence(w.message)), " ", h("code", null, w.code)));
-  }
+  items.push(...remarked(run));
   return items.length > 0 ? h("div.notices", null, ...items) : null;
 }
 
+/** A document's errors and warnings. */
+export function remarked(document: Pick<RunDocument, "errors" | "warnings">): Child[] {
+  return [
+    ...document.errors.map((e) =>
+      h("p.notice.bad", null, h("b", null, `Error: ${sentence(e.message)} `), ...(e.advice ? ["Try: ", ...prose(sentence(e.advice)), " "] : []), h("code", null, e.code)),
+    ),
+    ...document.warnings.map((w) =>
+      h("p.notice.warn", null, h("b", null, "Note: "), ...prose(sentence(w.message)), " ", h("code", null, w.code)),
+    ),
+  ];
+}
+
 /** Text that ends as a sentence does. */
-function sentence(text: string): string {
+export function sentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
@@ -154,7 +172,7 @@ function next(v: Verdict): HTMLElement | null {
   return v.next_step ? h("p.next", null, h("span.label", null, "Next"), ...prose(v.next_step)) : null;
 }
 
-function plural(count: number, word: string): string {
+export function plural(count: number, word: string): string {
   return `${count === 0 ? "no" : integer(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 

@@ -5,7 +5,7 @@ import { h, type Child } from "./dom";
 import { bytes, fit, integer, isNumber, nanos, NONE, rate, seconds, significant, ticks } from "./format";
 import { Lanes, type Mark } from "./lanes";
 import { closestIndex, floorIndex, type Column } from "./series";
-import { crowd } from "./crowd";
+import { crowd, tickMarks } from "./crowd";
 import { colors } from "./theme";
 import type { TimePart, Timeline } from "./timeline";
 
@@ -29,6 +29,8 @@ export interface Line {
   dash?: number[];
   /** Filled down to zero. */
   fill?: boolean;
+  /** A count, drawn as ticks at the top where there is one; the legend says how many. */
+  ticks?: boolean;
   /** Values, given the streams that are visible. */
   values: () => Column;
   /** Whether it is drawn now. */
@@ -152,6 +154,7 @@ export class Panel implements TimePart {
     const step = uPlot.paths.stepped?.({ align: 1 });
     // Readings that crowd are drawn as their mean with a band from least to most; bars keep their peaks instead.
     const paths: uPlot.Series.PathBuilder = (u, index, first, last) => {
+      if (options.lines[index - 1]?.ticks) return tickMarks(u, index, first, last);
       const filled = options.lines[index - 1]?.fill === true;
       const dense = last - first > u.bbox.width / (devicePixelRatio || 1);
       if (dense && !filled) return crowd(u, index, first, last);
@@ -185,6 +188,7 @@ export class Panel implements TimePart {
       scales: {
         x: { time: false, range: (_u, min, max) => [min, max] },
         y: { range: (_u, min, max) => this.valueRange(min, max) },
+        ticks: { range: [0, 1] },
       },
       axes: [
         axis({
@@ -206,6 +210,7 @@ export class Panel implements TimePart {
         ...options.lines.map(
           (l): uPlot.Series => ({
             label: l.label,
+            scale: l.ticks ? "ticks" : "y",
             stroke: () => this.color(l),
             width: l.width,
             show: l.shown(),
@@ -342,6 +347,7 @@ export class Panel implements TimePart {
   private valueText(line: number, at: number | null): string {
     const value = this.value(line, at);
     if (value === null) return NONE;
+    if (this.options.lines[line]?.ticks) return integer(value);
     if (this.unitSize === 1 && (Number.isInteger(value) || Math.abs(value) >= 1000)) return integer(value);
     // Far below the axis's unit, a figure brings its own.
     const own = { rate, size: bytes, time: nanos, count: null }[this.options.kind];
@@ -352,7 +358,8 @@ export class Panel implements TimePart {
     const column = this.columns[line];
     if (!column) return null;
     if (at !== null) return column[at] ?? null;
-    const { x, steps, resting, timeline } = this.options;
+    const { x, steps, timeline } = this.options;
+    const resting = this.options.lines[line]?.ticks ? "total" : this.options.resting;
     const first = Math.max(0, steps ? floorIndex(x, timeline.from) : closestIndex(x, timeline.from));
     const last = steps ? Math.min(x.length - 2, floorIndex(x, timeline.to - 1e-12)) : closestIndex(x, timeline.to);
     let total = 0;
@@ -377,7 +384,11 @@ export class Panel implements TimePart {
       .map((line, i) => ({ line, i }))
       .filter(({ line }) => line.shown())
       .slice(0, 8)
-      .map(({ line, i }) => `${line.label} ${this.restingWord()} ${this.valueText(i, null)} ${this.unitName}`);
+      .map(({ line, i }) =>
+        line.ticks
+          ? `${line.label} ${this.valueText(i, null)}`
+          : `${line.label} ${this.restingWord()} ${this.valueText(i, null)} ${this.unitName}`,
+      );
     this.holder.setAttribute("aria-label", `${options.title}. ${parts.join("; ")}.`);
   }
 }

@@ -9,14 +9,14 @@ import {
   counterSpans, held, inSeconds, intervalEdges, least, packetsOn, ratesOn, sampleTimes, spread, sum, type Column,
 } from "./series";
 
-/** Every chart of the streams that the document has readings for, in their order on the page. */
-export function streamPanels(context: Context): Panel[] {
+/** Every chart of the streams that the document has readings for, in their order on the page. In virtual time threads cost none. */
+export function streamPanels(context: Context, virtual: boolean): Panel[] {
   return [
     ...throughput(context),
     ...senderPanels(context),
     ...packetPanels(context),
     ...queues(context),
-    ...threads(context),
+    ...(virtual ? [] : threads(context)),
   ];
 }
 

@@ -1,6 +1,6 @@
 // Long lists come by columns (crates/report/src/pack.rs says how and why); this makes rows of them again.
 
-import type { RunDocument } from "./document";
+import type { LabDocument, RunDocument } from "./document";
 
 type Row = Record<string, unknown>;
 
@@ -25,6 +25,17 @@ export function unpackDocument(run: RunDocument): RunDocument {
   const load = run.latency_under_load;
   for (const result of [...run.latency, load?.idle, load?.loaded]) if (result) result.histogram = list(result.histogram);
   return run;
+}
+
+/** The same of a lab's document. */
+export function unpackLab(lab: LabDocument): LabDocument {
+  for (const flow of lab.flows) if (flow.run) unpackDocument(flow.run);
+  for (const { series } of lab.queues) {
+    series.backlog_bytes_max = list(series.backlog_bytes_max);
+    series.drops = list(series.drops);
+    series.bytes = list(series.bytes);
+  }
+  return lab;
 }
 
 function list<T>(value: T[]): T[] {

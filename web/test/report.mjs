@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { labPageClaims, setPageClaims } from "./lab.mjs";
 
 const skip = (why) => {
   console.log(`SKIPPED: the report was not tested in a browser: ${why}`);
@@ -89,8 +90,14 @@ async function inspect(report) {
   const run = await saved(page);
   if (original) claim("the saved document is the original", same(original, run), firstDifference(original, run));
 
-  await sections(page, run);
-  await lossAddsUp(page, run);
+  const kind = run.schema.split("/")[0];
+  if (kind === "landspeed.lab") await labPageClaims(page, run, { claim, settled });
+  else if (kind === "landspeed.labset") await setPageClaims(page, run, { claim, settled });
+  else {
+    await sections(page, run);
+    await lossAddsUp(page, run);
+  }
+  await sound(page);
   for (const theme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: theme });
     await settled(page);
@@ -146,13 +153,23 @@ async function sections(page, run) {
   has("timeline", run.streams.length > 0);
   has("latency", run.latency.length > 0 || run.latency_under_load);
   const text = await page.evaluate(() => document.body.innerText);
-  for (const word of ["undefined", "NaN", "[object", "Infinity"]) claim(`no "${word}" in the text`, !text.includes(word), around(text, word));
   claim("the verdict is there", text.includes(run.verdict.summary.replaceAll("`", "").slice(0, 30)));
   for (const error of run.errors) claim("errors are shown", text.includes(error.message));
   if (run.status !== "failed" && typeof run.summary.goodput_bps === "number") {
     const big = await page.locator("#goodput").innerText();
     claim("the goodput has a unit", /^[\d.\u202f]+ [kMGT]?b\/s$/.test(big.trim()), big);
   }
+  const marked = run.verdict.evidence.filter((e) => /intervals|cwnd|rtt_us|retrans|host_series/.test(e.source)).length;
+  if (marked > 0 && run.status === "complete" && run.streams.length > 0) {
+    const marks = await page.locator(".lanes a.mark").count();
+    claim("evidence is marked on the charts", marks > 0);
+  }
+}
+
+/** What holds for every kind of page. */
+async function sound(page) {
+  const text = await page.evaluate(() => document.body.innerText);
+  for (const word of ["undefined", "NaN", "[object", "Infinity"]) claim(`no "${word}" in the text`, !text.includes(word), around(text, word));
   const duplicates = await page.evaluate(() => {
     const all = [...document.querySelectorAll("[id]")].map((e) => e.id);
     return all.filter((id, i) => all.indexOf(id) !== i);
@@ -168,11 +185,6 @@ async function sections(page, run) {
     [...document.querySelectorAll('a[href^="#"]')].filter((a) => !document.getElementById(a.getAttribute("href").slice(1))).length,
   );
   claim("every link has its target", dead === 0, `${dead} have none`);
-  const marked = run.verdict.evidence.filter((e) => /intervals|cwnd|rtt_us|retrans|host_series/.test(e.source)).length;
-  if (marked > 0 && run.status === "complete" && run.streams.length > 0) {
-    const marks = await page.locator(".lanes a.mark").count();
-    claim("evidence is marked on the charts", marks > 0);
-  }
 }
 
 /** The chart of missing packets adds up to what the totals say was lost. */
@@ -186,7 +198,7 @@ async function lossAddsUp(page, run) {
 /** Every chart has pixels of several colours in its middle. */
 async function painted(page, theme) {
   const charts = await page.evaluate(() =>
-    [...document.querySelectorAll("figure.panel")].map((figure) => {
+    [...document.querySelectorAll("figure.panel:has(canvas)")].map((figure) => {
       const canvas = figure.querySelector("canvas");
       const { width, height } = canvas;
       // Read from a copy: reading a page's own canvas back makes the browser warn, and draws differently from then on.
@@ -338,11 +350,17 @@ async function printed(page) {
   claim("charts are wide again on the screen", width > 1000, String(width));
 }
 
-function withoutBlobs(run) {
+function withoutBlobs(document) {
+  for (const run of document.flows ? document.flows.map((f) => f.run) : [document]) {
+    if (run?.streams) withoutBlobsOf(run);
+  }
+  return document;
+}
+
+function withoutBlobsOf(run) {
   for (const stream of run.streams) {
     for (const end of [stream.sender, stream.receiver]) for (const sample of end?.samples ?? []) delete sample.tcp_info_raw;
   }
-  return run;
 }
 
 /** Equal but for fields that are null on one side and missing on the other, which mean the same. */

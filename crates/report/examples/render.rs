@@ -3,11 +3,19 @@
 use std::path::Path;
 use std::{env, error::Error, fs};
 
+use landspeed_report::{render, render_lab, render_lab_set};
+
 fn main() -> Result<(), Box<dyn Error>> {
     for argument in env::args().skip(1) {
         let path = Path::new(&argument);
-        let document: landspeed_model::RunDocument = serde_json::from_slice(&fs::read(path)?)?;
-        fs::write(path.with_extension("html"), landspeed_report::render(&document)?)?;
+        let text = fs::read(path)?;
+        let kind: serde_json::Value = serde_json::from_slice(&text)?;
+        let page = match kind["schema"].as_str() {
+            Some(landspeed_model::LAB_SCHEMA) => render_lab(&serde_json::from_slice(&text)?)?,
+            Some(landspeed_model::LAB_SET_SCHEMA) => render_lab_set(&serde_json::from_slice(&text)?)?,
+            _ => render(&serde_json::from_slice(&text)?)?,
+        };
+        fs::write(path.with_extension("html"), page)?;
     }
     Ok(())
 }

@@ -1,13 +1,47 @@
 //! The document as it stands inside the page.
 
-use landspeed_model::{HostSeries, Interval, LatencyUnderLoad, RunDocument, Sample, StreamEnd};
+use landspeed_model::{
+    HostSeries, Interval, LabDocument, LabSetDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd,
+};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::pack;
 
-/// The document as JSON that no HTML parser can mistake for markup, without the raw `tcp_info` blobs and with long
-/// lists packed.
-pub(crate) fn document(document: &RunDocument) -> Result<String, serde_json::Error> {
+/// A run as JSON that no HTML parser can mistake for markup, without the raw `tcp_info` blobs and with long lists
+/// packed.
+pub(crate) fn run(document: &RunDocument) -> Result<String, serde_json::Error> {
+    Ok(inert(&serde_json::to_string(&packed_run(document)?)?))
+}
+
+/// The same of a lab's document: its flows' runs are packed, and its queues' series.
+pub(crate) fn lab(document: &LabDocument) -> Result<String, serde_json::Error> {
+    let mut shell = document.clone();
+    let mut parts: Vec<(String, Value)> = Vec::new();
+    for (index, flow) in shell.flows.iter_mut().enumerate() {
+        if let Some(run) = flow.run.take() {
+            parts.push((format!("/flows/{index}/run"), packed_run(&run)?));
+        }
+    }
+    for (index, queue) in shell.queues.iter_mut().enumerate() {
+        let series = &mut queue.series;
+        for (name, list) in [
+            ("backlog_bytes_max", &mut series.backlog_bytes_max),
+            ("drops", &mut series.drops),
+            ("bytes", &mut series.bytes),
+        ] {
+            parts.push((format!("/queues/{index}/series/{name}"), pack::rows(&std::mem::take(list))?));
+        }
+    }
+    Ok(inert(&serde_json::to_string(&filled(&shell, parts)?)?))
+}
+
+/// The same of a set of cells, which is short.
+pub(crate) fn lab_set(document: &LabSetDocument) -> Result<String, serde_json::Error> {
+    Ok(inert(&serde_json::to_string(document)?))
+}
+
+fn packed_run(document: &RunDocument) -> Result<Value, serde_json::Error> {
     let mut shell = document.clone();
     let mut lists: Vec<(String, Value)> = Vec::new();
     for (index, stream) in shell.streams.iter_mut().enumerate() {
@@ -37,11 +71,17 @@ pub(crate) fn document(document: &RunDocument) -> Result<String, serde_json::Err
             }
         }
     }
-    let mut json: Value = serde_json::from_str(&serde_json::to_string(&shell)?)?;
-    for (path, list) in lists {
-        *json.pointer_mut(&path).expect("the shell has a place for every list taken from it") = list;
+    filled(&shell, lists)
+}
+
+/// What is left of a document, with what was taken out of it in its places.
+fn filled(shell: &impl Serialize, parts: Vec<(String, Value)>) -> Result<Value, serde_json::Error> {
+    // By way of text: a float of 32 bits keeps its few digits, where `to_value` would widen it.
+    let mut json: Value = serde_json::from_str(&serde_json::to_string(shell)?)?;
+    for (path, part) in parts {
+        *json.pointer_mut(&path).expect("the shell has a place for every part taken from it") = part;
     }
-    Ok(inert(&serde_json::to_string(&json)?))
+    Ok(json)
 }
 
 /// An end's samples, taken out of it, without the blobs that repeat in base64 what is decoded beside them.

@@ -1,4 +1,4 @@
-//! One self-contained HTML file from a run document.
+//! One self-contained HTML file from a document: a run, a lab's run, or a set of a lab's cells.
 //!
 //! The page is built from `web/` and embedded here as text, so nothing is fetched when it is opened and Node is not
 //! needed to build it. The document goes in as inert JSON, and a content security policy lets the browser use one
@@ -7,10 +7,11 @@
 
 mod embed;
 mod pack;
+mod title;
 
 use std::fmt::Write as _;
 
-use landspeed_model::{RunDocument, Status};
+use landspeed_model::{LAB_SCHEMA, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument};
 use thiserror::Error;
 
 /// The page's script, built by `npm --prefix web run build`.
@@ -27,11 +28,10 @@ const STYLE_HASH: &str = include_str!("../../../web/dist/report.css.csp");
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The document is of a kind or version this program does not know.
-    #[error(
-        "cannot draw a `{found}` document: this version reads `{}`; a newer landspeed may",
-        landspeed_model::RUN_SCHEMA
-    )]
+    #[error("cannot draw a `{found}` document: this version reads `{known}`; a newer landspeed may")]
     UnknownSchema {
+        /// What would have been read.
+        known: &'static str,
         /// What the document calls itself.
         found: String,
     },
@@ -40,7 +40,7 @@ pub enum ReportError {
     Json(#[from] serde_json::Error),
 }
 
-/// Draws a document as one HTML page that needs no other file and no network.
+/// Draws a run as one HTML page that needs no other file and no network.
 ///
 /// Everything of the document is inside it and can be saved from it again, but for `tcp_info_raw`, which repeats in
 /// base64 what is decoded beside it.
@@ -48,12 +48,39 @@ pub enum ReportError {
 /// # Errors
 /// The document's schema is not the one this version knows.
 pub fn render(document: &RunDocument) -> Result<String, ReportError> {
-    if !document.is_readable() {
-        return Err(ReportError::UnknownSchema { found: document.schema.clone() });
+    known(&document.schema, RUN_SCHEMA)?;
+    Ok(page(&title::run(document), &document.verdict.summary, &embed::run(document)?))
+}
+
+/// Draws one run of a lab's scenario, as [`render`] does a run.
+///
+/// # Errors
+/// The document's schema is not the one this version knows.
+pub fn render_lab(document: &LabDocument) -> Result<String, ReportError> {
+    known(&document.schema, LAB_SCHEMA)?;
+    Ok(page(&title::lab(document), &title::lab_summary(document), &embed::lab(document)?))
+}
+
+/// Draws the cells of a varied or repeated scenario, as [`render`] does a run.
+///
+/// # Errors
+/// The document's schema is not the one this version knows.
+pub fn render_lab_set(document: &LabSetDocument) -> Result<String, ReportError> {
+    known(&document.schema, LAB_SET_SCHEMA)?;
+    Ok(page(&title::lab_set(document), &title::lab_set_summary(document), &embed::lab_set(document)?))
+}
+
+fn known(found: &str, known: &'static str) -> Result<(), ReportError> {
+    if found == known {
+        return Ok(());
     }
-    let json = embed::document(document)?;
+    Err(ReportError::UnknownSchema { known, found: found.to_owned() })
+}
+
+/// The page around a document's JSON.
+fn page(title: &str, summary: &str, json: &str) -> String {
     let mut page = String::with_capacity(SCRIPT.len() + STYLE.len() + json.len() + 4096);
-    let title = escape(&title(document));
+    let (title, summary) = (escape(title), escape(summary));
     let (hash, style_hash) = (SCRIPT_HASH.trim(), STYLE_HASH.trim());
     write!(
         page,
@@ -71,7 +98,7 @@ pub fn render(document: &RunDocument) -> Result<String, ReportError> {
          <style>{STYLE}</style>\n\
          </head>\n\
          <body>\n\
-         <noscript><h1>{title}</h1><p>{verdict}</p><p>The charts and tables are drawn by a script inside this file; \
+         <noscript><h1>{title}</h1><p>{summary}</p><p>The charts and tables are drawn by a script inside this file; \
          it fetches nothing. The measurements are below it as JSON.</p></noscript>\n\
          <div id=\"report\"></div>\n\
          <script type=\"application/json\" id=\"document\">{json}</script>\n\
@@ -79,37 +106,9 @@ pub fn render(document: &RunDocument) -> Result<String, ReportError> {
          </body>\n\
          </html>\n",
         version = escape(env!("CARGO_PKG_VERSION")),
-        verdict = escape(&document.verdict.summary),
     )
     .expect("a String takes everything written to it");
-    Ok(page)
-}
-
-/// What a browser shows on the tab: what was measured and the figure.
-fn title(document: &RunDocument) -> String {
-    let known = |names: &[Option<&str>], fallback: &str| {
-        names.iter().flatten().find(|n| !n.is_empty()).map_or_else(|| fallback.to_owned(), |n| (*n).to_owned())
-    };
-    let client = known(&[document.hosts.client.as_ref().map(|h| h.hostname.as_str())], "client");
-    let asked = match document.command.as_slice() {
-        [_, run, target, ..] if run == "run" && !target.starts_with('-') => Some(target.as_str()),
-        _ => None,
-    };
-    let server = known(
-        &[
-            document.hosts.server.as_ref().map(|h| h.hostname.as_str()),
-            document.path.as_ref().map(|p| p.target.as_str()),
-            asked,
-        ],
-        "server",
-    );
-    let name = document.requested.title.as_deref().map(|t| format!("{t} · ")).unwrap_or_default();
-    let figure = match (document.status, document.summary.goodput_bps) {
-        (Status::Failed, _) => " · failed".to_owned(),
-        (_, Some(rate)) => format!(" · {}", landspeed_units::BitRate::from_bps(rate.max(0.0).round() as u64)),
-        (_, None) => String::new(),
-    };
-    format!("{name}{client} → {server}{figure} · landspeed")
+    page
 }
 
 /// Text as HTML text or attribute value.

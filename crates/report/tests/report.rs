@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_model::RunDocument;
-use landspeed_report::{ReportError, render};
+use landspeed_report::{ReportError, render, render_lab, render_lab_set};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -47,13 +47,57 @@ fn a_page_needs_no_other_file_and_no_network() {
 fn hostile_strings_stay_inert() {
     let document = document("hostile");
     let page = render(&document).unwrap();
-    // Ours and no other: the document and the program.
-    assert_eq!(page.matches("<script").count(), 2);
-    assert_eq!(page.matches("</script").count(), 2);
-    assert_eq!(page.matches("<img").count(), 0);
-    assert_eq!(page.matches("<!--").count(), 0);
+    assert_inert("hostile", &page);
     let json = embedded(&page);
     assert_eq!(json["verdict"]["summary"], Value::from(document.verdict.summary));
+}
+
+/// Ours and no other: the document and the program.
+fn assert_inert(name: &str, page: &str) {
+    assert_eq!(page.matches("<script").count(), 2, "{name}");
+    assert_eq!(page.matches("</script").count(), 2, "{name}");
+    assert_eq!(page.matches("<img").count(), 0, "{name}");
+    assert_eq!(page.matches("<!--").count(), 0, "{name}");
+}
+
+#[test]
+fn hostile_strings_of_a_lab_stay_inert() {
+    for (name, make) in documents::LABS {
+        assert_inert(name, &render_lab(&make()).unwrap());
+    }
+    for (name, make) in documents::LAB_SETS {
+        assert_inert(name, &render_lab_set(&make()).unwrap());
+    }
+}
+
+#[test]
+fn a_lab_s_page_says_first_whether_its_figures_can_be_used() {
+    let title = |name: &str| {
+        let (_, make) = documents::LABS.iter().find(|(n, _)| *n == name).unwrap();
+        let page = render_lab(&make()).unwrap();
+        let (_, after) = page.split_once("<title>").unwrap();
+        let (noscript, _) = page.split_once("</noscript>").unwrap();
+        assert!(noscript.contains("infinite CPU and no NIC"), "{name}");
+        after.split_once("</title>").unwrap().0.to_owned()
+    };
+    assert!(title("lab").starts_with("Two TCP flows"));
+    assert!(title("lab-invalid").starts_with("INVALID · "));
+    assert!(title("lab-failed").starts_with("failed · "));
+}
+
+#[test]
+fn a_lab_s_series_and_runs_are_all_in_its_page() {
+    let (_, make) = documents::LABS[0];
+    let lab = make();
+    let json = embedded(&render_lab(&lab).unwrap());
+    for (i, queue) in lab.queues.iter().enumerate() {
+        let packed = &json["queues"][i]["series"]["backlog_bytes_max"];
+        assert_eq!(packed["$n"], queue.series.backlog_bytes_max.len(), "{}", queue.name);
+    }
+    for (i, flow) in lab.flows.iter().enumerate() {
+        assert_eq!(json["flows"][i]["run"]["schema"], "landspeed.run/1", "{}", flow.name);
+        assert_eq!(json["flows"][i]["goodput_bps"], serde_json::json!(flow.goodput_bps), "{}", flow.name);
+    }
 }
 
 #[test]
@@ -79,6 +123,12 @@ fn a_document_of_another_schema_is_refused() {
     let error = render(&document).unwrap_err();
     assert!(matches!(error, ReportError::UnknownSchema { .. }));
     assert!(error.to_string().contains("landspeed.run/99"));
+    let mut lab = documents::LABS[0].1();
+    lab.schema = "landspeed.run/1".to_owned();
+    assert!(render_lab(&lab).unwrap_err().to_string().contains("reads `landspeed.lab/1`"));
+    let mut set = documents::LAB_SETS[0].1();
+    set.schema = "landspeed.lab/1".to_owned();
+    assert!(render_lab_set(&set).unwrap_err().to_string().contains("reads `landspeed.labset/1`"));
 }
 
 #[test]
@@ -109,13 +159,23 @@ fn the_built_page_is_that_of_the_sources() {
 
 #[test]
 fn the_model_still_has_everything_the_page_reads() {
-    let known: Value = serde_json::from_str(&fs::read_to_string(web().join("schema/run.json")).unwrap()).unwrap();
-    let current = landspeed_model::schema("run").unwrap();
+    let known =
+        |name: &str| -> Value { serde_json::from_str(&fs::read_to_string(web().join(name)).unwrap()).unwrap() };
     let mut missing = Vec::new();
-    compare("", &known, &current, &mut missing);
+    compare("", &known("schema/run.json"), &landspeed_model::schema("run").unwrap(), &mut missing);
+    // The lab's types are listed by name, whichever of its documents they are from.
+    let (lab, set) = (landspeed_model::schema("lab").unwrap(), landspeed_model::schema("labset").unwrap());
+    for (name, known) in known("schema/lab.json")["$defs"].as_object().unwrap() {
+        let current = match name.as_str() {
+            "LabDocument" => &lab,
+            "LabSetDocument" => &set,
+            other => lab["$defs"].get(other).or(set["$defs"].get(other)).unwrap_or(&Value::Null),
+        };
+        compare(name, known, current, &mut missing);
+    }
     assert!(
         missing.is_empty(),
-        "the run document lost or changed {missing:#?}: see the head of web/schema.mjs for how to follow"
+        "a document lost or changed {missing:#?}: see the head of web/schema.mjs for how to follow"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Writes invented but realistic run documents and their reports, for working on the page without a test bed.
+//! Writes invented but realistic documents and their reports, for working on the page without a test bed.
 //!
 //! `cargo run -p landspeed-report --example synthesize -- DIRECTORY [NAME…]`
 
@@ -8,20 +8,42 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
+use landspeed_report::{ReportError, render, render_lab, render_lab_set};
+use serde::Serialize;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
     let directory = PathBuf::from(arguments.next().ok_or("usage: synthesize DIRECTORY [NAME…]")?);
     let wanted: Vec<String> = arguments.collect();
     fs::create_dir_all(&directory)?;
-    for (name, make) in documents::ALL {
-        if !wanted.is_empty() && !wanted.iter().any(|w| w == name) {
-            continue;
+    let out = Out { directory, wanted };
+    out.all(documents::ALL, render)?;
+    out.all(documents::LABS, render_lab)?;
+    out.all(documents::LAB_SETS, render_lab_set)
+}
+
+struct Out {
+    directory: PathBuf,
+    wanted: Vec<String>,
+}
+
+impl Out {
+    /// Writes those that are wanted, all if none is named.
+    fn all<T: Serialize>(
+        &self,
+        entries: &[(&str, fn() -> T)],
+        render: fn(&T) -> Result<String, ReportError>,
+    ) -> Result<(), Box<dyn Error>> {
+        for (name, make) in entries {
+            if !self.wanted.is_empty() && !self.wanted.iter().any(|w| w == name) {
+                continue;
+            }
+            let document = make();
+            let page = render(&document)?;
+            fs::write(self.directory.join(format!("{name}.json")), serde_json::to_string(&document)?)?;
+            fs::write(self.directory.join(format!("{name}.html")), &page)?;
+            println!("{name}: {} bytes", page.len());
         }
-        let document = make();
-        let page = landspeed_report::render(&document)?;
-        fs::write(directory.join(format!("{name}.json")), serde_json::to_string(&document)?)?;
-        fs::write(directory.join(format!("{name}.html")), &page)?;
-        println!("{name}: {} bytes", page.len());
+        Ok(())
     }
-    Ok(())
 }

@@ -3,14 +3,15 @@
 mod bulk;
 mod fluid;
 mod hosts;
+mod lab;
 mod latency;
 mod odd;
 mod random;
 mod udp;
 
 use landspeed_model::{
-    BuildInfo, ClockAlignment, Conservation, Cost, Ends, MtuProbe, Parameters, PathInfo, RUN_SCHEMA, RunDocument,
-    Status, Summary, Verdict,
+    BuildInfo, ClockAlignment, Conservation, Cost, Ends, LabDocument, LabSetDocument, MtuProbe, Parameters, PathInfo,
+    RUN_SCHEMA, RunDocument, Status, Summary, Verdict,
 };
 use landspeed_model::{Cause, Confidence, Direction};
 
@@ -30,6 +31,22 @@ pub const ALL: &[Entry] = &[
     ("failed", odd::failed),
     ("partial", odd::partial),
     ("hostile", odd::hostile),
+];
+
+/// Every run of a lab by name.
+pub const LABS: &[(&str, fn() -> LabDocument)] = &[
+    ("lab", lab::testbed),
+    ("lab-invalid", lab::invalid),
+    ("lab-failed", lab::failed),
+    ("lab-hostile", lab::hostile),
+];
+
+/// Every set of a lab's cells by name.
+pub const LAB_SETS: &[(&str, fn() -> LabSetDocument)] = &[
+    ("labset", lab::buffers),
+    ("labset-kinds", lab::kinds),
+    ("labset-repeats", lab::repeats),
+    ("labset-hostile", lab::hostile_set),
 ];
 
 const SECOND: u64 = 1_000_000_000;

@@ -1,0 +1,83 @@
+//! What stands on a browser's tab, and what is said where the page's script does not run.
+
+use landspeed_model::{LabDocument, LabSetDocument, LabStatus, RunDocument, Status};
+use landspeed_units::BitRate;
+
+/// What was measured and the figure.
+pub(crate) fn run(document: &RunDocument) -> String {
+    let known = |names: &[Option<&str>], fallback: &str| {
+        names.iter().flatten().find(|n| !n.is_empty()).map_or_else(|| fallback.to_owned(), |n| (*n).to_owned())
+    };
+    let client = known(&[document.hosts.client.as_ref().map(|h| h.hostname.as_str())], "client");
+    let asked = match document.command.as_slice() {
+        [_, run, target, ..] if run == "run" && !target.starts_with('-') => Some(target.as_str()),
+        _ => None,
+    };
+    let server = known(
+        &[
+            document.hosts.server.as_ref().map(|h| h.hostname.as_str()),
+            document.path.as_ref().map(|p| p.target.as_str()),
+            asked,
+        ],
+        "server",
+    );
+    let name = document.requested.title.as_deref().map(|t| format!("{t} · ")).unwrap_or_default();
+    let figure = match (document.status, document.summary.goodput_bps) {
+        (Status::Failed, _) => " · failed".to_owned(),
+        (_, Some(rate)) => format!(" · {}", rounded(rate)),
+        (_, None) => String::new(),
+    };
+    format!("{name}{client} → {server}{figure} · landspeed")
+}
+
+/// The scenario, how it ended, and the figure.
+pub(crate) fn lab(document: &LabDocument) -> String {
+    let status = match document.status {
+        LabStatus::Complete => String::new(),
+        LabStatus::Invalid => "INVALID · ".to_owned(),
+        LabStatus::Partial => "partial · ".to_owned(),
+        LabStatus::Failed => "failed · ".to_owned(),
+    };
+    let figure = goodput(document).map(|rate| format!(" · {}", rounded(rate))).unwrap_or_default();
+    format!("{status}{}{figure} · landspeed lab", document.scenario.name)
+}
+
+/// One sentence on a lab's run.
+pub(crate) fn lab_summary(document: &LabDocument) -> String {
+    let failed: Vec<&str> = document.checks.iter().filter(|c| !c.passed).map(|c| c.name.as_str()).collect();
+    let trust = match document.status {
+        LabStatus::Complete => format!("All {} checks passed.", document.checks.len()),
+        LabStatus::Invalid => format!("Invalid: do not use its figures. Failed: {}.", failed.join(", ")),
+        LabStatus::Partial => "Cut short.".to_owned(),
+        LabStatus::Failed => "Nothing was measured.".to_owned(),
+    };
+    let rate = goodput(document).map(|rate| format!(" {} in total.", rounded(rate))).unwrap_or_default();
+    format!(
+        "{trust}{rate} Kernel {}, seed {}. A network-limited prediction: the lab's hosts have infinite CPU and no NIC.",
+        document.kernel.release, document.seed
+    )
+}
+
+/// The scenario and how many cells it has.
+pub(crate) fn lab_set(document: &LabSetDocument) -> String {
+    format!("{} · {} cells · landspeed lab", document.name, document.cells.len())
+}
+
+/// One sentence on a set of cells.
+pub(crate) fn lab_set_summary(document: &LabSetDocument) -> String {
+    let complete = document.cells.iter().filter(|c| c.status == LabStatus::Complete).count();
+    format!(
+        "{complete} of {} cells are complete. A network-limited prediction: the lab's hosts have infinite CPU and no NIC.",
+        document.cells.len()
+    )
+}
+
+/// Payload rate of all flows together.
+fn goodput(document: &LabDocument) -> Option<f64> {
+    let rates: Vec<f64> = document.flows.iter().filter_map(|f| f.goodput_bps).collect();
+    (!rates.is_empty()).then(|| rates.iter().sum())
+}
+
+fn rounded(rate: f64) -> BitRate {
+    BitRate::from_bps(rate.max(0.0).round() as u64)
+}

@@ -1,0 +1,183 @@
+// What every queue and every link did, what was checked, and what else there is to know about the run.
+
+import type { LabDocument, LabQueue, LabSetDocument, Reference } from "../document";
+import { button, h, num, prose, section, table, type Child } from "../dom";
+import { bytes, integer, isNumber, nanos, NONE, percent, rate, seconds, significant, size } from "../format";
+import { fileName, saveAs } from "../save";
+import { arrow, fullness } from "./flows";
+
+const right = (text: string) => h("th.num", { scope: "col" }, text);
+const rowHead = (text: Child) => h("th", { scope: "row" }, text);
+
+/** Every queue. */
+export function queuesSection(lab: LabDocument): HTMLElement | null {
+  if (lab.queues.length === 0) return null;
+  const groups: [LabQueue["role"], string][] = [["switch", "Ports of switches"], ["host", "Hosts’ own"], ["wire", "On the wire: what is under way, and what is lost on purpose"]];
+  const rows: HTMLTableRowElement[] = [];
+  for (const [role, title] of groups) {
+    const mine = lab.queues.filter((q) => q.role === role);
+    if (mine.length === 0) continue;
+    rows.push(h("tr.group", null, h("th", { colspan: 13, scope: "rowgroup" }, title)));
+    for (const q of mine.sort((a, b) => b.drops - a.drops || b.peak_bytes - a.peak_bytes)) rows.push(queueRow(q));
+  }
+  return section(
+    "queues",
+    "Queues",
+    table(
+      ["", "Kind", right("Limit"), right("Drains at"), right("Packets"), right("Dropped"), right("Marked"), right("Peak"), right("of limit"), right("Mean"), right("Busy"), right("Wait, median"), right("Wait, 99 %")],
+      rows,
+      { class: "wide queues", caption: "Wait: what is at a queue’s tail over the rate it drains at. Busy: share of the samples in which something waited" },
+    ),
+  );
+}
+
+function queueRow(q: LabQueue): HTMLTableRowElement {
+  const limit = isNumber(q.limit_bytes) ? size(q.limit_bytes) : isNumber(q.limit_packets) ? `${integer(q.limit_packets)} packets` : NONE;
+  const detail = Object.entries(q.detail).map(([name, value]) => `${name} ${integer(value)}`).join(", ");
+  return h(
+    "tr",
+    { class: q.drops > 0 && q.role !== "wire" ? "trouble" : null },
+    rowHead(arrow(q.name)),
+    h("td", { title: detail || null }, q.kind),
+    num(limit),
+    num(rate(q.rate_bps)),
+    num(integer(q.packets), `${integer(q.bytes)} bytes`),
+    num(integer(q.drops)),
+    num(integer(q.marks)),
+    num(bytes(q.peak_bytes), `${integer(q.peak_bytes)} bytes`),
+    num(percent(fullness(q))),
+    num(bytes(Math.round(q.mean_bytes))),
+    num(percent(q.busy_ratio)),
+    num(nanos(q.sojourn_ns_p50)),
+    num(nanos(q.sojourn_ns_p99)),
+  );
+}
+
+/** Every direction of every link. */
+export function linksSection(lab: LabDocument): HTMLElement | null {
+  if (lab.links.length === 0) return null;
+  const impaired = (name: string) => {
+    const [a, b] = name.split("->");
+    const link = lab.topology.links.find(({ between: [p, q] }) => (p === a && q === b) || (p === b && q === a));
+    return link?.impairments.join("; ") || NONE;
+  };
+  return section(
+    "links",
+    "Links",
+    table(
+      ["", right("Rate"), right("Delay"), right("Utilisation"), h("th.barhead", { scope: "col" }, "of the rate, whole run"), right("Frames"), right("Bytes"), right("Lost on purpose"), "Impairments"],
+      lab.links.map((l) =>
+        h(
+          "tr",
+          null,
+          rowHead(arrow(l.name)),
+          num(rate(l.rate_bps)),
+          num(nanos(l.delay_ns)),
+          num(percent(l.utilisation)),
+          shareBar(l.utilisation),
+          num(integer(l.packets)),
+          num(bytes(l.bytes), `${integer(l.bytes)} bytes`),
+          num(integer(l.lost)),
+          h("td", null, impaired(l.name)),
+        ),
+      ),
+      { class: "wide", caption: "One line for each direction; bytes with framing" },
+    ),
+  );
+}
+
+/** A share as a bar in a cell. */
+export function shareBar(share: number): HTMLTableCellElement {
+  const fill = h("i.bar");
+  fill.style.width = share > 0 ? `max(2px, ${(Math.min(1, share) * 100).toFixed(2)}%)` : "0";
+  return h("td.barcell", { "aria-hidden": "true" }, h("div.bartrack", null, fill));
+}
+
+/** What was verified; open when something failed. */
+export function checksPart(lab: LabDocument): HTMLElement | null {
+  if (lab.checks.length === 0) return null;
+  const failed = lab.checks.filter((c) => !c.passed).length;
+  const says = failed > 0 ? `${failed} of ${lab.checks.length} checks failed` : `All ${lab.checks.length} checks passed`;
+  return h(
+    "details.checks",
+    { id: "checks", open: failed > 0 },
+    h("summary", { class: failed > 0 ? "bad" : "good" }, says),
+    table(
+      ["Check", "Holds", "What was found"],
+      [...lab.checks]
+        .sort((a, b) => Number(a.passed) - Number(b.passed))
+        .map((c) => h("tr", { class: c.passed ? null : "failed" }, rowHead(h("code", null, c.name)), h("td", null, c.passed ? "yes" : "NO"), h("td", null, ...prose(c.detail)))),
+      { caption: "What was verified about this run; one failure makes it invalid" },
+    ),
+  );
+}
+
+/** What somebody else reported, beside what came out here. */
+export function referencePart(reference: Reference | null | undefined, got: Child): HTMLElement | null {
+  if (!reference) return null;
+  const pair = (name: string, value: Child, note?: Child) => h("div", null, h("dt", null, name), h("dd", null, value, note ? h("small.muted", null, note) : null));
+  return h(
+    "dl.reference",
+    { id: "reference" },
+    pair("Reported", reference.reported, ` ${reference.source}`),
+    pair("Here", got),
+    reference.why_different ? pair("Why they differ", reference.why_different) : null,
+  );
+}
+
+/** The scenario's text. */
+export function scenarioSection(lab: LabDocument): HTMLElement {
+  const { text, name, cell } = lab.scenario;
+  const values = Object.entries(cell);
+  return section(
+    "scenario",
+    "Scenario",
+    values.length > 0 ? h("p", null, "This cell: ", ...values.flatMap(([k, v], i) => [i > 0 ? ", " : "", h("code", null, k), ` = ${spelled(v)}`]), ".") : null,
+    h("p.controls", null, button("save scenario", "Save this text as a file that `landspeed lab run` takes", () => saveAs(text, fileName(name, "toml"), "application/toml"))),
+    h("pre.scenario", { tabindex: 0, role: "region", "aria-label": "text of the scenario" }, h("code", null, text)),
+  );
+}
+
+/** A varied key's value as it is written. */
+export function spelled(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value === null || value === undefined) return NONE;
+  return JSON.stringify(value);
+}
+
+/** Everything that says which run this was. */
+export function provenanceSection(lab: LabDocument): HTMLElement {
+  const { kernel } = lab;
+  const facts: [string, Child][] = [
+    ["Digest of every measured outcome", lab.digest ? h("code", null, lab.digest) : "none: nothing was measured"],
+    ["Scenario’s hash", h("code", null, lab.scenario.hash || NONE)],
+    ["Seed", h("code", null, String(lab.seed))],
+    ["Kernel", `${kernel.release}${kernel.source ? `, from ${kernel.source}` : ""}`],
+    ["Kernel’s build", h("code", null, kernel.build_id || NONE)],
+    ["Virtual time", seconds(lab.virtual_s, 0.001)],
+    ["Real time", `${significant(lab.wall_s)} s, of which ${significant(lab.boot_s)} s until the traffic began`],
+    ["Memory of the guest", `${bytes(lab.memory_bytes)}${isNumber(lab.memory_peak_bytes) ? `; at most ${bytes(lab.memory_peak_bytes)} held on this host` : ""}`],
+    ...lab.captures.map((c): [string, Child] => [`Capture ${c.name}`, `${c.file}: ${integer(c.packets)} packets${c.missed > 0 ? `, ${integer(c.missed)} missed` : ""}`]),
+  ];
+  return section(
+    "provenance",
+    "Which run this is",
+    h("dl.list", null, ...facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
+    h("p.muted", null, "The same scenario, seed and kernel give the same digest, wherever they run."),
+  );
+}
+
+/** What a reader must know about every figure of a lab. */
+export function prediction(): HTMLElement {
+  return h(
+    "p.prediction",
+    null,
+    h("b", null, "A network-limited prediction: the lab’s hosts have infinite CPU and no NIC."),
+    " Real hosts may be slower; the network, its queues and TCP are as they would be.",
+  );
+}
+
+/** The kernels of a set's cells. */
+export function kernels(set: LabSetDocument): string {
+  return [...new Set(set.cells.map((c) => c.kernel.release))].filter(Boolean).join(", ") || NONE;
+}

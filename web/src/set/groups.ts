@@ -1,0 +1,158 @@
+// The cells by the values of their varied keys, and each figure's mean and spread over the seeds. Pure functions.
+
+import type { LabCell, LabSetDocument } from "../document";
+import { isNumber } from "../format";
+import { totalGoodput, totalRetransmits } from "../lab/flows";
+import { axis, written, type Axis } from "./values";
+
+/** Cells that differ in their seed alone. */
+export interface Group {
+  /** Index on the x axis. */
+  x: number;
+  /** Index of the line. */
+  line: number;
+  cells: LabCell[];
+}
+
+export interface Grouped {
+  x: Axis;
+  /** The further keys. */
+  others: Axis[];
+  /** Names of the lines: every combination of the further keys that occurs; one without a name when there are none. */
+  lines: string[];
+  groups: Group[];
+}
+
+/** A figure of a cell. */
+export interface Metric {
+  id: string;
+  title: string;
+  note: string;
+  kind: "rate" | "count" | "share";
+  unit?: string;
+  /** Its values in one cell; several where each stream has one. */
+  of: (cell: LabCell) => number[];
+}
+
+/** A figure over the seeds of a group. */
+export interface Spread {
+  mean: number;
+  least: number;
+  most: number;
+  values: { value: number; seed: number }[];
+}
+
+export function grouped(set: LabSetDocument): Grouped {
+  const [first, ...rest] = set.varied;
+  const value = (cell: LabCell, key: string) => (Object.hasOwn(cell.values, key) ? cell.values[key] : undefined);
+  const all = (key: string) => set.cells.map((c) => value(c, key));
+  const x = first === undefined ? axis("", ["all runs"]) : axis(first, all(first));
+  const others = rest.map((key) => axis(key, all(key)));
+  const lines: string[] = [];
+  const groups = new Map<string, Group>();
+  const order = (cell: LabCell) => others.map((o) => o.values.indexOf(written(value(cell, o.name))));
+  const combinations = [...new Map(set.cells.map((c) => [order(c).join(), order(c)])).values()].sort((a, b) => compare(a, b));
+  for (const c of combinations) lines.push(c.map((i, k) => named(others[k] as Axis, i)).join(", "));
+  const lineOf = new Map(combinations.map((c, i) => [c.join(), i]));
+  for (const cell of set.cells) {
+    const at = first === undefined ? 0 : x.values.indexOf(written(value(cell, first)));
+    const line = lineOf.get(order(cell).join()) ?? 0;
+    const key = `${line} ${at}`;
+    const group = groups.get(key) ?? { x: at, line, cells: [] };
+    group.cells.push(cell);
+    groups.set(key, group);
+  }
+  return { x, others, lines, groups: [...groups.values()].sort((a, b) => a.x - b.x || a.line - b.line) };
+}
+
+function named(of: Axis, index: number): string {
+  const label = of.labels[index] ?? "–";
+  // `yes`, or a number, says little without what it is about.
+  return of.kind === "category" && !/^(yes|no)$/.test(label) ? label : `${of.name} ${label}`;
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return (a[i] as number) - (b[i] as number);
+  return 0;
+}
+
+/** The cells whose figures can be used. */
+export const usable = (cells: readonly LabCell[]): LabCell[] => cells.filter((c) => c.status === "complete");
+
+/** A figure's mean and extent over the usable cells of a group; nothing when none has it. */
+export function spreadOf(cells: readonly LabCell[], metric: Metric): Spread | null {
+  const values = usable(cells).flatMap((c) => metric.of(c).map((value) => ({ value, seed: c.seed })));
+  if (values.length === 0) return null;
+  const numbers = values.map((v) => v.value);
+  return {
+    mean: numbers.reduce((a, b) => a + b, 0) / numbers.length,
+    least: Math.min(...numbers),
+    most: Math.max(...numbers),
+    values,
+  };
+}
+
+const known = (value: number | null | undefined): number[] => (isNumber(value) ? [value] : []);
+
+export const TOTAL: Metric = {
+  id: "total",
+  title: "Goodput, all flows together",
+  note: "Sum of the flows’ payload rates, each in its steady phase",
+  kind: "rate",
+  of: (c) => known(totalGoodput(c.flows)),
+};
+
+export const RETRANSMITS: Metric = {
+  id: "retransmits",
+  title: "Retransmitted segments",
+  note: "All TCP flows together",
+  kind: "count",
+  unit: "segments",
+  of: (c) => known(totalRetransmits(c.flows)),
+};
+
+export const DROPS: Metric = {
+  id: "drops",
+  title: "Dropped by switches",
+  note: "All ports of all switches together",
+  kind: "count",
+  unit: "packets",
+  of: (c) => (c.queues.length > 0 ? [c.queues.reduce((sum, q) => sum + q.drops, 0)] : []),
+};
+
+/** The flows of any cell, by name, in their order. */
+export function flowNames(set: LabSetDocument): string[] {
+  return [...new Set(set.cells.flatMap((c) => c.flows.map((f) => f.name)))];
+}
+
+const flow = (cell: LabCell, name: string) => cell.flows.find((f) => f.name === name);
+
+export function flowGoodput(name: string, index: number): Metric {
+  return {
+    id: `flow-${index}`,
+    title: `Goodput of ${name}`,
+    note: "Payload rate in its steady phase",
+    kind: "rate",
+    of: (c) => known(flow(c, name)?.goodput_bps),
+  };
+}
+
+export function streamGoodput(name: string, index: number): Metric {
+  return {
+    id: `streams-${index}`,
+    title: `Each stream of ${name}`,
+    note: "Every dot is a stream of a run: how evenly they share",
+    kind: "rate",
+    of: (c) => ((flow(c, name)?.streams_bps.length ?? 0) > 1 ? (flow(c, name)?.streams_bps ?? []) : []),
+  };
+}
+
+export function flowLoss(name: string, index: number): Metric {
+  return {
+    id: `loss-${index}`,
+    title: `Packets of ${name} lost`,
+    note: "Share of the UDP packets sent that did not arrive",
+    kind: "share",
+    of: (c) => known(flow(c, name)?.loss_ratio),
+  };
+}
