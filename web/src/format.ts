@@ -86,7 +86,9 @@ export const bytes = (n: Maybe): string => scaled(n, "size");
 export function size(n: Maybe): string {
   if (!isNumber(n)) return NONE;
   const decimal = [1e12, 1e9, 1e6, 1e3].find((s) => n >= s && n % (s / 100) === 0);
-  if (!decimal || n % 1024 === 0) return n < 65536 && n % 1024 !== 0 ? `${integer(n)} B` : bytes(n);
+  const whole = decimal !== undefined && n % decimal === 0;
+  const binary = n / fit(n, "size").size;
+  if (!decimal || (!whole && Number.isInteger(binary))) return n < 65536 && n % 1024 !== 0 ? `${integer(n)} B` : bytes(n);
   return `${Number((n / decimal).toPrecision(6))} ${{ 1e12: "TB", 1e9: "GB", 1e6: "MB", 1e3: "KB" }[decimal]}`;
 }
 /** Nanoseconds. */

@@ -260,7 +260,9 @@ export class Panel implements TimePart {
       return [min - air, max + air];
     }
     if (reach === 0) return [0, this.options.kind === "count" ? 4 : unit.size];
-    return [bottom * 1.06, top + reach * 0.06];
+    // Ticks have the top to themselves.
+    const air = this.options.lines.some((l) => l.ticks) ? 0.18 : 0.06;
+    return [bottom * 1.06, top + reach * air];
   }
 
   private color(line: Line): string {

@@ -28,6 +28,12 @@ export function runParts(run: RunDocument, virtual: boolean): Child[] {
     attempt("evidence", () => evidenceSection(run, identifiers(measured))),
     virtual ? null : attempt("cost", () => costSection(run)),
     attempt("streams", () => streamsSection(run)),
+    ...(virtual ? [h("details", null, h("summary", null, "Parameters, environment and counters"), ...background(run))] : background(run)),
+  ];
+}
+
+function background(run: RunDocument): (Element | null)[] {
+  return [
     attempt("parameters", () => parametersSection(run)),
     attempt("environment", () => environmentSection(run)),
     attempt("counters", () => countersSection(run)),

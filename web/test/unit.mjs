@@ -5,16 +5,19 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const source = `export * as series from "./src/series"; export * as format from "./src/format"; export * as unpack from "./src/unpack";
-export { chartOf } from "./src/evidence";`;
+export { chartOf } from "./src/evidence";
+export * as flows from "./src/lab/flows"; export { layout } from "./src/lab/layout"; export { onto } from "./src/lab/timeline";
+export * as values from "./src/set/values"; export * as groups from "./src/set/groups"; export { fileName } from "./src/save";`;
 const bundle = await build({
   stdin: { contents: source, resolveDir: fileURLToPath(new URL("..", import.meta.url)) },
   bundle: true,
   format: "esm",
   write: false,
   platform: "neutral",
+  loader: { ".css": "empty" },
   mainFields: ["module", "main"],
 });
-const { series, format, unpack, chartOf } = await import(
+const { series, format, unpack, chartOf, flows, layout, onto, values, groups, fileName } = await import(
   `data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString("base64")}`
 );
 
@@ -108,4 +111,108 @@ test("evidence finds its chart by the path it was read from", () => {
 test("a nice step is 1, 2 or 5 of a decade", () => {
   assert.equal(format.niceStep(0.3), 0.5);
   assert.equal(format.niceStep(7), 10);
+});
+
+test("a lab's queue on finer cells keeps its drops and its peaks", () => {
+  const queue = { series: { interval_ns: 10, backlog_bytes_max: [1, 9, 4], drops: [0, 7, 2], bytes: [] } };
+  const edges = [0, 4, 8, 12, 16, 20, 24, 28, 32];
+  const drops = onto(queue, edges, true);
+  assert.equal(drops.slice(0, -1).reduce((a, b) => a + (b ?? 0), 0), 9);
+  assert.deepEqual(onto(queue, edges, false).slice(0, -1), [1, 1, 9, 9, 9, 4, 4, null]);
+});
+
+test("a reading holds until the next, and not past the last", () => {
+  const samples = [{ t_ns: 12, v: 5 }, { t_ns: 31, v: 6 }];
+  assert.deepEqual(flows.heldAt([0, 10, 20, 30, 40, 50], samples, (s) => s.v), [null, 5, 5, 6, null, null]);
+});
+
+test("what a counter gained in the cells is what it counted", () => {
+  const samples = [{ t_ns: 0, v: 0 }, { t_ns: 9, v: 3 }, { t_ns: 38, v: 4 }, { t_ns: 55, v: 10 }];
+  const gained = flows.gainedIn([0, 10, 20, 30, 40], samples, (s) => s.v);
+  assert.equal(gained.slice(0, -1).reduce((a, b) => a + b, 0), 10);
+});
+
+const node = (name, role = "host") => ({ name, role, settings: [] });
+const wire = (a, b) => ({ between: [a, b] });
+
+test("senders stand left, receivers right, and hosts opposite their ports", () => {
+  const topology = {
+    nodes: [..."abcxyz"].map((n) => node(n)).concat([node("west", "switch"), node("east", "switch")]),
+    links: [wire("west", "east"), ...[..."abc"].map((n) => wire(n, "west")), ...[..."zyx"].map((n) => wire("east", n))],
+  };
+  const plan = layout(topology, [{ from: "a", to: "x" }, { from: "b", to: "y" }, { from: "c", to: "z" }]);
+  const column = (n) => plan.nodes.get(n).column;
+  assert.deepEqual([..."abcxyz"].map(column), [0, 0, 0, 3, 3, 3]);
+  assert.deepEqual([column("west"), column("east")], [1, 2]);
+  for (const w of plan.wires) assert.equal(w.leftRow, w.rightRow, w.link.between.join());
+});
+
+test("cross traffic that joins in the middle stands before the switch it joins at", () => {
+  const topology = { nodes: ["a", "s", "t", "b", "c"].map((n) => node(n)), links: [wire("a", "s"), wire("s", "t"), wire("t", "b"), wire("c", "t")] };
+  const plan = layout(topology, [{ from: "a", to: "b" }, { from: "c", to: "b" }]);
+  assert.deepEqual(["a", "s", "c", "t", "b"].map((n) => plan.nodes.get(n).column), [0, 1, 1, 2, 3]);
+});
+
+test("a topology of any shape has a place for every node", () => {
+  for (const links of [[], [wire("a", "b")], [wire("a", "b"), wire("b", "c"), wire("c", "a")], [wire("a", "a"), wire("a", "nowhere")]]) {
+    const plan = layout({ nodes: ["a", "b", "c"].map((n) => node(n)), links }, [{ from: "nowhere", to: "c" }]);
+    assert.equal(plan.nodes.size, 3);
+    for (const n of plan.nodes.values()) assert.ok(Number.isFinite(n.row) && Number.isFinite(n.column));
+  }
+});
+
+test("varied values are worth what their units say, and their key where a unit is ambiguous", () => {
+  const of = (value, name = "x") => values.worth(value, name);
+  assert.deepEqual(of("250KB"), { kind: "size", amount: 250_000 });
+  assert.deepEqual(of("4MiB"), { kind: "size", amount: 4 << 20 });
+  assert.deepEqual(of("1M", "switch.west.queue.limit"), { kind: "size", amount: 1 << 20 });
+  assert.deepEqual(of("10G", "link.0.rate"), { kind: "rate", amount: 1e10 });
+  assert.deepEqual(of("25ms"), { kind: "time", amount: 25e6 });
+  assert.deepEqual(of("1m"), { kind: "rate", amount: 1e6 });
+  assert.deepEqual(of("0.5%"), { kind: "share", amount: 0.005 });
+  assert.deepEqual(of("1/200"), { kind: "share", amount: 0.005 });
+  for (const word of ["cubic", "7.3.4", "", true, null, { kind: "fq" }, "__proto__", "5 constructor"]) assert.equal(of(word), null, String(word));
+});
+
+test("an axis is logarithmic where values are far apart, and has an order where they have one", () => {
+  const wide = values.axis("limit", ["64MB", "1MB", "250KB"]);
+  assert.deepEqual([wide.kind, wide.log, wide.labels], ["size", true, ["250 KB", "1 MB", "64 MB"]]);
+  assert.equal(values.axis("delay", ["10ms", "100ms"]).log, false);
+  assert.equal(values.axis("delay", ["0s", "10ms", "100ms", "1s"]).log, false);
+  assert.equal(values.axis("streams", [1, 100]).log, false);
+  assert.deepEqual(values.axis("congestion", ["htcp", "bbr", "htcp"]).labels, ["htcp", "bbr"]);
+  assert.equal(values.axis("mixed", ["1MB", "10ms"]).kind, "category");
+  assert.equal(values.axis("loss", [0, "0.1%", "1%"]).kind, "share", "nothing is nothing in any unit");
+  assert.equal(values.axis("loss", [5, "0.1%"]).kind, "category", "a bare number may be of any unit");
+});
+
+const cell = (x, seed, goodput, status = "complete") => ({
+  values: { x, cc: "bbr" }, seed, status, flows: [{ name: "f", goodput_bps: goodput, retransmits: null, streams_bps: [] }], queues: [],
+});
+
+test("a mean is over the seeds, and over usable cells only", () => {
+  const set = { varied: ["x", "cc"], cells: [cell("1MB", 1, 10), cell("1MB", 2, 20), cell("1MB", 3, 999, "invalid"), cell("2MB", 1, 5)] };
+  const all = groups.grouped(set);
+  assert.deepEqual(all.lines, ["bbr"]);
+  assert.deepEqual(all.groups.map((g) => g.cells.length), [3, 1]);
+  const spread = groups.spreadOf(all.groups[0].cells, groups.TOTAL);
+  assert.deepEqual([spread.mean, spread.least, spread.most, spread.values.length], [15, 10, 20, 2]);
+  assert.equal(groups.spreadOf(all.groups[0].cells, groups.RETRANSMITS), null);
+});
+
+test("cells may lack what others have", () => {
+  const all = groups.grouped({ varied: ["x"], cells: [{ ...cell("1MB", 1, 1), values: {} }, cell("2MB", 1, null)] });
+  assert.equal(all.groups.length, 2);
+  assert.equal(groups.grouped({ varied: [], cells: [] }).groups.length, 0);
+});
+
+test("a file's name is safe whatever it is made from", () => {
+  assert.equal(fileName("../../etc/passwd", "toml"), "landspeed-etc-passwd.toml");
+  assert.equal(fileName("<script>", "json"), "landspeed-script.json");
+  assert.equal(fileName("…", "json"), "landspeed-report.json");
+});
+
+test("a size that somebody set reads as they wrote it", () => {
+  const sizes = { 1000000: "1 MB", 16000000: "16 MB", 250000: "250 KB", 1500000: "1.5 MB", 1048576: "1 MiB", 65536: "64 KiB", 9014: "9\u202f014 B", 0: "0 B" };
+  for (const [bytes, text] of Object.entries(sizes)) assert.equal(format.size(Number(bytes)), text);
 });
