@@ -3,7 +3,6 @@
 mod cells;
 pub mod demo;
 mod engine;
-mod html;
 mod kernel;
 mod new;
 mod run;

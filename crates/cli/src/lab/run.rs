@@ -304,14 +304,14 @@ fn deliver(
         if !quiet && document.status != LabStatus::Failed {
             print!("{}", text::run(&document));
         }
-        let html = options.report.as_ref().map(|_| super::html::run(&document)).transpose();
+        let html = options.report.as_ref().map(|_| landspeed_report::render_lab(&document)).transpose();
         (serde_json::to_vec(&document), html)
     } else {
         let document = set::document(cells, &documents, wall_s);
         if !quiet {
             print!("{}", text::set(&document));
         }
-        let html = options.report.as_ref().map(|_| super::html::set(&document)).transpose();
+        let html = options.report.as_ref().map(|_| landspeed_report::render_lab_set(&document)).transpose();
         (serde_json::to_vec(&document), html)
     };
     let mut failures = Vec::new();
