@@ -117,7 +117,7 @@ function flowTable(flows: readonly LabFlow[]): HTMLElement {
         "tr",
         null,
         h("th", { scope: "row" }, h("i", { class: `key c${i % 8}`, "aria-hidden": "true" }), name),
-        h("td", null, arrow(`${f.from}->${f.to}`)),
+        h("td.nowrap", null, arrow(`${f.from}->${f.to}`)),
         num(nanos(f.start_ns)),
         num(rate(f.goodput_bps)),
         num(integer(f.retransmits)),

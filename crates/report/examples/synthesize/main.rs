@@ -31,7 +31,7 @@ impl Out {
     /// Writes those that are wanted, all if none is named.
     fn all<T: Serialize>(
         &self,
-        entries: &[(&str, fn() -> T)],
+        entries: &[documents::Entry<T>],
         render: fn(&T) -> Result<String, ReportError>,
     ) -> Result<(), Box<dyn Error>> {
         for (name, make) in entries {

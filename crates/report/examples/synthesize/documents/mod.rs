@@ -16,10 +16,10 @@ use landspeed_model::{
 use landspeed_model::{Cause, Confidence, Direction};
 
 /// A document's name and how to make it.
-pub type Entry = (&'static str, fn() -> RunDocument);
+pub type Entry<T> = (&'static str, fn() -> T);
 
 /// Every document by name.
-pub const ALL: &[Entry] = &[
+pub const ALL: &[Entry<RunDocument>] = &[
     ("bulk", bulk::congested),
     ("window", bulk::window_limited),
     ("fine", bulk::one_millisecond),
@@ -34,7 +34,7 @@ pub const ALL: &[Entry] = &[
 ];
 
 /// Every run of a lab by name.
-pub const LABS: &[(&str, fn() -> LabDocument)] = &[
+pub const LABS: &[Entry<LabDocument>] = &[
     ("lab", lab::testbed),
     ("lab-invalid", lab::invalid),
     ("lab-failed", lab::failed),
@@ -42,7 +42,7 @@ pub const LABS: &[(&str, fn() -> LabDocument)] = &[
 ];
 
 /// Every set of a lab's cells by name.
-pub const LAB_SETS: &[(&str, fn() -> LabSetDocument)] = &[
+pub const LAB_SETS: &[Entry<LabSetDocument>] = &[
     ("labset", lab::buffers),
     ("labset-kinds", lab::kinds),
     ("labset-repeats", lab::repeats),
