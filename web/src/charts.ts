@@ -26,14 +26,13 @@ export function charts(run: RunDocument, virtual = false): HTMLElement | null {
     name: streamName(s, streams),
     title: `stream ${s.id}, ${s.client_addr} – ${s.server_addr}`,
   }));
-  return timelineSection(timeline, panels, { chips, noun: "stream", whole: "whole test", steady: steady(run), heat });
+  return timelineSection(timeline, panels, { chips, noun: "stream", steady: steady(run), heat });
 }
 
 /** What a timeline's lines stand for, and what is shown beside its panels. */
 export interface TimelineOptions {
   chips: { id: number; name: string; title: string }[];
   noun: string;
-  whole: string;
   steady: [number, number] | null;
   heat: Heat | null;
 }
@@ -197,7 +196,7 @@ function toolbar(timeline: Timeline, options: TimelineOptions): HTMLElement {
     button("←", "Earlier (left arrow)", () => timeline.pan(-0.2)),
     button("→", "Later (right arrow)", () => timeline.pan(0.2)),
     steady ? button("steady phase", "Show the phase the headline is about", () => timeline.setRange(...steady)) : null,
-    button(options.whole, `Show the ${options.whole} (0)`, () => timeline.reset()),
+    button(timeline.whole, `Show the ${timeline.whole} (0)`, () => timeline.reset()),
   );
   const refresh = () => {
     const at = timeline.cursor === null ? "" : ` · cursor ${timeline.cursor.toFixed(timeline.step < 0.01 ? 4 : 3)} s`;
@@ -208,7 +207,7 @@ function toolbar(timeline: Timeline, options: TimelineOptions): HTMLElement {
   };
   timeline.onChange(refresh);
   refresh();
-  return h("div.toolbar", null, chips, tools, h("p.help", { id: "timeline-keys" }, keyHelp()));
+  return h("div.toolbar", null, chips, tools, h("p.help", { id: "timeline-keys" }, keyHelp(timeline.whole)));
 }
 
 function listen(root: HTMLElement, stack: HTMLElement, timeline: Timeline, drawKey: () => void): void {

@@ -23,6 +23,8 @@ export class Timeline {
   cursor: number | null = null;
   readonly visible: Set<number>;
   showSum = true;
+  /** What all of it is called. */
+  whole = "whole test";
   private readonly parts: TimePart[] = [];
   private readonly listeners: (() => void)[] = [];
   private pending = 0;
@@ -181,17 +183,17 @@ export class Timeline {
   describe(): string {
     const span = this.to - this.from;
     const text = `${seconds(this.from, span / 200)} to ${seconds(this.to, span / 200)}`;
-    return this.isWhole() ? `whole test, ${text}` : text;
+    return this.isWhole() ? `${this.whole}, ${text}` : text;
   }
 }
 
 /** The keys, for the help line. */
-export function keyHelp(): HTMLElement {
+export function keyHelp(whole: string): HTMLElement {
   const key = (name: string) => h("kbd", null, name);
   return h(
     "span.keys",
     null,
     "drag or ", key("+"), " ", key("−"), " zoom · ", key("←"), " ", key("→"), " pan · ",
-    key("["), " ", key("]"), " step · double click or ", key("0"), " whole test · where readings crowd: their mean, and a band from least to most",
+    key("["), " ", key("]"), " step · double click or ", key("0"), ` ${whole} · where readings crowd: their mean, and a band from least to most`,
   );
 }

@@ -153,6 +153,17 @@ test("cross traffic that joins in the middle stands before the switch it joins a
   assert.deepEqual(["a", "s", "c", "t", "b"].map((n) => plan.nodes.get(n).column), [0, 1, 1, 2, 3]);
 });
 
+test("no two links share a port", () => {
+  const nodes = ["a", "s", "t", "u", "v", "b"].map((n) => node(n));
+  const links = [wire("a", "s"), wire("s", "t"), wire("s", "u"), wire("t", "v"), wire("u", "v"), wire("t", "u"), wire("v", "b")];
+  const plan = layout({ nodes, links }, [{ from: "a", to: "b" }]);
+  const ports = plan.wires.flatMap((w) => {
+    const within = plan.nodes.get(w.left).column === plan.nodes.get(w.right).column;
+    return [`${w.left} right ${w.leftRow}`, `${w.right} ${within ? "right" : "left"} ${w.rightRow}`];
+  });
+  assert.equal(new Set(ports).size, ports.length, ports.join("; "));
+});
+
 test("a topology of any shape has a place for every node", () => {
   for (const links of [[], [wire("a", "b")], [wire("a", "b"), wire("b", "c"), wire("c", "a")], [wire("a", "a"), wire("a", "nowhere")]]) {
     const plan = layout({ nodes: ["a", "b", "c"].map((n) => node(n)), links }, [{ from: "nowhere", to: "c" }]);

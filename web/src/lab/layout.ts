@@ -42,7 +42,7 @@ export function layout(topology: Topology, flows: readonly { from: string; to: s
   const column = columns(names, near, flows);
   const columnCount = Math.max(0, ...column.values()) + 1;
   const side = (name: string, right: boolean) =>
-    (near.get(name) ?? []).filter((n) => (right ? at(column, n) > at(column, name) : at(column, n) < at(column, name))).length;
+    (near.get(name) ?? []).filter((n) => (right ? at(column, n) >= at(column, name) : at(column, n) < at(column, name))).length;
   const rowsOf = (name: string) => Math.max(1, side(name, false), side(name, true));
   const members = Array.from({ length: columnCount }, (_, c) => names.filter((n) => column.get(n) === c));
   const heights = members.map((list) => list.reduce((sum, n) => sum + rowsOf(n), 0));
@@ -116,13 +116,17 @@ function wires(links: readonly TopologyLink[], nodes: Map<string, Placed>): Wire
     const [left, right] = turned ? [b, a] : [a, b];
     return { link, left: left.name, right: right.name, leftRow: left.row, rightRow: right.row };
   });
-  // Ports of each side from top to bottom as their far ends are.
+  // Ports of each side from top to bottom as their far ends are; links within a column are on the right.
   for (const node of nodes.values()) {
-    for (const isLeft of [true, false]) {
-      const mine = out.filter((w) => (isLeft ? w.left : w.right) === node.name && nodes.get(w.left)?.column !== nodes.get(w.right)?.column);
-      const far = (w: Wired) => nodes.get(isLeft ? w.right : w.left)?.row ?? 0;
-      mine.sort((a, b) => far(a) - far(b));
-      mine.forEach((w, i) => {
+    for (const onRight of [true, false]) {
+      const mine = out.flatMap((w) => {
+        const within = nodes.get(w.left)?.column === nodes.get(w.right)?.column;
+        const isLeft = w.left === node.name;
+        if (!isLeft && w.right !== node.name) return [];
+        return (within || isLeft) === onRight ? [{ w, isLeft, far: nodes.get(isLeft ? w.right : w.left)?.row ?? 0 }] : [];
+      });
+      mine.sort((a, b) => a.far - b.far);
+      mine.forEach(({ w, isLeft }, i) => {
         const row = node.row + i - (mine.length - 1) / 2;
         if (isLeft) w.leftRow = row;
         else w.rightRow = row;

@@ -104,7 +104,7 @@ function wire(lab: LabDocument, plan: Layout, w: Wired, row: number): SVGElement
     svg("path.wire", { d: path }),
     svg("text", { x: middle, y: level - 9, "text-anchor": "middle" }, clip(over(w.link), 24)),
     ...lines.slice(0, MOST + 1).map((l, i) =>
-      svg(`text.${l.bad ? "bad" : "muted"}` as "text", { x: middle, y: level + LINE * (i + 1) + 4, "text-anchor": "middle" }, clip(l.text, 32)),
+      svg(`text.${l.bad ? "bad" : "muted"}` as "text", { x: middle, y: level + LINE * (i + 1) + 4, "text-anchor": "middle" }, clip(l.text, isSwitch(w.left) && isSwitch(w.right) ? 32 : 24)),
     ),
     isSwitch(w.left) ? tank(lab, w.left, w.right, x1 + 9, y1) : null,
     isSwitch(w.right) ? tank(lab, w.right, w.left, same ? x2 + 9 : x2 - TANK.width - 9, y2) : null,

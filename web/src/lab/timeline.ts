@@ -24,11 +24,12 @@ export function labTimeline(lab: LabDocument): HTMLElement | null {
   const [start, step, end] = [0, (edges[1] as number) / 1e9, (edges.at(-1) as number) / 1e9];
   const finest = Math.min(step, ...lab.queues.map((q) => q.series.interval_ns / 1e9).filter((s) => s > 0));
   const timeline = new Timeline(start, end, finest, all.map((t) => t.id));
+  timeline.whole = "whole run";
   const base: Base = { timeline, shades: [], marks: [] };
   const [throughput, ...windows] = flowPanels(base, all, edges);
   const panels = [...(throughput ? [throughput] : []), ...queuePanels(base, lab.queues), ...windows];
   const chips = all.map(({ id, flow }) => ({ id, name: flow.name, title: `flow ${flow.name}, ${flow.from} → ${flow.to}` }));
-  return timelineSection(timeline, panels, { chips, noun: "flow", whole: "whole run", steady: null, heat: null });
+  return timelineSection(timeline, panels, { chips, noun: "flow", steady: null, heat: null });
 }
 
 function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[] {
