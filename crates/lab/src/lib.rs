@@ -3,6 +3,7 @@
 
 pub mod boot;
 pub mod cell;
+pub mod gallery;
 pub mod guest;
 pub mod kernel;
 pub mod outcome;

@@ -3,6 +3,7 @@
 mod cells;
 pub mod demo;
 mod engine;
+mod gallery;
 mod kernel;
 mod new;
 mod run;
@@ -22,6 +23,8 @@ pub struct Args {
 enum Command {
     /// Run a scenario
     Run(Box<run::Args>),
+    /// List, show and run the scenarios that come with the program
+    Gallery(gallery::Args),
     /// Write a commented scenario to start from
     New(new::Args),
     /// Build, list and remove the kernels that scenarios run on
@@ -35,6 +38,7 @@ enum Command {
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Run(args) => run::main(args),
+        Command::Gallery(args) => gallery::main(args),
         Command::New(args) => new::main(args),
         Command::Kernel(args) => kernel::main(args),
         Command::Guest => guest(),

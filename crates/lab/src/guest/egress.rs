@@ -118,5 +118,15 @@ fn inner(d: &Discipline) -> Qdisc {
             ..Fq::default()
         }),
         QueueKind::Sfq => Qdisc::Sfq(Sfq { limit_packets: d.limit_packets.unwrap_or(1000), ..Sfq::default() }),
+        QueueKind::Netem => Qdisc::Netem(Netem {
+            limit_packets: d.limit_packets.unwrap_or(1000),
+            delay_ns: d.delay_ns.unwrap_or(0),
+            loss: d.loss.filter(|p| *p > 0.0).map_or(Loss::None, |p| Loss::Random {
+                probability: Probability::new(p),
+                correlation: Probability::default(),
+            }),
+            seed: Some(d.seed),
+            ..Netem::default()
+        }),
     }
 }

@@ -104,6 +104,10 @@ fn machine_wide() -> Result<(), String> {
     set("net/core/netdev_max_backlog", BACKLOG)?;
     set("net/core/rmem_max", "2147483647")?;
     set("net/core/wmem_max", "2147483647")?;
+    // A namespace may only default to a congestion control that everybody may use, which htcp and others are not.
+    let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
+        .map_err(|e| format!("cannot read which congestion controls there are: {e}"))?;
+    set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;
     // Memory is predicted before the boot; TCP must never think that it runs short.
     let pages = std::fs::read_to_string("/proc/meminfo")
         .ok()

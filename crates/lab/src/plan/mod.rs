@@ -154,6 +154,12 @@ pub struct Discipline {
     pub max_rate_bps: Option<u64>,
     /// fq: whether it paces.
     pub pacing: Option<bool>,
+    /// netem: delay, nanoseconds.
+    pub delay_ns: Option<u64>,
+    /// netem: share lost, 0..=1.
+    pub loss: Option<f64>,
+    /// netem: seed of its draws.
+    pub seed: u64,
 }
 
 /// What one direction of a link does to frames.

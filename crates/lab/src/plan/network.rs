@@ -250,6 +250,9 @@ impl Network {
             return Err(PlanError(format!("host `{name}` has more than one link")));
         }
         let settings = merged(&scenario.hosts, &scenario.host[name]);
+        let mut discipline = queues::of_host(settings.qdisc.as_ref())?;
+        // Apart from the links' seeds, which are made of small numbers.
+        discipline.seed = splitmix(scenario.seed ^ splitmix(u64::MAX - node as u64));
         let tso = settings.tso.unwrap_or(true);
         // A super-packet is counted once, its frames' framing not at all: the rate makes up for it.
         let framed = u128::from(rate_bps) * u128::from(frame) / u128::from(frame + overhead as u32);
@@ -261,7 +264,7 @@ impl Network {
             rate_bps: if tso { framed as u64 } else { rate_bps },
             counts_overhead: !tso,
             burst_bytes: if tso { SUPER_PACKET.max(frame) } else { frame + overhead as u32 },
-            discipline: queues::of_host(settings.qdisc.as_ref())?,
+            discipline,
         };
         Ok(port)
     }
@@ -492,7 +495,7 @@ fn numbered_v6(node: usize) -> Ipv6Addr {
 }
 
 /// One step of SplitMix64 (Steele, Lea, Flood 2014): spreads a small seed over 64 bits.
-fn splitmix(seed: u64) -> u64 {
+pub(super) fn splitmix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

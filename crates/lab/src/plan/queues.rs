@@ -12,6 +12,11 @@ pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
         None => bare(QueueKind::Bfifo),
         Some(queue) => resolve(queue)?,
     };
+    if discipline.kind == QueueKind::Netem {
+        return Err(PlanError(
+            "a switch queues, it does not delay: give the link a delay instead of netem".to_owned(),
+        ));
+    }
     if discipline.kind == QueueKind::Bfifo && discipline.limit_bytes.is_none() {
         discipline.limit_bytes = Some(SWITCH_LIMIT_BYTES);
     }
@@ -49,6 +54,9 @@ fn bare(kind: QueueKind) -> Discipline {
         flow_packets: None,
         max_rate_bps: None,
         pacing: None,
+        delay_ns: None,
+        loss: None,
+        seed: 0,
     }
 }
 
@@ -86,6 +94,9 @@ fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
         flow_packets: settings.flow_packets,
         max_rate_bps: settings.max_rate.map(|r| r.0.bps()),
         pacing: settings.pacing,
+        delay_ns: settings.delay.map(|t| t.0.get()),
+        loss: settings.loss.map(|s| s.0.get()),
+        seed: 0,
     })
 }
 
@@ -102,6 +113,7 @@ pub fn name(kind: QueueKind) -> &'static str {
         QueueKind::Pie => "pie",
         QueueKind::Fq => "fq",
         QueueKind::Sfq => "sfq",
+        QueueKind::Netem => "netem",
     }
 }
 
@@ -116,5 +128,6 @@ pub fn symbol(kind: QueueKind) -> &'static str {
         QueueKind::Pie => "CONFIG_NET_SCH_PIE",
         QueueKind::Fq => "CONFIG_NET_SCH_FQ",
         QueueKind::Sfq => "CONFIG_NET_SCH_SFQ",
+        QueueKind::Netem => "CONFIG_NET_SCH_NETEM",
     }
 }

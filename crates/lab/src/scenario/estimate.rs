@@ -54,7 +54,8 @@ pub fn estimate(scenario: &Scenario) -> Estimate {
         let Some(route) = paths.route(&flow.from, &flow.to) else { continue };
         let Some(back) = paths.route(&flow.to, &flow.from) else { continue };
         let time_s = time_s(scenario, flow, &route);
-        end_s = end_s.max(flow.start.map_or(0.0, |t| t.0.as_secs_f64()) + time_s);
+        let start_s = [flow.start, flow.start_spread].into_iter().flatten().map(|t| t.0.as_secs_f64()).sum::<f64>();
+        end_s = end_s.max(start_s + time_s);
         sum.flow(flow, &route, &back, time_s);
     }
     // Flows that share a link share its rate: what crosses a link is no more than it can carry.

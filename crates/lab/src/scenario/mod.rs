@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, estimate};
 pub use judge::{Judgement, Loaded, judge, load};
+pub(crate) use problem::near_or_list;
 pub use problem::{Place, Problem, Problems};
 pub use quantity::{Rate, Share, Size, Time, Written};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
@@ -214,6 +215,9 @@ pub enum QueueKind {
     Fq,
     /// Stochastic fair queues.
     Sfq,
+    /// Hosts only: the network emulator on the sender itself, as many recipes have it. Delay and loss belong on a link;
+    /// this is for showing what the recipe does to a measurement.
+    Netem,
 }
 
 /// A queueing discipline with settings. Which apply depends on the kind.
@@ -225,7 +229,7 @@ pub struct QueueSettings {
     /// bfifo, red: its size, to the byte, as frames are counted on the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Size>,
-    /// Others: most packets.
+    /// Others: most packets. netem: those under way among them; its own default is 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
     /// red: average queue below which nothing is dropped.
@@ -255,6 +259,12 @@ pub struct QueueSettings {
     /// fq: whether it paces; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
+    /// netem: how long every packet is held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Time>,
+    /// netem: share of the packets it loses; with `tso` a packet is a super-packet of many frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Share>,
 }
 
 /// A link between two nodes. What it says holds for both directions unless `forward` (first to second) or `back` says
@@ -411,6 +421,10 @@ pub struct Flow {
     /// When it starts; default at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Time>,
+    /// Starts later than that by a part of this which is drawn from the seed. Hosts here have no noise of their own:
+    /// where nothing on the path is random, this is what makes one seed differ from the next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_spread: Option<Time>,
     /// How long it lasts after `omit`; default the scenario's `time`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,

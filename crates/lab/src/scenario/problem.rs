@@ -174,7 +174,7 @@ pub(super) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> 
 }
 
 /// "did you mean `x`?", or else what there is.
-pub(super) fn near_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
+pub(crate) fn near_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     near(word, known.clone()).or_else(|| {
         let all: Vec<&str> = known.into_iter().collect();
         (!all.is_empty()).then(|| format!("known here: {}", all.join(", ")))

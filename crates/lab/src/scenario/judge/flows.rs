@@ -224,6 +224,7 @@ fn ranges(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement
     }
     judgement.time(at("time"), flow.time, 1_000_000, MAX_TIME_NS, "1ms to 30 days");
     judgement.time(at("start"), flow.start, 0, MAX_TIME_NS, "at most 30 days");
+    judgement.time(at("start-spread"), flow.start_spread, 0, MAX_TIME_NS, "at most 30 days");
     judgement.time(at("omit"), flow.omit, 0, 3_600_000_000_000, "at most one hour");
     judgement.time(at("interval"), flow.interval, 1_000_000, 10_000_000_000, "1ms to 10s");
     if let Some(interval) = flow.interval

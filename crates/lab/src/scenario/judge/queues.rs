@@ -55,9 +55,18 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
     }
     let marks = marks_asked_for(scenario);
     for (at, queue) in queues {
-        let Queue::Settings(settings) = queue else { continue };
+        let settings = match queue {
+            Queue::Settings(settings) => settings,
+            Queue::Kind(QueueKind::Netem) => {
+                let hint = "write { kind = \"netem\", delay = \"25ms\" }; for a path, give the link a `delay`";
+                judgement.refuse_with(&at.key, "netem without settings does nothing", hint);
+                continue;
+            }
+            Queue::Kind(_) => continue,
+        };
         applicable(&at, settings, judgement);
         sizes(&at, settings, judgement);
+        emulator(&at, settings, judgement);
         thresholds(&at, settings, judgement);
         if settings.ecn == Some(true) && !marks {
             let hint = "packets that allow marking are marked, and no host sends such: hosts ask for ECN with \
@@ -96,6 +105,7 @@ fn settings_of(kind: QueueKind) -> &'static [&'static str] {
         QueueKind::Cake => &["interval"],
         QueueKind::Pie => &["packets", "target", "ecn"],
         QueueKind::Fq => &["packets", "flow-packets", "max-rate", "pacing"],
+        QueueKind::Netem => &["packets", "delay", "loss"],
     }
 }
 
@@ -113,6 +123,8 @@ fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
         flow_packets,
         max_rate,
         pacing,
+        delay,
+        loss,
     } = settings;
     let known = settings_of(*kind);
     let name = name_of(*kind);
@@ -128,10 +140,13 @@ fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
         ("flow-packets", flow_packets.is_some()),
         ("max-rate", max_rate.is_some()),
         ("pacing", pacing.is_some()),
+        ("delay", delay.is_some()),
+        ("loss", loss.is_some()),
     ] {
         if given && !known.contains(&setting) {
             let hint = match (setting, known) {
                 (_, []) => format!("{name} has no settings"),
+                ("delay" | "loss", _) => "delay and loss belong on a link".to_owned(),
                 ("limit", _) if known.contains(&"packets") => {
                     format!("{name} is limited in packets; it has {}", known.join(", "))
                 }
@@ -147,6 +162,43 @@ fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
             );
         }
     }
+}
+
+/// netem on a node: refused where it would be a link's work, and never without a word.
+fn emulator(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+    if settings.kind != QueueKind::Netem {
+        return;
+    }
+    if !at.host {
+        let hint = "give the link that follows `delay` and `loss`";
+        judgement.refuse_with(format!("{}.kind", at.key), "a switch queues, it does not emulate a path", hint);
+        return;
+    }
+    judgement.time(format!("{}.delay", at.key), settings.delay, 0, 60_000_000_000, "at most 60s");
+    if settings.loss.is_some_and(|share| share.0.get() >= 1.0) {
+        judgement.refuse_with(
+            format!("{}.loss", at.key),
+            "everything is lost, so nothing can be measured",
+            "less than 100%",
+        );
+    }
+    let delay_s = settings.delay.map_or(0.0, |t| t.0.as_secs_f64());
+    let packets = settings.packets.unwrap_or(1000);
+    let mut message = "delay and loss on a sender are not those of a path: its limit holds what is under way, it draws once \
+                       for a whole super-packet, and it takes back-pressure from TCP; a link's `delay` and `loss` do none of this"
+        .to_owned();
+    if delay_s > 0.0 {
+        let most = f64::from(packets) * at.frame as f64 * 8.0 / delay_s;
+        if at.rate_bps > 0 && most < at.rate_bps as f64 {
+            message = format!(
+                "{message}; {packets} packets of {} bytes in {} are {} at most",
+                at.frame,
+                settings.delay.unwrap_or_default(),
+                super::links::gigabits(most)
+            );
+        }
+    }
+    judgement.warn("netem-on-host", &at.key, message);
 }
 
 fn sizes(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
