@@ -7,7 +7,7 @@ use landspeed_sys::netlink::configure::{
 use landspeed_sys::netlink::{self, Netlink};
 
 use super::network::words;
-use crate::plan::{Discipline, EgressKind, Impairments, PlannedLoss, Port};
+use crate::plan::{Discipline, ETHERNET_HEADER, EgressKind, Impairments, PlannedLoss, Port};
 use crate::scenario::QueueKind;
 
 /// A wire holds what is under way, and nothing may be lost to its limit.
@@ -31,7 +31,7 @@ pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), 
             socket.add_qdisc(interface, root, major, &Qdisc::Tbf(bucket)).map_err(words)?;
             let inside = configure::handle(1, 1);
             // The bucket comes with a queue of its own, whose place this takes.
-            socket.replace_qdisc(interface, inside, configure::handle(2, 0), &inner(discipline)).map_err(words)
+            socket.replace_qdisc(interface, inside, configure::handle(2, 0), &inner(port, discipline)).map_err(words)
         }
         EgressKind::Wire(impairments) => {
             socket.add_qdisc(interface, root, configure::handle(1, 0), &wire(port, impairments)).map_err(words)
@@ -76,7 +76,8 @@ fn wire(port: &Port, impairments: &Impairments) -> Qdisc {
     })
 }
 
-fn inner(d: &Discipline) -> Qdisc {
+fn inner(port: &Port, d: &Discipline) -> Qdisc {
+    let frame = port.mtu + ETHERNET_HEADER;
     let micros = |ns: Option<u64>| ns.map(|ns| u32::try_from(ns / 1000).unwrap_or(u32::MAX));
     let codel = Codel {
         limit_packets: d.limit_packets,
@@ -97,6 +98,10 @@ fn inner(d: &Discipline) -> Qdisc {
                 min_bytes,
                 max_bytes,
                 probability: Probability::new(d.probability.unwrap_or(0.02)),
+                // A link's largest frame, the burst that tc-red(8) recommends, and the link's rate.
+                average_packet_bytes: frame,
+                burst_packets: (min_bytes.saturating_mul(2).saturating_add(max_bytes)).div_ceil(3 * frame),
+                bandwidth_bytes_per_s: port.egress.rate_bps / 8,
                 ecn: d.ecn.unwrap_or(false),
                 ..Red::default()
             })

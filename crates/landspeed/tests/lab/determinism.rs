@@ -1,0 +1,103 @@
+//! The same scenario, seed and kernel give the same digest, whoever runs it and whatever else the machine does.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use landspeed_testkit::skip;
+
+use crate::lab::{command, finish, need_kernel, nobody, run};
+
+/// Losses at random: many draws go into the digest.
+const SCENARIO: &str = "random-loss";
+/// A second of it.
+const SHORT: &[&str] = &["time=1s", "flow.0.omit=0s"];
+
+fn reference() -> String {
+    run(SCENARIO, SHORT).digest()
+}
+
+#[test]
+fn repeats_give_the_same_digest() {
+    need_kernel!();
+    let first = reference();
+    for _ in 1..5 {
+        assert_eq!(reference(), first);
+    }
+}
+
+#[test]
+fn a_busy_machine_changes_nothing() {
+    need_kernel!();
+    let first = reference();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let busy = std::panic::catch_unwind(reference);
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(busy.expect("it runs"), first);
+    });
+}
+
+#[test]
+fn one_processor_changes_nothing() {
+    need_kernel!();
+    let plain = command(SCENARIO, SHORT);
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", "0"]).arg(plain.get_program()).args(plain.get_args());
+    if Command::new("taskset").arg("--version").stdout(Stdio::null()).status().is_err() {
+        skip!("there is no taskset here");
+    }
+    assert_eq!(finish(pinned, None).digest(), reference());
+}
+
+#[test]
+fn another_user_changes_nothing() {
+    need_kernel!();
+    let Some((user, group)) = nobody() else { skip!("only root can become another user") };
+    // The other user reads copies: what is here may be closed to it.
+    let directory = tempfile::Builder::new().permissions(open()).tempdir().expect("a temporary directory");
+    let copy = |from: &std::path::Path, name: &str| {
+        let to = directory.path().join(name);
+        std::fs::copy(from, &to).expect("a copy");
+        std::fs::set_permissions(&to, open()).expect("its permissions");
+        to
+    };
+    let program = copy(&crate::lab::program(), "landspeed");
+    let scenario = copy(&crate::lab::file(SCENARIO), "scenario.toml");
+    let kernels = crate::lab::cache();
+    let there = directory.path().join("kernels");
+    crate::lab::copy_tree(&kernels, &there);
+    let mut other = Command::new(program);
+    other.args(["lab", "run", "--quiet", "--yes", "--json", "-"]).arg(scenario);
+    for set in SHORT {
+        other.args(["--set", set]);
+    }
+    other.env("LANDSPEED_KERNELS", &there).env("HOME", directory.path()).uid(user).gid(group);
+    other.current_dir(directory.path());
+    assert_eq!(finish(other, None).digest(), reference());
+}
+
+fn open() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o755)
+}
+
+#[test]
+fn another_seed_changes_what_is_random_and_its_own_repeats_agree() {
+    need_kernel!();
+    let seeded = |seed: &str| {
+        let mut command = command(SCENARIO, SHORT);
+        command.args(["--seed", seed]);
+        finish(command, None)
+    };
+    let (one, two, again) = (seeded("1"), seeded("2"), seeded("2"));
+    assert_ne!(one.digest(), two.digest());
+    assert_ne!(one.goodput(0).to_bits(), two.goodput(0).to_bits(), "not only the digest differs");
+    assert_eq!(two.digest(), again.digest());
+}

@@ -1,0 +1,232 @@
+//! Running a scenario of `crates/lab/validation`, and reading what came out.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use landspeed_testkit::skip;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Whether the long cases are to be tried, too.
+pub fn long() -> bool {
+    std::env::var_os("LANDSPEED_LAB_LONG").is_some()
+}
+
+/// The program under test.
+pub fn program() -> PathBuf {
+    std::env::var_os("LANDSPEED_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_landspeed").into(), PathBuf::from)
+}
+
+/// Why nothing can be run here, if so: no kernel is built.
+pub fn missing() -> Option<String> {
+    let list =
+        Command::new(program()).args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");
+    let kernels: Value = serde_json::from_slice(&list.stdout).unwrap_or_default();
+    let any = kernels.as_array().is_some_and(|kernels| !kernels.is_empty());
+    (!any).then(|| "no kernel is built for the lab (`landspeed lab kernel build`)".to_owned())
+}
+
+/// Returns from the test, as skipped, where no kernel is built.
+macro_rules! need_kernel {
+    () => {
+        if let Some(why) = $crate::lab::missing() {
+            landspeed_testkit::skip!("{why}");
+        }
+    };
+}
+pub(crate) use need_kernel;
+
+/// A scenario's file by its name.
+pub fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../lab/validation").join(format!("{name}.toml"))
+}
+
+/// The command that runs a scenario with some keys set otherwise.
+pub fn command(name: &str, sets: &[&str]) -> Command {
+    let mut command = Command::new(program());
+    command.args(["lab", "run", "--quiet", "--yes", "--json", "-"]).arg(file(name));
+    for set in sets {
+        command.args(["--set", set]);
+    }
+    command
+}
+
+/// What came out of a run.
+pub struct Ran {
+    /// The document.
+    pub document: Value,
+    captures: Option<TempDir>,
+}
+
+/// Runs a scenario, which must be complete.
+pub fn run(name: &str, sets: &[&str]) -> Ran {
+    finish(command(name, sets), None)
+}
+
+/// Runs a scenario and captures at one place.
+pub fn captured(name: &str, sets: &[&str], at: &str) -> Ran {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let mut command = command(name, sets);
+    command.args(["--pcap", at, "--pcap-dir"]).arg(directory.path());
+    finish(command, Some(directory))
+}
+
+/// Runs the command to its end and reads the document it prints.
+pub fn finish(mut command: Command, captures: Option<TempDir>) -> Ran {
+    let output = command.output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{command:?}: {} ({error}): {said}", output.status));
+    assert_eq!(document["status"], "complete", "{command:?}: {:#} {said}", document["checks"]);
+    Ran { document, captures }
+}
+
+impl Ran {
+    /// The digest over everything measured.
+    pub fn digest(&self) -> String {
+        self.document["digest"].as_str().expect("a digest").to_owned()
+    }
+
+    /// The kernel's release.
+    pub fn kernel(&self) -> String {
+        self.document["kernel"]["release"].as_str().unwrap_or("?").to_owned()
+    }
+
+    /// Payload rate of a flow, bits/s.
+    pub fn goodput(&self, flow: usize) -> f64 {
+        self.document["flows"][flow]["goodput_bps"].as_f64().expect("a goodput")
+    }
+
+    /// The flow engine's document of a flow.
+    pub fn flow(&self, flow: usize) -> &Value {
+        &self.document["flows"][flow]["run"]
+    }
+
+    /// The entry of `kind` (`queues`, `links`) that is called so.
+    pub fn named(&self, kind: &str, name: &str) -> &Value {
+        let entries = self.document[kind].as_array().expect("a list");
+        // A port and the wire behind it share a name; the port comes first.
+        entries.iter().find(|entry| entry["name"] == name).unwrap_or_else(|| panic!("no {name} in {kind}"))
+    }
+
+    /// The captured frames: time in nanoseconds, length, leading bytes.
+    pub fn frames(&self) -> Vec<Frame> {
+        let directory = self.captures.as_ref().expect("something was captured");
+        let name = self.document["captures"][0]["file"].as_str().expect("a file");
+        assert_eq!(self.document["captures"][0]["missed"], 0);
+        let bytes =
+            std::fs::read(directory.path().join(Path::new(name).file_name().expect("a name"))).expect("a file");
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        assert_eq!(word(0), 0xa1b2_3c4d, "a capture with nanoseconds");
+        let (mut at, mut frames) = (24, Vec::new());
+        while at < bytes.len() {
+            let kept = word(at + 8) as usize;
+            frames.push(Frame {
+                at_ns: u64::from(word(at)) * 1_000_000_000 + u64::from(word(at + 4)),
+                length: word(at + 12),
+                bytes: bytes[at + 16..at + 16 + kept].to_vec(),
+            });
+            at += 16 + kept;
+        }
+        frames
+    }
+}
+
+/// One captured frame.
+pub struct Frame {
+    /// When, nanoseconds.
+    pub at_ns: u64,
+    /// Its length on the link, bytes.
+    pub length: u32,
+    /// What was kept of it.
+    pub bytes: Vec<u8>,
+}
+
+/// A number of the document.
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Holds what was measured against what is expected, and notes both for the table.
+///
+/// # Panics
+/// If they differ by more than `tolerance`, relative to what is expected.
+pub fn hold(what: &str, unit: &str, expected: f64, measured: f64, tolerance: f64, ran: &Ran) {
+    note(what, unit, expected, measured, &format!("±{:.2e}", tolerance), ran);
+    let error = measured / expected - 1.0;
+    assert!(error.abs() <= tolerance, "{what}: {expected} {unit} expected, {measured} measured: {error:+.2e}");
+}
+
+/// Notes an expectation and what was measured in the table, and prints them.
+pub fn note(what: &str, unit: &str, expected: f64, measured: f64, tolerance: &str, ran: &Ran) {
+    let error = if expected == 0.0 { measured } else { measured / expected - 1.0 };
+    let mut row =
+        format!("| {what} | {} | {} | {unit} | {error:+.1e} | {tolerance} |", plain(expected), plain(measured));
+    println!("{row}");
+    let Some(table) = std::env::var_os("LANDSPEED_LAB_TABLE") else { return };
+    let _ = writeln!(row, " {} |", ran.kernel());
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(table);
+    file.and_then(|mut file| file.write_all(row.as_bytes())).expect("the table can be written");
+}
+
+fn plain(value: f64) -> String {
+    if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else if value.abs() < 1000.0 {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// The user that has no rights of its own, if this test may become it.
+pub fn nobody() -> Option<(u32, u32)> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
+    root.then_some((65_534, 65_534))
+}
+
+/// Where the newest kernel is kept: a cache of its own.
+pub fn cache() -> PathBuf {
+    let list =
+        Command::new(program()).args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");
+    let kernels: Value = serde_json::from_slice(&list.stdout).expect("a list");
+    let executable = kernels[0]["executable"].as_str().expect("a kernel");
+    Path::new(executable).ancestors().nth(2).expect("CACHE/ID/vmlinux").to_owned()
+}
+
+/// Copies what a cache of kernels holds, but not what builds left.
+pub fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        if entry.file_type().expect("a type").is_dir() {
+            copy_tree(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), &to).expect("a copy");
+        }
+    }
+}
+
+#[test]
+fn every_validation_scenario_is_accepted() {
+    let directory = file("x");
+    let directory = directory.parent().expect("a directory");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(directory).expect("scenarios") {
+        let path = entry.expect("an entry").path();
+        let output = Command::new(program()).args(["lab", "run", "--dry-run"]).arg(&path).output().expect("it runs");
+        if missing().is_some() {
+            skip!("no kernel is built for the lab");
+        }
+        assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
+        seen += 1;
+    }
+    assert!(seen > 5);
+}

@@ -1,0 +1,81 @@
+//! What a buffer of known size holds and drops.
+
+use crate::lab::{Ran, hold, need_kernel, note, number, run};
+
+/// A datagram of 1472 bytes as a frame, and with its framing, bytes.
+const FRAME: u64 = 1514;
+const ON_LINK: u64 = FRAME + 24;
+/// A buffer of 100 kB holds so many of them.
+const HOLDS: u64 = 100_000 / FRAME;
+
+/// Time on a link, nanoseconds.
+fn time_ns(rate_gbps: f64) -> f64 {
+    ON_LINK as f64 * 8.0 / rate_gbps
+}
+
+/// Of `count` frames that come `apart_ns` apart to an idle port that takes `each_ns` for one: those that pass. The first
+/// leaves at once, the last finds so many others gone; what waits then is all that follows.
+fn passing(count: u64, apart_ns: f64, each_ns: f64) -> u64 {
+    let gone = 1 + ((count - 1) as f64 * apart_ns / each_ns) as u64;
+    (gone + HOLDS).min(count)
+}
+
+fn sent(ran: &Ran) -> u64 {
+    number(&ran.flow(0)["udp"]["sent_packets"]) as u64
+}
+
+#[test]
+fn a_burst_into_a_small_buffer_loses_exactly_what_does_not_fit() {
+    need_kernel!();
+    for burst in [50_u64, 80, 200] {
+        let ran = run("burst", &[&format!("flow.0.burst={burst}")]);
+        let port = ran.named("queues", "middle->receiver");
+        let bursts = sent(&ran) / burst;
+        assert!(bursts > 10 && sent(&ran).is_multiple_of(burst), "{} in bursts of {burst}", sent(&ran));
+        let expected = bursts * (burst - passing(burst, time_ns(10.0), time_ns(1.0)));
+        let drops = number(&port["drops"]) as u64;
+        note(
+            &format!("drops of {bursts} bursts of {burst}"),
+            "packets",
+            expected as f64,
+            drops as f64,
+            "exact",
+            &ran,
+        );
+        assert_eq!(drops, expected);
+        assert_eq!(number(&ran.flow(0)["udp"]["lost_packets"]) as u64, expected, "the receiver misses as many");
+        if burst == 200 {
+            let peak = number(&port["peak_bytes"]) as u64;
+            note("highest backlog of the same", "bytes", (HOLDS * FRAME) as f64, peak as f64, "exact", &ran);
+            assert_eq!(peak, HOLDS * FRAME, "the buffer was full to the last frame it holds");
+        }
+    }
+}
+
+#[test]
+fn an_overloaded_port_passes_its_rate_and_what_its_buffer_holds() {
+    need_kernel!();
+    let ran = run("overload", &[]);
+    let port = ran.named("queues", "middle->receiver");
+    let count = sent(&ran);
+    let apart_ns = 1472.0 * 8.0 / 2.0;
+    let passed = passing(count, apart_ns, time_ns(1.0));
+    let drops = number(&port["drops"]);
+    hold("drops at twice a port's rate", "packets", (count - passed) as f64, drops, 2e-4, &ran);
+    assert_eq!(drops as u64 + number(&port["packets"]) as u64, count, "each was dropped there or passed");
+    let peak = number(&port["peak_bytes"]) as u64;
+    note("highest backlog of the same", "bytes", (HOLDS * FRAME) as f64, peak as f64, "exact", &ran);
+    assert_eq!(peak, HOLDS * FRAME);
+}
+
+#[test]
+fn every_discipline_works_as_a_ports_queue() {
+    need_kernel!();
+    for kind in ["bfifo", "pfifo", "pfifo_fast", "red", "codel", "fq_codel", "cake", "pie", "fq", "sfq"] {
+        let queue = format!("switch.middle.queue={{ kind = \"{kind}\" }}");
+        let ran = run("burst", &["time=0.05s", &queue]);
+        let port = ran.named("queues", "middle->receiver");
+        assert_eq!(port["kind"], kind);
+        assert_eq!(number(&port["packets"]) + number(&port["drops"]), sent(&ran) as f64, "{kind}");
+    }
+}

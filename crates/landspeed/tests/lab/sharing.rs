@@ -1,0 +1,18 @@
+//! Flows that are alike get alike.
+
+use crate::lab::{hold, need_kernel, run};
+
+#[test]
+fn equal_flows_share_a_port_fairly() {
+    need_kernel!();
+    for congestion in ["cubic", "reno"] {
+        let ran = run("fairness", &[&format!("hosts.congestion={congestion}")]);
+        let rates: Vec<f64> = (0..4).map(|flow| ran.goodput(flow)).collect();
+        // Jain's index: (Σx)² / (n Σx²).
+        let sum: f64 = rates.iter().sum();
+        let jain = sum * sum / (4.0 * rates.iter().map(|rate| rate * rate).sum::<f64>());
+        hold(&format!("Jain's index of four {congestion} flows"), "", 1.0, jain, 0.05, &ran);
+        let expected = 50e6 * 1448.0 / 1538.0;
+        hold(&format!("goodput of four {congestion} flows together"), "b/s", expected, sum, 0.02, &ran);
+    }
+}

@@ -1,0 +1,143 @@
+//! How windows grow and what losses make of them.
+
+use crate::lab::{Ran, captured, hold, long, need_kernel, note, number, run};
+use crate::linux::{Control, settled_range};
+
+/// Payload of a segment at an MTU of 1500 with timestamps, bytes.
+const MSS: f64 = 1448.0;
+
+#[test]
+fn a_flow_starts_with_ten_segments_and_doubles_each_round_trip() {
+    need_kernel!();
+    // Linux counts acknowledged segments, not acknowledgements: delaying these halves their number and changes no window.
+    for delayed in [true, false] {
+        let ran = captured("slow-start", &[&format!("host.receiver.delayed-ack={delayed}")], "sender:receiver");
+        let frames = ran.frames();
+        let first_ns = frames.iter().find(|frame| frame.length == 1514).expect("data").at_ns;
+        let mut rounds = [0_u32; 7];
+        let mut answers = 0;
+        for frame in frames.iter().filter(|frame| frame.at_ns >= first_ns) {
+            let round = ((frame.at_ns - first_ns) / 100_000_000) as usize;
+            match frame.length {
+                1514 if round < rounds.len() => rounds[round] += 1,
+                66 if round == rounds.len() - 1 => answers += 1,
+                _ => {}
+            }
+        }
+        let with = if delayed { "with" } else { "without" };
+        for (round, &count) in rounds.iter().enumerate() {
+            let what = format!("segments in round trip {}, {with} delayed ACKs", round + 1);
+            note(&what, "segments", f64::from(10 << round), f64::from(count), "exact", &ran);
+        }
+        assert_eq!(rounds, [10, 20, 40, 80, 160, 320, 640], "{with} delayed ACKs");
+        assert_eq!(answers, if delayed { 160 } else { 320 }, "ACKs in the seventh round trip, {with} delaying");
+    }
+}
+
+/// One flow under periodic loss.
+struct Case {
+    control: Control,
+    period: u64,
+    rtt_ms: f64,
+    /// Virtual time, seconds, enough for a few periods after it has settled.
+    time_s: u32,
+    /// Bounds the first slow start.
+    window: &'static str,
+    /// What RFC 9438, table 1 and 2, says, packets.
+    rfc: f64,
+}
+
+/// Cases of a few seconds.
+const SHORT: &[Case] = &[
+    Case { control: Control::Reno, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
+    Case { control: Control::Cubic, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
+    Case { control: Control::Cubic, period: 10_000, rtt_ms: 100.0, time_s: 120, window: "2MB", rfc: 187.0 },
+];
+
+/// Cases of minutes.
+const LONG: &[Case] = &[
+    Case { control: Control::Reno, period: 10_000, rtt_ms: 100.0, time_s: 180, window: "1MB", rfc: 120.0 },
+    Case { control: Control::Reno, period: 100_000, rtt_ms: 10.0, time_s: 50, window: "3MB", rfc: 379.0 },
+    Case { control: Control::Cubic, period: 100_000, rtt_ms: 10.0, time_s: 60, window: "3MB", rfc: 379.0 },
+    Case { control: Control::Reno, period: 100_000, rtt_ms: 100.0, time_s: 400, window: "3MB", rfc: 379.0 },
+    Case { control: Control::Cubic, period: 100_000, rtt_ms: 100.0, time_s: 200, window: "8MB", rfc: 1054.0 },
+    Case { control: Control::Reno, period: 1_000_000, rtt_ms: 10.0, time_s: 140, window: "8MB", rfc: 1200.0 },
+    Case { control: Control::Cubic, period: 1_000_000, rtt_ms: 10.0, time_s: 160, window: "8MB", rfc: 1200.0 },
+    Case { control: Control::Cubic, period: 1_000_000, rtt_ms: 100.0, time_s: 300, window: "40MB", rfc: 5926.0 },
+];
+
+/// Packets per round trip between the first loss after `from` of the time and the last loss of all: whole periods.
+fn window(ran: &Ran, case: &Case, from: f64) -> f64 {
+    let samples = ran.flow(0)["streams"][0]["sender"]["samples"].as_array().expect("samples");
+    let end_ns = f64::from(case.time_s) * 1e9;
+    let mut losses = Vec::new();
+    let mut before = 0.0;
+    for sample in samples {
+        let (at_ns, tcp) = (number(&sample["t_ns"]), &sample["tcp"]);
+        let retransmits = number(&tcp["total_retrans"]);
+        if retransmits > before && at_ns >= from * end_ns && at_ns <= end_ns {
+            losses.push((at_ns, number(&tcp["bytes_acked"])));
+        }
+        before = retransmits;
+    }
+    assert!(losses.len() > 3, "{} losses are too few", losses.len());
+    let (first, last) = (losses[0], losses[losses.len() - 1]);
+    (last.1 - first.1) / MSS / ((last.0 - first.0) / 1e9) * case.rtt_ms / 1e3
+}
+
+fn respond(case: &Case) {
+    let name = if case.control == Control::Cubic { "cubic" } else { "reno" };
+    let ran = run(
+        "response",
+        &[
+            &format!("hosts.congestion={name}"),
+            &format!("link.0.forward.loss.every={}", case.period),
+            &format!("link.0.delay={}ms", case.rtt_ms / 2.0),
+            &format!("flow.0.window={}", case.window),
+            &format!("time={}s", case.time_s),
+        ],
+    );
+    let link = ran.named("links", "sender->receiver");
+    let reached = number(&link["packets"]) + number(&link["lost"]);
+    assert_eq!(number(&link["lost"]), (reached / case.period as f64).floor(), "one frame in so many, exactly");
+    let measured = window(&ran, case, 0.5);
+    let what = format!("window of {name}, 1 in {}, {} ms", case.period, case.rtt_ms);
+    note(&format!("{what}: RFC 9438"), "packets", case.rfc, measured, "shown", &ran);
+    let (least, most) = settled_range(case.control, case.period, case.rtt_ms / 1e3, case.rfc);
+    let nearest = measured.clamp(least, most);
+    hold(
+        &format!("{what}: Linux in whole packets, {least:.0} to {most:.0}"),
+        "packets",
+        nearest,
+        measured,
+        0.04,
+        &ran,
+    );
+}
+
+#[test]
+fn cubic_and_reno_answer_periodic_loss_as_linux_computes_it() {
+    need_kernel!();
+    let cases = SHORT.iter().chain(if long() { LONG } else { &[] });
+    // Each is one process on one processor: two at a time.
+    let cases: Vec<&Case> = cases.collect();
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                    respond(case);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn reno_answers_random_loss_with_the_square_root_law() {
+    need_kernel!();
+    let ran = run("random-loss", &[]);
+    // Mathis, Semke, Mahdavi, Ott (1997): MSS/RTT × √(3/2p), every packet acknowledged as Linux counts them.
+    let expected = MSS * 8.0 / 0.010 * (1.5_f64 / 0.001).sqrt();
+    hold("goodput of reno, 0.1 % random loss, 10 ms", "b/s", expected, ran.goodput(0), 0.08, &ran);
+}
