@@ -7,6 +7,7 @@ mod fuzz;
 mod law;
 mod machine;
 mod test;
+mod validate;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Measure beside iperf3, nuttcp, xfr and sockperf, interleaved, on loopback
     Bench(bench::Options),
+    /// Hold the lab to arithmetic, the long cases too, and print expected beside measured (some ten minutes)
+    LabValidate,
 }
 
 fn main() -> ExitCode {
@@ -51,6 +54,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Dist => dist::run()?,
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Bench(options) => bench::run(options)?,
+        Task::LabValidate => validate::run()?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -149,19 +149,24 @@ pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
+/// A count of the document.
+pub fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+}
+
 /// Holds what was measured against what is expected, and notes both for the table.
 ///
 /// # Panics
 /// If they differ by more than `tolerance`, relative to what is expected.
 pub fn hold(what: &str, unit: &str, expected: f64, measured: f64, tolerance: f64, ran: &Ran) {
-    note(what, unit, expected, measured, &format!("±{:.2e}", tolerance), ran);
+    note(what, unit, expected, measured, &format!("±{tolerance:.2e}"), ran);
     let error = measured / expected - 1.0;
     assert!(error.abs() <= tolerance, "{what}: {expected} {unit} expected, {measured} measured: {error:+.2e}");
 }
 
 /// Notes an expectation and what was measured in the table, and prints them.
 pub fn note(what: &str, unit: &str, expected: f64, measured: f64, tolerance: &str, ran: &Ran) {
-    let error = if expected == 0.0 { measured } else { measured / expected - 1.0 };
+    let error = if expected > 0.0 { measured / expected - 1.0 } else { measured };
     let mut row =
         format!("| {what} | {} | {} | {unit} | {error:+.1e} | {tolerance} |", plain(expected), plain(measured));
     println!("{row}");
@@ -172,7 +177,7 @@ pub fn note(what: &str, unit: &str, expected: f64, measured: f64, tolerance: &st
 }
 
 fn plain(value: f64) -> String {
-    if value.fract() == 0.0 {
+    if value.fract().abs() < f64::EPSILON {
         format!("{value:.0}")
     } else if value.abs() < 1000.0 {
         format!("{value:.4}")

@@ -1,6 +1,6 @@
 //! What a buffer of known size holds and drops.
 
-use crate::lab::{Ran, hold, need_kernel, note, number, run};
+use crate::lab::{Ran, count, hold, need_kernel, note, run};
 
 /// A datagram of 1472 bytes as a frame, and with its framing, bytes.
 const FRAME: u64 = 1514;
@@ -21,7 +21,7 @@ fn passing(count: u64, apart_ns: f64, each_ns: f64) -> u64 {
 }
 
 fn sent(ran: &Ran) -> u64 {
-    number(&ran.flow(0)["udp"]["sent_packets"]) as u64
+    count(&ran.flow(0)["udp"]["sent_packets"])
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_burst_into_a_small_buffer_loses_exactly_what_does_not_fit() {
         let bursts = sent(&ran) / burst;
         assert!(bursts > 10 && sent(&ran).is_multiple_of(burst), "{} in bursts of {burst}", sent(&ran));
         let expected = bursts * (burst - passing(burst, time_ns(10.0), time_ns(1.0)));
-        let drops = number(&port["drops"]) as u64;
+        let drops = count(&port["drops"]);
         note(
             &format!("drops of {bursts} bursts of {burst}"),
             "packets",
@@ -43,9 +43,9 @@ fn a_burst_into_a_small_buffer_loses_exactly_what_does_not_fit() {
             &ran,
         );
         assert_eq!(drops, expected);
-        assert_eq!(number(&ran.flow(0)["udp"]["lost_packets"]) as u64, expected, "the receiver misses as many");
+        assert_eq!(count(&ran.flow(0)["udp"]["lost_packets"]), expected, "the receiver misses as many");
         if burst == 200 {
-            let peak = number(&port["peak_bytes"]) as u64;
+            let peak = count(&port["peak_bytes"]);
             note("highest backlog of the same", "bytes", (HOLDS * FRAME) as f64, peak as f64, "exact", &ran);
             assert_eq!(peak, HOLDS * FRAME, "the buffer was full to the last frame it holds");
         }
@@ -57,13 +57,13 @@ fn an_overloaded_port_passes_its_rate_and_what_its_buffer_holds() {
     need_kernel!();
     let ran = run("overload", &[]);
     let port = ran.named("queues", "middle->receiver");
-    let count = sent(&ran);
+    let offered = sent(&ran);
     let apart_ns = 1472.0 * 8.0 / 2.0;
-    let passed = passing(count, apart_ns, time_ns(1.0));
-    let drops = number(&port["drops"]);
-    hold("drops at twice a port's rate", "packets", (count - passed) as f64, drops, 2e-4, &ran);
-    assert_eq!(drops as u64 + number(&port["packets"]) as u64, count, "each was dropped there or passed");
-    let peak = number(&port["peak_bytes"]) as u64;
+    let passed = passing(offered, apart_ns, time_ns(1.0));
+    let drops = count(&port["drops"]);
+    hold("drops at twice a port's rate", "packets", (offered - passed) as f64, drops as f64, 2e-4, &ran);
+    assert_eq!(drops + count(&port["packets"]), offered, "each was dropped there or passed");
+    let peak = count(&port["peak_bytes"]);
     note("highest backlog of the same", "bytes", (HOLDS * FRAME) as f64, peak as f64, "exact", &ran);
     assert_eq!(peak, HOLDS * FRAME);
 }
@@ -76,6 +76,6 @@ fn every_discipline_works_as_a_ports_queue() {
         let ran = run("burst", &["time=0.05s", &queue]);
         let port = ran.named("queues", "middle->receiver");
         assert_eq!(port["kind"], kind);
-        assert_eq!(number(&port["packets"]) + number(&port["drops"]), sent(&ran) as f64, "{kind}");
+        assert_eq!(count(&port["packets"]) + count(&port["drops"]), sent(&ran), "{kind}");
     }
 }

@@ -1,6 +1,6 @@
 //! How windows grow and what losses make of them.
 
-use crate::lab::{Ran, captured, hold, long, need_kernel, note, number, run};
+use crate::lab::{Ran, captured, count, hold, long, need_kernel, note, number, run};
 use crate::linux::{Control, settled_range};
 
 /// Payload of a segment at an MTU of 1500 with timestamps, bytes.
@@ -25,9 +25,9 @@ fn a_flow_starts_with_ten_segments_and_doubles_each_round_trip() {
             }
         }
         let with = if delayed { "with" } else { "without" };
-        for (round, &count) in rounds.iter().enumerate() {
+        for (round, &sent) in rounds.iter().enumerate() {
             let what = format!("segments in round trip {}, {with} delayed ACKs", round + 1);
-            note(&what, "segments", f64::from(10 << round), f64::from(count), "exact", &ran);
+            note(&what, "segments", f64::from(10 << round), f64::from(sent), "exact", &ran);
         }
         assert_eq!(rounds, [10, 20, 40, 80, 160, 320, 640], "{with} delayed ACKs");
         assert_eq!(answers, if delayed { 160 } else { 320 }, "ACKs in the seventh round trip, {with} delaying");
@@ -98,8 +98,8 @@ fn respond(case: &Case) {
         ],
     );
     let link = ran.named("links", "sender->receiver");
-    let reached = number(&link["packets"]) + number(&link["lost"]);
-    assert_eq!(number(&link["lost"]), (reached / case.period as f64).floor(), "one frame in so many, exactly");
+    let reached = count(&link["packets"]) + count(&link["lost"]);
+    assert_eq!(count(&link["lost"]), reached / case.period, "one frame in so many, exactly");
     let measured = window(&ran, case, 0.5);
     let what = format!("window of {name}, 1 in {}, {} ms", case.period, case.rtt_ms);
     note(&format!("{what}: RFC 9438"), "packets", case.rfc, measured, "shown", &ran);

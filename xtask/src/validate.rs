@@ -1,0 +1,51 @@
+//! `cargo xtask lab-validate`: the lab's claims with the cases that take minutes, and the table of what was expected beside
+//! what was measured.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// Builds the program as it ships, runs `crates/landspeed/tests/lab` with it, and prints the table.
+pub fn run() -> Result<()> {
+    let root = crate::law::root();
+    let cargo = || {
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.current_dir(&root);
+        command
+    };
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    let output = cargo()
+        .args(["build", "--release", "-p", "landspeed", "--message-format", "json"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    ensure!(output.status.success(), "the release build failed");
+    let program = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .find_map(|message| message["executable"].as_str().map(str::to_owned))
+        .context("cargo named no program")?;
+    let table = target.join("lab-validation.md");
+    if let Err(error) = std::fs::remove_file(&table)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(error).with_context(|| format!("cannot clear {}", table.display()));
+    }
+    let status = cargo()
+        .args(["test", "-p", "landspeed", "--test", "lab", "--", "--test-threads=2"])
+        .env("LANDSPEED_BINARY", program)
+        .env("LANDSPEED_LAB_LONG", "1")
+        .env("LANDSPEED_LAB_TABLE", &table)
+        .status()
+        .context("cannot run cargo")?;
+    let rows = std::fs::read_to_string(&table).context("nothing was measured: is a kernel built for the lab?")?;
+    let mut rows: Vec<&str> = rows.lines().collect();
+    rows.sort_unstable();
+    println!("\n| what | expected | measured | unit | relative error | tolerance | kernel |");
+    println!("|---|---|---|---|---|---|---|");
+    for row in rows {
+        println!("{row}");
+    }
+    ensure!(status.success(), "a claim does not hold");
+    Ok(())
+}
