@@ -31,6 +31,10 @@ pub enum Unit {
     NsPerByte,
     /// A number of things.
     Count,
+    /// One over another.
+    Ratio,
+    /// Bytes.
+    Bytes,
 }
 
 impl Unit {
@@ -45,6 +49,8 @@ impl Unit {
             Self::Ns => format!("{:.1} µs", value / 1e3),
             Self::NsPerByte => format!("{value:.3} ns/B"),
             Self::Count => format!("{value:.0}"),
+            Self::Ratio => format!("{value:.2}"),
+            Self::Bytes => format!("{:.0} MiB", value / f64::from(1 << 20)),
         }
     }
 }

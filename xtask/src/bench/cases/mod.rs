@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod cpu;
+mod lab;
 mod paced;
 mod round_trips;
 mod sampling;
@@ -33,6 +34,12 @@ pub const ALL: &[(&str, Build)] = &[
     ("cpu-udp", cpu::udp),
     ("concurrent", concurrent::case),
     ("sampling", sampling::case),
+    ("lab-single", lab::single),
+    ("lab-long-fat", lab::long_fat),
+    ("lab-memory", lab::memory),
+    ("lab-cross", lab::cross),
+    ("lab-boot", lab::boot),
+    ("lab-two", lab::two),
 ];
 
 /// A run at nine tenths of the asked rate or less did not hold it. (A pacer that counts headers too stays above that.)

@@ -1,0 +1,191 @@
+//! The lab: real time for virtual time, beside ns-3 where both can do the same.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::bench::case::{Case, Measure, Role};
+use crate::bench::child::{Running, run_well};
+use crate::bench::row::{Better, Unit};
+use crate::bench::tools::{Found, Landspeed};
+
+const SINGLE: &str = include_str!("../lab/single-flow.toml");
+const LONG_FAT: &str = include_str!("../lab/long-fat.toml");
+const CROSS: &str = include_str!("../lab/cross.toml");
+const NS3_SOURCE: &str = include_str!("../lab/single-flow.cc");
+/// The libraries the ns-3 program needs (Debian: libns3-dev).
+const NS3_LIBRARIES: [&str; 6] = ["core", "network", "internet", "point-to-point", "applications", "traffic-control"];
+/// Virtual length of every scenario, seconds: `time` in the scenarios.
+const VIRTUAL_S: u32 = 5;
+/// A run that takes longer counts as hung.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// One CUBIC flow, 10 Gb/s over 50 ms, MTU 9000; promised: 0.7 s for a virtual second, and faster than ns-3.
+pub fn single(bench: &Bench, name: &str) -> Case {
+    pace(name, Some(1.0)).with(Role::Ours, "landspeed, promised 0.70", &bench.tools.landspeed, one(SINGLE)).with(
+        Role::Rival,
+        "ns-3",
+        &ns3(),
+        |program| {
+            Ok(Box::new(move || {
+                let begun = Instant::now();
+                run_well(Command::new(&program.path).arg(VIRTUAL_S.to_string()), LIMIT)?;
+                Ok(vec![begun.elapsed().as_secs_f64() / f64::from(VIRTUAL_S)])
+            }) as Measure)
+        },
+    )
+}
+
+/// One CUBIC flow, 100 Gb/s over 92 ms, MTU 9000.
+pub fn long_fat(bench: &Bench, name: &str) -> Case {
+    pace(name, None).with(Role::Ours, "landspeed, promised 5.00", &bench.tools.landspeed, one(LONG_FAT))
+}
+
+/// Its memory.
+pub fn memory(bench: &Bench, name: &str) -> Case {
+    Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None).with(
+        Role::Ours,
+        "landspeed, promised 6 GiB",
+        &bench.tools.landspeed,
+        |tool| {
+            let scenario = written(LONG_FAT)?;
+            Ok(Box::new(move || Ok(vec![number(&start(&tool, scenario.path())?.finish()?, "memory_peak_bytes")?])))
+        },
+    )
+}
+
+/// Two TCP flows and 2 Gb/s of UDP over two switches and links with delay.
+pub fn cross(bench: &Bench, name: &str) -> Case {
+    pace(name, None).with(Role::Ours, "landspeed, promised 1.50", &bench.tools.landspeed, one(CROSS))
+}
+
+/// From the start of the kernel until the flows get ready.
+pub fn boot(bench: &Bench, name: &str) -> Case {
+    Case::new(name).metric("boot", Unit::Ns, Better::Lower, None).with(
+        Role::Ours,
+        "landspeed, promised 1 s",
+        &bench.tools.landspeed,
+        |tool| {
+            let scenario = written(&SINGLE.replacen("5s", "10ms", 1))?;
+            Ok(Box::new(move || Ok(vec![number(&start(&tool, scenario.path())?.finish()?, "boot_s")? * 1e9])))
+        },
+    )
+}
+
+/// Two at once beside one alone: virtual seconds for a real one, both together over one.
+pub fn two(bench: &Bench, name: &str) -> Case {
+    Case::new(name).metric("speed of two at once over one", Unit::Ratio, Better::Higher, None).with(
+        Role::Ours,
+        "landspeed, promised 1.8",
+        &bench.tools.landspeed,
+        |tool| {
+            let scenario = written(SINGLE)?;
+            Ok(Box::new(move || {
+                let alone = cost(&start(&tool, scenario.path())?.finish()?)?;
+                let both = [start(&tool, scenario.path())?, start(&tool, scenario.path())?];
+                let costs = both.into_iter().map(|run| cost(&run.finish()?)).collect::<Result<Vec<_>>>()?;
+                Ok(vec![costs.iter().map(|cost| alone / cost).sum()])
+            }))
+        },
+    )
+}
+
+fn pace(name: &str, target: Option<f64>) -> Case {
+    Case::new(name).metric("real per virtual second", Unit::Ratio, Better::Lower, target)
+}
+
+fn one(scenario: &'static str) -> impl FnOnce(Rc<Landspeed>) -> Result<Measure> {
+    move |tool| {
+        let scenario = written(scenario)?;
+        Ok(Box::new(move || Ok(vec![cost(&start(&tool, scenario.path())?.finish()?)?])))
+    }
+}
+
+fn written(scenario: &str) -> Result<tempfile::NamedTempFile> {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile()?;
+    std::fs::write(file.path(), scenario)?;
+    Ok(file)
+}
+
+/// A run of the lab.
+struct Lab {
+    running: Running,
+    document: tempfile::NamedTempFile,
+}
+
+fn start(tool: &Landspeed, scenario: &Path) -> Result<Lab> {
+    let document = tempfile::NamedTempFile::new()?;
+    let mut command = Command::new(&tool.0);
+    command.args(["lab", "run"]).arg(scenario).arg("--json").arg(document.path());
+    Ok(Lab { running: Running::start(&mut command)?, document })
+}
+
+impl Lab {
+    /// Its document; a run whose checks failed is no measurement.
+    fn finish(self) -> Result<Value> {
+        let finished = self.running.finish(LIMIT)?;
+        ensure!(finished.status.success(), "landspeed lab: {}", finished.last_words());
+        let text = std::fs::read_to_string(self.document.path()).context("cannot read the lab's document")?;
+        let document: Value = serde_json::from_str(&text).context("the lab's document is no JSON")?;
+        let checks = document["checks"].as_array().context("the lab's document has no checks")?;
+        ensure!(checks.iter().all(|check| check["passed"] == true), "a check of the lab's run failed");
+        Ok(document)
+    }
+}
+
+/// Real seconds for a virtual one.
+fn cost(document: &Value) -> Result<f64> {
+    Ok(number(document, "wall_s")? / number(document, "virtual_s")?)
+}
+
+fn number(document: &Value, key: &str) -> Result<f64> {
+    document[key].as_f64().with_context(|| format!("the lab's document has no number `{key}`"))
+}
+
+/// The ns-3 program, built for this run.
+struct Ns3 {
+    path: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+fn ns3() -> Found<Ns3> {
+    build_ns3().map(Rc::new).map_err(|error| format!("{error:#} (Debian: libns3-dev and g++)"))
+}
+
+fn build_ns3() -> Result<Ns3> {
+    let directory = tempfile::tempdir()?;
+    let source = directory.path().join("single-flow.cc");
+    std::fs::write(&source, NS3_SOURCE)?;
+    let path = directory.path().join("single-flow");
+    let mut compile = Command::new("g++");
+    compile.args(["-std=c++17", "-O2", "-o"]).arg(&path).arg(&source);
+    compile.args(NS3_LIBRARIES.map(|library| format!("-lns3-{library}")));
+    run_well(&mut compile, LIMIT).context("cannot build the ns-3 program")?;
+    Ok(Ns3 { path, _directory: directory })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cost_is_real_time_over_virtual_time() {
+        let cost = cost(&json!({ "wall_s": 3.0, "virtual_s": 5.0 })).expect("both are there");
+        assert!((cost - 0.6).abs() < 1e-9);
+        assert!(number(&json!({}), "boot_s").is_err());
+    }
+
+    #[test]
+    fn every_scenario_lasts_as_long_as_the_rival_is_asked_to() {
+        for scenario in [SINGLE, LONG_FAT, CROSS] {
+            assert!(scenario.contains(&format!("time = \"{VIRTUAL_S}s\"")), "{scenario}");
+        }
+    }
+}
