@@ -157,11 +157,18 @@ pub fn recv(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: libc::c_int) -> io::Re
     check(unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) })
 }
 
-/// Counts and drops up to `len` bytes of a TCP stream inside the kernel (`MSG_TRUNC`).
+/// Counts and drops up to `len` bytes of a TCP stream inside the kernel (`MSG_TRUNC`): what is there or comes next, or
+/// with `all` as much as comes until the socket's receive timeout, taken in as it comes (`MSG_WAITALL`).
 #[inline]
-pub fn recv_discard(fd: BorrowedFd<'_>, len: usize) -> io::Result<usize> {
+pub fn recv_discard(fd: BorrowedFd<'_>, len: usize, all: bool) -> io::Result<usize> {
+    let flags = libc::MSG_TRUNC | if all { libc::MSG_WAITALL } else { 0 };
     // SAFETY: for TCP, MSG_TRUNC makes the kernel drop the bytes without writing to the buffer, which may be null.
-    check(unsafe { libc::recv(fd.as_raw_fd(), std::ptr::null_mut(), len, libc::MSG_TRUNC) })
+    check(unsafe { libc::recv(fd.as_raw_fd(), std::ptr::null_mut(), len, flags) })
+}
+
+/// How long a read may block (`SO_RCVTIMEO`).
+pub fn set_receive_timeout(fd: BorrowedFd<'_>, limit: std::time::Duration) -> io::Result<()> {
+    socket2::SockRef::from(&fd).set_read_timeout(Some(limit))
 }
 
 /// `sendfile(2)` of `len` bytes from `offset` of `file`.

@@ -186,7 +186,7 @@ impl<'a> Sender<'a> {
             }
             let precise = pacing.grain_ns == 0 || waiter.spins_cheaply(pacer.gap_ns());
             let woken_ns = if precise {
-                waiter.precise(pacer.next_ns(), self.stop)
+                waiter.precise(now_ns, pacer.next_ns(), self.stop)
             } else {
                 waiter.economical(pacer.next_ns(), grain_ns, self.stop)
             };

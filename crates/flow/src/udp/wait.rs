@@ -56,8 +56,11 @@ impl Waiter {
         gap_ns / 20 > self.margin_ns
     }
 
-    /// Waits until `target_ns`; returns the time then. Earlier only if the stream is to stop.
-    pub(super) fn precise(&mut self, target_ns: u64, stop: &Stop) -> u64 {
+    /// Waits until `target_ns`, it being `now_ns`; returns the time then. Earlier only if the stream is to stop.
+    pub(super) fn precise(&mut self, now_ns: u64, target_ns: u64, stop: &Stop) -> u64 {
+        if self.punctual {
+            return sleep_punctually(now_ns, target_ns, stop);
+        }
         let mut now_ns = self.sleep(target_ns.saturating_sub(self.margin_ns), stop);
         while now_ns < target_ns {
             if stop.sending() {
@@ -103,6 +106,15 @@ impl Waiter {
     }
 }
 
+/// In virtual time a sleep ends when it was to end, and reading the clock to learn that would be the dearer half of it.
+fn sleep_punctually(mut now_ns: u64, target_ns: u64, stop: &Stop) -> u64 {
+    while now_ns < target_ns && !stop.sending() {
+        now_ns = target_ns.min(now_ns + LOOK_UP_NS);
+        sleep_until(now_ns);
+    }
+    now_ns
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +125,7 @@ mod tests {
         let mut waiter = Waiter::calibrate(1_000_000);
         for wait_ns in [0, 1_000, 50_000, 400_000] {
             let target_ns = monotonic_ns() + wait_ns;
-            assert!(waiter.precise(target_ns, &stop) >= target_ns);
+            assert!(waiter.precise(monotonic_ns(), target_ns, &stop) >= target_ns);
         }
     }
 
@@ -123,7 +135,8 @@ mod tests {
         stop.stop_sending();
         let mut waiter = Waiter { margin_ns: 3_000, typical_ns: 0, punctual: false };
         let target_ns = monotonic_ns() + 3_600_000_000_000;
-        assert!(waiter.precise(target_ns, &stop) < target_ns);
+        assert!(waiter.precise(monotonic_ns(), target_ns, &stop) < target_ns);
+        assert!(sleep_punctually(monotonic_ns(), target_ns, &stop) < target_ns);
         assert!(waiter.economical(target_ns, 0, &stop) < target_ns);
     }
 

@@ -1,5 +1,6 @@
 // The lab's single-flow benchmark in ns-3: one CUBIC connection over 10 Gb/s and 2 x 25 ms, MTU 9000, SACK,
-// buffers and queue larger than the path. Prints the payload bytes that arrived within the simulated time.
+// buffers just below what the path holds, which spares the simulator every loss. Prints the real time the
+// simulation took, seconds, and on standard error the payload bytes that arrived.
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
@@ -7,6 +8,7 @@
 #include "ns3/point-to-point-module.h"
 #include "ns3/traffic-control-module.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 
@@ -14,7 +16,7 @@ using namespace ns3;
 
 int main(int argc, char** argv) {
     const double seconds = argc > 1 ? std::atof(argv[1]) : 5.0;
-    const uint32_t buffer = 512u << 20;
+    const uint32_t buffer = 60u << 20;
     // 9000 less IPv4 and TCP headers with the time stamp option, as Linux fills a frame.
     Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(8948));
     Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(buffer));
@@ -51,8 +53,11 @@ int main(int argc, char** argv) {
     bulk.Install(nodes.Get(0)).Start(Seconds(0));
 
     Simulator::Stop(Seconds(seconds));
+    const auto begun = std::chrono::steady_clock::now();
     Simulator::Run();
-    std::cout << DynamicCast<PacketSink>(server.Get(0))->GetTotalRx() << std::endl;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    std::cout << took.count() << std::endl;
+    std::cerr << DynamicCast<PacketSink>(server.Get(0))->GetTotalRx() << " bytes" << std::endl;
     Simulator::Destroy();
     return 0;
 }
