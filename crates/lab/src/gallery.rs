@@ -45,7 +45,7 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
     ("ipv4-ipv6", 1, "IPv4 and IPv6 on the same path"),
     ("kernels", 5, "two versions of Linux on the same path"),
     ("netem-limit", 5, "what netem's default limit on the hosts does to a test"),
-    ("netem-loss", 10, "1 % loss drawn by netem on the sender, per super-packet"),
+    ("netem-loss", 8, "1 % loss drawn by netem on the sender, per super-packet"),
 ];
 
 /// The exhibit of a name. The error says what was meant.

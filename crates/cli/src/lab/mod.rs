@@ -2,6 +2,7 @@
 
 mod cells;
 pub mod demo;
+mod edit;
 mod engine;
 mod gallery;
 mod kernel;

@@ -12,7 +12,7 @@ use landspeed_model::{LabDocument, LabStatus, Warning};
 use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
-use super::{cells, set, text};
+use super::{cells, edit, set, text};
 use crate::Outcome;
 use crate::output::Sink;
 
@@ -42,7 +42,7 @@ pub struct Args {
 /// Options that `lab run` and `lab gallery run` share.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Options {
-    /// Set a key of the scenario; several values, with commas between, make a cell each
+    /// Set a key of the scenario, in place of what it varies itself; several values, with commas between, make a cell each
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// The seed to start from
@@ -174,7 +174,13 @@ fn with_sets(text: &str, options: &Options) -> (String, Option<String>) {
     let mut text = text.trim_end().to_owned();
     for (key, values) in sets {
         let values: Vec<String> = values.iter().map(|value| literal(value)).collect();
-        let _ = write!(text, "\n\n[[vary]]\nkey = {}\nvalues = [{}]\n", quoted(&key), values.join(", "));
+        if key == "repeats" && values.len() == 1 {
+            edit::set_top(&mut text, &key, &values[0]);
+            continue;
+        }
+        let label = edit::take_axis(&mut text, &key).map(|label| format!("label = {}\n", quoted(&label)));
+        let (key, label) = (quoted(&key), label.unwrap_or_default());
+        let _ = write!(text, "\n\n[[vary]]\nkey = {key}\n{label}values = [{}]\n", values.join(", "));
     }
     (text, Some("the scenario with --set".to_owned()))
 }
@@ -356,6 +362,19 @@ mod tests {
         assert_eq!(literal("64MB"), "\"64MB\"");
         assert_eq!(literal("a\nb = 1"), quoted("a\nb = 1"));
         assert_eq!(literal("fq_codel"), "\"fq_codel\"");
+    }
+
+    #[test]
+    fn a_set_key_replaces_what_an_exhibit_varies_and_keeps_its_label() {
+        let exhibit = landspeed_lab::gallery::find("buffer-size").expect("an exhibit");
+        let options = Options {
+            set: vec!["switch.west.queue.limit=2MB".to_owned(), "repeats=2".to_owned()],
+            ..Options::default()
+        };
+        let (text, _) = with_sets(exhibit.text, &options);
+        let cells = scenario::read(&text).unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(cells.len(), 2);
+        assert!(cells.iter().all(|cell| cell.values["buffer"] == "2MB"));
     }
 
     #[test]
