@@ -34,7 +34,7 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
     ("buffer-cc", 15, "cubic, htcp and bbr on three buffers"),
     ("small-upstream", 5, "a small buffer upstream, congested or not"),
     ("nuttcp-burst", 2, "UDP bursts that tell a small buffer from a large one"),
-    ("loss-rtt", 10, "0.0046 % loss at RTTs of 1 to 100 ms"),
+    ("loss-rtt", 5, "0.0046 % loss at RTTs of 1 to 100 ms"),
     ("bbr-cubic-loss", 5, "BBR and CUBIC at 1 % loss and 100 ms"),
     ("pace-100g", 5, "four streams at 100G and 92 ms, paced or not"),
     ("host-100g-to-10g", 3, "a 100G host to a 10G host, pacing to match or not"),
@@ -45,7 +45,7 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
     ("ipv4-ipv6", 1, "IPv4 and IPv6 on the same path"),
     ("kernels", 5, "two versions of Linux on the same path"),
     ("netem-limit", 5, "what netem's default limit on the hosts does to a test"),
-    ("netem-loss", 8, "1 % loss drawn by netem on the sender, per super-packet"),
+    ("netem-loss", 1, "1 % loss drawn by netem on the sender, per super-packet"),
 ];
 
 /// The exhibit of a name. The error says what was meant.

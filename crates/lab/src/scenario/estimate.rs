@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::paths::{ETHERNET_HEADER, Hop, Paths, Route};
-use super::{Flow, FlowProtocol, Queue, Scenario};
+use super::{Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
 
 /// Costs of a guest, to be calibrated against runs.
 mod cost {
@@ -56,7 +56,7 @@ pub fn estimate(scenario: &Scenario) -> Estimate {
         let time_s = time_s(scenario, flow, &route);
         let start_s = [flow.start, flow.start_spread].into_iter().flatten().map(|t| t.0.as_secs_f64()).sum::<f64>();
         end_s = end_s.max(start_s + time_s);
-        sum.flow(flow, &route, &back, time_s);
+        sum.flow(scenario, flow, &route, &back, time_s);
     }
     // Flows that share a link share its rate: what crosses a link is no more than it can carry.
     let queues = scenario.link.len() as f64 * 4.0;
@@ -95,6 +95,34 @@ fn offered_bps(flow: &Flow, route: &Route) -> f64 {
     if flow.protocol == Some(FlowProtocol::Udp) { asked.min(1e15) } else { asked.min(path) }
 }
 
+/// What random loss leaves TCP of a path, bits/s: MSS/RTT * 1.22/sqrt(p) for each stream (Mathis et al. 1997), and three times
+/// that, for slow start and for controls that do better than Reno. Infinite without loss, and for those that mind no loss.
+fn loss_limit_bps(scenario: &Scenario, flow: &Flow, way: &Route) -> f64 {
+    let Some(sender) = way.hops.first().and_then(|hop| scenario.host.get(hop.out_of)) else { return f64::INFINITY };
+    let congestion = flow.congestion.as_ref().or(sender.congestion.as_ref()).or(scenario.hosts.congestion.as_ref());
+    if congestion.is_some_and(|name| name.starts_with("bbr")) {
+        return f64::INFINITY;
+    }
+    let lost = |hop: &Hop| {
+        let link = &scenario.link[hop.link];
+        let own = if hop.forward { &link.forward } else { &link.back };
+        match own.loss.as_ref().or(link.loss.as_ref()) {
+            Some(Loss::Random(share) | Loss::Pattern(LossPattern::Random(share))) => share.0.get(),
+            Some(Loss::Pattern(LossPattern::Every(n))) => 1.0 / (*n).max(1) as f64,
+            _ => 0.0,
+        }
+    };
+    let (mut p, mut rtt_s) = (way.hops.iter().map(lost).sum::<f64>(), way.rtt_ns() as f64 / 1e9);
+    if let Some(Queue::Settings(own)) = sender.qdisc.as_ref().or(scenario.hosts.qdisc.as_ref()) {
+        p += own.loss.map_or(0.0, |share| share.0.get());
+        rtt_s += own.delay.map_or(0.0, |delay| delay.0.as_secs_f64());
+    }
+    if p <= 0.0 || rtt_s <= 0.0 {
+        return f64::INFINITY;
+    }
+    f64::from(flow.streams.unwrap_or(1)) * 3.0 * 1.22 / p.sqrt() * payload_bytes(flow, way) * 8.0 / rtt_s
+}
+
 #[derive(Default)]
 struct Sum {
     packets: f64,
@@ -105,7 +133,7 @@ struct Sum {
 }
 
 impl Sum {
-    fn flow(&mut self, flow: &Flow, route: &Route, back: &Route, time_s: f64) {
+    fn flow(&mut self, scenario: &Scenario, flow: &Flow, route: &Route, back: &Route, time_s: f64) {
         let protocol = flow.protocol.unwrap_or(FlowProtocol::Tcp);
         // Every link has a node at each end and one inside.
         let hops = route.hops.len() as f64 * 2.0 + 1.0;
@@ -127,7 +155,10 @@ impl Sum {
             &[route]
         };
         for way in ways {
-            let bits = offered_bps(flow, way) * time_s;
+            let mut bits = offered_bps(flow, way) * time_s;
+            if protocol == FlowProtocol::Tcp {
+                bits = bits.min(loss_limit_bps(scenario, flow, way) * time_s);
+            }
             let payload = payload_bytes(flow, way);
             let packets = bits / 8.0 / payload;
             if protocol == FlowProtocol::Udp {

@@ -72,6 +72,11 @@ fn a_longer_or_faster_scenario_takes_longer() {
     assert!((base.packets / packets - 1.0).abs() < 0.05, "{}", base.packets);
     assert!(of(&format!("time = \"20s\"\n{BASE}")).wall_s > 1.8 * base.wall_s);
     assert!(of(&BASE.replace("10G", "1G")).wall_s < base.wall_s / 3.0);
+    // Loss that keeps TCP slow makes a run short, unless the congestion control minds no loss.
+    let lossy = BASE.replacen("delay = \"25ms\"", "delay = \"25ms\"\nloss = \"1%\"", 1);
+    assert!(of(&lossy).packets < base.packets / 100.0);
+    let bbr = of(&lossy.replacen("[host.a]", "[host.a]\ncongestion = \"bbr\"", 1));
+    assert!((bbr.packets / base.packets - 1.0).abs() < 0.01);
     // Two flows over the same link do not carry twice as much.
     let twice = of(&format!("{BASE}[[flow]]\nfrom = \"a\"\nto = \"b\"\n"));
     assert!((twice.packets / base.packets - 1.0).abs() < 0.01);
