@@ -34,7 +34,7 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
     ("buffer-cc", 15, "cubic, htcp and bbr on three buffers"),
     ("small-upstream", 5, "a small buffer upstream, congested or not"),
     ("nuttcp-burst", 2, "UDP bursts that tell a small buffer from a large one"),
-    ("loss-rtt", 5, "0.0046 % loss at RTTs of 1 to 100 ms"),
+    ("loss-rtt", 10, "0.0046 % loss at RTTs of 1 to 100 ms"),
     ("bbr-cubic-loss", 5, "BBR and CUBIC at 1 % loss and 100 ms"),
     ("pace-100g", 5, "four streams at 100G and 92 ms, paced or not"),
     ("host-100g-to-10g", 3, "a 100G host to a 10G host, pacing to match or not"),
