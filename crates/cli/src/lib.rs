@@ -52,6 +52,7 @@ Examples:
   landspeed serve                        on the far host
   landspeed run dtn.example              from the near one
   landspeed calc --rate 10G --rtt 92ms   what a path needs
+  landspeed lab gallery                  what a path would do, in virtual time
 
 Exit status: 0 clean, 1 findings, 2 failure.";
 

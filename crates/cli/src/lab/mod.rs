@@ -13,8 +13,18 @@ mod text;
 
 use crate::Outcome;
 
+const EXAMPLES: &str = "\
+Examples:
+  landspeed lab kernel build                    once, a few minutes: the kernel that scenarios run on
+  landspeed lab new path.toml                   a commented scenario
+  landspeed lab run path.toml --report path.html
+  landspeed lab gallery                         published experiments, ready to run
+
+A run needs no root, sends nothing anywhere, and repeats to the byte.";
+
 /// Options of `lab`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
