@@ -29,6 +29,8 @@ const SEGMENTATION: &[&str] = &[
 const MERGING: &[&str] = &["rx-gro"];
 /// Packets a processor may have taken in and not handled; nothing may be lost to it.
 const BACKLOG: &str = "10000000";
+/// Pages that the accounts of TCP and UDP may come to: more than any path's windows.
+const ACCOUNTS: &str = "1000000000";
 /// Interface on the control network.
 const CONTROL: &str = "ctl";
 
@@ -108,16 +110,10 @@ fn machine_wide() -> Result<(), String> {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .map_err(|e| format!("cannot read which congestion controls there are: {e}"))?;
     set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;
-    // Memory is predicted before the boot; TCP must never think that it runs short.
-    let pages = std::fs::read_to_string("/proc/meminfo")
-        .ok()
-        .and_then(|text| {
-            text.lines()
-                .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
-        })
-        .map_or(1 << 20, |kib| kib / 4);
-    set("net/ipv4/tcp_mem", &format!("{pages} {pages} {pages}"))?;
-    set("net/ipv4/udp_mem", &format!("{pages} {pages} {pages}"))
+    // Sender and receiver share a payload's pages, and TCP's accounts count them on both sides: held against the guest's
+    // memory, they would slow down flows that take a tenth of it. What is really used is predicted before the boot.
+    set("net/ipv4/tcp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))?;
+    set("net/ipv4/udp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))
 }
 
 /// A setting that a kernel without the feature does not have, and does not need.
