@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
+use landspeed_lab::boot::Core;
 use landspeed_lab::cell::{self, Ready, Setting};
 use landspeed_lab::guest::Progress;
 use landspeed_model::LabDocument;
@@ -35,7 +36,9 @@ pub fn run(
         for worker in 0..jobs {
             let (board, waiting, done) = (&board, &waiting, &done);
             scope.spawn(move || {
-                keep_to_one_core(worker);
+                // Until the worker ends. With every core taken, the scheduler shares them out.
+                let core = Core::claim();
+                core.iter().for_each(Core::keep_to);
                 while let Some((index, cell)) = lock(waiting).pop_front() {
                     lock(board).begin(worker, index);
                     let lead_ns = cell.plan.lead_ns;
@@ -53,16 +56,6 @@ pub fn run(
     done.sort_by_key(|(index, _)| *index);
     let wall_s = (clock::monotonic_ns() - begun_ns) as f64 / 1e9;
     (done.into_iter().map(|(_, document)| document).collect(), wall_s)
-}
-
-/// Lets a worker, and the guests it starts, run on one core, the last one first. The two processes of a guest take turns:
-/// on two cores each waits for the other to wake up, which was measured to take half as long again.
-fn keep_to_one_core(worker: usize) {
-    let cores = landspeed_sys::thread::allowed_cores();
-    if let Some(core) = cores.iter().rev().cycle().nth(worker) {
-        // Where that is not allowed it only takes longer.
-        let _ = landspeed_sys::thread::pin_to_core(*core);
-    }
 }
 
 /// A poisoned lock only means that a worker panicked while it drew.

@@ -1,6 +1,7 @@
 //! Booting a kernel with a plan, watching it, and taking its report: one process group, one directory, both gone
 //! afterwards whatever happens.
 
+mod cores;
 mod initramfs;
 mod place;
 
@@ -13,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_sys::{clock, process};
 
+pub use cores::Core;
 pub use place::{Place, PlaceError};
 
 use crate::guest::{self, GuestReport, Progress};
