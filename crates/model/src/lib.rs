@@ -4,6 +4,8 @@
 //! field's name says otherwise, rates are bits per second, sizes are bytes; every raw field carries its unit last.
 #![forbid(unsafe_code)]
 
+mod audit;
+mod facts;
 mod host;
 mod lab;
 mod latency;
@@ -12,8 +14,15 @@ mod params;
 mod run;
 mod stream;
 mod tcp;
+mod tune;
 mod verdict;
 
+pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
+pub use facts::{
+    CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,
+    IdleState, InterfaceFacts, Interrupt, KernelFacts, PauseFacts, PciFacts, QdiscFacts, QueueFacts, RingFacts,
+    RssFacts, ServiceFacts, SoftnetFacts, SysctlAssignment, TimeFacts, VirtualizationFacts,
+};
 pub use host::{
     CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, NicSnapshot, NumaNode, PressureDeltas,
     QdiscDelta, SoftnetDelta,
@@ -34,6 +43,7 @@ pub use run::{
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
 pub use tcp::{CongestionDetail, TcpInfo};
+pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Evidence, Verdict};
 
 /// The identifier written to `.schema` of a run document.
@@ -45,15 +55,23 @@ pub const LAB_SCHEMA: &str = "landspeed.lab/1";
 /// The identifier written to `.schema` of a set of lab cells.
 pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";
 
+/// The identifier written to `.schema` of a host's facts.
+pub const FACTS_SCHEMA: &str = "landspeed.facts/1";
+
+/// The identifier written to `.schema` of an audit.
+pub const AUDIT_SCHEMA: &str = "landspeed.audit/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
         "run" => Some(schemars::schema_for!(RunDocument).to_value()),
         "lab" => Some(schemars::schema_for!(LabDocument).to_value()),
         "labset" => Some(schemars::schema_for!(LabSetDocument).to_value()),
+        "facts" => Some(schemars::schema_for!(Facts).to_value()),
+        "audit" => Some(schemars::schema_for!(AuditDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
-pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset"];
+pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit"];

@@ -20,12 +20,17 @@ pub const TABLE: &[Edges] = &[
     edges("model", &["units"]),
     edges("calc", &["units"]),
     edges("diagnose", &["calc", "model", "stats", "units"]),
+    edges("checks", &["calc", "model", "units"]),
     edges("host", &["model", "sys", "units"]),
     edges("flow", &["host", "model", "stats", "sys", "units"]),
+    edges("tune", &["host", "model", "sys", "units"]),
     edges("lab", &["model", "stats", "sys", "units"]),
     edges("report", &["model", "units"]),
     edges("testkit", &["model", "sys", "units"]),
-    edges("cli", &["calc", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "units"]),
+    edges(
+        "cli",
+        &["calc", "checks", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "tune", "units"],
+    ),
     edges("landspeed", &["cli"]),
     edges("xtask", &["stats", "units"]),
 ];

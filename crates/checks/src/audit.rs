@@ -1,0 +1,145 @@
+//! All checks of one host.
+
+use landspeed_model::{Answer, Facts, Finding, Goal, InterfaceFacts};
+use thiserror::Error;
+
+use crate::check::{Check, Outcome, Problem, Scope};
+use crate::registry;
+use crate::view::View;
+
+/// How deep interfaces are stacked at most (a VLAN on a bond on a device is three).
+const STACK: usize = 8;
+
+/// What all checks came to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Audit {
+    /// The interface that was judged.
+    pub interface: Option<String>,
+    /// The ports at its bottom; the interface itself where nothing is below it.
+    pub ports: Vec<String>,
+    /// What should be looked at, the worst first, then in the order of the registry.
+    pub findings: Vec<Finding>,
+    /// What is as it should be.
+    pub passed: Vec<Answer>,
+    /// What does not apply.
+    pub not_applicable: Vec<Answer>,
+    /// What could not be told.
+    pub unknown: Vec<Answer>,
+}
+
+/// Why a host could not be audited.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum AuditError {
+    /// The goal names an interface that is not there.
+    #[error("there is no interface `{name}` here; there is: {known}")]
+    UnknownInterface {
+        /// The name that was given.
+        name: String,
+        /// Those that are there.
+        known: String,
+    },
+}
+
+/// Asks every check.
+///
+/// # Errors
+/// The goal names an interface that the facts do not have.
+pub fn audit(facts: &Facts, goal: &Goal) -> Result<Audit, AuditError> {
+    audit_with(facts, goal, registry::all())
+}
+
+pub(crate) fn audit_with<'c>(
+    facts: &Facts,
+    goal: &Goal,
+    checks: impl IntoIterator<Item = &'c Check>,
+) -> Result<Audit, AuditError> {
+    let top = top(facts, goal)?;
+    let bottoms = top.map(|top| bottoms(facts, top)).unwrap_or_default();
+    let mut audit = Audit {
+        interface: top.map(|top| top.name.clone()),
+        ports: bottoms.iter().map(|port| port.name.clone()).collect(),
+        ..Audit::default()
+    };
+    for check in checks {
+        let view = View { facts, goal, top, bottom: bottoms.first().copied(), ports: bottoms.len() };
+        match check.scope {
+            Scope::Host => audit.take(check, None, (check.evaluate)(&view)),
+            Scope::Interface => audit.take(check, top, (check.evaluate)(&view)),
+            Scope::Port if bottoms.is_empty() => audit.take(check, None, (check.evaluate)(&view)),
+            Scope::Port => {
+                for port in &bottoms {
+                    audit.take(check, Some(port), (check.evaluate)(&View { bottom: Some(port), ..view }));
+                }
+            }
+        }
+    }
+    audit.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Ok(audit)
+}
+
+fn top<'a>(facts: &'a Facts, goal: &Goal) -> Result<Option<&'a InterfaceFacts>, AuditError> {
+    let Some(name) = goal.interface.as_ref().or(facts.default_interface.known()) else { return Ok(None) };
+    let found = facts.interfaces.iter().find(|interface| interface.name == *name);
+    if found.is_none() && goal.interface.is_some() {
+        let known: Vec<_> = facts.interfaces.iter().map(|interface| interface.name.as_str()).collect();
+        let known = if known.is_empty() { "none but loopback".into() } else { known.join(", ") };
+        return Err(AuditError::UnknownInterface { name: name.clone(), known });
+    }
+    Ok(found)
+}
+
+/// The devices at the bottom of `top`; itself where nothing is below it.
+fn bottoms<'a>(facts: &'a Facts, top: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
+    let mut level = vec![top];
+    // A damaged recording may have a ring of interfaces: stop at a depth no host has.
+    for _ in 0..STACK {
+        let below = |interface: &&'a InterfaceFacts| {
+            let lower = interface.lower.iter().filter_map(|name| facts.interfaces.iter().find(|i| i.name == *name));
+            let lower: Vec<_> = lower.collect();
+            if lower.is_empty() { vec![*interface] } else { lower }
+        };
+        let mut next: Vec<&InterfaceFacts> = Vec::new();
+        for interface in level.iter().flat_map(below) {
+            if !next.iter().any(|known| known.name == interface.name) {
+                next.push(interface);
+            }
+        }
+        level = next;
+    }
+    level
+}
+
+impl Audit {
+    fn take(&mut self, check: &Check, interface: Option<&InterfaceFacts>, outcome: Outcome) {
+        let interface = interface.map(|interface| interface.name.clone());
+        let answer =
+            |text| Answer { code: check.code.into(), title: check.title.into(), interface: interface.clone(), text };
+        match outcome {
+            Outcome::Pass(text) => self.passed.push(answer(text)),
+            Outcome::NotApplicable(text) => self.not_applicable.push(answer(text)),
+            Outcome::Unknown(text) => self.unknown.push(answer(text)),
+            Outcome::Finding(problem) => self.findings.push(finding(check, interface, *problem)),
+        }
+    }
+}
+
+fn finding(check: &Check, interface: Option<String>, problem: Problem) -> Finding {
+    let (source, sources) = check.sources.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
+    Finding {
+        code: check.code.into(),
+        name: check.name.into(),
+        group: check.group.name().into(),
+        severity: problem.severity.unwrap_or(check.severity),
+        title: check.title.into(),
+        interface,
+        observed: problem.observed,
+        recommended: problem.recommended,
+        why: problem.why,
+        effect: problem.effect,
+        by_hand: problem.by_hand,
+        applicability: problem.applicability,
+        source: source.into(),
+        sources: sources.iter().map(|&source| source.into()).collect(),
+        changes: problem.changes,
+    }
+}

@@ -1,0 +1,6 @@
+//! Processors, frequency, idle states, memory nodes: one check, one file.
+
+use crate::check::Check;
+
+/// In the order of their codes.
+pub(crate) static CHECKS: &[&Check] = &[];

@@ -1,0 +1,79 @@
+//! The generated pages: one for each check, and their index.
+
+use std::fmt::Write as _;
+
+use landspeed_model::{Finding, Severity};
+
+use crate::audit::audit_with;
+use crate::check::Check;
+use crate::{example, registry};
+
+/// What an audit of the example host finds by `check`, when it is put out of order for it.
+pub(crate) fn example_finding(check: &Check) -> Option<Finding> {
+    let (mut facts, mut goal) = (example::facts(), example::goal());
+    (check.example.bad)(&mut facts, &mut goal);
+    audit_with(&facts, &goal, [check]).ok()?.findings.into_iter().next()
+}
+
+/// The page of one check, Markdown.
+pub fn page(check: &Check) -> String {
+    let mut page = format!("# {} {}\n\n", check.code, check.title);
+    let _ = writeln!(
+        page,
+        "`{}` · group {} · {} · since {}\n",
+        check.name,
+        check.group.name(),
+        severity(check.severity),
+        check.since
+    );
+    for line in check.docs.lines() {
+        let _ = writeln!(page, "{}", line.strip_prefix(' ').unwrap_or(line));
+    }
+    if let Some(finding) = example_finding(check) {
+        let _ = writeln!(page, "\n## What it says, for example\n");
+        let rows = [
+            ("Observed", finding.observed),
+            ("Recommended", finding.recommended),
+            ("Why", finding.why),
+            ("Effect", finding.effect),
+            ("By hand", format!("`{}`", finding.by_hand)),
+        ];
+        for (name, text) in rows {
+            let _ = writeln!(page, "- **{name}**: {text}");
+        }
+        for change in finding.changes.iter().take(3) {
+            let _ = writeln!(page, "- **Change**: {} to `{}`", change.target, change.desired);
+        }
+    }
+    let _ = writeln!(page, "\n## Sources\n");
+    for source in check.sources {
+        let _ = writeln!(page, "- {source}");
+    }
+    page
+}
+
+/// The list of all checks, Markdown.
+pub fn index() -> String {
+    let mut index = String::from(
+        "# Checks\n\nGenerated from the checks themselves: `cargo run -p landspeed-checks --example docs`.\n\
+         `landspeed check` asks all of them; `landspeed check --explain CODE` prints one of these pages.\n",
+    );
+    let mut group = None;
+    for check in registry::all() {
+        if group != Some(check.group) {
+            group = Some(check.group);
+            let _ = writeln!(index, "\n## {}\n\n| code | about | weight |\n|---|---|---|", check.group.name());
+        }
+        let _ = writeln!(index, "| [{0}]({0}.md) | {1} | {2} |", check.code, check.title, severity(check.severity));
+    }
+    index
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Minor => "minor",
+        Severity::Major => "major",
+        Severity::Critical => "critical",
+    }
+}

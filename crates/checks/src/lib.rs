@@ -1,0 +1,35 @@
+//! Checks of a host for a job: one file each, pure over [`Facts`](landspeed_model::Facts).
+//!
+//! A check answers one of four things: all is well, something should be looked at, it does not apply here and why, or it
+//! cannot be told and why. [`audit`] asks all of them; [`compare`] sets two hosts side by side. Nothing here reads or
+//! writes anything: `host` gathers the facts and `tune` carries changes out.
+#![forbid(unsafe_code)]
+
+#[macro_use]
+mod check;
+mod audit;
+mod compare;
+mod docs;
+mod example;
+mod registry;
+mod view;
+
+mod buffers;
+mod cpu;
+mod environment;
+mod folklore;
+mod interface;
+mod interrupts;
+mod pci;
+mod qdisc;
+mod tcp;
+
+#[cfg(test)]
+mod tests;
+
+pub use audit::{Audit, AuditError, audit};
+pub use check::{Check, Example, Group, Outcome, Problem, Scope};
+pub use compare::compare;
+pub use docs::{index, page};
+pub use registry::all;
+pub use view::View;

@@ -1,0 +1,6 @@
+//! Queueing disciplines and pacing: one check, one file.
+
+use crate::check::Check;
+
+/// In the order of their codes.
+pub(crate) static CHECKS: &[&Check] = &[];

@@ -1,0 +1,46 @@
+use landspeed_model::{Applicability, Change};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether selective acknowledgements are on.
+    ///
+    /// **Reads** `net.ipv4.tcp_sack`.
+    ///
+    /// **Matters** because without them a sender learns of one lost segment in a round trip: a burst of losses on a long
+    /// path takes seconds to repair, and RACK cannot work at all. Scripts from the days when SACK processing cost
+    /// processor time (or from the 2019 SACK panic) turn it off; the kernel repaired both.
+    ///
+    /// **Leave it alone** when the kernel is older than the fixes for CVE-2019-11477 and cannot be replaced.
+    code: "TCP-001",
+    name: "sack",
+    group: Tcp,
+    title: "Selective acknowledgements",
+    scope: Host,
+    severity: Critical,
+    since: "0.1",
+    sources: [
+        "RFC 2018, TCP Selective Acknowledgment Options",
+        "RFC 8985, The RACK-TLP Loss Detection Algorithm for TCP: requires SACK",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_sack", "0") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl("net.ipv4.tcp_sack"));
+    if value != "0" {
+        return Outcome::pass("on");
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: "net.ipv4.tcp_sack = 0".into(),
+        recommended: "1".into(),
+        why: "Without SACK a sender repairs one lost segment per round trip, and RACK does not work.".into(),
+        effect: "No figure in the sources; RFC 2018 describes one loss repaired per round trip without it.".into(),
+        by_hand: "sysctl net.ipv4.tcp_sack".into(),
+        applicability: Applicability::Safe,
+        changes: vec![Change::sysctl("net.ipv4.tcp_sack", "1")],
+    })
+}

@@ -1,0 +1,110 @@
+//! What holds for every check.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use landspeed_model::{Fact, Facts, Goal, Role};
+
+use crate::audit::{Audit, audit, audit_with};
+use crate::check::Check;
+use crate::{docs, example, registry};
+
+fn alone(check: &Check, facts: &Facts, goal: &Goal) -> Audit {
+    audit_with(facts, goal, [check]).expect("the example's interface is there")
+}
+
+#[test]
+fn the_host_in_good_order_passes_every_check() {
+    let audit = audit(&example::facts(), &example::goal()).expect("audited");
+    let said: Vec<_> = audit.findings.iter().map(|f| format!("{} {}", f.code, f.observed)).collect();
+    assert!(said.is_empty(), "{said:#?}");
+    assert!(audit.unknown.is_empty(), "{:#?}", audit.unknown);
+}
+
+#[test]
+fn every_check_has_an_example_it_passes_and_one_it_does_not() {
+    for check in registry::all() {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        (check.example.good)(&mut facts, &mut goal);
+        let good = alone(check, &facts, &goal);
+        assert!(!good.passed.is_empty() && good.findings.is_empty(), "{} on its good example: {good:?}", check.code);
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        (check.example.bad)(&mut facts, &mut goal);
+        let bad = alone(check, &facts, &goal);
+        assert!(!bad.findings.is_empty(), "{} on its bad example: {bad:?}", check.code);
+        for finding in bad.findings {
+            for text in [&finding.observed, &finding.recommended, &finding.why, &finding.effect, &finding.by_hand] {
+                assert!(!text.is_empty(), "{}: {finding:?}", check.code);
+            }
+        }
+    }
+}
+
+#[test]
+fn codes_and_names_are_unique_and_say_their_group() {
+    let codes: BTreeSet<_> = registry::all().map(|check| check.code).collect();
+    let names: BTreeSet<_> = registry::all().map(|check| check.name).collect();
+    assert_eq!((codes.len(), names.len()), (registry::all().count(), registry::all().count()));
+    for check in registry::all() {
+        let (prefix, number) = check.code.split_once('-').expect("a code is PREFIX-NNN");
+        assert!(prefix.chars().all(|c| c.is_ascii_uppercase()) && number.len() == 3, "{}", check.code);
+        let file =
+            format!("{}/src/{}/{}.rs", env!("CARGO_MANIFEST_DIR"), check.group.name(), check.name.replace('-', "_"));
+        assert!(Path::new(&file).exists(), "{} should be {file}", check.code);
+    }
+}
+
+#[test]
+fn every_check_is_documented_and_has_a_source() {
+    for check in registry::all() {
+        for part in ["**Reads**", "**Matters**", "**Leave it alone**"] {
+            assert!(check.docs.contains(part), "{}: no {part}", check.code);
+        }
+        assert!(check.sources.iter().all(|source| source.len() > 8), "{}", check.code);
+    }
+}
+
+#[test]
+fn a_host_of_which_nothing_is_known_has_no_findings() {
+    for role in [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router] {
+        let goal = Goal { role, ..Goal::default() };
+        let audit = audit(&Facts::default(), &goal).expect("audited");
+        assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
+    }
+}
+
+#[test]
+fn an_interface_of_which_nothing_is_known_has_no_findings() {
+    let mut facts = Facts { default_interface: Fact::Known("eth0".into()), ..Facts::default() };
+    facts.interfaces.push(landspeed_model::InterfaceFacts { name: "eth0".into(), ..Default::default() });
+    let audit = audit(&facts, &example::goal()).expect("audited");
+    assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
+}
+
+#[test]
+fn an_unknown_interface_is_named_with_those_there_are() {
+    let goal = Goal { interface: Some("eth9".into()), ..Goal::default() };
+    let error = audit(&example::facts(), &goal).expect_err("there is no eth9");
+    assert_eq!(error.to_string(), "there is no interface `eth9` here; there is: ens1f0np0");
+}
+
+/// `LANDSPEED_GOLDEN=write` writes them anew.
+#[test]
+fn the_pages_are_those_of_the_checks() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks");
+    let pages = registry::all().map(|check| (format!("{}.md", check.code), docs::page(check)));
+    let pages = pages.chain([("README.md".to_owned(), docs::index())]);
+    let write = std::env::var("LANDSPEED_GOLDEN").as_deref() == Ok("write");
+    for (name, text) in pages {
+        let path = directory.join(&name);
+        if write {
+            fs::create_dir_all(&directory).and_then(|()| fs::write(&path, &text)).expect("written");
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            found == text,
+            "docs/checks/{name} is not what the check says: LANDSPEED_GOLDEN=write cargo test -p landspeed-checks"
+        );
+    }
+}

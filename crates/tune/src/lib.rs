@@ -1,0 +1,2 @@
+//! Changes to a host as a transaction: plan, journal, apply, confirm or revert, persist.
+#![forbid(unsafe_code)]
