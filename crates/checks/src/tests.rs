@@ -16,7 +16,7 @@ fn alone(check: &Check, facts: &Facts, goal: &Goal) -> Audit {
 
 #[test]
 fn the_host_in_good_order_passes_every_check() {
-    let audit = audit(&example::facts(), &example::goal()).expect("audited");
+    let audit = audit(&example::facts(), &example::goal(), &|_| true).expect("audited");
     let said: Vec<_> = audit.findings.iter().map(|f| format!("{} {}", f.code, f.observed)).collect();
     assert!(said.is_empty(), "{said:#?}");
     assert!(audit.unknown.is_empty(), "{:#?}", audit.unknown);
@@ -69,7 +69,7 @@ fn every_check_is_documented_and_has_a_source() {
 fn a_host_of_which_nothing_is_known_has_no_findings() {
     for role in [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router] {
         let goal = Goal { role, ..Goal::default() };
-        let audit = audit(&Facts::default(), &goal).expect("audited");
+        let audit = audit(&Facts::default(), &goal, &|_| true).expect("audited");
         assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
     }
 }
@@ -78,14 +78,14 @@ fn a_host_of_which_nothing_is_known_has_no_findings() {
 fn an_interface_of_which_nothing_is_known_has_no_findings() {
     let mut facts = Facts { default_interface: Fact::Known("eth0".into()), ..Facts::default() };
     facts.interfaces.push(landspeed_model::InterfaceFacts { name: "eth0".into(), ..Default::default() });
-    let audit = audit(&facts, &example::goal()).expect("audited");
+    let audit = audit(&facts, &example::goal(), &|_| true).expect("audited");
     assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
 }
 
 #[test]
 fn an_unknown_interface_is_named_with_those_there_are() {
     let goal = Goal { interface: Some("eth9".into()), ..Goal::default() };
-    let error = audit(&example::facts(), &goal).expect_err("there is no eth9");
+    let error = audit(&example::facts(), &goal, &|_| true).expect_err("there is no eth9");
     assert_eq!(error.to_string(), "there is no interface `eth9` here; there is: ens1f0np0");
 }
 

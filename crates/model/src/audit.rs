@@ -67,7 +67,7 @@ pub struct AuditDocument {
     /// `landspeed.audit/1`.
     pub schema: String,
     /// The program.
-    pub tool: BuildInfo,
+    pub landspeed: BuildInfo,
     /// Command line.
     pub command: Vec<String>,
     /// When it began, RFC 3339 UTC.
