@@ -20,6 +20,13 @@ pub fn sysctl(facts: &mut Facts, name: &str, value: &str) {
     facts.sysctls.insert(name.into(), Fact::Known(value.into()));
 }
 
+/// Changes every frequency policy.
+pub fn policies(facts: &mut Facts, change: impl Fn(&mut CpuPolicy)) {
+    if let Fact::Known(policies) = &mut facts.cpu.policies {
+        policies.iter_mut().for_each(change);
+    }
+}
+
 /// The interface the data takes.
 pub fn port(facts: &mut Facts) -> &mut InterfaceFacts {
     &mut facts.interfaces[0]
@@ -76,6 +83,10 @@ pub fn facts() -> Facts {
     ]);
     facts.cpu.resume_latency_us = Fact::Absent("no processor is limited".into());
     facts.cpu.isolated = Fact::Absent("no processor is isolated".into());
+    facts.cpu.vulnerabilities = BTreeMap::from([
+        ("meltdown".into(), "Not affected".into()),
+        ("spectre_v2".into(), "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional".into()),
+    ]);
     facts.cgroup.version = Fact::Known("v2".into());
     facts.cgroup.path = Fact::Known("/user.slice/user-0.slice/session-1.scope".into());
     facts.cgroup.cpu_millis = Fact::Absent("no limit".into());
@@ -250,6 +261,8 @@ fn queue(number: u32) -> [QueueFacts; 2] {
 /// Linux 6.18's defaults but for what 100 Gb/s over 92 ms asks for.
 fn sysctls() -> BTreeMap<String, Fact<String>> {
     let values = [
+        ("kernel.numa_balancing", "1"),
+        ("vm.zone_reclaim_mode", "0"),
         ("net.core.busy_poll", "0"),
         ("net.core.busy_read", "0"),
         ("net.core.default_qdisc", "fq"),

@@ -11,6 +11,7 @@ mod audit;
 mod compare;
 mod docs;
 mod example;
+mod hardware;
 mod registry;
 mod view;
 

@@ -178,7 +178,8 @@ pub struct CpuFacts {
     pub idle_states: Fact<Vec<IdleState>>,
     /// `cpuidle` driver (`intel_idle`, `acpi_idle`, `haltpoll`, `none`).
     pub idle_driver: Fact<String>,
-    /// The lowest `pm_qos_resume_latency_us` of any processor; absent where none is limited (`n/a` or 0 = no limit).
+    /// The lowest `pm_qos_resume_latency_us` of any processor: 0 where one says `n/a` (it may enter no idle state); absent
+    /// where none is limited (all say 0).
     pub resume_latency_us: Fact<u32>,
     /// `/sys/devices/system/cpu/vulnerabilities`, by name.
     pub vulnerabilities: BTreeMap<String, String>,

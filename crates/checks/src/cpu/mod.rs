@@ -1,6 +1,68 @@
 //! Processors, frequency, idle states, memory nodes: one check, one file.
 
+use landspeed_model::{Applicability, CpuPolicy};
+
 use crate::check::Check;
+use crate::hardware::list_text;
+use crate::view::cpu_list;
+
+mod boost;
+mod clock_rate;
+mod core_count;
+mod energy_preference;
+mod frequency_cap;
+mod governor;
+mod idle_states;
+mod isolated_interrupts;
+mod memory_nodes;
+mod mitigations;
+mod numa_balancing;
+mod resume_latency;
+mod scaling_driver;
+mod smt;
+mod zone_reclaim;
 
 /// In the order of their codes.
-pub(crate) static CHECKS: &[&Check] = &[];
+pub(crate) static CHECKS: &[&Check] = &[
+    &governor::CHECK,
+    &scaling_driver::CHECK,
+    &energy_preference::CHECK,
+    &frequency_cap::CHECK,
+    &boost::CHECK,
+    &idle_states::CHECK,
+    &resume_latency::CHECK,
+    &smt::CHECK,
+    &memory_nodes::CHECK,
+    &core_count::CHECK,
+    &isolated_interrupts::CHECK,
+    &mitigations::CHECK,
+    &numa_balancing::CHECK,
+    &zone_reclaim::CHECK,
+    &clock_rate::CHECK,
+];
+
+/// The processors of some policies, kernel list format; the policies' names where their lists cannot be read.
+fn processors_of(policies: &[&CpuPolicy]) -> String {
+    // `affected_cpus` separates with blanks, other files with commas.
+    let list = |policy: &&CpuPolicy| cpu_list(&policy.cpus.split_whitespace().collect::<Vec<_>>().join(","));
+    match policies.iter().map(list).collect::<Option<Vec<_>>>() {
+        Some(lists) => format!("cpu {}", list_text(&lists.concat())),
+        None => policies.iter().map(|policy| policy.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Values of some policies, each once, in order of appearance.
+fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    for value in values {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen.join(", ")
+}
+
+/// Safe where a program can carry it out, else for a person.
+fn safe_if(changes: &[landspeed_model::Change]) -> Applicability {
+    if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe }
+}

@@ -1,0 +1,59 @@
+use landspeed_model::{Applicability, Fact, Role, Severity};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the processors may exceed their nominal frequency.
+    ///
+    /// **Reads** `/sys/devices/system/cpu/cpufreq/boost` or `intel_pstate/no_turbo`.
+    ///
+    /// **Matters** because one busy processor among idle ones, which is what a single flow makes, gains most from turbo.
+    /// A benchmark has the opposite interest: turbo follows temperature and the load of the neighbours, so that two runs
+    /// do not run at the same clock.
+    ///
+    /// **Leave it alone** where a power budget forbids turbo. For a benchmark this check only notes that it is on.
+    code: "CPU-005",
+    name: "boost",
+    group: Cpu,
+    title: "Turbo or boost",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: BIOS Setting; Benchmarking vs. Production Host Settings",
+        "Linux kernel, Documentation/admin-guide/pm/cpufreq.rst: Frequency Boost Support",
+    ],
+    example: { good: example::as_is, bad: |facts, _| facts.cpu.boost = Fact::Known(false) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let boost = *known!(known!(view.processors()).boost.as_ref());
+    let benchmark = view.role() == Role::Benchmark;
+    match (boost, benchmark) {
+        (true, false) => Outcome::pass("on"),
+        (false, true) => Outcome::pass("off: the clock is the same in every run"),
+        (true, true) => Outcome::found(Problem {
+            severity: Some(Severity::Note),
+            observed: "on".into(),
+            recommended: "a fixed frequency for the measurement, and turbo on again afterwards".into(),
+            why: "Turbo follows temperature and the other processors' load: runs differ though nothing was changed.".into(),
+            effect: "ESnet 2016, local network: 67 Gb/s at a fixed frequency, 79 Gb/s with turbo; the spread was not given."
+                .into(),
+            by_hand: "cpupower -c all frequency-set -f FREQ".into(),
+            applicability: Applicability::DisplayOnly,
+            changes: Vec::new(),
+        }),
+        (false, false) => Outcome::found(Problem {
+            severity: None,
+            observed: "off".into(),
+            recommended: "on".into(),
+            why: "One busy processor among idle ones, which is what one flow makes, gains most from turbo.".into(),
+            effect: "ESnet 2016, local network: 79 Gb/s with turbo (intel_pstate), 67 Gb/s at a fixed frequency.".into(),
+            by_hand: "cat /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost".into(),
+            applicability: Applicability::DisplayOnly,
+            changes: Vec::new(),
+        }),
+    }
+}

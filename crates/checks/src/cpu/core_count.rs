@@ -1,0 +1,84 @@
+use landspeed_model::{Applicability, Fact, Severity};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::FLOW_BPS;
+use crate::view::{View, rate_text};
+
+declare_check! {
+    /// Whether there are enough processors for the rate.
+    ///
+    /// **Reads** the number of physical cores, of processors online and the goal's rate.
+    ///
+    /// **Matters** because one core moves some 30 Gb/s of TCP with jumbo frames (ESnet, 3 GHz and more), and the
+    /// application and the interrupts want a core each: 100 Gb/s takes eight cores before anything else has any.
+    ///
+    /// **Leave it alone** where the kernel does not move the data (RDMA, DPDK, a NIC with its own TCP).
+    code: "CPU-010",
+    name: "core-count",
+    group: Cpu,
+    title: "Processors for the rate",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "ESnet Fasterdata, 100G Network Tuning (30 Gb/s per flow at 3 GHz): https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        "ESnet Fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            facts.cpu.cores = Fact::Known(4);
+            facts.cpu.online = (0..4).collect();
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let rate = *known!(view.rate_bps().as_ref());
+    let online = view.facts.cpu.online.len() as u32;
+    // A virtual machine's cores may be threads below: what it sees is all there is to go by.
+    let cores = match &view.facts.cpu.cores {
+        Fact::Known(cores) => *cores,
+        Fact::Absent(_) | Fact::Unknown(_) if online > 0 => online,
+        Fact::Absent(why) | Fact::Unknown(why) => return Outcome::unknown(why.clone()),
+    };
+    let flows = rate.div_ceil(FLOW_BPS).max(1);
+    let wanted = u32::try_from(flows * 2).unwrap_or(u32::MAX);
+    if cores >= wanted {
+        return Outcome::pass(format!("{cores} cores; {} wants {wanted}", rate_text(rate)));
+    }
+    Outcome::found(Problem {
+        // Half of it is one core for both jobs, and that is where even a perfect spread no longer carries the rate.
+        severity: Some(if cores * 2 <= wanted { Severity::Major } else { Severity::Minor }),
+        observed: format!("{cores} cores for {}", rate_text(rate)),
+        recommended: format!("{wanted} cores: {flows} for interrupts and {flows} for the application"),
+        why: format!("One core moves some {} of TCP with jumbo frames.", rate_text(FLOW_BPS)),
+        effect: "ESnet: about 30 Gb/s for one flow and 95 Gb/s with eight on a 100 Gb/s host.".into(),
+        by_hand: "lscpu".into(),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn two_cores_for_each_thirty_gigabits() {
+        for (cores, rate, weight) in [
+            (2, 10_000_000_000, None),
+            (8, 100_000_000_000, None),
+            (7, 100_000_000_000, Some(Severity::Minor)),
+            (4, 100_000_000_000, Some(Severity::Major)),
+        ] {
+            let (mut facts, mut goal) = (example::facts(), example::goal());
+            facts.cpu.cores = Fact::Known(cores);
+            goal.rate_bps = Some(rate);
+            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{cores} cores, {rate}");
+        }
+    }
+}

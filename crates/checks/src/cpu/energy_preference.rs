@@ -1,0 +1,65 @@
+use landspeed_model::{Change, CpuPolicy, Severity, Target};
+
+use super::{distinct, processors_of, safe_if};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Which way the processor leans between energy and speed where it chooses its frequency itself.
+    ///
+    /// **Reads** `cpufreq/policy*/energy_performance_preference` and the governor beside it.
+    ///
+    /// **Matters** because with hardware-managed P-states the preference, not the governor's name, decides how eagerly the
+    /// clock rises: `balance_power` under `powersave` is slow to leave the low end.
+    ///
+    /// **Leave it alone** where power or heat is the limit. Under the governor `performance` of `intel_pstate` and
+    /// `amd-pstate` the kernel holds the preference at its fast end by itself.
+    code: "CPU-003",
+    name: "energy-preference",
+    group: Cpu,
+    title: "Energy preference",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/pm/intel_pstate.rst: Energy vs Performance Hints",
+        "Linux kernel, Documentation/admin-guide/pm/amd-pstate.rst: energy_performance_preference",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::policies(facts, |p| p.energy_preference = Some("balance_power".into())),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let policies = known!(known!(view.processors()).policies.as_ref());
+    let with: Vec<&CpuPolicy> = policies.iter().filter(|policy| policy.energy_preference.is_some()).collect();
+    if with.is_empty() {
+        return Outcome::not_applicable("the frequency driver has no energy preference");
+    }
+    // A bare number is the raw hint; 0 is the fast end.
+    let fast = |policy: &&CpuPolicy| matches!(policy.energy_preference.as_deref(), Some("performance" | "0"));
+    let slow: Vec<&CpuPolicy> = with.iter().copied().filter(|policy| !fast(policy)).collect();
+    let said = |policies: &[&CpuPolicy]| distinct(policies.iter().filter_map(|p| p.energy_preference.as_deref()));
+    if slow.is_empty() {
+        return Outcome::pass(said(&with));
+    }
+    let able = |policy: &&&CpuPolicy| policy.energy_preferences.iter().any(|name| name == "performance");
+    let change =
+        |policy: &&CpuPolicy| Change::new(Target::EnergyPreference { policy: policy.name.clone() }, "performance");
+    let changes: Vec<_> = slow.iter().filter(able).map(change).collect();
+    // `balance_performance` is the usual default and close to the fast end.
+    let mild = slow.iter().all(|policy| policy.energy_preference.as_deref() == Some("balance_performance"));
+    Outcome::found(Problem {
+        severity: mild.then_some(Severity::Note),
+        observed: format!("{} on {}", said(&slow), processors_of(&slow)),
+        recommended: "performance".into(),
+        why: "Where the processor picks its own frequency, this preference decides how fast the clock rises.".into(),
+        effect: "No figure in the sources for the preference alone; ESnet's 57 to 79 Gb/s is for governor and frequency together."
+            .into(),
+        by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference".into(),
+        applicability: safe_if(&changes),
+        changes,
+    })
+}

@@ -1,0 +1,86 @@
+use landspeed_model::{Applicability, CpuPolicy, Role, Severity};
+
+use super::processors_of;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether something holds the clock below what the processor can do.
+    ///
+    /// **Reads** `cpufreq/policy*/scaling_max_freq` and `cpuinfo_max_freq`.
+    ///
+    /// **Matters** because the limit stays when its reason is gone: a thermal daemon, a power profile or an old benchmark
+    /// may have set it. ESnet throttled a receiver to 1.2 GHz to show what a slow host does to a fast sender.
+    ///
+    /// **Leave it alone** where a power budget or a thermal daemon needs it. A benchmark may hold a fixed frequency on
+    /// purpose: there it is a note.
+    code: "CPU-004",
+    name: "frequency-cap",
+    group: Cpu,
+    title: "Frequency limit",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/pm/cpufreq.rst: scaling_max_freq",
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: Fast Host to Slow host",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::policies(facts, |p| p.max_khz = Some(1_200_000)) },
+}
+
+/// A limit within this share of the maximum is how turbo is left out or rounded, not a cap.
+const NEAR: f64 = 0.9;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let processors = known!(view.processors());
+    let policies = known!(processors.policies.as_ref());
+    let limits = |policy: &CpuPolicy| Some((policy.max_khz?, policy.hardware_max_khz?));
+    if !policies.iter().any(|policy| limits(policy).is_some()) {
+        return Outcome::not_applicable("the frequency driver states no limits");
+    }
+    // With boost off, drivers lower the limit to the nominal frequency by themselves: that is another check's business.
+    if processors.boost.known() == Some(&false) {
+        return Outcome::not_applicable("boost is off, which lowers the limit by itself");
+    }
+    let capped = |policy: &&CpuPolicy| limits(policy).is_some_and(|(max, most)| (max as f64) < most as f64 * NEAR);
+    let slow: Vec<&CpuPolicy> = policies.iter().filter(capped).collect();
+    let Some((max, most)) = slow.iter().filter_map(|policy| limits(policy)).min() else {
+        let most = policies.iter().filter_map(limits).map(|(max, _)| max).min().unwrap_or(0);
+        return Outcome::pass(format!("up to {}", mhz(most)));
+    };
+    Outcome::found(Problem {
+        severity: (view.role() == Role::Benchmark).then_some(Severity::Note),
+        observed: format!("{} held to {} of {}", processors_of(&slow), mhz(max), mhz(most)),
+        recommended: format!("{}, after finding who set the limit", mhz(most)),
+        why: "A flow's rate follows the clock of the processor it runs on.".into(),
+        effect: format!(
+            "{:.0} % of the clock is out of reach; ESnet 2016 on a local network: 67 Gb/s at a fixed frequency, 79 Gb/s with turbo.",
+            100.0 - 100.0 * max as f64 / most as f64
+        ),
+        by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/{scaling,cpuinfo}_max_freq; cpupower frequency-set -u FREQ"
+            .into(),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}
+
+fn mhz(khz: u64) -> String {
+    format!("{} MHz", khz / 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn a_limit_close_to_the_maximum_is_no_cap() {
+        for (khz, findings) in [(3_600_000, 0), (3_240_000, 0), (3_200_000, 1)] {
+            let mut facts = example::facts();
+            example::policies(&mut facts, |policy| policy.max_khz = Some(khz));
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            assert_eq!(audit.findings.len(), findings, "{khz} kHz");
+        }
+    }
+}

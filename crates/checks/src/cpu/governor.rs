@@ -1,0 +1,64 @@
+use landspeed_model::{Change, CpuPolicy, Role, Severity, Target};
+
+use super::{distinct, processors_of, safe_if};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the processors are told to run fast.
+    ///
+    /// **Reads** `/sys/devices/system/cpu/cpufreq/policy*/scaling_governor`.
+    ///
+    /// **Matters** because a flow's rate is the clock of one processor, and interrupts and acknowledgements come in bursts
+    /// with gaps between them: a governor that follows the load sees a processor that is idle half of the time and slows it
+    /// down. ESnet measured 57 Gb/s with the default (`powersave`) and 79 Gb/s with `performance`, on a local network.
+    ///
+    /// **Leave it alone** where power or heat is the limit, on laptops, and in a virtual machine, whose host decides. A
+    /// benchmark may hold a fixed frequency with `userspace`.
+    code: "CPU-001",
+    name: "governor",
+    group: Cpu,
+    title: "Frequency governor",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: CPU governor",
+        "ESnet Fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        "Linux kernel, Documentation/admin-guide/pm/cpufreq.rst",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::policies(facts, |p| p.governor = "powersave".into()) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let policies = known!(known!(view.processors()).policies.as_ref());
+    let fixed = view.role() == Role::Benchmark;
+    let slow: Vec<&CpuPolicy> = policies
+        .iter()
+        .filter(|policy| policy.governor != "performance" && !(fixed && policy.governor == "userspace"))
+        .collect();
+    if slow.is_empty() {
+        return Outcome::pass(distinct(policies.iter().map(|policy| policy.governor.as_str())));
+    }
+    let able = |policy: &&&CpuPolicy| policy.governors.iter().any(|name| name == "performance");
+    let change = |policy: &&CpuPolicy| Change::new(Target::Governor { policy: policy.name.clone() }, "performance");
+    let changes: Vec<_> = slow.iter().filter(able).map(change).collect();
+    let governors = distinct(slow.iter().map(|policy| policy.governor.as_str()));
+    Outcome::found(Problem {
+        severity: (view.role() == Role::Router).then_some(Severity::Minor),
+        observed: format!("{governors} on {}", processors_of(&slow)),
+        recommended: if changes.is_empty() {
+            "performance, which this driver does not offer: look at the firmware's power profile".into()
+        } else {
+            "performance".into()
+        },
+        why: "A flow's rate is the clock of one processor, and this governor slows a processor down between bursts."
+            .into(),
+        effect: "ESnet 2016, 100 Gb/s NIC on a local network: 57 Gb/s with powersave, 79 Gb/s with performance."
+            .into(),
+        by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_governor".into(),
+        applicability: safe_if(&changes),
+        changes,
+    })
+}

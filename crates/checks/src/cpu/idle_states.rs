@@ -1,0 +1,89 @@
+use landspeed_model::{Applicability, Change, Role, Target};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::handled_by;
+use crate::view::View;
+
+declare_check! {
+    /// Whether idle processors may sleep deeper than small messages can bear.
+    ///
+    /// **Reads** the idle states of the first processor (`cpuidle/state*/{latency,disable}`), the kernel's command line,
+    /// and `pm_qos_resume_latency_us`.
+    ///
+    /// **Matters** for a host whose job is latency: an interrupt that finds its processor in a deep state waits until it is
+    /// awake, 100 µs and more, and the clock has to rise afterwards. Bulk transfers keep their processors awake by
+    /// themselves.
+    ///
+    /// **Leave it alone** on every host but one for latency: sleeping processors leave power, and so turbo, to the others.
+    /// The advice is for the processors that handle the NIC's interrupts, not for all.
+    code: "CPU-006",
+    name: "idle-states",
+    group: Cpu,
+    title: "Deep idle states",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/pm/cpuidle.rst: Power Management Quality of Service for CPUs",
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: Cstates impact on Latency (a graph without figures)",
+    ],
+    example: {
+        good: |facts, goal| {
+            goal.role = Role::Latency;
+            facts.cpu.resume_latency_us = landspeed_model::Fact::Known(1);
+        },
+        bad: |_, goal| goal.role = Role::Latency,
+    },
+}
+
+/// Time to wake up that a host for latency accepts, µs: that of the shallow states (C1 takes 1 to 2 µs and C1E up to 10 in
+/// the tables of `intel_idle`); the states below take from 30 µs to several hundred.
+const SHALLOW_US: u64 = 10;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    if view.role() != Role::Latency {
+        return Outcome::not_applicable(
+            "idle states matter to a host for latency (--role latency); others leave them alone",
+        );
+    }
+    let processors = known!(view.processors());
+    let states = known!(processors.idle_states.as_ref());
+    if let Some(limit) = processors.resume_latency_us.known().filter(|us| u64::from(**us) <= SHALLOW_US) {
+        return Outcome::pass(format!("limited to {limit} µs of wake-up time"));
+    }
+    let deep: Vec<_> = states.iter().filter(|state| !state.disabled && state.latency_us > SHALLOW_US).collect();
+    let Some(deepest) = deep.iter().max_by_key(|state| state.latency_us) else {
+        return Outcome::pass(format!("none deeper than {SHALLOW_US} µs is allowed"));
+    };
+    let mut cpus: Vec<u32> = match view.queue_interrupts() {
+        landspeed_model::Fact::Known(all) => {
+            all.iter().filter_map(|interrupt| handled_by(interrupt)).flatten().collect()
+        }
+        _ => Vec::new(),
+    };
+    cpus.sort_unstable();
+    cpus.dedup();
+    let limit = |cpu: u32| Change::new(Target::ResumeLatency { cpu }, SHALLOW_US.to_string());
+    let changes: Vec<_> = cpus.into_iter().map(limit).collect();
+    let names: Vec<_> = deep.iter().map(|state| format!("{} {} µs", state.name, state.latency_us)).collect();
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("{} allowed", names.join(", ")),
+        recommended: format!(
+            "no state that takes more than {SHALLOW_US} µs to leave, on the processors that handle the NIC's interrupts"
+        ),
+        why: format!(
+            "A message that finds its processor in {} waits {} µs for it.",
+            deepest.name, deepest.latency_us
+        ),
+        effect: format!(
+            "Up to {} µs less for the first message after a pause, by the processor's own table; the deck shows the effect \
+             without figures.",
+            deepest.latency_us
+        ),
+        by_hand: "grep . /sys/devices/system/cpu/cpu0/cpuidle/state*/{name,latency,disable}".into(),
+        applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
+        changes,
+    })
+}

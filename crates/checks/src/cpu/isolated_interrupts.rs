@@ -1,0 +1,69 @@
+use landspeed_model::{Applicability, Fact};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::{handled_by, list_text, spread};
+use crate::view::{View, cpu_list};
+
+declare_check! {
+    /// Whether the NIC's interrupts land on processors that were set apart for something else.
+    ///
+    /// **Reads** `/sys/devices/system/cpu/isolated` and where the interrupts of the NIC's queues are handled.
+    ///
+    /// **Matters** because a processor is isolated to be left alone: an interrupt there disturbs the program it was kept
+    /// for, and the scheduler will not move the work that follows the interrupt to where there is room.
+    ///
+    /// **Leave it alone** where the isolated processors were set apart for the network itself.
+    code: "CPU-011",
+    name: "isolated-interrupts",
+    group: Cpu,
+    title: "Interrupts on isolated processors",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: isolcpus=, irqaffinity=",
+        "Linux kernel, Documentation/core-api/irq/irq-affinity.rst",
+    ],
+    example: {
+        good: |facts, _| facts.cpu.isolated = Fact::Known("16-31".into()),
+        bad: |facts, _| facts.cpu.isolated = Fact::Known("0-3".into()),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let processors = known!(view.processors());
+    let text = known!(processors.isolated.as_ref());
+    let Some(isolated) = cpu_list(text) else {
+        return Outcome::unknown(format!("`{text}` is not a list of processors"));
+    };
+    if isolated.is_empty() {
+        return Outcome::not_applicable("no processor is isolated");
+    }
+    let interrupts = known!(view.queue_interrupts());
+    let inside = |cpus: Vec<u32>| cpus.iter().any(|cpu| isolated.contains(cpu));
+    let (there, elsewhere): (Vec<_>, Vec<_>) =
+        interrupts.into_iter().partition(|interrupt| handled_by(interrupt).is_some_and(inside));
+    if there.is_empty() {
+        return Outcome::pass(format!("none on cpu {text}"));
+    }
+    let near = view.local_cpus().known().cloned().unwrap_or_else(|| processors.online.clone());
+    let allowed: Vec<u32> = near.into_iter().filter(|cpu| !isolated.contains(cpu)).collect();
+    let changes = spread(&there, &elsewhere, &allowed);
+    let numbers: Vec<u32> = there.iter().map(|interrupt| interrupt.number).collect();
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("interrupts {} handled on isolated cpu {text}", list_text(&numbers)),
+        recommended: if allowed.is_empty() {
+            "every processor near the NIC is isolated: leave some for its interrupts".into()
+        } else {
+            format!("cpu {}", list_text(&allowed))
+        },
+        why: "An interrupt disturbs the program its processor was isolated for, and its work is not moved elsewhere."
+            .into(),
+        effect: "No figure in the sources.".into(),
+        by_hand: "cat /sys/devices/system/cpu/isolated; grep . /proc/irq/*/effective_affinity_list".into(),
+        applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
+        changes,
+    })
+}

@@ -1,0 +1,63 @@
+use landspeed_model::{Applicability, Fact, NumaNode};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether a host of several sockets shows its memory nodes.
+    ///
+    /// **Reads** `/sys/devices/system/node` and the number of packages.
+    ///
+    /// **Matters** because with node interleaving switched on in the firmware, or `numa=off`, every other cache line lies
+    /// at the far socket, and neither the kernel nor a person can keep a flow near its NIC.
+    ///
+    /// **Leave it alone** where one program needs the whole machine's memory and knows nothing of nodes.
+    code: "CPU-009",
+    name: "memory-nodes",
+    group: Cpu,
+    title: "Memory nodes",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: numa=",
+        "ESnet Fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: names node interleaving without a result",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| facts.numa = Fact::Known(vec![NumaNode { id: 0, cpus: "0-31".into() }]),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let sockets = *known!(known!(view.processors()).sockets.as_ref());
+    if sockets < 2 {
+        return Outcome::not_applicable("there is one socket");
+    }
+    let nodes = known!(view.facts.numa.as_ref());
+    let with_processors = nodes.iter().filter(|node| !node.cpus.is_empty()).count();
+    if with_processors >= sockets as usize {
+        return Outcome::pass(format!("{with_processors} nodes for {sockets} sockets"));
+    }
+    let off = view.facts.kernel.parameter("numa") == Some("off");
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!(
+            "{with_processors} memory node for {sockets} sockets{}",
+            if off { ", because the command line says numa=off" } else { "" }
+        ),
+        recommended: if off {
+            "take numa=off off the kernel's command line and reboot".into()
+        } else {
+            format!("{sockets} nodes or more: switch node interleaving off in the firmware's setup")
+        },
+        why: "With memory spread over all sockets nothing can be kept near the NIC: half of the accesses cross sockets.".into(),
+        effect: "No figure for interleaving in the sources; ESnet gives up to a factor of 2 for a flow on the wrong socket."
+            .into(),
+        by_hand: "numactl --hardware; lscpu | grep -i -e socket -e numa".into(),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

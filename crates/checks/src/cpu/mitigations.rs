@@ -1,0 +1,69 @@
+use landspeed_model::{Applicability, Role};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// How the processor's known vulnerabilities are dealt with. Reported, never changed.
+    ///
+    /// **Reads** `/sys/devices/system/cpu/vulnerabilities` and `mitigations=` on the command line.
+    ///
+    /// **Matters** in two ways: mitigations cost time at every system call and interrupt, so figures from two hosts can be
+    /// compared only if both have the same; and tuning guides recommend `mitigations=off`, which opens the host to its own
+    /// users. This check says which of the two a host is in.
+    ///
+    /// **Leave it alone**, always: security is not this program's to trade.
+    code: "CPU-012",
+    name: "mitigations",
+    group: Cpu,
+    title: "Mitigations of processor vulnerabilities",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/hw-vuln/index.rst",
+        "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: mitigations=",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            facts.cpu.vulnerabilities.insert("mds".into(), "Vulnerable; SMT vulnerable".into());
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let known = &view.facts.cpu.vulnerabilities;
+    if known.is_empty() {
+        return Outcome::not_applicable("this kernel does not list vulnerabilities");
+    }
+    let names = |begins: &str| {
+        let chosen = known.iter().filter(|(_, text)| text.starts_with(begins)).map(|(name, _)| name.as_str());
+        chosen.collect::<Vec<_>>().join(", ")
+    };
+    let (open, closed) = (names("Vulnerable"), names("Mitigation"));
+    let told = view.facts.kernel.parameter("mitigations").unwrap_or("auto");
+    let (observed, recommended) = if !open.is_empty() {
+        let text = format!("open: {open} (mitigations={told})");
+        (text, "a decision of whoever answers for the host; landspeed does not change it".to_owned())
+    } else if view.role() == Role::Benchmark && !closed.is_empty() {
+        let text = format!("mitigated in software: {closed}");
+        (text, "state them beside the figures; landspeed does not change them".to_owned())
+    } else if closed.is_empty() {
+        return Outcome::pass("this processor is not affected by any that the kernel knows");
+    } else {
+        return Outcome::pass(format!("mitigated: {closed}"));
+    };
+    Outcome::found(Problem {
+        severity: None,
+        observed,
+        recommended,
+        why: "Mitigations cost time at each system call and interrupt, and without them the host's users can read memory that is not theirs."
+            .into(),
+        effect: "No figure in the sources for network throughput.".into(),
+        by_hand: "grep . /sys/devices/system/cpu/vulnerabilities/*".into(),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

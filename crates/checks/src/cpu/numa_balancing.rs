@@ -1,0 +1,58 @@
+use landspeed_model::{Applicability, Change, Role};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the kernel moves memory between nodes during a benchmark that has pinned everything.
+    ///
+    /// **Reads** `kernel.numa_balancing`.
+    ///
+    /// **Matters** because the balancer unmaps pages to see who touches them. Where program and memory were pinned by hand
+    /// it has nothing to find, and its faults add spread to the figures. ESnet ran its tests with `numad` off.
+    ///
+    /// **Leave it alone** in production: programs that nobody pinned are what it is for.
+    code: "CPU-013",
+    name: "numa-balancing",
+    group: Cpu,
+    title: "Automatic memory balancing",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/sysctl/kernel.rst: numa_balancing",
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: irqbalance, tuned and numad were off",
+    ],
+    example: {
+        good: |facts, goal| {
+            goal.role = Role::Benchmark;
+            example::sysctl(facts, "kernel.numa_balancing", "0");
+        },
+        bad: |_, goal| goal.role = Role::Benchmark,
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    if view.role() != Role::Benchmark {
+        return Outcome::not_applicable("it matters to a benchmark that has pinned its programs (--role benchmark)");
+    }
+    let nodes = known!(view.facts.numa.as_ref()).len();
+    if nodes < 2 {
+        return Outcome::not_applicable("there is one memory node");
+    }
+    let value = known!(view.sysctl("kernel.numa_balancing"));
+    if value == "0" {
+        return Outcome::pass("off");
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("kernel.numa_balancing = {value} on {nodes} nodes"),
+        recommended: "0 for the measurement, with program and memory pinned to the NIC's node".into(),
+        why: "It unmaps pages to learn who uses them; with everything pinned it only adds faults.".into(),
+        effect: "No figure in the sources.".into(),
+        by_hand: "sysctl kernel.numa_balancing".into(),
+        applicability: Applicability::NeedsCare,
+        changes: vec![Change::sysctl("kernel.numa_balancing", "0")],
+    })
+}

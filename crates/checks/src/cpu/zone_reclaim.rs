@@ -1,0 +1,51 @@
+use landspeed_model::{Applicability, Change};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the kernel throws cached files away rather than use another node's memory.
+    ///
+    /// **Reads** `vm.zone_reclaim_mode`.
+    ///
+    /// **Matters** on hosts that serve files: with it on, a node that is full reclaims its page cache while the other node
+    /// has room, and allocations, those for packets included, wait for it. The kernel turned the default off in 2014
+    /// because it so often destroyed performance unnoticed.
+    ///
+    /// **Leave it alone** where jobs are partitioned so that each fits into its node, as on some HPC hosts.
+    code: "CPU-014",
+    name: "zone-reclaim",
+    group: Cpu,
+    title: "Reclaim before remote memory",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/sysctl/vm.rst: zone_reclaim_mode",
+        "Linux commit 4f9b16a64753 (2014), mm: disable zone_reclaim_mode by default",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "vm.zone_reclaim_mode", "1") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let nodes = known!(view.facts.numa.as_ref()).len();
+    if nodes < 2 {
+        return Outcome::not_applicable("there is one memory node");
+    }
+    let value = known!(view.sysctl("vm.zone_reclaim_mode"));
+    if value == "0" {
+        return Outcome::pass("off");
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("vm.zone_reclaim_mode = {value} on {nodes} nodes"),
+        recommended: "0".into(),
+        why: "A full node reclaims cached files while another has free memory, and allocations wait for it.".into(),
+        effect: "No figure in the sources; the commit that turned it off speaks of major degradation that is routinely seen."
+            .into(),
+        by_hand: "sysctl vm.zone_reclaim_mode".into(),
+        applicability: Applicability::Safe,
+        changes: vec![Change::sysctl("vm.zone_reclaim_mode", "0")],
+    })
+}
