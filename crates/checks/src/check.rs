@@ -159,7 +159,7 @@ macro_rules! declare_check {
         scope: $scope:ident,
         severity: $severity:ident,
         since: $since:literal,
-        sources: [$($source:literal),+ $(,)?],
+        sources: [$($source:expr),+ $(,)?],
         example: { good: $good:expr, bad: $bad:expr $(,)? } $(,)?
     ) => {
         $(#[doc = $docs])+

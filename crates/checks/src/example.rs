@@ -32,6 +32,13 @@ pub fn port(facts: &mut Facts) -> &mut InterfaceFacts {
     &mut facts.interfaces[0]
 }
 
+/// Changes every queueing discipline of the interface the data takes.
+pub fn each_qdisc(facts: &mut Facts, change: impl FnMut(&mut QdiscFacts)) {
+    if let Fact::Known(qdiscs) = &mut port(facts).qdiscs {
+        qdiscs.iter_mut().for_each(change);
+    }
+}
+
 /// The goal of the host in good order.
 pub fn goal() -> Goal {
     Goal { rate_bps: Some(100_000_000_000), rtt_ns: Some(92_000_000), role: Role::Dtn, interface: None }

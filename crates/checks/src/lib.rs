@@ -7,6 +7,7 @@
 
 #[macro_use]
 mod check;
+mod advice;
 mod audit;
 mod compare;
 mod docs;

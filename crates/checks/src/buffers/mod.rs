@@ -1,6 +1,132 @@
 //! Buffers and memory limits: one check, one file.
 
+use landspeed_calc::MAX_WINDOW_BYTES;
+use landspeed_model::Fact;
+
+use crate::advice;
 use crate::check::Check;
+use crate::view::View;
+
+mod buffer_numbers;
+mod buffers_beyond_memory;
+mod core_defaults;
+mod core_maxima;
+mod one_flow_ceiling;
+mod option_memory;
+mod receive_autotuning;
+mod receive_buffer;
+mod send_buffer;
+mod tcp_initial_sizes;
+mod tcp_mem_copied;
+mod tcp_mem_small;
+mod udp_mem_copied;
+mod udp_receive_buffer;
+mod wan_buffers_on_a_lan;
 
 /// In the order of their codes.
-pub(crate) static CHECKS: &[&Check] = &[];
+pub(crate) static CHECKS: &[&Check] = &[
+    &receive_buffer::CHECK,
+    &send_buffer::CHECK,
+    &one_flow_ceiling::CHECK,
+    &core_maxima::CHECK,
+    &tcp_mem_copied::CHECK,
+    &tcp_mem_small::CHECK,
+    &core_defaults::CHECK,
+    &tcp_initial_sizes::CHECK,
+    &receive_autotuning::CHECK,
+    &option_memory::CHECK,
+    &buffers_beyond_memory::CHECK,
+    &buffer_numbers::CHECK,
+    &udp_receive_buffer::CHECK,
+    &udp_mem_copied::CHECK,
+    &wan_buffers_on_a_lan::CHECK,
+];
+
+/// How much of a receive buffer becomes window, at MTU 9000: our own experiment on Linux 6.18; the rest pays for the
+/// kernel's structures. Linux 6.6 measures it for each flow; before, `tcp_adv_win_scale` = 1 set one half aside.
+const USABLE: f64 = 0.67;
+const USABLE_BEFORE_6_6: f64 = 0.5;
+
+/// The share of memory that the kernel lets TCP take by default: pressure and limit
+/// (Linux net/ipv4/tcp.c, tcp_init_mem: 4.68, 6.25 and 9.37 %).
+const DEFAULT_TCP_SHARE: [f64; 3] = [0.0468, 0.0625, 0.0937];
+
+/// How much of a receive buffer becomes window on this kernel.
+fn usable(view: &View<'_>) -> f64 {
+    if view.facts.kernel.at_least(6, 6) == Some(false) { USABLE_BEFORE_6_6 } else { USABLE }
+}
+
+/// The window the goal asks of one flow, bytes: the BDP, as far as TCP can advertise it.
+fn window_bytes(view: &View<'_>) -> Fact<f64> {
+    if !view.rtt_s().1 {
+        return Fact::Absent(
+            "no round trip was given (--rtt): the kernel's defaults are made for a local network".into(),
+        );
+    }
+    view.bdp_bytes().map(|bdp| bdp.min(MAX_WINDOW_BYTES))
+}
+
+/// The maximum to set for the goal, bytes.
+fn buffer_bytes(view: &View<'_>) -> Fact<u64> {
+    let rtt_s = view.rtt_s().0;
+    view.rate_bps().map(|rate| landspeed_calc::socket_buffer_bytes(rate as f64, rtt_s) as u64)
+}
+
+/// A page, bytes: 4 KiB but on the Arm kernels built for 64 KiB. Unknown where that cannot be told.
+fn page_bytes(view: &View<'_>) -> Fact<u64> {
+    let kernel = &view.facts.kernel;
+    if kernel.machine != "aarch64" && !kernel.machine.starts_with("ppc64") {
+        return Fact::Known(4096);
+    }
+    match kernel.configuration.known() {
+        Some(options)
+            if ["CONFIG_ARM64_64K_PAGES", "CONFIG_PPC_64K_PAGES"].iter().any(|o| options.contains_key(*o)) =>
+        {
+            Fact::Known(65_536)
+        }
+        Some(_) => Fact::Known(4096),
+        None => Fact::Unknown(format!("the size of a page on this {} kernel is not known", kernel.machine)),
+    }
+}
+
+/// `tcp_mem` as the kernel would set it at boot for this much memory, pages.
+fn default_tcp_mem(memory_bytes: u64, page_bytes: u64) -> [u64; 3] {
+    DEFAULT_TCP_SHARE.map(|share| (memory_bytes as f64 * share) as u64 / page_bytes.max(1))
+}
+
+/// Three numbers as a sysctl takes them.
+fn triple(numbers: [u64; 3]) -> String {
+    numbers.map(|number| number.to_string()).join(" ")
+}
+
+/// `net.ipv4.tcp_wmem` with another maximum: what it should be, as text.
+fn with_maximum(view: &View<'_>, name: &str, maximum: u64) -> Fact<String> {
+    view.sysctl_triple(name).map(|[minimum, initial, _]| triple([minimum, initial.min(maximum), maximum]))
+}
+
+/// The rate at which a window empties into a round trip.
+fn rate_of_window(window_bytes: f64, rtt_s: f64) -> String {
+    crate::view::rate_text((window_bytes * 8.0 / rtt_s.max(1e-9)) as u64)
+}
+
+/// The severity of reaching a share of the goal with one flow: a tenth missing is small, the rest is not.
+fn severity_of(reached: f64) -> Option<landspeed_model::Severity> {
+    (reached >= 0.9).then_some(landspeed_model::Severity::Minor)
+}
+
+/// Numbers of a sysctl with their signs: `None` if one is none.
+fn signed(view: &View<'_>, name: &str) -> Fact<Vec<i128>> {
+    match view.sysctl(name) {
+        Fact::Known(text) => {
+            let numbers: Result<Vec<i128>, _> = text.split_whitespace().map(str::parse).collect();
+            numbers.map_or_else(|_| Fact::Unknown(format!("{name} is `{text}`, which is not numbers")), Fact::Known)
+        }
+        Fact::Absent(why) => Fact::Absent(why),
+        Fact::Unknown(why) => Fact::Unknown(why),
+    }
+}
+
+/// The change of a buffer sysctl: `why` and `effect` are the check's.
+fn raise(name: &str, seen: &str, desired: &str, why: String) -> crate::check::Problem {
+    advice::sysctl(name, seen, desired, why)
+}

@@ -1,6 +1,136 @@
 //! Queueing disciplines and pacing: one check, one file.
 
+use landspeed_model::{InterfaceFacts, QdiscFacts};
+
 use crate::check::Check;
 
+mod default_qdisc;
+mod fq_on_every_queue;
+mod no_queue;
+mod one_rate_on_every_queue;
+mod one_root_for_many_queues;
+mod pacing;
+mod qdisc_drops;
+mod rate_below_goal;
+
 /// In the order of their codes.
-pub(crate) static CHECKS: &[&Check] = &[];
+pub(crate) static CHECKS: &[&Check] = &[
+    &fq_on_every_queue::CHECK,
+    &no_queue::CHECK,
+    &one_root_for_many_queues::CHECK,
+    &default_qdisc::CHECK,
+    &pacing::CHECK,
+    &rate_below_goal::CHECK,
+    &qdisc_drops::CHECK,
+    &one_rate_on_every_queue::CHECK,
+];
+
+/// Roots that only hand packets to a discipline of each transmit queue.
+const PER_QUEUE_ROOTS: [&str; 3] = ["mq", "mqprio", "taprio"];
+
+/// How an interface queues.
+pub(crate) struct Queueing<'a> {
+    /// The root's kind.
+    pub(crate) root: &'a str,
+    /// What packets wait in: the leaves of a root of many queues, else the root.
+    pub(crate) leaves: Vec<&'a QdiscFacts>,
+}
+
+impl<'a> Queueing<'a> {
+    /// `None` where the kernel named no root.
+    pub(crate) fn of(qdiscs: &'a [QdiscFacts]) -> Option<Self> {
+        let root = qdiscs.iter().find(|qdisc| qdisc.parent.is_none())?;
+        if !PER_QUEUE_ROOTS.contains(&root.kind.as_str()) {
+            return Some(Self { root: &root.kind, leaves: vec![root] });
+        }
+        let below = |qdisc: &&QdiscFacts| {
+            let parent = qdisc.parent.as_deref().and_then(|parent| parent.split_once(':'));
+            // The kernel's own root has handle 0:, which leaves' parents leave out (`:1`).
+            parent.is_some_and(|(major, _)| {
+                format!("{major}:") == root.handle || (major.is_empty() && root.handle == "0:")
+            })
+        };
+        Some(Self { root: &root.kind, leaves: qdiscs.iter().filter(below).collect() })
+    }
+
+    /// Whether every queue has a discipline of its own.
+    pub(crate) fn per_queue(&self) -> bool {
+        PER_QUEUE_ROOTS.contains(&self.root)
+    }
+
+    /// Whether all that packets wait in is `fq`.
+    pub(crate) fn all_fq(&self) -> bool {
+        !self.leaves.is_empty() && self.leaves.iter().all(|leaf| leaf.kind == "fq")
+    }
+
+    /// Kinds of the leaves and how many of each, the commonest first: `15 fq, 1 pfifo_fast`.
+    pub(crate) fn kinds(&self) -> String {
+        let mut kinds: Vec<(&str, usize)> = Vec::new();
+        for leaf in &self.leaves {
+            match kinds.iter_mut().find(|(kind, _)| *kind == leaf.kind) {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((&leaf.kind, 1)),
+            }
+        }
+        kinds.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        let texts: Vec<_> = kinds.into_iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+        texts.join(", ")
+    }
+
+    /// Rates flows are held to, each once, lowest first; `None` stands for no limit.
+    pub(crate) fn rates(&self) -> Vec<Option<u64>> {
+        let mut rates: Vec<_> = self.leaves.iter().map(|leaf| leaf.max_rate_bps).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        rates
+    }
+}
+
+/// `tc -s qdisc show dev eth0`.
+fn by_hand(port: &InterfaceFacts) -> String {
+    format!("tc -s qdisc show dev {}", port.name)
+}
+
+/// The disciplines of the port, or the check's answer for want of them.
+macro_rules! queueing {
+    ($port:expr) => {
+        match super::Queueing::of(known!(&$port.qdiscs)) {
+            Some(queueing) => queueing,
+            None => return $crate::check::Outcome::unknown("the kernel named no root queueing discipline"),
+        }
+    };
+}
+use queueing;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn qdisc(kind: &str, handle: &str, parent: Option<&str>) -> QdiscFacts {
+        QdiscFacts {
+            kind: kind.into(),
+            handle: handle.into(),
+            parent: parent.map(Into::into),
+            ..QdiscFacts::default()
+        }
+    }
+
+    #[test]
+    fn leaves_are_found_below_a_root_that_the_kernel_attached_by_itself() {
+        let qdiscs = [qdisc("mq", "0:", None), qdisc("fq", "0:", Some(":1")), qdisc("pfifo_fast", "0:", Some(":2"))];
+        let queueing = Queueing::of(&qdiscs).expect("a root");
+        assert_eq!(queueing.kinds(), "1 fq, 1 pfifo_fast");
+        assert!(queueing.per_queue() && !queueing.all_fq());
+    }
+
+    #[test]
+    fn what_hangs_elsewhere_is_no_leaf() {
+        let qdiscs = [
+            qdisc("mq", "8001:", None),
+            qdisc("fq", "8002:", Some("8001:1")),
+            qdisc("ingress", "ffff:", Some("ffff:fff1")),
+        ];
+        assert!(Queueing::of(&qdiscs).expect("a root").all_fq());
+        assert!(Queueing::of(&[]).is_none());
+    }
+}

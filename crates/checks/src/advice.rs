@@ -1,0 +1,157 @@
+//! What the checks of sysctls and counters have in common.
+
+use std::fmt::Display;
+
+use landspeed_model::{Applicability, Change, Fact, SysctlAssignment};
+
+use crate::check::Problem;
+use crate::view::View;
+
+/// For an effect of which the sources give no figure.
+pub(crate) const NOT_MEASURED: &str = "No figure in the sources.";
+
+/// The deck most of the advice for 40 and 100 Gb/s hosts goes back to.
+pub(crate) const ESNET_2016: &str = "Hanford, Tierney (ESnet): Recent Linux TCP Updates, and how to tune your 100G host, \
+                                     Internet2 Technology Exchange 2016";
+
+/// The deck on what small buffers and small losses do at a distance.
+pub(crate) const BUFFERS_2015: &str = "Smitasin, Tierney (LBNL, ESnet): Evaluating Network Buffer Size Requirements for Very \
+                                       Large Data Transfers, Internet2 Technology Exchange 2015";
+
+/// What the kernel says of its own sysctls.
+pub(crate) const IP_SYSCTL: &str = "Linux Documentation/networking/ip-sysctl.rst";
+
+/// Round trips from which a path counts as long, seconds: fibre of about 500 km. Below it the kernel's defaults hold the
+/// bandwidth-delay product of tens of Gb/s.
+pub(crate) const LONG_PATH_S: f64 = 0.005;
+
+/// The loss that the ESnet deck of 2015 shows to matter at a distance: 0.0046 % of packets, on a 10 Gb/s path.
+pub(crate) const LOSS_THAT_MATTERS: f64 = 0.000_046;
+
+/// Events too few to be a share of anything: since boot, one bad day may explain them.
+pub(crate) const FEW_EVENTS: u64 = 100;
+
+/// One sysctl that may be set at once.
+pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why: impl Into<String>) -> Problem {
+    let desired = desired.to_string();
+    Problem {
+        severity: None,
+        observed: format!("{name} = {seen}"),
+        recommended: desired.clone(),
+        why: why.into(),
+        effect: NOT_MEASURED.into(),
+        by_hand: format!("sysctl {name}"),
+        applicability: Applicability::Safe,
+        changes: vec![Change::sysctl(name, desired)],
+    }
+}
+
+/// Something only a person can do.
+pub(crate) fn by_person(
+    observed: impl Into<String>,
+    recommended: impl Into<String>,
+    why: impl Into<String>,
+    by_hand: impl Into<String>,
+) -> Problem {
+    Problem {
+        severity: None,
+        observed: observed.into(),
+        recommended: recommended.into(),
+        why: why.into(),
+        effect: NOT_MEASURED.into(),
+        by_hand: by_hand.into(),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    }
+}
+
+/// Whether the goal names a path long enough for the bandwidth-delay product to matter.
+pub(crate) fn long_path(view: &View<'_>) -> bool {
+    let (rtt_s, given) = view.rtt_s();
+    given && rtt_s >= LONG_PATH_S
+}
+
+/// An SNMP, TcpExt or IpExt counter since boot.
+pub(crate) fn counter(view: &View<'_>, name: &str) -> Fact<u64> {
+    match view.facts.counters.get(name) {
+        Some(&count) => Fact::Known(count),
+        None if view.facts.counters.is_empty() => {
+            Fact::Unknown("the kernel's protocol counters could not be read".into())
+        }
+        None => Fact::Absent(format!("this kernel does not count {name}")),
+    }
+}
+
+/// `part` of `whole`, 0 where there is no whole.
+pub(crate) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// `0.0046 %`: two significant digits below one per cent, one decimal above.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent == 0.0 {
+        "0 %".into()
+    } else if percent >= 1.0 {
+        format!("{percent:.1} %")
+    } else {
+        let digits = (1.0 - percent.log10().floor()).clamp(1.0, 12.0) as usize;
+        format!("{percent:.digits$} %")
+    }
+}
+
+/// The assignment of a sysctl that `sysctl --system` applies last.
+pub(crate) fn assigned<'a>(view: &View<'a>, name: &str) -> Option<&'a SysctlAssignment> {
+    view.facts.sysctl_files.known()?.iter().rev().find(|line| line.name == name)
+}
+
+/// ` (from /etc/sysctl.d/90-net.conf line 3)`, where a file sets the sysctl; else nothing.
+pub(crate) fn origin(view: &View<'_>, name: &str) -> String {
+    assigned(view, name).map_or_else(String::new, |line| format!(" (from {} line {})", line.path, line.line))
+}
+
+/// A rate as `tc` takes it: `2gbit`, `2500mbit`, `1500bit`.
+pub(crate) fn tc_rate(bps: u64) -> String {
+    match bps {
+        bps if bps > 0 && bps % 1_000_000_000 == 0 => format!("{}gbit", bps / 1_000_000_000),
+        bps if bps > 0 && bps % 1_000_000 == 0 => format!("{}mbit", bps / 1_000_000),
+        bps => format!("{bps}bit"),
+    }
+}
+
+/// Names joined by commas, the first few and how many more.
+pub(crate) fn some<T: AsRef<str>>(names: &[T]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<_> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_shares_keep_two_digits() {
+        assert_eq!(percent(0.000_046), "0.0046 %");
+        assert_eq!(percent(0.25), "25.0 %");
+        assert_eq!(percent(0.0), "0 %");
+        assert_eq!(percent(1e-30), "0.000000000000 %");
+    }
+
+    #[test]
+    fn rates_are_written_as_tc_takes_them() {
+        assert_eq!(tc_rate(2_000_000_000), "2gbit");
+        assert_eq!(tc_rate(2_500_000_000), "2500mbit");
+        assert_eq!(tc_rate(1), "1bit");
+        assert_eq!(tc_rate(0), "0bit");
+    }
+
+    #[test]
+    fn long_lists_are_cut_and_counted() {
+        assert_eq!(some(&["a", "b"]), "a, b");
+        assert_eq!(some(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d, e and 1 more");
+    }
+}

@@ -1,0 +1,77 @@
+use landspeed_model::{Change, Fact};
+
+use super::signed;
+use crate::advice;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+/// Sysctls and what Linux 6.18 sets on a machine with enough memory.
+const STOCK: [(&str, &str); 2] =
+    [("net.ipv4.tcp_rmem", "4096 131072 33554432"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
+
+declare_check! {
+    /// Whether the buffer sizes make sense as numbers.
+    ///
+    /// **Reads** `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`.
+    ///
+    /// **Matters** because they are three rising, positive 32-bit numbers: programs that compute them have written negative ones
+    /// (an overflow), and a maximum below the initial size takes autotuning away.
+    ///
+    /// **Leave it alone** never: nothing wants such numbers.
+    code: "BUF-012",
+    name: "buffer-numbers",
+    group: Buffers,
+    title: "Buffer sizes in order",
+    scope: Host,
+    severity: Critical,
+    since: "0.1",
+    sources: [
+        "bpftune issue 36: negative receive buffers written by a tuning program",
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem: min, default, max",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 131072 -1845493760") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (mut seen, mut changes) = (Vec::new(), Vec::new());
+    for (name, stock) in STOCK {
+        let numbers: Fact<Vec<i128>> = signed(view, name);
+        let numbers = known!(numbers);
+        let in_range = numbers.iter().all(|number| (1..=i128::from(i32::MAX)).contains(number));
+        if numbers.len() != 3 || !in_range || !numbers.is_sorted() {
+            seen.push(format!("{name} = {}", known!(view.sysctl(name))));
+            changes.push(Change::sysctl(name, stock));
+        }
+    }
+    let Some(first) = changes.first() else { return Outcome::pass("positive and rising") };
+    Outcome::found(Problem {
+        observed: seen.join(", "),
+        recommended: format!("three rising numbers from 1 to {}, for example {}", i32::MAX, first.desired),
+        by_hand: "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem".into(),
+        changes: changes.clone(),
+        ..advice::sysctl("", "", "", "New connections get buffers that no transfer can use.")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::audit_with;
+    use crate::example;
+
+    #[test]
+    fn numbers_that_fall_or_overflow_are_found() {
+        for (value, bad) in [
+            ("4096 131072 2147483647", false),
+            ("4096 131072 2147483648", true),
+            ("4096 131072 65536", true),
+            ("0 131072 33554432", true),
+            ("4096 131072", true),
+        ] {
+            let mut facts = example::facts();
+            example::sysctl(&mut facts, "net.ipv4.tcp_wmem", value);
+            let audit = audit_with(&facts, &example::goal(), [&super::CHECK]).expect("audited");
+            assert_eq!(!audit.findings.is_empty(), bad, "{value}");
+        }
+    }
+}

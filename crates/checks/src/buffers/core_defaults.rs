@@ -1,0 +1,53 @@
+use landspeed_model::{Applicability, Change};
+
+use crate::advice::{self, origin};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+const NAMES: [&str; 2] = ["net.core.rmem_default", "net.core.wmem_default"];
+
+/// What Linux has on 64-bit machines: room for 256 packets of 256 bytes with their bookkeeping, bytes.
+const STOCK: &str = "212992";
+
+/// From here on it was meant for TCP, bytes: no distribution ships as much.
+const RAISED: u64 = 1 << 20;
+
+declare_check! {
+    /// Whether the initial buffer of every socket was raised.
+    ///
+    /// **Reads** `net.core.rmem_default` and `net.core.wmem_default`.
+    ///
+    /// **Matters** because they do nothing for TCP, which has its own initial sizes, but apply to each UDP, raw and Unix
+    /// socket on the host: a name server or a logger may then sit on megabytes of stale messages.
+    ///
+    /// **Leave it alone** where a UDP program that cannot set its own buffer needs it.
+    code: "BUF-007",
+    name: "core-defaults",
+    group: Buffers,
+    title: "Initial buffers of all sockets",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem: overrides net.core.rmem_default, which other protocols use",
+        "socket(7), rmem_default",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAMES[0], "16777216") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let values = [known!(view.sysctl_last(NAMES[0])), known!(view.sysctl_last(NAMES[1]))];
+    let raised: Vec<_> = NAMES.iter().zip(values).filter(|&(_, value)| value > RAISED).collect();
+    if raised.is_empty() {
+        return Outcome::pass(format!("{} to receive, {} to send", values[0], values[1]));
+    }
+    let seen: Vec<_> = raised.iter().map(|(name, value)| format!("{name} = {value}{}", origin(view, name))).collect();
+    Outcome::found(Problem {
+        observed: seen.join(", "),
+        by_hand: format!("sysctl {}", NAMES.join(" ")),
+        applicability: Applicability::NeedsCare,
+        changes: raised.iter().map(|(name, _)| Change::sysctl(**name, STOCK)).collect(),
+        ..advice::sysctl(NAMES[0], "", STOCK, "TCP does not use them; every UDP and Unix socket does.")
+    })
+}

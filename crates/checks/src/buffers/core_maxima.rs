@@ -1,0 +1,55 @@
+use landspeed_model::Change;
+
+use super::{buffer_bytes, window_bytes};
+use crate::advice::{self, ESNET_2016};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, bytes_text};
+
+const NAMES: [&str; 2] = ["net.core.rmem_max", "net.core.wmem_max"];
+
+declare_check! {
+    /// Whether programs that set their buffers themselves may set them large enough.
+    ///
+    /// **Reads** `net.core.rmem_max` and `net.core.wmem_max`, the goal's rate and round trip.
+    ///
+    /// **Matters** because `SO_RCVBUF` and `SO_SNDBUF` are cut to these, without an error: `iperf3 -w`, `nuttcp -w`, GridFTP
+    /// and UDP programs get less than they asked for. They do not bind autotuned TCP, whatever guides say: that is
+    /// `tcp_rmem` and `tcp_wmem`.
+    ///
+    /// **Leave it alone** if no program sets its buffers: setting them turns autotuning off for that socket.
+    code: "BUF-004",
+    name: "core-maxima",
+    group: Buffers,
+    title: "Largest buffers a program may ask for",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [ESNET_2016, "socket(7), SO_RCVBUF and SO_SNDBUF"],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.core.rmem_max", "212992") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let values = [known!(view.sysctl_last(NAMES[0])), known!(view.sysctl_last(NAMES[1]))];
+    let needed = known!(window_bytes(view));
+    let desired = known!(buffer_bytes(view)).to_string();
+    let short: Vec<_> = NAMES.iter().zip(values).filter(|&(_, value)| (value as f64) < needed).collect();
+    if short.is_empty() {
+        return Outcome::pass(values.map(bytes_text).join(" to receive, ") + " to send");
+    }
+    let seen: Vec<_> = short.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    Outcome::found(Problem {
+        observed: seen.join(", "),
+        by_hand: format!("sysctl {}", NAMES.join(" ")),
+        changes: short.iter().map(|(name, _)| Change::sysctl(**name, desired.clone())).collect(),
+        ..advice::sysctl(
+            NAMES[0],
+            "",
+            &desired,
+            format!(
+                "A program that asks for the {} this path needs gets less, and no error.",
+                bytes_text(needed as u64)
+            ),
+        )
+    })
+}

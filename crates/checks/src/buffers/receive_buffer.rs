@@ -1,0 +1,91 @@
+use super::{buffer_bytes, raise, rate_of_window, severity_of, usable, window_bytes, with_maximum};
+use crate::advice::ESNET_2016;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, bytes_text};
+
+const NAME: &str = "net.ipv4.tcp_rmem";
+
+declare_check! {
+    /// Whether the receive buffer may grow to what the path holds.
+    ///
+    /// **Reads** the last number of `net.ipv4.tcp_rmem` (it counts for IPv6 too), the goal's rate and round trip.
+    ///
+    /// **Matters** because the receiver advertises no more than it can store: rate = window / round trip. About two thirds
+    /// of the buffer become window at MTU 9000, the rest pays for the kernel's own structures; hence twice the
+    /// bandwidth-delay product, at most 2147483647 bytes.
+    ///
+    /// **Leave it alone** on a local network: autotuning takes what it needs below the default, and more only spoils
+    /// caches. The maximum costs nothing until a flow needs it.
+    code: "BUF-001",
+    name: "receive-buffer",
+    group: Buffers,
+    title: "Largest TCP receive buffer",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        ESNET_2016,
+        "RFC 7323 section 2.3: the largest window",
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "4096 131072 33554432") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let [_, _, maximum] = known!(view.sysctl_triple(NAME));
+    let needed = known!(window_bytes(view));
+    let rtt_s = view.rtt_s().0;
+    let window = maximum as f64 * usable(view);
+    let reached = rate_of_window(window, rtt_s);
+    if window >= needed {
+        return Outcome::pass(format!(
+            "{}: the path {} needs {}",
+            bytes_text(maximum),
+            view.path_text(),
+            bytes_text(needed as u64)
+        ));
+    }
+    let desired = known!(with_maximum(view, NAME, known!(buffer_bytes(view))));
+    let seen = known!(view.sysctl(NAME));
+    let why = format!(
+        "One flow over {} needs {} of window; this buffer gives {}, so at most {reached}.",
+        view.path_text(),
+        bytes_text(needed as u64),
+        bytes_text(window as u64),
+    );
+    Outcome::found(Problem {
+        severity: severity_of(window / needed),
+        effect: format!(
+            "By arithmetic from {reached} to what the path carries; the 2016 deck had autotuning at 1136 MB for 92 ms."
+        ),
+        ..raise(NAME, seen, &desired, why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::audit_with;
+    use crate::example;
+
+    #[test]
+    fn an_older_kernel_needs_more_buffer_for_the_same_window() {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        goal.rate_bps = Some(10_000_000_000);
+        goal.rtt_ns = Some(100_000_000);
+        example::sysctl(&mut facts, super::NAME, "4096 131072 200000000");
+        let findings = |facts: &_| audit_with(facts, &goal, [&super::CHECK]).expect("audited").findings;
+        assert!(findings(&facts).is_empty());
+        facts.kernel.release = "5.14.0-503.el9".into();
+        assert_eq!(findings(&facts)[0].changes[0].desired, "4096 131072 250000000");
+    }
+
+    #[test]
+    fn without_a_round_trip_nothing_is_said() {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        goal.rtt_ns = None;
+        example::sysctl(&mut facts, super::NAME, "4096 131072 6291456");
+        let audit = audit_with(&facts, &goal, [&super::CHECK]).expect("audited");
+        assert!(audit.findings.is_empty() && audit.not_applicable.len() == 1);
+    }
+}

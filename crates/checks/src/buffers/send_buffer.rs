@@ -1,0 +1,77 @@
+use super::{buffer_bytes, raise, rate_of_window, severity_of, window_bytes, with_maximum};
+use crate::advice::ESNET_2016;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, bytes_text};
+
+const NAME: &str = "net.ipv4.tcp_wmem";
+
+declare_check! {
+    /// Whether the send buffer may grow to what the path holds.
+    ///
+    /// **Reads** the last number of `net.ipv4.tcp_wmem` (it counts for IPv6 too), the goal's rate and round trip.
+    ///
+    /// **Matters** because a sender keeps a copy of all that is not acknowledged: rate = buffer / round trip. Linux 6.18 lets
+    /// the receive buffer grow to 32 MB but the send buffer only to 4 MB, so the sender is now the first limit on a long
+    /// path.
+    ///
+    /// **Leave it alone** on a local network: 4 MB carry 33 Gb/s over 1 ms.
+    code: "BUF-002",
+    name: "send-buffer",
+    group: Buffers,
+    title: "Largest TCP send buffer",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        ESNET_2016,
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_wmem",
+        "landspeed's own experiment on Linux 6.18: with the defaults the send buffer limits first",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "4096 16384 4194304") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let [_, _, maximum] = known!(view.sysctl_triple(NAME));
+    let needed = known!(window_bytes(view));
+    let rtt_s = view.rtt_s().0;
+    if maximum as f64 >= needed {
+        return Outcome::pass(format!(
+            "{}: the path {} needs {}",
+            bytes_text(maximum),
+            view.path_text(),
+            bytes_text(needed as u64)
+        ));
+    }
+    let reached = rate_of_window(maximum as f64, rtt_s);
+    let desired = known!(with_maximum(view, NAME, known!(buffer_bytes(view))));
+    let seen = known!(view.sysctl(NAME));
+    let why = format!(
+        "A sender keeps what is not acknowledged: {} over {}; {} are at most {reached} for one flow.",
+        bytes_text(needed as u64),
+        view.path_text(),
+        bytes_text(maximum),
+    );
+    Outcome::found(Problem {
+        severity: severity_of(maximum as f64 / needed),
+        effect: format!(
+            "By arithmetic from {reached} to what the path carries; the sources print no figure of their own."
+        ),
+        ..raise(NAME, seen, &desired, why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::audit_with;
+    use crate::example;
+
+    #[test]
+    fn the_default_is_enough_for_a_local_network() {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        example::sysctl(&mut facts, super::NAME, "4096 16384 4194304");
+        goal.rtt_ns = Some(54_000);
+        let audit = audit_with(&facts, &goal, [&super::CHECK]).expect("audited");
+        assert!(audit.findings.is_empty(), "{:?}", audit.findings);
+    }
+}

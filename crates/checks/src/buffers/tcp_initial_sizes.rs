@@ -1,0 +1,57 @@
+use landspeed_model::{Applicability, Change};
+
+use super::triple;
+use crate::advice::{self, origin};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+/// The sysctl and the kernel's own initial size, bytes.
+const STOCK: [(&str, u64); 2] = [("net.ipv4.tcp_rmem", 131_072), ("net.ipv4.tcp_wmem", 16_384)];
+
+/// Larger initial sizes than this, bytes, are taken for the maximum in the wrong place.
+const RAISED: u64 = 4 << 20;
+
+declare_check! {
+    /// Whether every TCP connection begins with a large buffer.
+    ///
+    /// **Reads** the middle numbers of `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`.
+    ///
+    /// **Matters** because autotuning begins there and only grows: a web request takes as much as a transfer, and a hundred
+    /// idle connections may bring TCP under memory pressure. The maximum is the third number.
+    ///
+    /// **Leave it alone** on a host that does one kind of short, fast transfer and was measured with it.
+    code: "BUF-008",
+    name: "tcp-initial-sizes",
+    group: Buffers,
+    title: "Initial TCP buffers",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_rmem and tcp_wmem: the second number is the initial size"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 16777216 2147483647"),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (mut seen, mut changes, mut passed) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, stock) in STOCK {
+        let [minimum, initial, maximum] = known!(view.sysctl_triple(name));
+        passed.push(format!("{name} begins at {initial}"));
+        if initial > RAISED {
+            seen.push(format!("{name} = {}{}", triple([minimum, initial, maximum]), origin(view, name)));
+            changes.push(Change::sysctl(name, triple([minimum, stock, maximum])));
+        }
+    }
+    let Some(first) = changes.first() else { return Outcome::pass(passed.join(", ")) };
+    Outcome::found(Problem {
+        observed: seen.join(", "),
+        recommended: first.desired.clone(),
+        by_hand: "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem".into(),
+        applicability: Applicability::NeedsCare,
+        changes: changes.clone(),
+        ..advice::sysctl("", "", "", "Each connection begins with it, however little it will carry.")
+    })
+}

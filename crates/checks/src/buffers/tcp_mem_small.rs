@@ -1,0 +1,64 @@
+use landspeed_model::Applicability;
+
+use super::{page_bytes, triple, usable, window_bytes};
+use crate::advice;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, bytes_text};
+
+const NAME: &str = "net.ipv4.tcp_mem";
+
+declare_check! {
+    /// Whether all flows together may store what the path holds.
+    ///
+    /// **Reads** `net.ipv4.tcp_mem`, the memory, the goal's rate and round trip.
+    ///
+    /// **Matters** because the limits of single sockets are worth nothing when TCP as a whole comes under memory pressure:
+    /// the kernel then shrinks windows and drops what it had received. The default is 6 % of memory.
+    ///
+    /// **Leave it alone** on a local network. Where a quarter of the memory does not suffice, the machine needs more of it
+    /// (ENV-022).
+    code: "BUF-006",
+    name: "tcp-mem-small",
+    group: Buffers,
+    title: "Memory limit of TCP against the goal",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_mem"],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "38000 51000 76000") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let pages = known!(view.sysctl_triple(NAME));
+    let page = known!(page_bytes(view));
+    known!(window_bytes(view));
+    let needed = known!(view.bdp_bytes()) / usable(view);
+    let pressure = pages[1].saturating_mul(page);
+    let text = format!(
+        "pressure from {}; the path {} needs {}",
+        bytes_text(pressure),
+        view.path_text(),
+        bytes_text(needed as u64)
+    );
+    if pressure as f64 >= needed {
+        return Outcome::pass(text);
+    }
+    let memory = *known!(&view.facts.memory_bytes);
+    if needed > memory as f64 / 4.0 {
+        return Outcome::not_applicable(format!("{text}, more than a quarter of the memory (ENV-022)"));
+    }
+    // The kernel's own proportions: 3/4, 1 and 3/2 of the pressure threshold.
+    let pressure = (needed as u64).div_ceil(page);
+    let desired = triple([pressure / 4 * 3, pressure, pressure / 2 * 3]);
+    Outcome::found(Problem {
+        observed: format!("{NAME} = {} pages: {text}", triple(pages)),
+        applicability: Applicability::NeedsCare,
+        ..advice::sysctl(
+            NAME,
+            "",
+            desired,
+            "Under pressure the kernel shrinks windows and drops what it had received.",
+        )
+    })
+}

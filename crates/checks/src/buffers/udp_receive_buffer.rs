@@ -1,0 +1,58 @@
+use landspeed_model::Role;
+
+use crate::advice::{self, ESNET_2016};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, bytes_text};
+
+const NAME: &str = "net.core.rmem_max";
+
+/// How long a receiving program may be away, seconds: nuttcp's 4 MB at the 33 Gb/s of the 2016 ESnet deck are 1 ms.
+const AWAY_S: f64 = 0.001;
+
+/// The kernel's limit on what can be asked for, bytes; `setsockopt` doubles it within a signed 32-bit number.
+const MOST: u64 = (i32::MAX / 2) as u64;
+
+declare_check! {
+    /// Whether a UDP receiver may store a millisecond of the goal's rate.
+    ///
+    /// **Reads** `net.core.rmem_max` and the goal's rate.
+    ///
+    /// **Matters** because UDP has no window: what does not fit while the program is off its processor is lost. `SO_RCVBUF` is cut
+    /// to this value without an error.
+    ///
+    /// **Leave it alone** if nothing here receives UDP at such rates: TCP and QUIC with small windows do not need it.
+    code: "BUF-013",
+    name: "udp-receive-buffer",
+    group: Buffers,
+    title: "Receive buffer for UDP at the goal's rate",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: [
+        ESNET_2016,
+        "udp(7) and socket(7), SO_RCVBUF",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "212992") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    let rate = known!(view.rate_bps());
+    if view.role() == Role::Router {
+        return Outcome::not_applicable("a router does not receive what it forwards");
+    }
+    let needed = ((rate as f64 * AWAY_S / 8.0) as u64).min(MOST);
+    if value >= needed {
+        return Outcome::pass(format!("{}; a millisecond of the goal is {}", bytes_text(value), bytes_text(needed)));
+    }
+    Outcome::found(Problem {
+        observed: format!("{NAME} = {value}, a millisecond of the goal is {needed}"),
+        ..advice::sysctl(
+            NAME,
+            value,
+            needed,
+            "A UDP receiver loses what arrives while its program is off the processor.",
+        )
+    })
+}

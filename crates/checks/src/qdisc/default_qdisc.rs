@@ -1,0 +1,53 @@
+use landspeed_model::Role;
+
+use crate::advice::{self, ESNET_2016};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Which queueing discipline new interfaces get.
+    ///
+    /// **Reads** `net.core.default_qdisc`.
+    ///
+    /// **Matters** because it decides what an interface has after the next boot, a changed number of queues or a driver's
+    /// reset. It does nothing to queues that exist: those are QDISC-001.
+    ///
+    /// **Leave it alone** on a router and on a host of small messages, where `fq_codel` is as good or better.
+    code: "QDISC-004",
+    name: "default-qdisc",
+    group: Qdisc,
+    title: "Queueing discipline of new interfaces",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc",
+        ESNET_2016,
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::sysctl(facts, "net.core.default_qdisc", "pfifo_fast"),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    const NAME: &str = "net.core.default_qdisc";
+    let value = known!(view.sysctl(NAME));
+    if value == "fq" {
+        return Outcome::pass("fq");
+    }
+    let fair = matches!(value, "fq_codel" | "cake");
+    if fair && matches!(view.role(), Role::Router | Role::Latency) {
+        return Outcome::pass(format!("{value}: it suits this role"));
+    }
+    Outcome::found(Problem {
+        effect: "It takes effect with the next interface or boot; what it brings then is QDISC-001's.".into(),
+        ..advice::sysctl(
+            NAME,
+            value,
+            "fq",
+            "New queues get it: after a boot, a driver's reset or more channels, nothing paces.",
+        )
+    })
+}

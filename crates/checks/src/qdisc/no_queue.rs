@@ -1,0 +1,55 @@
+use landspeed_model::{Applicability, Change, Target};
+
+use super::{by_hand, queueing};
+use crate::advice::NOT_MEASURED;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether a real device has any queue.
+    ///
+    /// **Reads** the root queueing discipline, the kind of the interface and its driver.
+    ///
+    /// **Matters** because with `noqueue` a packet that finds the device's ring full is dropped at once, TCP's limit on what
+    /// waits in the host cannot work, and nothing paces.
+    ///
+    /// **Leave it alone** on virtual interfaces (bridge, VLAN, veth, bond): they have no ring, the device below queues.
+    code: "QDISC-002",
+    name: "no-queue",
+    group: Qdisc,
+    title: "A queue in front of the device",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: ["tc(8), section QDISCS", "Linux Documentation/networking/ip-sysctl.rst, tcp_limit_output_bytes"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "noqueue".into() });
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    let queueing = queueing!(port);
+    if queueing.root != "noqueue" {
+        return Outcome::pass(queueing.root);
+    }
+    if let Some(kind) = &port.kind {
+        return Outcome::not_applicable(format!("{kind} is virtual: what is below it queues"));
+    }
+    known!(&port.driver);
+    let change = Change::new(Target::Qdisc { interface: port.name.clone() }, "fq");
+    Outcome::found(Problem {
+        severity: None,
+        observed: "noqueue on a device with a driver".into(),
+        recommended: "fq on every transmit queue".into(),
+        why: "A full ring drops packets at once, and nothing paces.".into(),
+        effect: NOT_MEASURED.into(),
+        by_hand: by_hand(port),
+        applicability: Applicability::NeedsCare,
+        changes: vec![change],
+    })
+}

@@ -1,0 +1,56 @@
+use landspeed_model::{Applicability, Change, Target};
+
+use super::{by_hand, queueing};
+use crate::advice::{NOT_MEASURED, tc_rate};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, rate_text};
+
+declare_check! {
+    /// Whether all transmit queues hold flows to the same rate.
+    ///
+    /// **Reads** `maxrate` of every `fq`.
+    ///
+    /// **Matters** because a flow's queue is picked by a hash or by the processor it runs on: with different rates the same
+    /// transfer is fast one day and slow the next, and nothing in the network explains it.
+    ///
+    /// **Leave it alone** where queues are given out on purpose (`mqprio`, XPS for one group of processes).
+    code: "QDISC-008",
+    name: "one-rate-on-every-queue",
+    group: Qdisc,
+    title: "The same rate limit on every queue",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: ["tc-fq(8), maxrate", "Linux net/sched/sch_mq.c: one child for each transmit queue"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::each_qdisc(facts, |qdisc| if qdisc.parent.as_deref() == Some("8001:5") { qdisc.max_rate_bps = None }),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    let queueing = queueing!(port);
+    let rates = queueing.rates();
+    let text = |rate: Option<u64>| rate.map_or_else(|| "no limit".into(), rate_text);
+    let [.., highest] = rates[..] else {
+        return Outcome::not_applicable("there is no transmit queue with a discipline");
+    };
+    if rates.len() == 1 {
+        return Outcome::pass(format!("{} on all", text(highest)));
+    }
+    let highest = rates.iter().flatten().max().copied().unwrap_or(0);
+    let texts: Vec<_> = rates.iter().map(|&rate| text(rate)).collect();
+    let desired = format!("fq maxrate {}", tc_rate(highest));
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("limits of the {} queues: {}", queueing.leaves.len(), texts.join(", ")),
+        recommended: format!("one for all, for example {desired}"),
+        why: "Which limit a flow gets depends on its queue, and that on a hash or the processor.".into(),
+        effect: NOT_MEASURED.into(),
+        by_hand: by_hand(port),
+        applicability: Applicability::NeedsCare,
+        changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)],
+    })
+}

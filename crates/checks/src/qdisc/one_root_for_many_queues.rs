@@ -1,0 +1,76 @@
+use landspeed_model::{Applicability, Change, Severity, Target};
+
+use super::{by_hand, queueing};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, rate_text};
+
+/// From this rate on, one lock for all queues is felt, bits/s: at 10 Gb/s and 1500 bytes a packet passes it every 1.2 us.
+const FAST_BPS: u64 = 10_000_000_000;
+
+/// Disciplines that hold traffic to a rate or order: somebody put them there for what they do.
+const SHAPERS: [&str; 7] = ["htb", "hfsc", "tbf", "cake", "prio", "drr", "ets"];
+
+declare_check! {
+    /// Whether the device's many transmit queues are used as many.
+    ///
+    /// **Reads** the root queueing discipline and the number of transmit queues.
+    ///
+    /// **Matters** because a discipline other than `mq` at the root takes all packets through one queue with one lock,
+    /// whatever the device can do. `tc qdisc replace dev X root fq`, as guides have it, does just that to a device with many
+    /// queues; so do tuning scripts that restore only the first line they had saved.
+    ///
+    /// **Leave it alone** where a shaper (`htb`, `cake` …) must see all traffic to hold it to one rate.
+    code: "QDISC-003",
+    name: "one-root-for-many-queues",
+    group: Qdisc,
+    title: "One queueing discipline for many transmit queues",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Linux net/sched/sch_mq.c: one child for each transmit queue, each with its own lock",
+        "landspeed's own experiment on Linux 6.18: `tc qdisc del dev X root` brings mq back, restoring a saved line does not",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "fq".into() }),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    let queueing = queueing!(port);
+    let queues = *known!(&port.tx_queues);
+    if queues < 2 {
+        return Outcome::not_applicable("the device has one transmit queue");
+    }
+    if queueing.per_queue() {
+        return Outcome::pass(format!("{} over {queues} transmit queues", queueing.root));
+    }
+    if queueing.root == "noqueue" {
+        return Outcome::not_applicable("the interface has no queue (QDISC-002)");
+    }
+    let shaper = SHAPERS.contains(&queueing.root);
+    let slow = port.speed_bps.known().is_some_and(|&bps| bps < FAST_BPS);
+    let speed = port.speed_bps.known().map_or_else(String::new, |&bps| format!(" at {}", rate_text(bps)));
+    let (recommended, changes) = if shaper {
+        ("mq with a discipline on each queue, if the limit is not wanted any more; to limit one group of processes, a \
+          limit on its control group instead"
+            .to_owned(), vec![])
+    } else {
+        let change = Change::new(Target::Qdisc { interface: port.name.clone() }, "fq");
+        ("mq with fq on each queue".to_owned(), vec![change])
+    };
+    Outcome::found(Problem {
+        severity: (slow || shaper).then_some(Severity::Minor),
+        observed: format!("{} alone at the root, {queues} transmit queues{speed}", queueing.root),
+        recommended,
+        why: "All processors take one lock to send, though the device could take from each a queue of its own."
+            .into(),
+        effect: "No figure in the sources; it grows with the number of processors that send.".into(),
+        by_hand: by_hand(port),
+        applicability: if shaper { Applicability::DisplayOnly } else { Applicability::NeedsCare },
+        changes,
+    })
+}

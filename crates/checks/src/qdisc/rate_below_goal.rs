@@ -1,0 +1,60 @@
+use landspeed_model::{Applicability, Change, Role, Severity, Target};
+
+use super::{by_hand, queueing};
+use crate::advice::NOT_MEASURED;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, rate_text};
+
+/// Streams a transfer program opens at most by default or habit; the sources' experiments use four.
+const STREAMS: u64 = 8;
+
+declare_check! {
+    /// Whether a rate limit was left over from another goal.
+    ///
+    /// **Reads** `maxrate` of every `fq`, and the goal's rate.
+    ///
+    /// **Matters** because `fq maxrate` holds every flow, silently: a value from the days of a slower receiver, or from an
+    /// experiment, looks like a slow network.
+    ///
+    /// **Leave it alone** where more than eight streams share the goal on purpose, or a receiver is that slow.
+    code: "QDISC-006",
+    name: "rate-below-goal",
+    group: Qdisc,
+    title: "A rate limit below the goal",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: ["tc-fq(8), maxrate: the maximum sending rate of a flow"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = qdisc.max_rate_bps.map(|_| 1_000_000_000)),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    let queueing = queueing!(port);
+    let Some(rate) = queueing.rates().into_iter().flatten().min() else {
+        return Outcome::pass("no flow is held to a rate");
+    };
+    let goal = known!(view.rate_bps());
+    let streams = goal.div_ceil(rate.max(1));
+    let said = format!("each flow is held to {}, the goal is {}", rate_text(rate), rate_text(goal));
+    let allowed = if view.role() == Role::Benchmark { 1 } else { STREAMS };
+    if streams <= allowed {
+        return Outcome::pass(said);
+    }
+    Outcome::found(Problem {
+        severity: (streams <= STREAMS).then_some(Severity::Minor),
+        observed: said,
+        recommended: "fq without maxrate, or the rate that is meant".into(),
+        why: format!(
+            "The goal needs {streams} flows at once at this rate; fewer cannot reach it, whatever the path does."
+        ),
+        effect: NOT_MEASURED.into(),
+        by_hand: by_hand(port),
+        applicability: Applicability::NeedsCare,
+        changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, "fq")],
+    })
+}
