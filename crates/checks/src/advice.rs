@@ -82,6 +82,42 @@ pub(crate) fn counter(view: &View<'_>, name: &str) -> Fact<u64> {
     }
 }
 
+/// How often something happened since boot.
+pub(crate) struct Counted {
+    /// How often.
+    pub(crate) events: u64,
+    /// As a share of what it is counted against, 0..=1.
+    pub(crate) share: f64,
+    /// `120 (TcpExt.PruneCalled 120), 0.012 % of 1000000 Tcp.InSegs since boot`.
+    pub(crate) text: String,
+}
+
+impl Counted {
+    /// Whether it is more than chance and more than `limit`.
+    pub(crate) fn exceeds(&self, limit: f64) -> bool {
+        self.events >= FEW_EVENTS && self.share > limit
+    }
+}
+
+/// The sum of `names`, of which the kernel has to know at least one, against the counter `whole`.
+pub(crate) fn counted(view: &View<'_>, names: &[&str], whole: &str) -> Fact<Counted> {
+    let known: Vec<_> = names.iter().filter_map(|name| Some((*name, *counter(view, name).known()?))).collect();
+    if known.is_empty() {
+        return counter(view, names.first().unwrap_or(&"")).map(|events| Counted {
+            events,
+            share: 0.0,
+            text: String::new(),
+        });
+    }
+    counter(view, whole).map(|total| {
+        let events = known.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+        let parts: Vec<_> = known.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
+        let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+        let share = share(events, total);
+        Counted { events, share, text: format!("{events}{parts}, {} of {total} {whole} since boot", percent(share)) }
+    })
+}
+
 /// `part` of `whole`, 0 where there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use landspeed_model::{
     ChannelFacts, CoalescingFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts, Goal, IdleState,
     InterfaceFacts, Interrupt, NumaNode, PauseFacts, PciFacts, QdiscFacts, QueueFacts, RingFacts, Role, RssFacts,
-    ServiceFacts, SoftnetFacts,
+    ServiceFacts, SoftnetFacts, SysctlAssignment,
 };
 
 /// Queues of the interface, and the processors of its node.
@@ -39,6 +39,50 @@ pub fn each_qdisc(facts: &mut Facts, change: impl FnMut(&mut QdiscFacts)) {
     }
 }
 
+/// Lets a file of the sysctl.d directories set a sysctl.
+pub fn sysctl_file(facts: &mut Facts, name: &str, value: &str) {
+    let assignment = SysctlAssignment {
+        path: "/etc/sysctl.d/90-net.conf".into(),
+        line: 1,
+        name: name.into(),
+        value: value.into(),
+    };
+    match &mut facts.sysctl_files {
+        Fact::Known(files) => files.push(assignment),
+        files => *files = Fact::Known(vec![assignment]),
+    }
+}
+
+/// Gives a counter a value.
+pub fn counter(facts: &mut Facts, name: &str, value: u64) {
+    facts.counters.insert(name.into(), value);
+}
+
+/// What ten days of transfers leave behind on a clean path.
+fn counters() -> BTreeMap<String, u64> {
+    let values = [
+        ("Tcp.InSegs", 5_000_000_000),
+        ("Tcp.OutSegs", 5_000_000_000),
+        ("Tcp.PassiveOpens", 1_000_000),
+        ("Tcp.RetransSegs", 20_000),
+        ("TcpExt.IPReversePathFilter", 0),
+        ("TcpExt.ListenOverflows", 0),
+        ("TcpExt.OfoPruned", 0),
+        ("TcpExt.PruneCalled", 0),
+        ("TcpExt.RcvPruned", 0),
+        ("TcpExt.TCPAbortOnMemory", 0),
+        ("TcpExt.TCPBacklogDrop", 0),
+        ("TcpExt.TCPDSACKRecv", 100),
+        ("TcpExt.TCPMemoryPressures", 0),
+        ("TcpExt.TCPRcvQDrop", 0),
+        ("TcpExt.TCPTimeouts", 50),
+        ("TcpExt.TCPToZeroWindowAdv", 10),
+        ("Udp.InDatagrams", 1_000_000),
+        ("Udp.RcvbufErrors", 0),
+    ];
+    values.into_iter().map(|(name, value)| (name.into(), value)).collect()
+}
+
 /// The goal of the host in good order.
 pub fn goal() -> Goal {
     Goal { rate_bps: Some(100_000_000_000), rtt_ns: Some(92_000_000), role: Role::Dtn, interface: None }
@@ -60,7 +104,7 @@ pub fn facts() -> Facts {
         default_interface: Fact::Known("ens1f0np0".into()),
         interrupts: Fact::Known((0..QUEUES).map(interrupt).collect()),
         softnet: Fact::Known(SoftnetFacts { processed: 9_000_000_000, ..SoftnetFacts::default() }),
-        counters: BTreeMap::from([("TcpExt.PruneCalled".into(), 0), ("Tcp.OutSegs".into(), 5_000_000_000)]),
+        counters: counters(),
         services: services(),
         modules: Fact::Known(BTreeMap::from([("mlx5_core".into(), None), ("sch_fq".into(), None)])),
         first_network_namespace: Fact::Known(true),
@@ -290,7 +334,13 @@ fn sysctls() -> BTreeMap<String, Fact<String>> {
         ("net.ipv4.tcp_adv_win_scale", "1"),
         ("net.ipv4.tcp_available_congestion_control", "reno cubic bbr"),
         ("net.ipv4.tcp_congestion_control", "cubic"),
+        ("net.ipv4.tcp_allowed_congestion_control", "reno cubic bbr"),
         ("net.ipv4.tcp_dsack", "1"),
+        ("net.ipv4.tcp_early_retrans", "3"),
+        ("net.ipv4.tcp_rto_min_us", "200000"),
+        ("net.ipv4.tcp_app_win", "31"),
+        ("net.ipv4.tcp_autocorking", "1"),
+        ("net.ipv4.tcp_tso_win_divisor", "3"),
         ("net.ipv4.tcp_ecn", "2"),
         ("net.ipv4.tcp_fack", "0"),
         ("net.ipv4.tcp_frto", "2"),

@@ -21,7 +21,7 @@ declare_check! {
     /// **Matters** because UDP has no window: what does not fit while the program is off its processor is lost. `SO_RCVBUF` is cut
     /// to this value without an error.
     ///
-    /// **Leave it alone** if nothing here receives UDP at such rates: TCP and QUIC with small windows do not need it.
+    /// **Leave it alone** if nothing here receives UDP at such rates: TCP does not need it.
     code: "BUF-013",
     name: "udp-receive-buffer",
     group: Buffers,

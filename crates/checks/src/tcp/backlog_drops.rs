@@ -1,0 +1,40 @@
+use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether segments are dropped while a program holds its socket.
+    ///
+    /// **Reads** `TcpExt.TCPBacklogDrop` against segments received.
+    ///
+    /// **Matters** because segments that arrive while the program reads wait in a short queue bounded by the socket's buffers;
+    /// with a slow processor or very large reads it overflows.
+    ///
+    /// **Leave it alone** while it stays a rare event.
+    code: "TCP-020",
+    name: "backlog-drops",
+    group: Tcp,
+    title: "Segments dropped while a program reads",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/snmp_counter.rst, TCPBacklogDrop"],
+    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPBacklogDrop", 1_000_000) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let dropped = known!(counted(view, &["TcpExt.TCPBacklogDrop"], "Tcp.InSegs"));
+    if !dropped.exceeds(LOSS_THAT_MATTERS) {
+        return Outcome::pass(dropped.text);
+    }
+    Outcome::found(advice::by_person(
+        dropped.text,
+        format!(
+            "below {}: larger tcp_rmem, the program on a core of its own, smaller reads",
+            percent(LOSS_THAT_MATTERS)
+        ),
+        "The program holds the socket for longer than the queue lasts.",
+        "nstat -az TcpExtTCPBacklogDrop",
+    ))
+}

@@ -1,0 +1,78 @@
+use landspeed_calc::{cubic_recovery_s, reno_recovery_s, window_segments};
+use landspeed_model::{Fact, Severity};
+
+use crate::advice::{self, IP_SYSCTL, NOT_MEASURED, long_path};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_congestion_control";
+
+/// IP and TCP headers with time stamps, bytes.
+const HEADERS: u32 = 52;
+
+declare_check! {
+    /// Which congestion control new connections use.
+    ///
+    /// **Reads** `net.ipv4.tcp_congestion_control`, the goal's rate and round trip, the MTU.
+    ///
+    /// **Matters** because after a loss Reno grows by one segment in a round trip: over a long fast path it needs hours to be
+    /// back, CUBIC seconds to minutes. DCTCP only works where every switch marks; LP and Vegas give way to everything else.
+    ///
+    /// **Leave it alone** where a program chooses its own for each connection, and with BBR where it was compared on your
+    /// path: the 2016 ESnet deck saw from four times better to 30 % worse, always with many more retransmissions.
+    code: "TCP-007",
+    name: "congestion-control",
+    group: Tcp,
+    title: "Congestion control",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: ["RFC 9438, CUBIC for Fast and Long-Distance Networks", "RFC 8257 section 1: DCTCP is for controlled data centres", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "reno") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl(NAME));
+    let why = match value {
+        "cubic" => return Outcome::pass("cubic"),
+        bbr if bbr.starts_with("bbr") => {
+            return Outcome::pass(format!("{bbr}: expect more retransmissions than with cubic"));
+        }
+        "reno" => "After a loss it grows by one segment in a round trip.",
+        "dctcp" => "Without marks from every switch it backs off from losses like Reno, and it is unfair to others.",
+        "lp" | "vegas" | "nv" | "cdg" => {
+            "It gives way to every other flow on the path: good for background copies, slow for all else."
+        }
+        other => return Outcome::not_applicable(format!("{other} is an algorithm of its time (OLD-014)")),
+    };
+    let available = view.sysctl("net.ipv4.tcp_available_congestion_control");
+    let can = available.known().is_none_or(|names| names.split_whitespace().any(|name| name == "cubic"));
+    let mut problem = advice::sysctl(NAME, value, "cubic", why);
+    if !can {
+        problem.changes.clear();
+        problem.recommended = "cubic; this kernel has not loaded it: modprobe tcp_cubic".into();
+    }
+    Outcome::found(Problem {
+        severity: (!long_path(view)).then_some(Severity::Minor),
+        effect: if value == "reno" { recovery(view) } else { NOT_MEASURED.into() },
+        ..problem
+    })
+}
+
+/// How long one loss costs, by the response functions.
+fn recovery(view: &View<'_>) -> String {
+    let (Fact::Known(rate), Fact::Known(port)) = (view.rate_bps(), view.port()) else { return NOT_MEASURED.into() };
+    let mss = port.mtu_bytes.saturating_sub(HEADERS);
+    if mss == 0 || !view.rtt_s().1 {
+        return NOT_MEASURED.into();
+    }
+    let rtt_s = view.rtt_s().0;
+    let segments = window_segments(rate as f64, rtt_s, f64::from(mss));
+    format!(
+        "By arithmetic one loss at {} costs Reno {:.0} s to recover from, CUBIC {:.0} s.",
+        view.path_text(),
+        reno_recovery_s(segments, rtt_s),
+        cubic_recovery_s(segments, rtt_s),
+    )
+}

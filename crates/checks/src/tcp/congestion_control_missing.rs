@@ -1,0 +1,49 @@
+use landspeed_model::SysctlAssignment;
+
+use crate::advice::{self, IP_SYSCTL, assigned};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_congestion_control";
+
+declare_check! {
+    /// Whether the congestion control that a file asks for could be loaded.
+    ///
+    /// **Reads** the sysctl files, `net.ipv4.tcp_congestion_control` and `net.ipv4.tcp_available_congestion_control`.
+    ///
+    /// **Matters** because a kernel without the module keeps what it has, and `sysctl --system` only prints a line at boot that
+    /// nobody reads.
+    ///
+    /// **Leave it alone** if the file is meant for another kernel of this host.
+    code: "TCP-009",
+    name: "congestion-control-missing",
+    group: Tcp,
+    title: "Congestion control that a file asks for",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [IP_SYSCTL],
+    example: {
+        good: |facts, _| example::sysctl_file(facts, NAME, "cubic"),
+        bad: |facts, _| example::sysctl_file(facts, NAME, "bbr3"),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    known!(&view.facts.sysctl_files);
+    let running = known!(view.sysctl(NAME));
+    let available = known!(view.sysctl("net.ipv4.tcp_available_congestion_control"));
+    let Some(SysctlAssignment { path, line, value, .. }) = assigned(view, NAME) else {
+        return Outcome::not_applicable("no file asks for one");
+    };
+    if value == running || available.split_whitespace().any(|name| name == value) {
+        return Outcome::pass(format!("{value}, as {path} asks"));
+    }
+    Outcome::found(advice::by_person(
+        format!("{path} line {line} asks for {value}; {running} runs, available: {available}"),
+        format!("modprobe tcp_{value} at boot (modules-load.d), or another value in the file"),
+        "The module is not loaded or this kernel does not have it, so the setting was refused at boot.",
+        "sysctl net.ipv4.tcp_available_congestion_control",
+    ))
+}

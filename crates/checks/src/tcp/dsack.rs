@@ -1,0 +1,30 @@
+use crate::advice::IP_SYSCTL;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_dsack";
+
+declare_check! {
+    /// Whether the receiver tells of segments that came twice.
+    ///
+    /// **Reads** `net.ipv4.tcp_dsack`.
+    ///
+    /// **Matters** because a sender learns from it that it repeated something needlessly: it takes the reduced window back
+    /// and grows more patient with a path that reorders.
+    ///
+    /// **Leave it alone** never: it costs nothing while nothing comes twice.
+    code: "TCP-004",
+    name: "dsack",
+    group: Tcp,
+    title: "Duplicate SACK",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["RFC 2883, An Extension to the Selective Acknowledgement Option for TCP", "RFC 8985 section 3.3: RACK adapts its reordering window by DSACK", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    super::on(view, NAME, "Peers cannot undo needless reductions, nor adapt to reordering.")
+}

@@ -1,0 +1,47 @@
+use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+/// When every second repeated segment had arrived, most repairs were needless.
+const SHARE: f64 = 0.5;
+
+declare_check! {
+    /// Whether segments are repeated that had arrived.
+    ///
+    /// **Reads** `TcpExt.TCPDSACKRecv` against `Tcp.RetransSegs`.
+    ///
+    /// **Matters** because the path then does not lose but reorders or delays: links bonded packet by packet, equal paths of
+    /// different length, a device that holds packets back. Each needless repetition also slows the sender down.
+    ///
+    /// **Leave it alone** while few segments are repeated at all.
+    code: "TCP-025",
+    name: "duplicates-at-the-peer",
+    group: Tcp,
+    title: "Segments repeated needlessly",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["RFC 2883, An Extension to the Selective Acknowledgement Option for TCP", "Linux Documentation/networking/snmp_counter.rst, TCPDSACKRecv"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            example::counter(facts, "Tcp.RetransSegs", 1_000_000);
+            example::counter(facts, "TcpExt.TCPDSACKRecv", 700_000);
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let twice = known!(counted(view, &["TcpExt.TCPDSACKRecv"], "Tcp.RetransSegs"));
+    let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
+    if !repeated.exceeds(LOSS_THAT_MATTERS) || !twice.exceeds(SHARE) {
+        return Outcome::pass(twice.text);
+    }
+    Outcome::found(advice::by_person(
+        twice.text,
+        format!("below {}: look for reordering (bonding mode, equal paths) and for delays", percent(SHARE)),
+        "The path reorders or delays rather than loses; TCP slows down for nothing.",
+        "nstat -az TcpExtTCPDSACKRecv TcpRetransSegs; ss -ti (reordering, dsack_dups)",
+    ))
+}

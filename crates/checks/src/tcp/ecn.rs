@@ -1,0 +1,34 @@
+use crate::advice::{self, IP_SYSCTL};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_ecn";
+
+declare_check! {
+    /// Whether routers may mark instead of drop.
+    ///
+    /// **Reads** `net.ipv4.tcp_ecn`.
+    ///
+    /// **Matters** little on most research networks, which do not mark; but with 0 the host refuses peers that ask for it, and
+    /// no router can ever warn without a loss.
+    ///
+    /// **Leave it alone** where a device on the path is known to drop such connections.
+    code: "TCP-015",
+    name: "ecn",
+    group: Tcp,
+    title: "Explicit congestion notification",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["RFC 3168, The Addition of Explicit Congestion Notification (ECN) to IP", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    if value != 0 {
+        return Outcome::pass(if value == 2 { "when the peer asks".to_owned() } else { format!("{value}") });
+    }
+    Outcome::found(advice::sysctl(NAME, value, 2, "Peers that ask for it are refused; the default answers them."))
+}

@@ -1,0 +1,44 @@
+use landspeed_model::Role;
+
+use crate::advice::{self, IP_SYSCTL, long_path};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_slow_start_after_idle";
+
+declare_check! {
+    /// Whether a connection begins anew after a pause.
+    ///
+    /// **Reads** `net.ipv4.tcp_slow_start_after_idle`, the goal's round trip.
+    ///
+    /// **Matters** on long paths: a pause of one retransmission timeout (the disk is slow, the next file is opened) throws the
+    /// window away, and each doubling takes a round trip again.
+    ///
+    /// **Leave it alone** on short paths, where doubling is quick, and where the path changes its capacity between transfers.
+    code: "TCP-012",
+    name: "idle-restart",
+    group: Tcp,
+    title: "Slow start after a pause",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["RFC 2861, TCP Congestion Window Validation", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl(NAME));
+    if value == "0" {
+        return Outcome::pass("the window outlives a pause");
+    }
+    if !long_path(view) || view.role() == Role::Router {
+        return Outcome::not_applicable("no long path was given (--rtt)");
+    }
+    Outcome::found(advice::sysctl(
+        NAME,
+        value,
+        0,
+        "A pause of a fraction of a second throws away a window that took many round trips to build.",
+    ))
+}

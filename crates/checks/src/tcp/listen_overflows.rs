@@ -1,0 +1,43 @@
+use crate::advice::{self, counted, percent};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+/// One in a thousand connections that has to try again, a second later.
+const SHARE: f64 = 0.001;
+
+declare_check! {
+    /// Whether connections are turned away at the door.
+    ///
+    /// **Reads** `TcpExt.ListenOverflows` against connections accepted.
+    ///
+    /// **Matters** to transfers with many streams that open at once: the program accepts too slowly, or asked `listen` for too
+    /// short a queue; who does not fit tries again a second later, and one late stream delays the whole transfer.
+    ///
+    /// **Leave it alone** on a host under a scan or a flood: that is what the queue's limit is for.
+    code: "TCP-023",
+    name: "listen-overflows",
+    group: Tcp,
+    title: "Connections turned away",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/snmp_counter.rst, ListenOverflows", "listen(2), backlog and somaxconn"],
+    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.ListenOverflows", 50_000) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let turned_away = known!(counted(view, &["TcpExt.ListenOverflows"], "Tcp.PassiveOpens"));
+    if !turned_away.exceeds(SHARE) {
+        return Outcome::pass(turned_away.text);
+    }
+    Outcome::found(advice::by_person(
+        turned_away.text,
+        format!(
+            "below {}: a longer queue in the program's listen(), and net.core.somaxconn at least as long",
+            percent(SHARE)
+        ),
+        "A stream that is turned away comes a second late.",
+        "nstat -az TcpExtListenOverflows; ss -ltn (Send-Q is the queue's length)",
+    ))
+}

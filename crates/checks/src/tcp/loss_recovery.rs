@@ -1,0 +1,59 @@
+use landspeed_model::Severity;
+
+use crate::advice::{self, IP_SYSCTL};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_recovery";
+
+/// The bit that turns RACK on.
+const RACK: u64 = 1;
+
+declare_check! {
+    /// Whether losses are detected by time.
+    ///
+    /// **Reads** `net.ipv4.tcp_recovery`.
+    ///
+    /// **Matters** because RACK notices a lost retransmission and tolerates reordering, where counting duplicate
+    /// acknowledgements ends in a timeout or in needless repetition.
+    ///
+    /// **Leave it alone** on kernels of which the documentation says that RACK is the only way (6.18 does): the bit is then
+    /// without effect.
+    code: "TCP-005",
+    name: "loss-recovery",
+    group: Tcp,
+    title: "Loss detection by time (RACK)",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["RFC 8985, The RACK-TLP Loss Detection Algorithm for TCP", IP_SYSCTL],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            facts.kernel.release = "5.14.0-503.el9.x86_64".into();
+            example::sysctl(facts, NAME, "0");
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    if value & RACK != 0 {
+        return Outcome::pass("RACK");
+    }
+    let without_effect = view.facts.kernel.at_least(6, 18) == Some(true);
+    Outcome::found(Problem {
+        severity: without_effect.then_some(Severity::Note),
+        ..advice::sysctl(
+            NAME,
+            value,
+            value | RACK,
+            if without_effect {
+                "This kernel has no other way and ignores it; on an older one it would turn RACK off."
+            } else {
+                "Lost retransmissions end in timeouts, reordering in needless repetition."
+            },
+        )
+    })
+}

@@ -1,0 +1,44 @@
+use landspeed_model::Severity;
+
+use crate::advice::{self, counter};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether TCP ran short of memory.
+    ///
+    /// **Reads** `TcpExt.TCPMemoryPressures` and `TcpExt.TCPAbortOnMemory` since boot.
+    ///
+    /// **Matters** because under pressure the kernel shrinks the windows of all connections, and at the limit it resets some.
+    /// One time is enough to spoil a day's measurements.
+    ///
+    /// **Leave it alone** if it happened once, in an experiment you know of.
+    code: "TCP-022",
+    name: "memory-pressure",
+    group: Tcp,
+    title: "TCP short of memory",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/snmp_counter.rst, TCPMemoryPressures and TCPAbortOnMemory", "Linux Documentation/networking/ip-sysctl.rst, tcp_mem"],
+    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPMemoryPressures", 3) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let times = known!(counter(view, "TcpExt.TCPMemoryPressures"));
+    let aborted = counter(view, "TcpExt.TCPAbortOnMemory").known().copied().unwrap_or(0);
+    let text = format!("{times} times under pressure, {aborted} connections reset for it since boot");
+    if times == 0 && aborted == 0 {
+        return Outcome::pass(text);
+    }
+    Outcome::found(Problem {
+        severity: (aborted > 0).then_some(Severity::Major),
+        ..advice::by_person(
+            text,
+            "0: check tcp_mem (BUF-005, BUF-006) and the buffers' maxima (BUF-011)",
+            "All connections of the host lose window at once.",
+            "nstat -az TcpExtTCPMemoryPressures TcpExtTCPAbortOnMemory; cat /proc/net/sockstat",
+        )
+    })
+}

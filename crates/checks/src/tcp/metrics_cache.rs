@@ -1,0 +1,50 @@
+use landspeed_model::Role;
+
+use crate::advice::{self, IP_SYSCTL};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_no_metrics_save";
+
+declare_check! {
+    /// Whether one run of a benchmark leaves its mark on the next.
+    ///
+    /// **Reads** `net.ipv4.tcp_no_metrics_save` and the role.
+    ///
+    /// **Matters** to a benchmark because the kernel keeps round trip, reordering and more of a closed connection for the next
+    /// one to the same host: runs are then not independent of each other.
+    ///
+    /// **Leave it alone** in production: the memory usually helps, as the kernel's documentation says.
+    code: "TCP-011",
+    name: "metrics-cache",
+    group: Tcp,
+    title: "What one run leaves to the next",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [IP_SYSCTL],
+    example: {
+        good: |facts, goal| {
+            goal.role = Role::Benchmark;
+            example::sysctl(facts, NAME, "1");
+        },
+        bad: |_, goal| goal.role = Role::Benchmark,
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl(NAME));
+    if view.role() != Role::Benchmark {
+        return Outcome::not_applicable("it matters to a benchmark");
+    }
+    if value == "1" {
+        return Outcome::pass("nothing is kept");
+    }
+    Outcome::found(advice::sysctl(
+        NAME,
+        value,
+        1,
+        "Runs are not independent: each begins with what the last one measured.",
+    ))
+}

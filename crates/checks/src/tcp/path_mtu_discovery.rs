@@ -1,0 +1,46 @@
+use crate::advice::{self, IP_SYSCTL};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.ip_no_pmtu_disc";
+
+declare_check! {
+    /// Whether the host learns the path's MTU.
+    ///
+    /// **Reads** `net.ipv4.ip_no_pmtu_disc`.
+    ///
+    /// **Matters** because with 1 the first "too big" message cuts packets to that destination to about 550 bytes for minutes,
+    /// and large packets are fragmented on the way; 2 and 3 change which messages are believed.
+    ///
+    /// **Leave it alone** at 3 on a host that must distrust ICMP.
+    code: "TCP-016",
+    name: "path-mtu-discovery",
+    group: Tcp,
+    title: "Path MTU discovery",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: ["RFC 1191, Path MTU Discovery", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    match value {
+        0 => Outcome::pass("on"),
+        3 => Outcome::pass("on, with messages that are checked against a connection"),
+        1 => Outcome::found(advice::sysctl(
+            NAME,
+            value,
+            0,
+            "A single message cuts packets to a few hundred bytes, where the path takes thousands.",
+        )),
+        _ => Outcome::found(advice::sysctl(
+            NAME,
+            value,
+            0,
+            "Messages that packets are too big are ignored: routers have to cut packets up, or drop them.",
+        )),
+    }
+}

@@ -1,0 +1,52 @@
+use landspeed_model::{Role, Severity};
+
+use crate::advice::{self, BUFFERS_2015, LOSS_THAT_MATTERS, counted, percent};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+/// From this share on no loss-based congestion control is near a fast path's rate: by Mathis, 0.1 % over 10 ms with segments
+/// of 1460 bytes is 45 Mb/s for a Reno flow.
+const MUCH: f64 = 0.001;
+
+declare_check! {
+    /// How much of what was sent had to be sent again.
+    ///
+    /// **Reads** `Tcp.RetransSegs` and `Tcp.OutSegs` since boot.
+    ///
+    /// **Matters** because on a long path a few losses in a hundred thousand decide the rate. The figure is of all connections
+    /// since boot, short and long, near and far: it says that there is loss, not where.
+    ///
+    /// **Leave it alone** with BBR, which repeats much by design, and on hosts that serve distant, poor networks.
+    code: "TCP-018",
+    name: "retransmissions",
+    group: Tcp,
+    title: "Share of segments sent again",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: [BUFFERS_2015, "Mathis, Semke, Mahdavi, Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 1997"],
+    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "Tcp.RetransSegs", 5_000_000) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
+    if view.role() == Role::Router {
+        return Outcome::not_applicable("a router's own connections say nothing of what it forwards");
+    }
+    if !repeated.exceeds(LOSS_THAT_MATTERS) {
+        return Outcome::pass(repeated.text);
+    }
+    Outcome::found(Problem {
+        severity: (repeated.share > MUCH).then_some(Severity::Minor),
+        effect:
+            "The 2015 deck plots 0.0046 % loss on 10 Gb/s over growing round trips and calls the difference huge."
+                .into(),
+        ..advice::by_person(
+            repeated.text,
+            format!("below {} on a path that shall be fast; look for where it is lost", percent(LOSS_THAT_MATTERS)),
+            "Loss-based congestion control takes each of them for congestion.",
+            "nstat -az TcpRetransSegs TcpOutSegs; then landspeed run for one connection",
+        )
+    })
+}

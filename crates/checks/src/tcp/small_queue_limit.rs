@@ -1,0 +1,69 @@
+use crate::advice::{self, IP_SYSCTL};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::{View, bytes_text, rate_text};
+
+const NAME: &str = "net.ipv4.tcp_limit_output_bytes";
+
+/// Linux's default since May 2025, bytes.
+const SINCE_2025: u64 = 4 << 20;
+
+/// The default before, bytes.
+const BEFORE: u64 = 1 << 20;
+
+/// From this rate on the larger one is worth it, bits/s: 1 MiB leaves the host in 84 us at 100 Gb/s, less than it may take
+/// for the completion to come back.
+const FAST_BPS: u64 = 100_000_000_000;
+
+declare_check! {
+    /// How much of one flow may wait below TCP.
+    ///
+    /// **Reads** `net.ipv4.tcp_limit_output_bytes` and the goal's rate.
+    ///
+    /// **Matters** because TCP stops handing over when so many bytes of a flow wait in queue and ring, and goes on when the
+    /// device says that they left. At 100 Gb/s 1 MiB lasts 84 µs: less than completions may take. The default went from 1 to
+    /// 4 MB in May 2025.
+    ///
+    /// **Leave it alone** below 100 Gb/s and on a host of small messages: what waits is delay.
+    code: "TCP-014",
+    name: "small-queue-limit",
+    group: Tcp,
+    title: "Limit on what waits below TCP",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux commit \"tcp: increase tcp_limit_output_bytes default value to 4MB\", Dumazet, May 2025", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1048576") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    let rate = known!(view.rate_bps());
+    let wanted = if rate >= FAST_BPS { SINCE_2025 } else { BEFORE };
+    if value >= wanted {
+        return Outcome::pass(bytes_text(value));
+    }
+    let why = format!(
+        "At {} a flow's share is on the wire in {:.0} us; then it waits for the device to say so.",
+        rate_text(rate),
+        value as f64 * 8e6 / rate.max(1) as f64
+    );
+    Outcome::found(advice::sysctl(NAME, value, wanted, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::audit::audit_with;
+    use crate::example;
+
+    #[test]
+    fn the_older_default_is_enough_below_100_gigabits() {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        example::sysctl(&mut facts, super::NAME, "1048576");
+        goal.rate_bps = Some(40_000_000_000);
+        assert!(audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings.is_empty());
+        example::sysctl(&mut facts, super::NAME, "131072");
+        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        assert_eq!(findings[0].changes[0].desired, "1048576");
+    }
+}

@@ -1,0 +1,39 @@
+use crate::advice::{self, IP_SYSCTL};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_early_retrans";
+
+declare_check! {
+    /// Whether a lost end of a transfer is found without a timeout.
+    ///
+    /// **Reads** `net.ipv4.tcp_early_retrans`.
+    ///
+    /// **Matters** because nothing follows the last segments that could reveal their loss; without a probe the sender waits
+    /// for its timer, at least 200 ms, and begins again with a small window.
+    ///
+    /// **Leave it alone** in experiments on recovery itself.
+    code: "TCP-006",
+    name: "tail-loss-probe",
+    group: Tcp,
+    title: "Tail loss probe",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["RFC 8985 section 7, Tail Loss Probe", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    if value >= 3 {
+        return Outcome::pass("on");
+    }
+    Outcome::found(advice::sysctl(
+        NAME,
+        value,
+        3,
+        "The loss of a transfer's last segments costs a timeout of at least 200 ms.",
+    ))
+}

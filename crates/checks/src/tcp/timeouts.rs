@@ -1,0 +1,50 @@
+use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+/// With SACK, RACK and tail loss probes a timeout is the exception; one for ten repeated segments is not.
+const SHARE: f64 = 0.1;
+
+declare_check! {
+    /// Whether losses end in timeouts.
+    ///
+    /// **Reads** `TcpExt.TCPTimeouts` against `Tcp.RetransSegs`, and these against `Tcp.OutSegs`.
+    ///
+    /// **Matters** because a timeout stops a connection for at least 200 ms and makes it begin anew, where other repairs take a
+    /// round trip. Many of them mean whole windows lost at once (a small buffer, a link that goes away) or SACK turned off.
+    ///
+    /// **Leave it alone** where peers vanish without a word (laptops, scanners): their connections time out too.
+    code: "TCP-021",
+    name: "timeouts",
+    group: Tcp,
+    title: "Share of timeouts among repairs",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["RFC 8985 section 1: what a timeout costs", "RFC 6298, Computing TCP's Retransmission Timer"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            example::counter(facts, "Tcp.RetransSegs", 1_000_000);
+            example::counter(facts, "TcpExt.TCPTimeouts", 400_000);
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let timeouts = known!(counted(view, &["TcpExt.TCPTimeouts"], "Tcp.RetransSegs"));
+    let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
+    if !repeated.exceeds(LOSS_THAT_MATTERS) || !timeouts.exceeds(SHARE) {
+        return Outcome::pass(timeouts.text);
+    }
+    Outcome::found(Problem {
+        effect: "Each stops a connection for at least 200 ms.".into(),
+        ..advice::by_person(
+            timeouts.text,
+            format!("below {}: look for whole windows that are lost", percent(SHARE)),
+            "A timeout stops the connection and throws its window away.",
+            "nstat -az TcpExtTCPTimeouts TcpRetransSegs",
+        )
+    })
+}

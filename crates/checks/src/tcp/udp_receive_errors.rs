@@ -1,0 +1,43 @@
+use crate::advice::{self, counted, percent};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+/// One datagram in ten thousand: tools that measure loss by UDP would show it as the network's.
+const SHARE: f64 = 0.0001;
+
+declare_check! {
+    /// Whether UDP datagrams are lost in this host.
+    ///
+    /// **Reads** `Udp.RcvbufErrors` against `Udp.InDatagrams`.
+    ///
+    /// **Matters** because the network delivered them: a test tool counts them as the network's loss, and a UDP transfer sends
+    /// them again.
+    ///
+    /// **Leave it alone** where a receiver is meant to drop what it cannot use (multicast, logs).
+    code: "TCP-024",
+    name: "udp-receive-errors",
+    group: Tcp,
+    title: "UDP datagrams dropped for want of buffer",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["RFC 4113, udpInErrors", "udp(7), SO_RCVBUF"],
+    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "Udp.RcvbufErrors", 30_000) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let dropped = known!(counted(view, &["Udp.RcvbufErrors"], "Udp.InDatagrams"));
+    if !dropped.exceeds(SHARE) {
+        return Outcome::pass(dropped.text);
+    }
+    Outcome::found(advice::by_person(
+        dropped.text,
+        format!(
+            "below {}: a larger SO_RCVBUF in the program, net.core.rmem_max that allows it (BUF-013)",
+            percent(SHARE)
+        ),
+        "They reached the host and were dropped before the program read them.",
+        "nstat -az UdpRcvbufErrors UdpInDatagrams; ss -uam",
+    ))
+}

@@ -1,0 +1,39 @@
+use crate::advice::{self, counted, percent};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+/// A window closed once in ten thousand segments: about once for every 90 MB at MTU 9000.
+const SHARE: f64 = 0.0001;
+
+declare_check! {
+    /// Whether programs here read more slowly than data arrives.
+    ///
+    /// **Reads** `TcpExt.TCPToZeroWindowAdv` against segments received.
+    ///
+    /// **Matters** because a closed window stops the sender: the disk or the program is the limit, and no network setting helps.
+    ///
+    /// **Leave it alone** where receivers are meant to hold senders back (a queue, a tape).
+    code: "TCP-026",
+    name: "zero-windows",
+    group: Tcp,
+    title: "Receivers that read too slowly",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/snmp_counter.rst, TCPToZeroWindowAdv", "RFC 9293 section 3.8.6.1, Zero-Window Probing"],
+    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPToZeroWindowAdv", 2_000_000) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let closed = known!(counted(view, &["TcpExt.TCPToZeroWindowAdv"], "Tcp.InSegs"));
+    if !closed.exceeds(SHARE) {
+        return Outcome::pass(closed.text);
+    }
+    Outcome::found(advice::by_person(
+        closed.text,
+        format!("below {}: a faster disk or program, or fewer streams for them", percent(SHARE)),
+        "The receiving program is the limit; it closes the window and the sender stands still.",
+        "nstat -az TcpExtTCPToZeroWindowAdv; ss -tmi (Recv-Q that stays full)",
+    ))
+}
