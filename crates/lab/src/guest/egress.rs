@@ -7,7 +7,8 @@ use landspeed_sys::netlink::configure::{
 use landspeed_sys::netlink::{self, Netlink};
 
 use super::network::words;
-use crate::plan::{Discipline, ETHERNET_HEADER, EgressKind, Impairments, PlannedLoss, Port};
+use crate::plan::{Discipline, EgressKind, Impairments, PlannedLoss, Port};
+use crate::scenario::ETHERNET_HEADER;
 use crate::scenario::QueueKind;
 
 /// A wire holds what is under way, and nothing may be lost to its limit.

@@ -158,7 +158,7 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
     for (index, node) in plan.nodes.iter().enumerate() {
         for (port, at) in node.ports.iter().enumerate() {
             let grown = grown(report, index, port);
-            let largest = u64::from(at.mtu + crate::plan::ETHERNET_HEADER);
+            let largest = u64::from(at.mtu + crate::scenario::ETHERNET_HEADER);
             if grown.tx_bytes > grown.tx_packets * largest {
                 problems.push(format!("{}:{} sent frames above {largest} bytes on average", node.name, at.name));
             }

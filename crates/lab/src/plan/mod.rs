@@ -17,7 +17,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use landspeed_model::{Parameters, QueueRole, Topology};
 use serde::{Deserialize, Serialize};
 
-pub use network::ETHERNET_HEADER;
 pub use queues::name as discipline_name;
 
 use crate::scenario::Scenario;

@@ -10,12 +10,10 @@ use super::{
     queues,
 };
 use crate::scenario::{
-    BufferPolicy, Buffers, Distribution, Framing, HostSettings, Jitter, Link, LinkDirection, Loss, LossPattern,
-    Scenario, SysctlValue,
+    BufferPolicy, Buffers, Distribution, ETHERNET_HEADER, Framing, HostSettings, Jitter, Link, LinkDirection, Loss,
+    LossPattern, Scenario, SysctlValue,
 };
 
-/// A frame's own header, which counts on the link.
-pub const ETHERNET_HEADER: u32 = 14;
 /// Preamble and start delimiter 8, check sequence 4, gap 12 (IEEE 802.3).
 const ETHERNET_FRAMING: i32 = 24;
 /// The largest burst TCP hands down with segmentation offload, with its headers (`GSO_LEGACY_MAX_SIZE`).

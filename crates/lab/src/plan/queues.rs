@@ -1,10 +1,7 @@
 //! Queueing disciplines: from what a scenario says to every number.
 
 use crate::plan::{Discipline, PlanError};
-use crate::scenario::{Queue, QueueKind, QueueSettings};
-
-/// What a switch port has when nothing is said: a megabyte, as in the switches that began the discussion.
-const SWITCH_LIMIT_BYTES: u32 = 1_000_000;
+use crate::scenario::{Queue, QueueKind, QueueSettings, SWITCH_QUEUE_BYTES};
 
 /// The discipline of a switch port.
 pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
@@ -18,7 +15,7 @@ pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
         ));
     }
     if discipline.kind == QueueKind::Bfifo && discipline.limit_bytes.is_none() {
-        discipline.limit_bytes = Some(SWITCH_LIMIT_BYTES);
+        discipline.limit_bytes = Some(SWITCH_QUEUE_BYTES);
     }
     Ok(discipline)
 }
@@ -77,14 +74,14 @@ fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
         (Some(min), Some(max)) => Some((min, max)),
         _ if kind == QueueKind::Red => {
             // The customary third and sixth of the queue's size (tc-red(8)).
-            let limit = limit_bytes.unwrap_or(SWITCH_LIMIT_BYTES);
+            let limit = limit_bytes.unwrap_or(SWITCH_QUEUE_BYTES);
             Some((limit / 12, limit / 4))
         }
         _ => None,
     };
     Ok(Discipline {
         kind,
-        limit_bytes: limit_bytes.or((kind == QueueKind::Red).then_some(SWITCH_LIMIT_BYTES)),
+        limit_bytes: limit_bytes.or((kind == QueueKind::Red).then_some(SWITCH_QUEUE_BYTES)),
         limit_packets: settings.packets,
         thresholds,
         probability: settings.probability.map(|p| p.0.get()),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::paths::{ETHERNET_HEADER, Hop, Paths, Route};
+use super::paths::{ETHERNET_HEADER, Hop, Paths, Route, SWITCH_QUEUE_BYTES};
 use super::{Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
 
 /// Costs of a guest, to be calibrated against runs.
@@ -27,8 +27,6 @@ mod cost {
     pub const BYTES_PER_CALL: f64 = 262_144.0;
 }
 
-/// Queue of a switch port that does not say, bytes.
-const DEFAULT_QUEUE: u64 = 1_000_000;
 /// Packets that a queue limited in packets may hold when it does not say.
 const DEFAULT_PACKETS: u64 = 1_000;
 
@@ -210,7 +208,7 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
         for (from, to) in [(a, b), (b, a)] {
             let Some(hop) = paths.neighbours(from).find(|hop| hop.link == i && hop.into == to) else { continue };
             let flying = u128::from(hop.rate_bps) * u128::from(hop.delay_ns) / 8_000_000_000;
-            let frame = u64::from(hop.mtu) + ETHERNET_HEADER;
+            let frame = u64::from(hop.mtu + ETHERNET_HEADER);
             let waiting =
                 scenario.switch.get(from).map_or(0, |s| queue_bytes(s.port.get(to).or(s.queue.as_ref()), frame));
             total = total.saturating_add(held(saturated(flying).saturating_add(waiting), frame));
@@ -228,7 +226,7 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
     for route in &routes {
         let narrow = |hop: &&Hop| (hop.rate_bps, std::cmp::Reverse(crossing[&hop.link]));
         let Some(hop) = route.hops.iter().min_by_key(narrow) else { continue };
-        let frame = u64::from(route.mtu()) + ETHERNET_HEADER;
+        let frame = u64::from(route.mtu() + ETHERNET_HEADER);
         let window = route.bdp_bytes();
         let held = held(window, frame).saturating_add((window / frame.max(1)).saturating_mul(cost::SKB));
         let most = windows.entry(hop.link).or_default();
@@ -249,12 +247,12 @@ fn held(bytes: u64, frame: u64) -> u64 {
 
 fn queue_bytes(queue: Option<&Queue>, frame: u64) -> u64 {
     match queue {
-        None => DEFAULT_QUEUE,
-        Some(Queue::Kind(_)) => DEFAULT_QUEUE.max(DEFAULT_PACKETS * frame),
+        None => u64::from(SWITCH_QUEUE_BYTES),
+        Some(Queue::Kind(_)) => u64::from(SWITCH_QUEUE_BYTES).max(DEFAULT_PACKETS * frame),
         Some(Queue::Settings(s)) => match (s.limit, s.packets) {
             (Some(limit), _) => limit.0.get(),
             (None, Some(packets)) => u64::from(packets).saturating_mul(frame),
-            (None, None) => DEFAULT_QUEUE.max(DEFAULT_PACKETS * frame),
+            (None, None) => u64::from(SWITCH_QUEUE_BYTES).max(DEFAULT_PACKETS * frame),
         },
     }
 }

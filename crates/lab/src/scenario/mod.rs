@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, estimate};
 pub use judge::{Judgement, Loaded, judge, load};
+pub use paths::{ETHERNET_HEADER, SWITCH_QUEUE_BYTES};
 pub(crate) use problem::near_or_list;
 pub use problem::{Place, Problem, Problems};
 pub use quantity::{Rate, Share, Size, Time, Written};

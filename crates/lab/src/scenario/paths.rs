@@ -7,7 +7,9 @@ use super::{Framing, Link, Scenario};
 /// MTU of a link that does not say, bytes.
 pub(super) const DEFAULT_MTU: u32 = 1500;
 /// Ethernet header, bytes: what queues count besides the IP packet.
-pub(super) const ETHERNET_HEADER: u64 = 14;
+pub const ETHERNET_HEADER: u32 = 14;
+/// Bytes a switch's port holds where the scenario does not say.
+pub const SWITCH_QUEUE_BYTES: u32 = 1_000_000;
 
 /// The links between the nodes, by name.
 pub(super) struct Paths<'a> {
@@ -123,7 +125,7 @@ impl<'a> Paths<'a> {
             rate_bps: own.rate.unwrap_or(link.rate).0.bps(),
             delay_ns: own.delay.or(link.delay).map_or(0, |t| t.0.get()),
             mtu: link.mtu.unwrap_or(DEFAULT_MTU),
-            overhead: ETHERNET_HEADER + framing(link),
+            overhead: u64::from(ETHERNET_HEADER) + framing(link),
         }
     }
 }

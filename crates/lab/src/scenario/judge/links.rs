@@ -55,7 +55,7 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
     if let Some(jitter) = own.jitter.as_ref().or(link.jitter.as_ref()) {
         let key = key("jitter", own.jitter.is_some());
         let spread = jitter.spread.0.get();
-        let frame = u64::from(link.mtu.unwrap_or(DEFAULT_MTU)) + ETHERNET_HEADER + framing(link);
+        let frame = u64::from(link.mtu.unwrap_or(DEFAULT_MTU)) + u64::from(ETHERNET_HEADER) + framing(link);
         let gap = frame.saturating_mul(8_000_000_000) / rate.bps().max(1);
         if spread > delay_ns {
             let reason = "no frame arrives before it was sent: the delay would be cut at zero and its mean be another; raise `delay`";

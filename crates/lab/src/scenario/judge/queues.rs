@@ -21,7 +21,7 @@ struct At {
 
 pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
     let frame = |node: &str| {
-        paths.neighbours(node).map(|hop| u64::from(hop.mtu)).max().unwrap_or(u64::from(DEFAULT_MTU)) + ETHERNET_HEADER
+        u64::from(paths.neighbours(node).map(|hop| hop.mtu).max().unwrap_or(DEFAULT_MTU) + ETHERNET_HEADER)
     };
     let rate = |node: &str| paths.neighbours(node).map(|hop| hop.rate_bps).min().unwrap_or(0);
     let largest = scenario.host.keys().map(|name| frame(name)).max().unwrap_or(0);
@@ -46,7 +46,7 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
         }
         for (port, queue) in &switch.port {
             let Some(hop) = paths.neighbours(name).find(|hop| hop.into == port) else { continue };
-            let frame = u64::from(hop.mtu) + ETHERNET_HEADER;
+            let frame = u64::from(hop.mtu + ETHERNET_HEADER);
             queues.push((
                 At { key: format!("switch.{name}.port.{port}"), host: false, frame, rate_bps: hop.rate_bps },
                 queue,
