@@ -2,7 +2,8 @@
 
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
-import type { LabDocument, LabSetDocument, RunDocument } from "./document";
+import { auditPage } from "./audit/page";
+import type { AuditDocument, LabDocument, LabSetDocument, RunDocument } from "./document";
 import { append, type Child } from "./dom";
 import { labPage } from "./lab/page";
 import { runPage } from "./run";
@@ -11,7 +12,7 @@ import { setPage } from "./set/page";
 import { watchPrint, watchSystem } from "./theme";
 import { unpackDocument, unpackLab } from "./unpack";
 
-type Document = RunDocument | LabDocument | LabSetDocument;
+type Document = AuditDocument | RunDocument | LabDocument | LabSetDocument;
 
 function main(): void {
   const root = document.getElementById("report");
@@ -28,10 +29,12 @@ function page(read: Document): Child[] {
     return labPage(lab, () => saveJson(lab, lab.scenario.name));
   }
   if (isSet(read)) return setPage(read, () => saveJson(read, read.name));
+  if (isAudit(read)) return auditPage(read, () => saveJson(read, read.hostname));
   const run = unpackDocument(read);
   return runPage(run, () => saveJson(run, run.id));
 }
 
+const isAudit = (read: Document): read is AuditDocument => read.schema.startsWith("landspeed.audit/");
 const isLab = (read: Document): read is LabDocument => read.schema.startsWith("landspeed.lab/");
 const isSet = (read: Document): read is LabSetDocument => read.schema.startsWith("landspeed.labset/");
 

@@ -1,8 +1,6 @@
 //! The document as it stands inside the page.
 
-use landspeed_model::{
-    HostSeries, Interval, LabDocument, LabSetDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd,
-};
+use landspeed_model::{HostSeries, Interval, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -36,8 +34,8 @@ pub(crate) fn lab(document: &LabDocument) -> Result<String, serde_json::Error> {
     Ok(inert(&serde_json::to_string(&filled(&shell, parts)?)?))
 }
 
-/// The same of a set of cells, which is short.
-pub(crate) fn lab_set(document: &LabSetDocument) -> Result<String, serde_json::Error> {
+/// The same of a document that is short.
+pub(crate) fn plain(document: &impl Serialize) -> Result<String, serde_json::Error> {
     Ok(inert(&serde_json::to_string(document)?))
 }
 

@@ -1,4 +1,5 @@
-//! One self-contained HTML file from a document: a run, a lab's run, or a set of a lab's cells.
+//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, or an
+//! audit.
 //!
 //! The page is built from `web/` and embedded here as text, so nothing is fetched when it is opened and Node is not
 //! needed to build it. The document goes in as inert JSON, and a content security policy lets the browser use one
@@ -11,7 +12,9 @@ mod title;
 
 use std::fmt::Write as _;
 
-use landspeed_model::{LAB_SCHEMA, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument};
+use landspeed_model::{
+    AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument,
+};
 use thiserror::Error;
 
 /// The page's script, built by `npm --prefix web run build`.
@@ -67,7 +70,16 @@ pub fn render_lab(document: &LabDocument) -> Result<String, ReportError> {
 /// The document's schema is not the one this version knows.
 pub fn render_lab_set(document: &LabSetDocument) -> Result<String, ReportError> {
     known(&document.schema, LAB_SET_SCHEMA)?;
-    Ok(page(&title::lab_set(document), &title::lab_set_summary(document), &embed::lab_set(document)?))
+    Ok(page(&title::lab_set(document), &title::lab_set_summary(document), &embed::plain(document)?))
+}
+
+/// Draws an audit, as [`render`] does a run.
+///
+/// # Errors
+/// The document's schema is not the one this version knows.
+pub fn render_audit(document: &AuditDocument) -> Result<String, ReportError> {
+    known(&document.schema, AUDIT_SCHEMA)?;
+    Ok(page(&title::audit(document), &title::audit_summary(document), &embed::plain(document)?))
 }
 
 fn known(found: &str, known: &'static str) -> Result<(), ReportError> {

@@ -1,6 +1,6 @@
 //! What stands on a browser's tab, and what is said where the page's script does not run.
 
-use landspeed_model::{LabDocument, LabSetDocument, LabStatus, RunDocument, Status};
+use landspeed_model::{AuditDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status};
 use landspeed_units::BitRate;
 
 /// What was measured and the figure.
@@ -69,6 +69,27 @@ pub(crate) fn lab_set_summary(document: &LabSetDocument) -> String {
     format!(
         "{complete} of {} cells are complete. A network-limited prediction: the lab's hosts have infinite CPU and no NIC.",
         document.cells.len()
+    )
+}
+
+/// The host, or both.
+pub(crate) fn audit(document: &AuditDocument) -> String {
+    let hosts: Vec<_> = [Some(document), document.peer.as_deref()]
+        .into_iter()
+        .flatten()
+        .map(|audit| if audit.hostname.is_empty() { "a host" } else { &audit.hostname })
+        .collect();
+    format!("{} · landspeed check", hosts.join(" and "))
+}
+
+/// How much there is to do.
+pub(crate) fn audit_summary(document: &AuditDocument) -> String {
+    format!(
+        "{} findings; {} settings are as they should be, {} do not apply, {} cannot be told.",
+        document.findings.len(),
+        document.passed.len(),
+        document.not_applicable.len(),
+        document.unknown.len()
     )
 }
 
