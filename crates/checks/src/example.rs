@@ -88,6 +88,36 @@ pub fn goal() -> Goal {
     Goal { rate_bps: Some(100_000_000_000), rtt_ns: Some(92_000_000), role: Role::Dtn, interface: None }
 }
 
+/// Changes the place of the interface on its bus.
+pub fn pci(facts: &mut Facts, change: impl FnOnce(&mut PciFacts)) {
+    if let Fact::Known(pci) = &mut port(facts).pci {
+        change(pci);
+    }
+}
+
+/// Changes every interrupt.
+pub fn interrupts(facts: &mut Facts, change: impl Fn(&mut Interrupt)) {
+    if let Fact::Known(interrupts) = &mut facts.interrupts {
+        interrupts.iter_mut().for_each(change);
+    }
+}
+
+/// Changes the interface's queues whose names begin with `side`.
+pub fn queues(facts: &mut Facts, side: &str, change: impl Fn(&mut QueueFacts)) {
+    if let Fact::Known(queues) = &mut port(facts).queues {
+        queues.iter_mut().filter(|queue| queue.name.starts_with(side)).for_each(change);
+    }
+}
+
+/// Leaves the interface one queue, and no way to have more.
+pub fn single_queue(facts: &mut Facts) {
+    let port = port(facts);
+    port.channels = Fact::Absent("the driver has one queue".into());
+    (port.rx_queues, port.tx_queues) = (Fact::Known(1), Fact::Known(1));
+    port.queues = Fact::Known(queue(0).into());
+    port.interrupts.truncate(1);
+}
+
 /// The host in good order.
 pub fn facts() -> Facts {
     let mut facts = Facts {

@@ -1,7 +1,6 @@
 use landspeed_model::{Applicability, Change, Role, Target};
 
 use crate::check::{Outcome, Problem};
-use crate::example;
 use crate::hardware::handled_by;
 use crate::view::View;
 

@@ -1,7 +1,6 @@
 use landspeed_model::{Applicability, Fact};
 
 use crate::check::{Outcome, Problem};
-use crate::example;
 use crate::hardware::{handled_by, list_text, spread};
 use crate::view::{View, cpu_list};
 

@@ -1,6 +1,62 @@
 //! Interrupts, queues and steering: one check, one file.
 
+use landspeed_model::{Fact, InterfaceFacts, QueueFacts};
+
 use crate::check::Check;
+use crate::view::View;
+
+mod backlog_drops;
+mod budget_squeezes;
+mod coalescing;
+mod hard_irq_deferral;
+mod irqbalance;
+mod queue_count;
+mod receive_flow_steering;
+mod redundant_steering;
+mod remote_node;
+mod rss_table;
+mod shared_core;
+mod single_queue;
+mod threaded_napi;
+mod transmit_steering;
 
 /// In the order of their codes.
-pub(crate) static CHECKS: &[&Check] = &[];
+pub(crate) static CHECKS: &[&Check] = &[
+    &remote_node::CHECK,
+    &shared_core::CHECK,
+    &irqbalance::CHECK,
+    &queue_count::CHECK,
+    &rss_table::CHECK,
+    &redundant_steering::CHECK,
+    &single_queue::CHECK,
+    &receive_flow_steering::CHECK,
+    &transmit_steering::CHECK,
+    &coalescing::CHECK,
+    &hard_irq_deferral::CHECK,
+    &threaded_napi::CHECK,
+    &backlog_drops::CHECK,
+    &budget_squeezes::CHECK,
+];
+
+/// Receive queues in use: as many as there are channels, else as many as the interface has.
+fn receive_queues(port: &InterfaceFacts) -> Fact<u32> {
+    match &port.channels {
+        Fact::Known(channels) if channels.combined.now + channels.rx.now > 0 => {
+            Fact::Known(channels.combined.now + channels.rx.now)
+        }
+        _ => port.rx_queues.clone(),
+    }
+}
+
+/// Physical cores of each memory node, on average; `None` if it cannot be told.
+fn cores_of_a_node(view: &View<'_>) -> Option<u32> {
+    let nodes = view.facts.numa.known().map_or(1, |nodes| nodes.iter().filter(|node| !node.cpus.is_empty()).count());
+    Some(view.facts.cpu.cores.known()? / (nodes.max(1) as u32)).filter(|cores| *cores > 0)
+}
+
+/// Queues whose names begin with `side` (`rx-`, `tx-`), in the order of their numbers.
+fn side<'a>(queues: &'a [QueueFacts], side: &str) -> Vec<&'a QueueFacts> {
+    let mut chosen: Vec<_> = queues.iter().filter(|queue| queue.name.starts_with(side)).collect();
+    chosen.sort_by_key(|queue| queue.name[side.len()..].parse::<u32>().unwrap_or(u32::MAX));
+    chosen
+}

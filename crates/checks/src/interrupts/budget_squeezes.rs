@@ -1,0 +1,67 @@
+use landspeed_model::{Applicability, Change, Fact};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether packet processing is often cut short.
+    ///
+    /// **Reads** `/proc/net/softnet_stat` (processed, squeezed, since boot) and `net.core.netdev_budget`.
+    ///
+    /// **Matters** only where rounds are cut short often: a round ends after `netdev_budget` packets or
+    /// `netdev_budget_usecs`, and what is left waits for its turn while the NIC's ring fills.
+    ///
+    /// **Leave it alone** otherwise, and on hosts for latency: longer rounds keep everything else waiting.
+    code: "IRQ-014",
+    name: "budget-squeezes",
+    group: Interrupts,
+    title: "Packet processing cut short",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/admin-guide/sysctl/net.rst: netdev_budget, netdev_budget_usecs",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            if let Fact::Known(softnet) = &mut facts.softnet {
+                softnet.squeezed = 10_000_000;
+            }
+        },
+    },
+}
+
+/// Share of all packets that came in rounds which were cut short, at most: each such round handled up to a budget's worth.
+/// In one packet of ten the limit is part of normal work rather than of a burst.
+const OFTEN: f64 = 0.1;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let softnet = *known!(view.facts.softnet.as_ref());
+    if softnet.processed == 0 {
+        return Outcome::not_applicable("no packet has been processed yet");
+    }
+    let budget = known!(view.sysctl_last("net.core.netdev_budget"));
+    let share = softnet.squeezed as f64 * budget as f64 / softnet.processed as f64;
+    let seen = format!("{} rounds cut short for {} packets since boot", softnet.squeezed, softnet.processed);
+    if share < OFTEN {
+        return Outcome::pass(seen);
+    }
+    let mut changes = vec![Change::sysctl("net.core.netdev_budget", (budget * 2).to_string())];
+    let mut recommended = format!("net.core.netdev_budget = {}", budget * 2);
+    if let Fact::Known(us) = view.sysctl_last("net.core.netdev_budget_usecs") {
+        changes.push(Change::sysctl("net.core.netdev_budget_usecs", (us * 2).to_string()));
+        recommended = format!("{recommended}, net.core.netdev_budget_usecs = {}", us * 2);
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("{seen}: up to {:.0} % of them, with a budget of {budget}", share.min(1.0) * 100.0),
+        recommended,
+        why: "What is left of a round waits for its next turn while the NIC's ring fills.".into(),
+        effect: "No figure in the sources: measure drops in the ring before and after.".into(),
+        by_hand: "cat /proc/net/softnet_stat (third column, hexadecimal, one line for each processor)".into(),
+        applicability: Applicability::NeedsCare,
+        changes,
+    })
+}

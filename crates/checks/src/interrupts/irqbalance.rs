@@ -1,0 +1,84 @@
+use landspeed_model::{Applicability, Fact, Role, ServiceFacts, Severity};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether a daemon moves the NIC's interrupts about.
+    ///
+    /// **Reads** whether `irqbalance` runs, with which options, and the number of memory nodes.
+    ///
+    /// **Matters** because it undoes what was placed by hand, within ten seconds by default, and knows nothing of which
+    /// processor the application runs on. ESnet and Red Hat both stop it before placing interrupts.
+    ///
+    /// **Leave it alone** where nobody places interrupts, in virtual machines, and for the disks and other devices of a
+    /// production host: there it is better to take the NIC's interrupts out of its hands (`--banirq`, or a policy script)
+    /// than to stop it.
+    code: "IRQ-003",
+    name: "irqbalance",
+    group: Interrupts,
+    title: "irqbalance",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "ESnet Fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: disable irqbalance",
+        "irqbalance(1): --banirq, --policyscript, --interval",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            let service = ServiceFacts { running: true, detail: None };
+            facts.services.insert("irqbalance".into(), Fact::Known(service));
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    if let Some(tenant) = view.tenant() {
+        return Outcome::not_applicable(format!("{tenant}: interrupts are placed on the host below"));
+    }
+    let Some(service) = view.facts.services.get("irqbalance") else {
+        return Outcome::unknown("whether irqbalance runs was not looked at");
+    };
+    let service = known!(service.as_ref());
+    if !service.running {
+        return Outcome::pass("not running");
+    }
+    let port = known!(view.device());
+    if port.interrupts.len() < 2 {
+        return Outcome::not_applicable(format!("{} has fewer than two interrupts to place", port.name));
+    }
+    if let Some(options) = service.detail.as_ref().filter(|text| text.contains("ban") || text.contains("script")) {
+        return Outcome::pass(format!("running with {options}"));
+    }
+    let nodes = view.facts.numa.known().map_or(1, Vec::len);
+    let numbers: Vec<u32> = port.interrupts.clone();
+    let severity = match view.role() {
+        Role::Benchmark | Role::Latency => Severity::Major,
+        _ if nodes < 2 => Severity::Note,
+        _ => Severity::Minor,
+    };
+    let stop = matches!(view.role(), Role::Benchmark | Role::Latency);
+    Outcome::found(Problem {
+        severity: Some(severity),
+        observed: format!("running, {nodes} memory node{}", if nodes == 1 { "" } else { "s" }),
+        recommended: if stop {
+            "systemctl stop irqbalance for the measurement, then place the interrupts".into()
+        } else {
+            format!(
+                "keep it for other devices and ban the NIC's {} interrupts: IRQBALANCE_ARGS with --banirq=N for each, \
+                 or --policyscript",
+                numbers.len()
+            )
+        },
+        why: "It moves interrupts by load every few seconds, away from where they were placed.".into(),
+        effect: "No figure for irqbalance alone; ESnet: up to a factor of 2 if interrupts land on the wrong socket."
+            .into(),
+        by_hand: "systemctl status irqbalance; cat /etc/sysconfig/irqbalance /etc/default/irqbalance".into(),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

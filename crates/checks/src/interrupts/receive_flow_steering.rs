@@ -1,0 +1,77 @@
+use landspeed_model::{Applicability, Change, Fact, QueueFacts, Target};
+
+use super::side;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether receive flow steering (RFS) is switched on in both of its places, or in neither.
+    ///
+    /// **Reads** `net.core.rps_sock_flow_entries` and `queues/rx-*/rps_flow_cnt`.
+    ///
+    /// **Matters** because RFS works only with both set: with one of them zero it costs memory and does nothing, and
+    /// whoever set it believes otherwise.
+    ///
+    /// **Leave it alone** where both are zero: bulk transfers that are placed by hand do not need it.
+    code: "IRQ-008",
+    name: "receive-flow-steering",
+    group: Interrupts,
+    title: "RFS set up in both places",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/scaling.rst: RFS Configuration"],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.core.rps_sock_flow_entries", "32768") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let entries = match view.sysctl_last("net.core.rps_sock_flow_entries") {
+        Fact::Known(entries) => entries,
+        Fact::Absent(why) => return Outcome::not_applicable(why),
+        Fact::Unknown(why) => return Outcome::unknown(why),
+    };
+    let queues = known!(port.queues.as_ref());
+    let receive: Vec<&QueueFacts> =
+        side(queues, "rx-").into_iter().filter(|queue| queue.rps_flow_count.is_some()).collect();
+    if receive.is_empty() {
+        return Outcome::not_applicable("this kernel was built without RFS");
+    }
+    let flows: u64 = receive.iter().filter_map(|queue| queue.rps_flow_count).map(u64::from).sum();
+    let (recommended, changes) = match (entries, flows) {
+        (0, 0) => return Outcome::pass("off"),
+        (0, flows) => {
+            let entries = flows.next_power_of_two();
+            let change = Change::sysctl("net.core.rps_sock_flow_entries", entries.to_string());
+            (format!("net.core.rps_sock_flow_entries = {entries}, or 0 for the queues"), vec![change])
+        }
+        (entries, 0) => {
+            let each = (entries / receive.len() as u64).max(1);
+            let change = |queue: &&QueueFacts| {
+                let target = Target::Queue {
+                    interface: port.name.clone(),
+                    queue: queue.name.clone(),
+                    file: "rps_flow_cnt".into(),
+                };
+                Change::new(target, each.to_string())
+            };
+            let changes = receive.iter().map(change).collect();
+            (format!("{each} for each of {} queues, or 0 for the sysctl", receive.len()), changes)
+        }
+        (entries, flows) => return Outcome::pass(format!("{flows} flows in the queues, {entries} entries")),
+    };
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("net.core.rps_sock_flow_entries = {entries}, {flows} flows in the queues"),
+        recommended,
+        why: "RFS works only with both set: as it is, it does nothing.".into(),
+        effect: "No figure in the sources.".into(),
+        by_hand: format!(
+            "sysctl net.core.rps_sock_flow_entries; grep . /sys/class/net/{}/queues/rx-*/rps_flow_cnt",
+            port.name
+        ),
+        applicability: Applicability::NeedsCare,
+        changes,
+    })
+}

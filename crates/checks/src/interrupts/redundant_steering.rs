@@ -1,0 +1,68 @@
+use landspeed_model::{Applicability, Change, QueueFacts, Target};
+
+use super::side;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::cpu_mask;
+use crate::view::View;
+
+declare_check! {
+    /// Whether software spreads packets that the NIC has already spread.
+    ///
+    /// **Reads** `queues/rx-*/rps_cpus`, the number of receive queues and of processors near the NIC.
+    ///
+    /// **Matters** because receive packet steering (RPS) hands each packet to another processor with an interrupt between
+    /// the two. Where every processor has a queue of its own that is work for nothing, and the packet's cache lines move.
+    ///
+    /// **Leave it alone** where there are fewer queues than processors, and where the NIC cannot hash the traffic (tunnels
+    /// it does not look into).
+    code: "IRQ-006",
+    name: "redundant-steering",
+    group: Interrupts,
+    title: "RPS beside enough queues",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/scaling.rst: RPS Suggested Configuration"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::queues(facts, "rx-", |queue| queue.rps_cpus = Some("0000ffff".into())),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let queues = known!(port.queues.as_ref());
+    let receive = side(queues, "rx-");
+    let steered =
+        |queue: &QueueFacts| queue.rps_cpus.as_deref().and_then(cpu_mask).is_some_and(|cpus| !cpus.is_empty());
+    let with: Vec<&QueueFacts> = receive.iter().copied().filter(|queue| steered(queue)).collect();
+    if with.is_empty() {
+        return Outcome::pass("RPS is off");
+    }
+    let near = match view.local_cpus().known() {
+        Some(cpus) => cpus.len(),
+        None => view.facts.cpu.online.len(),
+    };
+    if near == 0 {
+        return Outcome::unknown("the number of processors cannot be told");
+    }
+    if receive.len() < near {
+        return Outcome::pass(format!("RPS on {} of {} queues, for {near} processors", with.len(), receive.len()));
+    }
+    let off = |queue: &&QueueFacts| {
+        let target =
+            Target::Queue { interface: port.name.clone(), queue: queue.name.clone(), file: "rps_cpus".into() };
+        Change::new(target, "0")
+    };
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("RPS on {} of {} queues, {near} processors near the NIC", with.len(), receive.len()),
+        recommended: "off: there is a queue for each processor".into(),
+        why: "Each packet is handed on by software though the NIC already chose a processor for it.".into(),
+        effect: "No figure in the sources; the kernel's documentation calls it redundant in this case.".into(),
+        by_hand: format!("grep . /sys/class/net/{}/queues/rx-*/rps_cpus", port.name),
+        applicability: Applicability::Safe,
+        changes: with.iter().map(off).collect(),
+    })
+}

@@ -1,0 +1,58 @@
+use landspeed_model::{Applicability, Fact, Severity};
+
+use super::receive_queues;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::list_text;
+use crate::view::View;
+
+declare_check! {
+    /// Whether every queue gets flows.
+    ///
+    /// **Reads** the RSS indirection table (`ethtool -x`) and the number of queues.
+    ///
+    /// **Matters** because a queue that the table does not name receives nothing. Tables written by hand survive changes
+    /// of the number of queues, and then leave the new ones idle.
+    ///
+    /// **Leave it alone** where queues are kept free for flow rules, AF_XDP or a second RSS context.
+    code: "IRQ-005",
+    name: "rss-table",
+    group: Interrupts,
+    title: "Queues in the RSS table",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/scaling.rst: RSS Configuration"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            if let Fact::Known(rss) = &mut example::port(facts).rss {
+                rss.queues = vec![0, 1, 2, 3];
+            }
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let rss = known!(port.rss.as_ref());
+    let queues = known!(receive_queues(port));
+    if rss.entries == 0 || queues < 2 {
+        return Outcome::not_applicable(format!("{} has no table to spread flows with", port.name));
+    }
+    let used = rss.queues.len() as u32;
+    // A table can name no more queues than it has entries.
+    if used >= queues.min(rss.entries) {
+        return Outcome::pass(format!("{used} queues in {} entries", rss.entries));
+    }
+    Outcome::found(Problem {
+        severity: (used * 4 <= queues).then_some(Severity::Major),
+        observed: format!("{used} of {queues} queues in the table ({})", list_text(&rss.queues)),
+        recommended: format!("all {queues}: ethtool -X {} default", port.name),
+        why: "A queue that the table does not name receives nothing, and its processor has nothing to do.".into(),
+        effect: "No figure in the sources.".into(),
+        by_hand: format!("ethtool -x {}", port.name),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

@@ -1,0 +1,117 @@
+use std::collections::BTreeMap;
+
+use landspeed_model::{Applicability, Interrupt, Severity};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::{handled_by, list_text, spread};
+use crate::view::{View, cpu_list};
+
+declare_check! {
+    /// Whether several queues' interrupts are piled on one processor while others have none.
+    ///
+    /// **Reads** where the interrupts of the NIC's queues are handled, and which processors may handle them.
+    ///
+    /// **Matters** because two queues on one processor are worth one: flows that the NIC spread out meet again, and that
+    /// processor is full while its neighbours idle.
+    ///
+    /// **Leave it alone** on a benchmark that binds all interrupts to one chosen core on purpose (ESnet's advice for
+    /// repeatable single flows).
+    code: "IRQ-002",
+    name: "shared-core",
+    group: Interrupts,
+    title: "One processor for each queue",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/networking/scaling.rst: RSS IRQ Configuration",
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: Benchmarking vs. Production Host Settings",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::interrupts(facts, |i| i.effective = landspeed_model::Fact::Known("0".into())),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let interrupts = known!(view.queue_interrupts());
+    // An interrupt that may go to several processors and does not say to which it went tells nothing.
+    let placed: Vec<(u32, &Interrupt)> = interrupts
+        .iter()
+        .filter_map(|interrupt| match handled_by(interrupt)?.as_slice() {
+            [cpu] => Some((*cpu, *interrupt)),
+            _ => None,
+        })
+        .collect();
+    if placed.len() < interrupts.len() {
+        return Outcome::unknown("where some of the interrupts are handled cannot be read");
+    }
+    let isolated = view.facts.cpu.isolated.known().and_then(|text| cpu_list(text)).unwrap_or_default();
+    let near = view.local_cpus().known().cloned().unwrap_or_else(|| view.facts.cpu.online.clone());
+    let allowed: Vec<u32> = near.into_iter().filter(|cpu| !isolated.contains(cpu)).collect();
+    if allowed.is_empty() {
+        return Outcome::unknown("which processors may handle them cannot be read");
+    }
+    let mut by_cpu: BTreeMap<u32, Vec<&Interrupt>> = BTreeMap::new();
+    for (cpu, interrupt) in &placed {
+        by_cpu.entry(*cpu).or_default().push(interrupt);
+    }
+    // With more queues than processors some must share: evenly.
+    let fair = placed.len().div_ceil(allowed.len());
+    let most = by_cpu.values().map(Vec::len).max().unwrap_or(0);
+    if most <= fair {
+        return Outcome::pass(format!("{} queues on {} processors", placed.len(), by_cpu.len()));
+    }
+    let staying: Vec<_> = by_cpu.values().flat_map(|all| all.iter().take(fair).copied()).collect();
+    let moving: Vec<_> = by_cpu.values().flat_map(|all| all.iter().skip(fair).copied()).collect();
+    let changes = spread(&moving, &staying, &allowed);
+    let crowded: Vec<u32> = by_cpu.iter().filter(|(_, all)| all.len() > fair).map(|(cpu, _)| *cpu).collect();
+    Outcome::found(Problem {
+        severity: (by_cpu.len() * 4 <= placed.len()).then_some(Severity::Major),
+        observed: format!(
+            "{} queues handled on {} processors, up to {most} on one (cpu {})",
+            placed.len(),
+            by_cpu.len(),
+            list_text(&crowded)
+        ),
+        recommended: format!("at most {fair} on each of cpu {}", list_text(&allowed)),
+        why: "Flows that the NIC spread over queues meet again on one processor, which is full while others idle."
+            .into(),
+        effect: "No figure in the sources: as many queues as share a processor share its time.".into(),
+        by_hand: "grep IFACE /proc/interrupts; grep . /proc/irq/*/effective_affinity_list".into(),
+        applicability: Applicability::Safe,
+        changes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn sharing_is_found_only_where_there_is_room() {
+        let mut facts = example::facts();
+        // Half as many processors as queues, each with two.
+        example::pci(&mut facts, |pci| pci.local_cpus = landspeed_model::Fact::Known("0-7".into()));
+        example::interrupts(&mut facts, |interrupt| {
+            interrupt.effective = landspeed_model::Fact::Known((interrupt.number % 8).to_string());
+        });
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        assert!(audit.findings.is_empty(), "{:?}", audit.findings);
+    }
+
+    #[test]
+    fn what_is_moved_leaves_no_processor_with_more_than_its_share() {
+        let mut facts = example::facts();
+        example::interrupts(&mut facts, |interrupt| {
+            interrupt.effective = landspeed_model::Fact::Known((interrupt.number % 2).to_string());
+        });
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let mut desired: Vec<u32> =
+            audit.findings[0].changes.iter().map(|change| change.desired.parse().expect("one processor")).collect();
+        desired.sort_unstable();
+        assert_eq!(desired, (2..16).collect::<Vec<_>>());
+    }
+}

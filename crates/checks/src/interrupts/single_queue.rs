@@ -1,0 +1,87 @@
+use landspeed_model::{Applicability, Change, Role, Severity, Target};
+
+use super::{receive_queues, side};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::{cpu_mask, handled_by, list_text, mask_text};
+use crate::view::{View, cpu_list};
+
+declare_check! {
+    /// Whether a NIC with one receive queue leaves all packets to one processor.
+    ///
+    /// **Reads** the number of receive queues, `queues/rx-0/rps_cpus` and where the interrupt is handled.
+    ///
+    /// **Matters** where many flows come in: with one queue, one processor handles every packet. Receive packet steering
+    /// (RPS) spreads the flows over others in software. Wagner's deck of 2012 shows it for a single-queue e1000e.
+    ///
+    /// **Leave it alone** for single flows, which stay on one processor either way, and where the NIC or the virtual
+    /// machine can be given more queues: that is better and another check's advice.
+    code: "IRQ-007",
+    name: "single-queue",
+    group: Interrupts,
+    title: "RPS for a single queue",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/networking/scaling.rst: RPS Suggested Configuration",
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: Receive Steering, improved message rates (a graph without figures)",
+    ],
+    example: {
+        good: |facts, _| {
+            example::single_queue(facts);
+            example::queues(facts, "rx-", |queue| queue.rps_cpus = Some("0000fffe".into()));
+        },
+        bad: |facts, _| example::single_queue(facts),
+    },
+}
+
+/// With fewer processors than this there is nobody to hand packets to but the one that runs the application.
+const ENOUGH: usize = 4;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let count = known!(receive_queues(port));
+    if count != 1 {
+        return Outcome::not_applicable(format!("{} has {count} receive queues", port.name));
+    }
+    let queues = known!(port.queues.as_ref());
+    let Some(queue) = side(queues, "rx-").first().copied() else {
+        return Outcome::unknown("its receive queue cannot be read");
+    };
+    let Some(mask) = queue.rps_cpus.as_deref() else {
+        return Outcome::not_applicable("this kernel was built without RPS");
+    };
+    let online = view.facts.cpu.online.len();
+    if online < ENOUGH {
+        return Outcome::not_applicable(format!("{online} processors are too few to spread over"));
+    }
+    let most = port.channels.known().map_or(0, |channels| channels.combined.max.max(channels.rx.max));
+    if most > 1 {
+        return Outcome::not_applicable(format!("it can have {most} queues, which is better (IRQ-004)"));
+    }
+    if let Some(cpus) = cpu_mask(mask).filter(|cpus| !cpus.is_empty()) {
+        return Outcome::pass(format!("RPS over cpu {}", list_text(&cpus)));
+    }
+    let busy = view.queue_interrupts().known().and_then(|all| handled_by(all.first()?)).unwrap_or_default();
+    let isolated = view.facts.cpu.isolated.known().and_then(|text| cpu_list(text)).unwrap_or_default();
+    let near = view.local_cpus().known().cloned().unwrap_or_else(|| view.facts.cpu.online.clone());
+    // The kernel's advice: not the processor that is interrupted.
+    let spread: Vec<u32> =
+        near.into_iter().filter(|cpu| !isolated.contains(cpu) && (busy.len() > 1 || !busy.contains(cpu))).collect();
+    if spread.is_empty() {
+        return Outcome::not_applicable("no other processor near the NIC could take packets");
+    }
+    let target = Target::Queue { interface: port.name.clone(), queue: queue.name.clone(), file: "rps_cpus".into() };
+    Outcome::found(Problem {
+        severity: (view.role() != Role::Guest && !view.is_guest()).then_some(Severity::Note),
+        observed: format!("one receive queue for {online} processors, RPS off"),
+        recommended: format!("RPS over cpu {} (mask {})", list_text(&spread), mask_text(&spread)),
+        why: "One processor handles every packet that comes in.".into(),
+        effect: "The deck shows more transactions per second for many flows, without figures; a single flow gains nothing."
+            .into(),
+        by_hand: format!("cat /sys/class/net/{}/queues/{}/rps_cpus", port.name, queue.name),
+        applicability: Applicability::NeedsCare,
+        changes: vec![Change::new(target, mask_text(&spread))],
+    })
+}

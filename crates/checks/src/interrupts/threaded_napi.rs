@@ -1,0 +1,44 @@
+use landspeed_model::{Applicability, Change, Fact, Target};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether packets are processed in kernel threads rather than where the interrupt was handled.
+    ///
+    /// **Reads** `/sys/class/net/X/threaded`.
+    ///
+    /// **Matters** because the scheduler then decides which processor does the work: placing interrupts no longer places
+    /// it. The threads (`napi/X-N`) have to be pinned themselves.
+    ///
+    /// **Leave it alone** where somebody switched it on to give packet processing a share that can be scheduled. Pin the
+    /// threads next to the NIC.
+    code: "IRQ-012",
+    name: "threaded-napi",
+    group: Interrupts,
+    title: "Threaded NAPI",
+    scope: Port,
+    severity: Note,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/napi.rst: Threaded NAPI"],
+    example: { good: example::as_is, bad: |facts, _| example::port(facts).threaded_napi = Fact::Known(true) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    if !*known!(port.threaded_napi.as_ref()) {
+        return Outcome::pass("off: packets are processed where their interrupt is handled");
+    }
+    let target = Target::InterfaceFile { interface: port.name.clone(), file: "threaded".into() };
+    Outcome::found(Problem {
+        severity: None,
+        observed: "on".into(),
+        recommended: "off, or the threads pinned to processors near the NIC".into(),
+        why: "The scheduler chooses where packets are processed: placing interrupts no longer decides it.".into(),
+        effect: "No figure in the sources.".into(),
+        by_hand: format!("cat /sys/class/net/{0}/threaded; ps -eLo psr,comm | grep napi/{0}", port.name),
+        applicability: Applicability::NeedsCare,
+        changes: vec![Change::new(target, "0")],
+    })
+}

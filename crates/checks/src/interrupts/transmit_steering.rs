@@ -1,0 +1,74 @@
+use landspeed_model::{Applicability, Change, QueueFacts, Severity, Target};
+
+use super::side;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::{cpu_mask, mask_text};
+use crate::view::View;
+
+declare_check! {
+    /// Whether each processor sends through a queue of its own.
+    ///
+    /// **Reads** `queues/tx-*/xps_cpus` and the processors online.
+    ///
+    /// **Matters** because without transmit packet steering (XPS) a flow's queue is chosen by hash: processors contend for
+    /// the same queue's lock, and completions come in on a processor that did not send.
+    ///
+    /// **Leave it alone** where the driver picks queues by itself, and where queues are mapped to traffic classes.
+    code: "IRQ-009",
+    name: "transmit-steering",
+    group: Interrupts,
+    title: "XPS maps",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/scaling.rst: XPS Suggested Configuration"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::queues(facts, "tx-", |queue| queue.xps_cpus = Some("00000000".into())),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let queues = known!(port.queues.as_ref());
+    let transmit: Vec<&QueueFacts> =
+        side(queues, "tx-").into_iter().filter(|queue| queue.xps_cpus.is_some()).collect();
+    if transmit.len() < 2 {
+        return Outcome::not_applicable(format!("{} has no transmit queues to choose from", port.name));
+    }
+    let online = &view.facts.cpu.online;
+    if online.is_empty() {
+        return Outcome::unknown("the processors online cannot be read");
+    }
+    let mapped =
+        |queue: &&QueueFacts| queue.xps_cpus.as_deref().and_then(cpu_mask).is_some_and(|cpus| !cpus.is_empty());
+    let with = transmit.iter().copied().filter(|queue| mapped(queue)).count();
+    // With fewer processors than queues some queues have none, and that is right.
+    if with >= transmit.len().min(online.len()) {
+        return Outcome::pass(format!("{with} of {} queues mapped", transmit.len()));
+    }
+    let change = |(number, queue): (usize, &&QueueFacts)| {
+        let cpus: Vec<u32> = online.iter().copied().skip(number).step_by(transmit.len()).collect();
+        let target =
+            Target::Queue { interface: port.name.clone(), queue: queue.name.clone(), file: "xps_cpus".into() };
+        Change::new(target, mask_text(&cpus))
+    };
+    Outcome::found(Problem {
+        // Without any map the kernel falls back to hashing, which works; some maps leave queues that nobody uses.
+        severity: (with == 0).then_some(Severity::Note),
+        observed: format!("{with} of {} transmit queues mapped to processors", transmit.len()),
+        recommended: format!(
+            "every queue mapped: {} processors dealt out over {} queues",
+            online.len(),
+            transmit.len()
+        ),
+        why:
+            "Processors that send through the same queue wait for its lock; a queue without processors is not chosen."
+                .into(),
+        effect: "No figure in the sources.".into(),
+        by_hand: format!("grep . /sys/class/net/{}/queues/tx-*/xps_cpus", port.name),
+        applicability: Applicability::Safe,
+        changes: transmit.iter().enumerate().map(change).collect(),
+    })
+}

@@ -1,0 +1,60 @@
+use landspeed_model::{Applicability, Fact, Severity};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether every packet buffer is mapped and unmapped in the IOMMU.
+    ///
+    /// **Reads** the type of the device's IOMMU group (`/sys/kernel/iommu_groups/*/type`) and the kernel's command line.
+    ///
+    /// **Matters** because translation costs a page-table update for each buffer and a look-up for each access; ESnet gives
+    /// up to 40 % for pass-through. With `iommu=pt` the kernel's own devices see memory as it is, while devices handed to
+    /// virtual machines are still translated.
+    ///
+    /// **Leave it alone** where devices are not trusted (Thunderbolt, removable cards): translation is what keeps them from
+    /// reading all of memory. It is a boot option: landspeed prints it and does not touch the boot loader.
+    code: "PCI-008",
+    name: "iommu",
+    group: Pci,
+    title: "IOMMU translation",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "ESnet Fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: iommu=pt, iommu.passthrough=",
+        "Linux kernel, Documentation/ABI/testing/sysfs-kernel-iommu_groups: type",
+        "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018: impact of IOMMUs",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::pci(facts, |pci| pci.iommu = Fact::Known("DMA-FQ".into())) },
+}
+
+/// Below this rate, bits/s, translation is seldom what holds a host back: the sources speak of 40 Gb/s and more.
+const FROM_BPS: u64 = 40_000_000_000;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (port, pci) = known!(view.pci());
+    let kind = known!(pci.iommu.as_ref());
+    if kind == "identity" {
+        return Outcome::pass("pass-through (identity)");
+    }
+    let kernel = &view.facts.kernel;
+    let option = if kernel.machine == "aarch64" { "iommu.passthrough=1" } else { "iommu=pt" };
+    let told = kernel.parameter("iommu") == Some("pt") || kernel.parameter("iommu.passthrough") == Some("1");
+    Outcome::found(Problem {
+        severity: port.speed_bps.known().filter(|&&speed| speed < FROM_BPS).map(|_| Severity::Note),
+        observed: format!("translated ({kind})"),
+        recommended: if told {
+            format!("pass-through: {option} is on the command line, but this device's group was given another type")
+        } else {
+            format!("pass-through: {option} on the kernel's command line, and a reboot")
+        },
+        why: "Each packet buffer is entered into and removed from the IOMMU's tables.".into(),
+        effect: "ESnet: up to 40 %; Neugebauer et al. measured the loss for small transfers.".into(),
+        by_hand: format!("cat /sys/bus/pci/devices/{}/iommu_group/type; cat /proc/cmdline", pci.address),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

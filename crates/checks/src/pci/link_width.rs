@@ -1,0 +1,79 @@
+use landspeed_model::{Applicability, Fact, Severity};
+
+use super::{link_text, usable_now};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, rate_text};
+
+declare_check! {
+    /// Whether the NIC uses all of its lanes.
+    ///
+    /// **Reads** `current_link_width` and `max_link_width` of the device.
+    ///
+    /// **Matters** because a card in the wrong slot, or one that does not sit well, works without complaint at half or a
+    /// quarter of its bandwidth. Nothing else on the host says so.
+    ///
+    /// **Leave it alone** where the slot was chosen on purpose and carries the link's rate all the same.
+    code: "PCI-001",
+    name: "link-width",
+    group: Pci,
+    title: "PCIe lanes in use",
+    scope: Port,
+    severity: Critical,
+    since: "0.1",
+    sources: [
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: make sure the NIC is in the right slot",
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: make sure that you know the slot speed",
+        "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018",
+        "Linux kernel, Documentation/ABI/testing/sysfs-bus-pci: current_link_width, max_link_width",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::pci(facts, |pci| pci.width = Fact::Known(8)) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (port, pci) = known!(view.pci());
+    let (now, most) = (*known!(pci.width.as_ref()), *known!(pci.max_width.as_ref()));
+    if now >= most {
+        return Outcome::pass(format!("x{now}"));
+    }
+    let usable = usable_now(pci);
+    let speed = port.speed_bps.known();
+    let severity = match (usable, speed) {
+        // Enough for this link, but the card was built for more lanes: the wrong slot or a bad contact.
+        (Some(usable), Some(&speed)) if usable >= speed as f64 => Severity::Minor,
+        (Some(_), Some(_)) => Severity::Critical,
+        _ => Severity::Major,
+    };
+    let carries = usable.map_or_else(String::new, |bps| format!(", which carries {} of data", rate_text(bps as u64)));
+    let link = speed.map_or_else(String::new, |&bps| format!(" for a link of {}", rate_text(bps)));
+    let text = link_text(pci.speed_gts.known().copied(), Some(now));
+    Outcome::found(Problem {
+        severity: Some(severity),
+        observed: format!("{text} of x{most}{carries}{link}"),
+        recommended: format!(
+            "x{most}: another slot, or the same after reseating the card and looking at the slot's firmware setup"
+        ),
+        why: "The lanes in use bound what the device can move, in each direction.".into(),
+        effect: "By calculation: the bandwidth of the link grows with its lanes; no measured figure in the sources."
+            .into(),
+        by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_width; lspci -s {0} -vv", pci.address),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn missing_lanes_weigh_by_whether_the_rest_carry_the_link() {
+        for (gts, weight) in [(8.0, Severity::Critical), (16.0, Severity::Minor)] {
+            let mut facts = example::facts();
+            example::pci(&mut facts, |pci| (pci.width, pci.speed_gts) = (Fact::Known(8), Fact::Known(gts)));
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            assert_eq!(audit.findings[0].severity, weight, "{gts} GT/s x8");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use landspeed_model::{Applicability, Fact};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// How much the NIC may ask of memory at once when it sends.
+    ///
+    /// **Reads** the maximum read request size (device control register, bits 14:12); this takes root.
+    ///
+    /// **Matters** little: vendors' guides raise it to 4096 with `setpci`, and ESnet found that this neither helps nor
+    /// hurts at 100 Gb/s. Below 512 bytes, the size every device must work with after reset, a fast NIC asks very often.
+    ///
+    /// **Leave it alone** at 512 and above. landspeed never writes PCI configuration space: a wrong offset stops the
+    /// machine.
+    code: "PCI-004",
+    name: "read-request",
+    group: Pci,
+    title: "PCIe maximum read request",
+    scope: Port,
+    severity: Note,
+    since: "0.1",
+    sources: [
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: PCIe Max Read Request",
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: setpci is tricky and dangerous",
+        "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: pci=pcie_bus_perf",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::pci(facts, |pci| pci.max_read_request_bytes = Fact::Known(128)),
+    },
+}
+
+/// The rate from which the size of a request is worth a word: the slowest NIC whose vendor's guide speaks of it in the
+/// decks, bits/s.
+const FROM_BPS: u64 = 40_000_000_000;
+
+/// The default after reset (PCI Express Base Specification, device control register), bytes.
+const DEFAULT_BYTES: u32 = 512;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (port, pci) = known!(view.pci());
+    let bytes = *known!(pci.max_read_request_bytes.as_ref());
+    if bytes >= DEFAULT_BYTES || port.speed_bps.known().is_some_and(|&speed| speed < FROM_BPS) {
+        return Outcome::pass(format!("{bytes} bytes"));
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("{bytes} bytes"),
+        recommended: format!(
+            "{DEFAULT_BYTES} bytes or more, set by the firmware or with pci=pcie_bus_perf; not with setpci"
+        ),
+        why: "A NIC that sends fast from memory asks for each packet in many small pieces.".into(),
+        effect: "ESnet 2016: 4096 bytes neither helped nor hurt at 100 Gb/s; sizes below 512 were not measured."
+            .into(),
+        by_hand: format!("sudo lspci -s {} -vvv | grep MaxReadReq", pci.address),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

@@ -1,0 +1,55 @@
+use landspeed_model::{Applicability, Fact};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::FAST_BPS;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the NIC's writes may overtake each other on the bus.
+    ///
+    /// **Reads** relaxed ordering (device control register, bit 4); this takes root.
+    ///
+    /// **Matters** at 100 Gb/s and above on machines whose bus holds ordered writes back, AMD's above all. The kernel
+    /// switches it off by itself behind root ports that are known to handle it wrongly.
+    ///
+    /// **Leave it alone** unless the bus is what holds the rate back. landspeed never writes PCI configuration space; the
+    /// card's firmware tool and the firmware's setup are the places.
+    code: "PCI-005",
+    name: "relaxed-ordering",
+    group: Pci,
+    title: "PCIe relaxed ordering",
+    scope: Port,
+    severity: Note,
+    since: "0.1",
+    sources: [
+        "PCI Express Base Specification: device control register, Enable Relaxed Ordering",
+        "Linux kernel, drivers/pci/quirks.c: PCI_DEV_FLAGS_NO_RELAXED_ORDERING for root ports that mishandle it",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| example::pci(facts, |pci| pci.relaxed_ordering = Fact::Known(false)),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (port, pci) = known!(view.pci());
+    let on = *known!(pci.relaxed_ordering.as_ref());
+    if on {
+        return Outcome::pass("on");
+    }
+    if *known!(port.speed_bps.as_ref()) < FAST_BPS {
+        return Outcome::pass("off, which does no harm below 100 Gb/s");
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: "off".into(),
+        recommended: "on, in the firmware's setup or with the card's own tool, if the bus turns out to be the limit"
+            .into(),
+        why: "Writes that keep their order wait for each other on the way to memory.".into(),
+        effect: "No figure in the sources: measure before and after.".into(),
+        by_hand: format!("sudo lspci -s {} -vvv | grep RlxdOrd", pci.address),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

@@ -1,0 +1,113 @@
+use landspeed_model::{Applicability, Fact, InterfaceFacts, PciFacts, Severity};
+
+use super::{USUAL_PAYLOAD, link_text, usable_bps, usable_now};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, rate_text};
+
+declare_check! {
+    /// Whether the slot carries what the card's ports can bring.
+    ///
+    /// **Reads** speed, width and payload of the device's link, and the speeds of all ports of the same card.
+    ///
+    /// **Matters** because a card may be built with more network than bus: two ports of 100 Gb/s on sixteen lanes of the
+    /// third generation share what one of them fills. The figure is lanes × GT/s × coding, less 8 % for acknowledgements and
+    /// flow control and less 24 bytes for each packet on the bus; descriptors and interrupts take a little more.
+    ///
+    /// **Leave it alone** where the second port only stands by.
+    code: "PCI-003",
+    name: "slot-bandwidth",
+    group: Pci,
+    title: "Bandwidth of the slot",
+    scope: Port,
+    severity: Critical,
+    since: "0.1",
+    sources: [
+        "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018: section on the model",
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: PCI Bus",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            example::port(facts).speed_bps = Fact::Known(200_000_000_000);
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (port, pci) = known!(view.pci());
+    let speed = *known!(port.speed_bps.as_ref());
+    known!(pci.speed_gts.as_ref());
+    known!(pci.width.as_ref());
+    let usable = usable_now(pci).unwrap_or(0.0) as u64;
+    let link = link_text(pci.speed_gts.known().copied(), pci.width.known().copied());
+    let card: Vec<&InterfaceFacts> = view.facts.interfaces.iter().filter(|other| same_card(other, pci)).collect();
+    let together: u64 = card.iter().filter_map(|other| other.speed_bps.known()).sum();
+    let observed = format!("{link} carries {} of data", rate_text(usable));
+    if usable >= speed.max(together) {
+        return Outcome::pass(format!("{observed}; the card's network is {}", rate_text(speed.max(together))));
+    }
+    // What the card could have in the best slot.
+    let payload = pci.max_payload_bytes.known().copied().unwrap_or(USUAL_PAYLOAD);
+    let best = match (&pci.max_speed_gts, &pci.max_width) {
+        (Fact::Known(gts), Fact::Known(lanes)) => Some(usable_bps(*gts, *lanes, payload) as u64),
+        _ => None,
+    };
+    if best.is_some_and(|best| best > usable && best >= speed) {
+        return Outcome::not_applicable("the link is below what the card can do: PCI-001 and PCI-002 speak of it");
+    }
+    let (severity, observed) = if usable < speed {
+        // Within a tenth the model's own tolerance decides.
+        let severity = if (usable as f64) < speed as f64 * 0.9 { Severity::Critical } else { Severity::Minor };
+        (severity, format!("{observed}; the link's rate is {}", rate_text(speed)))
+    } else {
+        (Severity::Minor, format!("{observed}; the card's {} ports bring {}", card.len(), rate_text(together)))
+    };
+    Outcome::found(Problem {
+        severity: Some(severity),
+        observed,
+        recommended: format!(
+            "{} of data: a card and slot of a newer generation, or the ports spread over two cards",
+            rate_text(speed.max(together))
+        ),
+        why: "All ports of a card share its place on the bus.".into(),
+        effect: "By calculation; Neugebauer et al. draw 32 to 50 Gb/s of data for 8 GT/s x8, by size of transfer."
+            .into(),
+        by_hand: format!("lspci -s {} -vv | grep -E 'LnkCap|LnkSta|MaxPayload'", pci.address),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}
+
+/// Whether an interface is a port of the same card that has a link: the same device but for the function, and no virtual
+/// function, whose traffic is its parent's.
+fn same_card(other: &InterfaceFacts, pci: &PciFacts) -> bool {
+    let device = |address: &str| address.rsplit_once('.').map(|(device, _)| device.to_owned());
+    let theirs = other.pci.known().filter(|theirs| !theirs.virtual_function);
+    other.state == "up"
+        && theirs.is_some_and(|t| device(&t.address).is_some() && device(&t.address) == device(&pci.address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn two_ports_of_one_card_share_its_slot() {
+        let mut facts = example::facts();
+        let mut second = facts.interfaces[0].clone();
+        second.name = "ens1f1np1".into();
+        if let Fact::Known(pci) = &mut second.pci {
+            pci.address = "0000:3b:00.1".into();
+        }
+        facts.interfaces.push(second);
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        assert_eq!(audit.findings[0].severity, Severity::Minor);
+        assert!(
+            audit.findings[0].observed.ends_with("the card's 2 ports bring 200 Gb/s"),
+            "{}",
+            audit.findings[0].observed
+        );
+    }
+}

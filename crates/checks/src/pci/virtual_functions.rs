@@ -1,0 +1,53 @@
+use landspeed_model::{Applicability, Fact};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the NIC is shared with virtual functions.
+    ///
+    /// **Reads** `sriov_numvfs`, `sriov_totalvfs` and whether the device is a virtual function itself.
+    ///
+    /// **Matters** because virtual functions share the port's bandwidth, link settings and bus: what is changed here is
+    /// changed for the guests behind them, and a setting that resets the link interrupts all of them. A virtual function
+    /// in turn cannot change what its parent decides: link speed, flow control, its own rate limit.
+    ///
+    /// **Leave it alone**: it is something to know before changing anything, not a fault.
+    code: "PCI-009",
+    name: "virtual-functions",
+    group: Pci,
+    title: "Shared with virtual functions",
+    scope: Port,
+    severity: Note,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/PCI/pci-iov-howto.rst"],
+    example: { good: example::as_is, bad: |facts, _| example::port(facts).virtual_functions = Fact::Known((4, 8)) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let (port, pci) = known!(view.pci());
+    let (observed, recommended) = if pci.virtual_function {
+        (
+            "the interface is a virtual function".into(),
+            "look at its parent's settings too: link, flow control, rate limit",
+        )
+    } else {
+        let (used, most) = *known!(port.virtual_functions.as_ref());
+        if used == 0 {
+            return Outcome::pass(format!("none of {most} in use"));
+        }
+        let observed = format!("{used} of {most} virtual functions in use");
+        (observed, "change rings, channels and MTU only when those behind them can bear a reset of the link")
+    };
+    Outcome::found(Problem {
+        severity: None,
+        observed,
+        recommended: recommended.into(),
+        why: "Virtual functions share the port's bandwidth, link and bus with their parent.".into(),
+        effect: "Nothing by itself: it says whose traffic a change would disturb.".into(),
+        by_hand: format!("cat /sys/bus/pci/devices/{}/sriov_numvfs; ip link show {}", pci.address, port.name),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}
