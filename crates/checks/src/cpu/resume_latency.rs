@@ -45,9 +45,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let deepest = processors.idle_states.known().and_then(|all| all.iter().map(|state| state.latency_us).max());
     let held = match &processors.resume_latency_us {
         Fact::Known(us) if deepest.is_none_or(|deepest| u64::from(*us) < deepest) => Some(*us),
-        Fact::Known(_) | Fact::Absent(_) => None,
         Fact::Unknown(why) if told.is_none() => return Outcome::unknown(why.clone()),
-        Fact::Unknown(_) => None,
+        _ => None,
     };
     let observed = match (told, held) {
         (Some((name, value)), _) => format!("{name}={value} on the kernel's command line"),
