@@ -5,7 +5,6 @@ use landspeed_model::{Fact, InterfaceFacts, QueueFacts};
 use crate::check::Check;
 use crate::view::View;
 
-mod backlog_drops;
 mod budget_squeezes;
 mod coalescing;
 mod hard_irq_deferral;
@@ -17,6 +16,7 @@ mod remote_node;
 mod rss_table;
 mod shared_core;
 mod single_queue;
+mod softnet_drops;
 mod threaded_napi;
 mod transmit_steering;
 
@@ -34,7 +34,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &coalescing::CHECK,
     &hard_irq_deferral::CHECK,
     &threaded_napi::CHECK,
-    &backlog_drops::CHECK,
+    &softnet_drops::CHECK,
     &budget_squeezes::CHECK,
 ];
 

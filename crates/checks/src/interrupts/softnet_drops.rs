@@ -16,7 +16,7 @@ declare_check! {
     /// **Leave it alone** at zero drops. Guides set 250000 blindly; ESnet lists it among the settings to leave, and a long
     /// backlog adds delay.
     code: "IRQ-013",
-    name: "backlog-drops",
+    name: "softnet-drops",
     group: Interrupts,
     title: "Drops in the backlog",
     scope: Host,
