@@ -46,7 +46,14 @@ impl Files {
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let read = || -> io::Result<String> {
             let mut bytes = Vec::new();
-            File::open(self.at(path))?.take(LIMIT_BYTES as u64).read_to_end(&mut bytes)?;
+            let path = self.inside(path)?;
+            // Opening a pipe that lies in a file's place would wait for somebody to write to it.
+            let kind = fs::metadata(&path)?;
+            if !kind.is_file() {
+                let what = if kind.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::InvalidInput };
+                return Err(what.into());
+            }
+            File::open(path)?.take(LIMIT_BYTES as u64).read_to_end(&mut bytes)?;
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         read().map_err(|cause| FileError { path: path.into(), cause })
@@ -83,12 +90,43 @@ impl Files {
         names
     }
 
+    /// What a symbolic link points to, as it is written there.
+    pub(crate) fn link_target(&self, path: &str) -> io::Result<String> {
+        Ok(fs::read_link(self.at(path))?.to_string_lossy().into_owned())
+    }
+
+    /// Names in a directory that begin with `prefix`, sorted.
+    pub(crate) fn names_like(&self, directory: &str, prefix: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.inside(directory)?)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.starts_with(prefix) {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// Opens a file to be read many times.
     pub(crate) fn keep(&self, path: &str) -> Result<Kept, FileError> {
         match File::open(self.at(path)) {
             Ok(file) => Ok(Kept { file, path: path.into() }),
             Err(cause) => Err(FileError { path: path.into(), cause }),
         }
+    }
+
+    /// Where the file is. A recorded tree comes from elsewhere: a link in it that leads out of it is refused, lest what is
+    /// on this host be shown as that one's.
+    fn inside(&self, path: &str) -> io::Result<PathBuf> {
+        let path = self.at(path);
+        if !self.live && !path.canonicalize()?.starts_with(self.root.canonicalize()?) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "a link that leads out of the recorded host",
+            ));
+        }
+        Ok(path)
     }
 
     fn at(&self, path: &str) -> PathBuf {

@@ -1,12 +1,15 @@
 //! What a host is, and what it does while a test runs: facts and counters, live or from a recorded tree.
 //!
-//! [`snapshot`] describes the host once. [`HostSampler`] reads its counters at a few times a second and ends as a
+//! [`collect`] tells everything about a [`Host`] that a check may read; [`record`] keeps it, so that it can be told again
+//! elsewhere. [`snapshot`] describes the host once. [`HostSampler`] reads its counters at a few times a second and ends as a
 //! [`HostSeries`](landspeed_model::HostSeries). Neither needs privilege and neither fails: what cannot be read is
 //! named, with the reason, in `unavailable`. [`use_between`] and [`cores_between`] sum a series over a span.
 #![forbid(unsafe_code)]
 
+mod collect;
 mod counters;
 mod files;
+mod host;
 mod machine;
 mod nic;
 mod parse;
@@ -17,6 +20,10 @@ mod sysctls;
 mod usage;
 
 pub use files::{FileError, Files};
+pub use host::{
+    ClockAnswer, DriverAnswer, Host, InterfaceAnswers, KernelAnswers, LinkAnswer, LiveHost, OpenError, QdiscAnswer,
+    RecordedHost, collect,
+};
 pub use sampler::{HostSampler, MIN_SPAN_NS};
 pub use snapshot::{snapshot, snapshot_from};
 pub use usage::{HostUse, cores_between, use_between};

@@ -3,6 +3,7 @@
 use landspeed_model::{Governor, HostSnapshot, NumaNode};
 
 use crate::files::Files;
+use crate::host::Look;
 use crate::parse::{CoreTicks, CpuInfo, core_ticks, cpu_list, field, quoted_value};
 use crate::snapshot::{Unavailable, noted};
 
@@ -121,12 +122,13 @@ fn timer_hz(files: &Files, release: &str, missing: &mut Unavailable) -> Option<u
 
 /// The container and the hypervisor, joined by `+` when there are both; none on bare metal, as far as can be told.
 fn virtualization(files: &Files, hypervisor_bit: bool) -> Option<String> {
-    let found: Vec<_> = [container(files), hypervisor(files, hypervisor_bit)].into_iter().flatten().collect();
+    let look = Look(files);
+    let found: Vec<_> = [container(look), hypervisor(look, hypervisor_bit)].into_iter().flatten().collect();
     (!found.is_empty()).then(|| found.join("+"))
 }
 
 /// The marks systemd's documentation (container interface) and the engines leave.
-fn container(files: &Files) -> Option<String> {
+pub(crate) fn container(files: Look<'_>) -> Option<String> {
     // In the first process namespace (PROC_PID_INIT_INO, linux/proc_ns.h) the marks are left-overs of an image that was
     // booted as a machine.
     if files.link_name("/proc/self/ns/pid").as_deref() == Some("pid:[4026531836]") {
@@ -139,7 +141,8 @@ fn container(files: &Files) -> Option<String> {
     marks.iter().find(|(path, _)| files.exists(path)).map(|(_, name)| (*name).to_owned())
 }
 
-fn hypervisor(files: &Files, bit: bool) -> Option<String> {
+/// By the firmware's names and the processor's own bit (x86: `bit`).
+pub(crate) fn hypervisor(files: Look<'_>, bit: bool) -> Option<String> {
     if let Some(kind) = files.word("/sys/hypervisor/type").ok().filter(|kind| !kind.is_empty()) {
         return Some(kind);
     }

@@ -6,13 +6,21 @@
 
 mod cores;
 mod counters;
+mod interrupts;
+mod pci;
 mod softnet;
+mod sysctl_file;
 mod text;
 
 pub(crate) use cores::{CoreTicks, core_ticks};
 pub(crate) use counters::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
+pub(crate) use interrupts::{InterruptRow, interrupt_rows};
+pub(crate) use pci::{DeviceControl, NoControl, device_control};
 pub(crate) use softnet::{SoftnetRow, softnet_rows};
-pub(crate) use text::{CpuInfo, cpu_list, default_route_interface, field, quoted_value, squeeze};
+pub(crate) use sysctl_file::sysctl_assignments;
+pub(crate) use text::{
+    CpuInfo, cpu_list, default_route_interface, field, field_of_words, list_numbers, quoted_value, squeeze,
+};
 
 #[cfg(test)]
 mod properties;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use landspeed_model::Fact;
+
 use crate::files::Files;
+use crate::host::Look;
 use crate::parse::squeeze;
 
 /// Below `net.`; those a kernel or a namespace does not have are left out.
@@ -83,4 +86,108 @@ pub(crate) fn read(files: &Files) -> BTreeMap<String, String> {
         Some((format!("net.{name}"), squeeze(&text)))
     };
     NAMES.iter().filter_map(one).collect()
+}
+
+/// Those a check reads besides, with their whole names.
+const MORE: &[&str] = &[
+    "kernel.numa_balancing",
+    "kernel.timer_migration",
+    "net.bridge.bridge-nf-call-iptables",
+    "net.core.dev_weight_rx_bias",
+    "net.core.dev_weight_tx_bias",
+    "net.core.flow_limit_cpu_bitmap",
+    "net.core.fb_tunnels_only_for_init_net",
+    "net.core.gro_normal_batch",
+    "net.core.max_skb_frags",
+    "net.core.rps_default_mask",
+    "net.core.txrehash",
+    "net.core.warnings",
+    "net.ipv4.fib_multipath_hash_policy",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ipfrag_high_thresh",
+    "net.ipv4.ipfrag_time",
+    "net.ipv4.neigh.default.gc_thresh1",
+    "net.ipv4.neigh.default.gc_thresh2",
+    "net.ipv4.neigh.default.gc_thresh3",
+    "net.ipv4.route.gc_elasticity",
+    "net.ipv4.route.gc_interval",
+    "net.ipv4.route.gc_thresh",
+    "net.ipv4.route.gc_timeout",
+    "net.ipv4.route.max_size",
+    "net.ipv4.route.min_adv_mss",
+    "net.ipv4.route.min_pmtu",
+    "net.ipv4.route.mtu_expires",
+    "net.ipv4.tcp_abc",
+    "net.ipv4.tcp_abort_on_overflow",
+    "net.ipv4.tcp_app_win",
+    "net.ipv4.tcp_bic",
+    "net.ipv4.tcp_challenge_ack_limit",
+    "net.ipv4.tcp_early_demux",
+    "net.ipv4.tcp_fastopen",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_invalid_ratelimit",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_max_orphans",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_no_ssthresh_metrics_save",
+    "net.ipv4.tcp_probe_interval",
+    "net.ipv4.tcp_probe_threshold",
+    "net.ipv4.tcp_mtu_probe_floor",
+    "net.ipv4.tcp_retrans_collapse",
+    "net.ipv4.tcp_retries2",
+    "net.ipv4.tcp_rfc1337",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_thin_linear_timeouts",
+    "net.ipv4.tcp_tw_recycle",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.udp_early_demux",
+    "net.ipv6.conf.all.disable_ipv6",
+    "net.ipv6.conf.all.forwarding",
+    "net.ipv6.route.gc_thresh",
+    "net.ipv6.route.max_size",
+    "net.netfilter.nf_conntrack_buckets",
+    "net.netfilter.nf_conntrack_count",
+    "net.netfilter.nf_conntrack_max",
+    "net.netfilter.nf_conntrack_tcp_be_liberal",
+    "vm.dirty_background_bytes",
+    "vm.dirty_background_ratio",
+    "vm.dirty_bytes",
+    "vm.dirty_ratio",
+    "vm.min_free_kbytes",
+    "vm.swappiness",
+    "vm.zone_reclaim_mode",
+];
+
+/// Those of each of an interface's settings, and of `all` and `default`.
+const PER_INTERFACE: &[&str] = &["arp_announce", "arp_filter", "arp_ignore", "rp_filter"];
+
+/// All of them as facts, by their whole names. Those of the scheduler (`kernel.sched_*`) only where they are there: most
+/// went to debugfs in 5.13.
+pub(crate) fn facts(look: Look<'_>, interfaces: &[&str]) -> BTreeMap<String, Fact<String>> {
+    let first = look.exists("/proc/sys/net/core/netdev_max_backlog");
+    let one = |name: String, path: String| {
+        let fact = match look.fact(&format!("/proc/sys/{path}")) {
+            Fact::Known(text) => Fact::Known(squeeze(&text)),
+            Fact::Absent(_) if first => Fact::Absent(format!("this kernel has no {name}")),
+            Fact::Absent(_) => Fact::Absent(format!("this kernel or this network namespace has no {name}")),
+            Fact::Unknown(why) => Fact::Unknown(why),
+        };
+        (name, fact)
+    };
+    let fixed = NAMES.iter().map(|name| format!("net.{name}")).chain(MORE.iter().map(|name| (*name).to_owned()));
+    let mut facts: BTreeMap<_, _> = fixed.map(|name| one(name.clone(), name.replace('.', "/"))).collect();
+    for interface in ["all", "default"].iter().chain(interfaces) {
+        for name in PER_INTERFACE {
+            // A dot in an interface's name is not one that separates: sysctl(8) writes it as a slash.
+            let dotted = format!("net.ipv4.conf.{}.{name}", interface.replace('.', "/"));
+            let (name, fact) = one(dotted, format!("net/ipv4/conf/{interface}/{name}"));
+            facts.insert(name, fact);
+        }
+    }
+    for name in look.names("/proc/sys/kernel", "sched_") {
+        let (name, fact) = one(format!("kernel.{name}"), format!("kernel/{name}"));
+        facts.insert(name, fact);
+    }
+    facts
 }

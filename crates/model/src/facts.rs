@@ -97,7 +97,8 @@ pub struct Facts {
     /// SNMP, TcpExt and IpExt counters since boot (`TcpExt.TCPRcvQDrop`).
     pub counters: BTreeMap<String, u64>,
     /// What manages or changes settings here, by name: `tuned`, `NetworkManager`, `systemd-networkd`, `irqbalance`,
-    /// `bpftune`, `chronyd`, `ntpd`, `systemd-timesyncd`, `ptp4l`, `power-profiles-daemon`, `thermald`, `cpupower`.
+    /// `bpftune`, `chronyd`, `ntpd`, `systemd-timesyncd`, `ptp4l`, `phc2sys`, `power-profiles-daemon`, `thermald`,
+    /// `cpupower` (which sets the governor at boot and is gone: "running" says that it does).
     pub services: BTreeMap<String, Fact<ServiceFacts>>,
     /// The control group this program runs in.
     pub cgroup: CgroupFacts,
@@ -181,6 +182,9 @@ pub struct CpuFacts {
     /// The lowest `pm_qos_resume_latency_us` of any processor: 0 where one says `n/a` (it may enter no idle state); absent
     /// where none is limited (all say 0).
     pub resume_latency_us: Fact<u32>,
+    /// The latency that holders of `/dev/cpu_dma_latency` keep all processors to, microseconds; absent where nobody does.
+    #[serde(default)]
+    pub dma_latency_us: Fact<u32>,
     /// `/sys/devices/system/cpu/vulnerabilities`, by name.
     pub vulnerabilities: BTreeMap<String, String>,
     /// Isolated processors in kernel list format; absent if none.

@@ -40,3 +40,31 @@ pub fn sleep_until(deadline_ns: u64) {
         }
     }
 }
+
+/// How well the kernel believes `CLOCK_REALTIME` is kept in step with others (adjtimex(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Discipline {
+    /// Whether something keeps it in step (not `STA_UNSYNC`).
+    pub synchronised: bool,
+    /// The estimated error, microseconds.
+    pub estimated_error_us: u64,
+    /// The greatest error possible, microseconds.
+    pub maximum_error_us: u64,
+}
+
+/// Asks how well the clock is kept. Changes nothing and needs no privilege.
+pub fn discipline() -> std::io::Result<Discipline> {
+    // SAFETY: timex is plain old data, all of whose members may be zero; `modes` 0 asks and changes nothing.
+    let (state, timex) = unsafe {
+        let mut timex: libc::timex = std::mem::zeroed();
+        (libc::adjtimex(&raw mut timex), timex)
+    };
+    if state < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(Discipline {
+        synchronised: timex.status & libc::STA_UNSYNC == 0,
+        estimated_error_us: u64::try_from(timex.esterror).unwrap_or(0),
+        maximum_error_us: u64::try_from(timex.maxerror).unwrap_or(0),
+    })
+}

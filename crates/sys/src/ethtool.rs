@@ -10,11 +10,16 @@ use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Socket, Type};
 
+use crate::netlink::Coalescing;
+
 const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GCOALESCE: u32 = 0x0e;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
+const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_GRXFHINDIR: u32 = 0x38;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
@@ -126,6 +131,26 @@ pub struct Channels {
     pub combined: (u32, u32),
 }
 
+/// A link.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinkMode {
+    /// Speed, bits/s; `None` when the link is down or has no speed.
+    pub speed_bps: Option<u64>,
+    /// Whether it is full duplex; `None` when it does not know.
+    pub full_duplex: Option<bool>,
+}
+
+/// Link-level flow control (IEEE 802.3x).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pause {
+    /// Negotiated.
+    pub autonegotiate: bool,
+    /// Pause frames are obeyed.
+    pub rx: bool,
+    /// Pause frames are sent.
+    pub tx: bool,
+}
+
 /// One offload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Feature {
@@ -164,6 +189,11 @@ impl Ethtool {
 
     /// Link speed, bits/s; `None` when the link is down or has no speed.
     pub fn speed_bps(&mut self) -> Result<Option<u64>, EthtoolError> {
+        self.link_mode().map(|link| link.speed_bps)
+    }
+
+    /// Link speed and duplex.
+    pub fn link_mode(&mut self) -> Result<LinkMode, EthtoolError> {
         const OPERATION: &str = "link settings";
         // struct ethtool_link_settings: cmd, speed (Mb/s), seven bytes, link_mode_masks_nwords (i8). The first call
         // answers how many words the masks have, as a negative number; the second must name it.
@@ -175,7 +205,52 @@ impl Ethtool {
         }
         let reply = self.ask(OPERATION, ETHTOOL_GLINKSETTINGS, &[(3, u32::from_ne_bytes([0, 0, 0, words as u8]))])?;
         let speed = word(reply, 1);
-        Ok((speed != 0 && speed != SPEED_UNKNOWN).then(|| u64::from(speed) * 1_000_000))
+        let speed_bps = (speed != 0 && speed != SPEED_UNKNOWN).then(|| u64::from(speed) * 1_000_000);
+        // DUPLEX_HALF 0, DUPLEX_FULL 1, DUPLEX_UNKNOWN 0xff.
+        let full_duplex = match reply[8] {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        };
+        Ok(LinkMode { speed_bps, full_duplex })
+    }
+
+    /// Interrupt coalescing, as the older request tells it: a parameter the driver does not have reads as 0. Where there is
+    /// a [`crate::netlink::EthtoolFamily`], ask that.
+    pub fn coalescing(&mut self) -> Result<Coalescing, EthtoolError> {
+        // struct ethtool_coalesce: cmd, rx_coalesce_usecs, rx_max_coalesced_frames, two for interrupts, then the same for
+        // transmit, stats_block_coalesce_usecs, use_adaptive_rx_coalesce, use_adaptive_tx_coalesce …
+        let reply = self.ask("interrupt coalescing", ETHTOOL_GCOALESCE, &[])?;
+        Ok(Coalescing {
+            adaptive_rx: Some(word(reply, 10) != 0),
+            adaptive_tx: Some(word(reply, 11) != 0),
+            rx_us: Some(word(reply, 1)),
+            rx_frames: Some(word(reply, 2)),
+            tx_us: Some(word(reply, 5)),
+            tx_frames: Some(word(reply, 6)),
+        })
+    }
+
+    /// Pause frames.
+    pub fn pause(&mut self) -> Result<Pause, EthtoolError> {
+        // struct ethtool_pauseparam: cmd, autoneg, rx_pause, tx_pause.
+        let reply = self.ask("pause parameters", ETHTOOL_GPAUSEPARAM, &[])?;
+        let on = |index| word(reply, index) != 0;
+        Ok(Pause { autonegotiate: on(1), rx: on(2), tx: on(3) })
+    }
+
+    /// The table that receive-side scaling looks a packet's queue up in.
+    pub fn rss_table(&mut self) -> Result<Vec<u32>, EthtoolError> {
+        const OPERATION: &str = "receive-side scaling";
+        // struct ethtool_rxfh_indir: cmd, size, then one u32 each. Asked for none, the kernel answers how many there are.
+        let reply = self.ask(OPERATION, ETHTOOL_GRXFHINDIR, &[])?;
+        let size = word(reply, 1);
+        if size == 0 || size as usize > MAX_STRINGS {
+            return Err(self.error(OPERATION, io::ErrorKind::InvalidData.into()));
+        }
+        let reply = self.ask(OPERATION, ETHTOOL_GRXFHINDIR, &[(1, size)])?;
+        let answered = word(reply, 1).min(size) as usize;
+        Ok((0..answered).map(|entry| word(reply, 2 + entry)).collect())
     }
 
     /// Ring sizes.

@@ -21,10 +21,12 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use crate::clock::monotonic_ns;
 
 pub mod configure;
+mod generic;
 mod parse;
 mod reading;
 
-pub use parse::{LINK_STATS_NAMES, Link, Qdisc, Route};
+pub use generic::{Coalescing, EthtoolFamily};
+pub use parse::{Address, LINK_STATS_NAMES, Link, Qdisc, Route};
 pub use reading::{
     CakeReading, CakeTin, CodelReading, Details, FqCodelReading, FqPieReading, FqReading, NetemReading, PieReading,
     QdiscKind, QdiscReading, RedReading,
@@ -90,6 +92,14 @@ impl fmt::Display for NetlinkError {
     }
 }
 
+impl NetlinkError {
+    /// Whether the kernel or the driver has no such thing, as opposed to a failure.
+    pub fn is_unsupported(&self) -> bool {
+        let (Cause::Io(error) | Cause::Refused(error, _)) = &self.cause else { return false };
+        error.raw_os_error() == Some(libc::EOPNOTSUPP)
+    }
+}
+
 impl std::error::Error for NetlinkError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
@@ -128,9 +138,13 @@ pub struct Netlink {
 impl Netlink {
     /// Opens a socket in the calling thread's network namespace. Needs no privilege.
     pub fn open() -> Result<Self, NetlinkError> {
+        Self::open_family(libc::NETLINK_ROUTE, "the route family")
+    }
+
+    fn open_family(family: libc::c_int, name: &str) -> Result<Self, NetlinkError> {
         let open = || -> io::Result<Socket> {
-            let route = Protocol::from(libc::NETLINK_ROUTE);
-            let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW.cloexec(), Some(route))?;
+            let family = Protocol::from(family);
+            let socket = Socket::new(Domain::from(libc::AF_NETLINK), Type::RAW.cloexec(), Some(family))?;
             socket.set_read_timeout(Some(TIMEOUT))?;
             socket.set_write_timeout(Some(TIMEOUT))?;
             socket.connect(&kernel_address()?)?;
@@ -140,11 +154,8 @@ impl Netlink {
             }
             Ok(socket)
         };
-        let socket = open().map_err(|e| NetlinkError {
-            operation: "socket",
-            object: "the route family".into(),
-            cause: Cause::Io(e),
-        })?;
+        let socket =
+            open().map_err(|e| NetlinkError { operation: "socket", object: name.into(), cause: Cause::Io(e) })?;
         Ok(Self { socket, buffer: vec![0; RECEIVE_BUFFER_BYTES], sequence: 0 })
     }
 
@@ -166,6 +177,58 @@ impl Netlink {
             object: which.to_string(),
             cause,
         })
+    }
+
+    /// Every link of the namespace, in the kernel's order.
+    pub fn links(&mut self) -> Result<Vec<Link>, NetlinkError> {
+        // struct ifinfomsg, all zero.
+        self.table(libc::RTM_GETLINK, libc::RTM_NEWLINK, "link dump", &[0; 16], |payload| {
+            Link::parse(payload).map(Some)
+        })
+    }
+
+    /// Every address of the namespace, in the kernel's order.
+    pub fn addresses(&mut self) -> Result<Vec<Address>, NetlinkError> {
+        // struct ifaddrmsg, all zero: of any family.
+        self.table(libc::RTM_GETADDR, libc::RTM_NEWADDR, "address dump", &[0; 8], Address::parse)
+    }
+
+    /// Every queueing discipline of the namespace, as [`Netlink::qdiscs`] tells those of one interface.
+    pub fn all_qdiscs(&mut self) -> Result<Vec<Qdisc>, NetlinkError> {
+        // struct tcmsg, all zero.
+        self.table(libc::RTM_GETQDISC, libc::RTM_NEWQDISC, "qdisc dump", &[0; 20], Qdisc::parse)
+    }
+
+    /// One of the kernel's tables, whole.
+    fn table<T>(
+        &mut self,
+        ask: u16,
+        answer: u16,
+        operation: &'static str,
+        header: &[u8],
+        parse: impl Fn(&[u8]) -> Result<Option<T>, Cause>,
+    ) -> Result<Vec<T>, NetlinkError> {
+        let fail = |cause| NetlinkError { operation, object: "the whole namespace".into(), cause };
+        for _ in 0..DUMP_ATTEMPTS {
+            let mut request = Request::new(ask, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16);
+            request.bytes(header);
+            if ask == libc::RTM_GETQDISC {
+                request.attribute(TCA_DUMP_INVISIBLE, &[]);
+            }
+            let mut found = Vec::new();
+            let whole = self
+                .exchange(request, |kind, payload| {
+                    if kind == answer {
+                        found.extend(parse(payload)?);
+                    }
+                    Ok(())
+                })
+                .map_err(fail)?;
+            if whole {
+                return Ok(found);
+            }
+        }
+        Err(fail(Cause::Interrupted))
     }
 
     /// Every queueing discipline of an interface, with its counters; those hidden from `tc qdisc show` too. A parent's

@@ -52,6 +52,26 @@ pub(crate) fn cpu_list(list: &str) -> Option<u32> {
     })
 }
 
+/// The numbers of a kernel list; `None` if it is not one, or names more processors than a kernel is built for.
+pub(crate) fn list_numbers(list: &str) -> Option<Vec<u32>> {
+    const MOST: u32 = 8192;
+    cpu_list(list).filter(|&count| count <= MOST)?;
+    let ranges = list.trim().split(',').filter(|range| !range.is_empty());
+    let numbers = ranges.map(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.trim().parse::<u32>().ok()?..=last.trim().parse().ok()?)
+    });
+    numbers.collect::<Option<Vec<_>>>().map(|ranges| ranges.into_iter().flatten().collect())
+}
+
+/// The number behind `key` in a file of lines of two words, like `cpu.stat`.
+pub(crate) fn field_of_words(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        (words.next() == Some(key)).then(|| words.next()?.parse().ok()).flatten()
+    })
+}
+
 /// The number behind `key:` in a file like `/proc/meminfo`.
 pub(crate) fn field(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;

@@ -17,9 +17,13 @@ const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
 const IFLA_MIN_MTU: u16 = 50;
 const IFLA_MAX_MTU: u16 = 51;
 const IFLA_INFO_KIND: u16 = 1;
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_ATTACHED: u16 = 2;
 
 // linux/rtnetlink.h, linux/gen_stats.h
 const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
+const TCA_FQ_FLOW_MAX_RATE: u16 = 7;
 const TCA_STATS: u16 = 3;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
@@ -73,6 +77,12 @@ pub struct Link {
     pub kind: Option<String>,
     /// Index of the link under it (a VLAN's device), when there is one.
     pub lower: Option<u32>,
+    /// Index of the bond, bridge or VRF it is a port of.
+    pub master: Option<u32>,
+    /// Operational state (RFC 2863): 0 unknown, 1 not present, 2 down, 3 lower layer down, 4 testing, 5 dormant, 6 up.
+    pub state: Option<u8>,
+    /// Whether an XDP program is attached; kernels before 4.8 do not say.
+    pub xdp: Option<bool>,
     /// MTU, bytes.
     pub mtu_bytes: u32,
     /// Least and greatest MTU the device takes, bytes; a greatest of 0 means no limit.
@@ -106,6 +116,12 @@ impl Link {
                 libc::IFLA_ADDRESS => link.address = value.to_vec(),
                 libc::IFLA_MTU => link.mtu_bytes = u32_at(value, 0).unwrap_or(0),
                 libc::IFLA_LINK => link.lower = u32_at(value, 0).filter(|&i| i != 0 && i != link.index),
+                libc::IFLA_MASTER => link.master = u32_at(value, 0).filter(|&i| i != 0),
+                libc::IFLA_OPERSTATE => link.state = value.first().copied(),
+                IFLA_XDP => {
+                    let attached = each_attribute(value).find(|&(k, _)| k == IFLA_XDP_ATTACHED);
+                    link.xdp = attached.and_then(|(_, v)| v.first()).map(|&mode| mode != 0);
+                }
                 libc::IFLA_QDISC => link.qdisc = Some(text(value)),
                 libc::IFLA_TXQLEN => link.tx_queue_len = u32_at(value, 0),
                 libc::IFLA_STATS64 => {
@@ -156,6 +172,38 @@ pub struct Qdisc {
     pub queue_packets: u32,
     /// Bytes waiting.
     pub backlog_bytes: u32,
+    /// `fq`: the rate each flow is held to (`maxrate`), bytes/s; none where there is no limit.
+    pub max_rate_bytes_per_s: Option<u32>,
+}
+
+/// An address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    /// Interface.
+    pub ifindex: u32,
+    /// The address.
+    pub ip: IpAddr,
+    /// Length of its network's prefix, bits.
+    pub prefix_bits: u8,
+}
+
+impl Address {
+    /// `None` for an address of another family.
+    pub(super) fn parse(payload: &[u8]) -> Result<Option<Self>, Cause> {
+        // struct ifaddrmsg: family, prefixlen, flags, scope, index (u32).
+        let (header, attributes) = payload.split_at_checked(8).ok_or(Cause::Malformed("address header"))?;
+        let (mut local, mut any) = (None, None);
+        for (kind, value) in each_attribute(attributes) {
+            match kind {
+                // On a point-to-point link IFA_ADDRESS is the peer's.
+                libc::IFA_LOCAL => local = address(value),
+                libc::IFA_ADDRESS => any = address(value),
+                _ => {}
+            }
+        }
+        let ifindex = u32_at(header, 4).unwrap_or(0);
+        Ok(local.or(any).map(|ip| Self { ifindex, ip, prefix_bits: header[1] }))
+    }
 }
 
 impl Qdisc {
@@ -188,10 +236,11 @@ impl Qdisc {
             packets_wrap: true,
             ..Self::default()
         };
-        let (mut old, mut new) = (None, None);
+        let (mut old, mut new, mut options) = (None, None, None);
         for (kind, value) in each_attribute(attributes) {
             match kind {
                 TCA_KIND => qdisc.kind = text(value),
+                TCA_OPTIONS => options = Some(value),
                 TCA_STATS => old = Some(value),
                 TCA_STATS2 => new = Some(value),
                 _ => {}
@@ -201,6 +250,11 @@ impl Qdisc {
             (Some(stats), _) => qdisc.take_stats2(stats),
             (None, Some(stats)) => qdisc.take_stats(stats),
             (None, None) => {}
+        }
+        if let ("fq", Some(options)) = (qdisc.kind.as_str(), options) {
+            let rate = each_attribute(options).find(|&(kind, _)| kind == TCA_FQ_FLOW_MAX_RATE);
+            qdisc.max_rate_bytes_per_s =
+                rate.and_then(|(_, value)| u32_at(value, 0)).filter(|&rate| rate != u32::MAX);
         }
         Ok((!qdisc.kind.is_empty()).then_some(qdisc))
     }

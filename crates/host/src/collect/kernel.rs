@@ -1,0 +1,162 @@
+//! The kernel, what it runs in, its clock and its modules.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{Fact, KernelFacts, TimeFacts, VirtualizationFacts};
+
+use crate::host::{KernelAnswers, Look, known};
+use crate::machine;
+use crate::parse::{CpuInfo, core_ticks, quoted_value};
+
+const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
+
+/// Options of the kernel's configuration that matter, or whose names begin so.
+const OPTIONS: &[&str] = &[
+    "CONFIG_BQL",
+    "CONFIG_CPU_FREQ_DEFAULT_GOV_",
+    "CONFIG_DEFAULT_NET_SCH",
+    "CONFIG_DEFAULT_TCP_CONG",
+    "CONFIG_HZ",
+    "CONFIG_IOMMU_DEFAULT_",
+    "CONFIG_MAX_SKB_FRAGS",
+    "CONFIG_NET_RX_BUSY_POLL",
+    "CONFIG_NET_SCH_CAKE",
+    "CONFIG_NET_SCH_FQ",
+    "CONFIG_NO_HZ_FULL",
+    "CONFIG_NUMA_BALANCING",
+    "CONFIG_PREEMPT",
+    "CONFIG_RFS_ACCEL",
+    "CONFIG_RPS",
+    "CONFIG_TCP_CONG_BBR",
+    "CONFIG_TLS",
+    "CONFIG_XDP_SOCKETS",
+    "CONFIG_XPS",
+];
+
+/// Modules that matter, or whose names begin so; besides the interfaces' drivers.
+const MODULES: &[&str] = &[
+    "8021q",
+    "act_",
+    "bonding",
+    "br_netfilter",
+    "bridge",
+    "cls_",
+    "ebtable",
+    "ib_",
+    "ip6table",
+    "ip_tables",
+    "ip_vs",
+    "iptable_",
+    "mlx",
+    "mpls",
+    "msr",
+    "nf_",
+    "nft_",
+    "openvswitch",
+    "rdma_",
+    "sch_",
+    "tcp_",
+    "team",
+    "tls",
+    "tun",
+    "veth",
+    "vfio",
+    "vhost",
+    "xt_conntrack",
+    "xt_state",
+];
+
+pub(super) fn kernel(look: Look<'_>, answers: &KernelAnswers) -> KernelFacts {
+    let word = |name: &str| look.word(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    let release = word("osrelease");
+    // Kernels since 6.1 have the file.
+    let machine = look.word("/proc/sys/kernel/arch").ok().or_else(|| answers.machine.known().cloned());
+    KernelFacts {
+        version: word("version"),
+        machine: machine.unwrap_or_default(),
+        command_line: look.fact("/proc/cmdline"),
+        configuration: configuration(look, &release),
+        release,
+    }
+}
+
+fn configuration(look: Look<'_>, release: &str) -> Fact<BTreeMap<String, String>> {
+    let places = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+    let mut refused = None;
+    for path in &places {
+        match known(look.read(path)) {
+            Fact::Known(text) => {
+                let lines = text.lines().filter_map(|line| line.split_once('='));
+                let wanted = lines.filter(|(name, _)| OPTIONS.iter().any(|option| name.starts_with(option)));
+                let bare = |value: &str| value.trim().trim_matches('"').to_owned();
+                return Fact::Known(wanted.map(|(name, value)| (name.to_owned(), bare(value))).collect());
+            }
+            Fact::Unknown(why) => refused = refused.or(Some(why)),
+            Fact::Absent(_) => {}
+        }
+    }
+    refused.map_or_else(|| Fact::Absent(format!("neither {} nor {} is there", places[0], places[1])), Fact::Unknown)
+}
+
+pub(super) fn os(look: Look<'_>) -> Fact<String> {
+    match known(look.read("/etc/os-release").or_else(|_| look.read("/usr/lib/os-release"))) {
+        Fact::Known(text) => quoted_value(&text, "PRETTY_NAME")
+            .map_or_else(|| Fact::Absent("/etc/os-release has no PRETTY_NAME".into()), Fact::Known),
+        Fact::Absent(_) => Fact::Absent("neither /etc/os-release nor /usr/lib/os-release is there".into()),
+        Fact::Unknown(why) => Fact::Unknown(why),
+    }
+}
+
+pub(super) fn virtualization(look: Look<'_>) -> VirtualizationFacts {
+    let cpuinfo = known(look.read("/proc/cpuinfo"));
+    let bit = cpuinfo.known().is_some_and(|text| CpuInfo::parse(text).hypervisor);
+    let hypervisor = match (machine::hypervisor(look, bit), &cpuinfo) {
+        (Some(name), _) => Fact::Known(name),
+        (None, Fact::Known(_)) => Fact::Absent("neither the processor nor the firmware names a hypervisor".into()),
+        (None, Fact::Absent(why) | Fact::Unknown(why)) => Fact::Unknown(why.clone()),
+    };
+    let container =
+        machine::container(look).map_or_else(|| Fact::Absent("no mark of a container".into()), Fact::Known);
+    VirtualizationFacts { hypervisor, container, steal_share: steal(look) }
+}
+
+fn steal(look: Look<'_>) -> Fact<f64> {
+    match known(look.read("/proc/stat")) {
+        Fact::Known(text) => {
+            let mut cores = Vec::new();
+            core_ticks(&text, &mut cores);
+            let total = |of: fn(&crate::parse::CoreTicks) -> f64| cores.iter().flatten().map(of).sum::<f64>();
+            let all = total(|t| {
+                [t.user, t.system, t.softirq, t.irq, t.steal, t.iowait, t.idle].iter().map(|&n| n as f64).sum()
+            });
+            if all > 0.0 {
+                Fact::Known(total(|ticks| ticks.steal as f64) / all)
+            } else {
+                Fact::Unknown("/proc/stat has no processors' times".into())
+            }
+        }
+        Fact::Absent(why) => Fact::Absent(why),
+        Fact::Unknown(why) => Fact::Unknown(why),
+    }
+}
+
+pub(super) fn time(look: Look<'_>, answers: &KernelAnswers) -> TimeFacts {
+    let list = look.word(&format!("{CLOCK}/available_clocksource")).unwrap_or_default();
+    TimeFacts {
+        clocksource: look.fact(&format!("{CLOCK}/current_clocksource")),
+        clocksources: list.split_whitespace().map(str::to_owned).collect(),
+        synchronised: answers.clock.as_ref().map(|clock| clock.synchronised),
+        estimated_error_us: answers.clock.as_ref().map(|clock| clock.estimated_error_us),
+    }
+}
+
+pub(super) fn modules(look: Look<'_>, drivers: &[String]) -> Fact<BTreeMap<String, Option<String>>> {
+    known(look.read("/proc/modules")).map(|text| {
+        let names = text.lines().filter_map(|line| line.split_whitespace().next());
+        let matter = |name: &&str| {
+            drivers.iter().any(|driver| driver == name) || MODULES.iter().any(|module| name.starts_with(module))
+        };
+        let version = |name: &str| look.word(&format!("/sys/module/{name}/version")).ok();
+        names.filter(matter).map(|name| (name.to_owned(), version(name))).collect()
+    })
+}

@@ -1,0 +1,56 @@
+//! What manages or changes settings here.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{Fact, ServiceFacts};
+
+use crate::host::{KernelAnswers, Look};
+
+/// Services by the name they are told under, and the name of their process. The kernel keeps 15 characters of it.
+pub(crate) const LOOKED_FOR: [(&str, &str); 12] = [
+    ("tuned", "tuned"),
+    ("NetworkManager", "NetworkManager"),
+    ("systemd-networkd", "systemd-network"),
+    ("irqbalance", "irqbalance"),
+    ("bpftune", "bpftune"),
+    ("chronyd", "chronyd"),
+    ("ntpd", "ntpd"),
+    ("systemd-timesyncd", "systemd-timesyn"),
+    ("ptp4l", "ptp4l"),
+    ("phc2sys", "phc2sys"),
+    ("power-profiles-daemon", "power-profiles-"),
+    ("thermald", "thermald"),
+];
+
+/// Where a unit that starts at boot is linked from (systemd.unit(5)).
+const WANTED_BY: [&str; 2] =
+    ["/etc/systemd/system/multi-user.target.wants", "/etc/systemd/system/basic.target.wants"];
+
+pub(super) fn read(look: Look<'_>, answers: &KernelAnswers) -> BTreeMap<String, Fact<ServiceFacts>> {
+    let own_processes = look.link_name("/proc/self/ns/pid").filter(|name| name != "pid:[4026531836]");
+    let mut services: BTreeMap<String, Fact<ServiceFacts>> = LOOKED_FOR
+        .iter()
+        .map(|(service, process)| {
+            let running = answers.processes.as_ref().map(|names| names.iter().any(|name| name == process));
+            let fact = match running {
+                Fact::Known(false) if own_processes.is_some() => {
+                    Fact::Unknown("this process namespace does not show the host's processes".into())
+                }
+                other => other.map(|running| ServiceFacts { running, detail: detail(look, service) }),
+            };
+            ((*service).to_owned(), fact)
+        })
+        .collect();
+    // It sets the governor at boot and is gone: no process tells.
+    let wanted =
+        WANTED_BY.iter().any(|directory| look.names(directory, "cpupower").contains(&"cpupower.service".into()));
+    services.insert("cpupower".into(), Fact::Known(ServiceFacts { running: wanted, detail: None }));
+    services
+}
+
+fn detail(look: Look<'_>, service: &str) -> Option<String> {
+    (service == "tuned")
+        .then(|| look.word("/etc/tuned/active_profile").ok())
+        .flatten()
+        .filter(|name| !name.is_empty())
+}

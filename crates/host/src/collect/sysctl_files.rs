@@ -1,0 +1,53 @@
+//! What the files of sysctl.d(5) assign, in the order `sysctl --system` applies them.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{Fact, SysctlAssignment};
+
+use crate::host::{Look, is_absent};
+use crate::parse::sysctl_assignments;
+
+/// Of files with the same name the one in the first of these directories counts (sysctl.d(5), sysctl(8)).
+const DIRECTORIES: [&str; 5] =
+    ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
+/// Read last.
+const LAST: &str = "/etc/sysctl.conf";
+
+pub(super) fn read(look: Look<'_>) -> Fact<Vec<SysctlAssignment>> {
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    for directory in DIRECTORIES {
+        match look.0.names(directory, "") {
+            Ok(names) => {
+                for name in names.into_iter().filter(|name| is_read(name)) {
+                    files.entry(name.clone()).or_insert_with(|| format!("{directory}/{name}"));
+                }
+            }
+            Err(why) if is_absent(&why) => {}
+            Err(why) => return Fact::Unknown(format!("cannot list {directory}: {why}")),
+        }
+    }
+    let mut assignments = Vec::new();
+    for path in files.into_values().chain([LAST.to_owned()]) {
+        match look.read(&path) {
+            Ok(text) => assignments.extend(sysctl_assignments(&text).into_iter().map(|found| SysctlAssignment {
+                path: path.clone(),
+                line: found.line,
+                name: found.name,
+                value: found.value,
+            })),
+            // A link to /dev/null is how a file is masked; one to nowhere assigns nothing either.
+            Err(error) if is_absent(&error.cause) || is_mask(look, &path) => {}
+            Err(error) => return Fact::Unknown(error.to_string()),
+        }
+    }
+    Fact::Known(assignments)
+}
+
+/// By the end of its name, in lower case.
+fn is_read(name: &str) -> bool {
+    name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty())
+}
+
+fn is_mask(look: Look<'_>, path: &str) -> bool {
+    look.0.link(path).is_ok_and(|target| target == "/dev/null")
+}

@@ -1,0 +1,196 @@
+//! A host recorded elsewhere: a directory with the trees `proc`, `sys`, `etc` … of the files that were read, and
+//! `kernel.json` with everything else that was asked and answered.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use landspeed_model::Fact;
+use serde::{Deserialize, Serialize};
+
+use super::answers::{InterfaceAnswers, KernelAnswers};
+use super::{Host, is_absent};
+use crate::files::Files;
+
+/// The file of the kernel's answers.
+pub(super) const KERNEL_FILE: &str = "kernel.json";
+/// What the file's `schema` says.
+pub(super) const KERNEL_SCHEMA: &str = "landspeed.kernel/1";
+/// No kernel answers more, except by mistake or malice.
+const LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Everything of a recorded host that is no file of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Answers {
+    /// [`KERNEL_SCHEMA`].
+    pub schema: String,
+    /// About the host as a whole.
+    pub kernel: KernelAnswers,
+    /// By interface.
+    pub interfaces: BTreeMap<String, InterfaceAnswers>,
+    /// PCI configuration space by address, as hexadecimal digits.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub pci_config: BTreeMap<String, Fact<String>>,
+    /// What symbolic links point to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<String, String>,
+    /// Directories that held more names than those of files that were read.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub directories: BTreeMap<String, Vec<String>>,
+    /// What was there and could not be read.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, Refusal>,
+}
+
+/// A file or link that could not be read, for another reason than that it is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    /// The system's number, where it gave one.
+    pub errno: Option<i32>,
+    /// In words.
+    pub why: String,
+}
+
+impl Refusal {
+    fn error(&self) -> io::Error {
+        self.errno.map_or_else(|| io::Error::other(self.why.clone()), io::Error::from_raw_os_error)
+    }
+}
+
+/// A directory that is no recorded host.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its `kernel.json` could not be read.
+    #[error("{} is no recorded host: cannot read {KERNEL_FILE}: {cause}; `landspeed check --record DIR` makes one", directory.display())]
+    Unreadable {
+        /// The directory.
+        directory: PathBuf,
+        /// The system's answer.
+        #[source]
+        cause: io::Error,
+    },
+    /// Its `kernel.json` is longer than any kernel's answers.
+    #[error("{} is no recorded host: its {KERNEL_FILE} is longer than {LIMIT_BYTES} bytes", directory.display())]
+    TooLong {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Its `kernel.json` does not say what it should.
+    #[error("the recorded host {} is damaged: {KERNEL_FILE}: {cause}", directory.display())]
+    Malformed {
+        /// The directory.
+        directory: PathBuf,
+        /// Where, and what is wrong.
+        #[source]
+        cause: serde_json::Error,
+    },
+    /// It was written by another version of the program.
+    #[error(
+        "the recorded host {} has the schema `{schema}`, which this version does not know: it reads {KERNEL_SCHEMA}",
+        directory.display()
+    )]
+    Schema {
+        /// The directory.
+        directory: PathBuf,
+        /// What it says.
+        schema: String,
+    },
+}
+
+/// A recorded host.
+#[derive(Debug, Clone)]
+pub struct RecordedHost {
+    files: Files,
+    answers: Answers,
+}
+
+impl RecordedHost {
+    /// Opens a directory that [`record`](super::record) wrote. Only `kernel.json` is read now; a file that is missing or
+    /// damaged shows in the fact it would have been.
+    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+        let unreadable = |cause| OpenError::Unreadable { directory: directory.into(), cause };
+        let path = directory.join(KERNEL_FILE);
+        let kind = std::fs::metadata(&path).map_err(unreadable)?;
+        if !kind.is_file() {
+            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a file")));
+        }
+        let mut text = Vec::new();
+        let file = File::open(&path).map_err(unreadable)?;
+        file.take(LIMIT_BYTES + 1).read_to_end(&mut text).map_err(unreadable)?;
+        if text.len() as u64 > LIMIT_BYTES {
+            return Err(OpenError::TooLong { directory: directory.into() });
+        }
+        let answers: Answers = serde_json::from_slice(&text)
+            .map_err(|cause| OpenError::Malformed { directory: directory.into(), cause })?;
+        if answers.schema != KERNEL_SCHEMA {
+            let schema = answers.schema.chars().filter(|c| !c.is_control()).take(60).collect();
+            return Err(OpenError::Schema { directory: directory.into(), schema });
+        }
+        Ok(Self { files: Files::recorded(directory), answers })
+    }
+
+    fn refused(&self, path: &str) -> io::Result<()> {
+        self.answers.errors.get(path).map_or(Ok(()), |refusal| Err(refusal.error()))
+    }
+}
+
+impl Host for RecordedHost {
+    fn read(&self, path: &str) -> io::Result<String> {
+        self.refused(path)?;
+        Host::read(&self.files, path)
+    }
+
+    fn link(&self, path: &str) -> io::Result<String> {
+        self.answers.links.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn names(&self, directory: &str, prefix: &str) -> io::Result<Vec<String>> {
+        self.refused(directory)?;
+        let written = Host::names(&self.files, directory, prefix);
+        let Some(names) = self.answers.directories.get(directory) else { return written };
+        let mut names: Vec<_> = names.iter().filter(|name| name.starts_with(prefix)).cloned().collect();
+        match written {
+            Ok(written) => names.extend(written),
+            Err(why) if is_absent(&why) => {}
+            Err(why) => return Err(why),
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn kernel(&self) -> KernelAnswers {
+        self.answers.kernel.clone()
+    }
+
+    fn interface(&self, name: &str) -> InterfaceAnswers {
+        self.answers.interfaces.get(name).cloned().unwrap_or_default()
+    }
+
+    fn is_recorded(&self) -> bool {
+        true
+    }
+
+    fn pci_config(&self, address: &str) -> Fact<Vec<u8>> {
+        match self.answers.pci_config.get(address) {
+            Some(Fact::Known(digits)) => from_hex(digits)
+                .map_or_else(|| Fact::Unknown("the recorded configuration space is damaged".into()), Fact::Known),
+            Some(Fact::Absent(why)) => Fact::Absent(why.clone()),
+            Some(Fact::Unknown(why)) => Fact::Unknown(why.clone()),
+            None => Fact::Unknown("not recorded".into()),
+        }
+    }
+}
+
+/// Hexadecimal digits as bytes; white space between bytes is allowed.
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = digits.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let value = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some(value(*high)? << 4 | value(*low)?),
+        _ => None,
+    };
+    digits.chunks(2).map(byte).collect()
+}

@@ -1,0 +1,108 @@
+//! PCI configuration space.
+
+/// What a PCI Express device is set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DeviceControl {
+    /// Maximum read request size, bytes.
+    pub max_read_request_bytes: u32,
+    /// Maximum payload size, bytes.
+    pub max_payload_bytes: u32,
+    /// Whether relaxed ordering is enabled.
+    pub relaxed_ordering: bool,
+}
+
+/// Why a device's control register cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoControl {
+    /// The bytes end before it.
+    Short,
+    /// It is not a PCI Express device.
+    NotExpress,
+    /// The bytes are no configuration space, or their list of capabilities goes round in circles.
+    Malformed,
+}
+
+/// The device control register of a PCI Express device (PCI Express Base Specification, 7.5.3.4): 8 bytes into the
+/// capability 0x10, which the list that begins at 0x34 leads to. Bits 14:12 read request, 7:5 payload (each 128 << n
+/// bytes), 4 relaxed ordering.
+pub(crate) fn device_control(config: &[u8]) -> Result<DeviceControl, NoControl> {
+    const STATUS: usize = 0x06;
+    const HAS_CAPABILITIES: u8 = 0x10;
+    const CAPABILITIES: usize = 0x34;
+    const EXPRESS: u8 = 0x10;
+    /// No more fit between the header and the end of the space.
+    const MOST: usize = 48;
+    let byte = |at: usize| config.get(at).copied().ok_or(NoControl::Short);
+    // A device that does not answer reads as ones.
+    if byte(0)? == 0xff && byte(1)? == 0xff {
+        return Err(NoControl::Malformed);
+    }
+    if byte(STATUS)? & HAS_CAPABILITIES == 0 {
+        return Err(NoControl::NotExpress);
+    }
+    let mut at = usize::from(byte(CAPABILITIES)? & !3);
+    for _ in 0..MOST {
+        if at == 0 {
+            return Err(NoControl::NotExpress);
+        }
+        if at < 0x40 {
+            return Err(NoControl::Malformed);
+        }
+        if byte(at)? == EXPRESS {
+            let control = u16::from_le_bytes([byte(at + 8)?, byte(at + 9)?]);
+            let size = |shift: u16| 128_u32 << (control >> shift & 7);
+            return Ok(DeviceControl {
+                max_read_request_bytes: size(12),
+                max_payload_bytes: size(5),
+                relaxed_ordering: control & 0x10 != 0,
+            });
+        }
+        at = usize::from(byte(at + 1)? & !3);
+    }
+    Err(NoControl::Malformed)
+}
+
+#[cfg(test)]
+pub(crate) fn config_with_express_at(at: u8, control: u16) -> Vec<u8> {
+    let mut config = vec![0; 256];
+    config[..4].copy_from_slice(&[0xb3, 0x15, 0x17, 0x10]);
+    config[6] = 0x10;
+    // A power management capability first, as devices have it.
+    config[0x34] = 0x40;
+    config[0x40..0x42].copy_from_slice(&[0x01, at]);
+    let place = usize::from(at);
+    config[place] = 0x10;
+    config[place + 8..place + 10].copy_from_slice(&control.to_le_bytes());
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_request_payload_and_ordering_are_found_through_the_list() {
+        // lspci of such a device: MaxPayload 256 bytes, MaxReadReq 4096 bytes, RlxdOrd+.
+        let config = config_with_express_at(0x60, 5 << 12 | 1 << 5 | 0x10);
+        let expected = DeviceControl { max_read_request_bytes: 4096, max_payload_bytes: 256, relaxed_ordering: true };
+        assert_eq!(device_control(&config), Ok(expected));
+    }
+
+    #[test]
+    fn what_root_alone_may_read_is_short_and_not_absent() {
+        let config = config_with_express_at(0x60, 0);
+        assert_eq!(device_control(&config[..64]), Err(NoControl::Short));
+    }
+
+    #[test]
+    fn a_list_in_a_circle_ends() {
+        let mut config = config_with_express_at(0x60, 0);
+        config[0x60] = 0x05;
+        config[0x61] = 0x40;
+        assert_eq!(device_control(&config), Err(NoControl::Malformed));
+        config[0x61] = 0;
+        assert_eq!(device_control(&config), Err(NoControl::NotExpress));
+        assert_eq!(device_control(&[0xff; 256]), Err(NoControl::Malformed));
+        assert_eq!(device_control(&[]), Err(NoControl::Short));
+    }
+}
