@@ -18,6 +18,9 @@ pub(crate) const ESNET_2016: &str = "Hanford, Tierney (ESnet): Recent Linux TCP 
 pub(crate) const BUFFERS_2015: &str = "Smitasin, Tierney (LBNL, ESnet): Evaluating Network Buffer Size Requirements for Very \
                                        Large Data Transfers, Internet2 Technology Exchange 2015";
 
+/// The deck whose settings of 2012 are still copied.
+pub(crate) const RED_HAT_2012: &str = "Wagner (Red Hat): Achieving Top Network Performance, Red Hat Summit 2012";
+
 /// What the kernel says of its own sysctls.
 pub(crate) const IP_SYSCTL: &str = "Linux Documentation/networking/ip-sysctl.rst";
 

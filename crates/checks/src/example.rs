@@ -53,6 +53,12 @@ pub fn sysctl_file(facts: &mut Facts, name: &str, value: &str) {
     }
 }
 
+/// Starts a service, set to `detail`.
+pub fn service(facts: &mut Facts, name: &str, detail: Option<&str>) {
+    let service = ServiceFacts { running: true, detail: detail.map(Into::into) };
+    facts.services.insert(name.into(), Fact::Known(service));
+}
+
 /// Gives a counter a value.
 pub fn counter(facts: &mut Facts, name: &str, value: u64) {
     facts.counters.insert(name.into(), value);

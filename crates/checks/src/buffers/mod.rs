@@ -52,12 +52,12 @@ const USABLE_BEFORE_6_6: f64 = 0.5;
 const DEFAULT_TCP_SHARE: [f64; 3] = [0.0468, 0.0625, 0.0937];
 
 /// How much of a receive buffer becomes window on this kernel.
-fn usable(view: &View<'_>) -> f64 {
+pub(crate) fn usable(view: &View<'_>) -> f64 {
     if view.facts.kernel.at_least(6, 6) == Some(false) { USABLE_BEFORE_6_6 } else { USABLE }
 }
 
 /// The window the goal asks of one flow, bytes: the BDP, as far as TCP can advertise it.
-fn window_bytes(view: &View<'_>) -> Fact<f64> {
+pub(crate) fn window_bytes(view: &View<'_>) -> Fact<f64> {
     if !view.rtt_s().1 {
         return Fact::Absent(
             "no round trip was given (--rtt): the kernel's defaults are made for a local network".into(),

@@ -1,0 +1,116 @@
+use std::net::Ipv4Addr;
+
+use landspeed_model::{Applicability, Fact, InterfaceFacts};
+
+use super::{conf, effective};
+use crate::advice::{self, RED_HAT_2012};
+use crate::check::{Outcome, Problem};
+use crate::view::View;
+
+declare_check! {
+    /// Whether interfaces on one subnet answer for each other.
+    ///
+    /// **Reads** addresses of all interfaces, `arp_filter`, `arp_ignore` and `arp_announce`.
+    ///
+    /// **Matters** because Linux answers for any of its addresses on any interface: peers send to whichever answered first, all
+    /// traffic may arrive on one of two cards, and which one changes.
+    ///
+    /// **Leave it alone** with one interface for each subnet, or a bond instead of two interfaces (the better remedy).
+    /// `arp_filter` needs routes by source address to work.
+    code: "ENV-018",
+    name: "arp-flux",
+    group: Environment,
+    title: "Several interfaces on one subnet",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/ip-sysctl.rst, arp_filter, arp_ignore, arp_announce", RED_HAT_2012],
+    example: {
+        good: |facts, _| second_card(facts, "198.51.100.7/24"),
+        bad: |facts, _| second_card(facts, "192.0.2.11/24"),
+    },
+}
+
+/// Gives the example host another card.
+fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
+    facts.interfaces.push(InterfaceFacts {
+        name: "ens2f0".into(),
+        addresses: vec![address.into()],
+        state: "up".into(),
+        ..InterfaceFacts::default()
+    });
+}
+
+/// The subnet of an IPv4 address with its prefix length; none for IPv6, a host's own /32 and what is no address.
+fn subnet(address: &str) -> Option<(u32, u32)> {
+    let (address, length) = address.split_once('/')?;
+    let (address, length): (Ipv4Addr, u32) = (address.parse().ok()?, length.parse().ok()?);
+    let mask = u32::MAX.checked_shl(32_u32.checked_sub(length)?)?;
+    (length < 32).then(|| (u32::from(address) & mask, length))
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let up: Vec<_> = view.facts.interfaces.iter().filter(|i| i.state != "down" && !i.addresses.is_empty()).collect();
+    if up.len() < 2 {
+        return Outcome::not_applicable("fewer than two interfaces have addresses");
+    }
+    let nets =
+        |interface: &InterfaceFacts| -> Vec<_> { interface.addresses.iter().filter_map(|a| subnet(a)).collect() };
+    let pair = up.iter().enumerate().find_map(|(at, one)| {
+        let others = up.iter().skip(at + 1);
+        others
+            .filter(|other| nets(one).iter().any(|net| nets(other).contains(net)))
+            .map(|other| (*one, *other))
+            .next()
+    });
+    let Some((one, other)) = pair else {
+        return Outcome::pass(format!("{} interfaces, each on a subnet of its own", up.len()));
+    };
+    let text =
+        format!("{} and {} are on one subnet ({}, {})", one.name, other.name, one.addresses[0], other.addresses[0]);
+    for interface in [one, other] {
+        let filter = known!(effective(view, &interface.name, "arp_filter"));
+        let strict = |setting, least| matches!(effective(view, &interface.name, setting), Fact::Known(value) if value >= least);
+        if filter == 0 && !(strict("arp_ignore", 1) && strict("arp_announce", 2)) {
+            return Outcome::found(Problem {
+                observed: format!("{text}; {} answers for both", interface.name),
+                recommended: "arp_filter 1 with routes by source address; or one bond instead of two interfaces"
+                    .into(),
+                applicability: Applicability::NeedsCare,
+                ..advice::sysctl(
+                    &conf("all", "arp_filter"),
+                    0,
+                    1,
+                    "Peers send to whichever card answered first, and that changes.",
+                )
+            });
+        }
+    }
+    Outcome::pass(format!("{text}; each answers for itself"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+    use crate::example;
+
+    #[test]
+    fn subnets_are_those_of_ipv4_with_more_than_one_address() {
+        assert_eq!(subnet("192.0.2.10/24"), subnet("192.0.2.200/24"));
+        assert_ne!(subnet("192.0.2.10/24"), subnet("192.0.2.10/25"));
+        for none in ["192.0.2.1/32", "2001:db8::1/64", "192.0.2.1", "192.0.2.1/33", "x/24"] {
+            assert_eq!(subnet(none), None, "{none}");
+        }
+        assert_eq!(subnet("192.0.2.1/0"), None);
+    }
+
+    #[test]
+    fn arp_filter_on_all_settles_it() {
+        let mut facts = example::facts();
+        second_card(&mut facts, "192.0.2.11/24");
+        example::sysctl(&mut facts, "net.ipv4.conf.all.arp_filter", "1");
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        assert_eq!((audit.findings.len(), audit.passed.len()), (0, 1));
+    }
+}

@@ -1,0 +1,51 @@
+use landspeed_model::Fact;
+
+use crate::advice;
+use crate::buffers::{usable, window_bytes};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::{View, bytes_text};
+
+/// What sockets need may take this share of a group's memory; the program needs the rest.
+const SHARE: f64 = 0.5;
+
+declare_check! {
+    /// Whether this control group has memory for what is in flight.
+    ///
+    /// **Reads** the tightest `memory.max` of this control group and those above it, the goal's rate and round trip.
+    ///
+    /// **Matters** because socket buffers count as the group's memory: near the limit the kernel shrinks windows, and beyond it
+    /// kills the program.
+    ///
+    /// **Leave it alone** on a local network.
+    code: "ENV-006",
+    name: "cgroup-memory",
+    group: Environment,
+    title: "Memory of this control group",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: ["Linux Documentation/admin-guide/cgroup-v2.rst, memory.max and sock in memory.stat"],
+    example: { good: example::as_is, bad: |facts, _| facts.cgroup.memory_max_bytes = Fact::Known(2 << 30) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let limit = match &view.facts.cgroup.memory_max_bytes {
+        Fact::Known(limit) => *limit,
+        Fact::Absent(why) => return Outcome::pass(why.clone()),
+        Fact::Unknown(why) => return Outcome::unknown(why.clone()),
+    };
+    known!(window_bytes(view));
+    let needed = known!(view.bdp_bytes()) / usable(view);
+    let text =
+        format!("at most {}; {} needs {} in sockets", bytes_text(limit), view.path_text(), bytes_text(needed as u64));
+    if needed <= limit as f64 * SHARE {
+        return Outcome::pass(text);
+    }
+    Outcome::found(advice::by_person(
+        text,
+        format!("memory.max of {} or more", bytes_text((needed / SHARE) as u64)),
+        "Socket buffers count as the group's: near the limit windows shrink, beyond it the program is killed.",
+        "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/memory.max; grep sock memory.stat beside it",
+    ))
+}

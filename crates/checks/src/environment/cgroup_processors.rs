@@ -1,0 +1,51 @@
+use landspeed_model::{Fact, Severity};
+
+use crate::advice;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+/// A transfer at a high rate keeps two processors busy: one for the program, one for the kernel's share on its behalf.
+const TWO_MILLIS: u32 = 2000;
+
+declare_check! {
+    /// Whether processor time is rationed here.
+    ///
+    /// **Reads** the tightest `cpu.max` (or `cfs_quota_us`) of this control group and those above it.
+    ///
+    /// **Matters** because a group that has used its ration stands still to the end of the period, up to 100 ms: windows close,
+    /// UDP is lost, and the average still looks harmless.
+    ///
+    /// **Leave it alone** where the ration is meant, and the goal is within it.
+    code: "ENV-004",
+    name: "cgroup-processors",
+    group: Environment,
+    title: "Rationed processor time",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
+    example: { good: example::as_is, bad: |facts, _| facts.cgroup.cpu_millis = Fact::Known(1500) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let millis = match &view.facts.cgroup.cpu_millis {
+        Fact::Known(millis) => *millis,
+        Fact::Absent(why) => return Outcome::pass(why.clone()),
+        Fact::Unknown(why) => return Outcome::unknown(why.clone()),
+    };
+    let online = view.facts.cpu.online.len() as u64;
+    let text = format!("{:.1} processors' worth of time, {online} online", f64::from(millis) / 1000.0);
+    if u64::from(millis) >= online * 1000 {
+        return Outcome::pass(text);
+    }
+    Outcome::found(Problem {
+        severity: (millis < TWO_MILLIS).then_some(Severity::Major),
+        ..advice::by_person(
+            text,
+            "no limit for what transfers or measures (cpu.max = max), or one well above two processors",
+            "When the ration is used up, the program stands still to the end of the period.",
+            "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/cpu.max",
+        )
+    })
+}

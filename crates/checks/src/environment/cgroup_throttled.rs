@@ -1,0 +1,39 @@
+use landspeed_model::Fact;
+
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether this control group was stopped for using up its time.
+    ///
+    /// **Reads** `nr_throttled` of `cpu.stat`.
+    ///
+    /// **Matters** because each of them is a pause of up to a period, 100 ms by default, for every thread of the group: long
+    /// enough for a full receive buffer on any fast path.
+    ///
+    /// **Leave it alone** if it comes from work that has nothing to do with transfers.
+    code: "ENV-007",
+    name: "cgroup-throttled",
+    group: Environment,
+    title: "Pauses by rationing",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/scheduler/sched-bwc.rst, nr_throttled"],
+    example: { good: example::as_is, bad: |facts, _| facts.cgroup.throttled_periods = Fact::Known(1200) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let periods = *known!(&view.facts.cgroup.throttled_periods);
+    if periods == 0 {
+        return Outcome::pass("none");
+    }
+    Outcome::found(advice::by_person(
+        format!("{periods} periods in which the group was stopped"),
+        "0: a higher cpu.max, or transfers in a group without one (ENV-004)",
+        "Each is a pause of up to 100 ms for all threads of the group.",
+        "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/cpu.stat",
+    ))
+}

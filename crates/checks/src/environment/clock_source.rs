@@ -1,0 +1,51 @@
+use landspeed_model::Fact;
+
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+/// Read over a bus, or coarse: a microsecond or more for each reading, against some 20 ns.
+const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
+
+declare_check! {
+    /// Which clock the kernel reads.
+    ///
+    /// **Reads** `current_clocksource` and what else there is.
+    ///
+    /// **Matters** because TCP, pacing and every measurement read the clock for each packet. A counter in the processor takes
+    /// nanoseconds, a timer on the board about a microsecond, and programs must enter the kernel for it.
+    ///
+    /// **Leave it alone** where the kernel gave up the processor's counter for a reason: it says so in its log. Counters of
+    /// hypervisors (kvm-clock, Hyper-V's, Xen's) are as good.
+    code: "ENV-008",
+    name: "clock-source",
+    group: Environment,
+    title: "The kernel's clock",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: ["Linux Documentation/virt/kvm/x86/timekeeping.rst: TSC, HPET and ACPI timers", "Linux Documentation/timers/timekeeping.rst"],
+    example: { good: example::as_is, bad: |facts, _| facts.time.clocksource = Fact::Known("hpet".into()) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let time = &view.facts.time;
+    let source = known!(&time.clocksource);
+    if !SLOW.contains(&source.as_str()) {
+        return Outcome::pass(source);
+    }
+    let better: Vec<_> = time.clocksources.iter().filter(|name| !SLOW.contains(&name.as_str())).collect();
+    let recommended = match better.first() {
+        Some(name) => format!("{name}, if the kernel's log does not say why it was given up"),
+        None => {
+            "the processor's counter; the kernel does not offer it: see its log, and the firmware's settings".into()
+        }
+    };
+    Outcome::found(advice::by_person(
+        source,
+        recommended,
+        "The clock is read for every packet; this one is a hundred times slower than a counter in the processor.",
+        "cat /sys/devices/system/clocksource/clocksource0/*clocksource; dmesg | grep -i -e tsc -e clocksource",
+    ))
+}

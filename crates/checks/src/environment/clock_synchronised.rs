@@ -1,0 +1,39 @@
+use landspeed_model::Fact;
+
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the clock follows others.
+    ///
+    /// **Reads** the kernel's own opinion (`adjtimex`: not `STA_UNSYNC`) and its estimate of the error.
+    ///
+    /// **Matters** because one-way delays, logs of two hosts and schedules of tests cannot be put together otherwise. Rates and
+    /// round trips do not need it.
+    ///
+    /// **Leave it alone** in a guest whose host keeps its clock without telling the kernel.
+    code: "ENV-009",
+    name: "clock-synchronised",
+    group: Environment,
+    title: "Synchronised clock",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["adjtimex(2), STA_UNSYNC", "RFC 7679, A One-Way Delay Metric for IP Performance Metrics, section 2.2: synchronisation"],
+    example: { good: example::as_is, bad: |facts, _| facts.time.synchronised = Fact::Known(false) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    if *known!(&view.facts.time.synchronised) {
+        let error = view.facts.time.estimated_error_us.known();
+        return Outcome::pass(error.map_or_else(|| "yes".into(), |us| format!("yes, estimated error {us} us")));
+    }
+    Outcome::found(advice::by_person(
+        "no",
+        "chrony, or ptp4l where one-way delays below a millisecond matter",
+        "One-way delays and logs of two hosts cannot be compared.",
+        "chronyc tracking, or timedatectl",
+    ))
+}

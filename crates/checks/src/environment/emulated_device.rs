@@ -1,0 +1,52 @@
+use landspeed_model::Fact;
+
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+/// Drivers of cards that hypervisors imitate.
+const IMITATED: [&str; 7] = ["e1000", "e1000e", "8139cp", "8139too", "ne2k_pci", "pcnet32", "tulip"];
+
+declare_check! {
+    /// Whether a guest's card is an imitation.
+    ///
+    /// **Reads** the driver of the port, and whether this is a virtual machine.
+    ///
+    /// **Matters** because for an imitated card the hypervisor steps in at every register access, and it has one queue; virtio
+    /// or a virtual function were made for the purpose.
+    ///
+    /// **Leave it alone** where the guest system has no driver for anything better.
+    code: "ENV-003",
+    name: "emulated-device",
+    group: Environment,
+    title: "An imitated network card",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: ["Virtual I/O Device (VIRTIO) specification 1.2, section 5.1, network device", "Linux Documentation/PCI/pci-iov-howto.rst, SR-IOV"],
+    example: {
+        good: |facts, _| facts.virtualization.hypervisor = Fact::Known("kvm".into()),
+        bad: |facts, _| {
+            facts.virtualization.hypervisor = Fact::Known("vmware".into());
+            if let Fact::Known(driver) = &mut example::port(facts).driver {
+                driver.name = "e1000".into();
+            }
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    let hypervisor = known!(&view.facts.virtualization.hypervisor);
+    let driver = known!(&port.driver);
+    if !IMITATED.contains(&driver.name.as_str()) {
+        return Outcome::pass(format!("{} under {hypervisor}", driver.name));
+    }
+    Outcome::found(advice::by_person(
+        format!("{} under {hypervisor}", driver.name),
+        "virtio_net (vmxnet3 under VMware) or a virtual function, in the hypervisor's settings",
+        "The hypervisor imitates every access to the card, one queue for all packets.",
+        format!("ethtool -i {}", port.name),
+    ))
+}

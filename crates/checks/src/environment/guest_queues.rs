@@ -1,0 +1,76 @@
+use landspeed_model::{Applicability, Change, Fact, Target};
+
+use crate::advice::{self, NOT_MEASURED};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether a virtio interface has as many queues as it could.
+    ///
+    /// **Reads** driver and channels of the port, and the number of processors.
+    ///
+    /// **Matters** because one queue is one virtual processor for all packets, and one thread in the host below.
+    ///
+    /// **Leave it alone** with one or two processors, or where the guest moves little data.
+    code: "ENV-002",
+    name: "guest-queues",
+    group: Environment,
+    title: "Queues of a virtio interface",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: ["Virtual I/O Device (VIRTIO) specification 1.2, section 5.1.6.5.6: multiqueue", "QEMU documentation: -device virtio-net-pci,mq=on"],
+    example: {
+        good: |facts, _| virtio(facts, 16, 16),
+        bad: |facts, _| virtio(facts, 1, 1),
+    },
+}
+
+/// Turns the example's port into a virtio interface with so many channels.
+fn virtio(facts: &mut landspeed_model::Facts, now: u32, max: u32) {
+    let port = example::port(facts);
+    if let Fact::Known(driver) = &mut port.driver {
+        driver.name = "virtio_net".into();
+    }
+    if let Fact::Known(channels) = &mut port.channels {
+        channels.combined = landspeed_model::Extent { now, max };
+    }
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    let driver = known!(&port.driver);
+    if driver.name != "virtio_net" {
+        return Outcome::not_applicable(format!("the driver is {}, not virtio", driver.name));
+    }
+    let queues = known!(&port.channels).combined;
+    let processors = u32::try_from(view.facts.cpu.online.len()).unwrap_or(u32::MAX);
+    if processors == 0 {
+        return Outcome::unknown("the number of processors is not known");
+    }
+    let text = format!("{} of at most {} queues, {processors} processors", queues.now, queues.max);
+    let by_hand = format!("ethtool -l {}", port.name);
+    if queues.max <= 1 && processors > 1 {
+        return Outcome::found(advice::by_person(
+            text,
+            "multiqueue in the hypervisor (libvirt: <driver name='vhost' queues='N'/>), or SR-IOV",
+            "One virtual processor and one thread of the host below handle all packets.",
+            by_hand,
+        ));
+    }
+    let wanted = queues.max.min(processors);
+    if queues.now >= wanted {
+        return Outcome::pass(text);
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: text,
+        recommended: format!("{wanted} combined channels"),
+        why: "The host offers more queues than are used; each is a processor that can share the work.".into(),
+        effect: NOT_MEASURED.into(),
+        by_hand,
+        applicability: Applicability::NeedsCare,
+        changes: vec![Change::new(Target::Channels { interface: port.name.clone() }, wanted.to_string())],
+    })
+}

@@ -1,0 +1,44 @@
+use crate::advice;
+use crate::buffers::{usable, window_bytes};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::{View, bytes_text};
+
+/// TCP may take a quarter of a machine's memory; more starves programs and the page cache.
+const SHARE: f64 = 0.25;
+
+declare_check! {
+    /// Whether the machine has memory for what is in flight.
+    ///
+    /// **Reads** the memory, the goal's rate and round trip.
+    ///
+    /// **Matters** because what is in flight is stored at both ends, with the kernel's structures half as much again: no setting
+    /// replaces memory.
+    ///
+    /// **Leave it alone** on a local network.
+    code: "ENV-022",
+    name: "memory-for-the-goal",
+    group: Environment,
+    title: "Memory for the goal",
+    scope: Host,
+    severity: Major,
+    since: "0.1",
+    sources: ["RFC 7323 section 1.1: bandwidth times delay is what must be stored", "Linux net/ipv4/tcp.c, tcp_init_mem: by default 6.25 % of memory before pressure"],
+    example: { good: example::as_is, bad: |facts, _| facts.memory_bytes = landspeed_model::Fact::Known(4 << 30) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let memory = *known!(&view.facts.memory_bytes);
+    known!(window_bytes(view));
+    let needed = known!(view.bdp_bytes()) / usable(view);
+    let text = format!("{}; {} needs {} in sockets", bytes_text(memory), view.path_text(), bytes_text(needed as u64));
+    if needed <= memory as f64 * SHARE {
+        return Outcome::pass(text);
+    }
+    Outcome::found(advice::by_person(
+        text,
+        format!("{} or more", bytes_text((needed / SHARE) as u64)),
+        "What is in flight is stored at both ends; TCP would take more than a quarter of the memory.",
+        "free -h",
+    ))
+}

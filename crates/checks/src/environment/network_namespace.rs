@@ -1,0 +1,40 @@
+use landspeed_model::Fact;
+
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether this is the machine's own network namespace.
+    ///
+    /// **Reads** whether it is the first one.
+    ///
+    /// **Matters** because a container's or tester's namespace has its own settings, most of them at the kernel's defaults and
+    /// not as the host set them: `tcp_rmem` is inherited, `tcp_mtu_probing`, `tcp_limit_output_bytes`,
+    /// `tcp_no_metrics_save`, `tcp_slow_start_after_idle`, `tcp_notsent_lowat` and `optmem_max` are not; `tcp_mem`,
+    /// `default_qdisc`, `netdev_*` and `busy_*` cannot be seen from here.
+    ///
+    /// **Leave it alone**: it is worth knowing, no more.
+    code: "ENV-020",
+    name: "network-namespace",
+    group: Environment,
+    title: "A network namespace of its own",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["network_namespaces(7)", "landspeed's own experiment on Linux 6.18: which sysctls a new namespace inherits"],
+    example: { good: example::as_is, bad: |facts, _| facts.first_network_namespace = Fact::Known(false) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    if *known!(&view.facts.first_network_namespace) {
+        return Outcome::pass("the machine's own");
+    }
+    Outcome::found(advice::by_person(
+        "not the machine's first network namespace",
+        "set sysctls in this namespace too, and audit the machine's own as well",
+        "Most of the host's settings are not inherited; tcp_mem, default_qdisc and netdev_* are only seen outside.",
+        "readlink /proc/1/ns/net /proc/self/ns/net",
+    ))
+}

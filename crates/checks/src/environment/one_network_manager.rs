@@ -1,0 +1,39 @@
+use super::running;
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether two programs configure interfaces.
+    ///
+    /// **Reads** whether NetworkManager and systemd-networkd run.
+    ///
+    /// **Matters** because MTU, addresses and offloads then have two owners, and what one sets the other may reset when a link
+    /// comes up. A setting should be kept where its owner keeps it.
+    ///
+    /// **Leave it alone** where each has its own interfaces and neither touches the other's.
+    code: "ENV-013",
+    name: "one-network-manager",
+    group: Environment,
+    title: "One program that configures interfaces",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["systemd.network(5), Unmanaged=", "NetworkManager.conf(5), unmanaged-devices"],
+    example: { good: example::as_is, bad: |facts, _| example::service(facts, "NetworkManager", None) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let managers = known!(running(view, &["NetworkManager", "systemd-networkd"]));
+    match managers[..] {
+        [] => Outcome::not_applicable("neither runs"),
+        [one] => Outcome::pass(one),
+        _ => Outcome::found(advice::by_person(
+            managers.join(" and "),
+            "one for each interface: networkctl and nmcli tell who has it",
+            "What one sets the other may reset when the link comes up.",
+            "nmcli device status; networkctl list",
+        )),
+    }
+}

@@ -1,0 +1,45 @@
+use super::running;
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether two programs set processor frequencies.
+    ///
+    /// **Reads** whether tuned and power-profiles-daemon run.
+    ///
+    /// **Matters** because both write governor and energy preference, the later one wins, and which that is changes from boot to
+    /// boot.
+    ///
+    /// **Leave it alone** where tuned's own replacement of the daemon (tuned-ppd) runs: it only passes requests on.
+    code: "ENV-011",
+    name: "one-power-manager",
+    group: Environment,
+    title: "One program that sets processor frequencies",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["power-profiles-daemon, README: conflicts with other programs that set the same", "tuned(8) and tuned-profiles(7)"],
+    example: {
+        good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
+        bad: |facts, _| {
+            example::service(facts, "tuned", Some("throughput-performance"));
+            example::service(facts, "power-profiles-daemon", None);
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let managers = known!(running(view, &["tuned", "power-profiles-daemon"]));
+    match managers[..] {
+        [] => Outcome::not_applicable("none runs"),
+        [one] => Outcome::pass(one),
+        _ => Outcome::found(advice::by_person(
+            managers.join(" and "),
+            "one of them; on a server tuned",
+            "Both set governor and energy preference, and the later one wins.",
+            "systemctl status tuned power-profiles-daemon",
+        )),
+    }
+}

@@ -1,0 +1,38 @@
+use super::running;
+use crate::advice;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether two programs set the same clock.
+    ///
+    /// **Reads** which of chronyd, ntpd and systemd-timesyncd run.
+    ///
+    /// **Matters** because each undoes the other's corrections: the clock swings, and with it one-way delays.
+    ///
+    /// **Leave it alone** with ptp4l beside one of them, if ptp4l sets only the card's clock.
+    code: "ENV-010",
+    name: "one-time-daemon",
+    group: Environment,
+    title: "One program that sets the clock",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["chrony FAQ: only one program may control the system clock"],
+    example: { good: example::as_is, bad: |facts, _| example::service(facts, "ntpd", None) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let daemons = known!(running(view, &["chronyd", "ntpd", "systemd-timesyncd"]));
+    match daemons[..] {
+        [] => Outcome::not_applicable("none runs"),
+        [one] => Outcome::pass(one),
+        _ => Outcome::found(advice::by_person(
+            daemons.join(" and "),
+            "one of them",
+            "Each undoes the other's corrections.",
+            "systemctl status chronyd ntpd systemd-timesyncd",
+        )),
+    }
+}

@@ -1,0 +1,65 @@
+use landspeed_model::{Applicability, Change};
+
+use super::{conf, effective};
+use crate::advice::{self, FEW_EVENTS, counter};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+/// Drop what would not be answered the same way.
+const STRICT: u64 = 1;
+
+/// Drop only what could not be answered at all.
+const LOOSE: u64 = 2;
+
+declare_check! {
+    /// Whether packets are dropped because the answer would go another way.
+    ///
+    /// **Reads** `rp_filter` of the interface and of `all`, and `TcpExt.IPReversePathFilter` since boot.
+    ///
+    /// **Matters** on hosts with several interfaces: strict filtering drops what arrives on one while the route back is another,
+    /// silently. A second path for large data is exactly that.
+    ///
+    /// **Leave it alone** while nothing is dropped, or where what is dropped is forged.
+    code: "ENV-019",
+    name: "reverse-path-filter",
+    group: Environment,
+    title: "Packets dropped for their way back",
+    scope: Interface,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux Documentation/networking/ip-sysctl.rst, rp_filter: the larger of all and the interface's counts", "RFC 3704 section 2.4, loose reverse path forwarding"],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            example::sysctl(facts, "net.ipv4.conf.all.rp_filter", "1");
+            example::counter(facts, "TcpExt.IPReversePathFilter", 48_000);
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let interface = known!(view.interface());
+    let filter = known!(effective(view, &interface.name, "rp_filter"));
+    if filter != STRICT {
+        return Outcome::pass(if filter == LOOSE { "loose" } else { "off" });
+    }
+    let dropped = known!(counter(view, "TcpExt.IPReversePathFilter"));
+    if dropped < FEW_EVENTS {
+        return Outcome::pass(format!("strict, {dropped} dropped since boot"));
+    }
+    let name = conf(&interface.name, "rp_filter");
+    Outcome::found(Problem {
+        observed: format!("strict; {dropped} packets dropped since boot, on all interfaces together"),
+        recommended: format!("{LOOSE} (loose), if the packets are meant for this host"),
+        by_hand: "nstat -az TcpExtIPReversePathFilter; sysctl -a | grep '\\.rp_filter'".into(),
+        applicability: Applicability::NeedsCare,
+        changes: vec![Change::sysctl(&name, LOOSE.to_string())],
+        ..advice::sysctl(
+            &name,
+            filter,
+            LOOSE,
+            "What arrives here while the route back is another interface is dropped without a word.",
+        )
+    })
+}

@@ -1,0 +1,42 @@
+use landspeed_model::{Role, Severity};
+
+use super::running;
+use crate::advice;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether a program changes settings while you measure.
+    ///
+    /// **Reads** whether bpftune runs.
+    ///
+    /// **Matters** because it changes buffers, backlogs and congestion control by what it observes: a measurement before and one
+    /// after are then of two hosts, and values you set may not stay.
+    ///
+    /// **Leave it alone** where it is what you want and nothing is compared.
+    code: "ENV-012",
+    name: "self-tuning",
+    group: Environment,
+    title: "Settings that change by themselves",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["bpftune(8): what it tunes", "bpftune issue 36: negative receive buffers"],
+    example: { good: example::as_is, bad: |facts, _| example::service(facts, "bpftune", None) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    if known!(running(view, &["bpftune"])).is_empty() {
+        return Outcome::pass("bpftune does not run");
+    }
+    Outcome::found(Problem {
+        severity: (view.role() == Role::Benchmark).then_some(Severity::Major),
+        ..advice::by_person(
+            "bpftune runs",
+            "stop it while you measure or tune by hand",
+            "It changes buffers and congestion control by what it observes.",
+            "systemctl status bpftune; journalctl -u bpftune",
+        )
+    })
+}

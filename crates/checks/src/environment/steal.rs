@@ -1,0 +1,55 @@
+use landspeed_model::Severity;
+
+use crate::advice::{self, percent};
+use crate::check::{Outcome, Problem};
+use crate::view::View;
+
+/// A processor that is away for one per cent of the time is away for milliseconds at a stretch: receive rings overflow.
+const FELT: f64 = 0.01;
+
+/// A twentieth of the processor cannot be had back by any setting in the guest.
+const MUCH: f64 = 0.05;
+
+declare_check! {
+    /// Whether the hypervisor takes processor time away.
+    ///
+    /// **Reads** the share of time stolen since boot (`/proc/stat`).
+    ///
+    /// **Matters** because a virtual processor that does not run empties no ring and sends no acknowledgement; the network
+    /// looks lossy and slow, and no setting inside the guest helps.
+    ///
+    /// **Leave it alone** on a burstable instance that is idle most of the time.
+    code: "ENV-001",
+    name: "steal",
+    group: Environment,
+    title: "Processor time taken by the hypervisor",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["proc_stat(5), steal", "Linux Documentation/virt/kvm/x86/msr.rst, steal time"],
+    example: {
+        good: |facts, _| facts.virtualization.hypervisor = landspeed_model::Fact::Known("kvm".into()),
+        bad: |facts, _| {
+            facts.virtualization.hypervisor = landspeed_model::Fact::Known("kvm".into());
+            facts.virtualization.steal_share = landspeed_model::Fact::Known(0.08);
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let hypervisor = known!(&view.facts.virtualization.hypervisor);
+    let stolen = *known!(&view.facts.virtualization.steal_share);
+    let text = format!("{} of the time since boot, under {hypervisor}", percent(stolen));
+    if stolen < FELT {
+        return Outcome::pass(text);
+    }
+    Outcome::found(Problem {
+        severity: (stolen >= MUCH).then_some(Severity::Major),
+        ..advice::by_person(
+            text,
+            format!("below {}: processors of its own, or a quieter host", percent(FELT)),
+            "While the virtual processor does not run, packets wait or are lost.",
+            "vmstat 1 (column st)",
+        )
+    })
+}

@@ -1,0 +1,66 @@
+use std::collections::BTreeMap;
+
+use landspeed_model::{Fact, SysctlAssignment};
+
+use crate::advice::{self, some};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether running values are those of the files.
+    ///
+    /// **Reads** the sysctl files in the order they are applied, and the running values.
+    ///
+    /// **Matters** because a value somebody set by hand is lost at the next boot, and a file that another program overrides
+    /// (tuned, a container runtime, a script) misleads whoever reads it.
+    ///
+    /// **Leave it alone** while an experiment runs.
+    code: "ENV-015",
+    name: "sysctl-drift",
+    group: Environment,
+    title: "Running values against the files",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["sysctl.d(5): the file that is applied last wins"],
+    example: {
+        good: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_mtu_probing", "1"),
+        bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 87380 16777216"),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let files = known!(&view.facts.sysctl_files);
+    let last: BTreeMap<&str, &SysctlAssignment> = files.iter().map(|line| (line.name.as_str(), line)).collect();
+    let (mut same, mut differ) = (0_usize, Vec::new());
+    for (name, line) in last {
+        let Some(Fact::Known(running)) = view.facts.sysctls.get(name) else { continue };
+        if running.split_whitespace().eq(line.value.split_whitespace()) {
+            same += 1;
+        } else {
+            differ.push(format!("{name} = {running}, {} line {} has {}", line.path, line.line, line.value));
+        }
+    }
+    if differ.is_empty() {
+        return if same == 0 {
+            Outcome::not_applicable("no file sets anything that is read here")
+        } else {
+            Outcome::pass(format!("{same} as the files have them"))
+        };
+    }
+    let tuned = view.facts.services.get("tuned").and_then(Fact::known).is_some_and(|tuned| tuned.running);
+    let why = if tuned {
+        "tuned runs and sets its own values over the files; or somebody changed them since boot."
+    } else {
+        "Somebody or some program changed them since boot: at the next one they are the files' again."
+    };
+    Outcome::found(Problem {
+        ..advice::by_person(
+            some(&differ),
+            "write what is meant into the file that wins, or apply the files: sysctl --system",
+            why,
+            "sysctl --system shows which file sets what; sysctl NAME what runs",
+        )
+    })
+}

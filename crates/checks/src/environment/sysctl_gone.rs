@@ -1,0 +1,60 @@
+use std::collections::BTreeSet;
+
+use landspeed_model::Fact;
+
+use crate::advice::{self, some};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether files set what this kernel does not have.
+    ///
+    /// **Reads** the sysctl files, and which names the kernel has.
+    ///
+    /// **Matters** little by itself: the line does nothing. But it shows that the file was written for another kernel, and that
+    /// nobody read the errors at boot.
+    ///
+    /// **Leave it alone** where one file serves kernels of several ages.
+    code: "ENV-017",
+    name: "sysctl-gone",
+    group: Environment,
+    title: "Sysctls that the kernel does not have",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["sysctl.d(5)", "Linux Documentation/networking/ip-sysctl.rst"],
+    example: {
+        good: |facts, _| example::sysctl_file(facts, "net.core.rmem_max", "2147483647"),
+        bad: |facts, _| {
+            example::sysctl_file(facts, "net.ipv4.tcp_tw_recycle", "1");
+            facts.sysctls.insert("net.ipv4.tcp_tw_recycle".into(), Fact::Absent("this kernel has no such sysctl".into()));
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let files = known!(&view.facts.sysctl_files);
+    if !*known!(&view.facts.first_network_namespace) {
+        return Outcome::not_applicable(
+            "in a network namespace of its own some sysctls are always missing (ENV-020)",
+        );
+    }
+    let names: BTreeSet<&str> = files.iter().map(|line| line.name.as_str()).collect();
+    let read: Vec<_> = names.iter().filter(|name| view.facts.sysctls.contains_key(**name)).collect();
+    if read.is_empty() {
+        return Outcome::not_applicable("no file sets anything that is read here");
+    }
+    let gone: Vec<_> =
+        read.iter().filter(|name| matches!(view.facts.sysctls.get(***name), Some(Fact::Absent(_)))).collect();
+    if gone.is_empty() {
+        return Outcome::pass(format!("the kernel has all {} that are read here", read.len()));
+    }
+    let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", advice::origin(view, name))).collect();
+    Outcome::found(advice::by_person(
+        some(&texts),
+        "remove the lines",
+        "They do nothing here; the file was written for another kernel.",
+        "sysctl --system 2>&1 | grep -i 'no such'",
+    ))
+}

@@ -1,0 +1,63 @@
+use std::collections::BTreeMap;
+
+use landspeed_model::SysctlAssignment;
+
+use crate::advice::{self, some};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether files contradict each other.
+    ///
+    /// **Reads** the sysctl files in the order they are applied; names beginning with `net.`.
+    ///
+    /// **Matters** because the last one wins by the name of its file, not by who wrote it last: an edit in the wrong file does
+    /// nothing, and a new package may win tomorrow.
+    ///
+    /// **Leave it alone** where a file of the distribution is overridden on purpose: that is what the order is for.
+    code: "ENV-016",
+    name: "sysctl-set-twice",
+    group: Environment,
+    title: "Sysctls set in several files",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["sysctl.d(5): order of files"],
+    example: {
+        good: |facts, _| example::sysctl_file(facts, "net.core.rmem_max", "2147483647"),
+        bad: |facts, _| {
+            example::sysctl_file(facts, "net.core.rmem_max", "16777216");
+            example::sysctl_file(facts, "net.core.rmem_max", "2147483647");
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let files = known!(&view.facts.sysctl_files);
+    let mut by_name: BTreeMap<&str, Vec<&SysctlAssignment>> = BTreeMap::new();
+    for line in files.iter().filter(|line| line.name.starts_with("net.")) {
+        by_name.entry(&line.name).or_default().push(line);
+    }
+    if by_name.is_empty() {
+        return Outcome::not_applicable("no file sets anything of the network");
+    }
+    let contradiction = |(name, lines): (&&str, &Vec<&SysctlAssignment>)| {
+        let (last, before) = lines.split_last()?;
+        let other = before.iter().rev().find(|line| line.value != last.value)?;
+        Some(format!(
+            "{name}: {} line {} has {}, {} line {} wins with {}",
+            other.path, other.line, other.value, last.path, last.line, last.value
+        ))
+    };
+    let found: Vec<_> = by_name.iter().filter_map(contradiction).collect();
+    if found.is_empty() {
+        return Outcome::pass(format!("{} names, each with one value", by_name.len()));
+    }
+    Outcome::found(advice::by_person(
+        some(&found),
+        "one file for what is meant; remove the rest",
+        "Which one wins depends on file names; an edit in the other does nothing.",
+        "systemd-analyze cat-config sysctl.d, or sysctl --system",
+    ))
+}
