@@ -20,7 +20,7 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["power-profiles-daemon, README: conflicts with other programs that set the same", "tuned(8) and tuned-profiles(7)"],
+    sources: ["power-profiles-daemon, README: it sets governor and energy preference", "tuned(8) and tuned-profiles(7)"],
     example: {
         good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
         bad: |facts, _| {

@@ -19,7 +19,7 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["chrony FAQ: only one program may control the system clock"],
+    sources: ["Debian's packages of chrony and ntp: each conflicts with any other time daemon"],
     example: { good: example::as_is, bad: |facts, _| example::service(facts, "ntpd", None) },
 }
 

@@ -1,0 +1,45 @@
+use landspeed_model::Severity;
+
+use crate::advice::{self, IP_SYSCTL, origin};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_app_win";
+
+/// Nothing worth the name is reserved: a window divided by 2^31.
+const STOCK: u64 = 31;
+
+declare_check! {
+    /// Whether a part of every window is held back.
+    ///
+    /// **Reads** `net.ipv4.tcp_app_win`.
+    ///
+    /// **Matters** because window / 2^n is kept for the program: 1 takes half of what a long path needs. Guides set it to small
+    /// numbers as if it were a size.
+    ///
+    /// **Leave it alone** at 31; 0 reserves nothing either.
+    code: "OLD-013",
+    name: "application-window",
+    group: Folklore,
+    title: "tcp_app_win",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: [IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "2") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    if value == 0 || value >= STOCK {
+        return Outcome::pass("nothing is reserved");
+    }
+    let reserved = 0.5_f64.powi(i32::try_from(value).unwrap_or(i32::MAX));
+    Outcome::found(Problem {
+        // An eighth of the window is an eighth of a rate that the window limits.
+        severity: (reserved >= 0.125).then_some(Severity::Minor),
+        observed: format!("{NAME} = {value}{}: {} of each window", origin(view, NAME), advice::percent(reserved)),
+        ..advice::sysctl(NAME, value, STOCK, "What is held back cannot be in flight.")
+    })
+}

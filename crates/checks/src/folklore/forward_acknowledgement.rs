@@ -1,0 +1,29 @@
+use crate::advice::IP_SYSCTL;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_fack";
+
+declare_check! {
+    /// Whether somebody still sets `tcp_fack`.
+    ///
+    /// **Reads** `net.ipv4.tcp_fack` and the kernel's version.
+    ///
+    /// **Matters** only as a sign: RACK took its place, and since Linux 4.15 the number is ignored.
+    ///
+    /// **Leave it alone** on older kernels.
+    code: "OLD-003",
+    name: "forward-acknowledgement",
+    group: Folklore,
+    title: "tcp_fack",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["tcp(7), tcp_fack: ignored since Linux 4.15", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    super::ignored(view, NAME, 0, (4, 15), "RACK (TCP-005) took its place.")
+}

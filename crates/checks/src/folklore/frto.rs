@@ -1,0 +1,38 @@
+use crate::advice::{self, IP_SYSCTL, origin};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_frto";
+
+declare_check! {
+    /// Whether needless timeouts can be taken back.
+    ///
+    /// **Reads** `net.ipv4.tcp_frto`.
+    ///
+    /// **Matters** because after a timeout the sender looks with it whether the segments were only late, and then goes on instead
+    /// of sending all again. Guides from the days when it was new and troublesome turn it off; the numbers above 0 mean
+    /// the same today.
+    ///
+    /// **Leave it alone** at 1 or 2.
+    code: "OLD-004",
+    name: "frto",
+    group: Folklore,
+    title: "tcp_frto",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: ["RFC 5682, Forward RTO-Recovery (F-RTO)", IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    if value != 0 {
+        return Outcome::pass("on");
+    }
+    Outcome::found(Problem {
+        observed: format!("{NAME} = 0{}", origin(view, NAME)),
+        ..advice::sysctl(NAME, value, 2, "After a needless timeout all of the window is sent again.")
+    })
+}

@@ -1,0 +1,56 @@
+use crate::advice::{self, ESNET_2016, RED_HAT_2012, origin};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.core.netdev_max_backlog";
+
+/// The kernel's own, packets.
+const STOCK: u64 = 1000;
+
+/// Ten times that is still somebody's considered choice; the guides have 30000 to 300000.
+const FAR: u64 = 10_000;
+
+declare_check! {
+    /// Whether the input backlog was raised without need.
+    ///
+    /// **Reads** `net.core.netdev_max_backlog` and drops of the backlog since boot.
+    ///
+    /// **Matters** because drivers with NAPI, all fast ones, do not use it; it serves RPS, tunnels and virtual interfaces. There a
+    /// backlog of 250000 packets, as a deck of 2012 sets, only turns overload into seconds of delay.
+    ///
+    /// **Leave it alone** where it was raised against drops that were counted.
+    code: "OLD-006",
+    name: "input-backlog",
+    group: Folklore,
+    title: "netdev_max_backlog raised",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: [ESNET_2016, RED_HAT_2012, "Linux Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog"],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "250000") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl_last(NAME));
+    let softnet = known!(&view.facts.softnet);
+    let text = format!(
+        "{NAME} = {value}{}, {} dropped of {} packets",
+        origin(view, NAME),
+        softnet.dropped,
+        softnet.processed
+    );
+    if value <= FAR || softnet.dropped > 0 {
+        return Outcome::pass(text);
+    }
+    Outcome::found(Problem {
+        observed: text,
+        recommended: format!("{STOCK}, the kernel's own, until drops are counted"),
+        ..advice::sysctl(
+            NAME,
+            value,
+            STOCK,
+            "Drivers of fast cards do not use it; where it is used, a long one is delay.",
+        )
+    })
+}

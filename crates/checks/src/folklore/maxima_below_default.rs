@@ -1,0 +1,98 @@
+use crate::advice::{self, IP_SYSCTL, some};
+use crate::check::Outcome;
+use crate::example;
+use crate::view::{View, bytes_text};
+
+/// Linux's largest default for receiving, bytes: since 6.16 and before (with enough memory).
+const RECEIVE: u64 = 32 << 20;
+const RECEIVE_BEFORE_6_16: u64 = 6 << 20;
+
+/// Linux's largest default for sending, bytes.
+const SEND: u64 = 4 << 20;
+
+/// The kernel's own maximum is no more than this part of the memory (Linux net/ipv4/tcp.c, tcp_init).
+const MEMORY_PART: u64 = 128;
+
+declare_check! {
+    /// Whether a file lowers the buffers it means to raise.
+    ///
+    /// **Reads** `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem` in the sysctl files, the kernel's version and the memory.
+    ///
+    /// **Matters** because what was much in 2012 is less than today's default: 4 MB in old vendors' scripts, 16 MB in a deck that is
+    /// still copied, against 32 MB that Linux lets a receiver have by itself.
+    ///
+    /// **Leave it alone** on a machine with little memory, where the kernel's own choice is lower too.
+    code: "OLD-015",
+    name: "maxima-below-default",
+    group: Folklore,
+    title: "Buffers lowered by old advice",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [IP_SYSCTL, advice::RED_HAT_2012],
+    example: {
+        good: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 131072 2147483647"),
+        bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 87380 16777216"),
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    known!(&view.facts.sysctl_files);
+    let memory = *known!(&view.facts.memory_bytes);
+    let Some(new) = view.facts.kernel.at_least(6, 16) else {
+        return Outcome::unknown("the kernel's version is not known");
+    };
+    let receive = if new { RECEIVE } else { RECEIVE_BEFORE_6_16 };
+    let (mut seen, mut low) = (0, Vec::new());
+    for (name, default) in [("net.ipv4.tcp_rmem", receive), ("net.ipv4.tcp_wmem", SEND)] {
+        let Some(line) = advice::assigned(view, name) else { continue };
+        let Some(maximum) = line.value.split_whitespace().last().and_then(|text| text.parse::<u64>().ok()) else {
+            continue;
+        };
+        seen += 1;
+        let default = default.min(memory / MEMORY_PART);
+        if maximum < default {
+            low.push(format!(
+                "{} line {} ends {name} at {}, the default is {}",
+                line.path,
+                line.line,
+                bytes_text(maximum),
+                bytes_text(default)
+            ));
+        }
+    }
+    if seen == 0 {
+        return Outcome::not_applicable("no file sets them");
+    }
+    if low.is_empty() {
+        return Outcome::pass("not below the kernel's own");
+    }
+    Outcome::found(advice::by_person(
+        some(&low),
+        "remove the line, or set what the goal needs (BUF-001, BUF-002)",
+        "The kernel's own maximum is larger than this old advice.",
+        "grep -r -e tcp_rmem -e tcp_wmem /etc/sysctl.conf /etc/sysctl.d",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::Fact;
+
+    use crate::audit::audit_with;
+    use crate::example;
+
+    #[test]
+    fn what_a_small_machine_would_choose_itself_is_not_low() {
+        let mut facts = example::facts();
+        example::sysctl_file(&mut facts, "net.ipv4.tcp_rmem", "4096 87380 16777216");
+        let findings =
+            |facts: &_| audit_with(facts, &example::goal(), [&super::CHECK]).expect("audited").findings.len();
+        assert_eq!(findings(&facts), 1);
+        facts.memory_bytes = Fact::Known(2 << 30);
+        assert_eq!(findings(&facts), 0);
+        facts.memory_bytes = Fact::Known(256 << 30);
+        facts.kernel.release = "6.1.0".into();
+        assert_eq!(findings(&facts), 0);
+    }
+}

@@ -1,0 +1,41 @@
+use landspeed_model::Role;
+
+use crate::advice::IP_SYSCTL;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_no_metrics_save";
+
+declare_check! {
+    /// Whether the memory of earlier connections was turned off in production.
+    ///
+    /// **Reads** `net.ipv4.tcp_no_metrics_save` and the role.
+    ///
+    /// **Matters** because new connections then know nothing of the path; the kernel's documentation says that the memory
+    /// usually helps. The reason to turn it off was a slow-start threshold remembered from a bad day; newer kernels do
+    /// not keep that one (`tcp_no_ssthresh_metrics_save`).
+    ///
+    /// **Leave it alone** for benchmarks (TCP-011), and on kernels without the second setting if it was measured to help.
+    code: "OLD-010",
+    name: "metrics-cache-in-production",
+    group: Folklore,
+    title: "tcp_no_metrics_save in production",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: [IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    if view.role() == Role::Benchmark {
+        return Outcome::not_applicable("a benchmark wants it (TCP-011)");
+    }
+    super::moved(
+        view,
+        NAME,
+        0,
+        "New connections know nothing of the path; the threshold that was the trouble is not kept any more.",
+    )
+}

@@ -1,0 +1,49 @@
+use landspeed_model::Applicability;
+
+use crate::advice::{self, ESNET_2016, origin};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_congestion_control";
+
+/// Algorithms of the years when CUBIC was young, for fast long paths or radio links.
+const OLD: [&str; 9] = ["htcp", "illinois", "scalable", "bic", "highspeed", "westwood", "yeah", "hybla", "veno"];
+
+declare_check! {
+    /// Whether the congestion control is an old habit.
+    ///
+    /// **Reads** `net.ipv4.tcp_congestion_control`.
+    ///
+    /// **Matters** because transfer nodes were set to H-TCP when CUBIC had faults on long paths. Those were repaired (HyStart, an
+    /// RFC of its own); the others are hardly maintained and hardly tested with pacing and RACK.
+    ///
+    /// **Leave it alone** where it was compared with CUBIC on your path, recently.
+    code: "OLD-014",
+    name: "old-congestion-control",
+    group: Folklore,
+    title: "Congestion control of its time",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: ["RFC 9438, CUBIC for Fast and Long-Distance Networks", ESNET_2016],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "htcp") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let value = known!(view.sysctl(NAME));
+    if !OLD.contains(&value) {
+        return Outcome::pass(value);
+    }
+    Outcome::found(Problem {
+        observed: format!("{value}{}", origin(view, NAME)),
+        recommended: "cubic; compare both on your path".into(),
+        applicability: Applicability::NeedsCare,
+        ..advice::sysctl(
+            NAME,
+            value,
+            "cubic",
+            "CUBIC's faults of those years are repaired, and it is what everybody tests.",
+        )
+    })
+}

@@ -1,0 +1,30 @@
+use crate::advice::IP_SYSCTL;
+use crate::check::Outcome;
+use crate::example;
+use crate::view::View;
+
+const NAME: &str = "net.ipv4.tcp_tso_win_divisor";
+
+declare_check! {
+    /// Whether one segment for the card may be a whole window.
+    ///
+    /// **Reads** `net.ipv4.tcp_tso_win_divisor`.
+    ///
+    /// **Matters** because lower numbers let one large segment take more of the window: longer bursts for hardly any processor
+    /// time. On a fast path the segment is small against the window, whatever this says.
+    ///
+    /// **Leave it alone** at 3.
+    code: "OLD-016",
+    name: "tso-window-divisor",
+    group: Folklore,
+    title: "tcp_tso_win_divisor",
+    scope: Host,
+    severity: Note,
+    since: "0.1",
+    sources: [IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    super::moved(view, NAME, 3, "Lower, it makes bursts longer; on a fast path it changes nothing else.")
+}
