@@ -101,6 +101,13 @@ pub fn pci(facts: &mut Facts, change: impl FnOnce(&mut PciFacts)) {
     }
 }
 
+/// Switches one of the interface's offloads, which can be changed back.
+pub fn feature(facts: &mut Facts, name: &str, active: bool) {
+    if let Fact::Known(features) = &mut port(facts).features {
+        features.insert(name.into(), FeatureFacts { active, changeable: true });
+    }
+}
+
 /// Changes every interrupt.
 pub fn interrupts(facts: &mut Facts, change: impl Fn(&mut Interrupt)) {
     if let Fact::Known(interrupts) = &mut facts.interrupts {

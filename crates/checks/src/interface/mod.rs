@@ -1,6 +1,96 @@
 //! The interface, MTU, rings, offloads, flow control, drops: one check, one file.
 
+use landspeed_model::{Change, FeatureFacts, InterfaceFacts};
+
 use crate::check::Check;
+use crate::view::{View, feature};
+
+mod big_tcp;
+mod bond_ports;
+mod duplex;
+mod hardware_gro;
+mod jumbo_frames;
+mod large_receive;
+mod line_errors;
+mod link_speed_goal;
+mod link_state;
+mod nocache_copy;
+mod pause;
+mod pause_frames;
+mod receive_drops;
+mod receive_hashing;
+mod receive_offloads;
+mod rings;
+mod stacked_mtu;
+mod transmit_offloads;
+mod xdp;
 
 /// In the order of their codes.
-pub(crate) static CHECKS: &[&Check] = &[];
+pub(crate) static CHECKS: &[&Check] = &[
+    &link_state::CHECK,
+    &duplex::CHECK,
+    &link_speed_goal::CHECK,
+    &jumbo_frames::CHECK,
+    &stacked_mtu::CHECK,
+    &rings::CHECK,
+    &transmit_offloads::CHECK,
+    &receive_offloads::CHECK,
+    &large_receive::CHECK,
+    &hardware_gro::CHECK,
+    &nocache_copy::CHECK,
+    &pause::CHECK,
+    &pause_frames::CHECK,
+    &receive_drops::CHECK,
+    &line_errors::CHECK,
+    &big_tcp::CHECK,
+    &receive_hashing::CHECK,
+    &xdp::CHECK,
+    &bond_ports::CHECK,
+];
+
+/// Counters of packets that arrived and found no room in the ring or in the port, as the kernel and drivers name them
+/// (Documentation/networking/statistics.rst; mlx5 counters.rst; ixgbe, i40e, ice, sfc). Several count the same packets: the
+/// largest counts.
+const NO_ROOM: &[&str] = &[
+    "rx_missed_errors",
+    "rx_out_of_buffer",
+    "rx_fifo_errors",
+    "rx_discards_phy",
+    "rx_no_dma_resources",
+    "rx_nodesc_drop_cnt",
+    "port_rx_nodesc_drops",
+    "rx_dropped.nic",
+];
+
+/// The largest of some counters and its name; `None` if the interface has none of them.
+fn largest<'a>(port: &InterfaceFacts, names: &[&'a str]) -> Option<(u64, &'a str)> {
+    let counted = names.iter().filter_map(|name| port.statistics.get(*name).map(|count| (*count, *name)));
+    // The first of equals: the kernel's own names come first.
+    counted.reduce(|best, next| if next.0 > best.0 { next } else { best })
+}
+
+/// Changes that switch on those of some offloads that are off and can be, with their names.
+fn switched_off<'a>(
+    port: &InterfaceFacts,
+    features: &std::collections::BTreeMap<String, FeatureFacts>,
+    names: &[&'a str],
+) -> (Vec<&'a str>, Vec<Change>) {
+    let off = |name: &&&str| features.get(**name).is_some_and(|feature| !feature.active && feature.changeable);
+    let names: Vec<_> = names.iter().filter(off).copied().collect();
+    let changes = names.iter().map(|name| feature(port, name, true)).collect();
+    (names, changes)
+}
+
+/// Whether the host passes on packets that are not for it: by its role, by the sysctl, or because the port belongs to a
+/// bridge. In words.
+fn forwards(view: &View<'_>, port: &InterfaceFacts) -> Option<String> {
+    if view.role() == landspeed_model::Role::Router {
+        return Some("the host is a router".into());
+    }
+    let master = port.master.as_ref().and_then(|name| view.facts.interfaces.iter().find(|other| other.name == *name));
+    if let Some(bridge) = master.filter(|master| master.kind.as_deref() == Some("bridge")) {
+        return Some(format!("it is a port of the bridge {}", bridge.name));
+    }
+    let forwarding = view.sysctl("net.ipv4.ip_forward").known().is_some_and(|value| *value == "1");
+    forwarding.then(|| "net.ipv4.ip_forward = 1".into())
+}

@@ -5,6 +5,7 @@ use landspeed_model::{Fact, InterfaceFacts, QueueFacts};
 use crate::check::Check;
 use crate::view::View;
 
+mod accelerated_rfs;
 mod budget_squeezes;
 mod coalescing;
 mod hard_irq_deferral;
@@ -36,6 +37,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &threaded_napi::CHECK,
     &softnet_drops::CHECK,
     &budget_squeezes::CHECK,
+    &accelerated_rfs::CHECK,
 ];
 
 /// Receive queues in use: as many as there are channels, else as many as the interface has.

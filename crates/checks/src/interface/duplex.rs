@@ -1,0 +1,42 @@
+use landspeed_model::{Applicability, Fact};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the link carries both directions at once.
+    ///
+    /// **Reads** `duplex` of the link (`ethtool`).
+    ///
+    /// **Matters** because half duplex on a modern link means that negotiation failed at one end: what follows is
+    /// collisions, late ones, and loss under load.
+    ///
+    /// **Leave it alone** never: only hubs need it.
+    code: "NIC-002",
+    name: "duplex",
+    group: Interface,
+    title: "Duplex",
+    scope: Port,
+    severity: Critical,
+    since: "0.1",
+    sources: ["IEEE 802.3: auto-negotiation; a partner that does not negotiate is taken for half duplex", "ethtool(8)"],
+    example: { good: example::as_is, bad: |facts, _| example::port(facts).full_duplex = Fact::Known(false) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    if *known!(port.full_duplex.as_ref()) {
+        return Outcome::pass("full");
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: "half".into(),
+        recommended: "full: let both ends negotiate, or set both alike".into(),
+        why: "One end believes that the other cannot send and receive at once: packets collide under load.".into(),
+        effect: "No figure in the sources; loss under load in both directions.".into(),
+        by_hand: format!("ethtool {}", port.name),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

@@ -1,0 +1,59 @@
+use landspeed_model::{Applicability, Role};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::FAST_BPS;
+use crate::view::{View, feature};
+
+declare_check! {
+    /// Whether a benchmark has tried GRO in the NIC.
+    ///
+    /// **Reads** the offload `rx-gro-hw`.
+    ///
+    /// **Matters** where the receiver's processor is the limit at 100 Gb/s and above: the NIC then gathers packets by the
+    /// rules of GRO, which can be undone. Whether it helps depends on card and firmware.
+    ///
+    /// **Leave it alone** in production until it was measured on the same card.
+    code: "NIC-010",
+    name: "hardware-gro",
+    group: Interface,
+    title: "GRO in hardware",
+    scope: Port,
+    severity: Note,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/netdev-features.rst: rx-gro-hw"],
+    example: {
+        good: |facts, goal| {
+            goal.role = Role::Benchmark;
+            example::feature(facts, "rx-gro-hw", true);
+        },
+        bad: |_, goal| goal.role = Role::Benchmark,
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let features = known!(port.features.as_ref());
+    let Some(gro) = features.get("rx-gro-hw") else {
+        return Outcome::not_applicable("the device has no GRO of its own");
+    };
+    if gro.active {
+        return Outcome::pass("on");
+    }
+    let fast = port.speed_bps.known().is_some_and(|&speed| speed >= FAST_BPS);
+    if view.role() != Role::Benchmark || !gro.changeable || !fast {
+        return Outcome::not_applicable(
+            "off; a trial for benchmarks at 100 Gb/s and above, with no measured gain in the sources",
+        );
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: "off".into(),
+        recommended: "a trial with it on, and the better of the two".into(),
+        why: "The receiver's processor is usually the limit of one flow, and this takes work from it.".into(),
+        effect: "No figure in the sources: measure before and after.".into(),
+        by_hand: format!("ethtool -k {} | grep rx-gro-hw", port.name),
+        applicability: Applicability::NeedsCare,
+        changes: vec![feature(port, "rx-gro-hw", true)],
+    })
+}

@@ -1,0 +1,134 @@
+use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, rate_text};
+
+declare_check! {
+    /// Whether packets are as large as fast bulk data wants them.
+    ///
+    /// **Reads** the MTU of the interface, and the largest its driver takes.
+    ///
+    /// **Matters** because every packet costs the same work whatever its size: with 9000 bytes there are six times fewer.
+    /// A deck of 2012 went from 9 to 24 Gb/s with nothing else changed.
+    ///
+    /// **Leave it alone** until a probe with the don't-fragment bit has shown that the whole path and every host of the
+    /// subnet carry it: a hop that does not, and that hides its ICMP, swallows every full packet. In a cloud the provider's
+    /// network decides. Routers carry what their neighbours send.
+    code: "NIC-004",
+    name: "jumbo-frames",
+    group: Interface,
+    title: "MTU for bulk data",
+    scope: Interface,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: changing the MTU, 9 Gb/s to 24 Gb/s",
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: test environment, MTU 9000",
+        "RFC 8200: IPv6 needs an MTU of 1280 bytes",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::port(facts).mtu_bytes = 1500 },
+}
+
+/// What research networks agree on, bytes.
+const JUMBO: u32 = 9000;
+
+/// Close enough: clouds and tunnels leave 8896 or 8900.
+const NEARLY: u32 = 8000;
+
+/// The rate from which the decks use it, bits/s.
+const FROM_BPS: u64 = 10_000_000_000;
+
+/// The smallest MTU with which IPv6 works, bytes.
+const IPV6: u32 = 1280;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let top = known!(view.interface());
+    let mtu = top.mtu_bytes;
+    if mtu == 0 {
+        return Outcome::unknown("its MTU cannot be read");
+    }
+    if mtu < IPV6 {
+        return Outcome::found(Problem {
+            severity: Some(Severity::Major),
+            observed: format!("{mtu} bytes"),
+            recommended: "1500 bytes, or what the path carries, but not less than 1280".into(),
+            why: "IPv6 does not work below 1280 bytes: the kernel takes its addresses off the interface.".into(),
+            effect: "By RFC 8200; and many small packets cost processor time.".into(),
+            by_hand: format!("ip link show {}", top.name),
+            applicability: Applicability::DisplayOnly,
+            changes: Vec::new(),
+        });
+    }
+    if matches!(view.role(), Role::Latency | Role::Router) {
+        return Outcome::not_applicable("large packets are advice for hosts that send bulk data");
+    }
+    let rate = known!(view.rate_bps());
+    if mtu >= NEARLY || rate < FROM_BPS {
+        return Outcome::pass(format!("{mtu} bytes at {}", rate_text(rate)));
+    }
+    let most = top.max_mtu_bytes.known().copied().filter(|most| *most > 0).unwrap_or(JUMBO);
+    let wanted = JUMBO.min(most);
+    if wanted <= mtu {
+        return Outcome::pass(format!("{mtu} bytes, the most the driver takes"));
+    }
+    let guest = view.is_guest() || view.is_container();
+    let mut changes = Vec::new();
+    if !guest {
+        // What is below has to take it first. A bond hands its own to its ports.
+        let below = view.bottom.filter(|port| port.name != top.name && top.kind.as_deref() != Some("bond"));
+        let fits = below.is_none_or(|port| port.max_mtu_bytes.known().is_none_or(|most| *most >= wanted));
+        if fits {
+            let set = |name: &str| Change::new(Target::Mtu { interface: name.to_owned() }, wanted.to_string());
+            changes.extend(below.filter(|port| port.mtu_bytes < wanted).map(|port| set(&port.name)));
+            changes.push(set(&top.name));
+        }
+    }
+    Outcome::found(Problem {
+        severity: guest.then_some(Severity::Note),
+        observed: format!("{mtu} bytes at {}, the driver takes {most}", rate_text(rate)),
+        recommended: format!(
+            "{wanted} bytes, once a probe shows that the whole path carries it{}",
+            if guest { " and the provider's network does" } else { "" }
+        ),
+        why: "Each packet costs the same work whatever its size.".into(),
+        effect: "Red Hat 2012, 40 Gb/s cards back to back: 9 Gb/s with 1500 bytes, 24 Gb/s with 9000.".into(),
+        by_hand: "ping -M do -s 8972 PEER".into(),
+        applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
+        changes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn no_more_is_asked_for_than_the_driver_takes() {
+        for (mtu, most, desired) in
+            [(1500, 9978, Some("9000")), (1500, 8896, Some("8896")), (1500, 1500, None), (8896, 9978, None)]
+        {
+            let mut facts = example::facts();
+            let port = example::port(&mut facts);
+            (port.mtu_bytes, port.max_mtu_bytes) = (mtu, Fact::Known(most));
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let found = audit.findings.first().map(|finding| finding.changes[0].desired.as_str());
+            assert_eq!(found, desired, "{mtu} of {most}");
+        }
+    }
+
+    #[test]
+    fn a_vlan_is_raised_after_what_it_sits_on() {
+        let mut facts = example::facts();
+        let mut vlan = facts.interfaces[0].clone();
+        (vlan.name, vlan.kind, vlan.lower) = ("v7".into(), Some("vlan".into()), vec!["ens1f0np0".into()]);
+        vlan.mtu_bytes = 1500;
+        facts.interfaces[0].mtu_bytes = 1500;
+        facts.interfaces.push(vlan);
+        let goal = landspeed_model::Goal { interface: Some("v7".into()), ..example::goal() };
+        let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+        let order: Vec<_> = audit.findings[0].changes.iter().map(|change| change.target.to_string()).collect();
+        assert_eq!(order, ["ens1f0np0 mtu", "v7 mtu"]);
+    }
+}

@@ -1,0 +1,83 @@
+use landspeed_model::{Applicability, Role, Severity};
+
+use super::forwards;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, feature};
+
+declare_check! {
+    /// Whether a host that forwards packets lets the NIC merge them.
+    ///
+    /// **Reads** the offload `rx-lro`, the host's role, `net.ipv4.ip_forward` and whether the port belongs to a bridge.
+    ///
+    /// **Matters** because large receive offload (LRO) merges packets in a way that cannot be undone: a router sends on
+    /// packets too large for the next link, or different from those that came in. The kernel switches it off when
+    /// forwarding is switched on; a script may switch it on again.
+    ///
+    /// **Leave it alone** on hosts that only receive; GRO does the same work there, correctly for all.
+    code: "NIC-009",
+    name: "large-receive",
+    group: Interface,
+    title: "LRO on a host that forwards",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/networking/segmentation-offloads.rst: LRO and GRO",
+        "Linux kernel, net/core/dev.c: dev_disable_lro, called for routers and bridges",
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: LRO (off) and GRO (on)",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, goal| {
+            goal.role = Role::Router;
+            example::feature(facts, "rx-lro", true);
+        },
+    },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let features = known!(port.features.as_ref());
+    let Some(lro) = features.get("rx-lro") else {
+        return Outcome::not_applicable("the device has no LRO");
+    };
+    if !lro.active {
+        return Outcome::pass("off");
+    }
+    let Some(reason) = forwards(view, port) else {
+        return Outcome::pass("on, and this host does not forward");
+    };
+    Outcome::found(Problem {
+        severity: (view.role() == Role::Router).then_some(Severity::Critical),
+        observed: format!("on, and {reason}"),
+        recommended: "off".into(),
+        why: "Merged packets cannot be taken apart as they were: those sent on differ, or are too large.".into(),
+        effect: "It is a fault rather than a loss of speed; no figure in the sources.".into(),
+        by_hand: format!("ethtool -k {} | grep large-receive", port.name),
+        applicability: if lro.changeable { Applicability::NeedsCare } else { Applicability::DisplayOnly },
+        changes: if lro.changeable { vec![feature(port, "rx-lro", false)] } else { Vec::new() },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn it_is_a_fault_only_where_packets_are_passed_on() {
+        for (forward, role, weight) in [
+            ("0", Role::Dtn, None),
+            ("1", Role::Dtn, Some(Severity::Major)),
+            ("0", Role::Router, Some(Severity::Critical)),
+        ] {
+            let (mut facts, mut goal) = (example::facts(), example::goal());
+            example::feature(&mut facts, "rx-lro", true);
+            example::sysctl(&mut facts, "net.ipv4.ip_forward", forward);
+            goal.role = role;
+            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{forward} {role:?}");
+        }
+    }
+}

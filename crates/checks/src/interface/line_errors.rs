@@ -1,0 +1,105 @@
+use landspeed_model::{Applicability, Severity};
+
+use super::largest;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::share_text;
+use crate::view::View;
+
+declare_check! {
+    /// Whether packets arrive damaged.
+    ///
+    /// **Reads** checksum, symbol and uncorrectable FEC errors, against packets received.
+    ///
+    /// **Matters** because a dirty connector, a tired laser or a bent cable loses a packet here and there, which is all it
+    /// takes to hold a long path down. No setting of the host mends it.
+    ///
+    /// **Leave it alone** where the count stands still: errors from the time the cable was plugged in stay in it.
+    code: "NIC-015",
+    name: "line-errors",
+    group: Interface,
+    title: "Damaged packets",
+    scope: Port,
+    severity: Major,
+    since: "0.1",
+    sources: [
+        "Linux kernel, Documentation/networking/statistics.rst: rx_crc_errors, FEC statistics",
+        "IEEE 802.3: Ethernet's objective is one wrong bit in 10^12",
+        "Tierney, Pouyoul and Hanford (ESnet), Experiences with 40G Hosts, 2014: throughput with 0.0046 % loss",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            example::port(facts).statistics.insert("rx_crc_errors_phy".into(), 60_000);
+        },
+    },
+}
+
+/// Names of the kernel and of drivers (mlx5, i40e and ice, bnxt).
+const NAMES: &[&str] = &[
+    "rx_crc_errors",
+    "rx_crc_errors_phy",
+    "rx_symbol_err_phy",
+    "rx_pcs_symbol_err_phy",
+    "rx_crc_errors.nic",
+    "port.rx_crc_errors",
+    "rx_fcs_err_frames",
+    "fec_uncorrectable_errors",
+    "fec_uncorrectable_blocks",
+    "rx_frame_errors",
+];
+
+/// A link at Ethernet's objective, one wrong bit in 10^12, damages 7 in 10^8 packets of 9000 bytes: more than one in ten
+/// million is a fault.
+const FAULT: f64 = 1e-7;
+
+/// From here on ESnet's figure for what a long path does not bear (0.0046 %) is near.
+const SEVERE: f64 = 1e-5;
+
+/// So few may all have come when the cable was plugged in.
+const SOME: u64 = 100;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let Some(&packets) = port.statistics.get("rx_packets") else {
+        return Outcome::unknown("its statistics cannot be read");
+    };
+    let Some((errors, name)) = largest(port, NAMES) else {
+        return Outcome::not_applicable("the driver does not count damaged packets");
+    };
+    let share = errors as f64 / (packets + errors).max(1) as f64;
+    if errors < SOME || share < FAULT {
+        return Outcome::pass(format!("{errors} of {packets} since the driver was loaded"));
+    }
+    Outcome::found(Problem {
+        severity: Some(if share >= SEVERE { Severity::Critical } else { Severity::Major }),
+        observed: format!("{name} {}, since the driver was loaded", share_text(errors, packets + errors)),
+        recommended: "none: clean the connectors, then change optics and cable, and look at both ends' light levels"
+            .into(),
+        why: "The packets were damaged on the wire or in the optics.".into(),
+        effect: "ESnet 2014: 0.0046 % loss cuts a 10 Gb/s flow down as soon as the round trip is more than local."
+            .into(),
+        by_hand: format!("ethtool -S {0} | grep -iE 'crc|symbol|fec'; ethtool -m {0}", port.name),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn what_ethernet_allows_is_no_fault() {
+        // Of five thousand million packets: the objective allows some 350.
+        for (errors, weight) in
+            [(99, None), (450, None), (600, Some(Severity::Major)), (60_000, Some(Severity::Critical))]
+        {
+            let mut facts = example::facts();
+            example::port(&mut facts).statistics.insert("rx_crc_errors".into(), errors);
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{errors} errors");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+use landspeed_model::{Applicability, Severity};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether the port has a link.
+    ///
+    /// **Reads** the operational state of the interface (RFC 2863).
+    ///
+    /// **Matters** because a bond goes on with the ports it has left, and says nothing about the rate it lost.
+    ///
+    /// **Leave it alone** where a port is a spare that is switched on by hand.
+    code: "NIC-001",
+    name: "link-state",
+    group: Interface,
+    title: "Link",
+    scope: Port,
+    severity: Critical,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/operstates.rst"],
+    example: { good: example::as_is, bad: |facts, _| example::port(facts).state = "down".into() },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    match port.state.as_str() {
+        "" => Outcome::unknown("its state cannot be read"),
+        // Devices that do not follow their state say `unknown` and work (tunnels, some virtual devices).
+        "up" | "unknown" => Outcome::pass(port.state.clone()),
+        state => Outcome::found(Problem {
+            severity: (view.ports > 1).then_some(Severity::Major),
+            observed: if view.ports > 1 { format!("{state}, one of {} ports", view.ports) } else { state.to_owned() },
+            recommended: "up: look at cable, optics, the far port and `ip link set up`".into(),
+            why: "Without a link nothing is carried.".into(),
+            effect: "The port's whole rate.".into(),
+            by_hand: format!("ip link show {0}; ethtool {0}", port.name),
+            applicability: Applicability::DisplayOnly,
+            changes: Vec::new(),
+        }),
+    }
+}

@@ -1,0 +1,52 @@
+use landspeed_model::Applicability;
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, feature};
+
+declare_check! {
+    /// Whether sent data is copied past the processor's cache.
+    ///
+    /// **Reads** the offload `tx-nocache-copy`.
+    ///
+    /// **Matters** because data that was just written is usually in the cache: copying around it makes the NIC fetch it
+    /// from memory. The kernel had it on at first and switched the default off in 2014.
+    ///
+    /// **Leave it alone** off; a benchmark may try it where the sender's cache is what is short.
+    code: "NIC-011",
+    name: "nocache-copy",
+    group: Interface,
+    title: "Copying past the cache",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "Linux 3.14, net: Do not enable tx-nocache-copy by default",
+        "Linux commit c6e1a0d12ca7 (2011), net: Allow no-cache copy from user on transmit",
+    ],
+    example: { good: example::as_is, bad: |facts, _| example::feature(facts, "tx-nocache-copy", true) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    let features = known!(port.features.as_ref());
+    let Some(nocache) = features.get("tx-nocache-copy") else {
+        return Outcome::not_applicable("this kernel has no such setting for the device");
+    };
+    if !nocache.active {
+        return Outcome::pass("off");
+    }
+    let changes = if nocache.changeable { vec![feature(port, "tx-nocache-copy", false)] } else { Vec::new() };
+    Outcome::found(Problem {
+        severity: None,
+        observed: "on".into(),
+        recommended: "off, the default since Linux 3.14".into(),
+        why: "Data that was just written is in the cache; copied past it, it has to come from memory again.".into(),
+        effect:
+            "It was made the default on one benchmark in 2011 and unmade in 2014; measure on this host if in doubt."
+                .into(),
+        by_hand: format!("ethtool -k {} | grep nocache", port.name),
+        applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
+        changes,
+    })
+}

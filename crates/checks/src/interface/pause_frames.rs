@@ -1,0 +1,104 @@
+use landspeed_model::Applicability;
+
+use super::largest;
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::share_text;
+use crate::view::View;
+
+declare_check! {
+    /// Whether flow control has stopped the link often, and who asked for it.
+    ///
+    /// **Reads** the driver's counters of pause frames received and sent.
+    ///
+    /// **Matters** because pauses are invisible to TCP: a sender that is often stopped looks slow for no reason. Frames
+    /// received mean that the switch or the far host could not keep up; frames sent mean that this host could not.
+    ///
+    /// **Leave it alone** while they are rare: now and then is what they are for.
+    code: "NIC-013",
+    name: "pause-frames",
+    group: Interface,
+    title: "Pause frames in bulk",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "IEEE 802.3, Annex 31B: a pause lasts up to 65535 times 512 bit times",
+        "Linux kernel, Documentation/networking/statistics.rst: IEEE 802.3 flow control statistics",
+        "Wagner (Red Hat), Achieving Top Network Performance, 2012: check for errors, pause frames",
+    ],
+    example: {
+        good: |facts, _| {
+            example::port(facts).statistics.insert("rx_pause_ctrl_phy".into(), 12);
+        },
+        bad: |facts, _| {
+            example::port(facts).statistics.insert("rx_pause_ctrl_phy".into(), 40_000_000);
+        },
+    },
+}
+
+/// Names that drivers give the two (mlx5, ixgbe and igb, i40e and ice, bnxt, sfc).
+const RECEIVED: &[&str] = &[
+    "rx_pause_ctrl_phy",
+    "rx_global_pause",
+    "rx_flow_control_xoff",
+    "link_xoff_rx.nic",
+    "port.link_xoff_rx",
+    "rx_pause_frames",
+    "port_rx_pause",
+    "rx_pause",
+];
+const SENT: &[&str] = &[
+    "tx_pause_ctrl_phy",
+    "tx_global_pause",
+    "tx_flow_control_xoff",
+    "link_xoff_tx.nic",
+    "port.link_xoff_tx",
+    "tx_pause_frames",
+    "port_tx_pause",
+    "tx_pause",
+];
+
+/// Pause frames for each packet in the direction they stop: at 100 Gb/s and 9000 bytes one in a thousand is over a
+/// thousand pauses in a second of full rate, which is no longer an exception.
+const BULK: f64 = 1e-3;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let packets = |name: &str| port.statistics.get(name).copied().unwrap_or(0);
+    let (received, sent) = (largest(port, RECEIVED), largest(port, SENT));
+    if received.is_none() && sent.is_none() {
+        return Outcome::not_applicable("the driver does not count pause frames");
+    }
+    let many = |count: u64, of: u64| of > 0 && count as f64 >= of as f64 * BULK;
+    let stopped = received.filter(|(count, _)| many(*count, packets("tx_packets")));
+    let stopping = sent.filter(|(count, _)| many(*count, packets("rx_packets")));
+    let (observed, recommended, why) = match (stopped, stopping) {
+        (None, None) => {
+            let text =
+                |counter: Option<(u64, &str)>| counter.map_or_else(|| "uncounted".into(), |(n, _)| n.to_string());
+            return Outcome::pass(format!("received {}, sent {}", text(received), text(sent)));
+        }
+        (Some((count, name)), _) => (
+            format!("{name} {} packets sent", share_text(count, packets("tx_packets"))),
+            "a sender that is paced to what the far end takes; look at the switch's port and at the receiver",
+            "The switch or the far host stopped this one: it cannot keep up with what is sent.",
+        ),
+        (None, Some((count, name))) => (
+            format!("{name} {} packets received", share_text(count, packets("rx_packets"))),
+            "a host that empties its rings faster: interrupts, cores, PCIe; or senders that are paced",
+            "This host stopped the other side: it cannot keep up with what arrives.",
+        ),
+    };
+    Outcome::found(Problem {
+        severity: None,
+        observed: format!("{observed}, since the driver was loaded"),
+        recommended: recommended.into(),
+        why: why.into(),
+        effect: "No figure in the sources; each pause stops the link for up to 335 µs at 100 Gb/s, by the standard."
+            .into(),
+        by_hand: format!("ethtool -S {} | grep -iE 'pause|xoff'", port.name),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}

@@ -1,0 +1,49 @@
+use landspeed_model::Applicability;
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::{View, feature};
+
+declare_check! {
+    /// Whether the NIC hands its hash of each flow to the kernel.
+    ///
+    /// **Reads** the offload `rx-hashing` and the number of receive queues.
+    ///
+    /// **Matters** because the kernel uses the hash to steer and to gather packets; without it it computes one for each
+    /// packet from headers it then has to touch.
+    ///
+    /// **Leave it alone** where a driver's hash is known to be wrong.
+    code: "NIC-017",
+    name: "receive-hashing",
+    group: Interface,
+    title: "Flow hash from the NIC",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/scaling.rst: RPS uses the hash of the hardware where there is one"],
+    example: { good: example::as_is, bad: |facts, _| example::feature(facts, "rx-hashing", false) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let features = known!(port.features.as_ref());
+    let Some(hashing) = features.get("rx-hashing") else {
+        return Outcome::not_applicable("the device does not hand over its hash");
+    };
+    if hashing.active || !hashing.changeable {
+        return Outcome::pass(if hashing.active { "on" } else { "off, and cannot be changed" });
+    }
+    if port.rx_queues.known() == Some(&1) {
+        return Outcome::pass("off, with one receive queue");
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: "off".into(),
+        recommended: "on".into(),
+        why: "The kernel computes a hash for each packet that the NIC has computed already.".into(),
+        effect: "No figure in the sources.".into(),
+        by_hand: format!("ethtool -k {} | grep receive-hashing", port.name),
+        applicability: Applicability::Safe,
+        changes: vec![feature(port, "rx-hashing", true)],
+    })
+}

@@ -1,0 +1,122 @@
+use landspeed_model::{Applicability, Change, Extent, Role, Severity, Side};
+
+use super::{NO_ROOM, largest};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::hardware::{FAST_BPS, loss_severity, share_text};
+use crate::view::{View, ring};
+
+declare_check! {
+    /// Whether the rings hold enough for bursts.
+    ///
+    /// **Reads** ring sizes (`ethtool -g`), the counters of packets that found no room, and the kernel's version.
+    ///
+    /// **Matters** where packets found no room: at 100 Gb/s a ring of 1024 full packets lasts 0.7 ms. The advice has turned
+    /// twice: ESnet said to leave rings alone in 2016, then to set them to the most (8192) at 100 Gb/s, and now that this no
+    /// longer holds from Linux 6.11 on. So this check wants larger rings where packets were lost for want of room, and on
+    /// older kernels at 100 Gb/s.
+    ///
+    /// **Leave it alone** without losses: a larger ring is a longer queue, and leaves the processor's cache. Changing it
+    /// resets the link.
+    code: "NIC-006",
+    name: "rings",
+    group: Interface,
+    title: "Ring sizes",
+    scope: Port,
+    severity: Minor,
+    since: "0.1",
+    sources: [
+        "ESnet Fasterdata, 100G Network Tuning (with the note on 6.11): https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: Settings to leave alone",
+        "Linux kernel, Documentation/networking/statistics.rst: rx_missed_errors",
+    ],
+    example: {
+        good: example::as_is,
+        bad: |facts, _| {
+            let port = example::port(facts);
+            if let landspeed_model::Fact::Known(rings) = &mut port.rings {
+                (rings.rx.now, rings.tx.now) = (1024, 1024);
+            }
+            port.statistics.insert("rx_out_of_buffer".into(), 90_000);
+        },
+    },
+}
+
+/// ESnet's figure: more is not advised by anyone.
+const MOST: u32 = 8192;
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.device());
+    let rings = *known!(port.rings.as_ref());
+    let wanted = |extent: Extent| extent.max.min(MOST);
+    if rings.rx.max == 0 && rings.tx.max == 0 {
+        return Outcome::not_applicable("the driver's rings cannot be changed");
+    }
+    let small = |extent: Extent| extent.now < wanted(extent);
+    let text = format!("rx {} of {}, tx {} of {}", rings.rx.now, rings.rx.max, rings.tx.now, rings.tx.max);
+    let packets = port.statistics.get("rx_packets").copied().unwrap_or(0);
+    let lost = largest(port, NO_ROOM).filter(|(lost, _)| loss_severity(*lost, packets).is_some());
+    let mut changes: Vec<Change> = Vec::new();
+    if small(rings.rx) {
+        changes.push(ring(port, Side::Rx, wanted(rings.rx)));
+    }
+    let (severity, observed, why) = if let Some((lost, name)) = lost.filter(|_| small(rings.rx)) {
+        let observed = format!("{text}; {name} {}", share_text(lost, packets));
+        (loss_severity(lost, packets), observed, "Packets arrived and found no room in the ring.")
+    } else {
+        if small(rings.tx) {
+            changes.push(ring(port, Side::Tx, wanted(rings.tx)));
+        }
+        let old = view.facts.kernel.at_least(6, 11) == Some(false);
+        let fast = port.speed_bps.known().is_some_and(|&speed| speed >= FAST_BPS);
+        let bulk = matches!(view.role(), Role::Dtn | Role::Benchmark);
+        if !(old && fast && bulk) || changes.is_empty() {
+            return Outcome::pass(text);
+        }
+        let observed = format!("{text}, on Linux {}", view.facts.kernel.release);
+        (Some(Severity::Minor), observed, "At 100 Gb/s on kernels before 6.11 bursts outrun small rings.")
+    };
+    Outcome::found(Problem {
+        severity,
+        observed,
+        recommended: format!("rx {}, tx {}", wanted(rings.rx), wanted(rings.tx).max(rings.tx.now)),
+        why: why.into(),
+        effect: "No figure in the sources; ESnet lists it among the most important settings at 100 Gb/s before 6.11."
+            .into(),
+        by_hand: format!("ethtool -g {0}; ethtool -S {0} | grep -iE 'miss|buffer|discard|fifo'", port.name),
+        applicability: Applicability::NeedsCare,
+        changes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn without_losses_only_older_kernels_at_100_gigabits_want_larger_rings() {
+        for (release, speed, lost, findings) in [
+            ("6.18.5", 100_000_000_000, 0, 0),
+            ("6.18.5", 100_000_000_000, 90_000, 1),
+            ("6.10.0", 100_000_000_000, 0, 1),
+            ("6.10.0", 40_000_000_000, 0, 0),
+            ("6.10.0", 40_000_000_000, 90_000, 1),
+        ] {
+            let mut facts = example::facts();
+            facts.kernel.release = release.into();
+            let port = example::port(&mut facts);
+            port.speed_bps = landspeed_model::Fact::Known(speed);
+            port.rings = landspeed_model::Fact::Known(landspeed_model::RingFacts {
+                rx: Extent { now: 1024, max: 16384 },
+                tx: Extent { now: 1024, max: 16384 },
+            });
+            port.statistics.insert("rx_missed_errors".into(), lost);
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            assert_eq!(audit.findings.len(), findings, "{release}, {speed}, {lost} lost");
+            assert!(
+                audit.findings.iter().flat_map(|finding| &finding.changes).all(|change| change.desired == "8192")
+            );
+        }
+    }
+}

@@ -1,0 +1,43 @@
+use landspeed_model::{Applicability, Fact};
+
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+declare_check! {
+    /// Whether a program sees every packet before the kernel does.
+    ///
+    /// **Reads** whether an XDP program is attached.
+    ///
+    /// **Matters** because it may drop, answer or redirect packets that no counter of the kernel then shows, because
+    /// drivers switch LRO off for it, and because it bounds MTU and channels: changes to those may be refused, or stop it.
+    ///
+    /// **Leave it alone** where you know whose it is (load balancers, DDoS filters, container networks).
+    code: "NIC-018",
+    name: "xdp",
+    group: Interface,
+    title: "XDP program attached",
+    scope: Port,
+    severity: Note,
+    since: "0.1",
+    sources: ["Linux kernel, Documentation/networking/af_xdp.rst", "ip-link(8): xdp"],
+    example: { good: example::as_is, bad: |facts, _| example::port(facts).xdp = Fact::Known(true) },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let port = known!(view.port());
+    if !*known!(port.xdp.as_ref()) {
+        return Outcome::pass("none");
+    }
+    Outcome::found(Problem {
+        severity: None,
+        observed: "attached".into(),
+        recommended: "know whose it is before changing MTU, channels or offloads".into(),
+        why: "It may drop or redirect packets before anything that counts them, and bounds what the driver accepts."
+            .into(),
+        effect: "No figure in the sources: it depends on the program.".into(),
+        by_hand: format!("ip -d link show {}; bpftool net", port.name),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+    })
+}
