@@ -12,6 +12,7 @@ mod run;
 mod schema;
 mod serve;
 mod text;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ Examples:
   landspeed run dtn.example              from the near one
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
+  landspeed tune plan --set eth0:qdisc=fq
+                                         what a change would do; apply, confirm, revert
 
 Exit status: 0 clean, 1 findings, 2 failure.";
 
@@ -68,6 +71,8 @@ enum Command {
     Calc(calc::Args),
     /// Paths in virtual time with the real Linux TCP stack
     Lab(lab::Args),
+    /// Change settings of this host as a transaction, and take them back
+    Tune(tune::Args),
     /// Print the JSON Schema of a document
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -93,6 +98,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::main(&args),
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
+        Command::Tune(args) => tune::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => Ok(manual::completions(&args)),
         Command::Man(args) => manual::man(&args),

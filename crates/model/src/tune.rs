@@ -161,6 +161,34 @@ impl Target {
     }
 }
 
+impl Target {
+    /// The same setting of the interface under another name; what belongs to no interface stays.
+    #[must_use]
+    pub fn on_interface(&self, name: &str) -> Self {
+        let mut target = self.clone();
+        match &mut target {
+            Self::Qdisc { interface }
+            | Self::Mtu { interface }
+            | Self::TxQueueLen { interface }
+            | Self::Feature { interface, .. }
+            | Self::Ring { interface, .. }
+            | Self::Channels { interface }
+            | Self::Coalescing { interface, .. }
+            | Self::Pause { interface, .. }
+            | Self::SegmentLimit { interface, .. }
+            | Self::Queue { interface, .. }
+            | Self::InterfaceFile { interface, .. }
+            | Self::EgressRate { interface, .. } => name.clone_into(interface),
+            Self::Sysctl { .. }
+            | Self::InterruptAffinity { .. }
+            | Self::Governor { .. }
+            | Self::EnergyPreference { .. }
+            | Self::ResumeLatency { .. } => {}
+        }
+        target
+    }
+}
+
 /// As a person would name it: `net.ipv4.tcp_rmem`, `eth0 mtu`, `eth0 rx ring`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

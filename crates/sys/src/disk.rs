@@ -1,7 +1,9 @@
 //! File systems.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -14,6 +16,21 @@ pub fn available_bytes(path: &Path) -> io::Result<u64> {
         (libc::statvfs(path.as_ptr(), &raw mut facts), facts)
     };
     if rc == 0 { Ok(facts.f_bavail * facts.f_frsize) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reserves room for a file to grow by, without changing its length, so that a full disk shows now and not later. Returns
+/// whether the file system could; one that cannot is no error.
+pub fn reserve(file: &File, bytes: u32) -> io::Result<bool> {
+    // SAFETY: fallocate takes a descriptor, open for the length of the borrow, and integers.
+    let rc = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, libc::off_t::from(bytes)) };
+    if rc == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP | libc::ENOSYS) => Ok(false),
+        _ => Err(error),
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,10 @@ use socket2::{Domain, Socket, Type};
 
 use crate::netlink::Coalescing;
 
+mod settings;
+
+pub use settings::CoalescingParameter;
+
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GCOALESCE: u32 = 0x0e;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
@@ -38,7 +42,7 @@ const MAX_STRINGS: usize = 32_768;
 const REPLY_WORDS: usize = (16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN) / 8;
 
 /// Most words of a question that are not zero, with the command.
-const REQUEST_WORDS: usize = 16;
+const REQUEST_WORDS: usize = 24;
 
 /// What makes and takes super-packets, by the kernel's names: with all of them off, every packet a queueing discipline
 /// sees is one packet of the wire. For [`Ethtool::set_features`].

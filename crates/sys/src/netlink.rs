@@ -109,6 +109,16 @@ impl std::error::Error for NetlinkError {
     }
 }
 
+impl NetlinkError {
+    /// The system's error number, if it was the system that said no.
+    pub fn os_error(&self) -> Option<i32> {
+        match &self.cause {
+            Cause::Io(e) | Cause::Refused(e, _) => e.raw_os_error(),
+            Cause::Malformed(_) | Cause::TooLong | Cause::Interrupted => None,
+        }
+    }
+}
+
 /// Which link is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkId<'a> {

@@ -75,3 +75,48 @@ pub fn end_group(leader: u32, force: bool) {
         unsafe { libc::kill(-group, signal) };
     }
 }
+
+/// Lets `command` outlive the session it is started from: a session of its own, without a terminal, deaf to the hang-up
+/// that ends a login. Its standard streams are the caller's to choose.
+pub fn detach(command: &mut Command) -> &mut Command {
+    let leave = || {
+        // SAFETY: setsid takes nothing; signal is given a disposition, not a handler. Both are async-signal-safe.
+        unsafe {
+            if libc::setsid() < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if libc::signal(libc::SIGHUP, libc::SIG_IGN) == libc::SIG_ERR {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec `leave` only makes async-signal-safe calls and allocates nothing.
+    unsafe { command.pre_exec(leave) }
+}
+
+/// Ends the calling process at once and without any clean-up, as a crash would (SIGKILL). For tests of what a crash leaves.
+pub fn kill_self() -> ! {
+    // SAFETY: kill and _exit take integers; SIGKILL cannot be caught, so what follows is only there for the type.
+    unsafe {
+        libc::kill(libc::getpid(), libc::SIGKILL);
+        libc::_exit(137)
+    }
+}
+
+/// Ends a process of this program that no longer answers. `started` is the start time it had, in clock ticks since boot (field
+/// 22 of `/proc/PID/stat`): a number that was given to another process meanwhile is left alone.
+pub fn kill_stuck(pid: u32, started: u64) {
+    let Ok(number) = libc::pid_t::try_from(pid) else { return };
+    if number > 1 && start_ticks(pid) == Some(started) {
+        // SAFETY: kill takes integers.
+        unsafe { libc::kill(number, libc::SIGKILL) };
+    }
+}
+
+/// When a process was started, in clock ticks since boot; `None` if it is gone.
+pub fn start_ticks(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; field 3 follows the last one.
+    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}

@@ -17,7 +17,7 @@ mod route;
 pub use link::{Bridge, BridgePort, LinkSettings, NewLink};
 pub use qdisc::{
     Cake, CakeDiffserv, CakeFlows, Codel, Delivery, Discipline, DisciplineError, Distribution, Fq, FqCodel, FqPie,
-    Htb, HtbClass, Loss, Netem, NetemRate, Pie, Prio, Probability, Red, Reorder, Sfq, Tbf, TbfPeak, handle,
+    Htb, HtbClass, Loss, Netem, NetemRate, Pie, Prio, Probability, RawQdisc, Red, Reorder, Sfq, Tbf, TbfPeak, handle,
 };
 pub use route::{NewRoute, RouteMetrics};
 

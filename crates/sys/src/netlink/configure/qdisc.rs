@@ -12,6 +12,7 @@ mod aqm;
 mod cake;
 mod fair;
 mod netem;
+mod raw;
 mod red;
 mod shape;
 
@@ -19,6 +20,7 @@ pub use aqm::{Codel, FqCodel, FqPie, Pie};
 pub use cake::{Cake, CakeDiffserv, CakeFlows};
 pub use fair::{Delivery, Fq, Prio, Sfq};
 pub use netem::{Distribution, Loss, Netem, NetemRate, Reorder};
+pub use raw::RawQdisc;
 pub use red::Red;
 pub use shape::{Htb, HtbClass, Tbf, TbfPeak};
 

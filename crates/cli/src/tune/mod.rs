@@ -1,0 +1,341 @@
+//! `landspeed tune`: changes to this host as a transaction.
+
+mod persist;
+mod text;
+mod watchdog;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use landspeed_model::{AuditDocument, Change};
+use landspeed_sys::process;
+use landspeed_tune::{
+    Allow, CONFIRM_RANGE_S, Context, Engine, Fault, Journal, LiveKnobs, Plan, State, changes_from_audit,
+    parse_setting,
+};
+use serde_json::json;
+
+use crate::Outcome;
+use crate::output::Sink;
+
+/// Makes a process of this program end at a point of the journal, for tests of what a crash leaves.
+const FAULT: &str = "LANDSPEED_TUNE_FAULT";
+/// The boot id to believe in, for tests of what a restart leaves.
+const BOOT_ID: &str = "LANDSPEED_TUNE_BOOT_ID";
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed tune plan --set 'net.ipv4.tcp_rmem=4096 131072 1073741824' --set eth0:qdisc=fq
+  landspeed check --json audit.json; landspeed tune plan --findings audit.json
+  sudo landspeed tune apply --findings audit.json --only TCP-001,TCP-002 --confirm 120
+  sudo landspeed tune confirm           from a new session, within that time
+  sudo landspeed tune persist           keep it over reboots
+  sudo landspeed tune revert            take the last transaction back
+  sudo landspeed tune revert --persisted
+
+Other settings: eth0:mtu=9000, eth0:rx-ring=8192, eth0:channels=16, eth0:adaptive-rx=on,
+eth0:pause-rx=on, eth0:tx-tcp-segmentation=on, eth0:gso_max_size=185000, eth0:txqueuelen=1000,
+eth0:rx-0/rps_cpus=ff, eth0:gro_flush_timeout=20000, irq:45/mlx5_comp0=0-7,
+cpufreq:policy0/governor=performance, cpufreq:policy0/epp=performance, cpu:3/resume-latency=n/a
+
+Nothing is written before the plan is shown, its originals are on the disk and a watchdog is
+awake that takes everything back unless it is confirmed.
+
+Exit status: 0 as asked, 1 something was refused or is left to you, 2 failure.";
+
+/// Options of `tune`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Show what would be changed, in which order, and what is refused; writes nothing
+    Plan(PlanArgs),
+    /// Change it; it is taken back unless it is confirmed in time
+    Apply(ApplyArgs),
+    /// Let the change stay, if the host is well
+    Confirm(PlainArgs),
+    /// Take a transaction back where its values are still as it wrote them
+    Revert(RevertArgs),
+    /// Show the transactions and where they stand
+    Status(PlainArgs),
+    /// Keep a confirmed transaction over reboots: one file for each owner
+    Persist(persist::Args),
+    #[command(hide = true)]
+    Watchdog(watchdog::Args),
+}
+
+/// Where the journals are.
+#[derive(Debug, Clone, clap::Args)]
+struct StateArgs {
+    /// Directory of the journals
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/landspeed/tune")]
+    state: PathBuf,
+}
+
+/// What to change.
+#[derive(Debug, clap::Args)]
+struct Wanted {
+    /// Change a setting (repeat for more): net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000, 'eth0:qdisc=fq maxrate 8gbit'
+    #[arg(long, value_name = "SETTING=VALUE", value_parser = parse_setting)]
+    set: Vec<Change>,
+    /// Carry out what the findings of an audit recommend (`landspeed check --json`)
+    #[arg(long, value_name = "FILE")]
+    findings: Option<PathBuf>,
+    /// Only findings with these codes; without it, those that are safe
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    only: Vec<String>,
+    /// All but findings with these codes
+    #[arg(long, value_name = "CODE", value_delimiter = ',')]
+    except: Vec<String>,
+    /// Also steps that take a link down for a moment (rings, channels, MTU, pause frames)
+    #[arg(long)]
+    disruptive: bool,
+    /// Also disruptive steps on interfaces that others depend on (bond and bridge ports, VLANs, XDP, SR-IOV)
+    #[arg(long)]
+    allow_tied: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct PlanArgs {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Write the plan as JSON (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE")]
+    json: Option<Sink>,
+}
+
+#[derive(Debug, clap::Args)]
+struct ApplyArgs {
+    #[command(flatten)]
+    wanted: Wanted,
+    #[command(flatten)]
+    state: StateArgs,
+    /// Seconds to confirm in
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    confirm: u64,
+    /// Write what was done as JSON (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE")]
+    json: Option<Sink>,
+}
+
+#[derive(Debug, clap::Args)]
+struct PlainArgs {
+    #[command(flatten)]
+    state: StateArgs,
+    /// Write the answer as JSON (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE")]
+    json: Option<Sink>,
+}
+
+#[derive(Debug, clap::Args)]
+struct RevertArgs {
+    /// Number of the transaction; the last that stands without one
+    id: Option<u32>,
+    #[command(flatten)]
+    state: StateArgs,
+    /// Also overwrite what somebody else has changed since
+    #[arg(long)]
+    force: bool,
+    /// Put the files of `persist` back instead; what is set now stays
+    #[arg(long, conflicts_with = "force")]
+    persisted: bool,
+    /// Write the answer as JSON (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE")]
+    json: Option<Sink>,
+}
+
+/// Carries a command out.
+pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+    match &args.command {
+        Command::Plan(args) => plan(args),
+        Command::Apply(args) => apply(args),
+        Command::Confirm(args) => confirm(args),
+        Command::Revert(args) => revert(args),
+        Command::Status(args) => status(args),
+        Command::Persist(args) => persist::main(args),
+        Command::Watchdog(args) => watchdog::main(args),
+    }
+}
+
+/// Where and who this process is.
+fn context(state: &Path) -> anyhow::Result<Context> {
+    let boot = match std::env::var(BOOT_ID) {
+        Ok(boot) => boot,
+        Err(_) => {
+            std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot tell this boot from others")?
+        }
+    };
+    let namespace = std::fs::read_link("/proc/self/ns/net").context("cannot tell the network namespace")?;
+    let fault = match std::env::var(FAULT) {
+        Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is no fault"))?),
+        Err(_) => None,
+    };
+    let state = std::path::absolute(state).with_context(|| format!("no place {}", state.display()))?;
+    Ok(Context { state, boot: boot.trim().to_owned(), namespace: namespace.to_string_lossy().into_owned(), fault })
+}
+
+/// `SSH_CONNECTION`: by it the management peer is known, and whether a confirmation comes from the same session.
+fn session() -> Option<String> {
+    std::env::var("SSH_CONNECTION").ok().filter(|text| !text.trim().is_empty())
+}
+
+fn need_root(what: &str) -> anyhow::Result<()> {
+    if process::is_root() {
+        return Ok(());
+    }
+    bail!("{what} needs root: run it with sudo. `landspeed tune plan` needs no privilege");
+}
+
+fn changes(wanted: &Wanted) -> anyhow::Result<Vec<Change>> {
+    let mut changes = wanted.set.clone();
+    match &wanted.findings {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let audit: AuditDocument = serde_json::from_str(&text).with_context(|| {
+                format!("{} is no audit; write one with `landspeed check --json {0}`", path.display())
+            })?;
+            if audit.schema != landspeed_model::AUDIT_SCHEMA {
+                bail!("{} is `{}` and not `{}`", path.display(), audit.schema, landspeed_model::AUDIT_SCHEMA);
+            }
+            changes.extend(changes_from_audit(&audit, &wanted.only, &wanted.except));
+        }
+        None if !wanted.only.is_empty() || !wanted.except.is_empty() => {
+            bail!("--only and --except choose among findings: name their file with --findings");
+        }
+        None if changes.is_empty() => {
+            bail!("nothing to change is named: use --set, or --findings with the file of `landspeed check --json`");
+        }
+        None => {}
+    }
+    Ok(changes)
+}
+
+fn make_plan(wanted: &Wanted) -> anyhow::Result<Plan> {
+    let allow = Allow { disruptive: wanted.disruptive, tied: wanted.allow_tied };
+    Ok(landspeed_tune::plan(&changes(wanted)?, &LiveKnobs, allow))
+}
+
+/// Writes a document if one was asked for. Returns whether standard output is still free for text.
+fn write_json(sink: Option<&Sink>, document: &serde_json::Value) -> anyhow::Result<bool> {
+    let Some(sink) = sink else { return Ok(true) };
+    let text = serde_json::to_string_pretty(document).context("cannot encode the answer")?;
+    sink.write((text + "\n").as_bytes())?;
+    Ok(*sink != Sink::Stdout)
+}
+
+fn plan(args: &PlanArgs) -> anyhow::Result<Outcome> {
+    let plan = make_plan(&args.wanted)?;
+    if write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune-plan/1", "steps": plan.steps}))? {
+        print!("{}", text::plan(&plan));
+    }
+    Ok(if plan.refused().next().is_some() { Outcome::Findings } else { Outcome::Clean })
+}
+
+fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
+    need_root("changing settings")?;
+    if !CONFIRM_RANGE_S.contains(&args.confirm) {
+        bail!("--confirm takes {} to {} seconds", CONFIRM_RANGE_S.start(), CONFIRM_RANGE_S.end());
+    }
+    if let Some(sink) = &args.json {
+        sink.check()?;
+    }
+    let context = context(&args.state.state)?;
+    let plan = make_plan(&args.wanted)?;
+    let quiet = args.json == Some(Sink::Stdout);
+    if !quiet {
+        print!("{}", text::plan(&plan));
+    }
+    // What was asked for by name is done or nothing is.
+    let asked = |step: &&landspeed_tune::Step| args.wanted.set.iter().any(|change| change.target == step.target);
+    if let Some(step) = plan.refused().find(asked) {
+        bail!("nothing was changed: {} is refused: {}", step.name, step.refused.as_deref().unwrap_or_default());
+    }
+    let some_refused = plan.refused().next().is_some();
+    if plan.writes() == 0 {
+        if !quiet {
+            println!("Nothing to write.");
+        }
+        write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune/1", "written": []}))?;
+        return Ok(if some_refused { Outcome::Findings } else { Outcome::Clean });
+    }
+    let engine = Engine::new(&LiveKnobs, context);
+    let applied = engine
+        .apply(&plan, args.confirm, session().as_deref(), &mut |id| watchdog::start(&engine.context().state, id))?;
+    let document = json!({
+        "schema": "landspeed.tune/1",
+        "id": applied.id,
+        "state": "awaiting-confirm",
+        "confirm_s": applied.confirm_s,
+        "written": applied.written,
+        "refused": plan.refused().collect::<Vec<_>>(),
+    });
+    if write_json(args.json.as_ref(), &document)? {
+        print!("{}", text::applied(&applied));
+    }
+    Ok(if some_refused { Outcome::Findings } else { Outcome::Clean })
+}
+
+fn confirm(args: &PlainArgs) -> anyhow::Result<Outcome> {
+    need_root("confirming")?;
+    let engine = Engine::new(&LiveKnobs, context(&args.state.state)?);
+    let session = session();
+    let id = engine.confirm(session.as_deref())?;
+    let journal = Journal::load(&engine.context().state, id)?;
+    let same = session.is_some() && journal.baseline().is_some_and(|baseline| baseline.session == session);
+    let document = json!({"schema": "landspeed.tune/1", "id": id, "state": State::Committed, "same_session": same});
+    if write_json(args.json.as_ref(), &document)? {
+        println!("Transaction {id} stays, until the next reboot. `landspeed tune persist` keeps it longer.");
+        if same {
+            println!(
+                "It was confirmed from the session it was applied in: whether a new login works is not shown by that."
+            );
+        }
+    }
+    Ok(Outcome::Clean)
+}
+
+fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
+    need_root("reverting")?;
+    let engine = Engine::new(&LiveKnobs, context(&args.state.state)?);
+    if args.persisted {
+        let (id, left) = engine.unpersist(args.id)?;
+        let document = json!({"schema": "landspeed.tune/1", "id": id, "state": "unpersisted", "left": left});
+        if write_json(args.json.as_ref(), &document)? {
+            println!("The files of transaction {id} are as they were before it.");
+            for path in &left {
+                println!("  ! {} was changed by somebody else since and is left as it is", path.display());
+            }
+        }
+        return Ok(if left.is_empty() { Outcome::Clean } else { Outcome::Findings });
+    }
+    let (id, state) = engine.revert(args.id, args.force)?;
+    let journal = Journal::load(&engine.context().state, id)?;
+    let document = text::transaction_json(&engine, &journal);
+    if write_json(args.json.as_ref(), &document)? {
+        print!("{}", text::reverted(&journal, &state));
+    }
+    Ok(if state == State::Reverted { Outcome::Clean } else { Outcome::Findings })
+}
+
+fn status(args: &PlainArgs) -> anyhow::Result<Outcome> {
+    let engine = Engine::new(&LiveKnobs, context(&args.state.state)?);
+    let there = args.state.state.is_dir();
+    let recovered = if there && process::is_root() { engine.recover_orphans()? } else { Vec::new() };
+    let mut journals = Vec::new();
+    for id in Journal::list(&args.state.state)? {
+        journals.push(Journal::load(&args.state.state, id)?);
+    }
+    let transactions: Vec<_> = journals.iter().map(|journal| text::transaction_json(&engine, journal)).collect();
+    let found: Vec<u32> = recovered.iter().map(|found| found.id).collect();
+    let document = json!({"schema": "landspeed.tune-status/1", "recovered": found, "transactions": transactions});
+    if write_json(args.json.as_ref(), &document)? {
+        print!("{}", text::status(&engine, &journals, &recovered));
+    }
+    let open = |journal: &Journal| !matches!(journal.state(), State::Committed | State::Reverted);
+    Ok(if journals.iter().any(open) { Outcome::Findings } else { Outcome::Clean })
+}

@@ -1,0 +1,177 @@
+//! Queueing disciplines as the kernel dumps them, to be put back as they were: the options are kept as bytes and never
+//! interpreted.
+
+use std::fmt;
+
+use super::super::super::parse::{each_attribute, u32_at};
+use super::super::super::{Cause, DUMP_ATTEMPTS, Netlink, NetlinkError, Qdisc, Request};
+use super::super::{CREATE, REPLACE};
+use super::{TCA_KIND, TCA_OPTIONS, traffic_control_header};
+
+// linux/rtnetlink.h, linux/gen_stats.h
+const TCA_STATS2: u16 = 7;
+const TCA_STAB: u16 = 8;
+const TCA_INGRESS_BLOCK: u16 = 13;
+const TCA_EGRESS_BLOCK: u16 = 14;
+const TCA_STATS_RATE_EST: u16 = 2;
+
+/// A queueing discipline as dumped.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RawQdisc {
+    /// Kind (`fq`, `mq` …).
+    pub kind: String,
+    /// Handle, major in the upper half; 0 for one the kernel attached by itself.
+    pub handle: u32,
+    /// Parent's handle; [`Qdisc::ROOT`] at the root, [`Qdisc::INGRESS`] for `ingress` and `clsact`.
+    pub parent: u32,
+    /// The value of `TCA_OPTIONS`, as dumped; `None` where the kind has none.
+    pub options: Option<Vec<u8>>,
+    /// What it has that a dump does not tell in full: a size table, a shared filter block, a rate estimator.
+    pub extras: Vec<&'static str>,
+}
+
+impl RawQdisc {
+    fn parse(payload: &[u8]) -> Result<(u32, Self), Cause> {
+        let (header, attributes) = payload.split_at_checked(20).ok_or(Cause::Malformed("traffic control header"))?;
+        let word = |at| u32_at(header, at).unwrap_or(0);
+        let mut qdisc = Self { handle: word(8), parent: word(12), ..Self::default() };
+        for (kind, value) in each_attribute(attributes) {
+            match kind {
+                TCA_KIND => {
+                    qdisc.kind = String::from_utf8_lossy(value.strip_suffix(b"\0").unwrap_or(value)).into_owned();
+                }
+                TCA_OPTIONS => qdisc.options = Some(value.to_vec()),
+                TCA_STAB => qdisc.extras.push("a size table"),
+                TCA_INGRESS_BLOCK | TCA_EGRESS_BLOCK => qdisc.extras.push("a shared filter block"),
+                TCA_STATS2 if each_attribute(value).any(|(kind, _)| kind == TCA_STATS_RATE_EST) => {
+                    qdisc.extras.push("a rate estimator");
+                }
+                _ => {}
+            }
+        }
+        Ok((word(4), qdisc))
+    }
+}
+
+impl fmt::Display for RawQdisc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = Qdisc { handle: self.handle, parent: self.parent, ..Qdisc::default() };
+        write!(f, "{} {} at {}", self.kind, place.handle_text(), place.parent_text())
+    }
+}
+
+impl Netlink {
+    /// The queueing disciplines of an interface that `tc qdisc show` lists, in the kernel's order.
+    pub fn raw_qdiscs(&mut self, ifindex: u32) -> Result<Vec<RawQdisc>, NetlinkError> {
+        self.dump_traffic_control((libc::RTM_GETQDISC, libc::RTM_NEWQDISC), ifindex, 0, "qdisc dump")
+    }
+
+    /// Whether filters hang on a queueing discipline (its handle, or [`Qdisc::INGRESS`]).
+    pub fn has_filters(&mut self, ifindex: u32, parent: u32) -> Result<bool, NetlinkError> {
+        let kinds = (libc::RTM_GETTFILTER, libc::RTM_NEWTFILTER);
+        self.dump_traffic_control(kinds, ifindex, parent, "filter dump").map(|found| !found.is_empty())
+    }
+
+    /// Adds a queueing discipline at its parent, with its handle and options as they were dumped. A handle of 0 lets the
+    /// kernel choose one. Takes the place of a default one; fails if an administrator's is there.
+    pub fn add_raw_qdisc(&mut self, ifindex: u32, qdisc: &RawQdisc) -> Result<(), NetlinkError> {
+        self.put_raw_qdisc(ifindex, qdisc, "qdisc add", CREATE)
+    }
+
+    /// As [`Netlink::add_raw_qdisc`], in the place of what is there.
+    pub fn replace_raw_qdisc(&mut self, ifindex: u32, qdisc: &RawQdisc) -> Result<(), NetlinkError> {
+        self.put_raw_qdisc(ifindex, qdisc, "qdisc replace", REPLACE)
+    }
+
+    fn put_raw_qdisc(
+        &mut self,
+        ifindex: u32,
+        qdisc: &RawQdisc,
+        operation: &'static str,
+        flags: u16,
+    ) -> Result<(), NetlinkError> {
+        let mut request = Request::acknowledged(libc::RTM_NEWQDISC, flags);
+        traffic_control_header(&mut request, ifindex, qdisc.handle, qdisc.parent, 0);
+        request.text(TCA_KIND, &qdisc.kind);
+        if let Some(options) = &qdisc.options {
+            request.attribute(TCA_OPTIONS, options);
+        }
+        self.carry_out(operation, format_args!("{qdisc} of interface {ifindex}"), request)
+    }
+
+    fn dump_traffic_control(
+        &mut self,
+        (ask, answer): (u16, u16),
+        ifindex: u32,
+        parent: u32,
+        operation: &'static str,
+    ) -> Result<Vec<RawQdisc>, NetlinkError> {
+        let fail = |cause| NetlinkError { operation, object: format!("interface {ifindex}"), cause };
+        for _ in 0..DUMP_ATTEMPTS {
+            let mut request = Request::new(ask, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16);
+            traffic_control_header(&mut request, ifindex, 0, parent, 0);
+            let mut found = Vec::new();
+            let whole = self
+                .exchange(request, |kind, payload| {
+                    if kind == answer {
+                        let (index, qdisc) = RawQdisc::parse(payload)?;
+                        if index == ifindex && !qdisc.kind.is_empty() {
+                            found.push(qdisc);
+                        }
+                    }
+                    Ok(())
+                })
+                .map_err(fail)?;
+            if whole {
+                return Ok(found);
+            }
+        }
+        Err(fail(Cause::Interrupted))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::LinkId;
+    use crate::netns;
+
+    #[test]
+    fn a_tree_put_back_from_its_dump_dumps_the_same() {
+        let outcome = netns::in_new(|| {
+            let run = |line: &str| {
+                let output = std::process::Command::new(line.split(' ').next().expect("a program"))
+                    .args(line.split(' ').skip(1))
+                    .output();
+                output.map_err(|why| why.to_string()).and_then(|out| {
+                    if out.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&out.stderr).into_owned()) }
+                })
+            };
+            run("ip link add a0 numtxqueues 3 type ifb")?;
+            run("ip link set a0 up")?;
+            run("tc qdisc add dev a0 root handle 7: mq")?;
+            run("tc qdisc add dev a0 parent 7:1 handle 11: pfifo limit 17")?;
+            run("tc qdisc add dev a0 parent 7:2 handle 12: tbf rate 1gbit burst 64kb latency 20ms")?;
+            let mut netlink = Netlink::open().map_err(|why| why.to_string())?;
+            let index = netlink.link(LinkId::Name("a0")).map_err(|why| why.to_string())?.index;
+            let before = netlink.raw_qdiscs(index).map_err(|why| why.to_string())?;
+            let root = before.iter().find(|q| q.parent == Qdisc::ROOT).expect("a root").clone();
+            assert_eq!((root.kind.as_str(), root.handle), ("mq", 7 << 16));
+            netlink.delete_qdisc(index, Qdisc::ROOT).map_err(|why| why.to_string())?;
+            let default = netlink.raw_qdiscs(index).map_err(|why| why.to_string())?;
+            assert!(default.iter().all(|q| q.handle == 0), "{default:?}");
+            netlink.add_raw_qdisc(index, &root).map_err(|why| why.to_string())?;
+            for leaf in before.iter().filter(|q| q.parent != Qdisc::ROOT && q.handle != 0) {
+                netlink.add_raw_qdisc(index, leaf).map_err(|why| why.to_string())?;
+            }
+            assert_eq!(netlink.raw_qdiscs(index).map_err(|why| why.to_string())?, before);
+            assert!(!netlink.has_filters(index, root.handle).map_err(|why| why.to_string())?);
+            Ok::<(), String>(())
+        });
+        match outcome {
+            Ok(Ok(())) => {}
+            Ok(Err(why)) => landspeed_testkit::skip!("{why}"),
+            Err(why) => landspeed_testkit::skip!("no privilege for a network namespace: {why}"),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What hangs on an interface, and whether the host still reaches what it reached.
+
+use std::net::{IpAddr, SocketAddr};
+
+use landspeed_sys::netlink::{LinkId, Netlink};
+
+use super::{IFF_LOWER_UP, IFF_UP, directory_of};
+use crate::knobs::Ties;
+
+pub(super) fn ties(interface: &str) -> Ties {
+    let link = Netlink::open().and_then(|mut netlink| netlink.link(LinkId::Name(interface)));
+    let Ok(link) = link else { return Ties::default() };
+    let mut tied = Vec::new();
+    if link.xdp == Some(true) {
+        tied.push("an XDP program attached".to_owned());
+    }
+    let Some(directory) = directory_of(&link) else {
+        tied.push("ties that cannot be seen (/sys shows another network namespace)".into());
+        return Ties { hardware: false, tied };
+    };
+    for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(upper) = name.strip_prefix("upper_") {
+            tied.push(format!("{upper} on top of it"));
+        }
+    }
+    // A name of the file for virtual functions that is not there means that the device has none.
+    let functions = std::fs::read_to_string(directory.join("device/sriov_numvfs")).unwrap_or_default();
+    match functions.trim() {
+        "" | "0" => {}
+        number => tied.push(format!("{number} virtual functions in use")),
+    }
+    Ties { hardware: directory.join("device").exists(), tied }
+}
+
+/// From `/proc/net/route` (destination and gateway in hexadecimal, little-endian; proc(5)) and its IPv6 counterpart.
+pub(super) fn default_routes() -> Vec<String> {
+    let mut routes = Vec::new();
+    let text = std::fs::read_to_string("/proc/self/net/route").unwrap_or_default();
+    for line in text.lines().skip(1) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let &[interface, "00000000", gateway, _, _, _, _, "00000000", ..] = words.as_slice() {
+            let gateway = u32::from_str_radix(gateway, 16).map(|bits| IpAddr::from(bits.to_le_bytes()));
+            let via = gateway.map_or_else(|_| String::new(), |gateway| format!(" via {gateway}"));
+            routes.push(format!("default{via} dev {interface}"));
+        }
+    }
+    let text = std::fs::read_to_string("/proc/self/net/ipv6_route").unwrap_or_default();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if let &[destination, "00", _, _, gateway, _, _, _, _, interface] = words.as_slice()
+            && destination.bytes().all(|digit| digit == b'0')
+            && interface != "lo"
+        {
+            let gateway = u128::from_str_radix(gateway, 16).map(|bits| IpAddr::from(bits.to_be_bytes()));
+            let via = gateway.map_or_else(|_| String::new(), |gateway| format!(" via {gateway}"));
+            routes.push(format!("default{via} dev {interface}"));
+        }
+    }
+    routes.sort_unstable();
+    routes.dedup();
+    routes
+}
+
+pub(super) fn unreachable(peer: &str) -> Option<String> {
+    // An address with a zone is on a link of its own name.
+    let plain = peer.split('%').next().unwrap_or(peer);
+    let Ok(address) = plain.parse::<IpAddr>() else { return Some("it is no address".into()) };
+    let mut netlink = match Netlink::open() {
+        Ok(netlink) => netlink,
+        Err(why) => return Some(why.to_string()),
+    };
+    let route = match netlink.route(SocketAddr::new(address, 0)) {
+        Ok(route) => route,
+        Err(why) => return Some(why.to_string()),
+    };
+    match netlink.link(LinkId::Index(route.out_ifindex)) {
+        Ok(link) if link.flags & (IFF_UP | IFF_LOWER_UP) == IFF_UP | IFF_LOWER_UP => None,
+        Ok(link) => Some(format!("it is behind {}, which is down", link.name)),
+        Err(why) => Some(why.to_string()),
+    }
+}

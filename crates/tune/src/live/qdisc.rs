@@ -1,0 +1,137 @@
+//! The queueing disciplines of an interface: read as dumped, set on every sending queue, put back as they were.
+
+use landspeed_model::Target;
+use landspeed_sys::netlink::configure::RawQdisc;
+use landspeed_sys::netlink::{Netlink, NetlinkError, Qdisc};
+
+use super::LiveKnobs;
+use crate::KnobError;
+use crate::discipline::Wanted;
+use crate::value::{QdiscNode, QdiscTree};
+
+pub(super) fn read(target: &Target, interface: &str) -> Result<QdiscTree, KnobError> {
+    let (mut netlink, link) = LiveKnobs::link(target, interface)?;
+    tree(&mut netlink, link.index).map_err(|why| KnobError::unreadable(target, why))
+}
+
+fn tree(netlink: &mut Netlink, ifindex: u32) -> Result<QdiscTree, NetlinkError> {
+    let mut qdiscs = Vec::new();
+    for raw in netlink.raw_qdiscs(ifindex)? {
+        let mut extras: Vec<String> = raw.extras.iter().map(ToString::to_string).collect();
+        // Filters hang on a handle; those of ingress hooks stay where they are.
+        if raw.handle != 0 && raw.parent != Qdisc::INGRESS && netlink.has_filters(ifindex, raw.handle)? {
+            extras.push("filters".into());
+        }
+        qdiscs.push(QdiscNode {
+            options: raw.options.as_deref().map(QdiscNode::encode_options),
+            kind: raw.kind,
+            handle: raw.handle,
+            parent: raw.parent,
+            extras,
+        });
+    }
+    // The kernel's order is that of its hash table, which says nothing.
+    qdiscs.sort_by_key(|node| (!node.is_root(), node.parent, node.handle));
+    let default_kind = std::fs::read_to_string("/proc/sys/net/core/default_qdisc").map(|text| text.trim().to_owned());
+    Ok(QdiscTree { default_kind: default_kind.unwrap_or_else(|_| inferred_default(&qdiscs)), qdiscs })
+}
+
+/// The default is one for the whole machine and not shown in other network namespaces. There, what the kernel attached by
+/// itself is the best that is known: it is the default unless that was changed since.
+fn inferred_default(qdiscs: &[QdiscNode]) -> String {
+    let attached = |node: &&QdiscNode| node.handle == 0 && !["mq", "noqueue"].contains(&node.kind.as_str());
+    qdiscs.iter().find(attached).map(|node| node.kind.clone()).unwrap_or_default()
+}
+
+pub(super) fn set(target: &Target, interface: &str, text: &str) -> Result<(), KnobError> {
+    let wanted = Wanted::parse(text).map_err(|why| KnobError::unwritable(target, why))?;
+    let (mut netlink, link) = LiveKnobs::link(target, interface)?;
+    put(&mut netlink, link.index, &wanted).map_err(|why| KnobError::unwritable(target, module_hint(&why, &wanted)))
+}
+
+fn put(netlink: &mut Netlink, ifindex: u32, wanted: &Wanted) -> Result<(), NetlinkError> {
+    let now = netlink.raw_qdiscs(ifindex)?;
+    let root = now.iter().find(|qdisc| qdisc.parent == Qdisc::ROOT);
+    let handle = root.map_or(0, |root| root.handle);
+    if *wanted == Wanted::Default {
+        return if handle == 0 { Ok(()) } else { netlink.delete_qdisc(ifindex, Qdisc::ROOT) };
+    }
+    let Some(root) = root.filter(|root| root.kind == "mq") else {
+        return put_one(netlink, ifindex, Qdisc::ROOT, wanted);
+    };
+    let major = if root.handle == 0 {
+        // Leaves are named by their parent's handle, and the default mq has none: it is made again with one.
+        let handle = free_handle(&now);
+        let mq = RawQdisc { kind: "mq".into(), handle, parent: Qdisc::ROOT, ..RawQdisc::default() };
+        netlink.add_raw_qdisc(ifindex, &mq)?;
+        handle
+    } else {
+        root.handle
+    };
+    let leaves: Vec<u32> = netlink
+        .raw_qdiscs(ifindex)?
+        .iter()
+        .filter(|qdisc| qdisc.parent & 0xffff_0000 == major && qdisc.parent != Qdisc::ROOT)
+        .map(|qdisc| qdisc.parent)
+        .collect();
+    leaves.into_iter().try_for_each(|parent| put_one(netlink, ifindex, parent, wanted))
+}
+
+fn put_one(netlink: &mut Netlink, ifindex: u32, parent: u32, wanted: &Wanted) -> Result<(), NetlinkError> {
+    match wanted {
+        Wanted::Default => netlink.delete_qdisc(ifindex, parent),
+        Wanted::Bare(kind) => {
+            let raw = RawQdisc { kind: (*kind).to_owned(), parent, ..RawQdisc::default() };
+            netlink.replace_raw_qdisc(ifindex, &raw)
+        }
+        Wanted::With(discipline) => netlink.replace_qdisc(ifindex, parent, 0, discipline),
+    }
+}
+
+/// The lowest major number nobody has.
+fn free_handle(qdiscs: &[RawQdisc]) -> u32 {
+    (1..0x8000_u32)
+        .map(|major| major << 16)
+        .find(|handle| qdiscs.iter().all(|q| q.handle != *handle))
+        .unwrap_or(1 << 16)
+}
+
+/// Puts a whole tree back. The root goes first, which brings the kernel's default; then, unless that was it, the root and its
+/// leaves come back with their handles and options.
+pub(super) fn restore(target: &Target, interface: &str, tree: &QdiscTree) -> Result<(), KnobError> {
+    let (mut netlink, link) = LiveKnobs::link(target, interface)?;
+    rebuild(&mut netlink, link.index, tree).map_err(|why| KnobError::unwritable(target, why))
+}
+
+fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), String> {
+    let say = |why: NetlinkError| why.to_string();
+    let now = netlink.raw_qdiscs(ifindex).map_err(say)?;
+    if now.iter().any(|qdisc| qdisc.parent == Qdisc::ROOT && qdisc.handle != 0) {
+        netlink.delete_qdisc(ifindex, Qdisc::ROOT).map_err(say)?;
+    }
+    if tree.is_default() {
+        return Ok(());
+    }
+    let root = tree.root().into_iter();
+    for node in root.chain(tree.leaves().filter(|leaf| leaf.handle != 0)) {
+        let options =
+            node.decode_options().ok_or("the journal's options of a queueing discipline are not readable")?;
+        let raw = RawQdisc {
+            kind: node.kind.clone(),
+            handle: node.handle,
+            parent: node.parent,
+            options,
+            extras: Vec::new(),
+        };
+        netlink.add_raw_qdisc(ifindex, &raw).map_err(say)?;
+    }
+    Ok(())
+}
+
+fn module_hint(why: &NetlinkError, wanted: &Wanted) -> String {
+    const ENOENT: i32 = 2;
+    match (why.os_error(), wanted.kind()) {
+        (Some(ENOENT), Some(kind)) => format!("{why}; this kernel lacks it, or its module sch_{kind} is missing"),
+        _ => why.to_string(),
+    }
+}

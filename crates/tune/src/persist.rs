@@ -1,0 +1,256 @@
+//! Making a confirmed transaction outlive a reboot: each setting goes to the one owner that sets it at boot, in a file of our
+//! own, whole or not at all. What has no owner that does it faithfully is handed to a person, with what to write.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use landspeed_model::Target;
+use serde::{Deserialize, Serialize};
+
+use crate::history::{State, StepState};
+use crate::journal::{Entry, Journal, sync_directory};
+use crate::transaction::{Engine, TuneError};
+use crate::{Device, Value};
+
+mod link;
+mod rules;
+mod sysctl;
+
+/// One file before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Where.
+    pub path: PathBuf,
+    /// Its content before; `None` if it was not there.
+    pub before: Option<String>,
+    /// Its content after.
+    pub after: String,
+    /// Directories that are made for it, the innermost first.
+    pub made: Vec<PathBuf>,
+}
+
+/// A setting that a person has to make permanent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ByHand {
+    /// Which.
+    pub name: String,
+    /// Why it is not written here, and what to write where.
+    pub instruction: String,
+}
+
+/// What would be written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PersistPlan {
+    /// Files.
+    pub files: Vec<FileChange>,
+    /// Settings that are in them.
+    pub covered: Vec<String>,
+    /// Settings left to a person.
+    pub by_hand: Vec<ByHand>,
+    /// What to know.
+    pub notes: Vec<String>,
+}
+
+impl PersistPlan {
+    fn hand(&mut self, name: &impl ToString, instruction: impl Into<String>) {
+        self.by_hand.push(ByHand { name: name.to_string(), instruction: instruction.into() });
+    }
+
+    /// Adds a file, unless it is already as it should be.
+    fn file(&mut self, root: &Path, relative: &str, after: String) -> Result<(), TuneError> {
+        let path = root.join(relative);
+        let before = read(&path)?;
+        if before.as_deref() == Some(after.as_str()) {
+            return Ok(());
+        }
+        let made =
+            path.ancestors().skip(1).take_while(|directory| !directory.exists()).map(Path::to_path_buf).collect();
+        self.files.push(FileChange { path, before, after, made });
+        Ok(())
+    }
+}
+
+/// A setting to be kept: what it is on, and the value it has now.
+pub(crate) struct Kept<'a> {
+    target: &'a Target,
+    device: Option<&'a Device>,
+    value: &'a Value,
+    /// As it was asked for.
+    requested: &'a str,
+}
+
+fn not_possible(why: impl Into<String>) -> TuneError {
+    TuneError::NotPossible(why.into())
+}
+
+/// A file's text; `None` if it is not there.
+fn read(path: &Path) -> Result<Option<String>, TuneError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(not_possible(format!("cannot read {}: {why}", path.display()))),
+    }
+}
+
+impl Engine<'_> {
+    /// What persisting a transaction (the last confirmed one) would write below `root`.
+    pub fn plan_persist(&self, id: Option<u32>, root: &Path) -> Result<(u32, PersistPlan), TuneError> {
+        let id = match id {
+            Some(id) => id,
+            None => self.last_committed()?,
+        };
+        let journal = Journal::load(&self.context().state, id)?;
+        match journal.state() {
+            State::Committed => {}
+            State::AwaitingConfirm { .. } => {
+                return Err(not_possible(format!(
+                    "transaction {id} is not confirmed yet: `landspeed tune confirm` first"
+                )));
+            }
+            _ => return Err(not_possible(format!("transaction {id} does not stand, so there is nothing to keep"))),
+        }
+        let mut plan = PersistPlan::default();
+        let states: Vec<StepState> = (0..journal.steps().len()).map(|number| journal.step_state(number)).collect();
+        let kept: Vec<Kept<'_>> = journal
+            .steps()
+            .iter()
+            .zip(&states)
+            .filter_map(|(step, state)| {
+                let StepState::Applied { observed, .. } = state else { return None };
+                let device = step.device.as_ref();
+                Some(Kept { target: &step.target, device, value: observed, requested: &step.desired })
+            })
+            .collect();
+        sysctl::plan(&kept, root, &mut plan)?;
+        link::plan(&kept, root, &mut plan)?;
+        rules::plan(&kept, root, &mut plan)?;
+        Ok((id, plan))
+    }
+
+    fn last_committed(&self) -> Result<u32, TuneError> {
+        for id in Journal::list(&self.context().state)?.into_iter().rev() {
+            if Journal::load(&self.context().state, id)?.state() == State::Committed {
+                return Ok(id);
+            }
+        }
+        Err(not_possible("no transaction has been confirmed: apply and confirm first"))
+    }
+
+    /// Writes the files, all or none. The journal has what was there before.
+    pub fn persist(&self, id: u32, plan: &PersistPlan) -> Result<(), TuneError> {
+        let _lock = self.lock()?;
+        self.recover(&[])?;
+        let mut journal = Journal::load(&self.context().state, id)?;
+        if journal.persisted().is_some() {
+            return Err(not_possible(format!(
+                "transaction {id} is persisted already; `landspeed tune revert --persisted` takes that back"
+            )));
+        }
+        if plan.files.is_empty() {
+            return Ok(());
+        }
+        for file in &plan.files {
+            if read(&file.path)? != file.before {
+                return Err(not_possible(format!("{} was changed meanwhile; try again", file.path.display())));
+            }
+        }
+        journal.append(self.context(), Entry::Persisting { files: plan.files.clone() })?;
+        for file in &plan.files {
+            if let Err(why) = write_whole(file) {
+                let path = file.path.display();
+                let put_back = self.put_files_back(&mut journal, &plan.files);
+                let state = if put_back.is_ok() { "nothing was left behind" } else { "run `landspeed tune status`" };
+                return Err(not_possible(format!("cannot write {path}: {why}; {state}")));
+            }
+        }
+        journal.append(self.context(), Entry::Persisted)?;
+        Ok(())
+    }
+
+    /// Puts the files of a transaction (the last persisted one) back. The run-time settings stay.
+    pub fn unpersist(&self, id: Option<u32>) -> Result<(u32, Vec<PathBuf>), TuneError> {
+        let _lock = self.lock()?;
+        let mut found = None;
+        for number in Journal::list(&self.context().state)?.into_iter().rev() {
+            let journal = Journal::load(&self.context().state, number)?;
+            if id.is_none_or(|id| id == number) && journal.persisted().is_some() {
+                found = Some(journal);
+                break;
+            }
+        }
+        let Some(mut journal) = found else {
+            return Err(not_possible("nothing is persisted that could be taken back"));
+        };
+        let files = journal.persisted().map(|(files, _)| files.to_vec()).unwrap_or_default();
+        journal.append(self.context(), Entry::Unpersisting)?;
+        let left = self.put_files_back(&mut journal, &files)?;
+        Ok((journal.id, left))
+    }
+
+    /// Puts files back where they are still ours; returns those that somebody else changed since.
+    pub(crate) fn put_files_back(
+        &self,
+        journal: &mut Journal,
+        files: &[FileChange],
+    ) -> Result<Vec<PathBuf>, TuneError> {
+        let mut left = Vec::new();
+        for file in files.iter().rev() {
+            let _ = std::fs::remove_file(beside(&file.path));
+            let now = read(&file.path)?;
+            if now == file.before {
+                // Nothing, or put back before.
+            } else if now.as_deref() == Some(file.after.as_str()) {
+                let back = match &file.before {
+                    Some(before) => write_whole(&FileChange { after: before.clone(), ..file.clone() }),
+                    None => std::fs::remove_file(&file.path),
+                };
+                back.map_err(|why| not_possible(format!("cannot put {} back: {why}", file.path.display())))?;
+            } else {
+                left.push(file.path.clone());
+            }
+            for directory in &file.made {
+                // Only if it is empty, as it was made.
+                let _ = std::fs::remove_dir(directory);
+            }
+        }
+        journal.append(self.context(), Entry::Unpersisted)?;
+        Ok(left)
+    }
+}
+
+/// Beside itself, to the disk, then into place.
+fn write_whole(file: &FileChange) -> io::Result<()> {
+    let directory = file.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    std::fs::create_dir_all(directory)?;
+    let beside = beside(&file.path);
+    let result = (|| {
+        let mut new = File::create(&beside)?;
+        new.write_all(file.after.as_bytes())?;
+        new.sync_all()?;
+        std::fs::rename(&beside, &file.path)?;
+        sync_directory(directory)
+    })();
+    if result.is_err() {
+        let _ = std::fs::remove_file(&beside);
+        for made in &file.made {
+            let _ = std::fs::remove_dir(made);
+        }
+    }
+    result
+}
+
+/// Where a file is written before it takes its name. Hidden and without a known ending: no boot program reads it.
+fn beside(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    path.with_file_name(format!(".{name}.landspeed-new"))
+}
+
+/// The comment every file of ours begins with.
+fn banner(what: &str) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "# Written by landspeed tune persist: {what}.");
+    let _ = writeln!(text, "# `landspeed tune revert --persisted` takes it back.");
+    text
+}

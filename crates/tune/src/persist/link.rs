@@ -1,0 +1,204 @@
+//! What systemd-udevd sets when a device appears: a .link file of our own that carries on what the one in force says, for only
+//! the first that matches is read (systemd.link(5)).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use landspeed_model::{Side, Target};
+
+use super::{Kept, PersistPlan, banner, read};
+use crate::transaction::TuneError;
+use crate::{Device, Value};
+
+const DIRECTORY: &str = "etc/systemd/network";
+/// What systemd's own 99-default.link says, for hosts where the one in force is not known.
+const DEFAULT: &str = "NamePolicy=keep kernel database onboard slot path\n\
+                       AlternativeNamesPolicy=database onboard slot path mac\n\
+                       MACAddressPolicy=persistent\n";
+
+/// Key, value, and the target it is for.
+type Line = (String, String, String);
+
+pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+    let mut devices: BTreeMap<&str, (&Device, Vec<Line>)> = BTreeMap::new();
+    for setting in kept {
+        let Some(device) = setting.device else { continue };
+        if matches!(setting.target, Target::Qdisc { .. } | Target::Queue { .. } | Target::InterfaceFile { .. }) {
+            continue;
+        }
+        match assignment(setting.target, setting.value) {
+            Some((key, value)) => {
+                let lines = &mut devices.entry(&device.name).or_insert((device, Vec::new())).1;
+                lines.push((key.to_owned(), value, setting.target.to_string()));
+            }
+            None => plan.hand(
+                setting.target,
+                format!(
+                    "systemd.link has no word for it: set it to {} in a service that runs once the link is up",
+                    setting.value
+                ),
+            ),
+        }
+    }
+    for (name, (device, lines)) in devices {
+        one(name, device, lines, root, plan)?;
+    }
+    Ok(())
+}
+
+fn one(name: &str, device: &Device, lines: Vec<Line>, root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+    let obstacle = obstacle(device, root)?;
+    let (mut keys, mut covered) = (Vec::new(), Vec::new());
+    for (key, value, target) in lines {
+        let elsewhere = (key == "MTUBytes").then(|| mtu_owner(device, root)).transpose()?.flatten();
+        if let Some(why) = elsewhere.as_ref().or(obstacle.as_ref()) {
+            plan.hand(&target, format!("{why}; the value is {value}"));
+        } else {
+            keys.push((key, value));
+            covered.push(target);
+        }
+    }
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let file = format!("{DIRECTORY}/00-landspeed-{name}.link");
+    let inherited = match read(&root.join(&file))? {
+        Some(text) => section(&text, "Link"),
+        None => in_force(device, root)?
+            .map_or_else(|| section(&format!("[Link]\n{DEFAULT}"), "Link"), |text| section(&text, "Link")),
+    };
+    let mut text = banner("settings of one device, after those of the .link file that was in force");
+    let _ = write!(text, "[Match]\nPermanentMACAddress={}\n\n[Link]\n", device.mac);
+    for (key, value) in inherited.iter().filter(|(key, _)| !keys.iter().any(|(ours, _)| ours == key)) {
+        let _ = writeln!(text, "{key}={value}");
+    }
+    for (key, value) in keys {
+        let _ = writeln!(text, "{key}={value}");
+    }
+    plan.covered.extend(covered);
+    plan.notes.push(format!("{name}: read when the device appears, so from the next boot on"));
+    plan.file(root, &file, text)
+}
+
+/// The key of systemd.link(5) and its value.
+fn assignment(target: &Target, value: &Value) -> Option<(&'static str, String)> {
+    let Value::Text(text) = value else { return None };
+    let text = text.trim();
+    let yes = || if text == "on" { "yes" } else { "no" }.to_owned();
+    Some(match target {
+        Target::Mtu { .. } => ("MTUBytes", text.to_owned()),
+        Target::TxQueueLen { .. } => ("TransmitQueueLength", text.to_owned()),
+        Target::Ring { side: Side::Rx, .. } => ("RxBufferSize", text.to_owned()),
+        Target::Ring { side: Side::Tx, .. } => ("TxBufferSize", text.to_owned()),
+        Target::Channels { .. } => ("CombinedChannels", text.to_owned()),
+        Target::Pause { side: Side::Rx, .. } => ("RxFlowControl", yes()),
+        Target::Pause { side: Side::Tx, .. } => ("TxFlowControl", yes()),
+        Target::SegmentLimit { name, .. } if name == "gso_max_size" => {
+            ("GenericSegmentOffloadMaxBytes", text.to_owned())
+        }
+        Target::Coalescing { parameter, .. } => match parameter.as_str() {
+            "adaptive-rx" => ("UseAdaptiveRxCoalesce", yes()),
+            "adaptive-tx" => ("UseAdaptiveTxCoalesce", yes()),
+            "rx-usecs" => ("RxCoalesceSec", format!("{text}us")),
+            "tx-usecs" => ("TxCoalesceSec", format!("{text}us")),
+            "rx-frames" => ("RxMaxCoalescedFrames", text.to_owned()),
+            "tx-frames" => ("TxMaxCoalescedFrames", text.to_owned()),
+            _ => return None,
+        },
+        Target::Feature { name, .. } => {
+            let key = match name.as_str() {
+                "tx-tcp-segmentation" => "TCPSegmentationOffload",
+                "tx-tcp6-segmentation" => "TCP6SegmentationOffload",
+                "tx-generic-segmentation" => "GenericSegmentationOffload",
+                "rx-gro" => "GenericReceiveOffload",
+                "rx-gro-hw" => "GenericReceiveOffloadHardware",
+                "rx-lro" => "LargeReceiveOffload",
+                "rx-checksum" => "ReceiveChecksumOffload",
+                _ => return None,
+            };
+            (key, yes())
+        }
+        _ => return None,
+    })
+}
+
+/// Why a .link file would not do; `None` if it would.
+fn obstacle(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
+    let udevd = ["usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd", "usr/bin/udevadm", "bin/udevadm"];
+    if !udevd.iter().any(|program| root.join(program).exists()) {
+        return Ok(Some(
+            "this host has no systemd-udevd: set it where the distribution configures the interface".into(),
+        ));
+    }
+    if device.bus.is_empty() {
+        return Ok(Some(format!(
+            "{} is no hardware: set it in the configuration of whatever creates it",
+            device.name
+        )));
+    }
+    let kind = read(&root.join(format!("sys/class/net/{}/addr_assign_type", device.name)))?;
+    if kind.is_some_and(|kind| kind.trim() != "0") {
+        return Ok(Some(format!(
+            "the hardware address of {} is not its own, so a .link file cannot know it",
+            device.name
+        )));
+    }
+    // Ours must come first: what sorts before it would be read in its place.
+    let first = link_file(device, root)?
+        .and_then(|path| Path::new(&path).file_name().map(|n| n.to_string_lossy().into_owned()));
+    Ok(first
+        .filter(|name| name.as_str() < "00-landspeed")
+        .map(|name| format!("{name} is read first: put it in there")))
+}
+
+/// Who sets the MTU after udev, and what to tell them.
+fn mtu_owner(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
+    if let Some(state) = read(&root.join(format!("run/NetworkManager/devices/{}", device.ifindex)))?
+        && let Some(uuid) = state.lines().find_map(|line| line.strip_prefix("connection-uuid="))
+    {
+        return Ok(Some(format!(
+            "NetworkManager owns {}: nmcli connection modify {uuid} 802-3-ethernet.mtu BYTES",
+            device.name
+        )));
+    }
+    if let Some(state) = read(&root.join(format!("run/systemd/netif/links/{}", device.ifindex)))?
+        && let Some(file) = state.lines().find_map(|line| line.strip_prefix("NETWORK_FILE="))
+    {
+        let text = read(&root.join(file.trim_start_matches('/')))?.unwrap_or_default();
+        if section(&text, "Link").iter().any(|(key, _)| key == "MTUBytes") {
+            return Ok(Some(format!("systemd-networkd sets it: change MTUBytes= in {file}")));
+        }
+    }
+    Ok(None)
+}
+
+/// The .link file in force, as udev noted it (`ID_NET_LINK_FILE`).
+fn link_file(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
+    let noted = read(&root.join(format!("run/udev/data/n{}", device.ifindex)))?.unwrap_or_default();
+    Ok(noted.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE=")).map(ToOwned::to_owned))
+}
+
+fn in_force(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
+    match link_file(device, root)? {
+        Some(path) => read(&root.join(path.trim_start_matches('/'))),
+        None => Ok(None),
+    }
+}
+
+/// The assignments of one section.
+fn section(text: &str, wanted: &str) -> Vec<(String, String)> {
+    let mut inside = false;
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            inside = name == wanted;
+        } else if inside
+            && !line.starts_with(['#', ';'])
+            && let Some((key, value)) = line.split_once('=')
+        {
+            found.push((key.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    found
+}

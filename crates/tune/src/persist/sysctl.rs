@@ -1,0 +1,166 @@
+//! Sysctls: one file of sysctl.d(5), if no other file would win.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use landspeed_model::Target;
+
+use super::{Kept, PersistPlan, banner, read};
+use crate::discipline::Wanted;
+use crate::transaction::TuneError;
+
+const NAME: &str = "90-landspeed.conf";
+/// In the order of precedence: of two files of the same name the first counts (sysctl.d(5)).
+const DIRECTORIES: &[&str] =
+    &["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"];
+
+pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+    let mut wanted: BTreeMap<String, String> = BTreeMap::new();
+    for setting in kept {
+        match setting.target {
+            Target::Sysctl { name } => {
+                wanted.insert(plain(name), setting.requested.to_owned());
+            }
+            Target::Qdisc { interface } => qdisc(interface, setting.requested, &mut wanted, plan),
+            _ => {}
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let ours = root.join("etc/sysctl.d").join(NAME);
+    let mut lines: BTreeMap<String, String> = read(&ours)?
+        .map(|text| assignments(&text).map(|(_, name, value)| (name, value)).collect())
+        .unwrap_or_default();
+    let later = later_files(root);
+    for (name, value) in wanted {
+        let winner = later.iter().find(|line| line.name == name && !same(&line.value, &value));
+        if let Some(winner) = winner {
+            plan.hand(
+                &name,
+                format!(
+                    "{}, line {}, sets it to {} and comes after {NAME}, so it would win at boot: change it there",
+                    winner.path.display(),
+                    winner.line,
+                    winner.value
+                ),
+            );
+            continue;
+        }
+        plan.covered.push(name.clone());
+        lines.insert(name, value);
+    }
+    if lines.is_empty() || plan.covered.is_empty() {
+        return Ok(());
+    }
+    if reapplied_by_tuned(root)? {
+        plan.notes.push(
+            "tuned is active and told not to re-apply sysctl.d (reapply_sysctl = 0): where its profile sets one of these, the \
+             profile wins"
+                .into(),
+        );
+    }
+    let mut text = banner("sysctls");
+    for (name, value) in lines {
+        let _ = writeln!(text, "{name} = {value}");
+    }
+    plan.file(root, &format!("etc/sysctl.d/{NAME}"), text)
+}
+
+/// A kind without options becomes the default of all interfaces; options are nobody's at boot.
+fn qdisc(interface: &str, requested: &str, wanted: &mut BTreeMap<String, String>, plan: &mut PersistPlan) {
+    let kind = Wanted::parse(requested).ok().and_then(|wanted| wanted.kind());
+    match kind {
+        Some(kind) if requested.split_whitespace().count() == 1 => {
+            wanted.insert("net.core.default_qdisc".into(), kind.to_owned());
+            plan.notes.push(format!(
+                "{kind} on {interface} is kept as net.core.default_qdisc, which every interface gets that comes up afterwards"
+            ));
+        }
+        Some(_) => plan.hand(
+            &format!("{interface} qdisc"),
+            format!(
+                "no boot program sets the options of a queueing discipline on every queue. Write a service that runs, once \
+                 {interface} is up, for each queue N: tc qdisc replace dev {interface} parent HANDLE:N {requested}"
+            ),
+        ),
+        None => {}
+    }
+}
+
+/// With dots; an interface's own dots stand as slashes then (sysctl.d(5)).
+fn plain(name: &str) -> String {
+    if name.find(['.', '/']).is_some_and(|at| &name[at..=at] == "/") {
+        name.chars()
+            .map(|c| {
+                if c == '/' {
+                    '.'
+                } else if c == '.' {
+                    '/'
+                } else {
+                    c
+                }
+            })
+            .collect()
+    } else {
+        name.to_owned()
+    }
+}
+
+fn same(a: &str, b: &str) -> bool {
+    a.split_whitespace().eq(b.split_whitespace())
+}
+
+/// Assignments of a file: line from 1, name with dots, value.
+fn assignments(text: &str) -> impl Iterator<Item = (usize, String, String)> + '_ {
+    text.lines().enumerate().filter_map(|(index, line)| {
+        let line = line.trim();
+        if line.starts_with(['#', ';']) {
+            return None;
+        }
+        let (name, value) = line.split_once('=')?;
+        Some((index + 1, plain(name.trim().trim_start_matches('-')), value.trim().to_owned()))
+    })
+}
+
+struct Line {
+    path: PathBuf,
+    line: usize,
+    name: String,
+    value: String,
+}
+
+/// What is applied after our file: names sorting behind it in any directory, and `/etc/sysctl.conf`, which `sysctl --system`
+/// reads last.
+fn later_files(root: &Path) -> Vec<Line> {
+    let mut files: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for directory in DIRECTORIES {
+        for entry in std::fs::read_dir(root.join(directory)).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_file = Path::new(&name).extension().is_some_and(|extension| extension == "conf");
+            if is_file && name.as_str() > NAME {
+                files.entry(name).or_insert_with(|| entry.path());
+            }
+        }
+    }
+    let mut paths: Vec<PathBuf> = files.into_values().collect();
+    paths.push(root.join("etc/sysctl.conf"));
+    let mut lines = Vec::new();
+    for path in paths {
+        // Whoever cannot read it at boot does not apply it either.
+        let Ok(Some(text)) = read(&path) else { continue };
+        lines.extend(assignments(&text).map(|(line, name, value)| Line { path: path.clone(), line, name, value }));
+    }
+    lines
+}
+
+/// Whether tuned is active and keeps its own sysctls above the system's (`reapply_sysctl`, tuned-main.conf(5); on by default).
+fn reapplied_by_tuned(root: &Path) -> Result<bool, TuneError> {
+    let active = read(&root.join("etc/tuned/active_profile"))?.is_some_and(|profile| !profile.trim().is_empty());
+    let main = read(&root.join("etc/tuned/tuned-main.conf"))?.unwrap_or_default();
+    let off = main.lines().filter_map(|line| line.split_once('=')).any(|(key, value)| {
+        key.trim() == "reapply_sysctl" && ["0", "false", "no", "off"].contains(&value.trim().to_lowercase().as_str())
+    });
+    Ok(active && off)
+}

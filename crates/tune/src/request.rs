@@ -1,0 +1,120 @@
+//! What is asked for: settings typed by a person, and changes that an audit recommends.
+
+use landspeed_model::{Applicability, AuditDocument, Change, Side, Target};
+
+/// Parses what `--set` takes.
+///
+/// `net.ipv4.tcp_rmem=4096 131072 1073741824`, `eth0:mtu=9000`, `eth0:qdisc=fq maxrate 8gbit`, `eth0:rx-ring=8192`,
+/// `eth0:channels=16`, `eth0:adaptive-rx=on`, `eth0:pause-rx=on`, `eth0:gso_max_size=185000`, `eth0:rx-0/rps_cpus=ff`,
+/// `eth0:gro_flush_timeout=20000`, `eth0:tx-tcp-segmentation=on`, `irq:45/mlx5_comp0=0-7`, `cpufreq:policy0/governor=performance`,
+/// `cpu:3/resume-latency=n/a`. The error says what is wrong.
+pub fn parse_setting(text: &str) -> Result<Change, String> {
+    let help = || format!("`{text}` is no setting; write net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000 or eth0:qdisc=fq");
+    let (name, desired) = text.split_once('=').ok_or_else(help)?;
+    let (name, desired) = (name.trim(), desired.trim());
+    if name.is_empty() || desired.is_empty() {
+        return Err(help());
+    }
+    let Some((place, what)) = name.split_once(':') else {
+        if !name.contains(['.', '/']) {
+            return Err(help());
+        }
+        return Ok(Change::sysctl(name, desired));
+    };
+    let target = match place {
+        "irq" => {
+            let (number, name) = what.split_once('/').ok_or_else(|| "write irq:45/mlx5_comp0=0-7".to_owned())?;
+            let number = number.parse().map_err(|_| format!("`{number}` is no interrupt number"))?;
+            Target::InterruptAffinity { number, name: name.to_owned() }
+        }
+        "cpufreq" => match what.split_once('/') {
+            Some((policy, "governor")) => Target::Governor { policy: policy.to_owned() },
+            Some((policy, "epp")) => Target::EnergyPreference { policy: policy.to_owned() },
+            _ => return Err("write cpufreq:policy0/governor=performance or cpufreq:policy0/epp=performance".into()),
+        },
+        "cpu" => {
+            let number = what.strip_suffix("/resume-latency").and_then(|number| number.parse().ok());
+            let cpu = number.ok_or_else(|| "write cpu:3/resume-latency=n/a".to_owned())?;
+            Target::ResumeLatency { cpu }
+        }
+        interface => of_interface(interface.to_owned(), what),
+    };
+    Ok(Change::new(target, desired))
+}
+
+fn of_interface(interface: String, what: &str) -> Target {
+    match what {
+        "mtu" => Target::Mtu { interface },
+        "qdisc" => Target::Qdisc { interface },
+        "txqueuelen" => Target::TxQueueLen { interface },
+        "channels" => Target::Channels { interface },
+        "rx-ring" => Target::Ring { interface, side: Side::Rx },
+        "tx-ring" => Target::Ring { interface, side: Side::Tx },
+        "pause-rx" => Target::Pause { interface, side: Side::Rx },
+        "pause-tx" => Target::Pause { interface, side: Side::Tx },
+        "rx-usecs" | "tx-usecs" | "rx-frames" | "tx-frames" | "adaptive-rx" | "adaptive-tx" => {
+            Target::Coalescing { interface, parameter: what.to_owned() }
+        }
+        "gso_max_size" | "gro_max_size" | "gso_ipv4_max_size" | "gro_ipv4_max_size" => {
+            Target::SegmentLimit { interface, name: what.to_owned() }
+        }
+        "gro_flush_timeout" | "napi_defer_hard_irqs" | "threaded" => {
+            Target::InterfaceFile { interface, file: what.to_owned() }
+        }
+        other => match other.split_once('/') {
+            Some((queue, file)) => Target::Queue { interface, queue: queue.to_owned(), file: file.to_owned() },
+            None => Target::Feature { interface, name: other.to_owned() },
+        },
+    }
+}
+
+/// The changes an audit recommends. Without `only`, those of findings that are safe to carry out; with it, those of the codes
+/// named, also if they need care. Findings that are only to be displayed never change anything.
+pub fn changes_from_audit(audit: &AuditDocument, only: &[String], except: &[String]) -> Vec<Change> {
+    let named = |codes: &[String], code: &str| codes.iter().any(|wanted| wanted.eq_ignore_ascii_case(code));
+    audit
+        .findings
+        .iter()
+        .filter(|finding| match finding.applicability {
+            Applicability::Safe => only.is_empty() || named(only, &finding.code),
+            Applicability::NeedsCare => named(only, &finding.code),
+            Applicability::DisplayOnly => false,
+        })
+        .filter(|finding| !named(except, &finding.code))
+        .flat_map(|finding| finding.changes.iter().cloned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_understood() {
+        let eth0 = || "eth0".to_owned();
+        for (text, target, desired) in [
+            (
+                "net.ipv4.tcp_rmem=4096 131072 1073741824",
+                Target::Sysctl { name: "net.ipv4.tcp_rmem".into() },
+                "4096 131072 1073741824",
+            ),
+            ("eth0:mtu=9000", Target::Mtu { interface: eth0() }, "9000"),
+            ("eth0:qdisc=fq maxrate 8gbit", Target::Qdisc { interface: eth0() }, "fq maxrate 8gbit"),
+            ("eth0:rx-ring = 8192", Target::Ring { interface: eth0(), side: Side::Rx }, "8192"),
+            (
+                "eth0:rx-0/rps_cpus=ff",
+                Target::Queue { interface: eth0(), queue: "rx-0".into(), file: "rps_cpus".into() },
+                "ff",
+            ),
+            ("eth0:rx-gro=off", Target::Feature { interface: eth0(), name: "rx-gro".into() }, "off"),
+            ("irq:45/mlx5_comp0=0-7", Target::InterruptAffinity { number: 45, name: "mlx5_comp0".into() }, "0-7"),
+            ("cpufreq:policy0/governor=performance", Target::Governor { policy: "policy0".into() }, "performance"),
+            ("cpu:3/resume-latency=n/a", Target::ResumeLatency { cpu: 3 }, "n/a"),
+        ] {
+            assert_eq!(parse_setting(text), Ok(Change::new(target, desired)), "{text}");
+        }
+        for text in ["", "mtu", "mtu=9000", "eth0:mtu=", "=1", "irq:x/y=1", "cpu:0=1", "cpufreq:policy0=x"] {
+            assert!(parse_setting(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Transactions on a host in memory.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use landspeed_model::{Change, Side};
+
+use super::*;
+use crate::knobs::Ties;
+use crate::{Allow, TwinKnobs, plan};
+
+fn sysctl(name: &str) -> Target {
+    Target::Sysctl { name: name.into() }
+}
+
+fn ring(side: Side) -> Target {
+    Target::Ring { interface: "eth0".into(), side }
+}
+
+fn mtu() -> Target {
+    Target::Mtu { interface: "eth0".into() }
+}
+
+fn host() -> TwinKnobs {
+    TwinKnobs::new([
+        (sysctl("net.core.rmem_max"), Value::text("212992")),
+        (sysctl("net.core.default_qdisc"), Value::text("fq_codel")),
+        (sysctl("net.ipv4.tcp_rmem"), Value::text("4096\t131072\t6291456")),
+        (ring(Side::Rx), Value::text("512")),
+        (ring(Side::Tx), Value::text("512")),
+        (mtu(), Value::text("1500")),
+    ])
+}
+
+fn changes() -> Vec<Change> {
+    vec![
+        Change::sysctl("net.core.default_qdisc", "fq"),
+        Change::sysctl("net.ipv4.tcp_rmem", "4096 131072 1073741824"),
+        Change::sysctl("net.core.rmem_max", "536870912"),
+        Change::new(mtu(), "9000"),
+        Change::new(ring(Side::Rx), "8192"),
+    ]
+}
+
+const ALL: Allow = Allow { disruptive: true, tied: true };
+
+struct Desk {
+    _directory: tempfile::TempDir,
+    context: Context,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = directory.path().join("state");
+        let context = Context { state, boot: "boot".into(), namespace: "net".into(), fault: None };
+        Self { _directory: directory, context }
+    }
+
+    fn engine<'a>(&self, twin: &'a TwinKnobs) -> Engine<'a> {
+        Engine::new(twin, self.context.clone())
+    }
+
+    fn apply(&self, twin: &TwinKnobs, changes: &[Change]) -> Result<Applied, TuneError> {
+        self.engine(twin).apply(&plan(changes, twin, ALL), 60, None, &mut |_| Ok(1))
+    }
+}
+
+#[test]
+fn the_order_is_that_of_the_hazards() {
+    let order: Vec<String> = plan(&changes(), &host(), ALL).steps.into_iter().map(|step| step.name).collect();
+    let expected = ["eth0 rx ring", "eth0 mtu", "net.core.rmem_max", "net.ipv4.tcp_rmem", "net.core.default_qdisc"];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn what_is_reverted_is_as_before_in_reverse_order() {
+    let (desk, twin) = (Desk::new(), host());
+    let before = twin.values();
+    let applied = desk.apply(&twin, &changes()).expect("it applies");
+    assert_eq!(applied.written.len(), 5);
+    let forward: Vec<Target> = twin.log().into_iter().map(|(target, _)| target).collect();
+    let (id, state) = desk.engine(&twin).revert(None, false).expect("it reverts");
+    assert_eq!((id, state), (1, State::Reverted));
+    assert_eq!(twin.values(), before);
+    let backward: Vec<Target> = twin.log().into_iter().skip(5).map(|(target, _)| target).collect();
+    assert_eq!(backward, forward.into_iter().rev().collect::<Vec<_>>());
+}
+
+#[test]
+fn originals_are_on_the_disk_before_the_first_write() {
+    // tuned stores them after its writes.
+    let (desk, twin) = (Desk::new(), host());
+    let state = desk.context.state.clone();
+    let checked = Rc::new(Cell::new(0));
+    let count = Rc::clone(&checked);
+    twin.on_write(move |target, value| {
+        let journal = Journal::load(&state, 1).map_err(|why| why.to_string())?;
+        let last = journal.entries().last().cloned();
+        let Some(Entry::Intent { step, before }) = last else { return Err(format!("no intent before {target}")) };
+        assert_eq!(&journal.steps()[step].target, target);
+        assert_eq!(before, journal.steps()[step].before);
+        count.set(count.get() + 1);
+        Ok(value.clone())
+    });
+    desk.apply(&twin, &changes()).expect("it applies");
+    assert_eq!(checked.get(), 5);
+}
+
+#[test]
+fn a_driver_that_clamps_is_accepted_and_said_and_one_that_ignores_is_not() {
+    let (desk, twin) = (Desk::new(), host());
+    twin.on_write(|target, value| {
+        let clamped = matches!(target, Target::Ring { .. }) && value.number().is_some_and(|n| n > 4096);
+        Ok(if clamped { Value::text("4096") } else { value.clone() })
+    });
+    let applied = desk.apply(&twin, &[Change::new(ring(Side::Rx), "8192")]).expect("it applies");
+    let ring_step = &applied.written[0];
+    assert_eq!(
+        (ring_step.requested.as_str(), &ring_step.observed, ring_step.rounded),
+        ("8192", &Value::text("4096"), true)
+    );
+    desk.engine(&twin).revert(None, false).expect("it reverts");
+    assert_eq!(twin.values()[&ring(Side::Rx)], Value::text("512"));
+
+    let stubborn = host();
+    stubborn.on_write(|target, value| {
+        Ok(if matches!(target, Target::Ring { .. }) { Value::text("512") } else { value.clone() })
+    });
+    let before = stubborn.values();
+    let error = Desk::new().apply(&stubborn, &changes()).expect_err("nothing moved");
+    assert!(matches!(&error, TuneError::Failed { clean: true, why } if why.contains("eth0 rx ring")), "{error}");
+    assert_eq!(stubborn.values(), before);
+}
+
+#[test]
+fn a_write_that_fails_is_not_swallowed_and_takes_everything_back() {
+    // fasterdata-tuning.sh goes on.
+    let (desk, twin) = (Desk::new(), host());
+    let before = twin.values();
+    twin.on_write(|target, value| match (target, value) {
+        (Target::Sysctl { name }, Value::Text(text))
+            if name == "net.ipv4.tcp_rmem" && text.contains("1073741824") =>
+        {
+            Err("Invalid argument".into())
+        }
+        _ => Ok(value.clone()),
+    });
+    let error = desk.apply(&twin, &changes()).expect_err("one write fails");
+    assert!(
+        error.to_string().contains("tcp_rmem") && error.to_string().contains("everything was put back"),
+        "{error}"
+    );
+    assert_eq!(twin.values(), before);
+}
+
+#[test]
+fn what_somebody_else_set_is_left_and_reported_unless_forced() {
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()).expect("it applies");
+    twin.set(&sysctl("net.core.rmem_max"), Value::text("1000000"));
+    let (_, state) = desk.engine(&twin).revert(None, false).expect("it reverts the rest");
+    assert_eq!(state, State::NeedsAttention);
+    assert_eq!(twin.values()[&sysctl("net.core.rmem_max")], Value::text("1000000"));
+    assert_eq!(twin.values()[&mtu()], Value::text("1500"));
+    let journal = Journal::load(&desk.context.state, 1).expect("its journal");
+    assert!(journal.reason().is_some_and(|why| why.contains("somebody else")), "{:?}", journal.reason());
+    let (_, state) = desk.engine(&twin).revert(Some(1), true).expect("forced");
+    assert_eq!(state, State::Reverted);
+    assert_eq!(twin.values(), host().values());
+}
+
+#[test]
+fn a_value_that_changes_under_the_plan_stops_it() {
+    let (desk, twin) = (Desk::new(), host());
+    let made = plan(&changes(), &twin, ALL);
+    twin.set(&sysctl("net.ipv4.tcp_rmem"), Value::text("1 2 3"));
+    let error = desk.engine(&twin).apply(&made, 60, None, &mut |_| Ok(1)).expect_err("it moved");
+    assert!(error.to_string().contains("somebody else is changing it"), "{error}");
+    assert_eq!(twin.values()[&sysctl("net.ipv4.tcp_rmem")], Value::text("1 2 3"));
+    assert_eq!(twin.values()[&mtu()], Value::text("1500"));
+}
+
+#[test]
+fn nothing_is_written_without_a_watchdog() {
+    let (desk, twin) = (Desk::new(), host());
+    let made = plan(&changes(), &twin, ALL);
+    let error = desk.engine(&twin).apply(&made, 60, None, &mut |_| Err("no".into())).expect_err("none");
+    assert!(matches!(error, TuneError::Watchdog { .. }), "{error}");
+    assert!(twin.log().is_empty());
+}
+
+#[test]
+fn a_second_transaction_waits_for_the_first_to_be_confirmed() {
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()[..2]).expect("it applies");
+    // A watchdog that is awake: without one the transaction would be an orphan.
+    let engine = desk.engine(&twin);
+    let awake = engine.try_lock("0001.watchdog").expect("a directory").expect("nobody else");
+    let error = desk.apply(&twin, &[Change::new(mtu(), "9000")]).expect_err("one is open");
+    assert!(matches!(error, TuneError::Open { id: 1 }), "{error}");
+    engine.confirm(None).expect("all is well");
+    drop(awake);
+    let second = desk.apply(&twin, &[Change::new(mtu(), "9000")]).expect("now it may");
+    assert_eq!(second.id, 2);
+}
+
+#[test]
+fn an_orphan_is_taken_back_by_the_next_command() {
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()).expect("it applies");
+    let found = desk.engine(&twin).recover_orphans().expect("it recovers");
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].state, State::Reverted);
+    assert_eq!(twin.values(), host().values());
+}
+
+#[test]
+fn another_boot_undid_it_and_nothing_is_written() {
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()).expect("it applies");
+    let rebooted = host();
+    let context = Context { boot: "next".into(), ..desk.context.clone() };
+    let found = Engine::new(&rebooted, context).recover_orphans().expect("it looks");
+    assert_eq!(found[0].state, State::Reverted);
+    assert!(found[0].why.contains("restarted"), "{}", found[0].why);
+    assert!(rebooted.log().is_empty());
+}
+
+#[test]
+fn another_network_namespace_is_not_touched() {
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()).expect("it applies");
+    let other = host();
+    let context = Context { namespace: "other".into(), ..desk.context.clone() };
+    let engine = Engine::new(&other, context);
+    assert!(engine.recover_orphans().expect("it looks").is_empty());
+    assert!(engine.revert(Some(1), false).expect_err("not here").to_string().contains("another network namespace"));
+    assert!(other.log().is_empty());
+}
+
+#[test]
+fn an_ill_host_is_not_confirmed() {
+    let (desk, twin) = (Desk::new(), host());
+    let engine = desk.engine(&twin);
+    engine
+        .apply(&plan(&changes(), &twin, ALL), 60, Some("192.0.2.1 5000 192.0.2.2 22"), &mut |_| Ok(1))
+        .expect("applied");
+    twin.cut("no route");
+    let error = engine.confirm(None).expect_err("the peer is gone");
+    assert!(matches!(&error, TuneError::Unhealthy(ills) if ills[0].contains("192.0.2.1")), "{error}");
+}
+
+#[test]
+fn a_renamed_device_is_found_and_a_removed_one_is_let_go() {
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()).expect("it applies");
+    twin.rename("eth0", "lan0");
+    let (_, state) = desk.engine(&twin).revert(None, false).expect("it reverts");
+    assert_eq!(state, State::Reverted);
+    assert_eq!(twin.values()[&Target::Mtu { interface: "lan0".into() }], Value::text("1500"));
+
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()).expect("it applies");
+    twin.remove("eth0");
+    let (_, state) = desk.engine(&twin).revert(None, false).expect("it reverts");
+    assert_eq!(state, State::Reverted);
+    assert_eq!(twin.values()[&sysctl("net.core.rmem_max")], Value::text("212992"));
+}
+
+#[test]
+fn a_disruptive_step_needs_its_word_and_a_tied_one_another() {
+    let twin = host();
+    twin.tie("eth0", Ties { hardware: true, tied: vec!["bond0 on top of it".into()] });
+    let refused = |allow| plan(&[Change::new(mtu(), "9000")], &twin, allow).steps[0].refused.clone();
+    assert!(refused(Allow { disruptive: true, tied: false }).is_some_and(|why| why.contains("bond0")));
+    assert!(refused(Allow { disruptive: false, tied: true }).is_some_and(|why| why.contains("--disruptive")));
+    assert_eq!(refused(ALL), None);
+}
+
+#[test]
+fn one_target_with_two_values_is_refused_and_one_that_is_there_is_no_work() {
+    let twin = host();
+    let two = [Change::new(mtu(), "9000"), Change::new(mtu(), "4000")];
+    assert!(plan(&two, &twin, ALL).steps[0].refused.as_ref().is_some_and(|why| why.contains("twice")));
+    let same = plan(&[Change::sysctl("net.ipv4.tcp_rmem", "4096 131072 6291456")], &twin, ALL);
+    assert!(same.steps[0].no_op);
+    assert_eq!(same.writes(), 0);
+}
+
+#[test]
+fn ring_sizes_come_back_as_they_were_and_not_as_zero() {
+    // fasterdata-tuning.sh never parses them and restores 0.
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &[Change::new(ring(Side::Rx), "8192"), Change::new(ring(Side::Tx), "8192")]).expect("applied");
+    desk.engine(&twin).revert(None, false).expect("reverted");
+    for side in [Side::Rx, Side::Tx] {
+        assert_eq!(twin.values()[&ring(side)], Value::text("512"));
+    }
+}

@@ -1,0 +1,152 @@
+//! A host in memory: for tests of order, of what a driver does to a value, and of what others do meanwhile.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use landspeed_model::Target;
+
+use crate::knobs::Ties;
+use crate::{Device, KnobError, Knobs, Value};
+
+/// What the host does when a value is written: the value that is kept, or why not.
+type OnWrite = Box<dyn FnMut(&Target, &Value) -> Result<Value, String>>;
+
+/// A host in memory. Every write is on record in [`TwinKnobs::log`].
+#[derive(Default)]
+pub struct TwinKnobs {
+    values: RefCell<BTreeMap<Target, Value>>,
+    devices: RefCell<Vec<Device>>,
+    ties: RefCell<BTreeMap<String, Ties>>,
+    log: RefCell<Vec<(Target, Value)>>,
+    on_write: RefCell<Option<OnWrite>>,
+    ills: RefCell<Vec<String>>,
+}
+
+impl std::fmt::Debug for TwinKnobs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TwinKnobs").field("values", &self.values).field("log", &self.log).finish_non_exhaustive()
+    }
+}
+
+impl TwinKnobs {
+    /// A host with these settings; every interface they name exists.
+    pub fn new(settings: impl IntoIterator<Item = (Target, Value)>) -> Self {
+        let twin = Self::default();
+        for (target, value) in settings {
+            if let Some(interface) = target.interface() {
+                twin.add_device(interface);
+            }
+            twin.values.borrow_mut().insert(target, value);
+        }
+        twin
+    }
+
+    fn add_device(&self, interface: &str) {
+        let mut devices = self.devices.borrow_mut();
+        if devices.iter().all(|device| device.name != interface) {
+            let ifindex = devices.len() as u32 + 2;
+            let mac = format!("02:00:00:00:00:{ifindex:02x}");
+            devices.push(Device { name: interface.to_owned(), ifindex, mac, bus: String::new() });
+        }
+    }
+
+    /// What somebody else writes.
+    pub fn set(&self, target: &Target, value: Value) {
+        self.values.borrow_mut().insert(target.clone(), value);
+    }
+
+    /// All settings.
+    pub fn values(&self) -> BTreeMap<Target, Value> {
+        self.values.borrow().clone()
+    }
+
+    /// Everything that was written, in order.
+    pub fn log(&self) -> Vec<(Target, Value)> {
+        self.log.borrow().clone()
+    }
+
+    /// Lets the host treat writes its own way.
+    pub fn on_write(&self, act: impl FnMut(&Target, &Value) -> Result<Value, String> + 'static) {
+        *self.on_write.borrow_mut() = Some(Box::new(act));
+    }
+
+    /// What hangs on an interface.
+    pub fn tie(&self, interface: &str, ties: Ties) {
+        self.ties.borrow_mut().insert(interface.to_owned(), ties);
+    }
+
+    /// Gives an interface another name, as udev might.
+    pub fn rename(&self, from: &str, to: &str) {
+        for device in self.devices.borrow_mut().iter_mut().filter(|device| device.name == from) {
+            to.clone_into(&mut device.name);
+        }
+        let mut values = self.values.borrow_mut();
+        let moved: Vec<Target> = values.keys().filter(|target| target.interface() == Some(from)).cloned().collect();
+        for target in moved {
+            if let Some(value) = values.remove(&target) {
+                values.insert(target.on_interface(to), value);
+            }
+        }
+    }
+
+    /// Takes an interface away with its settings.
+    pub fn remove(&self, interface: &str) {
+        self.devices.borrow_mut().retain(|device| device.name != interface);
+        self.values.borrow_mut().retain(|target, _| target.interface() != Some(interface));
+    }
+
+    /// Makes the host ill: the management peer is out of reach.
+    pub fn cut(&self, why: &str) {
+        self.ills.borrow_mut().push(why.to_owned());
+    }
+}
+
+impl Knobs for TwinKnobs {
+    fn read(&self, target: &Target) -> Result<Value, KnobError> {
+        self.values.borrow().get(target).cloned().ok_or_else(|| KnobError::absent(target, "this host has none"))
+    }
+
+    fn write(&self, target: &Target, value: &Value) -> Result<(), KnobError> {
+        if !self.values.borrow().contains_key(target) {
+            return Err(KnobError::absent(target, "this host has none"));
+        }
+        self.log.borrow_mut().push((target.clone(), value.clone()));
+        let kept = match self.on_write.borrow_mut().as_mut() {
+            Some(act) => act(target, value).map_err(|why| KnobError::unwritable(target, why))?,
+            None => value.clone(),
+        };
+        self.values.borrow_mut().insert(target.clone(), kept);
+        Ok(())
+    }
+
+    fn device(&self, interface: &str) -> Result<Device, KnobError> {
+        let target = Target::Mtu { interface: interface.to_owned() };
+        let devices = self.devices.borrow();
+        let found = devices.iter().find(|device| device.name == interface).cloned();
+        found.ok_or_else(|| KnobError::absent(&target, format!("there is no interface {interface}")))
+    }
+
+    fn find(&self, seen: &Device) -> Option<String> {
+        self.devices.borrow().iter().find(|device| device.is(seen)).map(|device| device.name.clone())
+    }
+
+    fn ties(&self, interface: &str) -> Ties {
+        self.ties.borrow().get(interface).cloned().unwrap_or_default()
+    }
+
+    fn settle(&self, interface: &str, _: bool) -> bool {
+        self.carrier(interface)
+    }
+
+    fn carrier(&self, interface: &str) -> bool {
+        self.devices.borrow().iter().any(|device| device.name == interface)
+    }
+
+    fn default_routes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn unreachable(&self, _: &str) -> Option<String> {
+        self.ills.borrow().first().cloned()
+    }
+}

@@ -1,0 +1,239 @@
+//! What a setting is, typed enough to be put back.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landspeed_sys::netlink::Qdisc;
+use serde::{Deserialize, Serialize};
+
+/// The value of a setting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Value {
+    /// As text: a sysctl as the kernel prints it, a number in decimal, `on` or `off`, a list of processors.
+    Text(String),
+    /// The queueing disciplines of an interface, all of them.
+    Qdiscs(QdiscTree),
+}
+
+impl Value {
+    /// Text of a value.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// Whether both say the same: white space in text does not count, nor what would be attached by default.
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(a), Self::Text(b)) => a.split_whitespace().eq(b.split_whitespace()),
+            (Self::Qdiscs(a), Self::Qdiscs(b)) => a.qdiscs == b.qdiscs,
+            _ => false,
+        }
+    }
+
+    /// The number it is, if it is one.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Self::Text(text) => text.trim().parse().ok(),
+            Self::Qdiscs(_) => None,
+        }
+    }
+}
+
+/// As a person reads it, in one line.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(&text.split_whitespace().collect::<Vec<_>>().join(" ")),
+            Self::Qdiscs(tree) => tree.fmt(f),
+        }
+    }
+}
+
+/// Every queueing discipline of an interface.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QdiscTree {
+    /// `net.core.default_qdisc` when it was read; empty where it cannot be read.
+    pub default_kind: String,
+    /// The disciplines: the root, then by their parents.
+    pub qdiscs: Vec<QdiscNode>,
+}
+
+/// One queueing discipline.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QdiscNode {
+    /// Kind.
+    pub kind: String,
+    /// Handle, major in the upper half; 0 for one the kernel attached by itself.
+    pub handle: u32,
+    /// Parent; `0xffffffff` at the root.
+    pub parent: u32,
+    /// The kernel's options as dumped, base64.
+    pub options: Option<String>,
+    /// What a dump does not tell in full.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extras: Vec<String>,
+}
+
+impl QdiscNode {
+    /// Keeps the dumped bytes as text.
+    pub fn encode_options(bytes: &[u8]) -> String {
+        STANDARD.encode(bytes)
+    }
+
+    /// The dumped bytes; `None` if the text is not what [`QdiscNode::encode_options`] made.
+    pub fn decode_options(&self) -> Option<Option<Vec<u8>>> {
+        self.options.as_ref().map(|text| STANDARD.decode(text).ok()).map_or(Some(None), |bytes| bytes.map(Some))
+    }
+
+    /// Whether it hangs on the root.
+    pub fn is_root(&self) -> bool {
+        self.parent == Qdisc::ROOT
+    }
+
+    /// Whether it is for packets coming in, or a hook for filters of both directions.
+    pub fn is_ingress(&self) -> bool {
+        self.parent == Qdisc::INGRESS
+    }
+}
+
+/// Kinds whose dump says everything that is needed to make them again.
+const FAITHFUL: &[&str] = &[
+    "noqueue",
+    "mq",
+    "pfifo",
+    "bfifo",
+    "pfifo_fast",
+    "tbf",
+    "fq",
+    "fq_codel",
+    "codel",
+    "pie",
+    "fq_pie",
+    "cake",
+    "sfq",
+];
+
+impl QdiscTree {
+    /// The discipline at the root.
+    pub fn root(&self) -> Option<&QdiscNode> {
+        self.qdiscs.iter().find(|node| node.is_root())
+    }
+
+    /// Disciplines below the root that transmit.
+    pub fn leaves(&self) -> impl Iterator<Item = &QdiscNode> {
+        self.qdiscs.iter().filter(|node| !node.is_root() && !node.is_ingress())
+    }
+
+    /// Whether the kernel attached the root by itself: putting it back is "delete the root".
+    pub fn is_default(&self) -> bool {
+        self.root().is_none_or(|root| root.handle == 0)
+    }
+
+    /// What decides how the interface sends: the leaves of `mq`, else the root.
+    pub fn senders(&self) -> Vec<&QdiscNode> {
+        match self.root() {
+            Some(root) if root.kind == "mq" => self.leaves().collect(),
+            root => root.into_iter().collect(),
+        }
+    }
+
+    /// Why this tree could not be put back exactly; `None` if it can. An ingress hook stays where it is and is no obstacle.
+    pub fn obstacle(&self) -> Option<String> {
+        for node in self.qdiscs.iter().filter(|node| !node.is_ingress()) {
+            if !FAITHFUL.contains(&node.kind.as_str()) {
+                return Some(format!(
+                    "there is {} {}, whose classes or options cannot be put back from what the kernel tells; \
+                     change it by hand with tc",
+                    article(&node.kind),
+                    node.kind
+                ));
+            }
+            if let Some(extra) = node.extras.first() {
+                return Some(format!("the {} has {extra}, which the kernel does not tell in full", node.kind));
+            }
+        }
+        // A default leaf comes back as whatever is the default then.
+        let other = |node: &&QdiscNode| {
+            node.handle == 0 && !["mq", "noqueue"].contains(&node.kind.as_str()) && node.kind != self.default_kind
+        };
+        let default = self.default_kind.as_str();
+        self.qdiscs.iter().filter(|node| !node.is_ingress()).find(other).map(|node| {
+            if default.is_empty() {
+                "the kernel attached its default queueing disciplines, and which kind is the default cannot be read here"
+                    .to_owned()
+            } else {
+                format!(
+                    "the kernel attached {} when that was net.core.default_qdisc; now it is {default}, and {} could not \
+                     be brought back. Set net.core.default_qdisc to {} first, or take the interface down and up so that \
+                     it gets {default}",
+                    node.kind, node.kind, node.kind
+                )
+            }
+        })
+    }
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'h']) { "an" } else { "a" }
+}
+
+/// `mq of 4: fq ×4`, `fq_codel`, `mq of 4: pfifo ×2, fq ×2`.
+impl fmt::Display for QdiscTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(root) = self.root() else { return f.write_str("none") };
+        let default = if root.handle == 0 { " (default)" } else { "" };
+        let mut kinds: Vec<(&str, usize)> = Vec::new();
+        for leaf in self.leaves() {
+            match kinds.iter_mut().find(|(kind, _)| *kind == leaf.kind) {
+                Some((_, count)) => *count += 1,
+                None => kinds.push((&leaf.kind, 1)),
+            }
+        }
+        write!(f, "{}{default}", root.kind)?;
+        for (i, (kind, count)) in kinds.iter().enumerate() {
+            write!(f, "{} {kind} ×{count}", if i == 0 { " with" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(kind: &str, handle: u32, parent: u32) -> QdiscNode {
+        QdiscNode { kind: kind.into(), handle, parent, ..QdiscNode::default() }
+    }
+
+    fn tree(default_kind: &str, qdiscs: Vec<QdiscNode>) -> QdiscTree {
+        QdiscTree { default_kind: default_kind.into(), qdiscs }
+    }
+
+    #[test]
+    fn a_tree_that_cannot_be_put_back_says_why() {
+        let fine = tree("fq_codel", vec![node("mq", 0, Qdisc::ROOT), node("fq_codel", 0, 1)]);
+        assert_eq!(fine.obstacle(), None);
+        assert!(fine.is_default());
+        let htb = tree("fq", vec![node("htb", 1 << 16, Qdisc::ROOT)]);
+        assert!(htb.obstacle().is_some_and(|why| why.contains("an htb")));
+        let stale = tree("fq", vec![node("mq", 0, Qdisc::ROOT), node("fq_codel", 0, 1)]);
+        assert!(stale.obstacle().is_some_and(|why| why.contains("now it is fq")));
+        let mut sized = node("fq", 1 << 16, Qdisc::ROOT);
+        sized.extras.push("a size table".into());
+        assert!(tree("fq", vec![sized]).obstacle().is_some());
+    }
+
+    #[test]
+    fn white_space_is_no_difference() {
+        assert!(Value::text("4096\t131072\t6291456").same(&Value::text("4096 131072 6291456 ")));
+        assert!(!Value::text("1").same(&Value::text("0")));
+    }
+
+    #[test]
+    fn a_tree_reads_in_one_line() {
+        let mq = tree("fq", vec![node("mq", 0, Qdisc::ROOT), node("fq", 0, 1), node("fq", 0, 2)]);
+        assert_eq!(mq.to_string(), "mq (default) with fq ×2");
+    }
+}
