@@ -9,10 +9,13 @@ use crate::files::{FileError, Files};
 
 pub(crate) mod answers;
 mod live;
+mod record;
 mod recorded;
+mod redact;
 
 pub use answers::{ClockAnswer, DriverAnswer, InterfaceAnswers, KernelAnswers, LinkAnswer, QdiscAnswer};
 pub use live::LiveHost;
+pub use record::{RecordError, record};
 pub use recorded::{OpenError, RecordedHost};
 
 /// A host that can be looked at. Every answer is either what the host says or why it does not say.

@@ -22,7 +22,7 @@ mod usage;
 pub use files::{FileError, Files};
 pub use host::{
     ClockAnswer, DriverAnswer, Host, InterfaceAnswers, KernelAnswers, LinkAnswer, LiveHost, OpenError, QdiscAnswer,
-    RecordedHost, collect,
+    RecordError, RecordedHost, collect, record,
 };
 pub use sampler::{HostSampler, MIN_SPAN_NS};
 pub use snapshot::{snapshot, snapshot_from};

@@ -54,6 +54,10 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    pub(super) fn of(error: &io::Error) -> Self {
+        Self { errno: error.raw_os_error(), why: error.to_string() }
+    }
+
     fn error(&self) -> io::Error {
         self.errno.map_or_else(|| io::Error::other(self.why.clone()), io::Error::from_raw_os_error)
     }
@@ -182,6 +186,12 @@ impl Host for RecordedHost {
             None => Fact::Unknown("not recorded".into()),
         }
     }
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn to_hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Hexadecimal digits as bytes; white space between bytes is allowed.
