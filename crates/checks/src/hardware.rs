@@ -5,6 +5,9 @@ use landspeed_units::Ratio;
 
 use crate::view::{View, cpu_list};
 
+/// The kernel's largest number of processors (`CONFIG_NR_CPUS`): what a damaged recording says beyond it is left out.
+const MOST_CPUS: u32 = 8192;
+
 /// Bits/s that one flow brings into one processor: ESnet's figure for jumbo frames and 3 GHz or more.
 pub(crate) const FLOW_BPS: u64 = 30_000_000_000;
 
@@ -170,11 +173,9 @@ pub(crate) fn spread(moving: &[&Interrupt], staying: &[&Interrupt], allowed: &[u
 
 /// Processors of a hexadecimal mask with commas (`00000000,0000ffff`); `None` if it is not one.
 pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
-    // The kernel's largest number of processors, as hexadecimal digits.
-    const MOST: usize = 8192 / 4;
     let digits: Vec<u32> =
         text.trim().chars().filter(|c| *c != ',').map(|c| c.to_digit(16)).collect::<Option<_>>()?;
-    if digits.is_empty() || digits.len() > MOST {
+    if digits.is_empty() || digits.len() > MOST_CPUS as usize / 4 {
         return None;
     }
     let bits = |(place, digit): (usize, &u32)| {
@@ -186,9 +187,10 @@ pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
 
 /// The mask of some processors as the kernel writes it: groups of eight digits with commas.
 pub(crate) fn mask_text(cpus: &[u32]) -> String {
+    let cpus: Vec<u32> = cpus.iter().copied().filter(|cpu| *cpu < MOST_CPUS).collect();
     let groups = cpus.iter().max().map_or(1, |most| most / 32 + 1);
     let group = |group: u32| {
-        let bits = cpus.iter().filter(|&&cpu| cpu / 32 == group).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
+        let bits = cpus.iter().filter(|cpu| **cpu / 32 == group).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));
         if group + 1 == groups { format!("{bits:x}") } else { format!("{bits:08x}") }
     };
     (0..groups).rev().map(group).collect::<Vec<_>>().join(",")
@@ -202,7 +204,7 @@ pub(crate) fn list_text(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in sorted {
         match runs.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
             _ => runs.push((number, number)),
         }
     }

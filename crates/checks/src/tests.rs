@@ -82,6 +82,60 @@ fn an_interface_of_which_nothing_is_known_has_no_findings() {
     assert!(audit.findings.is_empty(), "{:#?}", audit.findings);
 }
 
+/// Recordings come from outside: every number in one may be anything its type holds.
+#[test]
+fn no_number_is_too_large_and_none_is_too_small() {
+    let text = serde_json::to_value(example::facts()).expect("it serialises");
+    let mut places = Vec::new();
+    numbers(&text, &mut Vec::new(), &mut places);
+    assert!(places.len() > 200, "{} numbers", places.len());
+    let mut everywhere = text.clone();
+    for place in &places {
+        for extreme in [0_u64, 1, u64::from(u32::MAX), u64::MAX] {
+            let mut one = text.clone();
+            *one.pointer_mut(place).expect("it is there") = extreme.into();
+            // What its type does not hold is refused before any check sees it.
+            let Ok(facts) = serde_json::from_value::<Facts>(one) else { continue };
+            audit(&facts, &example::goal(), &|_| true).expect("audited");
+        }
+        *everywhere.pointer_mut(place).expect("it is there") = u32::MAX.into();
+    }
+    let facts: Facts = serde_json::from_value(everywhere).expect("every number holds 32 bits");
+    for role in [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router] {
+        audit(&facts, &Goal { role, rate_bps: Some(u64::MAX), ..example::goal() }, &|_| true).expect("audited");
+    }
+}
+
+/// The JSON pointers of all numbers in `value`.
+fn numbers(value: &serde_json::Value, path: &mut Vec<String>, found: &mut Vec<String>) {
+    let children: Vec<(String, &serde_json::Value)> = match value {
+        serde_json::Value::Number(_) => {
+            found.push(path.concat());
+            return;
+        }
+        serde_json::Value::Array(items) => items.iter().enumerate().map(|(n, item)| (n.to_string(), item)).collect(),
+        serde_json::Value::Object(fields) => fields.iter().map(|(name, field)| (name.clone(), field)).collect(),
+        _ => return,
+    };
+    for (name, child) in children {
+        path.push(format!("/{}", name.replace('~', "~0").replace('/', "~1")));
+        numbers(child, path, found);
+        path.pop();
+    }
+}
+
+#[test]
+fn in_a_virtual_machine_the_hardware_below_is_not_judged() {
+    let mut facts = example::facts();
+    facts.virtualization.hypervisor = Fact::Known("kvm".into());
+    let audit = audit(&facts, &example::goal(), &|_| true).expect("audited");
+    let judged = |code: &str| code.starts_with("PCI-") || code == "IRQ-001" || code == "CPU-001" || code == "CPU-008";
+    let wrong: Vec<_> = audit.passed.iter().filter(|answer| judged(&answer.code)).map(|a| &a.code).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    let why = audit.not_applicable.iter().find(|answer| answer.code == "CPU-001").expect("it is answered");
+    assert_eq!(why.text, "this is a virtual machine (kvm): its processors are set up on the host below");
+}
+
 #[test]
 fn an_unknown_interface_is_named_with_those_there_are() {
     let goal = Goal { interface: Some("eth9".into()), ..Goal::default() };

@@ -50,7 +50,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         // Half of it is one core for both jobs, and that is where even a perfect spread no longer carries the rate.
-        severity: Some(if cores * 2 <= wanted { Severity::Major } else { Severity::Minor }),
+        severity: Some(if cores <= wanted / 2 { Severity::Major } else { Severity::Minor }),
         observed: format!("{cores} cores for {}", rate_text(rate)),
         recommended: format!("{wanted} cores: {flows} for interrupts and {flows} for the application"),
         why: format!("One core moves some {} of TCP with jumbo frames.", rate_text(FLOW_BPS)),

@@ -1,7 +1,6 @@
 use landspeed_model::{Applicability, Facts, Goal, InterfaceFacts, Severity};
 
 use crate::check::{Outcome, Problem};
-use crate::example;
 use crate::view::{View, rate_text};
 
 declare_check! {

@@ -1,4 +1,4 @@
-use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
+use landspeed_model::{Applicability, Change, Role, Severity, Target};
 
 use crate::check::{Outcome, Problem};
 use crate::example;
@@ -111,7 +111,7 @@ mod tests {
         {
             let mut facts = example::facts();
             let port = example::port(&mut facts);
-            (port.mtu_bytes, port.max_mtu_bytes) = (mtu, Fact::Known(most));
+            (port.mtu_bytes, port.max_mtu_bytes) = (mtu, landspeed_model::Fact::Known(most));
             let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
             let found = audit.findings.first().map(|finding| finding.changes[0].desired.as_str());
             assert_eq!(found, desired, "{mtu} of {most}");

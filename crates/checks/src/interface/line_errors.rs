@@ -67,13 +67,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let Some((errors, name)) = largest(port, NAMES) else {
         return Outcome::not_applicable("the driver does not count damaged packets");
     };
-    let share = errors as f64 / (packets + errors).max(1) as f64;
+    let share = errors as f64 / packets.saturating_add(errors).max(1) as f64;
     if errors < SOME || share < FAULT {
         return Outcome::pass(format!("{errors} of {packets} since the driver was loaded"));
     }
     Outcome::found(Problem {
         severity: Some(if share >= SEVERE { Severity::Critical } else { Severity::Major }),
-        observed: format!("{name} {}, since the driver was loaded", share_text(errors, packets + errors)),
+        observed: format!(
+            "{name} {}, since the driver was loaded",
+            share_text(errors, packets.saturating_add(errors))
+        ),
         recommended: "none: clean the connectors, then change optics and cable, and look at both ends' light levels"
             .into(),
         why: "The packets were damaged on the wire or in the optics.".into(),

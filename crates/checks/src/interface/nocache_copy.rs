@@ -10,7 +10,7 @@ declare_check! {
     /// **Reads** the offload `tx-nocache-copy`.
     ///
     /// **Matters** because data that was just written is usually in the cache: copying around it makes the NIC fetch it
-    /// from memory. The kernel had it on at first and switched the default off in 2014.
+    /// from memory. The kernel had it on by default at first, and later no more.
     ///
     /// **Leave it alone** off; a benchmark may try it where the sender's cache is what is short.
     code: "NIC-011",
@@ -21,7 +21,7 @@ declare_check! {
     severity: Minor,
     since: "0.1",
     sources: [
-        "Linux 3.14, net: Do not enable tx-nocache-copy by default",
+        "Linux commit, net: Do not enable tx-nocache-copy by default (in SUSE's kernels as bnc#845378)",
         "Linux commit c6e1a0d12ca7 (2011), net: Allow no-cache copy from user on transmit",
     ],
     example: { good: example::as_is, bad: |facts, _| example::feature(facts, "tx-nocache-copy", true) },
@@ -40,10 +40,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: None,
         observed: "on".into(),
-        recommended: "off, the default since Linux 3.14".into(),
+        recommended: "off, the default".into(),
         why: "Data that was just written is in the cache; copied past it, it has to come from memory again.".into(),
         effect:
-            "It was made the default on one benchmark in 2011 and unmade in 2014; measure on this host if in doubt."
+            "It was made the default after one benchmark in 2011 and unmade later; no figure for that in the sources."
                 .into(),
         by_hand: format!("ethtool -k {} | grep nocache", port.name),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },

@@ -1,7 +1,6 @@
 use landspeed_model::{Applicability, Change, InterfaceFacts, Target};
 
 use crate::check::{Outcome, Problem};
-use crate::example;
 use crate::view::View;
 
 declare_check! {

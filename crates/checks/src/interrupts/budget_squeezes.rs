@@ -48,11 +48,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if share < OFTEN {
         return Outcome::pass(seen);
     }
-    let mut changes = vec![Change::sysctl("net.core.netdev_budget", (budget * 2).to_string())];
-    let mut recommended = format!("net.core.netdev_budget = {}", budget * 2);
+    let mut changes = vec![Change::sysctl("net.core.netdev_budget", twice(budget).to_string())];
+    let mut recommended = format!("net.core.netdev_budget = {}", twice(budget));
     if let Fact::Known(us) = view.sysctl_last("net.core.netdev_budget_usecs") {
-        changes.push(Change::sysctl("net.core.netdev_budget_usecs", (us * 2).to_string()));
-        recommended = format!("{recommended}, net.core.netdev_budget_usecs = {}", us * 2);
+        changes.push(Change::sysctl("net.core.netdev_budget_usecs", twice(us).to_string()));
+        recommended = format!("{recommended}, net.core.netdev_budget_usecs = {}", twice(us));
     }
     Outcome::found(Problem {
         severity: None,
@@ -64,4 +64,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         applicability: Applicability::NeedsCare,
         changes,
     })
+}
+
+/// Twice as much, within what the kernel's integers hold.
+fn twice(value: u64) -> u64 {
+    value.saturating_mul(2).min(i32::MAX as u64)
 }

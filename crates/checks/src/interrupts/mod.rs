@@ -43,8 +43,8 @@ pub(crate) static CHECKS: &[&Check] = &[
 /// Receive queues in use: as many as there are channels, else as many as the interface has.
 fn receive_queues(port: &InterfaceFacts) -> Fact<u32> {
     match &port.channels {
-        Fact::Known(channels) if channels.combined.now + channels.rx.now > 0 => {
-            Fact::Known(channels.combined.now + channels.rx.now)
+        Fact::Known(channels) if channels.combined.now > 0 || channels.rx.now > 0 => {
+            Fact::Known(channels.combined.now.saturating_add(channels.rx.now))
         }
         _ => port.rx_queues.clone(),
     }

@@ -52,7 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let change =
         |number: u32| vec![Change::new(Target::Channels { interface: port.name.clone() }, number.to_string())];
     let rate = view.rate_bps().known().map(|rate| rate / view.ports.max(1) as u64);
-    let carries = u64::from(now) * FLOW_BPS;
+    let carries = u64::from(now).saturating_mul(FLOW_BPS);
     let short = rate.is_some_and(|rate| carries < rate);
     let (severity, why, desired) = if now < wanted && (short || now < near.div_ceil(2).min(max)) {
         let severity = if short { Severity::Major } else { Severity::Minor };

@@ -25,6 +25,9 @@ declare_check! {
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.core.rps_sock_flow_entries", "32768") },
 }
 
+/// The most entries that the kernel takes (`net/core/sysctl_net_core.c`).
+const MOST: u64 = 1 << 29;
+
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
     let entries = match view.sysctl_last("net.core.rps_sock_flow_entries") {
@@ -42,7 +45,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let (recommended, changes) = match (entries, flows) {
         (0, 0) => return Outcome::pass("off"),
         (0, flows) => {
-            let entries = flows.next_power_of_two();
+            let entries = flows.min(MOST).next_power_of_two();
             let change = Change::sysctl("net.core.rps_sock_flow_entries", entries.to_string());
             (format!("net.core.rps_sock_flow_entries = {entries}, or 0 for the queues"), vec![change])
         }

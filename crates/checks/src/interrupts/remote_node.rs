@@ -56,7 +56,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let places: Vec<u32> = far.iter().filter_map(|interrupt| handled_by(interrupt)).flatten().collect();
     Outcome::found(Problem {
         // One stray among many queues slows the flows that hash to it, not the host.
-        severity: (far.len() * 4 <= placed).then_some(Severity::Minor),
+        severity: (far.len() <= placed / 4).then_some(Severity::Minor),
         observed: format!("{} of {placed} queue interrupts handled on cpu {}", far.len(), list_text(&places)),
         recommended: format!(
             "cpu {}, next to the NIC, and the application on other processors of it",

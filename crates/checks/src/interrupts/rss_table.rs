@@ -46,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{used} queues in {} entries", rss.entries));
     }
     Outcome::found(Problem {
-        severity: (used * 4 <= queues).then_some(Severity::Major),
+        severity: (used <= queues / 4).then_some(Severity::Major),
         observed: format!("{used} of {queues} queues in the table ({})", list_text(&rss.queues)),
         recommended: format!("all {queues}: ethtool -X {} default", port.name),
         why: "A queue that the table does not name receives nothing, and its processor has nothing to do.".into(),

@@ -42,7 +42,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let usable = usable_now(pci).unwrap_or(0.0) as u64;
     let link = link_text(pci.speed_gts.known().copied(), pci.width.known().copied());
     let card: Vec<&InterfaceFacts> = view.facts.interfaces.iter().filter(|other| same_card(other, pci)).collect();
-    let together: u64 = card.iter().filter_map(|other| other.speed_bps.known()).sum();
+    let together =
+        card.iter().filter_map(|other| other.speed_bps.known()).fold(0_u64, |all, bps| all.saturating_add(*bps));
     let observed = format!("{link} carries {} of data", rate_text(usable));
     if usable >= speed.max(together) {
         return Outcome::pass(format!("{observed}; the card's network is {}", rate_text(speed.max(together))));
