@@ -27,6 +27,8 @@ mod qdisc;
 mod tcp;
 
 #[cfg(test)]
+mod cure;
+#[cfg(test)]
 mod tests;
 
 pub use audit::{Audit, AuditError, audit};

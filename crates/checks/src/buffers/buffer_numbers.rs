@@ -1,14 +1,10 @@
 use landspeed_model::{Change, Fact};
 
-use super::signed;
+use super::{STOCK, desired, signed};
 use crate::advice;
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
-
-/// Sysctls and what Linux 6.18 sets on a machine with enough memory.
-const STOCK: [(&str, &str); 2] =
-    [("net.ipv4.tcp_rmem", "4096 131072 33554432"), ("net.ipv4.tcp_wmem", "4096 16384 4194304")];
 
 declare_check! {
     /// Whether the buffer sizes make sense as numbers.
@@ -35,13 +31,13 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let (mut seen, mut changes) = (Vec::new(), Vec::new());
-    for (name, stock) in STOCK {
+    for (name, _) in STOCK {
         let numbers: Fact<Vec<i128>> = signed(view, name);
         let numbers = known!(numbers);
         let in_range = numbers.iter().all(|number| (1..=i128::from(i32::MAX)).contains(number));
         if numbers.len() != 3 || !in_range || !numbers.is_sorted() {
             seen.push(format!("{name} = {}", known!(view.sysctl(name))));
-            changes.push(Change::sysctl(name, stock));
+            changes.push(Change::sysctl(name, desired(view, name)));
         }
     }
     let Some(first) = changes.first() else { return Outcome::pass("positive and rising") };

@@ -1,6 +1,6 @@
 //! Buffers and memory limits: one check, one file.
 
-use landspeed_calc::MAX_WINDOW_BYTES;
+use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES};
 use landspeed_model::Fact;
 
 use crate::advice;
@@ -99,9 +99,42 @@ fn triple(numbers: [u64; 3]) -> String {
     numbers.map(|number| number.to_string()).join(" ")
 }
 
-/// `net.ipv4.tcp_wmem` with another maximum: what it should be, as text.
-fn with_maximum(view: &View<'_>, name: &str, maximum: u64) -> Fact<String> {
-    view.sysctl_triple(name).map(|[minimum, initial, _]| triple([minimum, initial.min(maximum), maximum]))
+/// What Linux 6.18 sets on a machine with enough memory, and the initial size from which on it was raised, bytes.
+const STOCK: [(&str, [u64; 3]); 2] =
+    [("net.ipv4.tcp_rmem", [4096, 131_072, 33_554_432]), ("net.ipv4.tcp_wmem", [4096, 16_384, 4_194_304])];
+const RAISED_INITIAL: u64 = 4 << 20;
+
+/// What `tcp_rmem` or `tcp_wmem` should be, everything considered: minimum and initial size as they are unless they make no
+/// sense, the maximum as it is unless the goal needs more. Checks that find different faults in the three numbers all ask
+/// for this, so that their changes agree.
+fn desired(view: &View<'_>, name: &str) -> String {
+    let stock =
+        STOCK.iter().find(|(known, _)| *known == name).map_or([4096, 131_072, 33_554_432], |(_, stock)| *stock);
+    let Fact::Known([minimum, initial, maximum]) = view.sysctl_triple(name) else {
+        return triple(stock);
+    };
+    let sane = |number: u64| (1..=MAX_SYSCTL_BYTES as u64).contains(&number);
+    let initial = if initial > RAISED_INITIAL || initial < minimum || !sane(initial) { stock[1] } else { initial };
+    let minimum = if sane(minimum) && minimum <= initial { minimum } else { stock[0] };
+    let needed = window_bytes(view).known().and_then(|_| buffer_bytes(view).known().copied()).unwrap_or(0);
+    let short = short_path(view) && maximum > stock[2].max(needed).saturating_mul(FAR);
+    let maximum = if short || maximum < initial || !sane(maximum) { stock[2] } else { maximum };
+    let enough = window_bytes(view).known().is_none_or(|window| maximum as f64 * share_of(view, name) >= *window);
+    triple([minimum, initial, if enough { maximum } else { needed }.max(initial)])
+}
+
+/// A maximum this many times what a short path needs does not come from this path.
+const FAR: u64 = 16;
+
+/// Whether the goal states a short path.
+fn short_path(view: &View<'_>) -> bool {
+    let (rtt_s, given) = view.rtt_s();
+    given && rtt_s < advice::LONG_PATH_S
+}
+
+/// How much of a buffer is data in flight: of the receiver's what becomes window, of the sender's all.
+fn share_of(view: &View<'_>, name: &str) -> f64 {
+    if name == "net.ipv4.tcp_rmem" { usable(view) } else { 1.0 }
 }
 
 /// The rate at which a window empties into a round trip.
@@ -124,9 +157,4 @@ fn signed(view: &View<'_>, name: &str) -> Fact<Vec<i128>> {
         Fact::Absent(why) => Fact::Absent(why),
         Fact::Unknown(why) => Fact::Unknown(why),
     }
-}
-
-/// The change of a buffer sysctl: `why` and `effect` are the check's.
-fn raise(name: &str, seen: &str, desired: &str, why: String) -> crate::check::Problem {
-    advice::sysctl(name, seen, desired, why)
 }

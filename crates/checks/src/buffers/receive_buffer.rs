@@ -1,5 +1,5 @@
-use super::{buffer_bytes, raise, rate_of_window, severity_of, usable, window_bytes, with_maximum};
-use crate::advice::ESNET_2016;
+use super::{desired, rate_of_window, severity_of, usable, window_bytes};
+use crate::advice::{self, ESNET_2016};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
@@ -46,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             bytes_text(needed as u64)
         ));
     }
-    let desired = known!(with_maximum(view, NAME, known!(buffer_bytes(view))));
+    let desired = desired(view, NAME);
     let seen = known!(view.sysctl(NAME));
     let why = format!(
         "One flow over {} needs {} of window; this buffer gives {}, so at most {reached}.",
@@ -59,7 +59,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         effect: format!(
             "By arithmetic from {reached} to what the path carries; the 2016 deck had autotuning at 1136 MB for 92 ms."
         ),
-        ..raise(NAME, seen, &desired, why)
+        ..advice::sysctl(NAME, seen, desired, why)
     })
 }
 

@@ -1,5 +1,5 @@
-use super::{buffer_bytes, raise, rate_of_window, severity_of, window_bytes, with_maximum};
-use crate::advice::ESNET_2016;
+use super::{desired, rate_of_window, severity_of, window_bytes};
+use crate::advice::{self, ESNET_2016};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
@@ -44,7 +44,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ));
     }
     let reached = rate_of_window(maximum as f64, rtt_s);
-    let desired = known!(with_maximum(view, NAME, known!(buffer_bytes(view))));
+    let desired = desired(view, NAME);
     let seen = known!(view.sysctl(NAME));
     let why = format!(
         "A sender keeps what is not acknowledged: {} over {}; {} are at most {reached} for one flow.",
@@ -57,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         effect: format!(
             "By arithmetic from {reached} to what the path carries; the sources print no figure of their own."
         ),
-        ..raise(NAME, seen, &desired, why)
+        ..advice::sysctl(NAME, seen, desired, why)
     })
 }
 

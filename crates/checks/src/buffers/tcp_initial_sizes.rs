@@ -1,16 +1,10 @@
 use landspeed_model::{Applicability, Change};
 
-use super::triple;
+use super::{RAISED_INITIAL, STOCK, desired, triple};
 use crate::advice::{self, origin};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
-
-/// The sysctl and the kernel's own initial size, bytes.
-const STOCK: [(&str, u64); 2] = [("net.ipv4.tcp_rmem", 131_072), ("net.ipv4.tcp_wmem", 16_384)];
-
-/// Larger initial sizes than this, bytes, are taken for the maximum in the wrong place.
-const RAISED: u64 = 4 << 20;
 
 declare_check! {
     /// Whether every TCP connection begins with a large buffer.
@@ -37,12 +31,12 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let (mut seen, mut changes, mut passed) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, stock) in STOCK {
+    for (name, _) in STOCK {
         let [minimum, initial, maximum] = known!(view.sysctl_triple(name));
         passed.push(format!("{name} begins at {initial}"));
-        if initial > RAISED {
+        if initial > RAISED_INITIAL {
             seen.push(format!("{name} = {}{}", triple([minimum, initial, maximum]), origin(view, name)));
-            changes.push(Change::sysctl(name, triple([minimum, stock, maximum])));
+            changes.push(Change::sysctl(name, desired(view, name)));
         }
     }
     let Some(first) = changes.first() else { return Outcome::pass(passed.join(", ")) };

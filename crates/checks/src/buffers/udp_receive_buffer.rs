@@ -33,7 +33,10 @@ declare_check! {
         ESNET_2016,
         "udp(7) and socket(7), SO_RCVBUF",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "212992") },
+    example: { good: example::as_is, bad: |facts, goal| {
+            goal.rtt_ns = None;
+            example::sysctl(facts, NAME, "212992");
+        } },
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -45,6 +48,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let needed = ((rate as f64 * AWAY_S / 8.0) as u64).min(MOST);
     if value >= needed {
         return Outcome::pass(format!("{}; a millisecond of the goal is {}", bytes_text(value), bytes_text(needed)));
+    }
+    if super::window_bytes(view).known().is_some_and(|window| (value as f64) < *window) {
+        return Outcome::not_applicable("TCP asks for more than that over this path (BUF-004)");
     }
     Outcome::found(Problem {
         observed: format!("{NAME} = {value}, a millisecond of the goal is {needed}"),

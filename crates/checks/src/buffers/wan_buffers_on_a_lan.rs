@@ -1,16 +1,10 @@
-use super::buffer_bytes;
-use crate::advice::{self, ESNET_2016, LONG_PATH_S};
+use super::{FAR, STOCK, buffer_bytes, desired, short_path};
+use crate::advice::{self, ESNET_2016};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
 const NAME: &str = "net.ipv4.tcp_rmem";
-
-/// What Linux 6.18 has by default, bytes: as much is never too much.
-const DEFAULT: u64 = 32 << 20;
-
-/// A maximum this many times what the path needs does not come from this path.
-const FAR: u64 = 16;
 
 declare_check! {
     /// Whether a host of a local network has the buffers of a long path.
@@ -42,16 +36,15 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let [minimum, initial, maximum] = known!(view.sysctl_triple(NAME));
-    let (rtt_s, given) = view.rtt_s();
-    if !given || rtt_s >= LONG_PATH_S {
+    let maximum = known!(view.sysctl_last(NAME));
+    if !short_path(view) {
         return Outcome::not_applicable("the goal is no short path");
     }
     let needed = known!(buffer_bytes(view));
-    if maximum <= DEFAULT || maximum / FAR <= needed {
+    if maximum <= needed.max(STOCK[0].1[2]).saturating_mul(FAR) {
         return Outcome::pass(format!("{}; {} needs {}", bytes_text(maximum), view.path_text(), bytes_text(needed)));
     }
-    let desired = super::triple([minimum, initial.min(DEFAULT), DEFAULT.max(needed)]);
+    let desired = desired(view, NAME);
     Outcome::found(Problem {
         observed: format!(
             "{NAME} ends at {}; {} needs {}",

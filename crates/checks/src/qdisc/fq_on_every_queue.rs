@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Change, Role, Severity, Target};
 
-use super::{by_hand, queueing};
-use crate::advice::{ESNET_2016, long_path, tc_rate};
+use super::{by_hand, desired, queueing};
+use crate::advice::{ESNET_2016, long_path};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
@@ -56,9 +56,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if view.role() == Role::Latency && queueing.leaves.iter().all(|leaf| leaf.kind == "fq_codel") {
         return Outcome::pass(format!("{}: short queues for short messages", queueing.kinds()));
     }
-    // A rate that some queues have already must not get lost.
-    let rate = queueing.leaves.iter().find_map(|leaf| leaf.max_rate_bps);
-    let desired = rate.map_or_else(|| "fq".to_owned(), |bps| format!("fq maxrate {}", tc_rate(bps)));
+    let desired = desired(view, &queueing);
     Outcome::found(Problem {
         severity: (!long_path(view)).then_some(Severity::Minor),
         observed: format!("{} below {}", queueing.kinds(), queueing.root),

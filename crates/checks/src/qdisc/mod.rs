@@ -1,8 +1,10 @@
 //! Queueing disciplines and pacing: one check, one file.
 
-use landspeed_model::{InterfaceFacts, QdiscFacts};
+use landspeed_model::{InterfaceFacts, QdiscFacts, Role};
 
+use crate::advice::tc_rate;
 use crate::check::Check;
+use crate::view::View;
 
 mod default_qdisc;
 mod fq_on_every_queue;
@@ -84,6 +86,25 @@ impl<'a> Queueing<'a> {
         rates.dedup();
         rates
     }
+}
+
+/// Streams a transfer program opens at most by default or habit; the sources' experiments use four.
+const STREAMS: u64 = 8;
+
+/// What every queue should have: `fq`, with the highest rate there is now unless the goal is out of its reach. Checks that
+/// find different faults in the same queues all ask for this, so that their changes agree.
+fn desired(view: &View<'_>, queueing: &Queueing<'_>) -> String {
+    let reaches =
+        |rate: &u64| view.rate_bps().known().is_none_or(|goal| goal.div_ceil((*rate).max(1)) <= streams(view));
+    match queueing.rates().into_iter().flatten().max().filter(reaches) {
+        Some(rate) => format!("fq maxrate {}", tc_rate(rate)),
+        None => "fq".into(),
+    }
+}
+
+/// How many flows may share the goal: a benchmark is one flow.
+fn streams(view: &View<'_>) -> u64 {
+    if view.role() == Role::Benchmark { 1 } else { STREAMS }
 }
 
 /// `tc -s qdisc show dev eth0`.

@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Change, Target};
 
-use super::{by_hand, queueing};
-use crate::advice::{NOT_MEASURED, tc_rate};
+use super::{by_hand, desired, queueing};
+use crate::advice::NOT_MEASURED;
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
@@ -40,9 +40,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if rates.len() == 1 {
         return Outcome::pass(format!("{} on all", text(highest)));
     }
-    let highest = rates.iter().flatten().max().copied().unwrap_or(0);
     let texts: Vec<_> = rates.iter().map(|&rate| text(rate)).collect();
-    let desired = format!("fq maxrate {}", tc_rate(highest));
+    let desired = desired(view, &queueing);
     Outcome::found(Problem {
         severity: None,
         observed: format!("limits of the {} queues: {}", queueing.leaves.len(), texts.join(", ")),

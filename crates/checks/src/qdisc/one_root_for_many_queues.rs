@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Severity, Target};
 
-use super::{by_hand, queueing};
+use super::{by_hand, desired, queueing};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
@@ -59,8 +59,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
           limit on its control group instead"
             .to_owned(), vec![])
     } else {
-        let change = Change::new(Target::Qdisc { interface: port.name.clone() }, "fq");
-        ("mq with fq on each queue".to_owned(), vec![change])
+        let desired = desired(view, &queueing);
+        let recommended = format!("mq with {desired} on each queue");
+        (recommended, vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)])
     };
     Outcome::found(Problem {
         severity: (slow || shaper).then_some(Severity::Minor),

@@ -49,6 +49,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !queueing.all_fq() {
         return Outcome::not_applicable("only fq holds flows to a rate (QDISC-001)");
     }
+    if !queueing.per_queue() && port.tx_queues.known().is_some_and(|&queues| queues > 1) {
+        return Outcome::not_applicable("one discipline serves all transmit queues (QDISC-003)");
+    }
     let rates = queueing.rates();
     if rates.iter().any(Option::is_some) {
         let slowest = rates.iter().flatten().min().copied().unwrap_or(0);
@@ -58,7 +61,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if goal < SLOWEST_BPS {
         return Outcome::not_applicable(format!("below {} TCP's own pacing does", rate_text(SLOWEST_BPS)));
     }
-    let each = goal * 8 / 10 / STREAMS / 1_000_000 * 1_000_000;
+    let each = goal / 10 * 8 / STREAMS / 1_000_000 * 1_000_000;
     let desired = format!("fq maxrate {}", tc_rate(each));
     Outcome::found(Problem {
         severity: None,

@@ -1,13 +1,10 @@
-use landspeed_model::{Applicability, Change, Role, Severity, Target};
+use landspeed_model::{Applicability, Change, Severity, Target};
 
-use super::{by_hand, queueing};
+use super::{STREAMS, by_hand, desired, queueing, streams};
 use crate::advice::NOT_MEASURED;
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
-
-/// Streams a transfer program opens at most by default or habit; the sources' experiments use four.
-const STREAMS: u64 = 8;
 
 declare_check! {
     /// Whether a rate limit was left over from another goal.
@@ -39,22 +36,22 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("no flow is held to a rate");
     };
     let goal = known!(view.rate_bps());
-    let streams = goal.div_ceil(rate.max(1));
+    let flows = goal.div_ceil(rate.max(1));
     let said = format!("each flow is held to {}, the goal is {}", rate_text(rate), rate_text(goal));
-    let allowed = if view.role() == Role::Benchmark { 1 } else { STREAMS };
-    if streams <= allowed {
+    if flows <= streams(view) {
         return Outcome::pass(said);
     }
+    let desired = desired(view, &queueing);
     Outcome::found(Problem {
-        severity: (streams <= STREAMS).then_some(Severity::Minor),
+        severity: (flows <= STREAMS).then_some(Severity::Minor),
         observed: said,
-        recommended: "fq without maxrate, or the rate that is meant".into(),
+        recommended: format!("{desired}, or the rate that is meant"),
         why: format!(
-            "The goal needs {streams} flows at once at this rate; fewer cannot reach it, whatever the path does."
+            "The goal needs {flows} flows at once at this rate; fewer cannot reach it, whatever the path does."
         ),
         effect: NOT_MEASURED.into(),
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
-        changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, "fq")],
+        changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)],
     })
 }

@@ -33,6 +33,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if value.starts_with("bbr") {
         return Outcome::pass(format!("{value} is in use"));
     }
+    if value != "cubic" {
+        return Outcome::not_applicable(format!("{value} first (TCP-007, OLD-014)"));
+    }
     if !long_path(view) || view.role() == Role::Router {
         return Outcome::not_applicable("no long path was given (--rtt)");
     }
