@@ -45,6 +45,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         limits: Limits::default(),
         allow: Vec::new(),
         key: None,
+        describe: false,
     };
     let server = Server::bind(config, |_| ()).map_err(|e| anyhow::anyhow!("{e}"))?;
     let addr = server.addresses().first().copied().context("the server has no address")?;

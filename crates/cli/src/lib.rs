@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod calc;
+mod check;
 mod demo;
 mod lab;
 mod manual;
@@ -52,6 +53,7 @@ Examples:
   landspeed demo                         the whole story on this machine
   landspeed serve                        on the far host
   landspeed run dtn.example              from the near one
+  landspeed check --goal 10G --rtt 92ms  is this host ready for it
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed tune plan --set eth0:qdisc=fq
@@ -67,6 +69,8 @@ enum Command {
     Serve(serve::Args),
     /// Show what landspeed does on this machine alone
     Demo(demo::Args),
+    /// Audit a host for a job: every finding explained, with its source
+    Check(Box<check::Args>),
     /// Work out windows, buffers, loss budgets and expected rates of a path
     Calc(calc::Args),
     /// Paths in virtual time with the real Linux TCP stack
@@ -96,6 +100,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Serve(args) => serve::main(&args),
         Command::Demo(args) => demo::main(&args),
+        Command::Check(args) => check::main(&args),
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),

@@ -52,6 +52,9 @@ pub struct Args {
     /// Make a key, write it to FILE (readable only by you) and exit
     #[arg(long, value_name = "FILE", exclusive = true)]
     new_key: Option<PathBuf>,
+    /// Let anyone audit this host (`landspeed check --peer`); holders of a key may in any case
+    #[arg(long)]
+    describe: bool,
     /// Configuration file (TOML); options given here count more
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -72,6 +75,8 @@ struct File {
     #[serde(default)]
     allow: Vec<String>,
     key_file: Option<PathBuf>,
+    #[serde(default)]
+    describe: bool,
 }
 
 /// Quantities in the file are written as on the command line.
@@ -195,7 +200,7 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     }
     let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
     let key = key_file.map(|path| options::key(path)).transpose()?;
-    Ok(ServerConfig { listen, limits, allow, key })
+    Ok(ServerConfig { listen, limits, allow, key, describe: args.describe || file.describe })
 }
 
 /// File, line and what is wrong there, in one line.
@@ -269,6 +274,9 @@ impl Log {
             _ if self.quiet => {}
             ServerEvent::TestStarted { id, peer, what } => {
                 line(&format!("{}  {}  start    {what}", short(id), display(*peer)));
+            }
+            ServerEvent::Described { peer } => {
+                line(&format!("--------  {}  described", display(*peer)));
             }
             ServerEvent::TestEnded { id, outcome } => line(&format!("{}  end      {outcome}", short(id))),
             ServerEvent::Refused { peer, why } => {

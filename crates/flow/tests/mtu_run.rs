@@ -13,6 +13,7 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         limits: Limits::default(),
         allow: Vec::new(),
         key: None,
+        describe: false,
     };
     let server = Server::bind(config, |_| {}).ok()?;
     let port = server.addresses()[0].port();

@@ -335,6 +335,12 @@ pub struct CellFlow {
     pub retransmits: Option<u64>,
     /// UDP: share of packets lost, 0..=1.
     pub loss_ratio: Option<f64>,
+    /// Request/response: median latency, nanoseconds.
+    #[serde(default)]
+    pub latency_p50_ns: Option<u64>,
+    /// Request/response: 99th percentile of the latency, nanoseconds.
+    #[serde(default)]
+    pub latency_p99_ns: Option<u64>,
     /// Payload rate of each stream, bits/s.
     pub streams_bps: Vec<f64>,
 }

@@ -21,6 +21,7 @@ impl Engine for Flow {
             limits: Limits { max_tests: 1024, max_duration_ns: LONGEST_NS, max_rate_bps: None },
             allow: Vec::new(),
             key: None,
+            describe: false,
         };
         let server = Server::bind(config, |_| {}).map_err(|error| error.to_string())?;
         ready();

@@ -52,6 +52,8 @@ fn cell(document: &LabDocument) -> LabCell {
                 goodput_bps: flow.goodput_bps,
                 retransmits: flow.retransmits,
                 loss_ratio: flow.run.as_ref().and_then(|run| run.summary.loss_ratio),
+                latency_p50_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p50_ns),
+                latency_p99_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p99_ns),
                 streams_bps: flow.run.iter().flat_map(|run| &run.streams).filter_map(steady_bps).collect(),
             })
             .collect(),

@@ -138,7 +138,12 @@ pub fn set(document: &LabSetDocument) -> String {
         for flow in &flows {
             let of = |cell: &&LabCell| -> Option<CellFlow> { cell.flows.iter().find(|f| f.name == *flow).cloned() };
             let found: Vec<CellFlow> = cells.iter().filter_map(of).collect();
-            row.push(spread(found.iter().filter_map(|f| f.goodput_bps), rate));
+            let latency = || found.iter().filter_map(|f| f.latency_p50_ns).map(|ns| ns as f64);
+            row.push(if latency().next().is_some() {
+                spread(latency(), |ns| Nanos::new(ns as u64).to_string())
+            } else {
+                spread(found.iter().filter_map(|f| f.goodput_bps), rate)
+            });
             let retransmits = || found.iter().filter_map(|f| f.retransmits).map(|n| n as f64);
             row.push(if retransmits().next().is_some() {
                 spread(retransmits(), |x| format!("{x:.0}"))

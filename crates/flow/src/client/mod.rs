@@ -1,6 +1,7 @@
 //! The near end: asks for a test, runs its half, puts both halves into one document.
 
 mod connect;
+mod describe;
 mod target;
 
 use std::io;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument};
 use landspeed_sys::{clock, thread};
 
+pub use describe::facts;
 pub use target::{DEFAULT_PORT, Target};
 
 use crate::address;

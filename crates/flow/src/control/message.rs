@@ -4,7 +4,6 @@ use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
 use serde::{Deserialize, Serialize};
 
 use super::printable;
-use crate::end::EndReport;
 
 /// Largest message before a test is accepted, bytes: a stranger gets no more memory than this.
 pub const MAX_GREETING: usize = 64 * 1024;
@@ -12,6 +11,8 @@ pub const MAX_GREETING: usize = 64 * 1024;
 pub const MAX_MESSAGE: usize = 1 << 20;
 /// Largest report, all parts together, bytes.
 pub const MAX_REPORT: usize = 512 << 20;
+/// Largest description of a host, all parts together, bytes: a thousand queues and interrupts are about one million.
+pub const MAX_FACTS: usize = 16 << 20;
 /// Bytes of a report in one part.
 pub const REPORT_PART: usize = 256 * 1024;
 
@@ -25,6 +26,11 @@ pub enum ToServer {
         version: String,
         /// What is wanted.
         parameters: Box<Parameters>,
+    },
+    /// The server's host is to be described, and nothing measured.
+    Describe {
+        /// Client's program version.
+        version: String,
     },
     /// What time is it there?
     Ping {
@@ -76,7 +82,7 @@ pub enum ToClient {
     },
     /// A sending stream of the server is done.
     SenderDone(SenderDone),
-    /// A part of the server's report, JSON text.
+    /// A part of the server's report, or of the description of its host, JSON text.
     Report {
         /// The text of this part.
         text: String,
@@ -129,8 +135,8 @@ pub struct SenderDone {
     pub stopped_ns: u64,
 }
 
-/// Cuts a report into messages.
-pub fn report_parts(report: &EndReport) -> serde_json::Result<Vec<ToClient>> {
+/// Cuts a report, or a host's facts, into messages.
+pub fn report_parts(report: &impl Serialize) -> serde_json::Result<Vec<ToClient>> {
     let text = serde_json::to_string(report)?;
     let mut parts = Vec::new();
     let mut rest = text.as_str();

@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub allow: Vec<IpNet>,
     /// Both ends must hold this key.
     pub key: Option<Key>,
+    /// Describe this host to clients that hold no key. With a key, its holders may ask.
+    pub describe: bool,
 }
 
 /// What a server says of its life.
@@ -52,6 +54,11 @@ pub enum ServerEvent {
         peer: SocketAddr,
         /// In words.
         what: String,
+    },
+    /// A client was told what this host is.
+    Described {
+        /// Who asked.
+        peer: SocketAddr,
     },
     /// A test is over.
     TestEnded {

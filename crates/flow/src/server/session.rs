@@ -30,6 +30,8 @@ pub const STEP: Duration = Duration::from_secs(10);
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// How long a report may take to leave, all parts together, nanoseconds.
 const REPORT_NS: u64 = 600_000_000_000;
+/// How long a description may take to leave, nanoseconds.
+const DESCRIPTION_NS: u64 = 30_000_000_000;
 
 /// Serves one control connection on a thread of its own.
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) {
@@ -83,6 +85,7 @@ impl Session {
             channel::open(stream, Role::Server, self.shared.config.key.as_ref(), MAX_GREETING, HANDSHAKE)?;
         let asked = match rx.wait::<ToServer>("the client's greeting", STEP, &self.shared.stop)? {
             ToServer::Hello { parameters, .. } => *parameters,
+            ToServer::Describe { .. } => return self.describe_host(&mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
         let (granted, notes) = match self.grant(&asked) {
@@ -111,6 +114,39 @@ impl Session {
             let _ = tx.send(&ToClient::Error(told));
         }
         result
+    }
+
+    /// Sends this host's facts to whoever may have them: they name its addresses and programs.
+    fn describe_host(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
+        let config = &self.shared.config;
+        if config.key.is_none() && !config.describe {
+            let refusal = ErrorEntry {
+                code: "not-permitted".to_owned(),
+                message: "this server describes its host only to holders of a key".to_owned(),
+                advice: Some("start it with --key-file FILE, or with --describe to let anyone ask".to_owned()),
+            };
+            let message = refusal.message.clone();
+            tx.send(&ToClient::Refused(refusal))?;
+            let _ = rx.poll::<ToServer>(Duration::from_secs(2));
+            return Err(FlowError::Refused { code: "not-permitted".into(), message, advice: None });
+        }
+        let facts = landspeed_host::collect(&landspeed_host::LiveHost::new());
+        let parts = report_parts(&facts)
+            .map_err(|e| FlowError::Protocol { during: "writing the host's facts", message: e.to_string() })?;
+        let deadline_ns = clock::monotonic_ns() + DESCRIPTION_NS;
+        for part in parts {
+            tx.send(&part)?;
+            if clock::monotonic_ns() > deadline_ns || self.shared.stop.load(Ordering::Relaxed) {
+                return Err(FlowError::Timeout {
+                    what: "the client to take the host's facts",
+                    seconds: DESCRIPTION_NS / 1_000_000_000,
+                });
+            }
+        }
+        self.shared.tell(ServerEvent::Described { peer: self.peer });
+        // The client closes when it has everything.
+        let _ = rx.poll::<ToServer>(Duration::from_secs(2));
+        Ok(())
     }
 
     /// Takes a place among the running tests, or says why not.

@@ -371,6 +371,8 @@ fn cell(values: BTreeMap<String, Value>, seed: u64, share: f64) -> LabCell {
         goodput_bps: Some(total * part),
         retransmits: Some((drops as f64 * part) as u64),
         loss_ratio: None,
+        latency_p50_ns: None,
+        latency_p99_ns: None,
         streams_bps: (0..streams)
             .map(|i| total * part / streams as f64 * (0.8 + 0.4 * i as f64 / streams as f64))
             .collect(),
@@ -391,6 +393,8 @@ fn cell(values: BTreeMap<String, Value>, seed: u64, share: f64) -> LabCell {
                 goodput_bps: Some(1.99e9),
                 retransmits: None,
                 loss_ratio: Some(0.001 * (1.0 - share)),
+                latency_p50_ns: None,
+                latency_p99_ns: None,
                 streams_bps: vec![1.99e9],
             },
         ],

@@ -1,0 +1,271 @@
+//! `landspeed check`.
+
+mod text;
+
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::{Context as _, anyhow, bail};
+use landspeed_checks::Check;
+use landspeed_flow::client::Target;
+use landspeed_flow::control::channel::Key;
+use landspeed_host::{LiveHost, RecordedHost};
+use landspeed_model::{AUDIT_SCHEMA, AuditDocument, BuildInfo, Facts, Family, Goal, Role, Severity, Warning};
+use landspeed_sys::clock;
+use landspeed_units::{BitRate, Nanos};
+
+use crate::output::Sink;
+use crate::{Outcome, options};
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed check                                  this host, for the speed of its interface
+  landspeed check --goal 100G --rtt 92ms           as one end of a long path
+  landspeed check --role latency --iface ens1f0    for small messages, on one interface
+  landspeed check --peer dtn.example               both ends, and where they differ
+  landspeed check --explain TCP-001                what one check reads, why, and when to leave it alone
+  landspeed check --record here --redact           save what was read; elsewhere: landspeed check --host here
+  landspeed check --json audit.json --report audit.html
+
+Nothing is changed. `landspeed tune plan` shows what would be. Exit status: 0 nothing to do, 1 findings, 2 failure.";
+
+/// Options of `check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The rate to reach [default: the interface's]
+    #[arg(long, value_name = "RATE", value_parser = options::rate, allow_hyphen_values = true)]
+    pub goal: Option<BitRate>,
+    /// The longest round trip to reach it over [default: 1 ms, a local network]
+    #[arg(long, value_name = "TIME", value_parser = options::time, allow_hyphen_values = true)]
+    pub rtt: Option<Nanos>,
+    /// The host's job
+    #[arg(long, value_enum, value_name = "ROLE")]
+    pub role: Option<RoleName>,
+    /// The interface the data takes [default: that of the default route]
+    #[arg(long, visible_alias = "interface", value_name = "NAME")]
+    pub iface: Option<String>,
+    /// Audit a landspeed server too, and say where the two differ
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["host", "record"])]
+    peer: Option<Target>,
+    /// File with the pre-shared key of the peer
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    key_file: Option<PathBuf>,
+    /// Save what was read into a new directory
+    #[arg(long, value_name = "DIR", conflicts_with = "host")]
+    record: Option<PathBuf>,
+    /// Replace addresses, names and secrets in what is saved
+    #[arg(long, requires = "record")]
+    redact: bool,
+    /// Audit a host that was recorded, instead of this one
+    #[arg(long, value_name = "DIR")]
+    host: Option<PathBuf>,
+    /// Ask only these checks, by code or group; commas between
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Leave these checks out, by code or group; commas between
+    #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
+    except: Vec<String>,
+    /// Also list what is well, what does not apply and what cannot be told
+    #[arg(short, long)]
+    verbose: bool,
+    /// Write the document (JSON) to FILE, or `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Sink>,
+    /// Write a page (HTML) to FILE
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print what a check is about, and do nothing else
+    #[arg(long, value_name = "CODE", exclusive = true)]
+    explain: Option<String>,
+    /// List all checks, and do nothing else
+    #[arg(long, exclusive = true)]
+    list: bool,
+}
+
+/// [`Role`] on the command line.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub enum RoleName {
+    /// A data transfer node in production
+    Dtn,
+    /// One repeatable figure, whatever else suffers
+    Benchmark,
+    /// Small messages, short tails
+    Latency,
+    /// A virtual machine
+    Guest,
+    /// Forwards other hosts' packets
+    Router,
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Dtn => Self::Dtn,
+            RoleName::Benchmark => Self::Benchmark,
+            RoleName::Latency => Self::Latency,
+            RoleName::Guest => Self::Guest,
+            RoleName::Router => Self::Router,
+        }
+    }
+}
+
+/// Audits and prints.
+pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+    if args.list {
+        print!("{}", text::list(landspeed_checks::all()));
+        return Ok(Outcome::Clean);
+    }
+    if let Some(code) = &args.explain {
+        print!("{}", landspeed_checks::page(find(code)?));
+        return Ok(Outcome::Clean);
+    }
+    for name in args.only.iter().chain(&args.except) {
+        known(name)?;
+    }
+    let report = args.report.clone().map(Sink::File);
+    for sink in [&args.json, &report].into_iter().flatten() {
+        sink.check()?;
+    }
+    let key = args.key_file.as_deref().map(options::key).transpose()?;
+    let facts = facts(args)?;
+    let chosen =
+        |check: &Check| names(&args.only, check).unwrap_or(true) && !names(&args.except, check).unwrap_or(false);
+    let goal = goal(args, &facts);
+    let mut document = audit(facts, &goal, &chosen)?;
+    if let Some(peer) = &args.peer {
+        with_peer(&mut document, peer, key.as_ref(), args.role, &chosen)?;
+    }
+    if let Some(sink) = &args.json {
+        let mut json = serde_json::to_vec_pretty(&document)?;
+        json.push(b'\n');
+        sink.write(&json)?;
+    }
+    if let Some(sink) = &report {
+        sink.write(landspeed_report::render_audit(&document)?.as_bytes())?;
+    }
+    if args.json != Some(Sink::Stdout) {
+        print!("{}", text::audit(&document, args.verbose));
+        if let Some(path) = &args.report {
+            println!("  report   {}", path.display());
+        }
+        if let Some(path) = &args.record {
+            println!("  record   {}", path.display());
+        }
+    }
+    let notable = |audit: &AuditDocument| audit.findings.iter().any(|finding| finding.severity > Severity::Note);
+    let found = notable(&document) || document.peer.as_deref().is_some_and(notable);
+    Ok(if found { Outcome::Findings } else { Outcome::Clean })
+}
+
+/// What the host is to do, by the command line.
+fn goal(args: &Args, facts: &Facts) -> Goal {
+    Goal {
+        rate_bps: args.goal.map(BitRate::bps),
+        rtt_ns: args.rtt.map(Nanos::get),
+        role: args.role.map_or_else(|| usual_role(facts), Role::from),
+        interface: args.iface.clone(),
+    }
+}
+
+/// A virtual machine that was given no other job is a guest.
+fn usual_role(facts: &Facts) -> Role {
+    if facts.virtualization.hypervisor.known().is_some() { Role::Guest } else { Role::Dtn }
+}
+
+fn facts(args: &Args) -> anyhow::Result<Facts> {
+    if let Some(directory) = &args.host {
+        let host = RecordedHost::open(directory).with_context(|| {
+            format!("cannot audit {}: `landspeed check --record DIR` makes such a directory", directory.display())
+        })?;
+        return Ok(landspeed_host::collect(&host));
+    }
+    match &args.record {
+        Some(directory) => landspeed_host::record(directory, args.redact)
+            .with_context(|| format!("cannot record this host in {}", directory.display())),
+        None => Ok(landspeed_host::collect(&LiveHost::new())),
+    }
+}
+
+/// Audits a host of which the facts are known. `chosen` says which checks are asked.
+pub fn audit(facts: Facts, goal: &Goal, chosen: &dyn Fn(&Check) -> bool) -> anyhow::Result<AuditDocument> {
+    let audit = landspeed_checks::audit(&facts, goal, chosen)?;
+    let started = UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns());
+    Ok(AuditDocument {
+        schema: AUDIT_SCHEMA.to_owned(),
+        landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
+        command: std::env::args().collect(),
+        started: humantime::format_rfc3339_seconds(started).to_string(),
+        hostname: facts.hostname.known().cloned().unwrap_or_default(),
+        warnings: warnings(&facts, goal),
+        goal: goal.clone(),
+        interface: audit.interface,
+        ports: audit.ports,
+        findings: audit.findings,
+        passed: audit.passed,
+        not_applicable: audit.not_applicable,
+        unknown: audit.unknown,
+        peer: None,
+        differences: Vec::new(),
+        facts: Box::new(facts),
+    })
+}
+
+fn warnings(facts: &Facts, goal: &Goal) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |code: &str, message: String| warnings.push(Warning { code: code.into(), message });
+    if !facts.root {
+        warn("not-root", "not run as root: what only root may read is unknown, and says so".into());
+    }
+    if goal.rtt_ns.is_none() {
+        warn("no-rtt", "no --rtt was given: buffers are judged for a local network of 1 ms".into());
+    }
+    warnings
+}
+
+fn with_peer(
+    document: &mut AuditDocument,
+    target: &Target,
+    key: Option<&Key>,
+    role: Option<RoleName>,
+    chosen: &dyn Fn(&Check) -> bool,
+) -> anyhow::Result<()> {
+    let interrupted = landspeed_sys::process::catch_interrupts();
+    let facts = landspeed_flow::client::facts(target, Family::Any, key, interrupted).map_err(|error| match error
+        .advice()
+    {
+        Some(advice) => anyhow!("cannot audit {target}: {error}; {advice}"),
+        None => anyhow!("cannot audit {target}: {error}"),
+    })?;
+    // The interface is this host's; the peer's is that of its default route.
+    let role = role.map_or_else(|| usual_role(&facts), Role::from);
+    let theirs = Goal { interface: None, role, ..document.goal.clone() };
+    let peer = audit(facts, &theirs, chosen)?;
+    document.differences = landspeed_checks::compare(
+        (&document.facts, document.interface.as_deref()),
+        (&peer.facts, peer.interface.as_deref()),
+    );
+    document.peer = Some(Box::new(peer));
+    Ok(())
+}
+
+/// Whether `list` names `check`, by its code, name or group; `None` for an empty list.
+fn names(list: &[String], check: &Check) -> Option<bool> {
+    let is = |name: &String| {
+        name.eq_ignore_ascii_case(check.code) || name == check.name || name.eq_ignore_ascii_case(check.group.name())
+    };
+    (!list.is_empty()).then(|| list.iter().any(is))
+}
+
+fn known(name: &str) -> anyhow::Result<()> {
+    let list = [name.to_owned()];
+    if landspeed_checks::all().any(|check| names(&list, check) == Some(true)) {
+        return Ok(());
+    }
+    bail!("no check and no group is called `{name}`; `landspeed check --list` names them");
+}
+
+fn find(code: &str) -> anyhow::Result<&'static Check> {
+    let found = landspeed_checks::all().find(|check| code.eq_ignore_ascii_case(check.code) || code == check.name);
+    found.with_context(|| format!("no check is called `{code}`; `landspeed check --list` names them"))
+}

@@ -1,0 +1,214 @@
+//! An audit in as few lines as it takes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use landspeed_checks::Check;
+use landspeed_model::{Answer, Applicability, AuditDocument, Change, Finding, Role, Severity};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::text::Page;
+
+/// Changes of one finding that are printed; the rest is in the document.
+const SHOWN_CHANGES: usize = 2;
+
+/// The audit, and the peer's if there is one.
+pub fn audit(document: &AuditDocument, verbose: bool) -> String {
+    let mut page = Page::default();
+    one(&mut page, "host", document, verbose);
+    if let Some(peer) = &document.peer {
+        page.text.push('\n');
+        one(&mut page, "peer", peer, verbose);
+        page.text.push('\n');
+        if document.differences.is_empty() {
+            page.line("differ", "in nothing that matters to a transfer between them");
+        }
+        for difference in &document.differences {
+            let differing = format!(
+                "{}: {} here, {} there; {}",
+                difference.what, difference.here, difference.there, difference.why
+            );
+            page.line("differ", &differing);
+        }
+    }
+    let changes = document.findings.iter().filter(|f| f.applicability == Applicability::Safe);
+    let changes: usize = changes.map(|finding| finding.changes.len()).sum();
+    if changes > 0 {
+        let what = if changes == 1 { "the 1 safe change" } else { &format!("the {changes} safe changes") };
+        page.line("next", &format!("`landspeed tune plan` shows {what} of these findings"));
+    }
+    page.text
+}
+
+fn one(page: &mut Page, label: &str, document: &AuditDocument, verbose: bool) {
+    page.line(label, &who(document));
+    page.line("for", &what_for(document));
+    for warning in &document.warnings {
+        page.line("note", &warning.message);
+    }
+    let (notes, findings): (Vec<_>, Vec<_>) = document.findings.iter().partition(|f| f.severity == Severity::Note);
+    for finding in findings {
+        page.text.push('\n');
+        show(page, finding);
+    }
+    if !notes.is_empty() {
+        page.text.push('\n');
+    }
+    for finding in notes {
+        if verbose {
+            show(page, finding);
+        } else {
+            page.line("NOTE", &format!("{}: {}; {}", heading(finding), finding.observed, finding.recommended));
+        }
+    }
+    page.text.push('\n');
+    if verbose {
+        for answer in &document.passed {
+            page.line("pass", &worded(answer));
+        }
+        for answer in &document.not_applicable {
+            page.line("n/a", &worded(answer));
+        }
+    }
+    for (why, codes) in by_reason(&document.unknown) {
+        page.line("unknown", &format!("{}: {why}", codes.join(", ")));
+    }
+    page.line("summary", &summary(document));
+}
+
+fn who(document: &AuditDocument) -> String {
+    let facts = &document.facts;
+    let mut text =
+        if document.hostname.is_empty() { "a host without a name".to_owned() } else { document.hostname.clone() };
+    if !facts.kernel.release.is_empty() {
+        let _ = write!(text, ", Linux {}", facts.kernel.release);
+    }
+    if !facts.cpu.online.is_empty() {
+        let _ = write!(text, ", {} processors", facts.cpu.online.len());
+    }
+    if let Some(&bytes) = facts.memory_bytes.known() {
+        let _ = write!(text, ", {}", Bytes::new(bytes));
+    }
+    for kind in [&facts.virtualization.hypervisor, &facts.virtualization.container] {
+        if let Some(kind) = kind.known() {
+            let _ = write!(text, ", {kind}");
+        }
+    }
+    text
+}
+
+fn what_for(document: &AuditDocument) -> String {
+    let goal = &document.goal;
+    let found = document.facts.interfaces.iter().find(|i| Some(&i.name) == document.interface.as_ref());
+    let rate = goal.rate_bps.or_else(|| found.and_then(|i| i.speed_bps.known().copied()));
+    let mut text = rate.map_or_else(|| "a rate that was not given".into(), |bps| BitRate::from_bps(bps).to_string());
+    if let Some(rtt) = goal.rtt_ns {
+        let _ = write!(text, " over {}", Nanos::new(rtt));
+    }
+    let role = match goal.role {
+        Role::Dtn => "a data transfer node",
+        Role::Benchmark => "a benchmark",
+        Role::Latency => "small messages",
+        Role::Guest => "a virtual machine",
+        Role::Router => "a router",
+    };
+    let _ = write!(text, ", as {role}");
+    match found {
+        None => text.push_str(", on no interface"),
+        Some(interface) => {
+            let _ = write!(text, ", on {}", interface.name);
+            if let Some(driver) = interface.driver.known() {
+                let _ = write!(text, " ({})", driver.name);
+            }
+            if document.ports.len() > 1 {
+                let _ = write!(text, " over {}", document.ports.join(" and "));
+            }
+        }
+    }
+    text
+}
+
+fn heading(finding: &Finding) -> String {
+    let interface = finding.interface.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
+    format!("{} {}{interface}", finding.code, finding.title)
+}
+
+fn show(page: &mut Page, finding: &Finding) {
+    let severity = match finding.severity {
+        Severity::Critical => "CRITICAL",
+        Severity::Major => "MAJOR",
+        Severity::Minor => "MINOR",
+        Severity::Note => "NOTE",
+    };
+    page.line(severity, &heading(finding));
+    page.line("  now", &finding.observed);
+    page.line("  better", &finding.recommended);
+    page.line("  why", &finding.why);
+    page.line("  effect", &finding.effect);
+    page.line("  look", &finding.by_hand);
+    let can = match finding.applicability {
+        Applicability::Safe => "",
+        Applicability::NeedsCare => " (needs care: read before applying)",
+        Applicability::DisplayOnly => " (by hand)",
+    };
+    for change in finding.changes.iter().take(SHOWN_CHANGES) {
+        page.line("  change", &format!("{}{can}", changed(change)));
+    }
+    if let Some(more) = finding.changes.len().checked_sub(SHOWN_CHANGES).filter(|&more| more > 0) {
+        page.line("", &format!("and {more} more like these"));
+    }
+    page.line("  source", &finding.source);
+}
+
+fn changed(change: &Change) -> String {
+    format!("{} = {}", change.target, change.desired)
+}
+
+fn worded(answer: &Answer) -> String {
+    let interface = answer.interface.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
+    format!("{} {}{interface}: {}", answer.code, answer.title, answer.text)
+}
+
+/// Codes under the reason they share, so that one missing privilege is one line.
+fn by_reason(answers: &[Answer]) -> BTreeMap<&str, Vec<&str>> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for answer in answers {
+        let codes = reasons.entry(&answer.text).or_default();
+        if codes.last() != Some(&answer.code.as_str()) {
+            codes.push(&answer.code);
+        }
+    }
+    reasons
+}
+
+fn summary(document: &AuditDocument) -> String {
+    let of = |severity| document.findings.iter().filter(|finding| finding.severity == severity).count();
+    let counts = [
+        (of(Severity::Critical), "critical"),
+        (of(Severity::Major), "major"),
+        (of(Severity::Minor), "minor"),
+        (of(Severity::Note), "notes"),
+    ];
+    let found: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let found = if found.is_empty() { "nothing to do".to_owned() } else { found.join(", ") };
+    format!(
+        "{found}; {} pass, {} do not apply, {} cannot be told",
+        document.passed.len(),
+        document.not_applicable.len(),
+        document.unknown.len()
+    )
+}
+
+/// Every check in a line.
+pub fn list(checks: impl Iterator<Item = &'static Check>) -> String {
+    let mut text = String::new();
+    let mut group = None;
+    for check in checks {
+        if group != Some(check.group) {
+            group = Some(check.group);
+            let _ = writeln!(text, "{}", check.group.name());
+        }
+        let _ = writeln!(text, "  {:<10}{:<32}{}", check.code, check.name, check.title);
+    }
+    text
+}

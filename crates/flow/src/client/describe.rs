@@ -1,0 +1,78 @@
+//! Asking a server what its host is.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use landspeed_model::{Facts, Family};
+use landspeed_sys::clock;
+use serde_json::Value;
+
+use super::target::Target;
+use super::{connect, unexpected};
+use crate::control::channel::Key;
+use crate::control::message::{MAX_FACTS, ToClient, ToServer};
+use crate::control::printable;
+use crate::error::FlowError;
+
+/// How long the server may take for one part.
+const STEP: Duration = Duration::from_secs(15);
+/// How long all parts may take together, nanoseconds.
+const ALL_NS: u64 = 60_000_000_000;
+/// Longest text of one fact: a kernel's command line has at most 4096 (x86).
+const MOST_CHARACTERS: usize = 4096;
+
+/// The facts of the server's host. A server without a key gives them only when it was told to.
+///
+/// # Errors
+/// The server cannot be reached, is older and does not know the question, refuses, or answers with something else.
+pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBool) -> Result<Facts, FlowError> {
+    let server = target.resolve(family)?;
+    let (mut tx, mut rx, _) = connect::control(server, None, key, stop)?;
+    tx.send(&ToServer::Describe { version: env!("CARGO_PKG_VERSION").to_owned() })?;
+    let deadline_ns = clock::monotonic_ns() + ALL_NS;
+    let mut text = String::new();
+    loop {
+        let (part, last) = match rx.wait::<ToClient>("the description of the server's host", STEP, stop)? {
+            ToClient::Report { text, last } => (text, last),
+            other => return Err(unexpected("in the description of the server's host", other)),
+        };
+        text.push_str(&part);
+        let wrong =
+            |message: String| FlowError::Protocol { during: "in the description of the server's host", message };
+        if text.len() > MAX_FACTS {
+            return Err(wrong(format!("it is longer than {MAX_FACTS} bytes")));
+        }
+        if clock::monotonic_ns() > deadline_ns {
+            let seconds = ALL_NS / 1_000_000_000;
+            return Err(FlowError::Timeout { what: "the description of the server's host", seconds });
+        }
+        if last {
+            let mut value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+            make_printable(&mut value);
+            return serde_json::from_value(value).map_err(|error| wrong(error.to_string()));
+        }
+    }
+}
+
+/// What a server says reaches terminals and pages.
+fn make_printable(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = printable(text, MOST_CHARACTERS),
+        Value::Array(values) => values.iter_mut().for_each(make_printable),
+        Value::Object(fields) => fields.values_mut().for_each(make_printable),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peers_words_carry_no_escape_sequences() {
+        let mut value = serde_json::json!({ "a": ["\u{1b}[2J"], "b": { "c": "x".repeat(5000) } });
+        make_printable(&mut value);
+        assert_eq!(value["a"][0], "\\u{1b}[2J");
+        assert_eq!(value["b"]["c"].as_str().map(|text| text.chars().count()), Some(MOST_CHARACTERS + 1));
+    }
+}

@@ -1,0 +1,78 @@
+//! `landspeed check` as a person runs it: this host, recorded hosts, both ends of a path.
+#![forbid(unsafe_code)]
+
+mod here;
+mod peer;
+mod recorded;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// The program under test.
+fn landspeed() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
+    command.stdin(Stdio::null()).env("NO_COLOR", "1");
+    command
+}
+
+/// What `landspeed check ARGUMENTS` says.
+fn check(arguments: &[&str]) -> Output {
+    landspeed().arg("check").args(arguments).output().expect("the program starts")
+}
+
+/// The document of `landspeed check ARGUMENTS --json -`.
+fn document(arguments: &[&str]) -> Value {
+    let output = check(&[arguments, &["--json", "-"]].concat());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {error}");
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{arguments:?} printed no document: {e}; {error}"))
+}
+
+/// The words a failure is told in; it must be a failure.
+fn failure(arguments: &[&str]) -> String {
+    let output = check(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The codes of a list in a document.
+fn codes<'a>(document: &'a Value, list: &str) -> Vec<&'a str> {
+    document[list].as_array().expect("a list").iter().filter_map(|entry| entry["code"].as_str()).collect()
+}
+
+/// The hosts that come with the source.
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
+}
+
+/// A server on loopback, ended when dropped.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = landspeed()
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+        let address = line.split_whitespace().nth(3).expect("landspeed: listening on ADDRESS").to_owned();
+        Self { child, address }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,41 @@
+//! Both ends of a path.
+
+use crate::{Server, document, failure, landspeed};
+
+#[test]
+fn a_peer_that_may_be_asked_is_audited_and_compared() {
+    let server = Server::start(&["--describe"]);
+    let document = document(&["--peer", &server.address, "--goal", "10G"]);
+    assert_eq!(document["peer"]["hostname"], document["hostname"]);
+    assert_eq!(document["peer"]["goal"]["rate_bps"], 10_000_000_000_u64);
+    // Both ends are this host: the same answers, and nothing to tell apart.
+    assert_eq!(document["peer"]["passed"].as_array().map(Vec::len), document["passed"].as_array().map(Vec::len));
+    assert_eq!(document["differences"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn a_server_describes_its_host_to_nobody_unless_it_was_told_to() {
+    let server = Server::start(&[]);
+    let said = failure(&["--peer", &server.address]);
+    assert!(said.contains("only to holders of a key") && said.contains("--describe"), "{said}");
+}
+
+#[test]
+fn the_holder_of_the_key_may_ask() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("key");
+    let key = path.to_str().expect("plain");
+    assert!(landspeed().args(["serve", "--new-key", key]).output().expect("started").status.success());
+    let server = Server::start(&["--key-file", key]);
+    let document = document(&["--peer", &server.address, "--key-file", key]);
+    assert!(document["peer"]["facts"]["kernel"]["release"].as_str().is_some_and(|text| !text.is_empty()));
+    assert!(failure(&["--peer", &server.address]).contains("--key-file"));
+}
+
+#[test]
+fn a_peer_that_is_not_there_is_an_error_within_seconds() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
+    let address = listener.local_addr().expect("bound").to_string();
+    drop(listener);
+    assert!(failure(&["--peer", &address]).contains(&address));
+}
