@@ -33,18 +33,8 @@ Nothing is changed. `landspeed tune plan` shows what would be. Exit status: 0 no
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The rate to reach [default: the interface's]
-    #[arg(long, value_name = "RATE", value_parser = options::rate, allow_hyphen_values = true)]
-    pub goal: Option<BitRate>,
-    /// The longest round trip to reach it over [default: 1 ms, a local network]
-    #[arg(long, value_name = "TIME", value_parser = options::time, allow_hyphen_values = true)]
-    pub rtt: Option<Nanos>,
-    /// The host's job
-    #[arg(long, value_enum, value_name = "ROLE")]
-    pub role: Option<RoleName>,
-    /// The interface the data takes [default: that of the default route]
-    #[arg(long, visible_alias = "interface", value_name = "NAME")]
-    pub iface: Option<String>,
+    #[command(flatten)]
+    goal: GoalArgs,
     /// Audit a landspeed server too, and say where the two differ
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["host", "record"])]
     peer: Option<Target>,
@@ -81,6 +71,23 @@ pub struct Args {
     /// List all checks, and do nothing else
     #[arg(long, exclusive = true)]
     list: bool,
+}
+
+/// What a host is judged for.
+#[derive(Debug, Clone, clap::Args)]
+pub struct GoalArgs {
+    /// The rate to reach [default: the interface's]
+    #[arg(long, value_name = "RATE", value_parser = options::rate, allow_hyphen_values = true)]
+    pub goal: Option<BitRate>,
+    /// The longest round trip to reach it over [default: 1 ms, a local network]
+    #[arg(long, value_name = "TIME", value_parser = options::time, allow_hyphen_values = true)]
+    pub rtt: Option<Nanos>,
+    /// The host's job
+    #[arg(long, value_enum, value_name = "ROLE")]
+    pub role: Option<RoleName>,
+    /// The interface the data takes [default: that of the default route]
+    #[arg(long, visible_alias = "interface", value_name = "NAME")]
+    pub iface: Option<String>,
 }
 
 /// [`Role`] on the command line.
@@ -131,10 +138,10 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let facts = facts(args)?;
     let chosen =
         |check: &Check| names(&args.only, check).unwrap_or(true) && !names(&args.except, check).unwrap_or(false);
-    let goal = goal(args, &facts);
+    let goal = goal(&args.goal, &facts);
     let mut document = audit(facts, &goal, &chosen)?;
     if let Some(peer) = &args.peer {
-        with_peer(&mut document, peer, key.as_ref(), args.role, &chosen)?;
+        with_peer(&mut document, peer, key.as_ref(), args.goal.role, &chosen)?;
     }
     if let Some(sink) = &args.json {
         let mut json = serde_json::to_vec_pretty(&document)?;
@@ -159,7 +166,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// What the host is to do, by the command line.
-fn goal(args: &Args, facts: &Facts) -> Goal {
+pub fn goal(args: &GoalArgs, facts: &Facts) -> Goal {
     Goal {
         rate_bps: args.goal.map(BitRate::bps),
         rtt_ns: args.rtt.map(Nanos::get),

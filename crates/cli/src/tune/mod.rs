@@ -16,6 +16,7 @@ use landspeed_tune::{
 use serde_json::json;
 
 use crate::Outcome;
+use crate::check;
 use crate::output::Sink;
 
 /// Makes a process of this program end at a point of the journal, for tests of what a crash leaves.
@@ -25,6 +26,7 @@ const BOOT_ID: &str = "LANDSPEED_TUNE_BOOT_ID";
 
 const EXAMPLES: &str = "\
 Examples:
+  landspeed tune plan --goal 100G --rtt 92ms     what `landspeed check` finds safe to change
   landspeed tune plan --set 'net.ipv4.tcp_rmem=4096 131072 1073741824' --set eth0:qdisc=fq
   landspeed check --json audit.json; landspeed tune plan --findings audit.json
   sudo landspeed tune apply --findings audit.json --only TCP-001,TCP-002 --confirm 120
@@ -83,9 +85,11 @@ struct Wanted {
     /// Change a setting (repeat for more): net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000, 'eth0:qdisc=fq maxrate 8gbit'
     #[arg(long, value_name = "SETTING=VALUE", value_parser = parse_setting)]
     set: Vec<Change>,
-    /// Carry out what the findings of an audit recommend (`landspeed check --json`)
+    /// Carry out what the findings of this audit recommend (`landspeed check --json`), instead of auditing now
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
+    #[command(flatten)]
+    goal: check::GoalArgs,
     /// Only findings with these codes; without it, those that are safe
     #[arg(long, value_name = "CODE", value_delimiter = ',')]
     only: Vec<String>,
@@ -204,13 +208,14 @@ fn changes(wanted: &Wanted) -> anyhow::Result<Vec<Change>> {
             }
             changes.extend(changes_from_audit(&audit, &wanted.only, &wanted.except));
         }
-        None if !wanted.only.is_empty() || !wanted.except.is_empty() => {
-            bail!("--only and --except choose among findings: name their file with --findings");
+        // Settings that are named need no audit, unless findings are asked for besides.
+        None if !changes.is_empty() && wanted.only.is_empty() && wanted.except.is_empty() => {}
+        None => {
+            let facts = landspeed_host::collect(&landspeed_host::LiveHost::new());
+            let goal = check::goal(&wanted.goal, &facts);
+            let audit = check::audit(facts, &goal, &|_| true)?;
+            changes.extend(changes_from_audit(&audit, &wanted.only, &wanted.except));
         }
-        None if changes.is_empty() => {
-            bail!("nothing to change is named: use --set, or --findings with the file of `landspeed check --json`");
-        }
-        None => {}
     }
     Ok(changes)
 }
