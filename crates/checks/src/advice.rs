@@ -91,7 +91,7 @@ pub(crate) struct Counted {
     pub(crate) events: u64,
     /// As a share of what it is counted against, 0..=1.
     pub(crate) share: f64,
-    /// `120 (TcpExt.PruneCalled 120), 0.012 % of 1000000 Tcp.InSegs since boot`.
+    /// `120 Tcp.RetransSegs, 0.012 % of 1000000 Tcp.OutSegs since boot`; several events with how often each happened.
     pub(crate) text: String,
 }
 
@@ -117,7 +117,8 @@ pub(crate) fn counted(view: &View<'_>, names: &[&str], whole: &str) -> Fact<Coun
         let parts: Vec<_> = known.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
         let share = share(events, total);
-        Counted { events, share, text: format!("{events}{parts}, {} of {total} {whole} since boot", percent(share)) }
+        let what = if let [only] = names { format!(" {only}") } else { parts };
+        Counted { events, share, text: format!("{events}{what}, {} of {total} {whole} since boot", percent(share)) }
     })
 }
 

@@ -157,7 +157,11 @@ pub fn facts() -> Facts {
     facts.kernel.version = "#1 SMP PREEMPT_DYNAMIC".into();
     facts.kernel.machine = "x86_64".into();
     facts.kernel.command_line = Fact::Known("BOOT_IMAGE=/vmlinuz root=/dev/md0 ro intel_iommu=on iommu=pt".into());
-    facts.kernel.configuration = Fact::Known(BTreeMap::from([("CONFIG_HZ".into(), "1000".into())]));
+    facts.kernel.configuration = Fact::Known(BTreeMap::from([
+        ("CONFIG_HZ".into(), "1000".into()),
+        ("CONFIG_NET_SCH_FQ".into(), "m".into()),
+        ("CONFIG_TCP_CONG_BBR".into(), "m".into()),
+    ]));
     facts.virtualization.hypervisor = Fact::Absent("bare metal".into());
     facts.virtualization.container = Fact::Absent("no container".into());
     facts.virtualization.steal_share = Fact::Known(0.0);

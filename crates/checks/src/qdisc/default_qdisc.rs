@@ -1,5 +1,6 @@
 use landspeed_model::Role;
 
+use super::if_fq_exists;
 use crate::advice::{self, ESNET_2016};
 use crate::check::{Outcome, Problem};
 use crate::example;
@@ -41,13 +42,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if fair && matches!(view.role(), Role::Router | Role::Latency) {
         return Outcome::pass(format!("{value}: it suits this role"));
     }
-    Outcome::found(Problem {
+    let problem = Problem {
         effect: "It takes effect with the next interface or boot; what it brings then is QDISC-001's.".into(),
         ..advice::sysctl(
             NAME,
             value,
             "fq",
-            "New queues get it: after a boot, a driver's reset or more channels, nothing paces.",
+            "New queues get it: after a boot, a driver's reset or more channels they do not pace.",
         )
-    })
+    };
+    Outcome::found(if_fq_exists(view, problem))
 }

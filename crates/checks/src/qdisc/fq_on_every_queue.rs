@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Role, Severity, Target};
 
-use super::{by_hand, desired, queueing};
+use super::{by_hand, desired, if_fq_exists, queueing};
 use crate::advice::{ESNET_2016, long_path};
 use crate::check::{Outcome, Problem};
 use crate::example;
@@ -57,9 +57,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{}: short queues for short messages", queueing.kinds()));
     }
     let desired = desired(view, &queueing);
-    Outcome::found(Problem {
+    let problem = Problem {
         severity: (!long_path(view)).then_some(Severity::Minor),
-        observed: format!("{} below {}", queueing.kinds(), queueing.root),
+        observed: if queueing.per_queue() {
+            format!("{} below {}", queueing.kinds(), queueing.root)
+        } else {
+            format!("{} at the root", queueing.root)
+        },
         recommended: format!("{desired} on every transmit queue"),
         why: "Without fq a flow leaves in bursts that small buffers on the path drop; a single queue without it slows \
               down just the flows that hash to it."
@@ -69,5 +73,25 @@ fn evaluate(view: &View<'_>) -> Outcome {
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)],
-    })
+    };
+    Outcome::found(if_fq_exists(view, problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::Fact;
+
+    use crate::audit::audit_with;
+    use crate::example;
+
+    #[test]
+    fn a_kernel_without_fq_is_asked_for_no_change() {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        (super::CHECK.example.bad)(&mut facts, &mut goal);
+        if let Fact::Known(options) = &mut facts.kernel.configuration {
+            options.remove("CONFIG_NET_SCH_FQ");
+        }
+        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        assert!(findings[0].changes.is_empty() && findings[0].recommended.contains("CONFIG_NET_SCH_FQ"));
+    }
 }

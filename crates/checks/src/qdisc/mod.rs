@@ -1,9 +1,9 @@
 //! Queueing disciplines and pacing: one check, one file.
 
-use landspeed_model::{InterfaceFacts, QdiscFacts, Role};
+use landspeed_model::{Applicability, InterfaceFacts, QdiscFacts, Role, Severity};
 
 use crate::advice::tc_rate;
-use crate::check::Check;
+use crate::check::{Check, Problem};
 use crate::view::View;
 
 mod default_qdisc;
@@ -105,6 +105,21 @@ fn desired(view: &View<'_>, queueing: &Queueing<'_>) -> String {
 /// How many flows may share the goal: a benchmark is one flow.
 fn streams(view: &View<'_>) -> u64 {
     if view.role() == Role::Benchmark { 1 } else { STREAMS }
+}
+
+/// The problem as it is, or without its changes on a kernel that was built without `fq`.
+fn if_fq_exists(view: &View<'_>, problem: Problem) -> Problem {
+    let options = view.facts.kernel.configuration.known();
+    if options.is_none_or(|options| options.contains_key("CONFIG_NET_SCH_FQ")) {
+        return problem;
+    }
+    Problem {
+        severity: Some(Severity::Minor),
+        recommended: format!("{}; this kernel was built without fq (CONFIG_NET_SCH_FQ)", problem.recommended),
+        applicability: Applicability::DisplayOnly,
+        changes: Vec::new(),
+        ..problem
+    }
 }
 
 /// `tc -s qdisc show dev eth0`.

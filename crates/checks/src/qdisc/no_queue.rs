@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Target};
 
-use super::{by_hand, queueing};
+use super::{by_hand, if_fq_exists, queueing};
 use crate::advice::NOT_MEASURED;
 use crate::check::{Outcome, Problem};
 use crate::example;
@@ -42,7 +42,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     known!(&port.driver);
     let change = Change::new(Target::Qdisc { interface: port.name.clone() }, "fq");
-    Outcome::found(Problem {
+    let problem = Problem {
         severity: None,
         observed: "noqueue on a device with a driver".into(),
         recommended: "fq on every transmit queue".into(),
@@ -51,5 +51,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![change],
-    })
+    };
+    Outcome::found(if_fq_exists(view, problem))
 }

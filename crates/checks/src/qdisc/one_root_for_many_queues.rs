@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Severity, Target};
 
-use super::{by_hand, desired, queueing};
+use super::{by_hand, desired, if_fq_exists, queueing};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
@@ -63,7 +63,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         let recommended = format!("mq with {desired} on each queue");
         (recommended, vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)])
     };
-    Outcome::found(Problem {
+    let problem = Problem {
         severity: (slow || shaper).then_some(Severity::Minor),
         observed: format!("{} alone at the root, {queues} transmit queues{speed}", queueing.root),
         recommended,
@@ -73,5 +73,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         by_hand: by_hand(port),
         applicability: if shaper { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
-    })
+    };
+    Outcome::found(if_fq_exists(view, problem))
 }

@@ -43,12 +43,19 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !repeated.exceeds(LOSS_THAT_MATTERS) {
         return Outcome::pass(format!("no need: {}", repeated.text));
     }
-    Outcome::found(Problem {
+    let mut problem = Problem {
         observed: format!("{value}; {}", repeated.text),
         recommended: "find the loss first; if it stays, try bbr and compare".into(),
         effect: "On four paths in the 2016 ESnet deck from four times better to 30 % worse, with 60 to 320 times the retransmissions."
             .into(),
         applicability: Applicability::NeedsCare,
         ..advice::sysctl(NAME, value, "bbr", "CUBIC halves its rate for losses that are no congestion; BBR does not, and repeats far more.")
-    })
+    };
+    let options = view.facts.kernel.configuration.known();
+    if options.is_some_and(|options| !options.contains_key("CONFIG_TCP_CONG_BBR")) {
+        problem.recommended = "find the loss; this kernel was built without bbr (CONFIG_TCP_CONG_BBR)".into();
+        problem.applicability = Applicability::DisplayOnly;
+        problem.changes.clear();
+    }
+    Outcome::found(problem)
 }

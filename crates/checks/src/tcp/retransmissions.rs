@@ -34,6 +34,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if view.role() == Role::Router {
         return Outcome::not_applicable("a router's own connections say nothing of what it forwards");
     }
+    if view.sysctl("net.ipv4.tcp_congestion_control").known().is_some_and(|name| name.starts_with("bbr")) {
+        return Outcome::pass(format!("{}; BBR repeats much by design", repeated.text));
+    }
     if !repeated.exceeds(LOSS_THAT_MATTERS) {
         return Outcome::pass(repeated.text);
     }
