@@ -1,6 +1,6 @@
 //! What the checks of processors, buses, interrupts and devices share.
 
-use landspeed_model::{Change, CpuFacts, Fact, InterfaceFacts, Interrupt, PciFacts, Severity, Target};
+use landspeed_model::{Change, CpuFacts, Fact, InterfaceFacts, Interrupt, PciFacts, Role, Severity, Target};
 use landspeed_units::Ratio;
 
 use crate::view::{View, cpu_list};
@@ -21,6 +21,23 @@ const LOSS_MAJOR: f64 = 1e-5;
 /// Loss that is worth a look. Counters run since boot and hold what was lost while links came up: below one in ten
 /// million packets there is no telling the two apart.
 const LOSS_MINOR: f64 = 1e-7;
+
+/// Where a single processor is no longer enough without care: below, the settings of processors and interrupts are worth
+/// a note. The decks begin at 10 Gb/s.
+const CARE_BPS: u64 = 10_000_000_000;
+
+/// The weight of a finding about processors or interrupts, from that at a rate which needs them: less for slow links, and
+/// where the rate is not known. Benchmarks and latency need them at any rate.
+pub(crate) fn weigh(view: &View<'_>, severity: Severity) -> Severity {
+    if matches!(view.role(), Role::Benchmark | Role::Latency) {
+        return severity;
+    }
+    match view.rate_bps() {
+        Fact::Known(rate) if rate >= CARE_BPS => severity,
+        Fact::Known(_) => Severity::Note,
+        Fact::Absent(_) | Fact::Unknown(_) => severity.min(Severity::Minor),
+    }
+}
 
 /// How much a loss since boot weighs; `None` if it is too small to speak of.
 pub(crate) fn loss_severity(lost: u64, of: u64) -> Option<Severity> {

@@ -1,4 +1,4 @@
-use landspeed_model::{Applicability, Fact, Severity};
+use landspeed_model::{Applicability, Fact, Role, Severity};
 
 use crate::check::{Outcome, Problem};
 use crate::example;
@@ -44,7 +44,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         Fact::Absent(why) | Fact::Unknown(why) => return Outcome::unknown(why.clone()),
     };
     let flows = rate.div_ceil(FLOW_BPS).max(1);
-    let wanted = u32::try_from(flows * 2).unwrap_or(u32::MAX);
+    // A router has no application.
+    let (each, parts) = match view.role() {
+        Role::Router => (1, format!("{flows} for interrupts")),
+        _ => (2, format!("{flows} for interrupts and {flows} for the application")),
+    };
+    let wanted = u32::try_from(flows * each).unwrap_or(u32::MAX);
     if cores >= wanted {
         return Outcome::pass(format!("{cores} cores; {} wants {wanted}", rate_text(rate)));
     }
@@ -52,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         // Half of it is one core for both jobs, and that is where even a perfect spread no longer carries the rate.
         severity: Some(if cores <= wanted / 2 { Severity::Major } else { Severity::Minor }),
         observed: format!("{cores} cores for {}", rate_text(rate)),
-        recommended: format!("{wanted} cores: {flows} for interrupts and {flows} for the application"),
+        recommended: format!("{wanted} cores: {parts}"),
         why: format!("One core moves some {} of TCP with jumbo frames.", rate_text(FLOW_BPS)),
         effect: "ESnet: about 30 Gb/s for one flow and 95 Gb/s with eight on a 100 Gb/s host.".into(),
         by_hand: "lscpu".into(),

@@ -3,6 +3,7 @@ use landspeed_model::{Applicability, CpuPolicy, Role, Severity};
 use super::processors_of;
 use crate::check::{Outcome, Problem};
 use crate::example;
+use crate::hardware::weigh;
 use crate::view::View;
 
 declare_check! {
@@ -50,7 +51,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("up to {}", mhz(most)));
     };
     Outcome::found(Problem {
-        severity: (view.role() == Role::Benchmark).then_some(Severity::Note),
+        severity: Some(if view.role() == Role::Benchmark { Severity::Note } else { weigh(view, Severity::Major) }),
         observed: format!("{} held to {} of {}", processors_of(&slow), mhz(max), mhz(most)),
         recommended: format!("{}, after finding who set the limit", mhz(most)),
         why: "A flow's rate follows the clock of the processor it runs on.".into(),

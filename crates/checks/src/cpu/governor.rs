@@ -3,6 +3,7 @@ use landspeed_model::{Change, CpuPolicy, Role, Severity, Target};
 use super::{distinct, processors_of, safe_if};
 use crate::check::{Outcome, Problem};
 use crate::example;
+use crate::hardware::weigh;
 use crate::view::View;
 
 declare_check! {
@@ -14,7 +15,7 @@ declare_check! {
     /// with gaps between them: a governor that follows the load sees a processor that is idle half of the time and slows it
     /// down. ESnet measured 57 Gb/s with the default (`powersave`) and 79 Gb/s with `performance`, on a local network.
     ///
-    /// **Leave it alone** where power or heat is the limit, on laptops, and in a virtual machine, whose host decides. A
+    /// **Leave it alone** below 10 Gb/s, where power or heat is the limit, on laptops, and in a virtual machine, whose host decides. A
     /// benchmark may hold a fixed frequency with `userspace`.
     code: "CPU-001",
     name: "governor",
@@ -46,7 +47,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let changes: Vec<_> = slow.iter().filter(able).map(change).collect();
     let governors = distinct(slow.iter().map(|policy| policy.governor.as_str()));
     Outcome::found(Problem {
-        severity: (view.role() == Role::Router).then_some(Severity::Minor),
+        severity: Some(weigh(view, if view.role() == Role::Router { Severity::Minor } else { Severity::Major })),
         observed: format!("{governors} on {}", processors_of(&slow)),
         recommended: if changes.is_empty() {
             "performance, which this driver does not offer: look at the firmware's power profile".into()
@@ -61,4 +62,37 @@ fn evaluate(view: &View<'_>) -> Outcome {
         applicability: safe_if(&changes),
         changes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    fn weight(rate_bps: u64, role: Role) -> Option<Severity> {
+        let mut facts = example::facts();
+        example::policies(&mut facts, |policy| policy.governor = "schedutil".into());
+        let goal = landspeed_model::Goal { rate_bps: Some(rate_bps), role, ..example::goal() };
+        let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+        audit.findings.first().map(|finding| finding.severity)
+    }
+
+    #[test]
+    fn it_weighs_less_on_slow_links_but_not_for_latency() {
+        assert_eq!(weight(10_000_000_000, Role::Dtn), Some(Severity::Major));
+        assert_eq!(weight(1_000_000_000, Role::Dtn), Some(Severity::Note));
+        assert_eq!(weight(1_000_000_000, Role::Latency), Some(Severity::Major));
+        assert_eq!(weight(10_000_000_000, Role::Guest), None);
+    }
+
+    #[test]
+    fn a_benchmark_may_hold_a_fixed_frequency_and_a_driver_may_have_no_performance() {
+        let mut facts = example::facts();
+        example::policies(&mut facts, |policy| policy.governor = "userspace".into());
+        let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };
+        assert!(audit_with(&facts, &goal, [&CHECK]).expect("audited").findings.is_empty());
+        example::policies(&mut facts, |policy| policy.governors = vec!["userspace".into()]);
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        assert_eq!(audit.findings[0].applicability, landspeed_model::Applicability::DisplayOnly);
+    }
 }

@@ -22,7 +22,7 @@ declare_check! {
     since: "0.1",
     sources: [
         "ethtool(8): speed; a link is as fast as both ends agreed",
-        "landspeed calc: what a link carries after Ethernet, IP and TCP have taken theirs",
+        "IEEE 802.3, Clauses 28 and 73: auto-negotiation falls back to what both ends can do",
     ],
     example: { good: example::as_is, bad: |facts, _| example::port(facts).speed_bps = Fact::Known(40_000_000_000) },
 }

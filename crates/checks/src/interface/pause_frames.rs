@@ -102,3 +102,27 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn who_stopped_whom_is_said_and_a_few_are_no_finding() {
+        for (name, count, says) in [
+            ("rx_pause_ctrl_phy", 4_999_999, None),
+            ("rx_pause_ctrl_phy", 5_000_000, Some("The switch or the far host stopped this one")),
+            ("tx_pause_ctrl_phy", 5_000_000, Some("This host stopped the other side")),
+        ] {
+            let mut facts = example::facts();
+            example::port(&mut facts).statistics.insert(name.into(), count);
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let why = audit.findings.first().map(|finding| finding.why.as_str());
+            match says {
+                None => assert_eq!(why, None, "{name} {count}"),
+                Some(begins) => assert!(why.is_some_and(|why| why.starts_with(begins)), "{name} {count}: {why:?}"),
+            }
+        }
+    }
+}

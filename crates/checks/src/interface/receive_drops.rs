@@ -73,3 +73,25 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn what_nobody_listened_to_is_only_a_note() {
+        // Of five thousand million packets.
+        for (name, lost, weight) in [
+            ("rx_missed_errors", 499, None),
+            ("rx_missed_errors", 500, Some(Severity::Minor)),
+            ("rx_out_of_buffer", 50_000, Some(Severity::Major)),
+            ("rx_dropped", 50_000, Some(Severity::Note)),
+        ] {
+            let mut facts = example::facts();
+            example::port(&mut facts).statistics.insert(name.into(), lost);
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{name} {lost}");
+        }
+    }
+}

@@ -2,6 +2,7 @@ use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
 
 use crate::check::{Outcome, Problem};
 use crate::example;
+use crate::hardware::FAST_BPS;
 use crate::view::View;
 
 declare_check! {
@@ -13,7 +14,7 @@ declare_check! {
     /// message. Adaptive coalescing follows the traffic; ESnet wants it on at 100 Gb/s. For latency it is off and the wait
     /// is zero: each message is announced at once.
     ///
-    /// **Leave it alone** otherwise: ESnet found the defaults best in most cases in 2016. A benchmark may fix the wait so
+    /// **Leave it alone** below 10 Gb/s and on virtual NICs, whose interrupts the host below gathers, and otherwise: ESnet found the defaults best in most cases in 2016. A benchmark may fix the wait so
     /// that runs do not differ.
     code: "IRQ-010",
     name: "coalescing",
@@ -37,8 +38,15 @@ declare_check! {
     },
 }
 
+/// The rate from which gathering interrupts is worth a word, bits/s.
+const FROM_BPS: u64 = 10_000_000_000;
+
+/// Drivers of devices whose interrupts the host below gathers: they have the parameters and refuse most values.
+const PARAVIRTUAL: &[&str] = &["virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront", "vif"];
+
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
+    let driver = port.driver.known().map_or("", |driver| driver.name.as_str());
     let now = *known!(port.coalescing.as_ref());
     let change = |parameter: &str, value: &str| {
         let target = Target::Coalescing { interface: port.name.clone(), parameter: parameter.into() };
@@ -76,7 +84,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
             let us = now.rx_us.map_or_else(String::new, |us| format!(", rx-usecs {us}"));
             observed.push(format!("a fixed wait{us}"));
         }
-        let mild = now.adaptive_rx != Some(false) || view.role() == Role::Benchmark;
+        // ESnet's advice is for 100 Gb/s; where packets come slowly a fixed wait does no harm worth a word.
+        let speed = port.speed_bps.known().copied().unwrap_or(0);
+        if speed < FROM_BPS || PARAVIRTUAL.contains(&driver) {
+            changes.clear();
+        }
+        let mild = now.adaptive_rx != Some(false) || view.role() == Role::Benchmark || speed < FAST_BPS;
         (
             "on".to_owned(),
             "A fixed wait is wrong for either bulk data or acknowledgements; the adaptive one follows the traffic.",
@@ -118,5 +131,27 @@ mod tests {
         let audit = audit_with(&example::facts(), &goal, [&CHECK]).expect("audited");
         let desired: Vec<_> = audit.findings[0].changes.iter().map(|change| change.desired.as_str()).collect();
         assert_eq!(desired, ["off", "0"]);
+    }
+
+    #[test]
+    fn slow_links_and_virtual_devices_are_left_alone() {
+        for (speed, driver, weight) in [
+            (100_000_000_000, "mlx5_core", Some(Severity::Minor)),
+            (25_000_000_000, "mlx5_core", Some(Severity::Note)),
+            (1_000_000_000, "e1000e", None),
+            (100_000_000_000, "virtio_net", None),
+        ] {
+            let mut facts = example::facts();
+            let port = example::port(&mut facts);
+            port.speed_bps = Fact::Known(speed);
+            if let Fact::Known(facts) = &mut port.driver {
+                facts.name = driver.into();
+            }
+            if let Fact::Known(coalescing) = &mut port.coalescing {
+                coalescing.adaptive_rx = Some(false);
+            }
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{driver} {speed}");
+        }
     }
 }

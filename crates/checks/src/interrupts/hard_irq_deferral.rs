@@ -89,3 +89,38 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn half_of_it_is_found_and_latency_wants_none() {
+        for (timeout, defer, role, desired) in [
+            (0, 0, Role::Dtn, vec![]),
+            (0, 10, Role::Dtn, vec!["20000"]),
+            (20_000, 0, Role::Dtn, vec![]),
+            (20_000, 10, Role::Dtn, vec![]),
+            (20_000, 10, Role::Latency, vec!["0", "0"]),
+        ] {
+            let mut facts = example::facts();
+            let port = example::port(&mut facts);
+            (port.gro_flush_timeout_ns, port.napi_defer_hard_irqs) = (Fact::Known(timeout), Fact::Known(defer));
+            let goal = landspeed_model::Goal { role, ..example::goal() };
+            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            let found: Vec<_> = audit.findings.iter().flat_map(|f| &f.changes).map(|c| c.desired.as_str()).collect();
+            assert_eq!(found, desired, "{timeout} {defer} {role:?}");
+        }
+    }
+
+    #[test]
+    fn many_queues_at_100_gigabits_make_it_worth_a_trial() {
+        let mut facts = example::facts();
+        if let Fact::Known(channels) = &mut example::port(&mut facts).channels {
+            channels.combined.now = MANY_QUEUES;
+        }
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        assert_eq!((audit.findings[0].severity, audit.findings[0].changes.len()), (Severity::Note, 2));
+    }
+}

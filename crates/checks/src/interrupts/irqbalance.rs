@@ -82,3 +82,29 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn a_ban_satisfies_production_and_one_node_makes_it_a_note() {
+        let weight = |detail: Option<&str>, nodes: usize, role| {
+            let mut facts = example::facts();
+            let service = ServiceFacts { running: true, detail: detail.map(Into::into) };
+            facts.services.insert("irqbalance".into(), Fact::Known(service));
+            if let Fact::Known(all) = &mut facts.numa {
+                all.truncate(nodes);
+            }
+            let goal = landspeed_model::Goal { role, ..example::goal() };
+            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            audit.findings.first().map(|finding| finding.severity)
+        };
+        assert_eq!(weight(None, 2, Role::Dtn), Some(Severity::Minor));
+        assert_eq!(weight(None, 1, Role::Dtn), Some(Severity::Note));
+        assert_eq!(weight(None, 2, Role::Benchmark), Some(Severity::Major));
+        assert_eq!(weight(Some("--banirq=120"), 2, Role::Dtn), None);
+        assert_eq!(weight(None, 2, Role::Guest), None);
+    }
+}

@@ -60,7 +60,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     } else if combined > cores {
         (Severity::Minor, "More queues than cores make more interrupts for the same work.", wanted)
     } else {
-        return Outcome::pass(format!("{now} queues, {near} cores in each memory node, {cores} in all"));
+        return Outcome::pass(format!("{now} of at most {max}; {near} cores in each memory node, {cores} in all"));
     };
     Outcome::found(Problem {
         severity: Some(severity),

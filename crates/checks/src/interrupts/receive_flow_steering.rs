@@ -78,3 +78,24 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn either_half_alone_is_completed() {
+        // Sixteen queues.
+        for (entries, each, desired) in
+            [("32768", 0, Some(("2048", 16))), ("0", 3000, Some(("65536", 1))), ("0", 0, None)]
+        {
+            let mut facts = example::facts();
+            example::sysctl(&mut facts, "net.core.rps_sock_flow_entries", entries);
+            example::queues(&mut facts, "rx-", |queue| queue.rps_flow_count = Some(each));
+            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let found = audit.findings.first().map(|f| (f.changes[0].desired.as_str(), f.changes.len()));
+            assert_eq!(found, desired, "{entries} entries, {each} for each queue");
+        }
+    }
+}

@@ -2,7 +2,7 @@ use landspeed_model::{Applicability, Fact, Severity};
 
 use crate::check::{Outcome, Problem};
 use crate::example;
-use crate::hardware::{handled_by, list_text, spread};
+use crate::hardware::{handled_by, list_text, spread, weigh};
 use crate::view::{View, cpu_list};
 
 declare_check! {
@@ -53,10 +53,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let isolated = view.facts.cpu.isolated.known().and_then(|text| cpu_list(text)).unwrap_or_default();
     let allowed: Vec<u32> = local.iter().copied().filter(|cpu| !isolated.contains(cpu)).collect();
     let changes = spread(&far, &near, &allowed);
+    let name = view.port().known().map_or("IFACE", |port| port.name.as_str());
     let places: Vec<u32> = far.iter().filter_map(|interrupt| handled_by(interrupt)).flatten().collect();
     Outcome::found(Problem {
         // One stray among many queues slows the flows that hash to it, not the host.
-        severity: (far.len() <= placed / 4).then_some(Severity::Minor),
+        severity: Some(weigh(view, if far.len() <= placed / 4 { Severity::Minor } else { Severity::Major })),
         observed: format!("{} of {placed} queue interrupts handled on cpu {}", far.len(), list_text(&places)),
         recommended: format!(
             "cpu {}, next to the NIC, and the application on other processors of it",
@@ -65,7 +66,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "Packets handled at the far socket cross between sockets, with their descriptors and their data.".into(),
         effect: "Red Hat 2012, 40 Gb/s NIC: 37 Gb/s on the right node, 13 Gb/s across. ESnet: up to a factor of 2."
             .into(),
-        by_hand: "cat /sys/class/net/IFACE/device/local_cpulist; grep . /proc/irq/*/effective_affinity_list".into(),
+        by_hand: format!(
+            "cat /sys/class/net/{name}/device/local_cpulist; grep . /proc/irq/*/effective_affinity_list"
+        ),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,
     })

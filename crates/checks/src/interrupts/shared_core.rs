@@ -4,7 +4,7 @@ use landspeed_model::{Applicability, Interrupt, Severity};
 
 use crate::check::{Outcome, Problem};
 use crate::example;
-use crate::hardware::{handled_by, list_text, spread};
+use crate::hardware::{handled_by, list_text, spread, weigh};
 use crate::view::{View, cpu_list};
 
 declare_check! {
@@ -66,9 +66,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let staying: Vec<_> = by_cpu.values().flat_map(|all| all.iter().take(fair).copied()).collect();
     let moving: Vec<_> = by_cpu.values().flat_map(|all| all.iter().skip(fair).copied()).collect();
     let changes = spread(&moving, &staying, &allowed);
+    let name = view.port().known().map_or("IFACE", |port| port.name.as_str());
     let crowded: Vec<u32> = by_cpu.iter().filter(|(_, all)| all.len() > fair).map(|(cpu, _)| *cpu).collect();
     Outcome::found(Problem {
-        severity: (by_cpu.len() * 4 <= placed.len()).then_some(Severity::Major),
+        severity: Some(weigh(view, if by_cpu.len() <= placed.len() / 4 { Severity::Major } else { Severity::Minor })),
         observed: format!(
             "{} queues handled on {} processors, up to {most} on one (cpu {})",
             placed.len(),
@@ -79,7 +80,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "Flows that the NIC spread over queues meet again on one processor, which is full while others idle."
             .into(),
         effect: "No figure in the sources: as many queues as share a processor share its time.".into(),
-        by_hand: "grep IFACE /proc/interrupts; grep . /proc/irq/*/effective_affinity_list".into(),
+        by_hand: format!("ls /sys/class/net/{name}/device/msi_irqs; grep . /proc/irq/*/effective_affinity_list"),
         applicability: Applicability::Safe,
         changes,
     })

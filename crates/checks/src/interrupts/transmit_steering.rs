@@ -72,3 +72,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes: transmit.iter().enumerate().map(change).collect(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn every_processor_is_dealt_to_exactly_one_queue() {
+        let mut facts = example::facts();
+        example::queues(&mut facts, "tx-", |queue| queue.xps_cpus = Some("0".into()));
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let masks = audit.findings[0].changes.iter().filter_map(|change| cpu_mask(&change.desired));
+        let mut all: Vec<u32> = masks.flatten().collect();
+        all.sort_unstable();
+        assert_eq!(all, facts.cpu.online);
+    }
+}

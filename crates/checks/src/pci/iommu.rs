@@ -58,3 +58,23 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes: Vec::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn the_option_is_the_architecture_s_and_slow_links_get_a_note() {
+        let mut facts = example::facts();
+        example::pci(&mut facts, |pci| pci.iommu = Fact::Known("DMA".into()));
+        facts.kernel.command_line = Fact::Known("ro".into());
+        facts.kernel.machine = "aarch64".into();
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        assert!(audit.findings[0].recommended.contains("iommu.passthrough=1"));
+        assert_eq!(audit.findings[0].severity, Severity::Major);
+        example::port(&mut facts).speed_bps = Fact::Known(10_000_000_000);
+        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        assert_eq!(audit.findings[0].severity, Severity::Note);
+    }
+}
