@@ -79,7 +79,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity,
         observed,
-        recommended: format!("rx {}, tx {}", wanted(rings.rx), wanted(rings.tx).max(rings.tx.now)),
+        recommended: changes.iter().map(text_of).collect::<Vec<_>>().join(", "),
         why: why.into(),
         effect: "No figure in the sources; ESnet lists it among the most important settings at 100 Gb/s before 6.11."
             .into(),
@@ -87,6 +87,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         applicability: Applicability::NeedsCare,
         changes,
     })
+}
+
+fn text_of(change: &Change) -> String {
+    format!("{} of {}", change.target, change.desired)
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ declare_check! {
     /// message. Adaptive coalescing follows the traffic; ESnet wants it on at 100 Gb/s. For latency it is off and the wait
     /// is zero: each message is announced at once.
     ///
-    /// **Leave it alone** below 10 Gb/s and on virtual NICs, whose interrupts the host below gathers, and otherwise: ESnet found the defaults best in most cases in 2016. A benchmark may fix the wait so
-    /// that runs do not differ.
+    /// **Leave it alone** below 10 Gb/s and on virtual NICs, whose interrupts the host below gathers. ESnet found the
+    /// defaults best in most cases in 2016. A benchmark may fix the wait so that runs do not differ.
     code: "IRQ-010",
     name: "coalescing",
     group: Interrupts,
