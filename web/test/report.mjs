@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:f
 import { tmpdir } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { auditPageClaims } from "./audit.mjs";
 import { labPageClaims, setPageClaims } from "./lab.mjs";
 
 const skip = (why) => {
@@ -92,6 +93,7 @@ async function inspect(report) {
 
   const kind = run.schema.split("/")[0];
   if (kind === "landspeed.lab") await labPageClaims(page, run, { claim, settled });
+  else if (kind === "landspeed.audit") await auditPageClaims(page, run, { claim });
   else if (kind === "landspeed.labset") await setPageClaims(page, run, { claim, settled });
   else {
     await sections(page, run);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_model::RunDocument;
-use landspeed_report::{ReportError, render, render_lab, render_lab_set};
+use landspeed_report::{ReportError, render, render_audit, render_lab, render_lab_set};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -61,12 +61,15 @@ fn assert_inert(name: &str, page: &str) {
 }
 
 #[test]
-fn hostile_strings_of_a_lab_stay_inert() {
+fn hostile_strings_of_a_lab_or_an_audit_stay_inert() {
     for (name, make) in documents::LABS {
         assert_inert(name, &render_lab(&make()).unwrap());
     }
     for (name, make) in documents::LAB_SETS {
         assert_inert(name, &render_lab_set(&make()).unwrap());
+    }
+    for (name, make) in documents::AUDITS {
+        assert_inert(name, &render_audit(&make()).unwrap());
     }
 }
 
@@ -171,6 +174,14 @@ fn the_model_still_has_everything_the_page_reads() {
             "LabSetDocument" => &set,
             other => lab["$defs"].get(other).or(set["$defs"].get(other)).unwrap_or(&Value::Null),
         };
+        compare(name, known, current, &mut missing);
+    }
+    // An audit holds its peer's: the page's types call that by name.
+    let audit = landspeed_model::schema("audit").unwrap().to_string();
+    let audit: Value =
+        serde_json::from_str(&audit.replace(r##""$ref":"#""##, r##""$ref":"#/$defs/AuditDocument""##)).unwrap();
+    for (name, known) in known("schema/audit.json")["$defs"].as_object().unwrap() {
+        let current = if name == "AuditDocument" { &audit } else { &audit["$defs"][name] };
         compare(name, known, current, &mut missing);
     }
     assert!(

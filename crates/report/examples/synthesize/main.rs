@@ -8,7 +8,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use landspeed_report::{ReportError, render, render_lab, render_lab_set};
+use landspeed_report::{ReportError, render, render_audit, render_lab, render_lab_set};
 use serde::Serialize;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = Out { directory, wanted };
     out.all(documents::ALL, render)?;
     out.all(documents::LABS, render_lab)?;
-    out.all(documents::LAB_SETS, render_lab_set)
+    out.all(documents::LAB_SETS, render_lab_set)?;
+    out.all(documents::AUDITS, render_audit)
 }
 
 struct Out {

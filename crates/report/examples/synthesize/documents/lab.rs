@@ -189,7 +189,7 @@ pub fn hostile() -> LabDocument {
     lab
 }
 
-fn hostile_text() -> String {
+pub fn hostile_text() -> String {
     "</script><img src=x onerror=\"document.title='owned'\"><!--<script>alert(1)</script>".to_owned()
 }
 

@@ -1,5 +1,6 @@
 //! The invented documents, one for each face of the report. The same on every run: the random numbers are seeded.
 
+mod audit;
 mod bulk;
 mod fluid;
 mod hosts;
@@ -10,8 +11,8 @@ mod random;
 mod udp;
 
 use landspeed_model::{
-    BuildInfo, ClockAlignment, Conservation, Cost, Ends, LabDocument, LabSetDocument, MtuProbe, Parameters, PathInfo,
-    RUN_SCHEMA, RunDocument, Status, Summary, Verdict,
+    AuditDocument, BuildInfo, ClockAlignment, Conservation, Cost, Ends, LabDocument, LabSetDocument, MtuProbe,
+    Parameters, PathInfo, RUN_SCHEMA, RunDocument, Status, Summary, Verdict,
 };
 use landspeed_model::{Cause, Confidence, Direction};
 
@@ -47,6 +48,14 @@ pub const LAB_SETS: &[Entry<LabSetDocument>] = &[
     ("labset-kinds", lab::kinds),
     ("labset-repeats", lab::repeats),
     ("labset-hostile", lab::hostile_set),
+];
+
+/// Every audit by name.
+pub const AUDITS: &[Entry<AuditDocument>] = &[
+    ("audit", audit::findings),
+    ("audit-clean", audit::clean),
+    ("audit-peer", audit::both_ends),
+    ("audit-hostile", audit::hostile),
 ];
 
 const SECOND: u64 = 1_000_000_000;
