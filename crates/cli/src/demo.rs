@@ -50,6 +50,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let server = Server::bind(config, |_| ()).map_err(|e| anyhow::anyhow!("{e}"))?;
     let addr = server.addresses().first().copied().context("the server has no address")?;
     let stop = server.stop_flag();
+    crate::check::demo::main(&args.out)?;
     println!("Both ends on this machine, over the loopback interface: no network limits anything here, so the");
     println!("verdicts are about processors and programs. No privilege is used.\n");
     let (mut outcome, mut documents) = (Outcome::Clean, Vec::new());

@@ -1,5 +1,6 @@
 //! `landspeed check`.
 
+pub mod demo;
 mod text;
 
 use std::path::PathBuf;

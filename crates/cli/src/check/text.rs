@@ -40,6 +40,22 @@ pub fn audit(document: &AuditDocument, verbose: bool) -> String {
     page.text
 }
 
+/// Findings shown by [`headlines`].
+const HEADLINES: usize = 5;
+
+/// What weighs most, a line or two each.
+pub fn headlines(document: &AuditDocument) -> String {
+    let mut page = Page::default();
+    page.line("host", &who(document));
+    page.line("for", &what_for(document));
+    for finding in document.findings.iter().take(HEADLINES) {
+        let words = format!("{}: {}, better {}", heading(finding), finding.observed, finding.recommended);
+        page.line(weight(finding.severity), &words);
+    }
+    page.line("summary", &summary(document));
+    page.text
+}
+
 fn one(page: &mut Page, label: &str, document: &AuditDocument, verbose: bool) {
     page.line(label, &who(document));
     page.line("for", &what_for(document));
@@ -134,13 +150,7 @@ fn heading(finding: &Finding) -> String {
 }
 
 fn show(page: &mut Page, finding: &Finding) {
-    let severity = match finding.severity {
-        Severity::Critical => "CRITICAL",
-        Severity::Major => "MAJOR",
-        Severity::Minor => "MINOR",
-        Severity::Note => "NOTE",
-    };
-    page.line(severity, &heading(finding));
+    page.line(weight(finding.severity), &heading(finding));
     page.line("  now", &finding.observed);
     page.line("  better", &finding.recommended);
     page.line("  why", &finding.why);
@@ -158,6 +168,15 @@ fn show(page: &mut Page, finding: &Finding) {
         page.line("", &format!("and {more} more like these"));
     }
     page.line("  source", &finding.source);
+}
+
+fn weight(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "CRITICAL",
+        Severity::Major => "MAJOR",
+        Severity::Minor => "MINOR",
+        Severity::Note => "NOTE",
+    }
 }
 
 fn changed(change: &Change) -> String {
