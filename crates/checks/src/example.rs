@@ -41,16 +41,11 @@ pub fn each_qdisc(facts: &mut Facts, change: impl FnMut(&mut QdiscFacts)) {
 
 /// Lets a file of the sysctl.d directories set a sysctl.
 pub fn sysctl_file(facts: &mut Facts, name: &str, value: &str) {
-    let assignment = SysctlAssignment {
-        path: "/etc/sysctl.d/90-net.conf".into(),
-        line: 1,
-        name: name.into(),
-        value: value.into(),
-    };
-    match &mut facts.sysctl_files {
-        Fact::Known(files) => files.push(assignment),
-        files => *files = Fact::Known(vec![assignment]),
-    }
+    let mut files = facts.sysctl_files.known().cloned().unwrap_or_default();
+    let line = u32::try_from(files.len() + 1).unwrap_or(u32::MAX);
+    let path = "/etc/sysctl.d/90-net.conf".into();
+    files.push(SysctlAssignment { path, line, name: name.into(), value: value.into() });
+    facts.sysctl_files = Fact::Known(files);
 }
 
 /// Starts a service, set to `detail`.
@@ -398,6 +393,8 @@ fn sysctls() -> BTreeMap<String, Fact<String>> {
         ("net.ipv4.tcp_mtu_probing", "1"),
         ("net.ipv4.tcp_no_metrics_save", "0"),
         ("net.ipv4.tcp_notsent_lowat", "4294967295"),
+        ("net.ipv4.tcp_pacing_ca_ratio", "120"),
+        ("net.ipv4.tcp_pacing_ss_ratio", "200"),
         ("net.ipv4.tcp_recovery", "1"),
         ("net.ipv4.tcp_reordering", "3"),
         ("net.ipv4.tcp_rmem", "4096 131072 2147483647"),

@@ -62,7 +62,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             if harmful {
                 "Hosts that share an address lose connections."
             } else {
-                "They do nothing; the file is older than the kernel."
+                "They do nothing; the advice is older than the kernel."
             },
             "grep -r -e tw_recycle -e tcp_abc -e cookie_size /etc/sysctl.conf /etc/sysctl.d",
         )

@@ -45,7 +45,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: (flows <= STREAMS).then_some(Severity::Minor),
         observed: said,
-        recommended: format!("{desired}, or the rate that is meant"),
+        recommended: if desired == "fq" {
+            "fq without maxrate, or with the rate that is meant".into()
+        } else {
+            format!("{desired} on all queues, or the rate that is meant")
+        },
         why: format!(
             "The goal needs {flows} flows at once at this rate; fewer cannot reach it, whatever the path does."
         ),

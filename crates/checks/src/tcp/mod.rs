@@ -17,6 +17,7 @@ mod loss_recovery;
 mod memory_pressure;
 mod metrics_cache;
 mod mtu_probing;
+mod pacing_ratios;
 mod path_mtu_discovery;
 mod receive_queue_drops;
 mod retransmission_timeout;
@@ -59,6 +60,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &udp_receive_errors::CHECK,
     &duplicates_at_the_peer::CHECK,
     &zero_windows::CHECK,
+    &pacing_ratios::CHECK,
 ];
 
 /// A switch that should be on; any number but 0 is.

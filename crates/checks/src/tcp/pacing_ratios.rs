@@ -1,0 +1,52 @@
+use landspeed_model::{Change, Severity};
+
+use crate::advice::{self, IP_SYSCTL};
+use crate::check::{Outcome, Problem};
+use crate::example;
+use crate::view::View;
+
+/// Name, and the kernel's own percentage.
+const RATIOS: [(&str, u64); 2] = [("net.ipv4.tcp_pacing_ss_ratio", 200), ("net.ipv4.tcp_pacing_ca_ratio", 120)];
+
+/// At this percentage a flow is paced at just the rate it has.
+const AS_IT_IS: u64 = 100;
+
+declare_check! {
+    /// Whether TCP's own pacing lets flows grow.
+    ///
+    /// **Reads** `net.ipv4.tcp_pacing_ss_ratio` and `net.ipv4.tcp_pacing_ca_ratio`.
+    ///
+    /// **Matters** because with `fq` a flow leaves at window / round trip times this percentage: at 100 it never gets ahead of
+    /// its acknowledgements, below it holds itself back.
+    ///
+    /// **Leave it alone** above 100; BBR sets its own rate.
+    code: "TCP-027",
+    name: "pacing-ratios",
+    group: Tcp,
+    title: "Pacing against the window",
+    scope: Host,
+    severity: Minor,
+    since: "0.1",
+    sources: [IP_SYSCTL],
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, RATIOS[1].0, "80") },
+}
+
+fn evaluate(view: &View<'_>) -> Outcome {
+    let values = [known!(view.sysctl_last(RATIOS[0].0)), known!(view.sysctl_last(RATIOS[1].0))];
+    let low: Vec<_> = RATIOS.iter().zip(values).filter(|(_, value)| *value <= AS_IT_IS).collect();
+    let Some(((first, stock), _)) = low.first() else {
+        return Outcome::pass(format!("{} % in slow start, {} % after", values[0], values[1]));
+    };
+    let seen: Vec<_> = low.iter().map(|((name, _), value)| format!("{name} = {value}")).collect();
+    Outcome::found(Problem {
+        severity: low.iter().any(|(_, value)| *value < AS_IT_IS).then_some(Severity::Major),
+        observed: seen.join(", "),
+        changes: low.iter().map(|((name, stock), _)| Change::sysctl(*name, stock.to_string())).collect(),
+        ..advice::sysctl(
+            first,
+            "",
+            stock,
+            "A paced flow cannot leave faster than its acknowledgements come back, so it does not grow.",
+        )
+    })
+}
