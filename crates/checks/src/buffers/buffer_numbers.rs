@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`.
     ///
-    /// **Matters** because they are three rising, positive 32-bit numbers: programs that compute them have written negative ones
-    /// (an overflow), and a maximum below the initial size takes autotuning away.
+    /// **Matters** because they are three rising, positive 32-bit numbers: programs that compute them have written
+    /// negative ones (an overflow), and a maximum below the initial size takes autotuning away.
     ///
     /// **Leave it alone** never: nothing wants such numbers.
     code: "BUF-012",
@@ -26,7 +26,8 @@ declare_check! {
         "bpftune issue 36: negative receive buffers written by a tuning program",
         "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem: min, default, max",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 131072 -1845493760") },
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 131072 \
+        -1845493760") },
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

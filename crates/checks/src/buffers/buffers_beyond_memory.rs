@@ -9,8 +9,9 @@ declare_check! {
     ///
     /// **Reads** the last numbers of `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`, and of `net.ipv4.tcp_mem`.
     ///
-    /// **Matters** because the maximum is then never reached: before it, TCP is under memory pressure, windows shrink and all
-    /// connections of the host suffer from one. It happens when the figures of a large node are copied to a small one.
+    /// **Matters** because the maximum is then never reached: before it, TCP is under memory pressure, windows shrink
+    /// and all connections of the host suffer from one. It happens when the figures of a large node are copied to a
+    /// small one.
     ///
     /// **Leave it alone** where single flows with little delay are all there is: the maximum is then never asked for.
     code: "BUF-011",
@@ -21,7 +22,8 @@ declare_check! {
     severity: Minor,
     since: "0.1",
     sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_mem: pages allowed for all TCP sockets"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_mem", "95000 127000 190000") },
+    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_mem", "95000 127000 \
+        190000") },
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

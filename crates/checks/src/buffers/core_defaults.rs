@@ -18,8 +18,8 @@ declare_check! {
     ///
     /// **Reads** `net.core.rmem_default` and `net.core.wmem_default`.
     ///
-    /// **Matters** because they do nothing for TCP, which has its own initial sizes, but apply to each UDP, raw and Unix
-    /// socket on the host: a name server or a logger may then sit on megabytes of stale messages.
+    /// **Matters** because they do nothing for TCP, which has its own initial sizes, but apply to each UDP, raw and
+    /// Unix socket on the host: a name server or a logger may then sit on megabytes of stale messages.
     ///
     /// **Leave it alone** where a UDP program that cannot set its own buffer needs it.
     code: "BUF-007",
@@ -30,7 +30,8 @@ declare_check! {
     severity: Minor,
     since: "0.1",
     sources: [
-        "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem: overrides net.core.rmem_default, which other protocols use",
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem: overrides net.core.rmem_default, which other \
+         protocols use",
         "socket(7), rmem_default",
     ],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAMES[0], "16777216") },

@@ -13,9 +13,9 @@ declare_check! {
     ///
     /// **Reads** `net.core.rmem_max` and `net.core.wmem_max`, the goal's rate and round trip.
     ///
-    /// **Matters** because `SO_RCVBUF` and `SO_SNDBUF` are cut to these, without an error: `iperf3 -w`, `nuttcp -w`, GridFTP
-    /// and UDP programs get less than they asked for. They do not bind autotuned TCP, whatever guides say: that is
-    /// `tcp_rmem` and `tcp_wmem`.
+    /// **Matters** because `SO_RCVBUF` and `SO_SNDBUF` are cut to these, without an error: `iperf3 -w`, `nuttcp -w`,
+    /// GridFTP and UDP programs get less than they asked for. They do not bind autotuned TCP, whatever guides say: that
+    /// is `tcp_rmem` and `tcp_wmem`.
     ///
     /// **Leave it alone** if no program sets its buffers: setting them turns autotuning off for that socket.
     code: "BUF-004",

@@ -14,8 +14,8 @@ declare_check! {
     ///
     /// **Reads** the goal's rate and round trip.
     ///
-    /// **Matters** because the window field holds 65535 × 2^14 bytes, just under 1 GiB, whatever the buffers: 85.9 Gb/s over
-    /// 100 ms. Buffers of 2 GB buy room for the kernel's bookkeeping, not window.
+    /// **Matters** because the window field holds 65535 × 2^14 bytes, just under 1 GiB, whatever the buffers: 85.9 Gb/s
+    /// over 100 ms. Buffers of 2 GB buy room for the kernel's bookkeeping, not window.
     ///
     /// **Leave it alone** if transfers use several flows: then there is nothing to do.
     code: "BUF-003",

@@ -18,8 +18,9 @@ declare_check! {
     ///
     /// **Reads** `net.core.optmem_max` and the goal's rate.
     ///
-    /// **Matters** because every `MSG_ZEROCOPY` write that is not yet acknowledged takes a notice from this memory, for each
-    /// socket; on a long path there are many. When it is used up, writes fail with ENOBUFS and the program copies or stops.
+    /// **Matters** because every `MSG_ZEROCOPY` write that is not yet acknowledged takes a notice from this memory, for
+    /// each socket; on a long path there are many. When it is used up, writes fail with ENOBUFS and the program copies
+    /// or stops.
     ///
     /// **Leave it alone** if no program sends with `MSG_ZEROCOPY`; `sendfile` does not need it.
     code: "BUF-010",
@@ -53,6 +54,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         effect: "Zero copy with pacing brought up to 35 % in tests of ESnet and AmLight (NANOG); too little of this memory \
                  takes that away."
             .into(),
-        ..advice::sysctl(NAME, value, ENOUGH, "A zero-copy sender runs out of it on a long path; its writes fail with ENOBUFS.")
+        ..advice::sysctl(NAME, value, ENOUGH, "A zero-copy sender runs out of it on a long path; its writes fail \
+                                               with ENOBUFS.")
     })
 }

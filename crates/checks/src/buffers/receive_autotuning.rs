@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_moderate_rcvbuf`.
     ///
-    /// **Matters** because without it every connection keeps the initial size: 128 KiB, about 10 Mb/s over 92 ms, whatever the
-    /// maximum says.
+    /// **Matters** because without it every connection keeps the initial size: 128 KiB, about 10 Mb/s over 92 ms,
+    /// whatever the maximum says.
     ///
     /// **Leave it alone** only for an experiment with fixed buffers; a program can fix its own with `SO_RCVBUF`.
     code: "BUF-009",

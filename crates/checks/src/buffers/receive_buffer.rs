@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** the last number of `net.ipv4.tcp_rmem` (it counts for IPv6 too), the goal's rate and round trip.
     ///
-    /// **Matters** because the receiver advertises no more than it can store: rate = window / round trip. About two thirds
-    /// of the buffer become window at MTU 9000, the rest pays for the kernel's own structures; hence twice the
+    /// **Matters** because the receiver advertises no more than it can store: rate = window / round trip. About two
+    /// thirds of the buffer become window at MTU 9000, the rest pays for the kernel's own structures; hence twice the
     /// bandwidth-delay product, at most 2147483647 bytes.
     ///
     /// **Leave it alone** on a local network: autotuning takes what it needs below the default, and more only spoils
@@ -57,7 +57,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: severity_of(window / needed),
         effect: format!(
-            "By arithmetic from {reached} to what the path carries; the 2016 deck had autotuning at 1136 MB for 92 ms."
+            "By arithmetic from {reached} to what the path carries; the 2016 deck had autotuning at 1136 MB for \
+             92 ms."
         ),
         ..advice::sysctl(NAME, seen, desired, why)
     })

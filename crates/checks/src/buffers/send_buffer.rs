@@ -11,9 +11,9 @@ declare_check! {
     ///
     /// **Reads** the last number of `net.ipv4.tcp_wmem` (it counts for IPv6 too), the goal's rate and round trip.
     ///
-    /// **Matters** because a sender keeps a copy of all that is not acknowledged: rate = buffer / round trip. Linux 6.18 lets
-    /// the receive buffer grow to 32 MB but the send buffer only to 4 MB, so the sender is now the first limit on a long
-    /// path.
+    /// **Matters** because a sender keeps a copy of all that is not acknowledged: rate = buffer / round trip. Linux
+    /// 6.18 lets the receive buffer grow to 32 MB but the send buffer only to 4 MB, so the sender is now the first
+    /// limit on a long path.
     ///
     /// **Leave it alone** on a local network: 4 MB carry 33 Gb/s over 1 ms.
     code: "BUF-002",

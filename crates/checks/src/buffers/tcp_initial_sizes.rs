@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** the middle numbers of `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`.
     ///
-    /// **Matters** because autotuning begins there and only grows: a web request takes as much as a transfer, and a hundred
-    /// idle connections may bring TCP under memory pressure. The maximum is the third number.
+    /// **Matters** because autotuning begins there and only grows: a web request takes as much as a transfer, and a
+    /// hundred idle connections may bring TCP under memory pressure. The maximum is the third number.
     ///
     /// **Leave it alone** on a host that does one kind of short, fast transfer and was measured with it.
     code: "BUF-008",
@@ -22,7 +22,9 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_rmem and tcp_wmem: the second number is the initial size"],
+    sources: [
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem and tcp_wmem: the second number is the initial size",
+    ],
     example: {
         good: example::as_is,
         bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 16777216 2147483647"),

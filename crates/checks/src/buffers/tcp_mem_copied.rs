@@ -13,9 +13,9 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_mem` and the memory of the machine.
     ///
-    /// **Matters** because it counts pages, not bytes, and the kernel derives it from the memory at boot. A deck of 2012
-    /// sets 16777216 three times: 64 GiB on every machine. Equal numbers also leave no room between moderation and refusal,
-    /// and a limit above the memory lets TCP drive the host out of memory.
+    /// **Matters** because it counts pages, not bytes, and the kernel derives it from the memory at boot. A deck of
+    /// 2012 sets 16777216 three times: 64 GiB on every machine. Equal numbers also leave no room between moderation and
+    /// refusal, and a limit above the memory lets TCP drive the host out of memory.
     ///
     /// **Leave it alone** where it was worked out for this machine: three rising numbers below its memory.
     code: "BUF-005",

@@ -13,11 +13,11 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_mem`, the memory, the goal's rate and round trip.
     ///
-    /// **Matters** because the limits of single sockets are worth nothing when TCP as a whole comes under memory pressure:
-    /// the kernel then shrinks windows and drops what it had received. The default is 6 % of memory.
+    /// **Matters** because the limits of single sockets are worth nothing when TCP as a whole comes under memory
+    /// pressure: the kernel then shrinks windows and drops what it had received. The default is 6 % of memory.
     ///
-    /// **Leave it alone** on a local network. Where a quarter of the memory does not suffice, the machine needs more of it
-    /// (ENV-022).
+    /// **Leave it alone** on a local network. Where a quarter of the memory does not suffice, the machine needs more of
+    /// it (ENV-022).
     code: "BUF-006",
     name: "tcp-mem-small",
     group: Buffers,

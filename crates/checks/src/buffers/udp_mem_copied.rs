@@ -13,8 +13,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.udp_mem` and the memory of the machine.
     ///
-    /// **Matters** because it counts pages and is derived from the memory at boot: a number meant as bytes is 4096 times too
-    /// much, and lets UDP receivers that do not read drive the host out of memory.
+    /// **Matters** because it counts pages and is derived from the memory at boot: a number meant as bytes is 4096
+    /// times too much, and lets UDP receivers that do not read drive the host out of memory.
     ///
     /// **Leave it alone** where it was worked out for this machine.
     code: "BUF-014",

@@ -18,8 +18,8 @@ declare_check! {
     ///
     /// **Reads** `net.core.rmem_max` and the goal's rate.
     ///
-    /// **Matters** because UDP has no window: what does not fit while the program is off its processor is lost. `SO_RCVBUF` is cut
-    /// to this value without an error.
+    /// **Matters** because UDP has no window: what does not fit while the program is off its processor is lost.
+    /// `SO_RCVBUF` is cut to this value without an error.
     ///
     /// **Leave it alone** if nothing here receives UDP at such rates: TCP does not need it.
     code: "BUF-013",
@@ -29,10 +29,7 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: [
-        ESNET_2016,
-        "udp(7) and socket(7), SO_RCVBUF",
-    ],
+    sources: [ESNET_2016, "udp(7) and socket(7), SO_RCVBUF"],
     example: { good: example::as_is, bad: |facts, goal| {
             goal.rtt_ns = None;
             example::sysctl(facts, NAME, "212992");

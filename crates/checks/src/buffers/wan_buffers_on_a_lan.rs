@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** the last number of `net.ipv4.tcp_rmem`, the goal's rate and round trip.
     ///
-    /// **Matters** because receive autotuning overshoots on short round trips: data then waits in memory where it could have
-    /// stayed in the processor's cache. Newer kernels grow more slowly there (`tcp_rcvbuf_low_rtt`).
+    /// **Matters** because receive autotuning overshoots on short round trips: data then waits in memory where it could
+    /// have stayed in the processor's cache. Newer kernels grow more slowly there (`tcp_rcvbuf_low_rtt`).
     ///
     /// **Leave it alone** where the host also serves a long path: state the longest round trip as the goal.
     code: "BUF-015",

@@ -1,6 +1,6 @@
 use std::net::Ipv4Addr;
 
-use landspeed_model::{Applicability, Fact, InterfaceFacts};
+use landspeed_model::{Applicability, InterfaceFacts};
 
 use super::{conf, effective};
 use crate::advice::{self, RED_HAT_2012};
@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** addresses of all interfaces, `arp_filter`, `arp_ignore` and `arp_announce`.
     ///
-    /// **Matters** because Linux answers for any of its addresses on any interface: peers send to whichever answered first, all
-    /// traffic may arrive on one of two cards, and which one changes.
+    /// **Matters** because Linux answers for any of its addresses on any interface: peers send to whichever answered
+    /// first, all traffic may arrive on one of two cards, and which one changes.
     ///
     /// **Leave it alone** with one interface for each subnet, or a bond instead of two interfaces (the better remedy).
     /// `arp_filter` needs routes by source address to work.
@@ -70,7 +70,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         format!("{} and {} are on one subnet ({}, {})", one.name, other.name, one.addresses[0], other.addresses[0]);
     for interface in [one, other] {
         let filter = known!(effective(view, &interface.name, "arp_filter"));
-        let strict = |setting, least| matches!(effective(view, &interface.name, setting), Fact::Known(value) if value >= least);
+        let strict =
+            |setting, least| effective(view, &interface.name, setting).known().is_some_and(|value| *value >= least);
         if filter == 0 && !(strict("arp_ignore", 1) && strict("arp_announce", 2)) {
             return Outcome::found(Problem {
                 observed: format!("{text}; {} answers for both", interface.name),

@@ -10,7 +10,8 @@ declare_check! {
     ///
     /// **Reads** `cpuset.cpus.effective` of this control group, the processors online and those next to the card.
     ///
-    /// **Matters** because a group without a processor on the card's memory node pays for the way across with every packet.
+    /// **Matters** because a group without a processor on the card's memory node pays for the way across with every
+    /// packet.
     ///
     /// **Leave it alone** where the processors were picked for the card.
     code: "ENV-005",

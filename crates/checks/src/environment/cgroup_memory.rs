@@ -14,8 +14,8 @@ declare_check! {
     ///
     /// **Reads** the tightest `memory.max` of this control group and those above it, the goal's rate and round trip.
     ///
-    /// **Matters** because socket buffers count as the group's memory: near the limit the kernel shrinks windows, and beyond it
-    /// kills the program.
+    /// **Matters** because socket buffers count as the group's memory: near the limit the kernel shrinks windows, and
+    /// beyond it kills the program.
     ///
     /// **Leave it alone** on a local network.
     code: "ENV-006",

@@ -13,8 +13,8 @@ declare_check! {
     ///
     /// **Reads** the tightest `cpu.max` (or `cfs_quota_us`) of this control group and those above it.
     ///
-    /// **Matters** because a group that has used its ration stands still to the end of the period, up to 100 ms: windows close,
-    /// UDP is lost, and the average still looks harmless.
+    /// **Matters** because a group that has used its ration stands still to the end of the period, up to 100 ms:
+    /// windows close, UDP is lost, and the average still looks harmless.
     ///
     /// **Leave it alone** where the ration is meant, and the goal is within it.
     code: "ENV-004",

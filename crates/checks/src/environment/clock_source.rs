@@ -13,11 +13,11 @@ declare_check! {
     ///
     /// **Reads** `current_clocksource` and what else there is.
     ///
-    /// **Matters** because TCP, pacing and every measurement read the clock for each packet. A counter in the processor takes
-    /// nanoseconds, a timer on the board about a microsecond, and programs must enter the kernel for it.
+    /// **Matters** because TCP, pacing and every measurement read the clock for each packet. A counter in the processor
+    /// takes nanoseconds, a timer on the board about a microsecond, and programs must enter the kernel for it.
     ///
-    /// **Leave it alone** where the kernel gave up the processor's counter for a reason: it says so in its log. Counters of
-    /// hypervisors (kvm-clock, Hyper-V's, Xen's) are as good.
+    /// **Leave it alone** where the kernel gave up the processor's counter for a reason: it says so in its log.
+    /// Counters of hypervisors (kvm-clock, Hyper-V's, Xen's) are as good.
     code: "ENV-008",
     name: "clock-source",
     group: Environment,
@@ -25,7 +25,10 @@ declare_check! {
     scope: Host,
     severity: Major,
     since: "0.1",
-    sources: ["Linux Documentation/virt/kvm/x86/timekeeping.rst: TSC, HPET and ACPI timers", "Linux Documentation/timers/timekeeping.rst"],
+    sources: [
+        "Linux Documentation/virt/kvm/x86/timekeeping.rst: TSC, HPET and ACPI timers",
+        "Linux Documentation/timers/timekeeping.rst",
+    ],
     example: { good: example::as_is, bad: |facts, _| facts.time.clocksource = Fact::Known("hpet".into()) },
 }
 

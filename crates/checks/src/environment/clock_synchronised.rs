@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** the kernel's own opinion (`adjtimex`: not `STA_UNSYNC`) and its estimate of the error.
     ///
-    /// **Matters** because one-way delays, logs of two hosts and schedules of tests cannot be put together otherwise. Rates and
-    /// round trips do not need it.
+    /// **Matters** because one-way delays, logs of two hosts and schedules of tests cannot be put together otherwise.
+    /// Rates and round trips do not need it.
     ///
     /// **Leave it alone** in a guest whose host keeps its clock without telling the kernel.
     code: "ENV-009",
@@ -21,7 +21,10 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["adjtimex(2), STA_UNSYNC", "RFC 7679, A One-Way Delay Metric for IP Performance Metrics, section 2.2: synchronisation"],
+    sources: [
+        "adjtimex(2), STA_UNSYNC",
+        "RFC 7679, A One-Way Delay Metric for IP Performance Metrics, section 2.2: synchronisation",
+    ],
     example: { good: example::as_is, bad: |facts, _| facts.time.synchronised = Fact::Known(false) },
 }
 

@@ -13,8 +13,8 @@ declare_check! {
     ///
     /// **Reads** the driver of the port, and whether this is a virtual machine.
     ///
-    /// **Matters** because for an imitated card the hypervisor steps in at every register access, and it has one queue; virtio
-    /// or a virtual function were made for the purpose.
+    /// **Matters** because for an imitated card the hypervisor steps in at every register access, and it has one queue;
+    /// virtio or a virtual function were made for the purpose.
     ///
     /// **Leave it alone** where the guest system has no driver for anything better.
     code: "ENV-003",
@@ -24,7 +24,10 @@ declare_check! {
     scope: Port,
     severity: Major,
     since: "0.1",
-    sources: ["Virtual I/O Device (VIRTIO) specification 1.2, section 5.1, network device", "Linux Documentation/PCI/pci-iov-howto.rst, SR-IOV"],
+    sources: [
+        "Virtual I/O Device (VIRTIO) specification 1.2, section 5.1, network device",
+        "Linux Documentation/PCI/pci-iov-howto.rst, SR-IOV",
+    ],
     example: {
         good: |facts, _| facts.virtualization.hypervisor = Fact::Known("kvm".into()),
         bad: |facts, _| {

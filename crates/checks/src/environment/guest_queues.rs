@@ -20,7 +20,10 @@ declare_check! {
     scope: Port,
     severity: Major,
     since: "0.1",
-    sources: ["Virtual I/O Device (VIRTIO) specification 1.2, section 5.1.6.5.6: multiqueue", "QEMU documentation: -device virtio-net-pci,mq=on"],
+    sources: [
+        "Virtual I/O Device (VIRTIO) specification 1.2, section 5.1.6.5.6: multiqueue",
+        "QEMU documentation: -device virtio-net-pci,mq=on",
+    ],
     example: {
         good: |facts, _| virtio(facts, 16, 16),
         bad: |facts, _| virtio(facts, 1, 1),

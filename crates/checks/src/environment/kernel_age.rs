@@ -13,10 +13,11 @@ declare_check! {
     ///
     /// **Reads** the kernel's version and the goal's rate.
     ///
-    /// **Matters** because between 5.15 and 6.8 the same hosts became faster by as much as a third in published tests, with the
-    /// same settings; BIG TCP came with 5.19 for IPv6 and 6.3 for IPv4.
+    /// **Matters** because between 5.15 and 6.8 the same hosts became faster by as much as a third in published tests,
+    /// with the same settings; BIG TCP came with 5.19 for IPv6 and 6.3 for IPv4.
     ///
-    /// **Leave it alone** on enterprise kernels without a look at their notes: they carry much of it under an old number.
+    /// **Leave it alone** on enterprise kernels without a look at their notes: they carry much of it under an old
+    /// number.
     code: "ENV-021",
     name: "kernel-age",
     group: Environment,
@@ -24,7 +25,10 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: ["Tierney (ESnet): Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks, NANOG: 6.8 against 5.15 at AmLight and ESnet"],
+    sources: [
+        "Tierney (ESnet): Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks, \
+         NANOG: 6.8 against 5.15 at AmLight and ESnet",
+    ],
     example: { good: example::as_is, bad: |facts, _| facts.kernel.release = "5.15.0-130-generic".into() },
 }
 

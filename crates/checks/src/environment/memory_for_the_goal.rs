@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** the memory, the goal's rate and round trip.
     ///
-    /// **Matters** because what is in flight is stored at both ends, with the kernel's structures half as much again: no setting
-    /// replaces memory.
+    /// **Matters** because what is in flight is stored at both ends, with the kernel's structures half as much again:
+    /// no setting replaces memory.
     ///
     /// **Leave it alone** on a local network.
     code: "ENV-022",
@@ -23,7 +23,10 @@ declare_check! {
     scope: Host,
     severity: Major,
     since: "0.1",
-    sources: ["RFC 7323 section 1.1: bandwidth times delay is what must be stored", "Linux net/ipv4/tcp.c, tcp_init_mem: by default 6.25 % of memory before pressure"],
+    sources: [
+        "RFC 7323 section 1.1: bandwidth times delay is what must be stored",
+        "Linux net/ipv4/tcp.c, tcp_init_mem: by default 6.25 % of memory before pressure",
+    ],
     example: { good: example::as_is, bad: |facts, _| facts.memory_bytes = landspeed_model::Fact::Known(4 << 30) },
 }
 

@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** whether it is the first one.
     ///
-    /// **Matters** because a container's or tester's namespace has its own settings, most of them at the kernel's defaults and
-    /// not as the host set them: `tcp_rmem` is inherited, `tcp_mtu_probing`, `tcp_limit_output_bytes`,
+    /// **Matters** because a container's or tester's namespace has its own settings, most of them at the kernel's
+    /// defaults and not as the host set them: `tcp_rmem` is inherited, `tcp_mtu_probing`, `tcp_limit_output_bytes`,
     /// `tcp_no_metrics_save`, `tcp_slow_start_after_idle`, `tcp_notsent_lowat` and `optmem_max` are not; `tcp_mem`,
     /// `default_qdisc`, `netdev_*` and `busy_*` cannot be seen from here.
     ///
@@ -23,7 +23,10 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: ["network_namespaces(7)", "landspeed's own experiment on Linux 6.18: which sysctls a new namespace inherits"],
+    sources: [
+        "network_namespaces(7)",
+        "landspeed's own experiment on Linux 6.18: which sysctls a new namespace inherits",
+    ],
     example: { good: example::as_is, bad: |facts, _| facts.first_network_namespace = Fact::Known(false) },
 }
 

@@ -9,8 +9,8 @@ declare_check! {
     ///
     /// **Reads** whether tuned and power-profiles-daemon run.
     ///
-    /// **Matters** because both write governor and energy preference, the later one wins, and which that is changes from boot to
-    /// boot.
+    /// **Matters** because both write governor and energy preference, the later one wins, and which that is changes
+    /// from boot to boot.
     ///
     /// **Leave it alone** where tuned's own replacement of the daemon (tuned-ppd) runs: it only passes requests on.
     code: "ENV-011",
@@ -20,7 +20,10 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["power-profiles-daemon, README: it sets governor and energy preference", "tuned(8) and tuned-profiles(7)"],
+    sources: [
+        "power-profiles-daemon, README: it sets governor and energy preference",
+        "tuned(8) and tuned-profiles(7)",
+    ],
     example: {
         good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
         bad: |facts, _| {

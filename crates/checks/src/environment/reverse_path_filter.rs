@@ -17,8 +17,8 @@ declare_check! {
     ///
     /// **Reads** `rp_filter` of the interface and of `all`, and `TcpExt.IPReversePathFilter` since boot.
     ///
-    /// **Matters** on hosts with several interfaces: strict filtering drops what arrives on one while the route back is another,
-    /// silently. A second path for large data is exactly that.
+    /// **Matters** on hosts with several interfaces: strict filtering drops what arrives on one while the route back is
+    /// another, silently. A second path for large data is exactly that.
     ///
     /// **Leave it alone** while nothing is dropped, or where what is dropped is forged.
     code: "ENV-019",
@@ -28,7 +28,10 @@ declare_check! {
     scope: Interface,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux Documentation/networking/ip-sysctl.rst, rp_filter: the larger of all and the interface's counts", "RFC 3704 section 2.4, loose reverse path forwarding"],
+    sources: [
+        "Linux Documentation/networking/ip-sysctl.rst, rp_filter: the larger of all and the interface's counts",
+        "RFC 3704 section 2.4, loose reverse path forwarding",
+    ],
     example: {
         good: example::as_is,
         bad: |facts, _| {

@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** whether bpftune runs.
     ///
-    /// **Matters** because it changes buffers, backlogs and congestion control by what it observes: a measurement before and one
-    /// after are then of two hosts, and values you set may not stay.
+    /// **Matters** because it changes buffers, backlogs and congestion control by what it observes: a measurement
+    /// before and one after are then of two hosts, and values you set may not stay.
     ///
     /// **Leave it alone** where it is what you want and nothing is compared.
     code: "ENV-012",

@@ -15,8 +15,8 @@ declare_check! {
     ///
     /// **Reads** the share of time stolen since boot (`/proc/stat`).
     ///
-    /// **Matters** because a virtual processor that does not run empties no ring and sends no acknowledgement; the network
-    /// looks lossy and slow, and no setting inside the guest helps.
+    /// **Matters** because a virtual processor that does not run empties no ring and sends no acknowledgement; the
+    /// network looks lossy and slow, and no setting inside the guest helps.
     ///
     /// **Leave it alone** on a burstable instance that is idle most of the time.
     code: "ENV-001",

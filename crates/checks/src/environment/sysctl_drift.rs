@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** the sysctl files in the order they are applied, and the running values.
     ///
-    /// **Matters** because a value somebody set by hand is lost at the next boot, and a file that another program overrides
-    /// (tuned, a container runtime, a script) misleads whoever reads it.
+    /// **Matters** because a value somebody set by hand is lost at the next boot, and a file that another program
+    /// overrides (tuned, a container runtime, a script) misleads whoever reads it.
     ///
     /// **Leave it alone** while an experiment runs.
     code: "ENV-015",

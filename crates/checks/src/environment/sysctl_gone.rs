@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** the sysctl files, and which names the kernel has.
     ///
-    /// **Matters** little by itself: the line does nothing. But it shows that the file was written for another kernel, and that
-    /// nobody read the errors at boot.
+    /// **Matters** little by itself: the line does nothing. But it shows that the file was written for another kernel,
+    /// and that nobody read the errors at boot.
     ///
     /// **Leave it alone** where one file serves kernels of several ages.
     code: "ENV-017",
@@ -28,7 +28,8 @@ declare_check! {
         good: |facts, _| example::sysctl_file(facts, "net.core.rmem_max", "2147483647"),
         bad: |facts, _| {
             example::sysctl_file(facts, "net.ipv4.tcp_tw_recycle", "1");
-            facts.sysctls.insert("net.ipv4.tcp_tw_recycle".into(), Fact::Absent("this kernel has no such sysctl".into()));
+            facts.sysctls.insert("net.ipv4.tcp_tw_recycle".into(), Fact::Absent("this kernel has no such \
+                sysctl".into()));
         },
     },
 }

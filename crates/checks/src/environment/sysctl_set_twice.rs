@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** the sysctl files in the order they are applied; names beginning with `net.`.
     ///
-    /// **Matters** because the last one wins by the name of its file, not by who wrote it last: an edit in the wrong file does
-    /// nothing, and a new package may win tomorrow.
+    /// **Matters** because the last one wins by the name of its file, not by who wrote it last: an edit in the wrong
+    /// file does nothing, and a new package may win tomorrow.
     ///
     /// **Leave it alone** where a file of the distribution is overridden on purpose: that is what the order is for.
     code: "ENV-016",

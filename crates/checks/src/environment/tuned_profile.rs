@@ -15,8 +15,8 @@ declare_check! {
     /// **Reads** tuned's active profile.
     ///
     /// **Matters** because tuned sets its values again at every boot and change of profile, over what sysctl.d has set.
-    /// network-throughput, in spite of its name, holds buffers to 16 MiB: 1.34 Gb/s over 100 ms. balanced and powersave hold
-    /// the processor back.
+    /// network-throughput, in spite of its name, holds buffers to 16 MiB: 1.34 Gb/s over 100 ms. balanced and powersave
+    /// hold the processor back.
     ///
     /// **Leave it alone** on laptops and desktops.
     code: "ENV-014",
@@ -26,7 +26,10 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["tuned-profiles(7)", "tuned, profiles/network-throughput/tuned.conf: tcp_rmem and tcp_wmem end at 16777216"],
+    sources: [
+        "tuned-profiles(7)",
+        "tuned, profiles/network-throughput/tuned.conf: tcp_rmem and tcp_wmem end at 16777216",
+    ],
     example: {
         good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
         bad: |facts, _| example::service(facts, "tuned", Some("network-throughput")),

@@ -10,9 +10,11 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_adv_win_scale` and the kernel's version.
     ///
-    /// **Matters** only as a sign: since Linux 6.6 the kernel measures the share for each connection and ignores this number.
+    /// **Matters** only as a sign: since Linux 6.6 the kernel measures the share for each connection and ignores this
+    /// number.
     ///
-    /// **Leave it alone** on older kernels, where 1 (one half) is the default and a larger one gives more window for a buffer.
+    /// **Leave it alone** on older kernels, where 1 (one half) is the default and a larger one gives more window for a
+    /// buffer.
     code: "OLD-001",
     name: "adv-win-scale",
     group: Folklore,

@@ -15,8 +15,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_app_win`.
     ///
-    /// **Matters** because window / 2^n is kept for the program: 1 takes half of what a long path needs. Guides set it to small
-    /// numbers as if it were a size.
+    /// **Matters** because window / 2^n is kept for the program: 1 takes half of what a long path needs. Guides set it
+    /// to small numbers as if it were a size.
     ///
     /// **Leave it alone** at 31; 0 reserves nothing either.
     code: "OLD-013",

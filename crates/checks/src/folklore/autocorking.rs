@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_autocorking` and the role.
     ///
-    /// **Matters** because without it a program with small writes sends as many small packets. "Gaming" and "latency" lists turn it
-    /// off for the whole host, where a program could ask for its own sockets (`TCP_NODELAY`, `MSG_MORE`).
+    /// **Matters** because without it a program with small writes sends as many small packets. "Gaming" and "latency"
+    /// lists turn it off for the whole host, where a program could ask for its own sockets (`TCP_NODELAY`, `MSG_MORE`).
     ///
     /// **Leave it alone** on a host of small messages where it was measured.
     code: "OLD-017",

@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** `net.core.busy_poll` and `net.core.busy_read`, and the role.
     ///
-    /// **Matters** because a program that finds nothing to read then asks the card again and again, on the processor that the
-    /// transfer needs. It shortens the wait for a small message; a bulk receiver is never without data.
+    /// **Matters** because a program that finds nothing to read then asks the card again and again, on the processor
+    /// that the transfer needs. It shortens the wait for a small message; a bulk receiver is never without data.
     ///
     /// **Leave it alone** on hosts of small messages with processors to spare.
     code: "OLD-011",
@@ -23,7 +23,9 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: ["Linux Documentation/admin-guide/sysctl/net.rst, busy_poll and busy_read: processor and power for latency"],
+    sources: [
+        "Linux Documentation/admin-guide/sysctl/net.rst, busy_poll and busy_read: processor and power for latency",
+    ],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAMES[0], "50") },
 }
 

@@ -10,9 +10,9 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_frto`.
     ///
-    /// **Matters** because after a timeout the sender looks with it whether the segments were only late, and then goes on instead
-    /// of sending all again. Guides from the days when it was new and troublesome turn it off; the numbers above 0 mean
-    /// the same today.
+    /// **Matters** because after a timeout the sender looks with it whether the segments were only late, and then goes
+    /// on instead of sending all again. Guides from the days when it was new and troublesome turn it off; the numbers
+    /// above 0 mean the same today.
     ///
     /// **Leave it alone** at 1 or 2.
     code: "OLD-004",

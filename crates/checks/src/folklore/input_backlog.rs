@@ -16,8 +16,9 @@ declare_check! {
     ///
     /// **Reads** `net.core.netdev_max_backlog` and drops of the backlog since boot.
     ///
-    /// **Matters** because drivers with NAPI, all fast ones, do not use it; it serves RPS, tunnels and virtual interfaces. There a
-    /// backlog of 250000 packets, as a deck of 2012 sets, only turns overload into seconds of delay.
+    /// **Matters** because drivers with NAPI, all fast ones, do not use it; it serves RPS, tunnels and virtual
+    /// interfaces. There a backlog of 250000 packets, as a deck of 2012 sets, only turns overload into seconds of
+    /// delay.
     ///
     /// **Leave it alone** where it was raised against drops that were counted.
     code: "OLD-006",

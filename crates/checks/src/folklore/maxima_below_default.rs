@@ -18,8 +18,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem` in the sysctl files, the kernel's version and the memory.
     ///
-    /// **Matters** because what was much in 2012 is less than today's default: 4 MB in old vendors' scripts, 16 MB in a deck that is
-    /// still copied, against 32 MB that Linux lets a receiver have by itself.
+    /// **Matters** because what was much in 2012 is less than today's default: 4 MB in old vendors' scripts, 16 MB in a
+    /// deck that is still copied, against 32 MB that Linux lets a receiver have by itself.
     ///
     /// **Leave it alone** on a machine with little memory, where the kernel's own choice is lower too.
     code: "OLD-015",

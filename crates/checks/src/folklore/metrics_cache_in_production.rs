@@ -12,11 +12,12 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_no_metrics_save` and the role.
     ///
-    /// **Matters** because new connections then know nothing of the path; the kernel's documentation says that the memory
-    /// usually helps. The reason to turn it off was a slow-start threshold remembered from a bad day; newer kernels do
-    /// not keep that one (`tcp_no_ssthresh_metrics_save`).
+    /// **Matters** because new connections then know nothing of the path; the kernel's documentation says that the
+    /// memory usually helps. The reason to turn it off was a slow-start threshold remembered from a bad day; newer
+    /// kernels do not keep that one (`tcp_no_ssthresh_metrics_save`).
     ///
-    /// **Leave it alone** for benchmarks (TCP-011), and on kernels without the second setting if it was measured to help.
+    /// **Leave it alone** for benchmarks (TCP-011), and on kernels without the second setting if it was measured to
+    /// help.
     code: "OLD-010",
     name: "metrics-cache-in-production",
     group: Folklore,

@@ -17,8 +17,8 @@ declare_check! {
     ///
     /// **Reads** the sysctl files and the kernel's version.
     ///
-    /// **Matters** as a sign that a file was copied for more than ten years. On a kernel that still has `tcp_tw_recycle`, it breaks
-    /// connections of hosts that share an address.
+    /// **Matters** as a sign that a file was copied for more than ten years. On a kernel that still has
+    /// `tcp_tw_recycle`, it breaks connections of hosts that share an address.
     ///
     /// **Leave it alone** never: nothing is lost with the lines.
     code: "OLD-009",

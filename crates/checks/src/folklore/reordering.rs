@@ -13,8 +13,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_reordering`.
     ///
-    /// **Matters** because it is only where the kernel begins: it raises the number itself for a connection whose path reorders (up
-    /// to `tcp_max_reordering`), and RACK goes by time. Raised for all, losses are noticed later.
+    /// **Matters** because it is only where the kernel begins: it raises the number itself for a connection whose path
+    /// reorders (up to `tcp_max_reordering`), and RACK goes by time. Raised for all, losses are noticed later.
     ///
     /// **Leave it alone** where links are bonded packet by packet and connections are short.
     code: "OLD-018",

@@ -16,8 +16,8 @@ declare_check! {
     ///
     /// **Reads** `net.core.netdev_budget` and rounds that ran out since boot.
     ///
-    /// **Matters** because a round that is not cut short keeps the program, which should read, off the processor; a limit of time
-    /// (`netdev_budget_usecs`) ends it anyway.
+    /// **Matters** because a round that is not cut short keeps the program, which should read, off the processor; a
+    /// limit of time (`netdev_budget_usecs`) ends it anyway.
     ///
     /// **Leave it alone** where rounds did run out and more helped.
     code: "OLD-007",

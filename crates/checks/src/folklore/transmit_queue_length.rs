@@ -14,8 +14,8 @@ declare_check! {
     ///
     /// **Reads** `txqueuelen` and the queueing disciplines of the port.
     ///
-    /// **Matters** little: `fq` and `fq_codel` have limits of their own and ignore it. Where `pfifo_fast` is used it is a real
-    /// queue, and a long one is delay for everybody: 10000 packets of 9000 bytes are 72 ms at 10 Gb/s.
+    /// **Matters** little: `fq` and `fq_codel` have limits of their own and ignore it. Where `pfifo_fast` is used it is
+    /// a real queue, and a long one is delay for everybody: 10000 packets of 9000 bytes are 72 ms at 10 Gb/s.
     ///
     /// **Leave it alone**: the 2016 ESnet deck lists it among the settings not to touch.
     code: "OLD-005",

@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_tso_win_divisor`.
     ///
-    /// **Matters** because lower numbers let one large segment take more of the window: longer bursts for hardly any processor
-    /// time. On a fast path the segment is small against the window, whatever this says.
+    /// **Matters** because lower numbers let one large segment take more of the window: longer bursts for hardly any
+    /// processor time. On a fast path the segment is small against the window, whatever this says.
     ///
     /// **Leave it alone** at 3.
     code: "OLD-016",

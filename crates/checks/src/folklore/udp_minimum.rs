@@ -17,8 +17,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.udp_rmem_min` and `net.ipv4.udp_wmem_min`.
     ///
-    /// **Matters** because the first is what a socket keeps when UDP is over its memory limit: raised, it takes the limit's effect
-    /// away. The second has no effect at all. Neither makes anything faster.
+    /// **Matters** because the first is what a socket keeps when UDP is over its memory limit: raised, it takes the
+    /// limit's effect away. The second has no effect at all. Neither makes anything faster.
     ///
     /// **Leave it alone** at the kernel's 4096.
     code: "OLD-012",

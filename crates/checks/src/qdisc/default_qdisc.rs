@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** `net.core.default_qdisc`.
     ///
-    /// **Matters** because it decides what an interface has after the next boot, a changed number of queues or a driver's
-    /// reset. It does nothing to queues that exist: those are QDISC-001.
+    /// **Matters** because it decides what an interface has after the next boot, a changed number of queues or a
+    /// driver's reset. It does nothing to queues that exist: those are QDISC-001.
     ///
     /// **Leave it alone** on a router and on a host of small messages, where `fq_codel` is as good or better.
     code: "QDISC-004",
@@ -22,10 +22,7 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: [
-        "Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc",
-        ESNET_2016,
-    ],
+    sources: ["Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc", ESNET_2016],
     example: {
         good: example::as_is,
         bad: |facts, _| example::sysctl(facts, "net.core.default_qdisc", "pfifo_fast"),

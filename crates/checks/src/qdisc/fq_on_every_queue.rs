@@ -11,13 +11,14 @@ declare_check! {
     ///
     /// **Reads** the queueing disciplines of the port, every class of them.
     ///
-    /// **Matters** because `fq` spaces a flow's packets at the rate TCP asks for and takes the flows in turn; without it a
-    /// flow leaves in bursts of up to 64 KiB and more, which small buffers on the path drop. Every queue counts: a flow
-    /// stays on the queue its hash picked, so one leaf with another discipline slows down some flows and not others.
+    /// **Matters** because `fq` spaces a flow's packets at the rate TCP asks for and takes the flows in turn; without
+    /// it a flow leaves in bursts of up to 64 KiB and more, which small buffers on the path drop. Every queue counts: a
+    /// flow stays on the queue its hash picked, so one leaf with another discipline slows down some flows and not
+    /// others.
     ///
     /// **Leave it alone** on a router (it sees other hosts' packets, `fq_codel` or `cake` suit it better) and where a
-    /// shaper was put on purpose. Since Linux 4.13 TCP paces by itself for BBR without `fq`, at the cost of one timer for
-    /// each flow.
+    /// shaper was put on purpose. Since Linux 4.13 TCP paces by itself for BBR without `fq`, at the cost of one timer
+    /// for each flow.
     code: "QDISC-001",
     name: "fq-on-every-queue",
     group: Qdisc,
@@ -25,13 +26,16 @@ declare_check! {
     scope: Port,
     severity: Major,
     since: "0.1",
-    sources: [
-        ESNET_2016,
-        "iproute2, tc-fq(8)",
-    ],
+    sources: [ESNET_2016, "iproute2, tc-fq(8)"],
     example: {
         good: example::as_is,
-        bad: |facts, _| example::each_qdisc(facts, |qdisc| if qdisc.parent.as_deref() == Some("8001:3") { qdisc.kind = "fq_codel".into() }),
+        bad: |facts, _| {
+            example::each_qdisc(facts, |qdisc| {
+                if qdisc.parent.as_deref() == Some("8001:3") {
+                    qdisc.kind = "fq_codel".into();
+                }
+            });
+        },
     },
 }
 
@@ -65,10 +69,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
             format!("{} at the root", queueing.root)
         },
         recommended: format!("{desired} on every transmit queue"),
-        why: "Without fq a flow leaves in bursts that small buffers on the path drop; a single queue without it slows \
+        why:
+            "Without fq a flow leaves in bursts that small buffers on the path drop; a single queue without it slows \
               down just the flows that hash to it."
-            .into(),
-        effect: "About 1.25 Gb/s more at 10 Gb/s through a congested small-buffer switch (Smitasin, in the 2016 ESnet deck)."
+                .into(),
+        effect: "About 1.25 Gb/s more at 10 Gb/s through a congested small-buffer switch (Smitasin, in the 2016 \
+                 ESnet deck)."
             .into(),
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,

@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** the root queueing discipline, the kind of the interface and its driver.
     ///
-    /// **Matters** because with `noqueue` a packet that finds the device's ring full is dropped at once, TCP's limit on what
-    /// waits in the host cannot work, and nothing paces.
+    /// **Matters** because with `noqueue` a packet that finds the device's ring full is dropped at once, TCP's limit on
+    /// what waits in the host cannot work, and nothing paces.
     ///
     /// **Leave it alone** on virtual interfaces (bridge, VLAN, veth, bond): they have no ring, the device below queues.
     code: "QDISC-002",

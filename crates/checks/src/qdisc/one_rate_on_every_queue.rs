@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** `maxrate` of every `fq`.
     ///
-    /// **Matters** because a flow's queue is picked by a hash or by the processor it runs on: with different rates the same
-    /// transfer is fast one day and slow the next, and nothing in the network explains it.
+    /// **Matters** because a flow's queue is picked by a hash or by the processor it runs on: with different rates the
+    /// same transfer is fast one day and slow the next, and nothing in the network explains it.
     ///
     /// **Leave it alone** where queues are given out on purpose (`mqprio`, XPS for one group of processes).
     code: "QDISC-008",
@@ -25,7 +25,13 @@ declare_check! {
     sources: ["tc-fq(8), maxrate", "Linux net/sched/sch_mq.c: one child for each transmit queue"],
     example: {
         good: example::as_is,
-        bad: |facts, _| example::each_qdisc(facts, |qdisc| if qdisc.parent.as_deref() == Some("8001:5") { qdisc.max_rate_bps = None }),
+        bad: |facts, _| {
+            example::each_qdisc(facts, |qdisc| {
+                if qdisc.parent.as_deref() == Some("8001:5") {
+                    qdisc.max_rate_bps = None;
+                }
+            });
+        },
     },
 }
 

@@ -17,8 +17,8 @@ declare_check! {
     /// **Reads** the root queueing discipline and the number of transmit queues.
     ///
     /// **Matters** because a discipline other than `mq` at the root takes all packets through one queue with one lock,
-    /// whatever the device can do. `tc qdisc replace dev X root fq`, as guides have it, does just that to a device with many
-    /// queues; so do tuning scripts that restore only the first line they had saved.
+    /// whatever the device can do. `tc qdisc replace dev X root fq`, as guides have it, does just that to a device with
+    /// many queues; so do tuning scripts that restore only the first line they had saved.
     ///
     /// **Leave it alone** where a shaper (`htb`, `cake` …) must see all traffic to hold it to one rate.
     code: "QDISC-003",
@@ -30,7 +30,8 @@ declare_check! {
     since: "0.1",
     sources: [
         "Linux net/sched/sch_mq.c: one child for each transmit queue, each with its own lock",
-        "landspeed's own experiment on Linux 6.18: `tc qdisc del dev X root` brings mq back, restoring a saved line does not",
+        "landspeed's own experiment on Linux 6.18: `tc qdisc del dev X root` brings mq back, restoring a saved \
+         line does not",
     ],
     example: {
         good: example::as_is,

@@ -17,9 +17,9 @@ declare_check! {
     ///
     /// **Reads** `maxrate` of every `fq`, the goal's rate and round trip.
     ///
-    /// **Matters** because the sender is often faster than what is behind the last switch: four streams from a 100 Gb/s host
-    /// overrun a 10 Gb/s receiver and then share what loss leaves. Held to 80 to 90 % of the slower side in total, they do
-    /// not. `maxrate` is for each flow: 10 Gb/s with four streams is 2 Gb/s each.
+    /// **Matters** because the sender is often faster than what is behind the last switch: four streams from a 100 Gb/s
+    /// host overrun a 10 Gb/s receiver and then share what loss leaves. Held to 80 to 90 % of the slower side in total,
+    /// they do not. `maxrate` is for each flow: 10 Gb/s with four streams is 2 Gb/s each.
     ///
     /// **Leave it alone** where transfers use one stream that must have the whole rate, where programs pace themselves
     /// (`SO_MAX_PACING_RATE`, `iperf3 --fq-rate`), and on a short path, where loss is repaired at once.
@@ -30,10 +30,7 @@ declare_check! {
     scope: Port,
     severity: Minor,
     since: "0.1",
-    sources: [
-        ESNET_2016,
-        "tc-fq(8), maxrate",
-    ],
+    sources: [ESNET_2016, "tc-fq(8), maxrate"],
     example: { good: example::as_is, bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = None) },
 }
 

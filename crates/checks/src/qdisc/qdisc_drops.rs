@@ -9,8 +9,9 @@ declare_check! {
     ///
     /// **Reads** drops of every queueing discipline, and packets sent since the driver was loaded.
     ///
-    /// **Matters** because a drop here is loss before the first metre of fibre. With `fq` it is mostly one flow over its
-    /// limit (UDP, or a program with a great many packets waiting); with others a queue that is too short or a shaper.
+    /// **Matters** because a drop here is loss before the first metre of fibre. With `fq` it is mostly one flow over
+    /// its limit (UDP, or a program with a great many packets waiting); with others a queue that is too short or a
+    /// shaper.
     ///
     /// **Leave it alone** on a router or behind a shaper: dropping is how it tells senders to slow down.
     code: "QDISC-007",
@@ -20,10 +21,7 @@ declare_check! {
     scope: Port,
     severity: Minor,
     since: "0.1",
-    sources: [
-        "tc-fq(8), limit and flow_limit",
-        BUFFERS_2015,
-    ],
+    sources: ["tc-fq(8), limit and flow_limit", BUFFERS_2015],
     example: { good: example::as_is, bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.drops = 200_000) },
 }
 

@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** `maxrate` of every `fq`, and the goal's rate.
     ///
-    /// **Matters** because `fq maxrate` holds every flow, silently: a value from the days of a slower receiver, or from an
-    /// experiment, looks like a slow network.
+    /// **Matters** because `fq maxrate` holds every flow, silently: a value from the days of a slower receiver, or from
+    /// an experiment, looks like a slow network.
     ///
     /// **Leave it alone** where more than eight streams share the goal on purpose, or a receiver is that slow.
     code: "QDISC-006",
@@ -25,7 +25,9 @@ declare_check! {
     sources: ["tc-fq(8), maxrate: the maximum sending rate of a flow"],
     example: {
         good: example::as_is,
-        bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = qdisc.max_rate_bps.map(|_| 1_000_000_000)),
+        bad: |facts, _| {
+            example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = qdisc.max_rate_bps.map(|_| 1_000_000_000));
+        },
     },
 }
 

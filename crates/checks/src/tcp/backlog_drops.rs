@@ -8,8 +8,8 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPBacklogDrop` against segments received.
     ///
-    /// **Matters** because segments that arrive while the program reads wait in a short queue bounded by the socket's buffers;
-    /// with a slow processor or very large reads it overflows.
+    /// **Matters** because segments that arrive while the program reads wait in a short queue bounded by the socket's
+    /// buffers; with a slow processor or very large reads it overflows.
     ///
     /// **Leave it alone** while it stays a rare event.
     code: "TCP-020",

@@ -12,11 +12,11 @@ declare_check! {
     ///
     /// **Reads** the congestion control, the share of segments repeated since boot, the goal's round trip.
     ///
-    /// **Matters** because CUBIC takes every loss for congestion; where losses have another cause and cannot be removed, BBR,
-    /// which goes by rate and round trip, may carry several times as much.
+    /// **Matters** because CUBIC takes every loss for congestion; where losses have another cause and cannot be
+    /// removed, BBR, which goes by rate and round trip, may carry several times as much.
     ///
-    /// **Leave it alone** where the loss can be repaired (it should be), and where others share a small buffer with you: BBR
-    /// repeats far more. Compare on your own path before keeping it.
+    /// **Leave it alone** where the loss can be repaired (it should be), and where others share a small buffer with
+    /// you: BBR repeats far more. Compare on your own path before keeping it.
     code: "TCP-008",
     name: "bbr-trial",
     group: Tcp,
@@ -46,10 +46,17 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let mut problem = Problem {
         observed: format!("{value}; {}", repeated.text),
         recommended: "find the loss first; if it stays, try bbr and compare".into(),
-        effect: "On four paths in the 2016 ESnet deck from four times better to 30 % worse, with 60 to 320 times the retransmissions."
+        effect: "On four paths in the 2016 ESnet deck from four times better to 30 % worse, with 60 to 320 times \
+                 the retransmissions."
             .into(),
         applicability: Applicability::NeedsCare,
-        ..advice::sysctl(NAME, value, "bbr", "CUBIC halves its rate for losses that are no congestion; BBR does not, and repeats far more.")
+        ..advice::sysctl(
+            NAME,
+            value,
+            "bbr",
+            "CUBIC halves its rate for losses that are no congestion; BBR does \
+                                              not, and repeats far more.",
+        )
     };
     let options = view.facts.kernel.configuration.known();
     if options.is_some_and(|options| !options.contains_key("CONFIG_TCP_CONG_BBR")) {

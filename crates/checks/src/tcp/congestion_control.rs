@@ -16,11 +16,12 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_congestion_control`, the goal's rate and round trip, the MTU.
     ///
-    /// **Matters** because after a loss Reno grows by one segment in a round trip: over a long fast path it needs hours to be
-    /// back, CUBIC seconds to minutes. DCTCP only works where every switch marks; LP and Vegas give way to everything else.
+    /// **Matters** because after a loss Reno grows by one segment in a round trip: over a long fast path it needs hours
+    /// to be back, CUBIC seconds to minutes. DCTCP only works where every switch marks; LP and Vegas give way to
+    /// everything else.
     ///
-    /// **Leave it alone** where a program chooses its own for each connection, and with BBR where it was compared on your
-    /// path: the 2016 ESnet deck saw from four times better to 30 % worse, always with many more retransmissions.
+    /// **Leave it alone** where a program chooses its own for each connection, and with BBR where it was compared on
+    /// your path: the 2016 ESnet deck saw from four times better to 30 % worse, always with many more retransmissions.
     code: "TCP-007",
     name: "congestion-control",
     group: Tcp,
@@ -28,7 +29,11 @@ declare_check! {
     scope: Host,
     severity: Major,
     since: "0.1",
-    sources: ["RFC 9438, CUBIC for Fast and Long-Distance Networks", "RFC 8257 section 1: DCTCP is for controlled data centres", IP_SYSCTL],
+    sources: [
+        "RFC 9438, CUBIC for Fast and Long-Distance Networks",
+        "RFC 8257 section 1: DCTCP is for controlled data centres",
+        IP_SYSCTL,
+    ],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "reno") },
 }
 

@@ -12,8 +12,8 @@ declare_check! {
     ///
     /// **Reads** the sysctl files, `net.ipv4.tcp_congestion_control` and `net.ipv4.tcp_available_congestion_control`.
     ///
-    /// **Matters** because a kernel without the module keeps what it has, and `sysctl --system` only prints a line at boot that
-    /// nobody reads.
+    /// **Matters** because a kernel without the module keeps what it has, and `sysctl --system` only prints a line at
+    /// boot that nobody reads.
     ///
     /// **Leave it alone** if the file is meant for another kernel of this host.
     code: "TCP-009",

@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_dsack`.
     ///
-    /// **Matters** because a sender learns from it that it repeated something needlessly: it takes the reduced window back
-    /// and grows more patient with a path that reorders.
+    /// **Matters** because a sender learns from it that it repeated something needlessly: it takes the reduced window
+    /// back and grows more patient with a path that reorders.
     ///
     /// **Leave it alone** never: it costs nothing while nothing comes twice.
     code: "TCP-004",
@@ -21,7 +21,11 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["RFC 2883, An Extension to the Selective Acknowledgement Option for TCP", "RFC 8985 section 3.3: RACK adapts its reordering window by DSACK", IP_SYSCTL],
+    sources: [
+        "RFC 2883, An Extension to the Selective Acknowledgement Option for TCP",
+        "RFC 8985 section 3.3: RACK adapts its reordering window by DSACK",
+        IP_SYSCTL,
+    ],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
 }
 

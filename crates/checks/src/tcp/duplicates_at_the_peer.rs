@@ -11,8 +11,9 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPDSACKRecv` against `Tcp.RetransSegs`.
     ///
-    /// **Matters** because the path then does not lose but reorders or delays: links bonded packet by packet, equal paths of
-    /// different length, a device that holds packets back. Each needless repetition also slows the sender down.
+    /// **Matters** because the path then does not lose but reorders or delays: links bonded packet by packet, equal
+    /// paths of different length, a device that holds packets back. Each needless repetition also slows the sender
+    /// down.
     ///
     /// **Leave it alone** while few segments are repeated at all.
     code: "TCP-025",
@@ -22,7 +23,10 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: ["RFC 2883, An Extension to the Selective Acknowledgement Option for TCP", "Linux Documentation/networking/snmp_counter.rst, TCPDSACKRecv"],
+    sources: [
+        "RFC 2883, An Extension to the Selective Acknowledgement Option for TCP",
+        "Linux Documentation/networking/snmp_counter.rst, TCPDSACKRecv",
+    ],
     example: {
         good: example::as_is,
         bad: |facts, _| {

@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_ecn`.
     ///
-    /// **Matters** little on most research networks, which do not mark; but with 0 the host refuses peers that ask for it, and
-    /// no router can ever warn without a loss.
+    /// **Matters** little on most research networks, which do not mark; but with 0 the host refuses peers that ask for
+    /// it, and no router can ever warn without a loss.
     ///
     /// **Leave it alone** where a device on the path is known to drop such connections.
     code: "TCP-015",

@@ -12,10 +12,11 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_slow_start_after_idle`, the goal's round trip.
     ///
-    /// **Matters** on long paths: a pause of one retransmission timeout (the disk is slow, the next file is opened) throws the
-    /// window away, and each doubling takes a round trip again.
+    /// **Matters** on long paths: a pause of one retransmission timeout (the disk is slow, the next file is opened)
+    /// throws the window away, and each doubling takes a round trip again.
     ///
-    /// **Leave it alone** on short paths, where doubling is quick, and where the path changes its capacity between transfers.
+    /// **Leave it alone** on short paths, where doubling is quick, and where the path changes its capacity between
+    /// transfers.
     code: "TCP-012",
     name: "idle-restart",
     group: Tcp,

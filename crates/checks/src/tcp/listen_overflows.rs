@@ -11,8 +11,9 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.ListenOverflows` against connections accepted.
     ///
-    /// **Matters** to transfers with many streams that open at once: the program accepts too slowly, or asked `listen` for too
-    /// short a queue; who does not fit tries again a second later, and one late stream delays the whole transfer.
+    /// **Matters** to transfers with many streams that open at once: the program accepts too slowly, or asked `listen`
+    /// for too short a queue; who does not fit tries again a second later, and one late stream delays the whole
+    /// transfer.
     ///
     /// **Leave it alone** on a host under a scan or a flood: that is what the queue's limit is for.
     code: "TCP-023",

@@ -18,8 +18,8 @@ declare_check! {
     /// **Matters** because RACK notices a lost retransmission and tolerates reordering, where counting duplicate
     /// acknowledgements ends in a timeout or in needless repetition.
     ///
-    /// **Leave it alone** on kernels of which the documentation says that RACK is the only way (6.18 does): the bit is then
-    /// without effect.
+    /// **Leave it alone** on kernels of which the documentation says that RACK is the only way (6.18 does): the bit is
+    /// then without effect.
     code: "TCP-005",
     name: "loss-recovery",
     group: Tcp,

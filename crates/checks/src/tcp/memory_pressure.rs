@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPMemoryPressures` and `TcpExt.TCPAbortOnMemory` since boot.
     ///
-    /// **Matters** because under pressure the kernel shrinks the windows of all connections, and at the limit it resets some.
-    /// One time is enough to spoil a day's measurements.
+    /// **Matters** because under pressure the kernel shrinks the windows of all connections, and at the limit it resets
+    /// some. One time is enough to spoil a day's measurements.
     ///
     /// **Leave it alone** if it happened once, in an experiment you know of.
     code: "TCP-022",
@@ -21,7 +21,10 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux Documentation/networking/snmp_counter.rst, TCPMemoryPressures and TCPAbortOnMemory", "Linux Documentation/networking/ip-sysctl.rst, tcp_mem"],
+    sources: [
+        "Linux Documentation/networking/snmp_counter.rst, TCPMemoryPressures and TCPAbortOnMemory",
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_mem",
+    ],
     example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPMemoryPressures", 3) },
 }
 

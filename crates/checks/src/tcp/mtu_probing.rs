@@ -15,8 +15,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_mtu_probing` and the MTU of the interface.
     ///
-    /// **Matters** with jumbo frames: if a link on the path takes less and its "too big" messages are filtered, connections open
-    /// and then hang. With 1 the kernel tries smaller segments once it sees that.
+    /// **Matters** with jumbo frames: if a link on the path takes less and its "too big" messages are filtered,
+    /// connections open and then hang. With 1 the kernel tries smaller segments once it sees that.
     ///
     /// **Leave it alone** at an MTU of 1500. 2 is for experiments: it begins every connection with small segments.
     code: "TCP-010",
@@ -26,7 +26,11 @@ declare_check! {
     scope: Interface,
     severity: Minor,
     since: "0.1",
-    sources: ["RFC 4821, Packetization Layer Path MTU Discovery", "ESnet fasterdata, Linux host tuning: 1 with jumbo frames", IP_SYSCTL],
+    sources: [
+        "RFC 4821, Packetization Layer Path MTU Discovery",
+        "ESnet fasterdata, Linux host tuning: 1 with jumbo frames",
+        IP_SYSCTL,
+    ],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
 }
 

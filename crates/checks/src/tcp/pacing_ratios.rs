@@ -16,8 +16,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_pacing_ss_ratio` and `net.ipv4.tcp_pacing_ca_ratio`.
     ///
-    /// **Matters** because with `fq` a flow leaves at window / round trip times this percentage: at 100 it never gets ahead of
-    /// its acknowledgements, below it holds itself back.
+    /// **Matters** because with `fq` a flow leaves at window / round trip times this percentage: at 100 it never gets
+    /// ahead of its acknowledgements, below it holds itself back.
     ///
     /// **Leave it alone** above 100; BBR sets its own rate.
     code: "TCP-027",

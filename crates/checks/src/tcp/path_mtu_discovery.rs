@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.ip_no_pmtu_disc`.
     ///
-    /// **Matters** because with 1 the first "too big" message cuts packets to that destination to about 550 bytes for minutes,
-    /// and large packets are fragmented on the way; 2 and 3 change which messages are believed.
+    /// **Matters** because with 1 the first "too big" message cuts packets to that destination to about 550 bytes for
+    /// minutes, and large packets are fragmented on the way; 2 and 3 change which messages are believed.
     ///
     /// **Leave it alone** at 3 on a host that must distrust ICMP.
     code: "TCP-016",

@@ -8,8 +8,8 @@ declare_check! {
     ///
     /// **Reads** `TcpExt` counters `PruneCalled`, `RcvPruned`, `OfoPruned` and `TCPRcvQDrop` against segments received.
     ///
-    /// **Matters** because the network delivered these segments: the sender repeats them and slows down for a loss that happened
-    /// in this host. The receive buffer is too small for what is in flight, or TCP is short of memory.
+    /// **Matters** because the network delivered these segments: the sender repeats them and slows down for a loss that
+    /// happened in this host. The receive buffer is too small for what is in flight, or TCP is short of memory.
     ///
     /// **Leave it alone** where a program set a small buffer on purpose (`SO_RCVBUF`).
     code: "TCP-019",

@@ -15,8 +15,8 @@ declare_check! {
     ///
     /// **Matters** because a connection stands still until the timer fires when nothing else reveals a loss.
     ///
-    /// **Leave it alone** below 200 ms if the round trips are short and it was measured; the timer follows the round trip
-    /// upwards by itself.
+    /// **Leave it alone** below 200 ms if the round trips are short and it was measured; the timer follows the round
+    /// trip upwards by itself.
     code: "TCP-017",
     name: "retransmission-timeout",
     group: Tcp,

@@ -14,8 +14,8 @@ declare_check! {
     ///
     /// **Reads** `Tcp.RetransSegs` and `Tcp.OutSegs` since boot.
     ///
-    /// **Matters** because on a long path a few losses in a hundred thousand decide the rate. The figure is of all connections
-    /// since boot, short and long, near and far: it says that there is loss, not where.
+    /// **Matters** because on a long path a few losses in a hundred thousand decide the rate. The figure is of all
+    /// connections since boot, short and long, near and far: it says that there is loss, not where.
     ///
     /// **Leave it alone** with BBR, which repeats much by design, and on hosts that serve distant, poor networks.
     code: "TCP-018",
@@ -25,7 +25,10 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: [BUFFERS_2015, "Mathis, Semke, Mahdavi, Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 1997"],
+    sources: [
+        BUFFERS_2015,
+        "Mathis, Semke, Mahdavi, Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 1997",
+    ],
     example: { good: example::as_is, bad: |facts, _| example::counter(facts, "Tcp.RetransSegs", 5_000_000) },
 }
 

@@ -20,9 +20,9 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_limit_output_bytes` and the goal's rate.
     ///
-    /// **Matters** because TCP stops handing over when so many bytes of a flow wait in queue and ring, and goes on when the
-    /// device says that they left. At 100 Gb/s 1 MiB lasts 84 µs: less than completions may take. The default went from 1 to
-    /// 4 MB in May 2025.
+    /// **Matters** because TCP stops handing over when so many bytes of a flow wait in queue and ring, and goes on when
+    /// the device says that they left. At 100 Gb/s 1 MiB lasts 84 µs: less than completions may take. The default went
+    /// from 1 to 4 MB in May 2025.
     ///
     /// **Leave it alone** below 100 Gb/s and on a host of small messages: what waits is delay.
     code: "TCP-014",
@@ -32,7 +32,10 @@ declare_check! {
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux commit \"tcp: increase tcp_limit_output_bytes default value to 4MB\", Dumazet, May 2025", IP_SYSCTL],
+    sources: [
+        "Linux commit \"tcp: increase tcp_limit_output_bytes default value to 4MB\", Dumazet, May 2025",
+        IP_SYSCTL,
+    ],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1048576") },
 }
 

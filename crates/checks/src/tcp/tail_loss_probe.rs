@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_early_retrans`.
     ///
-    /// **Matters** because nothing follows the last segments that could reveal their loss; without a probe the sender waits
-    /// for its timer, at least 200 ms, and begins again with a small window.
+    /// **Matters** because nothing follows the last segments that could reveal their loss; without a probe the sender
+    /// waits for its timer, at least 200 ms, and begins again with a small window.
     ///
     /// **Leave it alone** in experiments on recovery itself.
     code: "TCP-006",

@@ -11,8 +11,9 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPTimeouts` against `Tcp.RetransSegs`, and these against `Tcp.OutSegs`.
     ///
-    /// **Matters** because a timeout stops a connection for at least 200 ms and makes it begin anew, where other repairs take a
-    /// round trip. Many of them mean whole windows lost at once (a small buffer, a link that goes away) or SACK turned off.
+    /// **Matters** because a timeout stops a connection for at least 200 ms and makes it begin anew, where other
+    /// repairs take a round trip. Many of them mean whole windows lost at once (a small buffer, a link that goes away)
+    /// or SACK turned off.
     ///
     /// **Leave it alone** where peers vanish without a word (laptops, scanners): their connections time out too.
     code: "TCP-021",

@@ -11,8 +11,8 @@ declare_check! {
     ///
     /// **Reads** `Udp.RcvbufErrors` against `Udp.InDatagrams`.
     ///
-    /// **Matters** because the network delivered them: a test tool counts them as the network's loss, and a UDP transfer sends
-    /// them again.
+    /// **Matters** because the network delivered them: a test tool counts them as the network's loss, and a UDP
+    /// transfer sends them again.
     ///
     /// **Leave it alone** where a receiver is meant to drop what it cannot use (multicast, logs).
     code: "TCP-024",

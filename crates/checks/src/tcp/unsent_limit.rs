@@ -18,8 +18,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_notsent_lowat` and the role.
     ///
-    /// **Matters** because with a low limit a program is woken for every few segments and cannot keep the socket full while it
-    /// waits for the disk. It is a setting for web servers that want to decide late what to send.
+    /// **Matters** because with a low limit a program is woken for every few segments and cannot keep the socket full
+    /// while it waits for the disk. It is a setting for web servers that want to decide late what to send.
     ///
     /// **Leave it alone** on a host of small messages, and where a program sets it for its own sockets.
     code: "TCP-013",

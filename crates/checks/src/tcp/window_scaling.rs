@@ -10,8 +10,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_window_scaling`.
     ///
-    /// **Matters** because the window field has 16 bits: without scaling a connection carries 64 KiB for each round trip,
-    /// 5.7 Mb/s over 92 ms, whatever the buffers.
+    /// **Matters** because the window field has 16 bits: without scaling a connection carries 64 KiB for each round
+    /// trip, 5.7 Mb/s over 92 ms, whatever the buffers.
     ///
     /// **Leave it alone** never on a host that transfers data; it was turned off for broken firewalls twenty years ago.
     code: "TCP-003",

@@ -11,7 +11,8 @@ declare_check! {
     ///
     /// **Reads** `TcpExt.TCPToZeroWindowAdv` against segments received.
     ///
-    /// **Matters** because a closed window stops the sender: the disk or the program is the limit, and no network setting helps.
+    /// **Matters** because a closed window stops the sender: the disk or the program is the limit, and no network
+    /// setting helps.
     ///
     /// **Leave it alone** where receivers are meant to hold senders back (a queue, a tape).
     code: "TCP-026",
@@ -21,7 +22,10 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: ["Linux Documentation/networking/snmp_counter.rst, TCPToZeroWindowAdv", "RFC 9293 section 3.8.6.1, Zero-Window Probing"],
+    sources: [
+        "Linux Documentation/networking/snmp_counter.rst, TCPToZeroWindowAdv",
+        "RFC 9293 section 3.8.6.1, Zero-Window Probing",
+    ],
     example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPToZeroWindowAdv", 2_000_000) },
 }
 
