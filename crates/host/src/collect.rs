@@ -16,6 +16,8 @@ mod pci;
 mod services;
 mod sysctl_files;
 
+#[cfg(test)]
+pub(crate) use cpu::list_text;
 pub(crate) use services::LOOKED_FOR;
 
 /// The host behind `host` as facts.

@@ -23,18 +23,21 @@ pub struct FileError {
 #[derive(Debug, Clone)]
 pub struct Files {
     root: PathBuf,
+    /// The root without links, which every file of a recorded tree must be below.
+    inside: Option<PathBuf>,
     live: bool,
 }
 
 impl Files {
     /// The running kernel's own files.
     pub fn live() -> Self {
-        Self { root: PathBuf::from("/"), live: true }
+        Self { root: PathBuf::from("/"), inside: None, live: true }
     }
 
     /// A tree with `proc`, `sys`, `etc` below `root`.
     pub fn recorded(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), live: false }
+        let root = root.into();
+        Self { inside: root.canonicalize().ok(), root, live: false }
     }
 
     /// Whether these are the running kernel's, so that asking the kernel itself gives the same host.
@@ -120,13 +123,17 @@ impl Files {
     /// on this host be shown as that one's.
     fn inside(&self, path: &str) -> io::Result<PathBuf> {
         let path = self.at(path);
-        if !self.live && !path.canonicalize()?.starts_with(self.root.canonicalize()?) {
+        if self.live {
+            return Ok(path);
+        }
+        let real = path.canonicalize()?;
+        if !self.inside.as_ref().is_some_and(|inside| real.starts_with(inside)) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 "a link that leads out of the recorded host",
             ));
         }
-        Ok(path)
+        Ok(real)
     }
 
     fn at(&self, path: &str) -> PathBuf {

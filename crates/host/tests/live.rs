@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 
-use landspeed_host::{HostSampler, MIN_SPAN_NS, cores_between, snapshot, use_between};
+use landspeed_host::{HostSampler, LiveHost, MIN_SPAN_NS, collect, cores_between, snapshot, use_between};
+use landspeed_model::Fact;
 use landspeed_sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use landspeed_sys::netns;
 use landspeed_testkit::skip;
@@ -124,4 +125,76 @@ fn an_interface_of_the_same_name_elsewhere_is_not_mistaken_for_this_one() {
         Ok(Err(why)) => skip!("{why}"),
         Err(why) => skip!("no privilege for a network namespace: {why}"),
     }
+}
+
+#[test]
+fn interfaces_of_a_namespace_are_told_with_their_queues_ports_and_addresses() {
+    let outcome = netns::in_new(|| {
+        run("ip link add a0 numtxqueues 4 numrxqueues 4 type veth peer name b0 numtxqueues 4 numrxqueues 4")?;
+        run("ip link set a0 addrgenmode none")?;
+        run("ip link set a0 mtu 9000 up")?;
+        run("ip link set b0 up")?;
+        run("ip address add 10.9.8.1/24 dev a0")?;
+        run("ip link add link a0 name a0.7 type vlan id 7")?;
+        run("ip link add br0 type bridge")?;
+        run("ip link set b0 master br0")?;
+        run("ip route add default via 10.9.8.2 dev a0")?;
+        run("tc qdisc add dev a0 root handle 8001: mq")?;
+        run("tc qdisc add dev a0 parent 8001:2 handle 9: fq maxrate 8gbit")?;
+        Ok::<_, String>(collect(&LiveHost::new()))
+    });
+    let facts = match outcome {
+        Ok(Ok(facts)) => facts,
+        Ok(Err(why)) => skip!("{why}"),
+        Err(why) => skip!("no privilege for a network namespace: {why}"),
+    };
+    let named = |name: &str| facts.interfaces.iter().find(|nic| nic.name == name).expect("made above");
+    let (a, b, vlan, bridge) = (named("a0"), named("b0"), named("a0.7"), named("br0"));
+    assert!(facts.interfaces.iter().all(|nic| nic.name != "lo"));
+    assert_eq!(facts.default_interface, Fact::Known("a0".into()));
+    assert_eq!(
+        (a.kind.as_deref(), a.mtu_bytes, a.addresses.as_slice()),
+        (Some("veth"), 9000, &["10.9.8.1/24".to_owned()][..])
+    );
+    assert_eq!(
+        (a.lower.len(), vlan.lower.as_slice(), bridge.lower.as_slice()),
+        (0, &["a0".to_owned()][..], &["b0".to_owned()][..])
+    );
+    assert_eq!(b.master.as_deref(), Some("br0"));
+    let tree = a.qdiscs.known().expect("qdiscs");
+    assert_eq!((tree[0].kind.as_str(), tree[0].handle.as_str(), tree[0].parent.as_ref()), ("mq", "8001:", None));
+    let fq = tree.iter().find(|qdisc| qdisc.kind == "fq").expect("the leaf");
+    assert_eq!(
+        (fq.handle.as_str(), fq.parent.as_deref(), fq.max_rate_bps),
+        ("9:", Some("8001:2"), Some(8_000_000_000))
+    );
+    assert_eq!(facts.first_network_namespace, Fact::Known(false));
+    assert!(matches!(facts.sysctls["net.ipv4.tcp_mem"], Fact::Absent(_)), "{:?}", facts.sysctls["net.ipv4.tcp_mem"]);
+    assert!(facts.sysctls["net.ipv4.conf.a0/7.arp_filter"].known().is_some());
+    // The thread is in a new network namespace, /sys is still that of the old one.
+    let Fact::Unknown(why) = &a.tx_queues else { panic!("{:?}", a.tx_queues) };
+    assert!(why.contains("another network namespace"), "{why}");
+    assert!(matches!(a.queues, Fact::Unknown(_)) && matches!(a.pci, Fact::Absent(_)), "{:?}", a.pci);
+    assert_eq!(a.driver.known().map(|driver| driver.name.as_str()), Some("veth"));
+}
+
+#[test]
+fn collecting_needs_no_privilege_and_never_fails() {
+    let facts = collect(&LiveHost::new());
+    assert!(facts.collect_ns > 0 && facts.schema == landspeed_model::FACTS_SCHEMA);
+    assert!(!facts.kernel.release.is_empty() && !facts.cpu.online.is_empty(), "{:?}", facts.cpu);
+    assert!(facts.sysctls.values().any(|value| value.known().is_some()));
+    assert!(facts.counters.contains_key("Tcp.OutSegs"), "{:?}", facts.counters.keys());
+    let share = facts.virtualization.steal_share.known().expect("/proc/stat");
+    assert!((0.0..=1.0).contains(share), "{share}");
+}
+
+/// `cargo test --release -p landspeed-host --test live -- --ignored --nocapture`: how long it takes here. No limit is asserted: it
+/// depends on the machine.
+#[test]
+#[ignore = "a measurement, which asserts nothing"]
+fn how_long_collecting_takes() {
+    let mut all: Vec<_> = (0..20).map(|_| collect(&LiveHost::new()).collect_ns).collect();
+    all.sort_unstable();
+    println!("collect_ns: least {}, median {}, most {}", all[0], all[all.len() / 2], all[all.len() - 1]);
 }

@@ -461,6 +461,9 @@ mod tests {
         let error = lo.rings().expect_err("loopback has no rings");
         assert!(error.is_unsupported(), "{error:?}");
         assert_eq!(error.to_string(), "the driver of lo offers no ring sizes");
+        assert!(lo.pause().expect_err("no pause frames").is_unsupported());
+        assert!(lo.coalescing().expect_err("no interrupts").is_unsupported());
+        assert!(lo.rss_table().expect_err("no queues to choose").is_unsupported());
     }
 
     #[test]
@@ -514,7 +517,10 @@ mod tests {
         for entry in std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let Ok(mut nic) = Ethtool::new(&name) else { continue };
-            let _ = (nic.driver(), nic.speed_bps(), nic.rings(), nic.channels());
+            let _ = (nic.driver(), nic.link_mode(), nic.rings(), nic.channels(), nic.coalescing(), nic.pause());
+            if let Ok(table) = nic.rss_table() {
+                assert!(!table.is_empty(), "{name} has a table of nothing");
+            }
             if let Ok(names) = nic.statistics_names() {
                 assert_eq!(nic.statistics(names.len()).map_or(names.len(), |s| s.len()), names.len());
             }

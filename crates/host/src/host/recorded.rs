@@ -126,7 +126,12 @@ impl RecordedHost {
         if text.len() as u64 > LIMIT_BYTES {
             return Err(OpenError::TooLong { directory: directory.into() });
         }
-        let answers: Answers = serde_json::from_slice(&text)
+        Self::with_answers(directory, &text)
+    }
+
+    /// The same with the text of `kernel.json` given, which then need not be there.
+    pub fn with_answers(directory: &Path, text: &[u8]) -> Result<Self, OpenError> {
+        let answers: Answers = serde_json::from_slice(text)
             .map_err(|cause| OpenError::Malformed { directory: directory.into(), cause })?;
         if answers.schema != KERNEL_SCHEMA {
             let schema = answers.schema.chars().filter(|c| !c.is_control()).take(60).collect();

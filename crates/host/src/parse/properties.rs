@@ -19,7 +19,41 @@ proptest! {
         paired_lines(&text, &mut counters);
         named_values(&text, &mut counters);
         let _ = (pressure_total_us(&text), tcp_memory_pages(&text), cpu_list(&text), default_route_interface(&text));
+        let _ = (interrupt_rows(&text), sysctl_assignments(&text), device_control(text.as_bytes()));
+        let _ = (field_of_words(&text, "some"), list_numbers(&text).map(|numbers| assert!(numbers.len() <= 8192)));
         let _ = (field(&text, "MemTotal"), quoted_value(&text, "PRETTY_NAME"), CpuInfo::parse(&text));
+    }
+
+    #[test]
+    fn an_assignment_is_read_as_it_was_written(name in "[a-z0-9_]{1,8}(\\.[a-z0-9_]{1,8}){0,4}", value in "[0-9a-z]{1,9}( [0-9a-z]{1,9}){0,3}", blank in "[ \t]{0,3}", dash in "-?") {
+        let read = sysctl_assignments(&format!("\n{dash}{name}{blank}={blank}{value}{blank}\n"));
+        prop_assert_eq!(read.len(), 1);
+        prop_assert_eq!((read[0].line, &read[0].name, &read[0].value), (2, &name, &value));
+    }
+
+    #[test]
+    fn counts_of_an_interrupt_add_up(counts in prop::collection::vec(any::<u32>(), 1..40), number in 0_u32..5000, name in "[a-z0-9@:.]{1,20}") {
+        let head = "CPU0 ".repeat(counts.len());
+        let words: Vec<_> = counts.iter().map(u32::to_string).collect();
+        let rows = interrupt_rows(&format!("{head}\n {number}: {} PCI-MSIX-0000:00:03.0 1-edge {name}\n", words.join("  ")));
+        prop_assert_eq!(rows.len(), 1);
+        prop_assert_eq!((rows[0].number, &rows[0].name), (number, &name));
+        prop_assert_eq!(rows[0].count, counts.iter().map(|&n| u64::from(n)).sum::<u64>());
+    }
+
+    #[test]
+    fn a_device_control_register_is_found_wherever_its_capability_is(at in 0x11_u8..0x3c, control in any::<u16>()) {
+        let config = pci::config_with_express_at(at * 4, control);
+        let found = device_control(&config).expect("a PCI Express device");
+        prop_assert_eq!(found.max_read_request_bytes, 128 << (control >> 12 & 7));
+        prop_assert_eq!(found.max_payload_bytes, 128 << (control >> 5 & 7));
+        prop_assert_eq!(found.relaxed_ordering, control & 0x10 != 0);
+    }
+
+    #[test]
+    fn a_list_gives_its_numbers_back(numbers in prop::collection::btree_set(0_u32..8192, 0..60)) {
+        let numbers: Vec<_> = numbers.into_iter().collect();
+        prop_assert_eq!(list_numbers(&crate::collect::list_text(&numbers)), Some(numbers));
     }
 
     #[test]

@@ -42,6 +42,22 @@ fn an_address_of_this_host_is_reached_over_the_loopback() {
 }
 
 #[test]
+fn the_tables_of_a_namespace_hold_what_single_questions_answer() {
+    let mut netlink = Netlink::open().expect("a socket");
+    let links = netlink.links().expect("a dump");
+    let lo = links.iter().find(|link| link.name == "lo").expect("every namespace has lo");
+    assert_eq!(netlink.link(LinkId::Index(lo.index)).expect("by index").address, lo.address);
+    assert!(lo.state.is_some() && lo.master.is_none() && lo.xdp != Some(true), "{lo:?}");
+    let addresses = netlink.addresses().expect("a dump");
+    let local = addresses.iter().find(|address| address.ip == Ipv4Addr::LOCALHOST).expect("127.0.0.1");
+    assert_eq!((local.ifindex, local.prefix_bits), (lo.index, 8));
+    let all = netlink.all_qdiscs().expect("a dump");
+    let of_lo: Vec<_> = all.into_iter().filter(|qdisc| qdisc.ifindex == lo.index).map(|qdisc| qdisc.kind).collect();
+    let asked: Vec<_> = netlink.qdiscs(lo.index).expect("a dump").into_iter().map(|qdisc| qdisc.kind).collect();
+    assert_eq!(of_lo, asked);
+}
+
+#[test]
 fn what_is_not_there_is_named_in_the_error() {
     let mut netlink = Netlink::open().expect("a socket");
     let error = netlink.link(LinkId::Name("nosuch0")).expect_err("no such link");
