@@ -1,10 +1,15 @@
-//! A filter that drops given frames: a few eBPF instructions, put together here and loaded by `bpf(2)`, that count what
+//! Programs for the kernel, made of a few instructions: a filter that drops given frames, and (in [`egress`]) one that holds a
+//! control group to a rate.
+//!
+//! The filter that drops given frames: a few eBPF instructions, put together here and loaded by `bpf(2)`, that count what
 //! passes in a map and say which frame goes no further. Needs `CAP_BPF` and `CAP_NET_ADMIN`, and a kernel with
 //! `CONFIG_BPF_SYSCALL` and `CONFIG_NET_CLS_BPF`.
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+pub mod egress;
 
 // linux/bpf.h: commands, kinds, and the source register that turns a 64-bit constant into the address of a map's value.
 const BPF_MAP_CREATE: libc::c_int = 0;
@@ -30,6 +35,18 @@ const NEVER: u64 = u64::MAX;
 const LIST_MOST: usize = 65_536;
 /// What the verifier may say about a program it refuses, bytes.
 const LOG_BYTES: usize = 64 << 10;
+/// `BPF_OBJ_NAME_LEN`, the zero at its end included.
+const NAME_BYTES: usize = 16;
+
+/// What a program is for, and its name; before 4.15 the kernel keeps none and takes only an empty one.
+#[derive(Clone, Copy)]
+struct Purpose {
+    kind: u32,
+    attach_type: u32,
+    name: [u8; NAME_BYTES],
+}
+
+const FILTER: Purpose = Purpose { kind: BPF_PROG_TYPE_SCHED_CLS, attach_type: 0, name: [0; NAME_BYTES] };
 
 /// Which frames are dropped; the first is number 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +99,7 @@ impl FrameFilter {
         let mut fresh = vec![0, 0, list[0]];
         fresh.extend(&list);
         let map = array_of_one(fresh.len() * 8)?;
-        let program = load(&instructions(pattern, map.as_raw_fd(), list.len()))?;
+        let program = load(FILTER, &instructions(pattern, map.as_raw_fd(), list.len()))?;
         let filter = Self { map, program, fresh };
         let mut idle = filter.fresh.clone();
         idle[NEXT as usize] = NEVER;
@@ -225,6 +242,11 @@ struct ProgramLoad {
     log_level: u32,
     log_bytes: u32,
     log: u64,
+    kernel_version: u32,
+    flags: u32,
+    name: [u8; NAME_BYTES],
+    ifindex: u32,
+    attach_type: u32,
 }
 
 /// An array map with one value.
@@ -237,17 +259,22 @@ fn array_of_one(value_bytes: usize) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
+fn load(purpose: Purpose, program: &[Instruction]) -> io::Result<OwnedFd> {
     let attempt = |log: &mut [u8]| {
         let license = c"Apache-2.0 OR MIT";
         let attributes = ProgramLoad {
-            kind: BPF_PROG_TYPE_SCHED_CLS,
+            kind: purpose.kind,
             instruction_count: program.len() as u32,
             instructions: program.as_ptr() as u64,
             license: license.as_ptr() as u64,
             log_level: u32::from(!log.is_empty()),
             log_bytes: log.len() as u32,
             log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
+            kernel_version: 0,
+            flags: 0,
+            name: purpose.name,
+            ifindex: 0,
+            attach_type: purpose.attach_type,
         };
         // SAFETY: the program, the terminated licence and the log are there for the length of the call with the sizes
         // given; the call reads the first two and writes the third.
@@ -378,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_program_the_verifier_refuses_is_refused_in_its_words() {
-        match load(&[instruction(MOVE, 0, 7, 0, 0), instruction(EXIT, 0, 0, 0, 0)]) {
+        match load(FILTER, &[instruction(MOVE, 0, 7, 0, 0), instruction(EXIT, 0, 0, 0, 0)]) {
             Err(error) if error.raw_os_error().is_some() => skip!("no eBPF here: {error}"),
             refused => assert!(refused.expect_err("r7 was never set").to_string().contains("R7")),
         }

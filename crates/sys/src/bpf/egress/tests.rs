@@ -1,0 +1,145 @@
+use std::path::PathBuf;
+
+use landspeed_testkit::skip;
+
+use super::*;
+
+const BPF_PROG_TEST_RUN: libc::c_int = 10;
+/// The loopback, on which the kernel runs a program that it is asked to try.
+const LOOPBACK: u32 = 1;
+/// One packet of the trial as it is counted.
+const FRAME_BYTES: usize = 1514;
+
+#[repr(C)]
+struct Trial {
+    program: u32,
+    answer: u32,
+    in_bytes: u32,
+    out_bytes: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration_ns: u32,
+    context_in_bytes: u32,
+    context_out_bytes: u32,
+    context_in: u64,
+    context_out: u64,
+}
+
+/// Runs a program once on a frame; `time` and `segments` are the packet's. Returns its answer, the packet's time and priority.
+fn run(program: &OwnedFd, time: u64, segments: u32) -> io::Result<(u32, u64, u32)> {
+    let mut frame = [0_u8; FRAME_BYTES];
+    // IPv4, a header without options, TCP: a super-packet has to be one.
+    frame[12] = 8;
+    frame[14] = 0x45;
+    frame[23] = 6;
+    let mut context = [0_u8; 192];
+    context[SKB_TIME as usize..][..8].copy_from_slice(&time.to_ne_bytes());
+    context[SKB_SEGMENTS as usize..][..4].copy_from_slice(&segments.to_ne_bytes());
+    let mut out = [0_u8; 192];
+    let mut trial = Trial {
+        program: program.as_raw_fd() as u32,
+        answer: 0,
+        in_bytes: FRAME_BYTES as u32,
+        out_bytes: 0,
+        data_in: frame.as_ptr() as u64,
+        data_out: 0,
+        repeat: 1,
+        duration_ns: 0,
+        context_in_bytes: context.len() as u32,
+        context_out_bytes: out.len() as u32,
+        context_in: context.as_ptr() as u64,
+        context_out: out.as_mut_ptr() as u64,
+    };
+    // SAFETY: the frame and both contexts are as long as the attributes say and outlive the call.
+    unsafe { call_mut(BPF_PROG_TEST_RUN, &mut trial) }?;
+    let time = u64::from_ne_bytes(out[SKB_TIME as usize..][..8].try_into().expect("eight bytes"));
+    let priority = u32::from_ne_bytes(out[SKB_PRIORITY as usize..][..4].try_into().expect("four bytes"));
+    Ok((trial.answer, time, priority))
+}
+
+fn made(ifindex: u32, by: By) -> Option<(OwnedFd, OwnedFd)> {
+    make(7, ifindex, by)
+        .inspect_err(|why| skip::record(&format!("no eBPF programs at control groups here: {why}")))
+        .ok()
+}
+
+#[test]
+fn packets_leave_no_faster_than_the_rate_and_none_waits_long() {
+    // A tenth of a second for each.
+    let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64 * 10)) else { return };
+    let mut times = Vec::new();
+    let mut dropped = 0;
+    for _ in 0..20 {
+        match run(&program, 0, 0).expect("the program runs") {
+            (1, time, _) => times.push(time),
+            (2, _, _) => dropped += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 100_000_000), "{times:?}");
+    assert!(times.len() >= 5 && dropped > 0, "{} passed, {dropped} dropped", times.len());
+}
+
+#[test]
+fn a_later_time_of_the_packet_stays() {
+    let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64)) else { return };
+    let late = crate::clock::monotonic_ns() + 3_600_000_000_000;
+    assert_eq!(run(&program, late, 0).expect("it runs").1, late);
+}
+
+#[test]
+fn packets_of_other_interfaces_pass_as_they_are() {
+    for by in [By::Departure(1), By::Class(0x1_0002)] {
+        let Some((_map, program)) = made(LOOPBACK + 1, by) else { return };
+        assert_eq!(run(&program, 0, 0).expect("it runs"), (1, 0, 0));
+    }
+}
+
+#[test]
+fn a_class_is_named_in_the_packet() {
+    let Some((_map, program)) = made(LOOPBACK, By::Class(0x8001_0002)) else { return };
+    assert_eq!(run(&program, 0, 0).expect("it runs"), (1, 0, 0x8001_0002));
+}
+
+/// A group that is gone after the test.
+struct Group(PathBuf);
+
+impl Group {
+    fn new() -> io::Result<Self> {
+        let mounts = std::fs::read_to_string("/proc/self/mounts")?;
+        let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let mount = lines.find(|words| words.get(2) == Some(&"cgroup2")).ok_or(io::ErrorKind::NotFound)?;
+        let path = Path::new(mount[1]).join(format!("lstest-{}", std::process::id()));
+        std::fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn limits_are_read_back_from_the_group_and_lifted_one_by_one() {
+    let group = match Group::new() {
+        Ok(group) => group,
+        Err(why) => skip!("no control groups of version 2 here: {why}"),
+    };
+    let (first, second) = (By::Departure(1_125_000_000), By::Class(0x1_0002));
+    for (ifindex, by) in [(2, first), (3, second)] {
+        if let Err(why) = limit(&group.0, 7, ifindex, by) {
+            skip!("no eBPF programs at control groups here: {why}");
+        }
+    }
+    let found = limits(&group.0).expect("they are there");
+    let told: Vec<_> = found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
+    assert_eq!(told, [(7, 2, first, 0), (7, 3, second, 0)]);
+    lift(&group.0, &found[0]).expect("it is lifted");
+    assert_eq!(limits(&group.0).expect("one is left"), found[1..]);
+    lift(&group.0, &found[1]).expect("it is lifted");
+    assert_eq!(limits(&group.0).expect("none is left"), []);
+    assert!(lift(&group.0, &found[1]).is_err(), "it is gone");
+}
