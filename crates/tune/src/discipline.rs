@@ -1,6 +1,6 @@
 //! A queueing discipline as `tc` takes it (`fq maxrate 8gbit`), to what the kernel is told.
 
-use landspeed_sys::netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Tbf};
+use landspeed_sys::netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Htb, Tbf};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// What is to send.
@@ -24,6 +24,11 @@ impl Wanted {
         }
     }
 
+    /// Whether it has to be the root, also where there are several queues: its classes are for the interface as a whole.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Self::With(Discipline::Htb(_)))
+    }
+
     /// Parses `KIND [OPTION VALUE]…`. The error says what is wrong and what is possible.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = Words { rest: text.split_whitespace(), kind: "" };
@@ -31,6 +36,7 @@ impl Wanted {
         words.kind = kind;
         let wanted = match kind {
             "default" => Self::Default,
+            "htb" => Self::With(Discipline::Htb(Htb::default())),
             "pfifo_fast" => Self::Bare("pfifo_fast"),
             "fq" => Self::With(Discipline::Fq(words.fq()?)),
             "fq_codel" => Self::With(Discipline::FqCodel(words.fq_codel()?)),
@@ -44,7 +50,7 @@ impl Wanted {
             other => {
                 return Err(format!(
                     "`{other}` is not among the queueing disciplines that are set here: fq, fq_codel, pfifo, bfifo, \
-                     pfifo_fast, tbf, default"
+                     pfifo_fast, tbf, htb (without classes), default"
                 ));
             }
         };
@@ -159,7 +165,7 @@ impl<'a> Words<'a> {
 }
 
 /// A rate as `tc` takes it (`8gbit`, `500mbit`) or as the rest of this program does (`8G`), in bytes/s.
-fn bytes_per_s(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes_per_s(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let plain = lower.strip_suffix("bit").unwrap_or(&lower);
     let rate: BitRate = plain.parse().map_err(|_| format!("`{text}` is no rate; write 8gbit"))?;

@@ -101,6 +101,9 @@ pub trait Knobs {
     /// The present name of a device seen before; `None` if it is gone.
     fn find(&self, device: &Device) -> Option<String>;
 
+    /// Takes away what a setting left elsewhere when its device went, such as a program at a control group.
+    fn forget(&self, _target: &Target, _device: &Device) {}
+
     /// What hangs on a device.
     fn ties(&self, interface: &str) -> Ties;
 

@@ -16,6 +16,7 @@ use landspeed_sys::netlink::{Link, LinkId, Netlink, NetlinkError};
 use crate::knobs::Ties;
 use crate::{Device, KnobError, Knobs, Value};
 
+mod egress;
 mod network;
 mod qdisc;
 
@@ -202,6 +203,7 @@ impl Knobs for LiveKnobs {
         }
         match target {
             Target::Qdisc { interface } => qdisc::read(target, interface).map(Value::Qdiscs),
+            Target::EgressRate { cgroup, interface } => egress::read(target, cgroup, interface),
             Target::Mtu { interface } | Target::TxQueueLen { interface } | Target::SegmentLimit { interface, .. } => {
                 Self::read_link(target, interface)
             }
@@ -224,6 +226,7 @@ impl Knobs for LiveKnobs {
             return write().map_err(|why| KnobError::unwritable(target, explain(target, text, &why)));
         }
         match target {
+            Target::EgressRate { cgroup, interface } => egress::write(target, cgroup, interface, text),
             Target::Mtu { interface } | Target::TxQueueLen { interface } | Target::SegmentLimit { interface, .. } => {
                 Self::write_link(target, interface, text)
             }
@@ -260,6 +263,12 @@ impl Knobs for LiveKnobs {
         let mut netlink = Netlink::open().ok()?;
         let link = netlink.link(LinkId::Index(seen.ifindex)).ok()?;
         device(&link).is(seen).then_some(link.name)
+    }
+
+    fn forget(&self, target: &Target, device: &Device) {
+        if let Target::EgressRate { cgroup, .. } = target {
+            egress::forget(cgroup, device.ifindex);
+        }
     }
 
     fn ties(&self, interface: &str) -> Ties {

@@ -112,12 +112,40 @@ pub fn plan(changes: &[Change], knobs: &dyn Knobs, allow: Allow) -> Plan {
                     .into(),
             );
         }
+        if step.is_live() && step.desired != "0" && matches!(change.target, Target::EgressRate { .. }) {
+            keeper(&mut step, &steps, knobs);
+        }
         if step.is_live() && matches!(change.target, Target::Channels { .. }) {
             watch_over(&change.target, knobs, &mut steps, &mut step);
         }
         steps.push(step);
     }
     Plan { steps }
+}
+
+/// What is to keep a control group's rate: the queueing discipline there is, or the one that an earlier step sets.
+fn keeper(step: &mut Step, earlier: &[Step], knobs: &dyn Knobs) {
+    let Some(interface) = step.target.interface() else { return };
+    let qdisc = Target::Qdisc { interface: interface.to_owned() };
+    let planned = earlier.iter().find(|earlier| earlier.target == qdisc && earlier.is_live() && !earlier.keep);
+    let kinds: Vec<String> = match planned {
+        Some(planned) => planned.desired.split(' ').next().map(ToOwned::to_owned).into_iter().collect(),
+        None => match knobs.read(&qdisc) {
+            Ok(Value::Qdiscs(tree)) => tree.senders().iter().map(|node| node.kind.clone()).collect(),
+            _ => Vec::new(),
+        },
+    };
+    let all = |kind: &str| !kinds.is_empty() && kinds.iter().all(|have| have == kind);
+    if all("fq") {
+        step.notes.push("a program at the group tells fq when each packet may leave; the queues stay apart".into());
+    } else if all("htb") {
+        step.notes.push("a class of the htb at the root keeps it; all queues wait for that one".into());
+    } else {
+        step.refused = Some(format!(
+            "nothing on {interface} keeps a rate: ask for --set {interface}:qdisc=fq as well, or, on a kernel without fq, for \
+             --set {interface}:qdisc=htb, which puts all queues behind one"
+        ));
+    }
 }
 
 /// The queueing disciplines of a device whose channels change: the kernel may drop some with the queues.

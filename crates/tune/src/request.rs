@@ -2,12 +2,14 @@
 
 use landspeed_model::{Applicability, AuditDocument, Change, Side, Target};
 
+use crate::discipline::bytes_per_s;
+
 /// Parses what `--set` takes.
 ///
 /// `net.ipv4.tcp_rmem=4096 131072 1073741824`, `eth0:mtu=9000`, `eth0:qdisc=fq maxrate 8gbit`, `eth0:rx-ring=8192`,
 /// `eth0:channels=16`, `eth0:adaptive-rx=on`, `eth0:pause-rx=on`, `eth0:gso_max_size=185000`, `eth0:rx-0/rps_cpus=ff`,
 /// `eth0:gro_flush_timeout=20000`, `eth0:tx-tcp-segmentation=on`, `irq:45/mlx5_comp0=0-7`, `cpufreq:policy0/governor=performance`,
-/// `cpu:3/resume-latency=n/a`. The error says what is wrong.
+/// `cpu:3/resume-latency=n/a`, `eth0:cgroup/backup.slice=9gbit`. The error says what is wrong.
 pub fn parse_setting(text: &str) -> Result<Change, String> {
     let help = || format!("`{text}` is no setting; write net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000 or eth0:qdisc=fq");
     let (name, desired) = text.split_once('=').ok_or_else(help)?;
@@ -37,9 +39,19 @@ pub fn parse_setting(text: &str) -> Result<Change, String> {
             let cpu = number.ok_or_else(|| "write cpu:3/resume-latency=n/a".to_owned())?;
             Target::ResumeLatency { cpu }
         }
-        interface => of_interface(interface.to_owned(), what),
+        interface => match what.strip_prefix("cgroup/") {
+            Some(cgroup) => return egress(interface, cgroup, desired),
+            None => of_interface(interface.to_owned(), what),
+        },
     };
     Ok(Change::new(target, desired))
+}
+
+/// A rate as a person writes it, to whole bytes/s, which is what the kernel keeps; `none` takes it away.
+fn egress(interface: &str, cgroup: &str, desired: &str) -> Result<Change, String> {
+    let bytes = if ["none", "0"].contains(&desired) { 0 } else { bytes_per_s(desired)? };
+    let target = Target::EgressRate { cgroup: cgroup.trim_matches('/').to_owned(), interface: interface.to_owned() };
+    Ok(Change::new(target, bytes.saturating_mul(8).to_string()))
 }
 
 fn of_interface(interface: String, what: &str) -> Target {
@@ -109,11 +121,31 @@ mod tests {
             ("eth0:rx-gro=off", Target::Feature { interface: eth0(), name: "rx-gro".into() }, "off"),
             ("irq:45/mlx5_comp0=0-7", Target::InterruptAffinity { number: 45, name: "mlx5_comp0".into() }, "0-7"),
             ("cpufreq:policy0/governor=performance", Target::Governor { policy: "policy0".into() }, "performance"),
+            (
+                "eth0:cgroup/system.slice/backup.service=9gbit",
+                Target::EgressRate { cgroup: "system.slice/backup.service".into(), interface: eth0() },
+                "9000000000",
+            ),
+            (
+                "eth0:cgroup//backup.slice/=none",
+                Target::EgressRate { cgroup: "backup.slice".into(), interface: eth0() },
+                "0",
+            ),
             ("cpu:3/resume-latency=n/a", Target::ResumeLatency { cpu: 3 }, "n/a"),
         ] {
             assert_eq!(parse_setting(text), Ok(Change::new(target, desired)), "{text}");
         }
-        for text in ["", "mtu", "mtu=9000", "eth0:mtu=", "=1", "irq:x/y=1", "cpu:0=1", "cpufreq:policy0=x"] {
+        for text in [
+            "",
+            "mtu",
+            "mtu=9000",
+            "eth0:mtu=",
+            "=1",
+            "irq:x/y=1",
+            "cpu:0=1",
+            "cpufreq:policy0=x",
+            "eth0:cgroup/a=fast",
+        ] {
             assert!(parse_setting(text).is_err(), "{text}");
         }
     }

@@ -24,6 +24,11 @@ const INTERFACE_FILES: &[&str] = &["gro_flush_timeout", "napi_defer_hard_irqs", 
 const COALESCING: &[&str] = &["rx-usecs", "tx-usecs", "rx-frames", "tx-frames"];
 const COALESCING_SWITCHES: &[&str] = &["adaptive-rx", "adaptive-tx"];
 
+/// Rates taken for a control group, bits/s. One frame at the least is an eighth of a second; above the most, a frame's time
+/// in whole nanoseconds says too little.
+const LEAST_EGRESS_BPS: u64 = 64_000;
+const MOST_EGRESS_BPS: u64 = 1_000_000_000_000;
+
 /// Longest value taken, bytes.
 const VALUE_BYTES: usize = 256;
 /// Below this the kernel drops an interface's IPv6 state, and it comes back with defaults (RFC 8200, section 5).
@@ -111,10 +116,20 @@ fn judge(change: &Change) -> Result<(), String> {
         }
         Target::ResumeLatency { .. } if desired == "n/a" => Ok(()),
         Target::ResumeLatency { .. } => number(desired).map(drop),
-        Target::EgressRate { cgroup, interface } => Err(format!(
-            "limiting a control group's rate is not carried out by this version; by hand: an htb class on {interface}, and a \
-             cgroup_skb/egress program on {cgroup} that sets the packets' priority to that class"
-        )),
+        Target::EgressRate { cgroup, .. } => {
+            if cgroup.split('/').any(|part| matches!(part, "" | "." | "..")) {
+                return Err(format!(
+                    "`{cgroup}` is no control group below the root; write system.slice/backup.service"
+                ));
+            }
+            match number(desired)? {
+                0 => Ok(()),
+                1..LEAST_EGRESS_BPS => Err("less than 64 kbit/s would make connections time out".into()),
+                n if n % 8 != 0 => Err(format!("{n} bits/s are no whole bytes/s, which is what the kernel keeps")),
+                n if n > MOST_EGRESS_BPS => Err("no link is as fast as that".into()),
+                _ => Ok(()),
+            }
+        }
     }
 }
 
@@ -214,6 +229,9 @@ mod tests {
             Change::new(Target::Ring { interface, side: Side::Rx }, "0"),
             Change::new(Target::Governor { policy: "../policy0".into() }, "performance"),
             Change::new(Target::InterruptAffinity { number: 3, name: "../x".into() }, "0"),
+            Change::new(Target::EgressRate { cgroup: "a/../..".into(), interface: "eth0".into() }, "0"),
+            Change::new(Target::EgressRate { cgroup: String::new(), interface: "eth0".into() }, "9000000000"),
+            Change::new(Target::EgressRate { cgroup: "a".into(), interface: "eth0".into() }, "9000000001"),
         ] {
             assert!(objection(&change).is_some(), "{change:?}");
         }

@@ -38,7 +38,8 @@ Examples:
 Other settings: eth0:mtu=9000, eth0:rx-ring=8192, eth0:channels=16, eth0:adaptive-rx=on,
 eth0:pause-rx=on, eth0:tx-tcp-segmentation=on, eth0:gso_max_size=185000, eth0:txqueuelen=1000,
 eth0:rx-0/rps_cpus=ff, eth0:gro_flush_timeout=20000, irq:45/mlx5_comp0=0-7,
-cpufreq:policy0/governor=performance, cpufreq:policy0/epp=performance, cpu:3/resume-latency=n/a
+cpufreq:policy0/governor=performance, cpufreq:policy0/epp=performance, cpu:3/resume-latency=n/a,
+eth0:cgroup/system.slice/backup.service=9gbit (what a group of processes sends; needs fq or htb)
 
 Nothing is written before the plan is shown, its originals are on the disk and a watchdog is
 awake that takes everything back unless it is confirmed.

@@ -38,7 +38,7 @@ pub fn plan(plan: &Plan) -> String {
 fn desired(step: &Step) -> String {
     match &step.observed {
         Some(Value::Qdiscs(tree))
-            if tree.root().is_some_and(|root| root.kind == "mq") && step.desired != "default" =>
+            if tree.root().is_some_and(|root| root.kind == "mq") && !["default", "htb"].contains(&&*step.desired) =>
         {
             format!("mq with {} on each of {} queues", step.desired, tree.senders().len())
         }

@@ -56,7 +56,7 @@ fn put(netlink: &mut Netlink, ifindex: u32, wanted: &Wanted) -> Result<(), Netli
     if *wanted == Wanted::Default {
         return if handle == 0 { Ok(()) } else { netlink.delete_qdisc(ifindex, Qdisc::ROOT) };
     }
-    let Some(root) = root.filter(|root| root.kind == "mq") else {
+    let Some(root) = root.filter(|root| root.kind == "mq" && !wanted.is_whole()) else {
         return put_one(netlink, ifindex, Qdisc::ROOT, wanted);
     };
     let major = if root.handle == 0 {

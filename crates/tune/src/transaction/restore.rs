@@ -98,7 +98,10 @@ impl Engine<'_> {
             StepState::Settled { outcome, .. } if outcome.is_clean() => return None,
             StepState::Settled { before, observed, .. } => (before, observed),
         };
-        let Some(target) = self.present(step) else { return Some(Outcome::Gone) };
+        let Some(target) = self.present(step) else {
+            step.device.iter().for_each(|device| self.knobs.forget(&step.target, device));
+            return Some(Outcome::Gone);
+        };
         let now = match self.knobs.read(&target) {
             Ok(now) => now,
             Err(why) if why.is_absent() => return Some(Outcome::Gone),

@@ -273,6 +273,13 @@ impl Netlink {
         self.put_class("class change", 0, ifindex, parent, class, options)
     }
 
+    /// Deletes a class; packets that wait in it are dropped.
+    pub fn delete_class(&mut self, ifindex: u32, class: u32) -> Result<(), NetlinkError> {
+        let mut request = Request::acknowledged(libc::RTM_DELTCLASS, 0);
+        traffic_control_header(&mut request, ifindex, class, 0, 0);
+        self.carry_out("class delete", Place("class", ifindex, class), request)
+    }
+
     fn put_class(
         &mut self,
         operation: &'static str,

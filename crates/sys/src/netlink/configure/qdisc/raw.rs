@@ -14,6 +14,10 @@ const TCA_STAB: u16 = 8;
 const TCA_INGRESS_BLOCK: u16 = 13;
 const TCA_EGRESS_BLOCK: u16 = 14;
 const TCA_STATS_RATE_EST: u16 = 2;
+// linux/pkt_sched.h
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
+const TCA_HTB_RATE64: u16 = 6;
 
 /// A queueing discipline as dumped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +44,7 @@ impl RawQdisc {
                 TCA_KIND => {
                     qdisc.kind = String::from_utf8_lossy(value.strip_suffix(b"\0").unwrap_or(value)).into_owned();
                 }
-                TCA_OPTIONS => qdisc.options = Some(value.to_vec()),
+                TCA_OPTIONS => qdisc.options = Some(without_counters(&qdisc.kind, value)),
                 TCA_STAB => qdisc.extras.push("a size table"),
                 TCA_INGRESS_BLOCK | TCA_EGRESS_BLOCK => qdisc.extras.push("a shared filter block"),
                 TCA_STATS2 if each_attribute(value).any(|(kind, _)| kind == TCA_STATS_RATE_EST) => {
@@ -51,6 +55,24 @@ impl RawQdisc {
         }
         Ok((word(4), qdisc))
     }
+}
+
+/// The options as bytes. Those of `htb` hold a counter of packets too, which is no option (`struct tc_htb_glob`).
+fn without_counters(kind: &str, options: &[u8]) -> Vec<u8> {
+    const DIRECT_PACKETS: std::ops::Range<usize> = 16..20;
+    let mut bytes = options.to_vec();
+    if kind == "htb" {
+        for (name, value) in each_attribute(options) {
+            let start = value.as_ptr() as usize - options.as_ptr() as usize;
+            if name == TCA_HTB_INIT
+                && let Some(value) = bytes.get_mut(start..start + value.len())
+                && let Some(counter) = value.get_mut(DIRECT_PACKETS)
+            {
+                counter.fill(0);
+            }
+        }
+    }
+    bytes
 }
 
 impl fmt::Display for RawQdisc {
@@ -70,6 +92,20 @@ impl Netlink {
     pub fn has_filters(&mut self, ifindex: u32, parent: u32) -> Result<bool, NetlinkError> {
         let kinds = (libc::RTM_GETTFILTER, libc::RTM_NEWTFILTER);
         self.dump_traffic_control(kinds, ifindex, parent, "filter dump").map(|found| !found.is_empty())
+    }
+
+    /// The classes of an interface's `htb` and their rates, bytes/s.
+    pub fn htb_rates(&mut self, ifindex: u32) -> Result<Vec<(u32, u64)>, NetlinkError> {
+        let kinds = (libc::RTM_GETTCLASS, libc::RTM_NEWTCLASS);
+        let classes = self.dump_traffic_control(kinds, ifindex, 0, "class dump")?;
+        let rate = |options: &[u8]| {
+            // struct tc_htb_opt begins with a struct tc_ratespec, whose last word is the rate.
+            let find = |wanted| each_attribute(options).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
+            let long = find(TCA_HTB_RATE64).and_then(|value| value.try_into().ok().map(u64::from_ne_bytes));
+            long.or_else(|| find(TCA_HTB_PARMS).and_then(|value| u32_at(value, 8)).map(u64::from))
+        };
+        let found = classes.iter().filter(|class| class.kind == "htb");
+        Ok(found.filter_map(|class| Some((class.handle, rate(class.options.as_deref()?)?))).collect())
     }
 
     /// Adds a queueing discipline at its parent, with its handle and options as they were dumped. A handle of 0 lets the
