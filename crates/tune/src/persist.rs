@@ -2,8 +2,9 @@
 //! own, whole or not at all. What has no owner that does it faithfully is handed to a person, with what to write.
 
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
@@ -14,9 +15,12 @@ use crate::journal::{Entry, Journal, sync_directory};
 use crate::transaction::{Engine, TuneError};
 use crate::{Device, Value};
 
+mod interrupts;
 mod link;
+mod manager;
 mod rules;
 mod sysctl;
+mod tuned;
 
 /// One file before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,9 +127,7 @@ impl Engine<'_> {
                 Some(Kept { target: &step.target, device, value: observed, requested: &step.desired })
             })
             .collect();
-        sysctl::plan(&kept, root, &mut plan)?;
-        link::plan(&kept, root, &mut plan)?;
-        rules::plan(&kept, root, &mut plan)?;
+        owners(&kept, root, &mut plan)?;
         Ok((id, plan))
     }
 
@@ -220,6 +222,48 @@ impl Engine<'_> {
     }
 }
 
+/// Gives each setting to its owner.
+fn owners(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+    let mut tuned = tuned::Tuned::look(root)?;
+    sysctl::plan(kept, root, tuned.as_mut(), plan)?;
+    link::plan(kept, root, plan)?;
+    rules::plan(kept, root, tuned.is_some(), plan)?;
+    interrupts::plan(kept, root, plan)?;
+    if let Some(mut tuned) = tuned {
+        tuned.processors(kept, root, plan);
+        tuned.finish(root, plan)?;
+    }
+    for setting in kept {
+        if let Target::EgressRate { cgroup, interface } = setting.target {
+            plan.hand(
+                setting.target,
+                format!(
+                    "a control group is made anew whenever its service starts. Let that service do it: \
+                     ExecStartPost=+landspeed tune apply --set {interface}:cgroup/{cgroup}={}, and confirm it",
+                    setting.value
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The assignments of a file with sections: section, key, value.
+fn sections(text: &str) -> Vec<(String, String, String)> {
+    let mut section = String::new();
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            name.clone_into(&mut section);
+        } else if !line.starts_with(['#', ';'])
+            && let Some((key, value)) = line.split_once('=')
+        {
+            found.push((section.clone(), key.trim().to_owned(), value.trim().to_owned()));
+        }
+    }
+    found
+}
+
 /// Beside itself, to the disk, then into place.
 fn write_whole(file: &FileChange) -> io::Result<()> {
     let directory = file.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
@@ -227,6 +271,15 @@ fn write_whole(file: &FileChange) -> io::Result<()> {
     let beside = beside(&file.path);
     let result = (|| {
         let mut new = File::create(&beside)?;
+        // As what it replaces; else readable for the services that read it, whatever the mask of who calls.
+        let mode = match std::fs::metadata(&file.path) {
+            Ok(old) => {
+                fchown(&new, Some(old.uid()), Some(old.gid()))?;
+                old.permissions()
+            }
+            Err(_) => Permissions::from_mode(0o644),
+        };
+        new.set_permissions(mode)?;
         new.write_all(file.after.as_bytes())?;
         new.sync_all()?;
         std::fs::rename(&beside, &file.path)?;
@@ -254,3 +307,6 @@ fn banner(what: &str) -> String {
     let _ = writeln!(text, "# `landspeed tune revert --persisted` takes it back.");
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use landspeed_model::{Side, Target};
 
-use super::{Kept, PersistPlan, banner, read};
+use super::manager::{Claim, Manager};
+use super::{Kept, PersistPlan, banner, read, sections};
 use crate::transaction::TuneError;
 use crate::{Device, Value};
 
@@ -24,7 +25,10 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
     let mut devices: BTreeMap<&str, (&Device, Vec<Line>)> = BTreeMap::new();
     for setting in kept {
         let Some(device) = setting.device else { continue };
-        if matches!(setting.target, Target::Qdisc { .. } | Target::Queue { .. } | Target::InterfaceFile { .. }) {
+        if matches!(
+            setting.target,
+            Target::Qdisc { .. } | Target::Queue { .. } | Target::InterfaceFile { .. } | Target::EgressRate { .. }
+        ) {
             continue;
         }
         match assignment(setting.target, setting.value) {
@@ -49,11 +53,20 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
 
 fn one(name: &str, device: &Device, lines: Vec<Line>, root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
     let obstacle = obstacle(device, root)?;
+    let manager = Manager::look(device, root)?;
     let (mut keys, mut covered) = (Vec::new(), Vec::new());
     for (key, value, target) in lines {
-        let elsewhere = (key == "MTUBytes").then(|| mtu_owner(device, root)).transpose()?.flatten();
-        if let Some(why) = elsewhere.as_ref().or(obstacle.as_ref()) {
+        let claim = manager.claims(&key);
+        let why = match &claim {
+            Claim::None => obstacle.as_ref(),
+            Claim::File { .. } => None,
+            Claim::ByHand(why) => Some(why),
+        };
+        if let Some(why) = why {
             plan.hand(&target, format!("{why}; the value is {value}"));
+        } else if let Claim::File { path, text } = claim {
+            plan.file(root, &path, text(&value))?;
+            plan.covered.push(target);
         } else {
             keys.push((key, value));
             covered.push(target);
@@ -152,27 +165,6 @@ fn obstacle(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
         .map(|name| format!("{name} is read first: put it in there")))
 }
 
-/// Who sets the MTU after udev, and what to tell them.
-fn mtu_owner(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
-    if let Some(state) = read(&root.join(format!("run/NetworkManager/devices/{}", device.ifindex)))?
-        && let Some(uuid) = state.lines().find_map(|line| line.strip_prefix("connection-uuid="))
-    {
-        return Ok(Some(format!(
-            "NetworkManager owns {}: nmcli connection modify {uuid} 802-3-ethernet.mtu BYTES",
-            device.name
-        )));
-    }
-    if let Some(state) = read(&root.join(format!("run/systemd/netif/links/{}", device.ifindex)))?
-        && let Some(file) = state.lines().find_map(|line| line.strip_prefix("NETWORK_FILE="))
-    {
-        let text = read(&root.join(file.trim_start_matches('/')))?.unwrap_or_default();
-        if section(&text, "Link").iter().any(|(key, _)| key == "MTUBytes") {
-            return Ok(Some(format!("systemd-networkd sets it: change MTUBytes= in {file}")));
-        }
-    }
-    Ok(None)
-}
-
 /// The .link file in force, as udev noted it (`ID_NET_LINK_FILE`).
 fn link_file(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
     let noted = read(&root.join(format!("run/udev/data/n{}", device.ifindex)))?.unwrap_or_default();
@@ -188,17 +180,6 @@ fn in_force(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
 
 /// The assignments of one section.
 fn section(text: &str, wanted: &str) -> Vec<(String, String)> {
-    let mut inside = false;
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            inside = name == wanted;
-        } else if inside
-            && !line.starts_with(['#', ';'])
-            && let Some((key, value)) = line.split_once('=')
-        {
-            found.push((key.trim().to_owned(), value.trim().to_owned()));
-        }
-    }
-    found
+    let all = sections(text).into_iter();
+    all.filter(|(section, ..)| section == wanted).map(|(_, key, value)| (key, value)).collect()
 }

@@ -13,7 +13,7 @@ use crate::transaction::TuneError;
 const UDEV: &str = "etc/udev/rules.d/99-landspeed.rules";
 const TMPFILES: &str = "etc/tmpfiles.d/landspeed.conf";
 
-pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+pub(super) fn plan(kept: &[Kept<'_>], root: &Path, tuned: bool, plan: &mut PersistPlan) -> Result<(), TuneError> {
     let mut udev = BTreeMap::new();
     let mut tmpfiles = BTreeMap::new();
     for setting in kept {
@@ -29,19 +29,15 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
                     );
                     continue;
                 }
-                let place = format!("ACTION==\"add\", SUBSYSTEM==\"net\", ATTR{{address}}==\"{}\", ATTR{{{file}}}=", device.mac);
+                let place = format!(
+                    "ACTION==\"add\", SUBSYSTEM==\"net\", ATTR{{address}}==\"{}\", ATTR{{{file}}}=",
+                    device.mac
+                );
                 udev.insert(place, format!("\"{value}\""));
                 plan.covered.push(setting.target.to_string());
             }
             Target::Governor { .. } | Target::EnergyPreference { .. } | Target::ResumeLatency { .. } => {
-                if read(&root.join("etc/tuned/active_profile"))?.is_some_and(|profile| !profile.trim().is_empty()) {
-                    plan.hand(
-                        setting.target,
-                        format!(
-                            "tuned is active and sets processors by itself: make a profile that includes the active one and sets \
-                             it to {value}"
-                        ),
-                    );
+                if tuned {
                     continue;
                 }
                 if let Some(path) = processor_file(setting.target) {
@@ -49,13 +45,6 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
                     plan.covered.push(setting.target.to_string());
                 }
             }
-            Target::InterruptAffinity { .. } => plan.hand(
-                setting.target,
-                format!(
-                    "interrupt numbers differ from boot to boot, and irqbalance moves what it is not told to leave. Ban it there \
-                     (IRQBALANCE_ARGS=--banirq) and write {value} to its smp_affinity_list in a service"
-                ),
-            ),
             _ => {}
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
 
+use super::tuned::Tuned;
 use super::{Kept, PersistPlan, banner, read};
 use crate::discipline::Wanted;
 use crate::transaction::TuneError;
@@ -15,7 +16,12 @@ const NAME: &str = "90-landspeed.conf";
 const DIRECTORIES: &[&str] =
     &["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"];
 
-pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+pub(super) fn plan(
+    kept: &[Kept<'_>],
+    root: &Path,
+    tuned: Option<&mut Tuned>,
+    plan: &mut PersistPlan,
+) -> Result<(), TuneError> {
     let mut wanted: BTreeMap<String, String> = BTreeMap::new();
     for setting in kept {
         match setting.target {
@@ -27,6 +33,20 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
         }
     }
     if wanted.is_empty() {
+        return Ok(());
+    }
+    if let Some(tuned) = tuned
+        && !tuned.reapplies
+    {
+        // Its profile wins over sysctl.d on this host.
+        for (name, value) in wanted {
+            if let Some(why) = tuned.obstacle() {
+                plan.hand(&name, format!("{why}; the value is {value}"));
+            } else {
+                plan.covered.push(name.clone());
+                tuned.set("sysctl", name, value);
+            }
+        }
         return Ok(());
     }
     let ours = root.join("etc/sysctl.d").join(NAME);
@@ -53,13 +73,6 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
     }
     if lines.is_empty() || plan.covered.is_empty() {
         return Ok(());
-    }
-    if reapplied_by_tuned(root)? {
-        plan.notes.push(
-            "tuned is active and told not to re-apply sysctl.d (reapply_sysctl = 0): where its profile sets one of these, the \
-             profile wins"
-                .into(),
-        );
     }
     let mut text = banner("sysctls");
     for (name, value) in lines {
@@ -153,14 +166,4 @@ fn later_files(root: &Path) -> Vec<Line> {
         lines.extend(assignments(&text).map(|(line, name, value)| Line { path: path.clone(), line, name, value }));
     }
     lines
-}
-
-/// Whether tuned is active and keeps its own sysctls above the system's (`reapply_sysctl`, tuned-main.conf(5); on by default).
-fn reapplied_by_tuned(root: &Path) -> Result<bool, TuneError> {
-    let active = read(&root.join("etc/tuned/active_profile"))?.is_some_and(|profile| !profile.trim().is_empty());
-    let main = read(&root.join("etc/tuned/tuned-main.conf"))?.unwrap_or_default();
-    let off = main.lines().filter_map(|line| line.split_once('=')).any(|(key, value)| {
-        key.trim() == "reapply_sysctl" && ["0", "false", "no", "off"].contains(&value.trim().to_lowercase().as_str())
-    });
-    Ok(active && off)
 }

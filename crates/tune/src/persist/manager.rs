@@ -1,0 +1,149 @@
+//! Who configures an interface after udev: NetworkManager or systemd-networkd. What they set wins over a .link file, so it goes
+//! to them, in a file of our own beside theirs; what stands in a person's own profile stays that person's.
+
+use std::path::Path;
+
+use super::{banner, read, sections};
+use crate::Device;
+use crate::transaction::TuneError;
+
+/// The manager of one interface.
+pub(super) enum Manager {
+    /// Neither.
+    None,
+    /// NetworkManager, with the profile in force.
+    NetworkManager { device: Device, uuid: String, profile: Option<Vec<(String, String, String)>> },
+    /// systemd-networkd, with the .network file in force.
+    Networkd { device: Device, file: String, text: String },
+}
+
+/// What a manager has to say to a key of systemd.link(5).
+pub(super) enum Claim {
+    /// Nothing: the .link file decides.
+    None,
+    /// It goes into this file, below the root; `text` makes its content of the value.
+    File { path: String, text: Box<dyn Fn(&str) -> String> },
+    /// A person has to do it.
+    ByHand(String),
+}
+
+impl Manager {
+    /// Who has the device now, by what the managers note below `/run`.
+    pub(super) fn look(device: &Device, root: &Path) -> Result<Self, TuneError> {
+        if let Some(state) = read(&root.join(format!("run/NetworkManager/devices/{}", device.ifindex)))?
+            && let Some(uuid) = state.lines().find_map(|line| line.strip_prefix("connection-uuid="))
+        {
+            let (device, uuid) = (device.clone(), uuid.trim().to_owned());
+            let profile = profile(root, &uuid)?;
+            return Ok(Self::NetworkManager { device, uuid, profile });
+        }
+        if let Some(state) = read(&root.join(format!("run/systemd/netif/links/{}", device.ifindex)))?
+            && let Some(file) = state.lines().find_map(|line| line.strip_prefix("NETWORK_FILE="))
+        {
+            let text = read(&root.join(file.trim_start_matches('/')))?.unwrap_or_default();
+            return Ok(Self::Networkd { device: device.clone(), file: file.to_owned(), text });
+        }
+        Ok(Self::None)
+    }
+
+    /// Whether it sets what a key of systemd.link(5) is about.
+    pub(super) fn claims(&self, key: &str) -> Claim {
+        match self {
+            Self::None => Claim::None,
+            Self::NetworkManager { device, uuid, profile } => match (profile, key) {
+                (None, _) => Claim::ByHand(format!(
+                    "NetworkManager has {} by a profile that is no file here (connection {uuid}): set it there, with nmcli \
+                     connection modify",
+                    device.name
+                )),
+                (Some(lines), "MTUBytes") => mtu_of_network_manager(device, uuid, lines),
+                (Some(lines), key) => by_ethtool(device, uuid, lines, key),
+            },
+            Self::Networkd { device, file, text } if key == "MTUBytes" => mtu_of_networkd(device, file, text),
+            Self::Networkd { .. } => Claim::None,
+        }
+    }
+}
+
+/// A default for this device, which counts where the profile leaves the MTU open (NetworkManager.conf(5), connection section).
+fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[(String, String, String)]) -> Claim {
+    let own = profile.iter().any(|(section, key, value)| {
+        ["ethernet", "802-3-ethernet"].contains(&section.as_str()) && key == "mtu" && value != "0" && value != "auto"
+    });
+    if own || device.mac.is_empty() {
+        return Claim::ByHand(format!(
+            "the profile of NetworkManager for {} sets it: nmcli connection modify {uuid} 802-3-ethernet.mtu BYTES",
+            device.name
+        ));
+    }
+    let (name, mac) = (device.name.clone(), device.mac.clone());
+    Claim::File {
+        path: format!("etc/NetworkManager/conf.d/90-landspeed-{name}.conf"),
+        text: Box::new(move |value| {
+            let banner = banner("the MTU of a device whose connection profile leaves it open");
+            format!("{banner}[connection-landspeed-{name}]\nmatch-device=mac:{mac}\nethernet.mtu={value}\n")
+        }),
+    }
+}
+
+/// A profile with an `[ethtool]` section of its own sets those when it is activated, after udev.
+fn by_ethtool(device: &Device, uuid: &str, profile: &[(String, String, String)], key: &str) -> Claim {
+    let prefix = match key {
+        "RxBufferSize" | "TxBufferSize" => "ring-",
+        "CombinedChannels" => "channels-",
+        "RxFlowControl" | "TxFlowControl" => "pause-",
+        key if key.contains("Coalesce") => "coalesce-",
+        key if key.ends_with("Offload") || key.ends_with("OffloadHardware") => "feature-",
+        _ => return Claim::None,
+    };
+    let own = profile.iter().any(|(section, key, _)| section == "ethtool" && key.starts_with(prefix));
+    if own {
+        return Claim::ByHand(format!(
+            "the profile of NetworkManager for {} has ethtool.{prefix}* of its own: nmcli connection modify {uuid} ethtool.{prefix}…",
+            device.name
+        ));
+    }
+    Claim::None
+}
+
+/// A drop-in beside a file that sets the MTU of this interface alone (systemd.network(5)).
+fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> Claim {
+    let lines = sections(text);
+    if !lines.iter().any(|(section, key, _)| section == "Link" && key == "MTUBytes") {
+        return Claim::None;
+    }
+    let only = lines.iter().any(|(section, key, value)| {
+        section == "Match"
+            && match key.as_str() {
+                "Name" | "OriginalName" => *value == device.name,
+                "MACAddress" | "PermanentMACAddress" => value.eq_ignore_ascii_case(&device.mac),
+                _ => false,
+            }
+    });
+    let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
+    match name {
+        Some(name) if only => Claim::File {
+            path: format!("etc/systemd/network/{name}.d/90-landspeed.conf"),
+            text: Box::new(|value| {
+                banner("the MTU, over that of the file it belongs to") + "[Link]\nMTUBytes=" + value + "\n"
+            }),
+        },
+        _ => Claim::ByHand(format!(
+            "systemd-networkd sets it by {file}, which is not for {} alone: give it a file of its own",
+            device.name
+        )),
+    }
+}
+
+/// The profile with a UUID; `None` if it is in none of the keyfiles.
+fn profile(root: &Path, uuid: &str) -> Result<Option<Vec<(String, String, String)>>, TuneError> {
+    for directory in ["etc/NetworkManager/system-connections", "run/NetworkManager/system-connections"] {
+        for entry in std::fs::read_dir(root.join(directory)).into_iter().flatten().flatten() {
+            let lines = sections(&read(&entry.path())?.unwrap_or_default());
+            if lines.iter().any(|(section, key, value)| section == "connection" && key == "uuid" && value == uuid) {
+                return Ok(Some(lines));
+            }
+        }
+    }
+    Ok(None)
+}
