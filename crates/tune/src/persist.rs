@@ -248,8 +248,11 @@ fn owners(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), 
     Ok(())
 }
 
-/// The assignments of a file with sections: section, key, value.
-fn sections(text: &str) -> Vec<(String, String, String)> {
+/// Section, key, value.
+type Assignment = (String, String, String);
+
+/// The assignments of a file with sections.
+fn sections(text: &str) -> Vec<Assignment> {
     let mut section = String::new();
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {

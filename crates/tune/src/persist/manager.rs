@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{banner, read, sections};
+use super::{Assignment, banner, read, sections};
 use crate::Device;
 use crate::transaction::TuneError;
 
@@ -12,7 +12,7 @@ pub(super) enum Manager {
     /// Neither.
     None,
     /// NetworkManager, with the profile in force.
-    NetworkManager { device: Device, uuid: String, profile: Option<Vec<(String, String, String)>> },
+    Profile { device: Device, uuid: String, profile: Option<Vec<Assignment>> },
     /// systemd-networkd, with the .network file in force.
     Networkd { device: Device, file: String, text: String },
 }
@@ -35,7 +35,7 @@ impl Manager {
         {
             let (device, uuid) = (device.clone(), uuid.trim().to_owned());
             let profile = profile(root, &uuid)?;
-            return Ok(Self::NetworkManager { device, uuid, profile });
+            return Ok(Self::Profile { device, uuid, profile });
         }
         if let Some(state) = read(&root.join(format!("run/systemd/netif/links/{}", device.ifindex)))?
             && let Some(file) = state.lines().find_map(|line| line.strip_prefix("NETWORK_FILE="))
@@ -49,8 +49,7 @@ impl Manager {
     /// Whether it sets what a key of systemd.link(5) is about.
     pub(super) fn claims(&self, key: &str) -> Claim {
         match self {
-            Self::None => Claim::None,
-            Self::NetworkManager { device, uuid, profile } => match (profile, key) {
+            Self::Profile { device, uuid, profile } => match (profile, key) {
                 (None, _) => Claim::ByHand(format!(
                     "NetworkManager has {} by a profile that is no file here (connection {uuid}): set it there, with nmcli \
                      connection modify",
@@ -60,13 +59,13 @@ impl Manager {
                 (Some(lines), key) => by_ethtool(device, uuid, lines, key),
             },
             Self::Networkd { device, file, text } if key == "MTUBytes" => mtu_of_networkd(device, file, text),
-            Self::Networkd { .. } => Claim::None,
+            Self::None | Self::Networkd { .. } => Claim::None,
         }
     }
 }
 
 /// A default for this device, which counts where the profile leaves the MTU open (NetworkManager.conf(5), connection section).
-fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[(String, String, String)]) -> Claim {
+fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[Assignment]) -> Claim {
     let own = profile.iter().any(|(section, key, value)| {
         ["ethernet", "802-3-ethernet"].contains(&section.as_str()) && key == "mtu" && value != "0" && value != "auto"
     });
@@ -87,7 +86,7 @@ fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[(String, Strin
 }
 
 /// A profile with an `[ethtool]` section of its own sets those when it is activated, after udev.
-fn by_ethtool(device: &Device, uuid: &str, profile: &[(String, String, String)], key: &str) -> Claim {
+fn by_ethtool(device: &Device, uuid: &str, profile: &[Assignment], key: &str) -> Claim {
     let prefix = match key {
         "RxBufferSize" | "TxBufferSize" => "ring-",
         "CombinedChannels" => "channels-",
@@ -136,7 +135,7 @@ fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> Claim {
 }
 
 /// The profile with a UUID; `None` if it is in none of the keyfiles.
-fn profile(root: &Path, uuid: &str) -> Result<Option<Vec<(String, String, String)>>, TuneError> {
+fn profile(root: &Path, uuid: &str) -> Result<Option<Vec<Assignment>>, TuneError> {
     for directory in ["etc/NetworkManager/system-connections", "run/NetworkManager/system-connections"] {
         for entry in std::fs::read_dir(root.join(directory)).into_iter().flatten().flatten() {
             let lines = sections(&read(&entry.path())?.unwrap_or_default());

@@ -124,10 +124,12 @@ fn an_active_tuned_profile_is_included_by_ours_which_takes_its_place() {
     let active = ("etc/tuned/active_profile", "throughput-performance\n");
     // sysctl.d comes after tuned's own sysctls, unless it is told otherwise: then the profile is their owner.
     for (main, in_profile) in [("", false), ("reapply_sysctl = 0\n", true)] {
-        let root = Root::new(&[active, policies[0], policies[1], ("etc/tuned/tuned-main.conf", main)]);
+        let mode = ("etc/tuned/profile_mode", "auto\n");
+        let root = Root::new(&[active, mode, policies[0], policies[1], ("etc/tuned/tuned-main.conf", main)]);
         let (written, plan) = root.owners(&[sysctl(), governor(0), governor(1)]);
         assert_eq!(plan.by_hand, []);
         assert_eq!(written["etc/tuned/active_profile"], "landspeed\n");
+        assert_eq!(written["etc/tuned/profile_mode"], "manual\n", "tuned would choose for itself");
         let profile = said(&written["etc/tuned/landspeed/tuned.conf"]);
         assert!(profile.contains(&"include=throughput-performance") && profile.contains(&"governor=performance"));
         assert_eq!(profile.contains(&"net.ipv4.tcp_mtu_probing=1"), in_profile);

@@ -13,6 +13,7 @@ use crate::transaction::TuneError;
 
 /// Our profile.
 const NAME: &str = "landspeed";
+const MODE: &str = "etc/tuned/profile_mode";
 const ACTIVE: &str = "etc/tuned/active_profile";
 const CPU: &str = "sys/devices/system/cpu";
 
@@ -109,6 +110,10 @@ impl Tuned {
             }
         }
         plan.file(root, &file, text)?;
+        // In the automatic mode tuned would choose for itself.
+        if read(&root.join(MODE))?.is_some() {
+            plan.file(root, MODE, "manual\n".into())?;
+        }
         // Last: a profile that is named has to be there.
         plan.file(root, ACTIVE, format!("{NAME}\n"))?;
         plan.notes.push(format!(
