@@ -5,6 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use flate2::read::GzDecoder;
+
+/// What a gzip file begins with (RFC 1952).
+const GZIP: &[u8] = &[0x1f, 0x8b, 8];
 /// No file read here is longer, except by mistake or malice.
 const LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
@@ -45,7 +49,8 @@ impl Files {
         self.live
     }
 
-    /// The file's text. Bytes that are not UTF-8 are replaced.
+    /// The file's text; that of a compressed one (gzip, as `/proc/config.gz`) is what it holds. Bytes that are not UTF-8 are
+    /// replaced.
     pub fn read(&self, path: &str) -> Result<String, FileError> {
         let read = || -> io::Result<String> {
             let mut bytes = Vec::new();
@@ -57,6 +62,11 @@ impl Files {
                 return Err(what.into());
             }
             File::open(path)?.take(LIMIT_BYTES as u64).read_to_end(&mut bytes)?;
+            if bytes.starts_with(GZIP) {
+                let mut text = Vec::new();
+                GzDecoder::new(bytes.as_slice()).take(LIMIT_BYTES as u64).read_to_end(&mut text)?;
+                bytes = text;
+            }
             Ok(String::from_utf8_lossy(&bytes).into_owned())
         };
         read().map_err(|cause| FileError { path: path.into(), cause })
@@ -192,6 +202,33 @@ mod tests {
                 assert!(buffer.iter().all(|&b| b == b'x'));
             }
         }
+    }
+
+    fn compressed(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        io::Write::write_all(&mut encoder, text).expect("in memory");
+        encoder.finish().expect("in memory")
+    }
+
+    #[test]
+    fn a_compressed_file_gives_what_it_holds_whether_it_is_live_or_recorded_as_text() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let files = Files::recorded(dir.path());
+        let text = "CONFIG_HZ=250\n# CONFIG_NET_SCH_FQ is not set\n";
+        let bytes = compressed(text.as_bytes());
+        for content in [&bytes[..], text.as_bytes()] {
+            fs::write(dir.path().join("config.gz"), content).expect("written");
+            assert_eq!(files.read("/config.gz").expect("readable"), text);
+        }
+        fs::write(dir.path().join("config.gz"), &bytes[..bytes.len() - 12]).expect("written");
+        assert!(files.read("/config.gz").is_err(), "half a file is no file");
+    }
+
+    #[test]
+    fn a_small_file_that_would_unpack_without_end_is_cut_off() {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("f"), compressed(&vec![b'x'; 4 * LIMIT_BYTES])).expect("written");
+        assert_eq!(Files::recorded(dir.path()).read("/f").expect("readable").len(), LIMIT_BYTES);
     }
 
     #[test]

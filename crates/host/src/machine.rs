@@ -108,14 +108,19 @@ fn memory_bytes(files: &Files, missing: &mut Unavailable) -> u64 {
     kib.flatten().unwrap_or(0).saturating_mul(1024)
 }
 
+/// Where a kernel's configuration may be: what the kernel itself tells (`CONFIG_IKCONFIG_PROC`), then what came with it.
+pub(crate) fn configuration_places(release: &str) -> [String; 3] {
+    ["/proc/config.gz".into(), format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
+}
+
 fn timer_hz(files: &Files, release: &str, missing: &mut Unavailable) -> Option<u32> {
-    let configuration = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
-    let hz = configuration
+    let hz = configuration_places(release)
         .iter()
         .filter_map(|path| files.read(path).ok())
         .find_map(|text| quoted_value(&text, "CONFIG_HZ")?.parse().ok());
     if hz.is_none() {
-        missing.insert("clock_ticks_per_s".into(), "the kernel's configuration is not in /boot".into());
+        missing
+            .insert("clock_ticks_per_s".into(), "the kernel's configuration is neither in /proc nor in /boot".into());
     }
     hz
 }

@@ -48,12 +48,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if share < OFTEN {
         return Outcome::pass(seen);
     }
-    let mut changes = vec![Change::sysctl("net.core.netdev_budget", twice(budget).to_string())];
-    let mut recommended = format!("net.core.netdev_budget = {}", twice(budget));
-    if let Fact::Known(us) = view.sysctl_last("net.core.netdev_budget_usecs") {
-        changes.push(Change::sysctl("net.core.netdev_budget_usecs", twice(us).to_string()));
-        recommended = format!("{recommended}, net.core.netdev_budget_usecs = {}", twice(us));
+    let mut changes = Vec::new();
+    for (name, most) in [("net.core.netdev_budget", MOST_PACKETS), ("net.core.netdev_budget_usecs", MOST_US)] {
+        if let Fact::Known(now) = view.sysctl_last(name)
+            && let Some(to) = twice(now, most)
+        {
+            changes.push(Change::sysctl(name, to.to_string()));
+        }
     }
+    let settings: Vec<_> = changes.iter().map(|change| format!("{} = {}", change.target, change.desired)).collect();
+    let recommended = if settings.is_empty() {
+        "spread the load over more processors; the rounds are long enough".into()
+    } else {
+        settings.join(", ")
+    };
     Outcome::found(Problem {
         severity: None,
         observed: format!("{seen}: up to {:.0} % of them, with a budget of {budget}", share.min(1.0) * 100.0),
@@ -61,12 +69,30 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "What is left of a round waits for its next turn while the NIC's ring fills.".into(),
         effect: "No figure in the sources: measure drops in the ring before and after.".into(),
         by_hand: "cat /proc/net/softnet_stat (third column, hexadecimal, one line for each processor)".into(),
-        applicability: Applicability::NeedsCare,
+        applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
     })
 }
 
-/// Twice as much, within what the kernel's integers hold.
-fn twice(value: u64) -> u64 {
-    value.saturating_mul(2).min(i32::MAX as u64)
+/// Rounds of sixteen times the kernel's defaults (300 packets, 2 ms): a processor that is not done by then needs help, and all
+/// else on it waits meanwhile.
+const MOST_PACKETS: u64 = 4800;
+const MOST_US: u64 = 32_000;
+
+/// Twice as much, up to `most`; `None` if it is as much already.
+fn twice(now: u64, most: u64) -> Option<u64> {
+    (now < most).then(|| now.saturating_mul(2).min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_is_doubled_up_to_a_bound() {
+        assert_eq!(twice(300, MOST_PACKETS), Some(600));
+        assert_eq!(twice(3000, MOST_PACKETS), Some(4800));
+        assert_eq!(twice(4800, MOST_PACKETS), None);
+        assert_eq!(twice(u64::MAX, MOST_US), None);
+    }
 }

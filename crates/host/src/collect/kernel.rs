@@ -81,7 +81,7 @@ pub(super) fn kernel(look: Look<'_>, answers: &KernelAnswers) -> KernelFacts {
 }
 
 fn configuration(look: Look<'_>, release: &str) -> Fact<BTreeMap<String, String>> {
-    let places = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
+    let places = machine::configuration_places(release);
     let mut refused = None;
     for path in &places {
         match known(look.read(path)) {
@@ -95,7 +95,7 @@ fn configuration(look: Look<'_>, release: &str) -> Fact<BTreeMap<String, String>
             Fact::Absent(_) => {}
         }
     }
-    refused.map_or_else(|| Fact::Absent(format!("neither {} nor {} is there", places[0], places[1])), Fact::Unknown)
+    refused.map_or_else(|| Fact::Absent(format!("none of {} is there", places.join(", "))), Fact::Unknown)
 }
 
 pub(super) fn os(look: Look<'_>) -> Fact<String> {
