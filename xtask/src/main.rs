@@ -4,6 +4,7 @@
 mod bench;
 mod dist;
 mod fuzz;
+mod gains;
 mod law;
 mod machine;
 mod test;
@@ -35,6 +36,8 @@ enum Task {
     Bench(bench::Options),
     /// Hold the lab to arithmetic, the long cases too, and print expected beside measured (some ten minutes)
     LabValidate,
+    /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
+    Gains(gains::Options),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +58,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Bench(options) => bench::run(options)?,
         Task::LabValidate => validate::run()?,
+        Task::Gains(options) => gains::run(options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 
 use landspeed_model::{Finding, Severity};
 
+use crate::advice::NOT_MEASURED;
 use crate::audit::audit_with;
 use crate::check::Check;
+use crate::gain::{Gain, gains};
 use crate::{example, registry};
 
 /// What an audit of the example host finds by `check`, when it is put out of order for it.
@@ -45,11 +47,55 @@ pub fn page(check: &Check) -> String {
             let _ = writeln!(page, "- **Change**: {} to `{}`", change.target, change.desired);
         }
     }
+    let _ = write!(page, "\n## Does it help?\n\n{}", gained(check));
     let _ = writeln!(page, "\n## Sources\n");
     for source in check.sources {
         let _ = writeln!(page, "- {source}");
     }
     page
+}
+
+/// What following the check was seen to bring: here, else by others, else nothing.
+fn gained(check: &Check) -> String {
+    let here: Vec<_> = gains().iter().filter(|gain| gain.codes.iter().any(|code| code == check.code)).collect();
+    if !here.is_empty() {
+        let tables: Vec<_> = here.into_iter().map(Gain::section).collect();
+        return tables.join("\n");
+    }
+    let effect = example_finding(check).map(|finding| finding.effect).unwrap_or_default();
+    match Cited::of(&effect) {
+        Cited::Nothing => "No gain has been measured here and none is cited.\n".to_owned(),
+        Cited::Reckoned => format!("No gain has been measured here. {effect}\n"),
+        Cited::Measured => format!("No gain has been measured here; measured by others: {effect}\n"),
+    }
+}
+
+/// What the effect of a finding rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cited {
+    /// Nothing: the sources have no figure, or it has no effect.
+    Nothing,
+    /// Arithmetic or a standard.
+    Reckoned,
+    /// A source that measured it.
+    Measured,
+}
+
+impl Cited {
+    /// By the first words of `effect`, and whether it has a figure and whose it is.
+    pub(crate) fn of(effect: &str) -> Self {
+        const MEASURED_BY: [&str; 5] = ["ESnet", "Red Hat", "Neugebauer", "deck", "AmLight"];
+        let nothing = effect.starts_with("No figure") && !effect.contains(|c: char| c.is_ascii_digit());
+        if nothing || effect == NOT_MEASURED {
+            Self::Nothing
+        } else if MEASURED_BY.iter().any(|name| effect.contains(name))
+            && effect.contains(|c: char| c.is_ascii_digit())
+        {
+            Self::Measured
+        } else {
+            Self::Reckoned
+        }
+    }
 }
 
 /// The list of all checks, Markdown.

@@ -29,6 +29,10 @@ const SEEN: i16 = 0;
 const DROPPED: i16 = 1;
 const NEXT: i16 = 2;
 const LIST: i16 = 3;
+/// Where `struct __sk_buff` has the frame's length, Ethernet header included.
+const FRAME_LENGTH: i16 = 0;
+/// Destination, source and type, bytes.
+const ETHERNET_HEADER: u64 = 14;
 /// A frame number that is never reached.
 const NEVER: u64 = u64::MAX;
 /// Most frames a list names: its map stays below half a megabyte.
@@ -55,6 +59,8 @@ pub enum Pattern {
     Every(u64),
     /// These.
     Numbers(Vec<u64>),
+    /// Those with more than so many bytes behind the Ethernet header.
+    Longer(u32),
 }
 
 /// The filter. It lives in the kernel as long as this value or a place it was attached to
@@ -87,6 +93,8 @@ impl FrameFilter {
             // The distance to the one after.
             Pattern::Every(distance) => vec![(*distance).max(1)],
             Pattern::Numbers(numbers) => numbers.iter().copied().filter(|&number| number > 0).collect(),
+            // The longest frame that passes; nothing is longer than `NEVER`.
+            Pattern::Longer(bytes) => vec![u64::from(*bytes) + ETHERNET_HEADER],
         };
         list.sort_unstable();
         list.dedup();
@@ -169,6 +177,7 @@ const fn instruction(opcode: u8, destination: u8, source: u8, offset: i16, const
 // Opcodes: class, operation and operand as the standard composes them.
 const LOAD_CONSTANT_64: u8 = 0x18;
 const LOAD_64: u8 = 0x79;
+const LOAD_32: u8 = 0x61;
 const STORE_64: u8 = 0x7b;
 const ADD_CONSTANT: u8 = 0x07;
 const ADD: u8 = 0x0f;
@@ -177,6 +186,7 @@ const MOVE: u8 = 0xbf;
 const MOVE_CONSTANT: u8 = 0xb7;
 const JUMP_IF_NOT_EQUAL: u8 = 0x5d;
 const JUMP_IF_ABOVE: u8 = 0x25;
+const JUMP_IF_NOT_ABOVE: u8 = 0xbd;
 const EXIT: u8 = 0x95;
 
 /// The program over the map `map`, whose list has `entries`.
@@ -184,7 +194,8 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
     let load = |to, from, word| instruction(LOAD_64, to, from, word * 8, 0);
     let store = |at, word, value| instruction(STORE_64, at, value, word * 8, 0);
     let shot = [instruction(MOVE_CONSTANT, 0, 0, 0, TC_ACT_SHOT), instruction(EXIT, 0, 0, 0, 0)];
-    // r1: the map's value. r2: this frame's number. r3: the next to drop. r4: how many were dropped.
+    // r1: the map's value. r2: this frame's number. r3: the next to drop, or the longest that passes. r4: how many were
+    // dropped.
     let mut dropping = vec![load(4, 1, DROPPED), instruction(ADD_CONSTANT, 4, 0, 0, 1), store(1, DROPPED, 4)];
     match pattern {
         Pattern::Every(_) => dropping.extend([load(5, 1, LIST), instruction(ADD, 3, 5, 0, 0), store(1, NEXT, 3)]),
@@ -197,9 +208,16 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
             load(3, 5, LIST),
             store(1, NEXT, 3),
         ]),
+        Pattern::Longer(_) => {}
     }
     dropping.extend(shot);
+    // Held against r3: the frame's number, or its length in r6.
+    let (unless, against) = match pattern {
+        Pattern::Every(_) | Pattern::Numbers(_) => (JUMP_IF_NOT_EQUAL, 2),
+        Pattern::Longer(_) => (JUMP_IF_NOT_ABOVE, 6),
+    };
     let mut program = vec![
+        instruction(LOAD_32, 6, 1, FRAME_LENGTH, 0),
         instruction(LOAD_CONSTANT_64, 1, BPF_PSEUDO_MAP_VALUE, 0, map),
         // The second half: the offset into the value.
         instruction(0, 0, 0, 0, 0),
@@ -207,7 +225,7 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
         instruction(ADD_CONSTANT, 2, 0, 0, 1),
         store(1, SEEN, 2),
         load(3, 1, NEXT),
-        instruction(JUMP_IF_NOT_EQUAL, 2, 3, dropping.len() as i16, 0),
+        instruction(unless, against, 3, dropping.len() as i16, 0),
     ];
     program.extend(dropping);
     program.extend([instruction(MOVE_CONSTANT, 0, 0, 0, TC_ACT_UNSPEC), instruction(EXIT, 0, 0, 0, 0)]);
@@ -384,6 +402,13 @@ mod tests {
         hold(&Pattern::Numbers(vec![20, 3, 4, 3, 0, 21]), &[3, 4, 20]);
         hold(&Pattern::Numbers(vec![1]), &[1]);
         hold(&Pattern::Numbers(vec![]), &[]);
+    }
+
+    #[test]
+    fn frames_are_dropped_by_their_length() {
+        // The datagrams of 1000 bytes are packets of 1028.
+        hold(&Pattern::Longer(1027), &(1..=20).collect::<Vec<_>>());
+        hold(&Pattern::Longer(1028), &[]);
     }
 
     #[test]

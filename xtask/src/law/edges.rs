@@ -32,7 +32,7 @@ pub const TABLE: &[Edges] = &[
         &["calc", "checks", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "tune", "units"],
     ),
     edges("landspeed", &["cli"]),
-    edges("xtask", &["stats", "units"]),
+    edges("xtask", &["checks", "stats", "units"]),
 ];
 
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a

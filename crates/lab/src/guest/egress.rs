@@ -42,7 +42,9 @@ pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), 
 
 fn wire(port: &Port, impairments: &Impairments) -> Qdisc {
     let loss = match impairments.loss {
-        PlannedLoss::None | PlannedLoss::Every(_) | PlannedLoss::Packets(_) => Loss::None,
+        PlannedLoss::None | PlannedLoss::Every(_) | PlannedLoss::Packets(_) | PlannedLoss::LongerThan(_) => {
+            Loss::None
+        }
         PlannedLoss::Random(p) => {
             Loss::Random { probability: Probability::new(p), correlation: Probability::default() }
         }

@@ -186,13 +186,14 @@ impl Network {
         socket.add_address(index, address, 16).map_err(words)
     }
 
-    /// Periodic losses and losses of given frames, which netem does not know.
+    /// Periodic losses, losses of given frames and of long ones, which netem does not know.
     fn load_filters(&mut self, index: usize, node: &Node) -> Result<(), String> {
         for (port, at) in node.ports.iter().enumerate() {
             let EgressKind::Wire(Impairments { loss, .. }) = &at.egress.kind else { continue };
             let pattern = match loss {
                 PlannedLoss::Every(distance) => Pattern::Every(*distance),
                 PlannedLoss::Packets(numbers) => Pattern::Numbers(numbers.clone()),
+                PlannedLoss::LongerThan(bytes) => Pattern::Longer(*bytes),
                 PlannedLoss::None | PlannedLoss::Random(_) | PlannedLoss::GilbertElliott(..) => continue,
             };
             let filter = FrameFilter::load(&pattern)

@@ -192,6 +192,8 @@ pub enum PlannedLoss {
     Every(u64),
     /// These, counted from 1.
     Packets(Vec<u64>),
+    /// Those with a longer IP packet than this, bytes.
+    LongerThan(u32),
     /// Gilbert and Elliott: p, r, lost while bad, lost while good.
     GilbertElliott(f64, f64, f64, f64),
 }
@@ -286,7 +288,10 @@ impl Plan {
                     wanted.insert(queues::symbol(discipline.kind));
                 }
                 EgressKind::Wire(impairments) => {
-                    if matches!(impairments.loss, PlannedLoss::Every(_) | PlannedLoss::Packets(_)) {
+                    if matches!(
+                        impairments.loss,
+                        PlannedLoss::Every(_) | PlannedLoss::Packets(_) | PlannedLoss::LongerThan(_)
+                    ) {
                         wanted.insert("CONFIG_NET_CLS_BPF");
                     }
                 }

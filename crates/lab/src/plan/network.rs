@@ -446,6 +446,7 @@ fn loss(loss: &Loss) -> PlannedLoss {
         Loss::Pattern(LossPattern::Every(0)) => PlannedLoss::None,
         Loss::Pattern(LossPattern::Every(n)) => PlannedLoss::Every(*n),
         Loss::Pattern(LossPattern::Packets(packets)) => PlannedLoss::Packets(packets.clone()),
+        Loss::Pattern(LossPattern::LongerThan(bytes)) => PlannedLoss::LongerThan(*bytes),
         Loss::Pattern(LossPattern::GilbertElliott(model)) => PlannedLoss::GilbertElliott(
             model.p.0.get(),
             model.r.0.get(),
@@ -463,6 +464,7 @@ fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
             PlannedLoss::Random(p) => words.push(format!("{way}: loses {:.6} %", p * 100.0)),
             PlannedLoss::Every(n) => words.push(format!("{way}: loses 1 in {n}")),
             PlannedLoss::Packets(list) => words.push(format!("{way}: loses {} given frames", list.len())),
+            PlannedLoss::LongerThan(bytes) => words.push(format!("{way}: loses packets of more than {bytes} bytes")),
             PlannedLoss::GilbertElliott(..) => words.push(format!("{way}: loses in bursts (Gilbert-Elliott)")),
         }
         if it.jitter_ns > 0 {

@@ -385,6 +385,9 @@ pub enum LossPattern {
     Every(u64),
     /// These frames, counted from 1 on in the order in which they reach the link, as with `every`.
     Packets(Vec<u64>),
+    /// Every frame with an IP packet longer than so many bytes, without a word to the sender: a hop that takes less than
+    /// the hosts believe and whose "too big" messages are filtered. From the scenario's zero on, as with `every`.
+    LongerThan(u32),
     /// Two states, one good and one bad (Gilbert, Elliott).
     GilbertElliott(GilbertElliott),
 }

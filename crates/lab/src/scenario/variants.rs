@@ -115,7 +115,7 @@ impl Variants for Buffers {
 
 impl Variants for Loss {
     const WHAT: &'static str = "a share of the frames such as \"0.0046%\" or \"1/22000\", or a table with one of \
-                                `random`, `every`, `packets`, `gilbert-elliott`";
+                                `random`, `every`, `packets`, `longer-than`, `gilbert-elliott`";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         Share::deserialize(StrDeserializer::new(text)).map(Self::Random)
@@ -133,11 +133,13 @@ impl Variants for Loss {
             LossKey::Random => LossPattern::Random(map.next_value::<Share>()?),
             LossKey::Every => LossPattern::Every(map.next_value::<u64>()?),
             LossKey::Packets => LossPattern::Packets(map.next_value::<Vec<u64>>()?),
+            LossKey::LongerThan => LossPattern::LongerThan(map.next_value::<u32>()?),
             LossKey::GilbertElliott => LossPattern::GilbertElliott(map.next_value::<GilbertElliott>()?),
         };
         if map.next_key::<LossKey>()?.is_some() {
             return Err(A::Error::custom(
-                "a link loses frames in one way: give one of `random`, `every`, `packets`, `gilbert-elliott`",
+                "a link loses frames in one way: give one of `random`, `every`, `packets`, `longer-than`, \
+                 `gilbert-elliott`",
             ));
         }
         Ok(Self::Pattern(pattern))
@@ -150,6 +152,7 @@ enum LossKey {
     Random,
     Every,
     Packets,
+    LongerThan,
     GilbertElliott,
 }
 

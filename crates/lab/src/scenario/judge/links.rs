@@ -137,6 +137,15 @@ fn judge_loss(key: &str, loss: &Loss, judgement: &mut Judgement) {
                 );
             }
         }
+        Loss::Pattern(LossPattern::LongerThan(bytes)) => {
+            if !(68..=65_535).contains(bytes) {
+                judgement.refuse_with(
+                    format!("{key}.longer-than"),
+                    format!("{bytes} bytes are no MTU of IP"),
+                    "68 to 65535; 1500 is usual",
+                );
+            }
+        }
         Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good })) => {
             let key = format!("{key}.gilbert-elliott");
             let (bad, good) = (bad.map_or(1.0, |s| s.0.get()), good.map_or(0.0, |s| s.0.get()));

@@ -1,0 +1,303 @@
+//! What a recommendation brought in the lab: figures that `cargo xtask gains` measured, and what may be said of them.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use landspeed_units::{BitRate, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// The least difference of two medians that counts, as a factor. Below it no reader would notice on a real path, where two
+/// runs differ by more.
+pub const NOTICEABLE: f64 = 1.05;
+
+/// Runs that a row needs at least: a range of fewer says nothing.
+pub const RUNS: usize = 3;
+
+/// One setting, tried with the value that a check finds and the one it recommends; all else stays the same.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gain {
+    /// The checks that recommend this.
+    pub codes: Vec<String>,
+    /// What was varied, as a person calls it.
+    pub setting: String,
+    /// The scenario's file in `docs/checks/lab`.
+    pub scenario: String,
+    /// The path and what ran over it, a sentence.
+    pub path: String,
+    /// What was measured.
+    pub figure: Figure,
+    /// The kernel it was measured on.
+    pub kernel: String,
+    /// The values: first what the check finds, last what it recommends.
+    pub rows: Vec<Row>,
+    /// What `because` explains. It has to be the verdict of the figures.
+    pub expected: Verdict,
+    /// Why the figures are as they are, and what they do not show.
+    pub because: String,
+}
+
+/// One value of a setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// The value, as a person writes it.
+    pub value: String,
+    /// What `landspeed lab run` is told by `--set`.
+    pub set: Vec<String>,
+    /// One run for each seed.
+    pub runs: Vec<Run>,
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// Its seed.
+    pub seed: u64,
+    /// The figure, bits/s or nanoseconds.
+    pub figure: u64,
+    /// Segments sent again, where TCP counted them for the flow.
+    pub retransmits: Option<u64>,
+    /// Whether data was stuck when the run's patience was over: the figure counts what came until then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stuck: bool,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Figure {
+    /// The receiver's goodput, bits/s: more is better.
+    Goodput,
+    /// The median time of a request, nanoseconds: less is better.
+    Median,
+    /// The time that 99 of 100 requests stay below, nanoseconds: less is better.
+    P99,
+}
+
+/// What the figures say of the recommended value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Better by more than [`NOTICEABLE`], and every run is better than every run without.
+    Helps,
+    /// Worse by as much, and every run is worse.
+    Costs,
+    /// The medians differ by less.
+    Same,
+    /// The medians differ by more, but the runs overlap.
+    Unclear,
+}
+
+/// Everything that was measured.
+pub fn gains() -> &'static [Gain] {
+    static GAINS: LazyLock<Vec<Gain>> =
+        LazyLock::new(|| serde_json::from_str(include_str!("../gains.json")).expect("a test reads gains.json"));
+    &GAINS
+}
+
+impl Figure {
+    /// How tables call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Goodput => "goodput",
+            Self::Median => "time of a request",
+            Self::P99 => "99th percentile of a request",
+        }
+    }
+
+    /// How `value` is written.
+    fn text(self, value: u64) -> String {
+        match self {
+            Self::Goodput => BitRate::from_bps(value).to_string(),
+            Self::Median | Self::P99 => Nanos::new(value).to_string(),
+        }
+    }
+}
+
+impl Row {
+    /// The lowest, the middle and the highest figure.
+    pub fn spread(&self) -> [u64; 3] {
+        spread(self.runs.iter().map(|run| run.figure)).unwrap_or_default()
+    }
+
+    fn retransmits(&self) -> Option<u64> {
+        Some(spread(self.runs.iter().filter_map(|run| run.retransmits))?[1])
+    }
+}
+
+fn spread(values: impl Iterator<Item = u64>) -> Option<[u64; 3]> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    Some([*values.first()?, values[values.len() / 2], *values.last()?])
+}
+
+impl Gain {
+    /// How many times as good the median is with the recommended value. Infinite where it was nothing before.
+    pub fn factor(&self) -> f64 {
+        let [before, after] = self.ends().map(|row| row.spread()[1]);
+        let (better, worse) = if self.figure == Figure::Goodput { (after, before) } else { (before, after) };
+        if better == worse { 1.0 } else { better as f64 / worse as f64 }
+    }
+
+    /// What the figures say.
+    pub fn verdict(&self) -> Verdict {
+        let [[low, _, high], [after_low, _, after_high]] = self.ends().map(Row::spread);
+        let apart = after_low > high || low > after_high;
+        match self.factor() {
+            factor if factor > NOTICEABLE && apart => Verdict::Helps,
+            factor if factor < 1.0 / NOTICEABLE && apart => Verdict::Costs,
+            factor if (1.0 / NOTICEABLE..=NOTICEABLE).contains(&factor) => Verdict::Same,
+            _ => Verdict::Unclear,
+        }
+    }
+
+    /// The verdict as a sentence, with its figures.
+    pub fn says(&self) -> String {
+        let [before, after] = self.ends();
+        let text = |row: &Row| format!("{} with {}", self.figure.text(row.spread()[1]), row.value);
+        let both = format!("{}, {}", text(before), text(after));
+        let factor = self.factor();
+        let times = match factor.max(1.0 / factor) {
+            factor if !factor.is_finite() => String::new(),
+            factor if factor >= 10.0 => format!(", a factor of {factor:.0}"),
+            factor if factor >= 2.0 => format!(", a factor of {factor:.1}"),
+            factor => format!(", {:.0} %", (factor - 1.0) * 100.0),
+        };
+        match self.verdict() {
+            Verdict::Helps => format!("It helps on this path: {both}{times}."),
+            Verdict::Costs => format!("It costs on this path: {both}{times}."),
+            Verdict::Same => format!("No measurable gain on this path: {both}."),
+            Verdict::Unclear => format!("No gain can be told on this path: {both}, and the runs overlap."),
+        }
+    }
+
+    /// What the check finds, and what it recommends.
+    fn ends(&self) -> [&Row; 2] {
+        let (first, last) = (self.rows.first(), self.rows.last());
+        [first.expect("a gain has rows"), last.expect("a gain has rows")]
+    }
+
+    /// The table and what it says, Markdown.
+    pub(crate) fn section(&self) -> String {
+        let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
+        let mut text = format!("**{}** {}\n\n", self.says(), self.because);
+        let _ = writeln!(text, "{} The lab's Linux {}, {runs} seeds each:\n", self.path, self.kernel);
+        let counted = self.rows.iter().any(|row| row.retransmits().is_some());
+        let (more, line) = if counted { (" retransmits |", "---|") } else { ("", "") };
+        let _ = writeln!(
+            text,
+            "| {} | {}, median | range |{more}\n|---|---|---|{line}",
+            self.setting,
+            self.figure.name()
+        );
+        for row in &self.rows {
+            let [low, middle, high] = row.spread().map(|value| self.figure.text(value));
+            let stuck = if row.runs.iter().any(|run| run.stuck) { " (stuck at the end)" } else { "" };
+            let _ = write!(text, "| {} | {middle}{stuck} | {low} to {high} |", row.value);
+            match row.retransmits() {
+                Some(count) => _ = writeln!(text, " {count} |"),
+                None if counted => text.push_str(" - |\n"),
+                None => text.push('\n'),
+            }
+        }
+        let set = self.ends()[1].set.iter().fold(String::new(), |line, set| format!("{line} --set '{set}'"));
+        let _ =
+            writeln!(text, "\n```console\n$ landspeed lab run docs/checks/lab/{}{set} --seed 1\n```", self.scenario);
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::registry;
+
+    fn gain(figure: Figure, rows: [[u64; 3]; 2]) -> Gain {
+        let row = |figures: [u64; 3]| Row {
+            value: "it".into(),
+            set: Vec::new(),
+            runs: figures.map(|figure| Run { seed: 1, figure, retransmits: None, stuck: false }).to_vec(),
+        };
+        Gain {
+            codes: vec!["TCP-001".into()],
+            setting: "net.ipv4.tcp_sack".into(),
+            scenario: "path.toml".into(),
+            path: String::new(),
+            figure,
+            kernel: String::new(),
+            rows: rows.map(row).to_vec(),
+            expected: Verdict::Same,
+            because: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_gain_is_claimed_above_five_per_cent_only() {
+        assert_eq!(gain(Figure::Goodput, [[1000; 3], [1050; 3]]).verdict(), Verdict::Same);
+        assert_eq!(gain(Figure::Goodput, [[1000; 3], [1051; 3]]).verdict(), Verdict::Helps);
+        assert_eq!(gain(Figure::Goodput, [[1051; 3], [1000; 3]]).verdict(), Verdict::Costs);
+    }
+
+    #[test]
+    fn less_is_better_for_times() {
+        assert_eq!(gain(Figure::Median, [[200; 3], [50; 3]]).verdict(), Verdict::Helps);
+        assert_eq!(gain(Figure::P99, [[50; 3], [200; 3]]).verdict(), Verdict::Costs);
+    }
+
+    #[test]
+    fn runs_that_overlap_claim_nothing() {
+        assert_eq!(gain(Figure::Goodput, [[100, 200, 500], [400, 900, 950]]).verdict(), Verdict::Unclear);
+        assert_eq!(gain(Figure::Goodput, [[100, 200, 400], [400, 900, 950]]).verdict(), Verdict::Unclear);
+        assert_eq!(gain(Figure::Goodput, [[100, 200, 399], [400, 900, 950]]).verdict(), Verdict::Helps);
+    }
+
+    #[test]
+    fn nothing_before_is_no_division() {
+        let stuck = gain(Figure::Goodput, [[0; 3], [10; 3]]);
+        assert_eq!((stuck.verdict(), stuck.factor()), (Verdict::Helps, f64::INFINITY));
+        assert_eq!(gain(Figure::Goodput, [[0; 3], [0; 3]]).verdict(), Verdict::Same);
+        assert_eq!(gain(Figure::Goodput, [[10; 3], [0; 3]]).verdict(), Verdict::Costs);
+    }
+
+    #[test]
+    fn every_gain_is_of_a_check_and_of_a_scenario_that_is_there() {
+        let known: BTreeSet<_> = registry::all().map(|check| check.code).collect();
+        let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks/lab");
+        assert!(!gains().is_empty());
+        for gain in gains() {
+            assert!(!gain.codes.is_empty(), "{gain:?}");
+            assert!(gain.codes.iter().all(|code| known.contains(code.as_str())), "{:?}", gain.codes);
+            assert!(scenarios.join(&gain.scenario).is_file(), "{:?}: no {}", gain.codes, gain.scenario);
+        }
+    }
+
+    #[test]
+    fn every_gain_was_measured_with_the_same_seeds_on_all_values() {
+        for gain in gains() {
+            assert!(gain.rows.len() >= 2 && !gain.kernel.is_empty(), "{gain:?}");
+            let seeds = |row: &Row| row.runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>();
+            let first = seeds(&gain.rows[0]);
+            assert!(first.len() >= RUNS, "{:?} {}", gain.codes, gain.setting);
+            assert!(
+                gain.rows.iter().all(|row| seeds(row) == first && row.runs.len() == first.len()),
+                "{:?}",
+                gain.codes
+            );
+            let sets: BTreeSet<_> = gain.rows.iter().map(|row| &row.set).collect();
+            assert_eq!(sets.len(), gain.rows.len(), "{:?}: two values are the same", gain.codes);
+        }
+    }
+
+    #[test]
+    fn what_is_explained_is_what_was_measured() {
+        for gain in gains() {
+            assert_eq!(gain.verdict(), gain.expected, "{:?} {}: {}", gain.codes, gain.setting, gain.says());
+            assert!(gain.because.ends_with('.'), "{:?}: {}", gain.codes, gain.because);
+        }
+    }
+}
