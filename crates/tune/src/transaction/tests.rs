@@ -298,3 +298,32 @@ fn ring_sizes_come_back_as_they_were_and_not_as_zero() {
         assert_eq!(twin.values()[&ring(side)], Value::text("512"));
     }
 }
+
+#[test]
+fn a_groups_rate_needs_a_queue_that_keeps_it_now_or_by_the_same_plan() {
+    let qdisc = Target::Qdisc { interface: "eth0".into() };
+    let rate = Target::EgressRate { cgroup: "backup.slice".into(), interface: "eth0".into() };
+    let tree = |kind: &str| {
+        let root = crate::QdiscNode { kind: kind.into(), parent: u32::MAX, ..crate::QdiscNode::default() };
+        Value::Qdiscs(crate::QdiscTree { default_kind: kind.into(), qdiscs: vec![root] })
+    };
+    for (now, asked, limit, fits) in [
+        ("fq", None, "9000000000", true),
+        ("htb", None, "9000000000", true),
+        ("fq_codel", None, "9000000000", false),
+        ("fq_codel", Some("fq"), "9000000000", true),
+        ("fq_codel", Some("htb"), "9000000000", true),
+        ("fq", Some("fq_codel"), "9000000000", false),
+        // Taking a limit off needs nothing.
+        ("fq_codel", None, "0", true),
+    ] {
+        let before = if limit == "0" { "8000000" } else { "0" };
+        let twin = TwinKnobs::new([(qdisc.clone(), tree(now)), (rate.clone(), Value::text(before))]);
+        let mut changes = vec![Change::new(rate.clone(), limit)];
+        changes.extend(asked.map(|kind| Change::new(qdisc.clone(), kind)));
+        let plan = plan(&changes, &twin, ALL);
+        let step = plan.steps.iter().find(|step| step.target == rate).expect("it is planned");
+        assert_eq!(step.refused.is_none(), fits, "{now}, {asked:?}, {limit}: {:?}", step.refused);
+        assert_eq!(plan.steps.last().map(|step| &step.target), Some(&rate), "the queue comes first");
+    }
+}
