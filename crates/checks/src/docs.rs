@@ -123,3 +123,20 @@ fn severity(severity: Severity) -> &'static str {
         Severity::Critical => "critical",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_without_a_source_is_not_called_measured() {
+        assert_eq!(Cited::of(NOT_MEASURED), Cited::Nothing);
+        assert_eq!(Cited::of("By arithmetic: 60.0 Gb/s of the goal are out of reach."), Cited::Reckoned);
+        assert_eq!(Cited::of("ESnet 2016: 57 Gb/s with powersave, 79 Gb/s with performance."), Cited::Measured);
+        for check in registry::all() {
+            let effect = example_finding(check).map(|finding| finding.effect).unwrap_or_default();
+            let figure = effect.chars().any(|c| c.is_ascii_digit());
+            assert!(Cited::of(&effect) != Cited::Measured || figure, "{}: {effect}", check.code);
+        }
+    }
+}
