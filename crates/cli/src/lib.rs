@@ -13,6 +13,7 @@ mod run;
 mod schema;
 mod serve;
 mod text;
+mod trace;
 mod tune;
 
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ Examples:
   landspeed check --goal 10G --rtt 92ms  is this host ready for it
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
+  landspeed trace transfer.pcap          what a capture shows, packet by packet
   landspeed tune plan --set eth0:qdisc=fq
                                          what a change would do; apply, confirm, revert
 
@@ -77,6 +79,8 @@ enum Command {
     Lab(lab::Args),
     /// Change settings of this host as a transaction, and take them back
     Tune(tune::Args),
+    /// Analyse captures at packet grain: losses, round trips, windows, bursts
+    Trace(Box<trace::Args>),
     /// Print the JSON Schema of a document
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -104,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
+        Command::Trace(args) => trace::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => Ok(manual::completions(&args)),
         Command::Man(args) => manual::man(&args),

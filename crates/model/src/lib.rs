@@ -14,6 +14,7 @@ mod params;
 mod run;
 mod stream;
 mod tcp;
+mod trace;
 mod tune;
 mod verdict;
 
@@ -43,6 +44,11 @@ pub use run::{
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
 pub use tcp::{CongestionDetail, TcpInfo};
+pub use trace::{
+    AckSpacing, BinRates, GapClass, Retransmits, TraceBins, TraceCapture, TraceDirection, TraceDocument,
+    TraceEndpoint, TraceFlow, TraceHandshake, TraceLimits, TraceNumbered, TraceRtt, TraceStation, TraceTransport,
+    Trains, UnlistedFlows,
+};
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Evidence, Verdict};
 
@@ -54,6 +60,9 @@ pub const LAB_SCHEMA: &str = "landspeed.lab/1";
 
 /// The identifier written to `.schema` of a set of lab cells.
 pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";
+
+/// The identifier written to `.schema` of an analysed capture.
+pub const TRACE_SCHEMA: &str = "landspeed.trace/1";
 
 /// The identifier written to `.schema` of a host's facts.
 pub const FACTS_SCHEMA: &str = "landspeed.facts/1";
@@ -69,9 +78,10 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "labset" => Some(schemars::schema_for!(LabSetDocument).to_value()),
         "facts" => Some(schemars::schema_for!(Facts).to_value()),
         "audit" => Some(schemars::schema_for!(AuditDocument).to_value()),
+        "trace" => Some(schemars::schema_for!(TraceDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
-pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit"];
+pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit", "trace"];

@@ -17,6 +17,8 @@ use super::run::duration;
 const DRAW_NS: u64 = 200_000_000;
 /// How often a line is printed elsewhere, nanoseconds.
 const PRINT_NS: u64 = 15_000_000_000;
+/// Virtual time a shown rate covers, at least.
+const RATE_SPAN_NS: i64 = 1_000_000_000;
 
 /// Runs every cell, `jobs` at a time, and returns their documents in order, with the time all of them took, seconds. An
 /// interrupt ends those that run; the others are not begun.
@@ -81,6 +83,7 @@ struct Board {
 struct Working {
     cell: usize,
     passed_ns: u64,
+    seen_bytes: u64,
     last: Progress,
     rate: BitRate,
 }
@@ -102,7 +105,8 @@ impl Board {
     }
 
     fn begin(&mut self, worker: usize, cell: usize) {
-        self.working[worker] = Some(Working { cell, passed_ns: 0, last: Progress::default(), rate: BitRate::ZERO });
+        self.working[worker] =
+            Some(Working { cell, passed_ns: 0, seen_bytes: 0, last: Progress::default(), rate: BitRate::ZERO });
     }
 
     fn end(&mut self, worker: usize, cell: usize) {
@@ -115,8 +119,9 @@ impl Board {
         if let Some(working) = &mut self.working[worker] {
             working.passed_ns = progress.t_ns.saturating_add_unsigned(lead_ns).max(0) as u64;
             let span_ns = progress.t_ns.saturating_sub(working.last.t_ns);
-            // A tenth of a virtual second smooths the rate.
-            if span_ns >= 100_000_000 {
+            // Bytes arrive here every fifth of a virtual second: a rate is only true from one arrival to a much later one.
+            let news = std::mem::replace(&mut working.seen_bytes, progress.arrived_bytes) != progress.arrived_bytes;
+            if span_ns >= if news { RATE_SPAN_NS } else { 2 * RATE_SPAN_NS } {
                 let bytes = progress.arrived_bytes.saturating_sub(working.last.arrived_bytes);
                 working.rate = BitRate::mean(Bytes::new(bytes), Nanos::new(span_ns as u64)).unwrap_or_default();
                 working.last = *progress;

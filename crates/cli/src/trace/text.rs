@@ -1,0 +1,233 @@
+//! A capture in as few lines as it takes.
+
+use landspeed_model::{TraceDirection, TraceDocument, TraceFlow, TraceLimits, TraceStation, TraceTransport};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::text::Page;
+
+/// Flows printed; the rest is in the document.
+const SHOWN_FLOWS: usize = 8;
+/// Stations printed.
+const SHOWN_STATIONS: usize = 4;
+
+/// The whole summary.
+pub fn summary(document: &TraceDocument) -> String {
+    let mut page = Page::default();
+    let capture = &document.capture;
+    page.line(
+        "capture",
+        &format!(
+            "{} ({}): {} frames, {}, {}",
+            capture.file,
+            capture.format,
+            capture.frames,
+            Bytes::new(capture.wire_bytes),
+            Nanos::new(capture.duration_ns)
+        ),
+    );
+    let left_out = left_out(document);
+    if !left_out.is_empty() {
+        page.line("aside", &left_out.join(", "));
+    }
+    for station in document.stations.iter().take(SHOWN_STATIONS) {
+        wire(&mut page, station);
+    }
+    for flow in document.flows.iter().take(SHOWN_FLOWS) {
+        page.text.push('\n');
+        tell(&mut page, flow);
+    }
+    let more = document.flows.len().saturating_sub(SHOWN_FLOWS) as u64 + document.unlisted.flows;
+    if more > 0 {
+        page.text.push('\n');
+        page.line("more", &format!("{more} flows with less payload; --json has {}", document.flows.len()));
+    }
+    for warning in &document.warnings {
+        page.line("note", &warning.message);
+    }
+    page.text
+}
+
+fn left_out(document: &TraceDocument) -> Vec<String> {
+    let capture = &document.capture;
+    let counts = [
+        (capture.not_ip, "not IP"),
+        (capture.cut, "cut before the transport header's end"),
+        (capture.malformed, "malformed"),
+        (capture.fragments, "later fragments"),
+        (capture.other_transport, "neither TCP nor UDP"),
+    ];
+    counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+}
+
+fn rate(bps: f64) -> BitRate {
+    BitRate::from_bps(bps.max(0.0) as u64)
+}
+
+fn wire(page: &mut Page, station: &TraceStation) {
+    let from = station.mac.as_deref().unwrap_or("all frames");
+    let fine = &station.per_1ms;
+    let mut words = format!(
+        "{} {from}: {} frames; in 1 ms bins mean {}, p99 {}, most {}",
+        station.interface,
+        station.frames,
+        rate(fine.mean_bps),
+        rate(fine.p99_bps),
+        rate(fine.max_bps)
+    );
+    if let Some(above) = fine.above {
+        words.push_str(&format!("; {above} of {} bins above the threshold", fine.bins));
+    }
+    let trains = &station.trains;
+    if trains.trains > 0 {
+        words.push_str(&format!(
+            "; {} trains, median {} frames, longest {}",
+            trains.trains, trains.p50_frames, trains.longest_frames
+        ));
+        if let Some(bps) = trains.rate_bps {
+            words.push_str(&format!(", at {} inside", rate(bps)));
+        }
+    }
+    page.line("station", &words);
+    if let Some(spacing) = &station.ack_spacing
+        && spacing.acks > 100
+    {
+        let mut words =
+            format!("{} bare ACKs, {:.0} % within 1 us of the one before", spacing.acks, spacing.bunched * 100.0);
+        if let Some((gap, share)) = spacing.usual_gap_ns.zip(spacing.usual_gap_share) {
+            words.push_str(&format!("; usual gap {} ({:.0} %)", Nanos::new(gap), share * 100.0));
+        }
+        page.line("acks", &words);
+    }
+}
+
+fn tell(page: &mut Page, flow: &TraceFlow) {
+    let label = match flow.transport {
+        TraceTransport::Tcp => "tcp",
+        TraceTransport::Udp => "udp",
+    };
+    let (from, to) = (&flow.source, &flow.destination);
+    let family = |address: &str, port: u16| {
+        if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
+    };
+    let goodput = flow.goodput_bps.map_or_else(|| "no payload over time".to_owned(), |bps| rate(bps).to_string());
+    page.line(
+        label,
+        &format!(
+            "{} -> {}: {goodput}, {} in {}",
+            family(&from.address, from.port),
+            family(&to.address, to.port),
+            Bytes::new(flow.forward.unique_bytes),
+            Nanos::new(flow.duration_ns)
+        ),
+    );
+    let forward = &flow.forward;
+    if let Some(numbered) = &forward.numbered {
+        page.line(
+            "numbers",
+            &format!(
+                "{}: {} lost, {} reordered, {} twice",
+                numbered.protocol, numbered.lost, numbered.reordered, numbered.duplicates
+            ),
+        );
+    }
+    if flow.transport == TraceTransport::Udp {
+        return;
+    }
+    let rtt = round_trips(flow);
+    if !rtt.is_empty() {
+        page.line("rtt", &rtt);
+    }
+    page.line("loss", &loss(forward, &flow.reverse));
+    page.line(
+        "window",
+        &format!(
+            "most in flight {}, {}{}",
+            Bytes::new(forward.in_flight_max_bytes),
+            match (flow.reverse.window_min_bytes, flow.reverse.window_max_bytes) {
+                (Some(least), Some(most)) =>
+                    format!("receiver's window {} to {}", Bytes::new(least), Bytes::new(most)),
+                _ => "no window seen".to_owned(),
+            },
+            match flow.reverse.zero_windows {
+                0 => String::new(),
+                times => format!(", closed {times} times"),
+            }
+        ),
+    );
+    if let Some(limits) = &forward.limits {
+        page.line("time", &held_back(limits));
+    }
+    if let Some(per_ack) = forward.packets_per_ack {
+        page.line(
+            "acks",
+            &format!("{per_ack:.1} data packets each, {} over more than two segments", forward.stretch_acks),
+        );
+    }
+}
+
+fn round_trips(flow: &TraceFlow) -> String {
+    let mut words = Vec::new();
+    if let Some(rtt) = &flow.forward.rtt {
+        let median = rtt.p50_ns.map(|p50| format!("median {}, ", Nanos::new(p50))).unwrap_or_default();
+        words.push(format!(
+            "tap to receiver and back {}{} to {} ({} samples)",
+            median,
+            Nanos::new(rtt.min_ns),
+            Nanos::new(rtt.max_ns),
+            rtt.samples
+        ));
+    }
+    if let Some(handshake) = &flow.handshake {
+        let sides = [("server", handshake.server_rtt_ns), ("client", handshake.client_rtt_ns)];
+        for (side, ns) in sides {
+            if let Some(ns) = ns {
+                words.push(format!("handshake to the {side} {}", Nanos::new(ns)));
+            }
+        }
+    }
+    words.join("; ")
+}
+
+fn loss(forward: &TraceDirection, reverse: &TraceDirection) -> String {
+    let again = &forward.retransmits;
+    if again.total() == 0 && forward.out_of_order == 0 && forward.duplicates == 0 {
+        return "nothing sent again".to_owned();
+    }
+    let kinds = [
+        (again.fast, "fast"),
+        (again.timeout, "after a timeout"),
+        (again.tail, "tail probes"),
+        (again.lost_before_tap, "lost before the tap"),
+        (again.unclassified, "without evidence why"),
+    ];
+    let kinds: Vec<String> =
+        kinds.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+    let mut words = format!("{} sent again", again.total());
+    if !kinds.is_empty() {
+        words.push_str(&format!(" ({})", kinds.join(", ")));
+    }
+    if again.spurious > 0 {
+        words.push_str(&format!(", {} of them unneeded", again.spurious));
+    }
+    if forward.out_of_order > 0 {
+        words.push_str(&format!("; {} out of order", forward.out_of_order));
+    }
+    if forward.duplicates > 0 {
+        words.push_str(&format!("; {} copied on the way", forward.duplicates));
+    }
+    words.push_str(&format!("; {} duplicate ACKs", reverse.duplicate_acks));
+    words
+}
+
+fn held_back(limits: &TraceLimits) -> String {
+    let parts = [
+        (limits.sending_ns, "sending (congestion window, pacing or path)"),
+        (limits.receiver_window_ns, "receiver's window full"),
+        (limits.recovery_ns, "repairing losses"),
+        (limits.idle_ns, "nothing in flight (application)"),
+    ];
+    let share = |ns: u64| ns as f64 * 100.0 / limits.total_ns.max(1) as f64;
+    let mut parts: Vec<_> = parts.into_iter().filter(|&(ns, _)| share(ns) >= 0.5).collect();
+    parts.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
+    parts.iter().map(|&(ns, what)| format!("{:.0} % {what}", share(ns))).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,376 @@
+//! What a capture shows (`landspeed.trace/1`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Bucket, BuildInfo, Warning};
+
+/// A capture, analysed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceDocument {
+    /// `landspeed.trace/1`.
+    pub schema: String,
+    /// The program.
+    pub landspeed: BuildInfo,
+    /// The command line.
+    pub command: Vec<String>,
+    /// What was read.
+    pub capture: TraceCapture,
+    /// Flows, the one with the most payload first; not more than asked for.
+    pub flows: Vec<TraceFlow>,
+    /// Flows that are not listed, in sums.
+    pub unlisted: UnlistedFlows,
+    /// What each station put on the wire.
+    pub stations: Vec<TraceStation>,
+    /// Rate over time, all stations.
+    pub bins: TraceBins,
+    /// What limits the conclusions.
+    pub warnings: Vec<Warning>,
+}
+
+/// What was read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceCapture {
+    /// The file, as named.
+    pub file: String,
+    /// Its format.
+    pub format: String,
+    /// Frames read.
+    pub frames: u64,
+    /// Their bytes on the wire.
+    pub wire_bytes: u64,
+    /// Their bytes in the capture.
+    pub captured_bytes: u64,
+    /// Time of the first frame, nanoseconds since the Unix epoch.
+    pub start_ns: u64,
+    /// From the earliest to the latest frame, nanoseconds.
+    pub duration_ns: u64,
+    /// Frames that are not IP.
+    pub not_ip: u64,
+    /// Frames cut before their transport header's end.
+    pub cut: u64,
+    /// Frames whose lengths contradict each other.
+    pub malformed: u64,
+    /// Fragments without a transport header.
+    pub fragments: u64,
+    /// IP packets of other transports than TCP and UDP.
+    pub other_transport: u64,
+    /// Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, IP in IP, PPPoE).
+    pub wrapped: u64,
+    /// Frames longer than any wire carries: super-packets of TSO, GRO or BIG TCP.
+    pub super_packets: u64,
+    /// Frames earlier than the one before them.
+    pub backward_steps: u64,
+    /// Frames dropped by the capture itself, where it says.
+    pub dropped: Option<u64>,
+    /// Flows taken out of memory because there were more at once than allowed.
+    pub evicted_flows: u64,
+    /// Why reading ended before the end of the file.
+    pub ended_early: Option<String>,
+}
+
+/// One end of a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceEndpoint {
+    /// Address.
+    pub address: String,
+    /// Port.
+    pub port: u16,
+}
+
+/// Transport of a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TraceTransport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// A flow: the direction with more payload is the one told of; the other is `reverse`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceFlow {
+    /// TCP or UDP.
+    pub transport: TraceTransport,
+    /// Where most payload came from.
+    pub source: TraceEndpoint,
+    /// Where it went.
+    pub destination: TraceEndpoint,
+    /// First packet, nanoseconds from the start of the capture.
+    pub start_ns: u64,
+    /// From its first to its last packet, nanoseconds.
+    pub duration_ns: u64,
+    /// Payload that was new, from its first byte to its last or its acknowledgement, bits/s. `None` for a single packet.
+    pub goodput_bps: Option<f64>,
+    /// Packets of `source` sent again, all kinds.
+    pub retransmits: u64,
+    /// Losses between two taps; `None` with one tap.
+    pub lost_network: Option<u64>,
+    /// Losses in the receiver after its tap; `None` with one tap.
+    pub lost_receiver: Option<u64>,
+    /// Median round trip from the tap to `destination` and back, nanoseconds.
+    pub rtt_ns: Option<u64>,
+    /// How the connection began; `None` for UDP, or where that was before the capture.
+    pub handshake: Option<TraceHandshake>,
+    /// From `source` to `destination`.
+    pub forward: TraceDirection,
+    /// From `destination` to `source`.
+    pub reverse: TraceDirection,
+}
+
+/// A handshake.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceHandshake {
+    /// Who sent the SYN.
+    pub client: Option<TraceEndpoint>,
+    /// From SYN to SYN-ACK: from the tap to the server and back, nanoseconds.
+    pub server_rtt_ns: Option<u64>,
+    /// From SYN-ACK to ACK: from the tap to the client and back, nanoseconds.
+    pub client_rtt_ns: Option<u64>,
+    /// SYNs beyond the first.
+    pub syn_retransmits: u32,
+}
+
+/// What one end sent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceDirection {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of their frames.
+    pub wire_bytes: u64,
+    /// Payload, copies included.
+    pub payload_bytes: u64,
+    /// Payload seen for the first time.
+    pub unique_bytes: u64,
+    /// Packets without payload that acknowledge.
+    pub pure_acks: u64,
+    /// Maximum segment size it announced, bytes.
+    pub mss: Option<u16>,
+    /// Window scale it announced, a shift.
+    pub window_scale: Option<u8>,
+    /// Whether it permitted selective acknowledgements.
+    pub sack_permitted: bool,
+    /// Whether it sent timestamps.
+    pub timestamps: bool,
+    /// Whether it sent a FIN or a RST.
+    pub closed: bool,
+    /// What it sent again.
+    pub retransmits: Retransmits,
+    /// Packets that filled a hole and had been overtaken on the way, by their IP identification, timestamp or time.
+    pub out_of_order: u64,
+    /// Copies that were made on the way: the same packet twice.
+    pub duplicates: u64,
+    /// Payload the other end acknowledged but the tap never saw, bytes: what the capture lacks.
+    pub missing_bytes: u64,
+    /// Keep-alive and window probes.
+    pub probes: u64,
+    /// Duplicate acknowledgements it sent.
+    pub duplicate_acks: u64,
+    /// Ranges it reported as received twice (DSACK, RFC 2883).
+    pub dsacks: u64,
+    /// Times its window closed.
+    pub zero_windows: u64,
+    /// Least window it announced after the handshake, bytes.
+    pub window_min_bytes: Option<u64>,
+    /// Greatest window it announced, bytes.
+    pub window_max_bytes: Option<u64>,
+    /// Most of its data in flight as the tap saw it, bytes.
+    pub in_flight_max_bytes: u64,
+    /// Its payload packets for each acknowledgement that moved on; `None` without one.
+    pub packets_per_ack: Option<f64>,
+    /// Acknowledgements of its data that covered more than two full segments.
+    pub stretch_acks: u64,
+    /// Round trips from the tap to the other end and back.
+    pub rtt: Option<TraceRtt>,
+    /// What its time went into; `None` where no data was acknowledged, or where the tap is nearer to the receiver and
+    /// cannot know what the sender has in flight.
+    pub limits: Option<TraceLimits>,
+    /// UDP: numbered datagrams, where the protocol is known.
+    pub numbered: Option<TraceNumbered>,
+}
+
+/// Packets sent again, by why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Retransmits {
+    /// Three duplicate acknowledgements or selective ones above it had passed the tap.
+    pub fast: u64,
+    /// After a silence of a retransmission timeout, and what followed it until the loss was repaired.
+    pub timeout: u64,
+    /// The last segment sent again after a short silence (tail loss probe).
+    pub tail: u64,
+    /// The tap never saw the first copy: it was lost before the tap.
+    pub lost_before_tap: u64,
+    /// Without evidence that tells.
+    pub unclassified: u64,
+    /// Payload in all of them, bytes.
+    pub bytes: u64,
+    /// Of all of them, those the receiver reported as unneeded (DSACK).
+    pub spurious: u64,
+}
+
+impl Retransmits {
+    /// All kinds.
+    pub fn total(&self) -> u64 {
+        self.fast + self.timeout + self.tail + self.lost_before_tap + self.unclassified
+    }
+}
+
+/// Round trips of one direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceRtt {
+    /// Samples.
+    pub samples: u64,
+    /// Least, nanoseconds.
+    pub min_ns: u64,
+    /// Mean, nanoseconds.
+    pub mean_ns: u64,
+    /// Median, nanoseconds, to 5 %; `None` with few samples.
+    pub p50_ns: Option<u64>,
+    /// 90th percentile, nanoseconds, to 5 %.
+    pub p90_ns: Option<u64>,
+    /// 99th percentile, nanoseconds, to 5 %.
+    pub p99_ns: Option<u64>,
+    /// Greatest, nanoseconds.
+    pub max_ns: u64,
+    /// Their distribution.
+    pub histogram: Vec<Bucket>,
+}
+
+/// What held a sender back, as the tap saw it, in time; the parts add up to `total_ns`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceLimits {
+    /// All of the time, nanoseconds.
+    pub total_ns: u64,
+    /// Nothing was in flight: the application had nothing to send.
+    pub idle_ns: u64,
+    /// Less than two segments of the receiver's window were left.
+    pub receiver_window_ns: u64,
+    /// Between a loss and its repair.
+    pub recovery_ns: u64,
+    /// Data in flight and none of the above: the congestion window, the pacing or the path decided.
+    pub sending_ns: u64,
+}
+
+/// Datagrams with numbers of a protocol that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceNumbered {
+    /// Which protocol.
+    pub protocol: String,
+    /// Numbers missing between the first and the last, that never came.
+    pub lost: u64,
+    /// Numbers that came after a greater one.
+    pub reordered: u64,
+    /// Numbers that came twice.
+    pub duplicates: u64,
+}
+
+/// Flows that are not listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnlistedFlows {
+    /// How many.
+    pub flows: u64,
+    /// Their packets.
+    pub packets: u64,
+    /// Their payload, bytes.
+    pub payload_bytes: u64,
+    /// What they sent again.
+    pub retransmits: u64,
+}
+
+/// What one station (the source of frames at the tap) put on the wire.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceStation {
+    /// Interface of the capture.
+    pub interface: String,
+    /// Source address of its frames; `None` where the link has none.
+    pub mac: Option<String>,
+    /// Frames.
+    pub frames: u64,
+    /// Their bytes.
+    pub wire_bytes: u64,
+    /// Rate in bins of a millisecond.
+    pub per_1ms: BinRates,
+    /// Rate in bins of ten milliseconds.
+    pub per_10ms: BinRates,
+    /// Gaps between its frames, by the size of the later one.
+    pub gaps: Vec<GapClass>,
+    /// Frames that followed each other closely.
+    pub trains: Trains,
+    /// How its acknowledgements are spaced; `None` without any.
+    pub ack_spacing: Option<AckSpacing>,
+}
+
+/// Rates in bins of one width. Bins between the first and the last frame count, empty ones too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BinRates {
+    /// Bins.
+    pub bins: u64,
+    /// Mean, bits/s.
+    pub mean_bps: f64,
+    /// Median, bits/s, to 5 %.
+    pub p50_bps: f64,
+    /// 99th percentile, bits/s, to 5 %.
+    pub p99_bps: f64,
+    /// Greatest, bits/s.
+    pub max_bps: f64,
+    /// Bins above the threshold asked for (microbursts); `None` without a threshold.
+    pub above: Option<u64>,
+}
+
+/// Gaps before frames of a size class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GapClass {
+    /// Least frame, bytes.
+    pub from_bytes: u32,
+    /// Greatest frame, bytes.
+    pub to_bytes: u32,
+    /// Median gap, nanoseconds, to 5 %.
+    pub p50_ns: u64,
+    /// 99th percentile, nanoseconds, to 5 %.
+    pub p99_ns: u64,
+    /// The distribution.
+    pub histogram: Vec<Bucket>,
+}
+
+/// Frames of a station that followed each other within `gap_ns`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trains {
+    /// The gap that ends a train, nanoseconds.
+    pub gap_ns: u64,
+    /// Trains of two frames and more.
+    pub trains: u64,
+    /// Median length, frames.
+    pub p50_frames: u64,
+    /// 99th percentile, frames.
+    pub p99_frames: u64,
+    /// Longest, frames.
+    pub longest_frames: u64,
+    /// Median rate inside trains of ten frames and more, bits/s: an estimate of the line the frames came from.
+    pub rate_bps: Option<f64>,
+}
+
+/// How acknowledgements follow each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AckSpacing {
+    /// Acknowledgements without payload.
+    pub acks: u64,
+    /// Share that came within a microsecond of the one before.
+    pub bunched: f64,
+    /// The most common gap of two microseconds and more, nanoseconds, and its share of all gaps: the period of a framing
+    /// underneath, if the share is large.
+    pub usual_gap_ns: Option<u64>,
+    /// That share.
+    pub usual_gap_share: Option<f64>,
+}
+
+/// Rate over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceBins {
+    /// Width of a bin, nanoseconds.
+    pub width_ns: u64,
+    /// Bytes on the wire in each.
+    pub bytes: Vec<u64>,
+    /// Packets sent again in each.
+    pub retransmits: Vec<u32>,
+}

@@ -1,0 +1,101 @@
+//! A TCP connection as the tap sees it.
+
+use landspeed_model::TraceHandshake;
+use landspeed_wire::{Flags, Packet, TcpHeader};
+
+use crate::direction::{Acknowledging, Direction, Mark, Passing};
+
+/// Both directions: index 0 is from the lesser end of the key to the greater one.
+#[derive(Debug, Clone, Default)]
+pub struct Connection {
+    directions: [Direction; 2],
+    last_ns: u64,
+    syn: Option<(bool, u64)>,
+    syn_ack_ns: Option<u64>,
+    server_rtt_ns: Option<u64>,
+    client_rtt_ns: Option<u64>,
+    syns: u32,
+}
+
+impl Connection {
+    /// A segment passes; `upward` is from the lesser end to the greater one. Returns whether it was sent again.
+    pub fn pass(
+        &mut self,
+        packet: &Packet,
+        tcp: &TcpHeader,
+        upward: bool,
+        time_ns: u64,
+        wire: u32,
+        room: &mut u32,
+    ) -> bool {
+        let span_ns = if self.last_ns == 0 { 0 } else { time_ns.saturating_sub(self.last_ns) };
+        self.last_ns = self.last_ns.max(time_ns);
+        let [up, down] = &mut self.directions;
+        let (mss, windows) = (up.mss().min(down.mss()), [down.window(), up.window()]);
+        up.spend(span_ns, windows[0], mss);
+        down.spend(span_ns, windows[1], mss);
+        let (from, to) = if upward { (up, down) } else { (down, up) };
+        let mark = Mark {
+            identification: packet.network.identification,
+            timestamp: tcp.options.timestamps.map(|(value, _)| value),
+        };
+        let again = from.pass(tcp, Passing { time_ns, wire, mark });
+        let window_moved = from.announce(tcp);
+        if tcp.flags.has(Flags::ACK) {
+            let reaction = to.acknowledged(Acknowledging { tcp, time_ns, window_moved }, mss, room);
+            from.note(reaction);
+        }
+        self.shake(tcp, upward, time_ns);
+        again
+    }
+
+    fn shake(&mut self, tcp: &TcpHeader, upward: bool, time_ns: u64) {
+        match (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::ACK)) {
+            (true, false) => {
+                self.syns += 1;
+                self.syn = Some((upward, time_ns));
+            }
+            (true, true) => {
+                // With more than one SYN it is not known which of them is answered.
+                if let Some((_, syn_ns)) = self.syn
+                    && self.syns == 1
+                    && self.syn_ack_ns.is_none()
+                {
+                    self.server_rtt_ns = Some(time_ns.saturating_sub(syn_ns));
+                }
+                self.syn.get_or_insert((!upward, time_ns));
+                self.syn_ack_ns = Some(time_ns);
+                let [up, down] = &mut self.directions;
+                if let Some((low, high)) = up.announced_scale().zip(down.announced_scale()) {
+                    up.scale_in_force(low);
+                    down.scale_in_force(high);
+                }
+            }
+            (false, true) if self.client_rtt_ns.is_none() => {
+                if let (Some((client, _)), Some(sent_ns)) = (self.syn, self.syn_ack_ns)
+                    && client == upward
+                {
+                    self.client_rtt_ns = Some(time_ns.saturating_sub(sent_ns));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The directions.
+    pub fn directions(&self) -> &[Direction; 2] {
+        &self.directions
+    }
+
+    /// Whether the lesser end opened it, and how that went. `None` if the capture began later.
+    pub fn handshake(&self) -> Option<(bool, TraceHandshake)> {
+        let (upward, _) = self.syn?;
+        let handshake = TraceHandshake {
+            client: None,
+            server_rtt_ns: self.server_rtt_ns,
+            client_rtt_ns: self.client_rtt_ns,
+            syn_retransmits: self.syns.saturating_sub(1),
+        };
+        Some((upward, handshake))
+    }
+}

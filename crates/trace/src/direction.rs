@@ -1,0 +1,521 @@
+//! What one end of a TCP connection sent, and what the other end made of it.
+
+use landspeed_model::{Retransmits, TraceDirection, TraceLimits, TraceRtt};
+use landspeed_wire::{Flags, TcpHeader};
+
+use crate::rtt::RoundTrips;
+use crate::sequence::{anchor, unwrap};
+
+/// Holes remembered in a direction. More at once are merged, which is counted as missing data, never forgotten.
+const MOST_HOLES: usize = 1024;
+/// Least retransmission timeout of Linux (`TCP_RTO_MIN`), less the grain of its timers, nanoseconds.
+const LEAST_TIMEOUT_NS: u64 = 190_000_000;
+/// Duplicate acknowledgements that mean a loss (RFC 5681).
+const DUPLICATES_MEAN_LOSS: u32 = 3;
+
+/// Numbers that were skipped at the tap.
+#[derive(Debug, Clone, Copy)]
+struct Hole {
+    start: u64,
+    end: u64,
+    since_ns: u64,
+    /// IP identification and timestamp of the segment that went past.
+    overtaker: Mark,
+}
+
+/// What tells which of two packets was sent first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mark {
+    /// IP identification; 0 says nothing.
+    pub identification: u16,
+    /// TSval.
+    pub timestamp: Option<u32>,
+}
+
+impl Mark {
+    /// Whether this was certainly sent before (`Some(true)`) or after the other.
+    fn before(self, other: Self) -> Option<bool> {
+        let (mine, theirs) = (self.identification, other.identification);
+        if mine != 0 && theirs != 0 && mine != theirs {
+            return Some((mine.wrapping_sub(theirs) as i16) < 0);
+        }
+        let (mine, theirs) = self.timestamp.zip(other.timestamp)?;
+        (mine != theirs).then(|| (mine.wrapping_sub(theirs) as i32) < 0)
+    }
+}
+
+/// A segment that passed: what it needs to be judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Passing {
+    /// When, nanoseconds.
+    pub time_ns: u64,
+    /// Bytes of its frame.
+    pub wire: u32,
+    /// Its mark.
+    pub mark: Mark,
+}
+
+/// The state of one direction.
+#[derive(Debug, Clone, Default)]
+pub struct Direction {
+    packets: u64,
+    wire_bytes: u64,
+    payload_bytes: u64,
+    unique_bytes: u64,
+    data_packets: u64,
+    pure_acks: u64,
+    /// First payload, nanoseconds.
+    first_data_ns: Option<u64>,
+    /// Latest payload, or acknowledgement of some, nanoseconds.
+    last_moved_ns: u64,
+    /// One past the highest number seen; 0 before the first.
+    next: u64,
+    /// Highest number acknowledged by the other end; 0 before the first.
+    acked: u64,
+    /// One past the highest number selectively acknowledged.
+    sacked: u64,
+    /// When a segment of this direction last passed.
+    last_ns: u64,
+    last_data: Option<(u64, u32, Mark, u64)>,
+    holes: Vec<Hole>,
+    /// Until this is acknowledged a loss is being repaired.
+    recovery: u64,
+    /// Whether that repair began with a timeout.
+    by_timeout: bool,
+    rtt: RoundTrips,
+    repeats_of_ack: u32,
+    retransmits: Retransmits,
+    out_of_order: u64,
+    duplicates: u64,
+    missing_bytes: u64,
+    probes: u64,
+    advancing_acks: u64,
+    stretch_acks: u64,
+    in_flight_max: u64,
+    limits: TraceLimits,
+    /// Of this end as a receiver.
+    window: Option<u64>,
+    window_min: Option<u64>,
+    window_max: Option<u64>,
+    zero_windows: u64,
+    duplicate_acks: u64,
+    dsacks: u64,
+    mss: Option<u16>,
+    /// The scale in force; `None` while it is not known.
+    scale: Option<u8>,
+    announced_scale: Option<u8>,
+    sack_permitted: bool,
+    timestamps: bool,
+    closed: bool,
+}
+
+/// What an acknowledgement says of the other direction.
+#[derive(Debug, Clone, Copy)]
+pub struct Acknowledging<'a> {
+    /// The header.
+    pub tcp: &'a TcpHeader,
+    /// When.
+    pub time_ns: u64,
+    /// Whether the window moved against the one before.
+    pub window_moved: bool,
+}
+
+impl Direction {
+    /// Whether anything was seen of it.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Payload, copies included.
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
+    }
+
+    /// Packets sent again.
+    pub fn retransmits(&self) -> u64 {
+        self.retransmits.total()
+    }
+
+    /// Payload seen for the first time over the time from its first byte to its last one or its acknowledgement, bits/s.
+    pub fn goodput_bps(&self) -> Option<f64> {
+        let span_ns = self.last_moved_ns.saturating_sub(self.first_data_ns?);
+        (span_ns > 0).then(|| self.unique_bytes as f64 * 8e9 / span_ns as f64)
+    }
+
+    /// Its typical round trip, nanoseconds.
+    pub fn typical_rtt_ns(&self) -> Option<u64> {
+        self.rtt.typical_ns()
+    }
+
+    fn in_flight(&self) -> u64 {
+        if self.acked == 0 { 0 } else { self.next.saturating_sub(self.acked) }
+    }
+
+    /// A segment of this direction passes. Returns whether it was sent again.
+    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing) -> bool {
+        self.packets += 1;
+        self.wire_bytes += u64::from(passing.wire);
+        self.timestamps |= tcp.options.timestamps.is_some();
+        self.closed |= tcp.flags.has(Flags::FIN) || tcp.flags.has(Flags::RST);
+        if tcp.flags.has(Flags::SYN) {
+            self.mss = tcp.options.mss;
+            self.announced_scale = tcp.options.window_scale;
+            self.sack_permitted = tcp.options.sack_permitted;
+        }
+        let length =
+            u64::from(tcp.payload) + u64::from(tcp.flags.has(Flags::SYN)) + u64::from(tcp.flags.has(Flags::FIN));
+        if tcp.payload > 0 {
+            self.payload_bytes += u64::from(tcp.payload);
+            self.data_packets += 1;
+            self.first_data_ns.get_or_insert(passing.time_ns);
+            self.last_moved_ns = self.last_moved_ns.max(passing.time_ns);
+        } else if length == 0 && tcp.flags.has(Flags::ACK) {
+            self.pure_acks += 1;
+        }
+        if tcp.flags.has(Flags::RST) && length == 0 {
+            self.last_ns = passing.time_ns;
+            return false;
+        }
+        let again = self.place(tcp, length, passing);
+        self.last_ns = passing.time_ns;
+        again
+    }
+
+    /// Finds out what the numbers of a segment mean.
+    fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing) -> bool {
+        if self.next == 0 {
+            self.next = anchor(tcp.sequence);
+        }
+        let start = unwrap(tcp.sequence, self.next);
+        let end = start + length;
+        if length == 0 {
+            return false;
+        }
+        if start >= self.next {
+            if start > self.next {
+                self.skip(start, passing);
+            }
+            self.next = end;
+            self.unique_bytes += u64::from(tcp.payload);
+            let in_flight = self.in_flight();
+            self.in_flight_max = self.in_flight_max.max(in_flight);
+            if tcp.payload > 0 {
+                self.rtt.sent(end, passing.time_ns, in_flight);
+            }
+            self.last_data = Some((start, length as u32, passing.mark, passing.time_ns));
+            return false;
+        }
+        if length <= 1 && start + 1 == self.next && self.acked >= start {
+            self.probes += 1;
+            return false;
+        }
+        self.again(start, end, u64::from(tcp.payload), passing)
+    }
+
+    fn skip(&mut self, start: u64, passing: Passing) {
+        if self.holes.len() >= MOST_HOLES {
+            let oldest = self.holes.remove(0);
+            self.missing_bytes += oldest.end - oldest.start;
+        }
+        self.holes.push(Hole { start: self.next, end: start, since_ns: passing.time_ns, overtaker: passing.mark });
+    }
+
+    /// A segment with numbers from before. Returns whether it was sent again, and not just late or copied on the way.
+    fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing) -> bool {
+        let (new, hole) = self.fill(start, end);
+        self.unique_bytes += new.min(payload);
+        // What goes past the highest number is new in any case.
+        if end > self.next {
+            self.unique_bytes += end - self.next;
+            self.next = end;
+        }
+        if let Some(hole) = hole
+            && self.overtaken(&hole, passing)
+        {
+            self.out_of_order += 1;
+            return false;
+        }
+        if self.copied(start, end, passing) {
+            self.duplicates += 1;
+            return false;
+        }
+        self.rtt.ambiguous(start);
+        self.retransmits.bytes += payload;
+        self.count(start, end, hole.is_some(), passing.time_ns);
+        self.recovery = self.recovery.max(self.next);
+        self.last_data = Some((start, (end - start) as u32, passing.mark, passing.time_ns));
+        true
+    }
+
+    /// Takes a range out of the holes: how much was in them, and the first hole it touched.
+    fn fill(&mut self, start: u64, end: u64) -> (u64, Option<Hole>) {
+        if self.holes.is_empty() {
+            return (0, None);
+        }
+        let (mut new, mut first) = (0, None);
+        let mut at = 0;
+        while at < self.holes.len() {
+            let hole = self.holes[at];
+            let (from, to) = (hole.start.max(start), hole.end.min(end));
+            if from >= to {
+                at += 1;
+                continue;
+            }
+            new += to - from;
+            first = first.or(Some(hole));
+            let rest = [(hole.start, from), (to, hole.end)];
+            let mut rest =
+                rest.into_iter().filter(|(from, to)| from < to).map(|(start, end)| Hole { start, end, ..hole });
+            match (rest.next(), rest.next()) {
+                (None, _) => {
+                    self.holes.remove(at);
+                }
+                (Some(left), None) => {
+                    self.holes[at] = left;
+                    at += 1;
+                }
+                (Some(left), Some(right)) => {
+                    self.holes[at] = left;
+                    self.holes.insert(at + 1, right);
+                    at += 2;
+                }
+            }
+        }
+        (new, first)
+    }
+
+    /// Whether a segment that fills a hole was only late: sent before the one that went past it.
+    fn overtaken(&self, hole: &Hole, passing: Passing) -> bool {
+        passing.mark.before(hole.overtaker).unwrap_or_else(|| {
+            // The news of the hole takes a round trip of the sender's side to come back as a new copy. Without that
+            // figure, what came before any duplicate acknowledgement passed was not asked for.
+            let waited = passing.time_ns.saturating_sub(hole.since_ns);
+            let asked = self.repeats_of_ack > 0 || self.sacked > hole.start;
+            !asked && waited < LEAST_TIMEOUT_NS
+        })
+    }
+
+    /// Whether a segment is the very packet that passed just before: copied on the way.
+    fn copied(&self, start: u64, end: u64, passing: Passing) -> bool {
+        self.last_data.is_some_and(|(seen, length, mark, _)| {
+            let same = seen == start && u64::from(length) == end - start;
+            same && mark.identification != 0
+                && mark.identification == passing.mark.identification
+                && mark.timestamp == passing.mark.timestamp
+        })
+    }
+
+    /// Counts a retransmission by why it was sent.
+    fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64) {
+        let repairing = self.acked < self.recovery;
+        let asked = start < self.sacked || (self.repeats_of_ack >= DUPLICATES_MEAN_LOSS && start <= self.acked);
+        let silence = time_ns.saturating_sub(self.last_ns);
+        let kind = &mut self.retransmits;
+        if unseen {
+            kind.lost_before_tap += 1;
+        } else if silence >= LEAST_TIMEOUT_NS && start <= self.acked.max(1) {
+            self.by_timeout = true;
+            kind.timeout += 1;
+        } else if asked && !(repairing && self.by_timeout) {
+            self.by_timeout = false;
+            kind.fast += 1;
+        } else if repairing && self.by_timeout {
+            kind.timeout += 1;
+        } else if end == self.next && !repairing {
+            kind.tail += 1;
+        } else if repairing && self.repeats_of_ack > 0 {
+            // NewReno without SACK: each partial acknowledgement brings the next.
+            kind.fast += 1;
+        } else if silence >= LEAST_TIMEOUT_NS {
+            self.by_timeout = true;
+            kind.timeout += 1;
+        } else {
+            kind.unclassified += 1;
+        }
+    }
+
+    /// The other end acknowledges. `room` is how many round-trip histograms may still be made.
+    pub fn acknowledged(&mut self, by: Acknowledging<'_>, mss: u64, room: &mut u32) -> Reaction {
+        let mut reaction = Reaction::default();
+        if self.next == 0 {
+            // The data was before the capture, or takes another way.
+            return reaction;
+        }
+        let tcp = by.tcp;
+        let ack = unwrap(tcp.acknowledgement, self.next);
+        let first_ack = self.acked == 0;
+        for (number, &(from, to)) in tcp.options.sack.as_slice().iter().enumerate() {
+            let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));
+            let inside_second = number == 0
+                && tcp
+                    .options
+                    .sack
+                    .as_slice()
+                    .get(1)
+                    .is_some_and(|&(low, high)| unwrap(low, self.next) <= from && to <= unwrap(high, self.next));
+            if number == 0 && (to <= ack || inside_second) {
+                reaction.dsack = true;
+                self.retransmits.spurious = (self.retransmits.spurious + 1).min(self.retransmits.total());
+            } else if to > self.sacked && to <= self.next {
+                self.sacked = to;
+            }
+        }
+        if ack > self.acked {
+            if ack > self.next {
+                // Acknowledged, but never seen here.
+                self.missing_bytes += ack - self.next;
+                self.next = ack;
+            }
+            if !first_ack {
+                self.advancing_acks += 1;
+                self.stretch_acks += u64::from(ack - self.acked > 2 * mss);
+            }
+            self.acked = ack;
+            if self.first_data_ns.is_some() {
+                self.last_moved_ns = self.last_moved_ns.max(by.time_ns);
+            }
+            self.repeats_of_ack = 0;
+            self.rtt.acked(ack, by.time_ns, room);
+            self.forget_holes();
+            if self.acked >= self.recovery {
+                self.by_timeout = false;
+            }
+        } else if ack == self.acked && tcp.payload == 0 && !by.window_moved && self.next > ack && !is_handshake(tcp) {
+            self.repeats_of_ack += 1;
+            reaction.duplicate = true;
+        }
+        reaction
+    }
+
+    /// Holes below what is acknowledged: those numbers arrived, but not past this tap.
+    fn forget_holes(&mut self) {
+        if self.holes.first().is_none_or(|hole| hole.start >= self.acked) {
+            return;
+        }
+        let acked = self.acked;
+        let mut missing = 0;
+        self.holes.retain_mut(|hole| {
+            missing += hole.end.min(acked).saturating_sub(hole.start);
+            hole.start = hole.start.max(acked);
+            hole.start < hole.end
+        });
+        self.missing_bytes += missing;
+    }
+
+    /// This end, as a receiver, announces a window. Returns whether it moved.
+    pub fn announce(&mut self, tcp: &TcpHeader) -> bool {
+        let syn = tcp.flags.has(Flags::SYN);
+        let window = u64::from(tcp.window) << if syn { 0 } else { self.scale.unwrap_or(0) };
+        let moved = self.window != Some(window);
+        if !syn && !tcp.flags.has(Flags::RST) {
+            if window == 0 && self.window.is_some_and(|before| before > 0) {
+                self.zero_windows += 1;
+            }
+            self.window_min = Some(self.window_min.map_or(window, |least| least.min(window)));
+            self.window_max = Some(self.window_max.map_or(window, |most| most.max(window)));
+        }
+        self.window = Some(window);
+        moved
+    }
+
+    /// Notes what was made of an acknowledgement this end sent.
+    pub fn note(&mut self, reaction: Reaction) {
+        self.duplicate_acks += u64::from(reaction.duplicate);
+        self.dsacks += u64::from(reaction.dsack);
+    }
+
+    /// Time passes between two packets of the connection; `window` is the other end's.
+    pub fn spend(&mut self, span_ns: u64, window: Option<u64>, mss: u64) {
+        if self.acked == 0 || self.data_packets == 0 {
+            return;
+        }
+        let in_flight = self.in_flight();
+        let limits = &mut self.limits;
+        limits.total_ns += span_ns;
+        if in_flight == 0 {
+            limits.idle_ns += span_ns;
+        } else if self.acked < self.recovery {
+            limits.recovery_ns += span_ns;
+        } else if window.is_some_and(|window| window < in_flight + 2 * mss) {
+            limits.receiver_window_ns += span_ns;
+        } else {
+            limits.sending_ns += span_ns;
+        }
+    }
+
+    /// The window last announced, bytes.
+    pub fn window(&self) -> Option<u64> {
+        self.window
+    }
+
+    /// What it announced as its segment size, or the usual one.
+    pub fn mss(&self) -> u64 {
+        self.mss.map_or(1448, u64::from)
+    }
+
+    /// The scale it announced.
+    pub fn announced_scale(&self) -> Option<u8> {
+        self.announced_scale
+    }
+
+    /// Sets the scale in force (RFC 7323: both ends announced one, and at most 14).
+    pub fn scale_in_force(&mut self, scale: u8) {
+        self.scale = Some(scale.min(14));
+    }
+
+    /// As the document says it.
+    pub fn document(&self) -> TraceDirection {
+        let rtt = &self.rtt;
+        let quantile = |share| rtt.histogram.as_ref().and_then(|histogram| histogram.quantile(share));
+        let outstanding: u64 =
+            self.holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
+        TraceDirection {
+            packets: self.packets,
+            wire_bytes: self.wire_bytes,
+            payload_bytes: self.payload_bytes,
+            unique_bytes: self.unique_bytes,
+            pure_acks: self.pure_acks,
+            mss: self.mss,
+            window_scale: self.announced_scale,
+            sack_permitted: self.sack_permitted,
+            timestamps: self.timestamps,
+            closed: self.closed,
+            retransmits: self.retransmits,
+            out_of_order: self.out_of_order,
+            duplicates: self.duplicates,
+            missing_bytes: self.missing_bytes + outstanding,
+            probes: self.probes,
+            duplicate_acks: self.duplicate_acks,
+            dsacks: self.dsacks,
+            zero_windows: self.zero_windows,
+            window_min_bytes: self.window_min,
+            window_max_bytes: self.window_max,
+            in_flight_max_bytes: self.in_flight_max,
+            packets_per_ack: (self.advancing_acks > 0).then(|| self.data_packets as f64 / self.advancing_acks as f64),
+            stretch_acks: self.stretch_acks,
+            rtt: (rtt.count > 0).then(|| TraceRtt {
+                samples: rtt.count,
+                min_ns: rtt.min_ns,
+                mean_ns: rtt.sum_ns / rtt.count,
+                p50_ns: quantile(0.5),
+                p90_ns: quantile(0.9),
+                p99_ns: quantile(0.99),
+                max_ns: rtt.max_ns,
+                histogram: rtt.histogram.as_ref().map(|histogram| histogram.buckets()).unwrap_or_default(),
+            }),
+            limits: (self.limits.total_ns > 0).then_some(self.limits),
+            numbered: None,
+        }
+    }
+}
+
+/// What an acknowledgement turned out to be.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reaction {
+    duplicate: bool,
+    dsack: bool,
+}
+
+fn is_handshake(tcp: &TcpHeader) -> bool {
+    tcp.flags.has(Flags::SYN) || tcp.flags.has(Flags::RST) || tcp.flags.has(Flags::FIN)
+}

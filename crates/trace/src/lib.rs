@@ -1,0 +1,19 @@
+//! Streaming analysis of captures at packet grain: one pass, memory bounded by the number of live flows.
+//!
+//! [`Analysis`] takes frames in the order of the capture and gives a document at the end. It sees what the tap saw and nothing
+//! else: a hole in the numbers is a loss before the tap, a reordering or a frame the tap itself missed, and which of them is
+//! told by evidence ([`Direction`](landspeed_model::TraceDirection)'s fields say how much of it there was).
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod connection;
+mod direction;
+mod histogram;
+mod key;
+mod rtt;
+mod sequence;
+mod station;
+mod table;
+mod udp;
+
+pub use analysis::{Analysis, Limits};

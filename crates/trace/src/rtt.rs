@@ -1,0 +1,91 @@
+//! Round-trip times from data to the acknowledgement that covers it, by Karn's rule.
+
+use crate::histogram::Histogram;
+
+/// Segments waited for at once.
+const PENDING: usize = 8;
+/// Samples from which on a direction gets a histogram.
+const ENOUGH: u64 = 32;
+
+/// A segment whose acknowledgement is awaited.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    end: u64,
+    time_ns: u64,
+}
+
+/// Round trips of one direction, from the tap to the receiver and back to the tap.
+#[derive(Debug, Clone, Default)]
+pub struct RoundTrips {
+    pending: [Sent; PENDING],
+    waiting: u8,
+    last_end: u64,
+    /// How many.
+    pub count: u64,
+    /// Least, nanoseconds.
+    pub min_ns: u64,
+    /// Greatest, nanoseconds.
+    pub max_ns: u64,
+    /// Sum, nanoseconds.
+    pub sum_ns: u64,
+    /// Their distribution, where there is room for one.
+    pub histogram: Option<Histogram>,
+}
+
+impl RoundTrips {
+    /// New data up to `end` passed, with so much in flight.
+    #[inline]
+    pub fn sent(&mut self, end: u64, time_ns: u64, in_flight: u64) {
+        let spaced = end.wrapping_sub(self.last_end) >= in_flight / PENDING as u64;
+        if usize::from(self.waiting) < PENDING && (self.waiting == 0 || spaced) {
+            self.pending[usize::from(self.waiting)] = Sent { end, time_ns };
+            self.waiting += 1;
+            self.last_end = end;
+        }
+    }
+
+    /// Data from `start` on was sent again: an acknowledgement no longer tells which copy it is for.
+    pub fn ambiguous(&mut self, start: u64) {
+        while self.waiting > 0 && self.pending[usize::from(self.waiting) - 1].end > start {
+            self.waiting -= 1;
+        }
+    }
+
+    /// Everything below `acked` has arrived.
+    #[inline]
+    pub fn acked(&mut self, acked: u64, time_ns: u64, room: &mut u32) {
+        if self.waiting == 0 || self.pending[0].end > acked {
+            return;
+        }
+        let covered = self.pending[..usize::from(self.waiting)].iter().take_while(|sent| sent.end <= acked).count();
+        // The last covered segment is the one this acknowledgement answers; earlier ones may have waited for it.
+        let sample = time_ns.saturating_sub(self.pending[covered - 1].time_ns);
+        self.pending.copy_within(covered.., 0);
+        self.waiting -= covered as u8;
+        self.record(sample, room);
+    }
+
+    /// Counts a sample; `room` is how many histograms may still be made.
+    pub fn record(&mut self, sample: u64, room: &mut u32) {
+        self.min_ns = if self.count == 0 { sample } else { self.min_ns.min(sample) };
+        self.max_ns = self.max_ns.max(sample);
+        self.sum_ns = self.sum_ns.saturating_add(sample);
+        self.count += 1;
+        match &mut self.histogram {
+            Some(histogram) => histogram.record(sample),
+            None if self.count >= ENOUGH && *room > 0 => {
+                *room -= 1;
+                let mut histogram = Histogram::new();
+                histogram.record(sample);
+                self.histogram = Some(histogram);
+            }
+            None => {}
+        }
+    }
+
+    /// The median: of the distribution, or the mean of the few there were. `None` without a sample.
+    pub fn typical_ns(&self) -> Option<u64> {
+        let median = self.histogram.as_ref().and_then(|histogram| histogram.quantile(0.5));
+        median.or_else(|| self.sum_ns.checked_div(self.count))
+    }
+}

@@ -1,0 +1,244 @@
+//! What one source of frames puts on the wire: rates in bins, gaps, trains, spacing of acknowledgements.
+
+use landspeed_model::{AckSpacing, BinRates, GapClass, TraceStation, Trains};
+
+use crate::histogram::Histogram;
+
+/// Size classes of frames, bytes, both bounds included: bare acknowledgements, frames of a 1500-byte MTU, larger ones.
+const CLASSES: [(u32, u32); 3] = [(0, 128), (129, 1522), (1523, u32::MAX)];
+const MILLISECOND_NS: u64 = 1_000_000;
+/// Acknowledgements this close were sent, or held back, together.
+const BUNCHED_NS: u64 = 1_000;
+/// Gaps from here on may show a framing underneath.
+const USUAL_FROM_NS: u64 = 2_000;
+/// Trains from this length on tell the rate of the line they came from.
+const TELLING_FRAMES: u64 = 10;
+
+/// Rates in bins of one width.
+#[derive(Debug, Clone)]
+struct Bins {
+    width_ns: u64,
+    /// Start of the present bin; `None` before the first frame.
+    start_ns: Option<u64>,
+    bytes: u64,
+    bins: u64,
+    empty: u64,
+    total_bytes: u64,
+    most_bytes: u64,
+    above_bytes: Option<u64>,
+    above: u64,
+    /// Bytes of the bins that are not empty.
+    filled: Histogram,
+}
+
+impl Bins {
+    fn new(width_ns: u64, above_bps: Option<u64>) -> Self {
+        let above_bytes = above_bps.map(|bps| (u128::from(bps) * u128::from(width_ns) / 8_000_000_000) as u64);
+        Self {
+            width_ns,
+            start_ns: None,
+            bytes: 0,
+            bins: 0,
+            empty: 0,
+            total_bytes: 0,
+            most_bytes: 0,
+            above_bytes,
+            above: 0,
+            filled: Histogram::new(),
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, time_ns: u64, wire: u32) {
+        let start_ns = *self.start_ns.get_or_insert(time_ns - time_ns % self.width_ns);
+        // Frames that step back in time count to the bin that is open.
+        if time_ns >= start_ns + self.width_ns {
+            self.close();
+            let skipped = (time_ns - start_ns) / self.width_ns - 1;
+            self.bins += skipped;
+            self.empty += skipped;
+            self.start_ns = Some(time_ns - time_ns % self.width_ns);
+        }
+        self.bytes += u64::from(wire);
+    }
+
+    fn close(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        self.bins += 1;
+        if bytes == 0 {
+            self.empty += 1;
+            return;
+        }
+        self.total_bytes += bytes;
+        self.most_bytes = self.most_bytes.max(bytes);
+        self.above += u64::from(self.above_bytes.is_some_and(|most| bytes > most));
+        self.filled.record(bytes);
+    }
+
+    fn rates(mut self) -> BinRates {
+        if self.start_ns.is_none() {
+            return BinRates::default();
+        }
+        self.close();
+        let bps = |bytes: f64| bytes * 8e9 / self.width_ns as f64;
+        // The quantile over all bins, where the empty ones come first.
+        let quantile = |share: f64| {
+            let rank = share * self.bins as f64 - self.empty as f64;
+            if rank <= 0.0 {
+                return 0.0;
+            }
+            let among = (rank / self.filled.total().max(1) as f64).min(1.0);
+            bps(self.filled.quantile(among).unwrap_or(0).min(self.most_bytes) as f64)
+        };
+        BinRates {
+            bins: self.bins,
+            mean_bps: bps(self.total_bytes as f64 / self.bins as f64),
+            p50_bps: quantile(0.5),
+            p99_bps: quantile(0.99),
+            max_bps: bps(self.most_bytes as f64),
+            above: self.above_bytes.map(|_| self.above),
+        }
+    }
+}
+
+/// A train under way.
+#[derive(Debug, Clone, Copy, Default)]
+struct Train {
+    frames: u64,
+    first_ns: u64,
+    last_ns: u64,
+    /// Bytes after its first frame.
+    bytes: u64,
+}
+
+/// One source of frames.
+#[derive(Debug, Clone)]
+pub struct Station {
+    /// Interface of the capture.
+    pub interface: u32,
+    /// Source address of its frames; `None` where the link has none.
+    pub mac: Option<[u8; 6]>,
+    frames: u64,
+    wire_bytes: u64,
+    fine: Bins,
+    coarse: Bins,
+    last_ns: Option<u64>,
+    gaps: [Histogram; 3],
+    train: Train,
+    train_gap_ns: u64,
+    trains: Histogram,
+    longest: u64,
+    train_rates: Histogram,
+    last_ack_ns: Option<u64>,
+    ack_gaps: Histogram,
+    acks: u64,
+}
+
+impl Station {
+    /// A station nothing was seen of yet.
+    pub fn new(interface: u32, mac: Option<[u8; 6]>, train_gap_ns: u64, above_bps: Option<u64>) -> Self {
+        Self {
+            interface,
+            mac,
+            frames: 0,
+            wire_bytes: 0,
+            fine: Bins::new(MILLISECOND_NS, above_bps),
+            coarse: Bins::new(10 * MILLISECOND_NS, above_bps),
+            last_ns: None,
+            gaps: [const { () }; 3].map(|()| Histogram::new()),
+            train: Train::default(),
+            train_gap_ns,
+            trains: Histogram::new(),
+            longest: 0,
+            train_rates: Histogram::new(),
+            last_ack_ns: None,
+            ack_gaps: Histogram::new(),
+            acks: 0,
+        }
+    }
+
+    /// A frame of this station.
+    #[inline]
+    pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) {
+        self.frames += 1;
+        self.wire_bytes += u64::from(wire);
+        self.fine.record(time_ns, wire);
+        self.coarse.record(time_ns, wire);
+        if let Some(last_ns) = self.last_ns.replace(time_ns) {
+            let gap_ns = time_ns.saturating_sub(last_ns);
+            let class = usize::from(wire > CLASSES[0].1) + usize::from(wire > CLASSES[1].1);
+            self.gaps[class].record(gap_ns);
+            if gap_ns > self.train_gap_ns {
+                self.end_train();
+                self.train = Train { frames: 1, first_ns: time_ns, last_ns: time_ns, bytes: 0 };
+            } else {
+                self.train.frames += 1;
+                self.train.last_ns = time_ns;
+                self.train.bytes += u64::from(wire);
+            }
+        } else {
+            self.train = Train { frames: 1, first_ns: time_ns, last_ns: time_ns, bytes: 0 };
+        }
+        if pure_ack {
+            self.acks += 1;
+            if let Some(last_ns) = self.last_ack_ns.replace(time_ns) {
+                self.ack_gaps.record(time_ns.saturating_sub(last_ns));
+            }
+        }
+    }
+
+    fn end_train(&mut self) {
+        let train = self.train;
+        if train.frames < 2 {
+            return;
+        }
+        self.trains.record(train.frames);
+        self.longest = self.longest.max(train.frames);
+        let span_ns = train.last_ns.saturating_sub(train.first_ns);
+        if train.frames >= TELLING_FRAMES && span_ns > 0 {
+            // In Mb/s, so that every line's rate is far from the end of the histogram.
+            self.train_rates.record(train.bytes.saturating_mul(8_000) / span_ns);
+        }
+    }
+
+    /// As the document says it.
+    pub fn document(mut self, interface: String) -> TraceStation {
+        self.end_train();
+        let classes = CLASSES.iter().zip(&self.gaps).filter(|(_, gaps)| gaps.total() > 0);
+        let gaps = classes.map(|(&(from_bytes, to_bytes), gaps)| GapClass {
+            from_bytes,
+            to_bytes,
+            p50_ns: gaps.quantile(0.5).unwrap_or(0),
+            p99_ns: gaps.quantile(0.99).unwrap_or(0),
+            histogram: gaps.buckets(),
+        });
+        let gaps = gaps.collect();
+        let trains = Trains {
+            gap_ns: self.train_gap_ns,
+            trains: self.trains.total(),
+            p50_frames: self.trains.quantile(0.5).unwrap_or(0),
+            p99_frames: self.trains.quantile(0.99).unwrap_or(0),
+            longest_frames: self.longest,
+            rate_bps: self.train_rates.quantile(0.5).map(|mbps| mbps as f64 * 1e6),
+        };
+        let (total, usual) = (self.ack_gaps.total(), self.ack_gaps.mode_from(USUAL_FROM_NS));
+        let ack_spacing = (total > 0).then(|| AckSpacing {
+            acks: self.acks,
+            bunched: self.ack_gaps.below(BUNCHED_NS) as f64 / total as f64,
+            usual_gap_ns: usual.map(|(gap, _)| gap),
+            usual_gap_share: usual.map(|(_, count)| count as f64 / total as f64),
+        });
+        let mac = self.mac.map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":"));
+        TraceStation {
+            interface,
+            mac,
+            frames: self.frames,
+            wire_bytes: self.wire_bytes,
+            per_1ms: self.fine.rates(),
+            per_10ms: self.coarse.rates(),
+            gaps,
+            trains,
+            ack_spacing,
+        }
+    }
+}

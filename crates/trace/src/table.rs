@@ -1,0 +1,96 @@
+//! The live flows.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use crate::connection::Connection;
+use crate::key::Key;
+use crate::udp::Datagrams;
+
+/// Positions checked for the least recently used flow when one must go.
+const LOOKED_AT: usize = 32;
+
+/// A flow.
+#[derive(Debug)]
+pub struct Flow {
+    /// Its ends.
+    pub key: Key,
+    /// First packet, nanoseconds.
+    pub first_ns: u64,
+    /// Latest packet, nanoseconds.
+    pub last_ns: u64,
+    /// What its transport made of it.
+    pub state: State,
+}
+
+/// State by transport.
+#[derive(Debug)]
+pub enum State {
+    /// TCP.
+    Tcp(Box<Connection>),
+    /// UDP, by direction: index 0 is from the lesser end to the greater one.
+    Udp(Box<[Datagrams; 2]>),
+}
+
+/// Flows by their ends, no more than a fixed number at once.
+#[derive(Debug)]
+pub struct Table {
+    index: HashMap<Key, u32, FixedState>,
+    flows: Vec<Flow>,
+    most: usize,
+    /// The flow of the last packet: trains of one flow are the rule.
+    latest: Option<(Key, u32)>,
+    hand: usize,
+}
+
+impl Table {
+    /// An empty one for so many flows.
+    pub fn new(most: usize) -> Self {
+        Self { index: HashMap::default(), flows: Vec::new(), most: most.max(1), latest: None, hand: 0 }
+    }
+
+    /// The flow with these ends, made if it is new. The second value is a flow that had to go for it.
+    #[inline]
+    pub fn flow(&mut self, key: Key, time_ns: u64) -> (&mut Flow, Option<Flow>) {
+        let (at, gone) = match self.latest {
+            Some((latest, at)) if latest == key => (at, None),
+            _ => self.find(key, time_ns),
+        };
+        self.latest = Some((key, at));
+        (&mut self.flows[at as usize], gone)
+    }
+
+    fn find(&mut self, key: Key, time_ns: u64) -> (u32, Option<Flow>) {
+        if let Some(&at) = self.index.get(&key) {
+            return (at, None);
+        }
+        let state = if key.protocol == 6 { State::Tcp(Box::default()) } else { State::Udp(Box::default()) };
+        let flow = Flow { key, first_ns: time_ns, last_ns: time_ns, state };
+        if self.flows.len() < self.most {
+            let at = self.flows.len() as u32;
+            self.flows.push(flow);
+            self.index.insert(key, at);
+            return (at, None);
+        }
+        let at = self.oldest();
+        let gone = std::mem::replace(&mut self.flows[at], flow);
+        self.index.remove(&gone.key);
+        self.index.insert(key, at as u32);
+        (at as u32, Some(gone))
+    }
+
+    /// The least recently used of the next few: a clock hand, so that no list has to be kept in order.
+    fn oldest(&mut self) -> usize {
+        let length = self.flows.len();
+        let looked_at = (0..LOOKED_AT.min(length)).map(|step| (self.hand + step) % length);
+        let at = looked_at.min_by_key(|&at| self.flows[at].last_ns).unwrap_or(0);
+        self.hand = (self.hand + LOOKED_AT) % length;
+        at
+    }
+
+    /// All of them.
+    pub fn into_flows(self) -> Vec<Flow> {
+        self.flows
+    }
+}

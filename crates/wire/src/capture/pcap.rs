@@ -1,0 +1,76 @@
+//! The classic format: a header, then records (draft-ietf-opsawg-pcap).
+
+use super::{CaptureError, Frame, LONGEST, Next, Order};
+use crate::LinkType;
+
+/// Bytes of the file header.
+pub const HEADER: usize = 24;
+
+/// How a file writes its records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    order: Order,
+    nanoseconds: bool,
+    /// Bytes of a record header: 16, or 24 with the fields of Kuznetzov's patch.
+    record: usize,
+    name: &'static str,
+}
+
+/// The variant of a magic number, read in little-endian order.
+pub fn variant(magic: u32) -> Option<Variant> {
+    const fn told(order: Order, nanoseconds: bool, record: usize, name: &'static str) -> Option<Variant> {
+        Some(Variant { order, nanoseconds, record, name })
+    }
+    match magic {
+        0xa1b2_c3d4 => told(Order::Little, false, 16, "pcap, µs"),
+        0xd4c3_b2a1 => told(Order::Big, false, 16, "pcap, µs, big-endian"),
+        0xa1b2_3c4d => told(Order::Little, true, 16, "pcap, ns"),
+        0x4d3c_b2a1 => told(Order::Big, true, 16, "pcap, ns, big-endian"),
+        0xa1b2_cd34 => told(Order::Little, false, 24, "pcap with Kuznetzov's records"),
+        0x34cd_b2a1 => told(Order::Big, false, 24, "pcap with Kuznetzov's records, big-endian"),
+        _ => None,
+    }
+}
+
+/// A reader past the header.
+#[derive(Debug, Clone)]
+pub struct Pcap {
+    variant: Variant,
+    link: LinkType,
+}
+
+impl Pcap {
+    /// From a file header.
+    pub fn new(variant: Variant, header: &[u8; HEADER]) -> Result<Self, CaptureError> {
+        let order = variant.order;
+        let (major, minor) = (order.u16_at(header, 4), order.u16_at(header, 6));
+        if major != 2 {
+            return Err(CaptureError::Version { format: "pcap", major, minor });
+        }
+        // The upper bits say how long a frame check sequence is.
+        let link = LinkType(order.u32_at(header, 20) & 0x03ff_ffff);
+        Ok(Self { variant, link })
+    }
+
+    /// What the variant is called.
+    pub fn name(&self) -> &'static str {
+        self.variant.name
+    }
+
+    /// The next record.
+    pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
+        let Variant { order, nanoseconds, record, .. } = self.variant;
+        let Some(header) = bytes.first_chunk::<16>() else { return Ok((0, Next::More(record))) };
+        let captured = order.u32_at(header, 8);
+        if captured > LONGEST {
+            return Err(CaptureError::Length(captured));
+        }
+        let end = record + captured as usize;
+        let Some(data) = bytes.get(record..end) else { return Ok((0, Next::More(end))) };
+        let fraction = u64::from(order.u32_at(header, 4));
+        let time_ns = u64::from(order.u32_at(header, 0)) * 1_000_000_000
+            + if nanoseconds { fraction } else { fraction * 1_000 };
+        let original = order.u32_at(header, 12).max(captured);
+        Ok((end, Next::Frame(Frame { interface: 0, link: self.link, time_ns, original, data })))
+    }
+}

@@ -1,0 +1,292 @@
+//! From a frame to its addresses and its transport header.
+
+use crate::bytes::{be16, be32, be128, octet};
+use crate::link::{self, Above, LinkType};
+use crate::tcp::{self, TcpHeader};
+
+/// What an IP packet was found inside of. Several may be true of one packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wrapping(u8);
+
+impl Wrapping {
+    /// IEEE 802.1Q or 802.1ad tags.
+    pub const VLAN: Self = Self(1);
+    /// MPLS labels.
+    pub const MPLS: Self = Self(2);
+    /// GRE.
+    pub const GRE: Self = Self(4);
+    /// VXLAN.
+    pub const VXLAN: Self = Self(8);
+    /// IP in IP.
+    pub const IP: Self = Self(16);
+    /// PPPoE sessions.
+    pub const PPPOE: Self = Self(32);
+
+    /// Whether this holds all of the other.
+    pub fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+/// Of the IP header next to the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    /// 4 or 6.
+    pub version: u8,
+    /// Source address; IPv4 as an IPv4-mapped IPv6 address.
+    pub source: u128,
+    /// Destination address, likewise.
+    pub destination: u128,
+    /// Traffic class or type of service: DSCP and ECN.
+    pub traffic_class: u8,
+    /// Hop limit or time to live.
+    pub hop_limit: u8,
+    /// IPv4's identification; 0 for IPv6.
+    pub identification: u16,
+    /// Transport protocol.
+    pub protocol: u8,
+    /// Bytes of the IP payload after extension headers.
+    pub payload: u32,
+}
+
+/// The transport header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// A TCP segment.
+    Tcp(TcpHeader),
+    /// A UDP datagram.
+    Udp {
+        /// Source port.
+        source: u16,
+        /// Destination port.
+        destination: u16,
+        /// Payload on the wire, bytes.
+        payload: u32,
+        /// Offset of the payload in the frame; it may be cut.
+        at: usize,
+    },
+    /// A fragment without a transport header.
+    Fragment,
+    /// Another protocol.
+    Other,
+}
+
+/// What is known of one frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet {
+    /// The network layer.
+    pub network: Network,
+    /// The transport layer.
+    pub transport: Transport,
+    /// What it is wrapped in.
+    pub wrapping: Wrapping,
+}
+
+/// Why a frame could not be dissected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undissected {
+    /// Not IP (ARP, LLDP, …), or a link type that is not known here.
+    NotIp,
+    /// The capture ends before the transport's ports and numbers.
+    Cut,
+    /// Lengths contradict each other.
+    Malformed,
+}
+
+/// Layers below one another that are looked through.
+const DEEPEST: usize = 16;
+const VXLAN_PORT: u16 = 4789;
+const MAPPED: u128 = 0xffff_0000_0000;
+
+/// A place in a frame and what is there.
+enum Layer {
+    EtherType(u16, usize),
+    Ip(usize),
+    Done(Network, Transport),
+}
+
+/// Dissects a frame of a link type that had `original` bytes on the wire.
+pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Undissected> {
+    let mut wrapping = Wrapping::default();
+    let mut layer = match link::above(link, frame) {
+        Above::EtherType(kind, at) => Layer::EtherType(kind, at),
+        Above::Ip(at) => Layer::Ip(at),
+        Above::Other => return Err(Undissected::NotIp),
+        Above::Cut => return Err(Undissected::Cut),
+    };
+    for _ in 0..DEEPEST {
+        layer = match layer {
+            Layer::EtherType(link::IPV4 | link::IPV6, at) | Layer::Ip(at) => {
+                internet(frame, at, original, &mut wrapping)?
+            }
+            Layer::EtherType(kind, at) => tagged(frame, kind, at, &mut wrapping)?,
+            Layer::Done(network, transport) => return Ok(Packet { network, transport, wrapping }),
+        };
+    }
+    match layer {
+        Layer::Done(network, transport) => Ok(Packet { network, transport, wrapping }),
+        _ => Err(Undissected::Malformed),
+    }
+}
+
+/// Looks past a tag, a label or a session header.
+fn tagged(frame: &[u8], kind: u16, at: usize, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
+    const CUT: Undissected = Undissected::Cut;
+    match kind {
+        0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
+            wrapping.add(Wrapping::VLAN);
+            Ok(Layer::EtherType(be16(frame, at + 2).ok_or(CUT)?, at + 4))
+        }
+        0x8847 | 0x8848 => {
+            wrapping.add(Wrapping::MPLS);
+            let label = be32(frame, at).ok_or(CUT)?;
+            if label & 0x100 == 0 {
+                return Ok(Layer::EtherType(kind, at + 4));
+            }
+            // At the bottom of the stack: IP, or Ethernet after a control word of zeros in its first half byte.
+            match link::version(frame, at + 4).ok_or(CUT)? {
+                4 | 6 => Ok(Layer::Ip(at + 4)),
+                0 => Ok(Layer::EtherType(be16(frame, at + 20).ok_or(CUT)?, at + 22)),
+                _ => Err(Undissected::NotIp),
+            }
+        }
+        0x8864 => {
+            wrapping.add(Wrapping::PPPOE);
+            match be16(frame, at + 6).ok_or(CUT)? {
+                0x0021 | 0x0057 => Ok(Layer::Ip(at + 8)),
+                _ => Err(Undissected::NotIp),
+            }
+        }
+        // Transparent Ethernet bridging (GRE).
+        0x6558 => Ok(Layer::EtherType(be16(frame, at + 12).ok_or(CUT)?, at + 14)),
+        _ => Err(Undissected::NotIp),
+    }
+}
+
+fn internet(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
+    match link::version(frame, at).ok_or(Undissected::Cut)? {
+        4 => v4(frame, at, original, wrapping),
+        6 => v6(frame, at, original, wrapping),
+        _ => Err(Undissected::Malformed),
+    }
+}
+
+/// Bytes from an offset to the end of the frame on the wire, for lengths of 0 that mean "more than fits" (BIG TCP).
+fn rest(original: u32, at: usize) -> Result<u32, Undissected> {
+    original.checked_sub(at as u32).ok_or(Undissected::Malformed)
+}
+
+fn v4(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
+    let header: &[u8; 20] = frame.get(at..).and_then(<[u8]>::first_chunk).ok_or(Undissected::Cut)?;
+    let length = usize::from(header[0] & 0x0f) * 4;
+    let total = match u32::from(u16::from_be_bytes([header[2], header[3]])) {
+        0 => rest(original, at)?,
+        total => total,
+    };
+    if length < 20 {
+        return Err(Undissected::Malformed);
+    }
+    let payload = total.checked_sub(length as u32).ok_or(Undissected::Malformed)?;
+    let address = |from: usize| be32(header, from).map_or(0, |address| MAPPED | u128::from(address));
+    let network = Network {
+        version: 4,
+        source: address(12),
+        destination: address(16),
+        traffic_class: header[1],
+        hop_limit: header[8],
+        identification: u16::from_be_bytes([header[4], header[5]]),
+        protocol: header[9],
+        payload,
+    };
+    let later_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
+    if later_fragment {
+        return Ok(Layer::Done(network, Transport::Fragment));
+    }
+    transport(frame, at + length, network, wrapping)
+}
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const AUTHENTICATION: u8 = 51;
+const DESTINATION: u8 = 60;
+const MOBILITY: u8 = 135;
+
+fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
+    const CUT: Undissected = Undissected::Cut;
+    let first = be32(frame, at).ok_or(CUT)?;
+    // 0 is a jumbogram (RFC 2675) or a BIG TCP super-packet: both run to the end of the frame.
+    let mut payload = match u32::from(be16(frame, at + 4).ok_or(CUT)?) {
+        0 => rest(original, at + 40)?,
+        length => length,
+    };
+    let (mut protocol, hop_limit) = (octet(frame, at + 6).ok_or(CUT)?, octet(frame, at + 7).ok_or(CUT)?);
+    let (source, destination) = (be128(frame, at + 8).ok_or(CUT)?, be128(frame, at + 24).ok_or(CUT)?);
+    let mut next = at + 40;
+    let mut later_fragment = false;
+    for _ in 0..DEEPEST {
+        let length = match protocol {
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => 8 + 8 * u32::from(octet(frame, next + 1).ok_or(CUT)?),
+            AUTHENTICATION => 8 + 4 * u32::from(octet(frame, next + 1).ok_or(CUT)?),
+            FRAGMENT => {
+                later_fragment = be16(frame, next + 2).ok_or(CUT)? & 0xfff8 != 0;
+                8
+            }
+            _ => break,
+        };
+        protocol = octet(frame, next).ok_or(CUT)?;
+        payload = payload.checked_sub(length).ok_or(Undissected::Malformed)?;
+        next += length as usize;
+        if later_fragment {
+            break;
+        }
+    }
+    let traffic_class = (first >> 20) as u8;
+    let network =
+        Network { version: 6, source, destination, traffic_class, hop_limit, identification: 0, protocol, payload };
+    if later_fragment {
+        return Ok(Layer::Done(network, Transport::Fragment));
+    }
+    transport(frame, next, network, wrapping)
+}
+
+fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
+    const CUT: Undissected = Undissected::Cut;
+    let segment = frame.get(at..).unwrap_or_default();
+    match network.protocol {
+        6 => match tcp::parse(segment, network.payload) {
+            Some(header) => Ok(Layer::Done(network, Transport::Tcp(header))),
+            None if segment.len() < 20 => Err(CUT),
+            None => Err(Undissected::Malformed),
+        },
+        17 => {
+            let (source, destination) = (be16(segment, 0).ok_or(CUT)?, be16(segment, 2).ok_or(CUT)?);
+            if destination == VXLAN_PORT && segment.get(8).is_some_and(|flags| flags & 0x08 != 0) {
+                wrapping.add(Wrapping::VXLAN);
+                let inner = at + 16;
+                return Ok(Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14));
+            }
+            let payload = network.payload.checked_sub(8).ok_or(Undissected::Malformed)?;
+            Ok(Layer::Done(network, Transport::Udp { source, destination, payload, at: at + 8 }))
+        }
+        4 | 41 => {
+            wrapping.add(Wrapping::IP);
+            Ok(Layer::Ip(at))
+        }
+        47 => {
+            let flags = be16(segment, 0).ok_or(CUT)?;
+            let kind = be16(segment, 2).ok_or(CUT)?;
+            if flags & 0x0007 != 0 {
+                return Ok(Layer::Done(network, Transport::Other));
+            }
+            wrapping.add(Wrapping::GRE);
+            let optional = [0x8000, 0x2000, 0x1000].into_iter().filter(|flag| flags & flag != 0).count();
+            Ok(Layer::EtherType(kind, at + 4 + 4 * optional))
+        }
+        _ => Ok(Layer::Done(network, Transport::Other)),
+    }
+}

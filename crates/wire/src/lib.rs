@@ -1,0 +1,16 @@
+//! Views of packet headers and of capture files: bytes in, values out, nothing copied that does not have to be.
+//!
+//! [`capture::Reader`] cuts a capture (pcap and pcapng, both byte orders, any resolution) into frames; [`dissect`] finds the
+//! addresses and the transport header of one frame below whatever it is wrapped in. Neither allocates per packet, neither
+//! trusts a length in the input, and what was cut by the snap length is said, never guessed.
+#![forbid(unsafe_code)]
+
+mod bytes;
+pub mod capture;
+mod dissect;
+mod link;
+mod tcp;
+
+pub use dissect::{Network, Packet, Transport, Undissected, Wrapping, dissect};
+pub use link::LinkType;
+pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};

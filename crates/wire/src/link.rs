@@ -1,0 +1,97 @@
+//! What a frame begins with.
+
+use crate::bytes::{be16, be32, octet};
+
+/// A link-layer header type, by its number in capture files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LinkType(pub u32);
+
+impl LinkType {
+    /// BSD loopback: the address family in the byte order of the host that captured.
+    pub const NULL: Self = Self(0);
+    /// Ethernet.
+    pub const ETHERNET: Self = Self(1);
+    /// Raw IP, as some systems number it.
+    pub const RAW_BSD: Self = Self(12);
+    /// Raw IP, as OpenBSD numbers it.
+    pub const RAW_OPENBSD: Self = Self(14);
+    /// Raw IP.
+    pub const RAW: Self = Self(101);
+    /// OpenBSD loopback: the address family in network order.
+    pub const LOOP: Self = Self(108);
+    /// Linux "cooked" capture, as of `-i any`.
+    pub const LINUX_SLL: Self = Self(113);
+    /// Raw IPv4.
+    pub const IPV4: Self = Self(228);
+    /// Raw IPv6.
+    pub const IPV6: Self = Self(229);
+    /// Linux "cooked" capture, version 2: with the interface's index.
+    pub const LINUX_SLL2: Self = Self(276);
+
+    /// Its usual name; `None` for one that is not dissected here.
+    pub fn name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::NULL => "BSD loopback",
+            Self::ETHERNET => "Ethernet",
+            Self::RAW | Self::RAW_BSD | Self::RAW_OPENBSD => "raw IP",
+            Self::LOOP => "OpenBSD loopback",
+            Self::LINUX_SLL => "Linux cooked v1",
+            Self::LINUX_SLL2 => "Linux cooked v2",
+            Self::IPV4 => "raw IPv4",
+            Self::IPV6 => "raw IPv6",
+            _ => return None,
+        })
+    }
+}
+
+/// What comes after the link-layer header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Above {
+    /// A protocol by its EtherType, from this offset on.
+    EtherType(u16, usize),
+    /// IP of the version its first byte tells, from this offset on.
+    Ip(usize),
+    /// Nothing that is dissected here.
+    Other,
+    /// The frame ends before it tells.
+    Cut,
+}
+
+/// EtherType of IPv4.
+pub const IPV4: u16 = 0x0800;
+/// EtherType of IPv6.
+pub const IPV6: u16 = 0x86dd;
+/// Values below are lengths (IEEE 802.3).
+const FIRST_ETHERTYPE: u16 = 0x0600;
+/// `ARPHRD_NETLINK`: no packet.
+const ARPHRD_NETLINK: u16 = 824;
+
+/// Looks past the link-layer header.
+pub fn above(link: LinkType, frame: &[u8]) -> Above {
+    let cut_or = |found: Option<Above>| found.unwrap_or(Above::Cut);
+    match link {
+        LinkType::ETHERNET => cut_or(be16(frame, 12).map(|kind| match kind {
+            kind if kind < FIRST_ETHERTYPE => Above::Other,
+            kind => Above::EtherType(kind, 14),
+        })),
+        LinkType::RAW | LinkType::RAW_BSD | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => Above::Ip(0),
+        LinkType::NULL | LinkType::LOOP => cut_or(be32(frame, 0).map(|family| {
+            // AF_INET is 2 everywhere; AF_INET6 is 10, 24, 28 or 30; either byte order.
+            let family = if family > 0xffff { family.swap_bytes() } else { family };
+            if matches!(family, 2 | 10 | 24 | 28 | 30) { Above::Ip(4) } else { Above::Other }
+        })),
+        LinkType::LINUX_SLL => {
+            if be16(frame, 2) == Some(ARPHRD_NETLINK) {
+                return Above::Other;
+            }
+            cut_or(be16(frame, 14).map(|kind| Above::EtherType(kind, 16)))
+        }
+        LinkType::LINUX_SLL2 => cut_or(be16(frame, 0).map(|kind| Above::EtherType(kind, 20))),
+        _ => Above::Other,
+    }
+}
+
+/// The IP version a packet's first byte claims.
+pub fn version(packet: &[u8], at: usize) -> Option<u8> {
+    octet(packet, at).map(|first| first >> 4)
+}

@@ -1,0 +1,169 @@
+//! The TCP header and its options (RFC 9293, 7323, 2018, 2883).
+
+use crate::bytes::{be16, be32, octet};
+
+/// TCP flags, as in the header's bytes 12 and 13 without the data offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// No more data from the sender.
+    pub const FIN: Self = Self(0x01);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(0x02);
+    /// Reset.
+    pub const RST: Self = Self(0x04);
+    /// Push.
+    pub const PSH: Self = Self(0x08);
+    /// The acknowledgement number counts.
+    pub const ACK: Self = Self(0x10);
+    /// Congestion seen.
+    pub const ECE: Self = Self(0x40);
+    /// Congestion window reduced.
+    pub const CWR: Self = Self(0x80);
+
+    /// Whether any of the other's flags is set.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Selective acknowledgements of one segment: half-open ranges of sequence numbers, in the order sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); Self::MOST],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// As many as 40 bytes of options can hold.
+    pub const MOST: usize = 4;
+
+    /// The blocks.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        self.blocks.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    fn push(&mut self, block: (u32, u32)) {
+        if let Some(slot) = self.blocks.get_mut(usize::from(self.count)) {
+            *slot = block;
+            self.count += 1;
+        }
+    }
+}
+
+/// Options of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TcpOptions {
+    /// TSval and TSecr.
+    pub timestamps: Option<(u32, u32)>,
+    /// Maximum segment size, bytes.
+    pub mss: Option<u16>,
+    /// Window scale, a shift.
+    pub window_scale: Option<u8>,
+    /// Whether selective acknowledgements are permitted.
+    pub sack_permitted: bool,
+    /// Selective acknowledgements.
+    pub sack: SackBlocks,
+    /// Whether the capture ends before the options do, or they are malformed: what is missing above may have been there.
+    pub incomplete: bool,
+}
+
+/// A TCP segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpHeader {
+    /// Source port.
+    pub source: u16,
+    /// Destination port.
+    pub destination: u16,
+    /// Sequence number of the first byte, or of the SYN.
+    pub sequence: u32,
+    /// Acknowledgement number.
+    pub acknowledgement: u32,
+    /// Flags.
+    pub flags: Flags,
+    /// Window, unscaled.
+    pub window: u16,
+    /// Payload on the wire, bytes, whether it was captured or not.
+    pub payload: u32,
+    /// Options.
+    pub options: TcpOptions,
+}
+
+const END: u8 = 0;
+const NOTHING: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+/// Two fillers and a timestamp option: how every stack sends it.
+const ALIGNED_TIMESTAMPS: u32 = 0x0101_080a;
+/// Bytes of [`ALIGNED_TIMESTAMPS`] with its values.
+const ALIGNED_LENGTH: usize = 12;
+
+/// Parses a header that begins `segment`, which had `length` bytes on the wire. `None` if it is cut or malformed.
+pub(crate) fn parse(segment: &[u8], length: u32) -> Option<TcpHeader> {
+    let fixed: &[u8; 20] = segment.first_chunk()?;
+    let offset = usize::from(fixed[12] >> 4) * 4;
+    let payload = length.checked_sub(offset as u32)?;
+    if offset < 20 {
+        return None;
+    }
+    let mut parsed = TcpOptions::default();
+    if offset > 20 {
+        let captured = segment.get(20..offset.min(segment.len())).unwrap_or_default();
+        options(captured, &mut parsed);
+        parsed.incomplete |= segment.len() < offset;
+    }
+    Some(TcpHeader {
+        source: be16(fixed, 0)?,
+        destination: be16(fixed, 2)?,
+        sequence: be32(fixed, 4)?,
+        acknowledgement: be32(fixed, 8)?,
+        flags: Flags(be16(fixed, 12)? & 0x0fff),
+        window: be16(fixed, 14)?,
+        payload,
+        options: parsed,
+    })
+}
+
+fn options(bytes: &[u8], into: &mut TcpOptions) {
+    let mut at = 0;
+    if bytes.len() >= ALIGNED_LENGTH && be32(bytes, 0) == Some(ALIGNED_TIMESTAMPS) {
+        into.timestamps = be32(bytes, 4).zip(be32(bytes, 8));
+        at = ALIGNED_LENGTH;
+    }
+    while let Some(kind) = octet(bytes, at) {
+        match kind {
+            END => return,
+            NOTHING => at += 1,
+            _ => {
+                let length = octet(bytes, at + 1).map_or(0, usize::from);
+                let Some(value) = (length >= 2).then(|| bytes.get(at + 2..at + length)).flatten() else {
+                    into.incomplete = true;
+                    return;
+                };
+                option(kind, value, into);
+                at += length;
+            }
+        }
+    }
+}
+
+fn option(kind: u8, value: &[u8], into: &mut TcpOptions) {
+    match (kind, value.len()) {
+        (MSS, 2) => into.mss = be16(value, 0),
+        (WINDOW_SCALE, 1) => into.window_scale = octet(value, 0),
+        (SACK_PERMITTED, 0) => into.sack_permitted = true,
+        (TIMESTAMPS, 8) => into.timestamps = be32(value, 0).zip(be32(value, 4)),
+        (SACK, length) if length % 8 == 0 => {
+            for block in value.chunks_exact(8) {
+                if let Some(block) = be32(block, 0).zip(be32(block, 4)) {
+                    into.sack.push(block);
+                }
+            }
+        }
+        _ => {}
+    }
+}
