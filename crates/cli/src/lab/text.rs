@@ -128,7 +128,9 @@ pub fn set(document: &LabSetDocument) -> String {
     let mut head: Vec<String> = document.varied.clone();
     head.push("RUNS".to_owned());
     for flow in &flows {
-        head.extend([(*flow).to_owned(), "RETRANS".to_owned()]);
+        let mut of_it = document.cells.iter().flat_map(|c| &c.flows).filter(|f| f.name == *flow);
+        let lost = if of_it.any(|f| f.retransmits.is_some()) { "RETRANS" } else { "LOSS" };
+        head.extend([(*flow).to_owned(), lost.to_owned()]);
     }
     head.push("DROPS".to_owned());
     let mut rows = vec![head];

@@ -1,0 +1,128 @@
+//! The reader of captures against what other writers write, and against damage.
+
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::{CaptureError, Next, Reader};
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
+use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{Endianness, TsResolution};
+use proptest::prelude::*;
+
+/// Time, bytes on the wire, what was captured.
+type Told = (u64, u32, Vec<u8>);
+
+/// Reads a capture that arrives in pieces of a length.
+fn read(bytes: &[u8], piece: usize) -> Result<(Vec<Told>, bool), CaptureError> {
+    let (mut reader, mut told, mut start, mut end) = (Reader::new(), Vec::new(), 0, 0);
+    loop {
+        let (used, next) = reader.next(&bytes[start..end])?;
+        start += used;
+        match next {
+            Next::Frame(frame) => {
+                assert_eq!(frame.link, LinkType::ETHERNET);
+                told.push((frame.time_ns, frame.original, frame.data.to_vec()));
+            }
+            Next::Statistics(_) | Next::Skipped => assert!(used > 0, "it must go on"),
+            Next::More(_) if end == bytes.len() => return Ok((told, start == end)),
+            Next::More(needed) => {
+                assert!(start + needed > end, "it asks for what is there");
+                end = (end + piece).min(bytes.len());
+            }
+        }
+    }
+}
+
+fn frames() -> impl Strategy<Value = Vec<Told>> {
+    let frame = (0..4_000_000_000_u64, 0..2_000_000_000_u64, prop::collection::vec(any::<u8>(), 0..90), 0..9_000_u32);
+    let told = |(second, fraction, data, more): (u64, u64, Vec<u8>, u32)| {
+        (second * 1_000_000_000 + fraction / 2 / 1_000 * 1_000, data.len() as u32 + more, data)
+    };
+    prop::collection::vec(frame.prop_map(told), 0..40)
+}
+
+fn pcap(frames: &[Told], endianness: Endianness, resolution: TsResolution) -> Vec<u8> {
+    let header = PcapHeader {
+        endianness,
+        ts_resolution: resolution,
+        datalink: DataLink::ETHERNET,
+        snaplen: 65_535,
+        ..PcapHeader::default()
+    };
+    let mut writer = PcapWriter::with_header(Vec::new(), header).expect("memory");
+    for (time_ns, original, data) in frames {
+        let time = std::time::Duration::from_nanos(*time_ns);
+        writer.write_packet(&PcapPacket::new(time, *original, data)).expect("memory");
+    }
+    writer.into_writer()
+}
+
+fn pcapng(frames: &[Told], endianness: Endianness) -> Vec<u8> {
+    let mut writer = PcapNgWriter::with_endianness(Vec::new(), endianness).expect("memory");
+    let name = InterfaceDescriptionOption::IfName("eth7".into());
+    let resolution = InterfaceDescriptionOption::IfTsResol(9);
+    let interface =
+        InterfaceDescriptionBlock { linktype: DataLink::ETHERNET, snaplen: 0, options: vec![name, resolution] };
+    writer.write_pcapng_block(interface).expect("memory");
+    for (time_ns, original, data) in frames {
+        let packet = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: std::time::Duration::from_nanos(*time_ns),
+            original_len: *original,
+            data: data.into(),
+            options: Vec::new(),
+        };
+        writer.write_pcapng_block(packet).expect("memory");
+    }
+    writer.into_inner()
+}
+
+const ORDERS: [Endianness; 2] = [Endianness::Little, Endianness::Big];
+
+proptest! {
+    #[test]
+    fn every_variant_is_read_as_it_was_written(frames in frames(), piece in 1_usize..300) {
+        for order in ORDERS {
+            for resolution in [TsResolution::MicroSecond, TsResolution::NanoSecond] {
+                prop_assert_eq!(&read(&pcap(&frames, order, resolution), piece).expect("a capture"), &(frames.clone(), true));
+            }
+            prop_assert_eq!(&read(&pcapng(&frames, order), piece).expect("a capture"), &(frames.clone(), true));
+        }
+    }
+
+    #[test]
+    fn a_capture_cut_anywhere_gives_the_frames_before(frames in frames(), cut in 0.0_f64..1.0) {
+        let bytes = pcap(&frames, Endianness::Little, TsResolution::NanoSecond);
+        let (told, _) = read(&bytes[..(bytes.len() as f64 * cut) as usize], 64).expect("no damage");
+        prop_assert_eq!(&told[..], &frames[..told.len()]);
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_frames_and_nothing_else(
+        frames in frames(), ng: bool, hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let mut bytes = if ng { pcapng(&frames, Endianness::Little) } else { pcap(&frames, Endianness::Big, TsResolution::MicroSecond) };
+        for (at, value) in hits {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        // `read` holds that it goes on; the link type may be among what was hit.
+        let (mut reader, mut start) = (Reader::new(), 0);
+        for _ in 0..=bytes.len() {
+            match reader.next(&bytes[start..]) {
+                Ok((_, Next::More(_))) | Err(_) => break,
+                Ok((used, _)) => {
+                    prop_assert!(used > 0);
+                    start += used;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_capture_is_told_from_its_first_bytes() {
+    assert!(matches!(Reader::new().next(b"GET / HTTP/1.1"), Err(CaptureError::NotACapture(0x4745_5420))));
+    assert!(matches!(Reader::new().next(b"\xd4\xc3"), Ok((0, Next::More(4)))));
+}
