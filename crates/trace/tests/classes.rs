@@ -1,0 +1,307 @@
+//! Every class of event, played segment by segment and told apart.
+
+use etherparse::{PacketBuilder, TcpOptionElement};
+use landspeed_model::{BuildInfo, TraceDocument, TraceFlow};
+use landspeed_trace::{Analysis, Limits};
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::Frame;
+use proptest::prelude::*;
+
+const SENDER: ([u8; 4], u16) = ([10, 0, 0, 1], 40_000);
+const RECEIVER: ([u8; 4], u16) = ([10, 0, 0, 2], 5_001);
+const MSS: u32 = 1000;
+const MS: u64 = 1_000_000;
+
+/// A conversation as a tap sees it. Times are milliseconds, numbers count segments of [`MSS`] bytes.
+struct Play {
+    analysis: Analysis,
+    first: u32,
+    identification: u16,
+    sack: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Extra<'a> {
+    syn: bool,
+    sack: &'a [(u32, u32)],
+    window: Option<u16>,
+    identification: Option<u16>,
+}
+
+impl Play {
+    /// Begins with a handshake of 10 ms, with the first byte at a sequence number.
+    fn with_first(first: u32) -> Self {
+        let mut play = Self { analysis: Analysis::new(Limits::default()), first, identification: 1, sack: true };
+        let before = first.wrapping_sub(1);
+        play.segment(0, true, before, 0, 0, Extra { syn: true, ..Extra::default() });
+        play.segment(10 * MS, false, 0, before.wrapping_add(1), 0, Extra { syn: true, ..Extra::default() });
+        play.ack(10, 0);
+        play
+    }
+
+    fn new() -> Self {
+        Self::with_first(1000)
+    }
+
+    fn segment(&mut self, time_ns: u64, forth: bool, sequence: u32, ack: u32, length: u32, extra: Extra<'_>) {
+        let (from, to) = if forth { (SENDER, RECEIVER) } else { (RECEIVER, SENDER) };
+        let mut options = Vec::new();
+        if extra.syn {
+            options.push(TcpOptionElement::MaximumSegmentSize(MSS as u16));
+            options.push(TcpOptionElement::WindowScale(7));
+            options.push(TcpOptionElement::SelectiveAcknowledgementPermitted);
+        }
+        if let Some((&first, rest)) = extra.sack.split_first() {
+            let mut more = [None; 3];
+            rest.iter().zip(&mut more).for_each(|(block, slot)| *slot = Some(*block));
+            options.push(TcpOptionElement::SelectiveAcknowledgement(first, more));
+        }
+        let mut built = PacketBuilder::ip(etherparse::IpHeaders::Ipv4(
+            etherparse::Ipv4Header {
+                identification: extra.identification.unwrap_or(self.identification),
+                source: from.0,
+                destination: to.0,
+                time_to_live: 64,
+                protocol: 6.into(),
+                ..Default::default()
+            },
+            etherparse::Ipv4Extensions::default(),
+        ))
+        .tcp(from.1, to.1, sequence, extra.window.unwrap_or(1000));
+        if extra.syn {
+            built = built.syn();
+        }
+        if !(extra.syn && forth) {
+            built = built.ack(ack);
+        }
+        let mut frame = Vec::new();
+        built.options(&options).expect("they fit").write(&mut frame, &vec![0; length as usize]).expect("memory");
+        self.identification = self.identification.wrapping_add(1).max(1);
+        let original = frame.len() as u32;
+        frame.truncate(80);
+        let interface = 0;
+        self.analysis.frame(&Frame { interface, link: LinkType::RAW, time_ns: time_ns + 1, original, data: &frame });
+    }
+
+    fn number(&self, segment: u32) -> u32 {
+        self.first.wrapping_add(segment * MSS)
+    }
+
+    /// A full segment.
+    fn data(&mut self, ms: u64, segment: u32) {
+        self.segment(ms * MS, true, self.number(segment), 1, MSS, Extra::default());
+    }
+
+    /// An acknowledgement from the receiver of everything before a segment; at first, the last of the handshake.
+    fn ack(&mut self, ms: u64, segment: u32) {
+        if ms == 10 && segment == 0 {
+            self.segment(ms * MS, true, self.first, 1, 0, Extra::default());
+        } else {
+            self.segment(ms * MS, false, 1, self.number(segment), 0, Extra::default());
+        }
+    }
+
+    /// An acknowledgement with selective ones, in segments.
+    fn sack(&mut self, ms: u64, segment: u32, blocks: &[(u32, u32)]) {
+        let blocks: Vec<_> = blocks.iter().map(|&(from, to)| (self.number(from), self.number(to))).collect();
+        let sack = if self.sack { &blocks[..] } else { &[] };
+        self.segment(ms * MS, false, 1, self.number(segment), 0, Extra { sack, ..Extra::default() });
+    }
+
+    fn document(self) -> TraceDocument {
+        let landspeed = BuildInfo { version: String::new(), server_version: None };
+        self.analysis.finish(landspeed, Vec::new(), "play".into(), "play", None, |_| None)
+    }
+
+    fn flow(self) -> TraceFlow {
+        let mut flows = self.document().flows;
+        assert_eq!(flows.len(), 1);
+        let flow = flows.remove(0);
+        assert_eq!(flow.source.port, SENDER.1, "the sender of the payload is the source");
+        flow
+    }
+}
+
+#[test]
+fn a_clean_transfer_has_its_round_trip_and_nothing_else() {
+    let mut play = Play::new();
+    for round in 0..50 {
+        play.data(20 + round * 20, round as u32 * 2);
+        play.data(20 + round * 20, round as u32 * 2 + 1);
+        play.ack(40 + round * 20, round as u32 * 2 + 2);
+    }
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.out_of_order, flow.forward.missing_bytes), (0, 0, 0));
+    assert_eq!(flow.forward.unique_bytes, 100 * u64::from(MSS));
+    let rtt = flow.forward.rtt.expect("round trips");
+    assert_eq!((rtt.min_ns, rtt.max_ns), (20 * MS, 20 * MS));
+    assert_eq!(flow.handshake.expect("a handshake").server_rtt_ns, Some(10 * MS));
+    assert_eq!(flow.forward.packets_per_ack, Some(2.0));
+    // 100 segments from 20 ms to 1020 ms.
+    assert!((flow.goodput_bps.expect("a rate") - 800_000.0).abs() < 1.0, "{:?}", flow.goodput_bps);
+    let limits = flow.forward.limits.expect("limits");
+    assert_eq!(limits.total_ns, limits.idle_ns + limits.receiver_window_ns + limits.recovery_ns + limits.sending_ns);
+}
+
+#[test]
+fn selective_acknowledgements_make_it_a_fast_one() {
+    for sack in [true, false] {
+        let mut play = Play::new();
+        play.sack = sack;
+        (0..6).for_each(|segment| play.data(20, segment));
+        play.ack(30, 1);
+        (0..4).for_each(|more| play.sack(31, 1, &[(2, 3 + more)]));
+        play.data(32, 1);
+        play.ack(42, 6);
+        let flow = play.flow();
+        assert_eq!((flow.retransmits, flow.forward.retransmits.fast), (1, 1), "SACK {sack}");
+        assert_eq!(flow.reverse.duplicate_acks, 4);
+        assert_eq!(flow.forward.retransmits.bytes, u64::from(MSS));
+        assert_eq!(flow.forward.unique_bytes, 6 * u64::from(MSS));
+    }
+}
+
+#[test]
+fn silence_makes_it_a_timeout_and_so_is_what_follows() {
+    let mut play = Play::new();
+    (0..4).for_each(|segment| play.data(20, segment));
+    play.data(240, 0);
+    play.ack(250, 1);
+    play.data(250, 1);
+    play.data(250, 2);
+    play.ack(260, 4);
+    play.data(260, 4);
+    play.ack(270, 5);
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.retransmits.timeout), (3, 3), "{:?}", flow.forward.retransmits);
+}
+
+#[test]
+fn the_last_segment_after_a_short_silence_is_a_tail_probe() {
+    let mut play = Play::new();
+    (0..4).for_each(|segment| play.data(20, segment));
+    play.ack(30, 3);
+    play.data(45, 3);
+    play.sack(55, 4, &[(3, 4)]);
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.retransmits.tail), (1, 1), "{:?}", flow.forward.retransmits);
+    assert_eq!((flow.reverse.dsacks, flow.forward.retransmits.spurious), (1, 1));
+}
+
+#[test]
+fn a_hole_filled_after_it_was_reported_was_lost_before_the_tap() {
+    let mut play = Play::new();
+    [0, 1, 3, 4, 5].into_iter().for_each(|segment| play.data(20, segment));
+    play.ack(20, 2);
+    (0..3).for_each(|more| play.sack(20, 2, &[(3, 4 + more)]));
+    play.data(40, 2);
+    play.ack(40, 6);
+    let flow = play.flow();
+    assert_eq!(
+        (flow.retransmits, flow.forward.retransmits.lost_before_tap),
+        (1, 1),
+        "{:?}",
+        flow.forward.retransmits
+    );
+    assert_eq!((flow.forward.out_of_order, flow.forward.missing_bytes), (0, 0));
+    assert_eq!(flow.forward.unique_bytes, 6 * u64::from(MSS));
+}
+
+#[test]
+fn an_older_identification_in_a_hole_is_reordering_even_after_duplicate_acknowledgements() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    let late = play.identification;
+    play.identification += 1;
+    [2, 3, 4].into_iter().for_each(|segment| play.data(20, segment));
+    (0..3).for_each(|more| play.sack(20, 1, &[(2, 3 + more)]));
+    let extra = Extra { identification: Some(late), ..Extra::default() };
+    play.segment(21 * MS, true, play.number(1), 1, MSS, extra);
+    play.ack(21, 5);
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.out_of_order), (0, 1), "{:?}", flow.forward.retransmits);
+}
+
+#[test]
+fn the_same_packet_twice_is_a_copy_made_on_the_way() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    let same = Extra { identification: Some(play.identification - 1), ..Extra::default() };
+    play.segment(20 * MS + 10, true, play.number(0), 1, MSS, same);
+    play.ack(30, 1);
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.duplicates), (0, 1));
+}
+
+#[test]
+fn a_closed_window_is_counted_and_its_probe_is_no_retransmission() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.segment(30 * MS, false, 1, play.number(1), 0, Extra { window: Some(0), ..Extra::default() });
+    play.segment(300 * MS, true, play.number(1).wrapping_sub(1), 1, 1, Extra::default());
+    play.segment(310 * MS, false, 1, play.number(1), 0, Extra { window: Some(500), ..Extra::default() });
+    play.data(320, 1);
+    play.ack(330, 2);
+    let flow = play.flow();
+    assert_eq!((flow.reverse.zero_windows, flow.forward.probes, flow.retransmits), (1, 1, 0));
+    assert_eq!(flow.reverse.window_min_bytes, Some(0));
+    assert_eq!(flow.reverse.window_max_bytes, Some(1000 << 7));
+}
+
+#[test]
+fn acknowledged_but_never_seen_is_what_the_capture_lacks() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.data(20, 3);
+    play.ack(30, 4);
+    let document = play.document();
+    let flow = &document.flows[0];
+    assert_eq!((flow.forward.missing_bytes, flow.retransmits), (2 * u64::from(MSS), 0));
+    assert!(document.warnings.iter().any(|warning| warning.code == "missing-data"));
+}
+
+proptest! {
+    /// tcptrace prints 18446744069417598361 bytes in flight once the numbers wrap.
+    #[test]
+    fn numbers_that_wrap_change_nothing(first: u32, losses in prop::collection::btree_set(1_u32..190, 0..8)) {
+        let told = |first: u32| {
+            let mut play = Play::with_first(first);
+            for round in 0..20_u32 {
+                let ms = 20 + u64::from(round) * 30;
+                let segments = round * 10..round * 10 + 10;
+                segments.clone().for_each(|segment| play.data(ms, segment));
+                let lost: Vec<u32> = segments.clone().filter(|segment| losses.contains(segment)).collect();
+                if let Some(&hole) = lost.first() {
+                    (0..3).for_each(|_| play.sack(ms + 10, hole, &[(round * 10 + 10, round * 10 + 10)]));
+                    lost.iter().for_each(|&segment| play.data(ms + 11, segment));
+                }
+                play.ack(ms + 25, round * 10 + 10);
+            }
+            play.flow()
+        };
+        let flow = told(first);
+        prop_assert_eq!(flow.retransmits, losses.len() as u64);
+        prop_assert_eq!(flow.forward.in_flight_max_bytes, 10 * u64::from(MSS));
+        prop_assert_eq!(flow.forward.unique_bytes, 200 * u64::from(MSS));
+        prop_assert_eq!(flow, told(1000));
+    }
+
+    #[test]
+    fn noise_never_panics(frames in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..100), any::<u32>(), any::<u64>()), 0..60)) {
+        let mut analysis = Analysis::new(Limits { flows: 3, listed: 2, ..Limits::default() });
+        for (mut data, original, time_ns) in frames {
+            if let Some(first) = data.first_mut() {
+                *first = 0x45;
+            }
+            if let Some(protocol) = data.get_mut(9) {
+                *protocol = if *protocol % 2 == 0 { 6 } else { 17 };
+            }
+            let original = original.max(data.len() as u32);
+            analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns: time_ns >> 20, original, data: &data });
+        }
+        let landspeed = BuildInfo { version: String::new(), server_version: None };
+        let document = analysis.finish(landspeed, Vec::new(), String::new(), "", None, |_| None);
+        prop_assert!(document.flows.len() <= 2);
+        prop_assert!(document.bins.bytes.len() <= 8_192);
+    }
+}
