@@ -95,13 +95,10 @@ impl Analysis {
         capture.super_packets += u64::from(frame.original > LONGEST_FRAME);
         capture.backward_steps += u64::from(time_ns < self.previous_ns);
         self.previous_ns = time_ns;
-        match &mut self.first_ns {
-            Some(first_ns) => *first_ns = time_ns.min(*first_ns),
-            None => {
-                self.first_ns = Some(time_ns);
-                self.bins_start_ns = time_ns;
-            }
+        if self.first_ns.is_none() {
+            self.bins_start_ns = time_ns;
         }
+        self.first_ns = Some(self.first_ns.map_or(time_ns, |first_ns| first_ns.min(time_ns)));
         self.latest_ns = self.latest_ns.max(time_ns);
         let (mut again, mut pure_ack) = (false, false);
         match dissect(frame.link, frame.data, frame.original) {
@@ -232,7 +229,7 @@ impl Analysis {
 
 fn payload(flow: &Flow) -> u64 {
     match &flow.state {
-        State::Tcp(connection) => connection.directions().iter().map(|direction| direction.payload_bytes()).sum(),
+        State::Tcp(connection) => connection.directions().iter().map(Direction::payload_bytes).sum(),
         State::Udp(datagrams) => datagrams.iter().map(|datagrams| datagrams.payload_bytes).sum(),
     }
 }

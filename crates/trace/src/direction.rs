@@ -3,6 +3,7 @@
 use landspeed_model::{Retransmits, TraceDirection, TraceLimits, TraceRtt};
 use landspeed_wire::{Flags, TcpHeader};
 
+use crate::histogram::Histogram;
 use crate::rtt::RoundTrips;
 use crate::sequence::{anchor, unwrap};
 
@@ -501,7 +502,7 @@ impl Direction {
                 p90_ns: quantile(0.9),
                 p99_ns: quantile(0.99),
                 max_ns: rtt.max_ns,
-                histogram: rtt.histogram.as_ref().map(|histogram| histogram.buckets()).unwrap_or_default(),
+                histogram: rtt.histogram.as_ref().map(Histogram::buckets).unwrap_or_default(),
             }),
             limits: (self.limits.total_ns > 0).then_some(self.limits),
             numbered: None,

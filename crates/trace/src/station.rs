@@ -145,7 +145,7 @@ impl Station {
             fine: Bins::new(MILLISECOND_NS, above_bps),
             coarse: Bins::new(10 * MILLISECOND_NS, above_bps),
             last_ns: None,
-            gaps: [const { () }; 3].map(|()| Histogram::new()),
+            gaps: CLASSES.map(|_| Histogram::new()),
             train: Train::default(),
             train_gap_ns,
             trains: Histogram::new(),

@@ -191,7 +191,9 @@ fn the_last_segment_after_a_short_silence_is_a_tail_probe() {
 #[test]
 fn a_hole_filled_after_it_was_reported_was_lost_before_the_tap() {
     let mut play = Play::new();
-    [0, 1, 3, 4, 5].into_iter().for_each(|segment| play.data(20, segment));
+    for segment in [0, 1, 3, 4, 5] {
+        play.data(20, segment);
+    }
     play.ack(20, 2);
     (0..3).for_each(|more| play.sack(20, 2, &[(3, 4 + more)]));
     play.data(40, 2);
@@ -213,7 +215,9 @@ fn an_older_identification_in_a_hole_is_reordering_even_after_duplicate_acknowle
     play.data(20, 0);
     let late = play.identification;
     play.identification += 1;
-    [2, 3, 4].into_iter().for_each(|segment| play.data(20, segment));
+    for segment in [2, 3, 4] {
+        play.data(20, segment);
+    }
     (0..3).for_each(|more| play.sack(20, 1, &[(2, 3 + more)]));
     let extra = Extra { identification: Some(late), ..Extra::default() };
     play.segment(21 * MS, true, play.number(1), 1, MSS, extra);
@@ -273,7 +277,9 @@ proptest! {
                 let lost: Vec<u32> = segments.clone().filter(|segment| losses.contains(segment)).collect();
                 if let Some(&hole) = lost.first() {
                     (0..3).for_each(|_| play.sack(ms + 10, hole, &[(round * 10 + 10, round * 10 + 10)]));
-                    lost.iter().for_each(|&segment| play.data(ms + 11, segment));
+                    for segment in lost {
+                        play.data(ms + 11, segment);
+                    }
                 }
                 play.ack(ms + 25, round * 10 + 10);
             }

@@ -18,18 +18,17 @@ pub struct Variant {
 
 /// The variant of a magic number, read in little-endian order.
 pub fn variant(magic: u32) -> Option<Variant> {
-    const fn told(order: Order, nanoseconds: bool, record: usize, name: &'static str) -> Option<Variant> {
-        Some(Variant { order, nanoseconds, record, name })
-    }
-    match magic {
-        0xa1b2_c3d4 => told(Order::Little, false, 16, "pcap, µs"),
-        0xd4c3_b2a1 => told(Order::Big, false, 16, "pcap, µs, big-endian"),
-        0xa1b2_3c4d => told(Order::Little, true, 16, "pcap, ns"),
-        0x4d3c_b2a1 => told(Order::Big, true, 16, "pcap, ns, big-endian"),
-        0xa1b2_cd34 => told(Order::Little, false, 24, "pcap with Kuznetzov's records"),
-        0x34cd_b2a1 => told(Order::Big, false, 24, "pcap with Kuznetzov's records, big-endian"),
-        _ => None,
-    }
+    use Order::{Big, Little};
+    let (order, nanoseconds, record, name) = match magic {
+        0xa1b2_c3d4 => (Little, false, 16, "pcap, µs"),
+        0xd4c3_b2a1 => (Big, false, 16, "pcap, µs, big-endian"),
+        0xa1b2_3c4d => (Little, true, 16, "pcap, ns"),
+        0x4d3c_b2a1 => (Big, true, 16, "pcap, ns, big-endian"),
+        0xa1b2_cd34 => (Little, false, 24, "pcap with Kuznetzov's records"),
+        0x34cd_b2a1 => (Big, false, 24, "pcap with Kuznetzov's records, big-endian"),
+        _ => return None,
+    };
+    Some(Variant { order, nanoseconds, record, name })
 }
 
 /// A reader past the header.

@@ -74,7 +74,7 @@ impl Pcapng {
             kind = SECTION;
         }
         let length = self.order.u32_at(head, 4);
-        if length < AROUND || length % 4 != 0 || length > LONGEST {
+        if length < AROUND || !length.is_multiple_of(4) || length > LONGEST {
             return Err(CaptureError::Length(length));
         }
         let Some(block) = bytes.get(..length as usize) else { return Ok((0, Next::More(length as usize))) };

@@ -1,0 +1,153 @@
+//! Files that are captures, are none, or are no longer whole.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::{document, program, trace};
+
+/// A capture of one UDP datagram sent so many times, a microsecond apart.
+fn capture(frames: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, 101] {
+        bytes.extend(word.to_le_bytes());
+    }
+    let mut packet =
+        vec![0x45, 0, 0, 128, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 9, 0, 9, 0, 108, 0, 0];
+    packet.resize(60, 0);
+    for number in 0..frames {
+        for word in [1, number * 1_000, packet.len() as u32, 128] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend(&packet);
+    }
+    bytes
+}
+
+fn write(directory: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = directory.join(name);
+    std::fs::write(&path, bytes).expect("room");
+    path.to_str().expect("plain").to_owned()
+}
+
+fn failure(arguments: &[&str]) -> String {
+    let output = trace(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).expect("text")
+}
+
+#[test]
+fn a_document_keeps_to_its_schema() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = write(directory.path(), "a.pcap", &capture(1000));
+    let schema = program().args(["schema", "trace"]).output().expect("the program runs").stdout;
+    let schema = serde_json::from_slice(&schema).expect("a schema");
+    let document = document(&[&file]);
+    let validator = jsonschema::validator_for(&schema).expect("a schema that can be used");
+    let wrong: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_eq!(document["schema"], "landspeed.trace/1");
+    assert_eq!(document["capture"]["frames"], 1000);
+    assert_eq!(document["flows"][0]["forward"]["payload_bytes"], 100_000);
+    assert_eq!(document["stations"][0]["gaps"][0]["histogram"][0]["count"], 999);
+    let bins: u64 =
+        document["bins"]["bytes"].as_array().expect("bins").iter().filter_map(serde_json::Value::as_u64).sum();
+    assert_eq!(bins, 128_000, "the bins add up to the whole");
+}
+
+#[test]
+fn compressed_captures_and_pipes_are_the_same_capture() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bytes = capture(5000);
+    let plain = write(directory.path(), "plain.pcap", &bytes);
+    let mut same = vec![document(&[&plain])];
+    for tool in ["gzip", "zstd"] {
+        let made = std::process::Command::new(tool).args(["-q", "-k", "-f", &plain]).status();
+        if made.is_ok_and(|status| status.success()) {
+            let suffix = if tool == "gzip" { "gz" } else { "zst" };
+            same.push(document(&[&format!("{plain}.{suffix}")]));
+        } else {
+            println!("SKIPPED {tool}: not installed");
+        }
+    }
+    let mut child = program();
+    let mut child = child
+        .args(["trace", "-", "--json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let mut input = child.stdin.take().expect("a pipe");
+    let feeder = std::thread::spawn(move || input.write_all(&bytes));
+    let output = child.wait_with_output().expect("it ends");
+    feeder.join().expect("no panic").expect("it reads all");
+    same.push(serde_json::from_slice(&output.stdout).expect("a document"));
+    for other in &same {
+        assert_eq!(other["flows"], same[0]["flows"]);
+        assert_eq!(other["stations"], same[0]["stations"]);
+    }
+    assert!(same.len() > 2, "gzip is everywhere");
+}
+
+#[test]
+fn what_is_cut_is_read_up_to_there_and_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bytes = capture(100);
+    let file = write(directory.path(), "cut.pcap", &bytes[..bytes.len() - 10]);
+    let output = trace(&[&file]);
+    assert_eq!(output.status.code(), Some(1), "something to look at, and no failure");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("in the middle of a record"));
+    assert_eq!(document(&[&file])["capture"]["frames"], 99);
+    // A length that cannot be, in the 50th record.
+    let mut damaged = bytes;
+    damaged[24 + 49 * 76 + 8..][..4].fill(0xff);
+    let file = write(directory.path(), "damaged.pcap", &damaged);
+    let document = document(&[&file]);
+    assert_eq!(document["capture"]["frames"], 49);
+    assert!(document["capture"]["ended_early"].as_str().expect("why").contains(&format!("byte {}", 24 + 49 * 76)));
+}
+
+#[test]
+fn what_is_no_capture_is_an_error_that_names_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let empty = write(directory.path(), "empty.pcap", b"");
+    assert!(failure(&[&empty]).contains("it is empty"));
+    let text = write(directory.path(), "notes.txt", b"GET / HTTP/1.1\r\n");
+    assert!(failure(&[&text]).contains("neither pcap nor pcapng"));
+    let short = write(directory.path(), "short.pcap", b"\xd4\xc3\xb2");
+    assert!(failure(&[&short]).contains("no capture"));
+    let gzip = write(directory.path(), "broken.gz", b"\x1f\x8b not gzip at all");
+    assert!(failure(&[&gzip]).contains("broken.gz"));
+    assert!(failure(&[directory.path().to_str().expect("plain")]).contains("directory"));
+    assert!(failure(&["/nonexistent.pcap"]).contains("/nonexistent.pcap"));
+}
+
+#[test]
+fn a_capture_without_frames_is_told_of() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = write(directory.path(), "none.pcap", &capture(0));
+    let document = document(&[&file]);
+    assert_eq!((&document["capture"]["frames"], &document["capture"]["duration_ns"]), (&0.into(), &0.into()));
+    assert_eq!(document["flows"].as_array().map(Vec::len), Some(0));
+}
+
+/// A flow for each of so many ports.
+#[test]
+fn more_flows_than_allowed_are_summed_up_and_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut bytes = capture(3000);
+    for number in 0..3000_usize {
+        let port = 24 + number * 76 + 16 + 20;
+        bytes[port..port + 2].copy_from_slice(&(number as u16 + 1000).to_be_bytes());
+    }
+    let file = write(directory.path(), "many.pcap", &bytes);
+    let document = document(&[&file, "--flows", "100", "--top", "10"]);
+    assert_eq!(document["capture"]["evicted_flows"], 2900);
+    assert_eq!(document["flows"].as_array().map(Vec::len), Some(10));
+    assert_eq!(document["unlisted"]["flows"], 2990);
+    assert_eq!(document["unlisted"]["payload_bytes"], 299_000);
+    let codes: Vec<&str> =
+        document["warnings"].as_array().expect("a list").iter().filter_map(|w| w["code"].as_str()).collect();
+    assert!(codes.contains(&"evicted-flows"), "{codes:?}");
+}

@@ -1,0 +1,140 @@
+//! Captures of the lab: what the trace says must be what the kernels and the links counted.
+
+use std::path::Path;
+
+use landspeed_testkit::skip;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{document, program};
+
+/// A run of the lab and its captures at both ends.
+struct Ran {
+    lab: Value,
+    directory: TempDir,
+}
+
+/// Two hosts, 20 ms apart, 1 Gb/s; `forward` is what the long link does to the data.
+fn scenario(forward: &str, congestion: &str, host: &str) -> String {
+    format!(
+        r#"name = "truth"
+time = "3s"
+[hosts]
+qdisc = "fq"
+congestion = "{congestion}"
+{host}
+[host.sender]
+[host.receiver]
+[switch.middle]
+queue = {{ kind = "bfifo", limit = "16MB" }}
+[[link]]
+between = ["sender", "middle"]
+rate = "1G"
+[[link]]
+between = ["middle", "receiver"]
+rate = "1G"
+delay = "10ms"
+forward = {{ {forward} }}
+[[flow]]
+name = "tcp"
+from = "sender"
+to = "receiver"
+"#
+    )
+}
+
+/// `None` where no kernel is built.
+fn run(scenario: &str, seed: u32) -> Option<Ran> {
+    let list = program().args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");
+    let kernels: Value = serde_json::from_slice(&list.stdout).unwrap_or_default();
+    if kernels.as_array().is_none_or(Vec::is_empty) {
+        return None;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("truth.toml");
+    std::fs::write(&file, scenario).expect("room");
+    let mut command = program();
+    command.args(["lab", "run", "--quiet", "--yes", "--json", "-", "--seed", &seed.to_string(), "--pcap-dir"]);
+    command.arg(directory.path()).args(["--pcap", "sender:middle", "--pcap", "receiver:middle"]).arg(&file);
+    let output = command.output().expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lab: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {said}"));
+    assert_eq!(lab["status"], "complete", "{:#} {said}", lab["checks"]);
+    Some(Ran { lab, directory })
+}
+
+impl Ran {
+    fn file(&self, host: &str) -> String {
+        let captures = self.lab["captures"].as_array().expect("a list");
+        let files = captures.iter().filter_map(|capture| capture["file"].as_str());
+        let name = files.map(Path::new).filter_map(Path::file_name).filter_map(|name| name.to_str());
+        let name = name.into_iter().find(|name| name.starts_with(host)).expect("a capture of it").to_owned();
+        self.directory.path().join(name).to_str().expect("plain").to_owned()
+    }
+
+    /// The data flow as the tap at a host saw it.
+    fn flow(&self, host: &str) -> Value {
+        document(&[&self.file(host)])["flows"][0].clone()
+    }
+
+    fn retransmits(&self) -> u64 {
+        self.lab["flows"][0]["retransmits"].as_u64().expect("a count")
+    }
+
+    /// Frames the long link lost on the way to the receiver.
+    fn lost(&self) -> u64 {
+        let links = self.lab["links"].as_array().expect("a list");
+        let link = links.iter().find(|link| link["name"] == "middle->receiver").expect("the link");
+        link["lost"].as_u64().unwrap_or_else(|| panic!("{link:#}"))
+    }
+}
+
+macro_rules! ran {
+    ($scenario:expr, $seed:expr) => {
+        match run(&$scenario, $seed) {
+            Some(ran) => ran,
+            None => skip!("no kernel is built for the lab (`landspeed lab kernel build`)"),
+        }
+    };
+}
+
+fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("a count, not {value}"))
+}
+
+#[test]
+fn every_loss_of_the_link_is_found_at_both_ends_and_none_besides() {
+    for (congestion, seed) in [("cubic", 1), ("reno", 2), ("bbr", 3)] {
+        let ran = ran!(scenario("loss = { every = 1500 }", congestion, ""), seed);
+        let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
+        assert!(ran.lost() > 3, "{congestion}: {} losses say nothing", ran.lost());
+        assert_eq!(count(&sender["retransmits"]), ran.retransmits(), "{congestion}: what the kernel sent again");
+        let told = &receiver["forward"]["retransmits"];
+        assert_eq!(count(&told["lost_before_tap"]), ran.lost(), "{congestion}: {told:#}");
+        assert_eq!(sender["forward"]["unique_bytes"], receiver["forward"]["unique_bytes"], "{congestion}");
+        for end in [&sender, &receiver] {
+            assert_eq!((&end["forward"]["missing_bytes"], &end["forward"]["out_of_order"]), (&0.into(), &0.into()));
+        }
+    }
+}
+
+#[test]
+fn a_round_trip_is_the_links_and_the_tap_knows_its_side() {
+    let ran = ran!(scenario("loss = { every = 1500 }", "cubic", ""), 1);
+    let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
+    let least = count(&sender["forward"]["rtt"]["min_ns"]);
+    assert!((20_000_000..20_100_000).contains(&least), "{least} ns over a path of 20 ms");
+    assert!(count(&receiver["forward"]["rtt"]["min_ns"]) < 1_000_000);
+    assert!(sender["forward"]["limits"].is_object());
+    assert!(receiver["forward"]["limits"].is_null(), "a tap at the receiver does not know what is in flight");
+}
+
+#[test]
+fn reordering_is_no_loss() {
+    let ran = ran!(scenario(r#"reorder = "1%""#, "cubic", ""), 1);
+    let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
+    assert_eq!(ran.lost(), 0);
+    assert!(count(&receiver["forward"]["out_of_order"]) > 10, "{:#}", receiver["forward"]);
+    assert_eq!(count(&receiver["forward"]["retransmits"]["lost_before_tap"]), 0, "{:#}", receiver["forward"]);
+    assert_eq!(count(&sender["retransmits"]), ran.retransmits());
+}
