@@ -88,6 +88,7 @@ pub fn read(mut input: Box<dyn Read>, mut each: impl FnMut(Item<'_>)) -> anyhow:
                     Ok(0) => break Some(format!("it ends in the middle of a record, {end} bytes into it")),
                     Ok(read) => end += read,
                     Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                    Err(why) if reader.format().is_none() => return Err(why.into()),
                     Err(why) => break Some(why.to_string()),
                 }
             }
