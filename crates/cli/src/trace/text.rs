@@ -1,5 +1,7 @@
 //! A capture in as few lines as it takes.
 
+use std::fmt::Write as _;
+
 use landspeed_model::{TraceDirection, TraceDocument, TraceFlow, TraceLimits, TraceStation, TraceTransport};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -75,16 +77,17 @@ fn wire(page: &mut Page, station: &TraceStation) {
         rate(fine.max_bps)
     );
     if let Some(above) = fine.above {
-        words.push_str(&format!("; {above} of {} bins above the threshold", fine.bins));
+        let _ = write!(words, "; {above} of {} bins above the threshold", fine.bins);
     }
     let trains = &station.trains;
     if trains.trains > 0 {
-        words.push_str(&format!(
+        let _ = write!(
+            words,
             "; {} trains, median {} frames, longest {}",
             trains.trains, trains.p50_frames, trains.longest_frames
-        ));
+        );
         if let Some(bps) = trains.rate_bps {
-            words.push_str(&format!(", at {} inside", rate(bps)));
+            let _ = write!(words, ", at {} inside", rate(bps));
         }
     }
     page.line("station", &words);
@@ -94,7 +97,7 @@ fn wire(page: &mut Page, station: &TraceStation) {
         let mut words =
             format!("{} bare ACKs, {:.0} % within 1 us of the one before", spacing.acks, spacing.bunched * 100.0);
         if let Some((gap, share)) = spacing.usual_gap_ns.zip(spacing.usual_gap_share) {
-            words.push_str(&format!("; usual gap {} ({:.0} %)", Nanos::new(gap), share * 100.0));
+            let _ = write!(words, "; usual gap {} ({:.0} %)", Nanos::new(gap), share * 100.0);
         }
         page.line("acks", &words);
     }
@@ -204,18 +207,18 @@ fn loss(forward: &TraceDirection, reverse: &TraceDirection) -> String {
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let mut words = format!("{} sent again", again.total());
     if !kinds.is_empty() {
-        words.push_str(&format!(" ({})", kinds.join(", ")));
+        let _ = write!(words, " ({})", kinds.join(", "));
     }
     if again.spurious > 0 {
-        words.push_str(&format!(", {} of them unneeded", again.spurious));
+        let _ = write!(words, ", {} of them unneeded", again.spurious);
     }
     if forward.out_of_order > 0 {
-        words.push_str(&format!("; {} out of order", forward.out_of_order));
+        let _ = write!(words, "; {} out of order", forward.out_of_order);
     }
     if forward.duplicates > 0 {
-        words.push_str(&format!("; {} copied on the way", forward.duplicates));
+        let _ = write!(words, "; {} copied on the way", forward.duplicates);
     }
-    words.push_str(&format!("; {} duplicate ACKs", reverse.duplicate_acks));
+    let _ = write!(words, "; {} duplicate ACKs", reverse.duplicate_acks);
     words
 }
 

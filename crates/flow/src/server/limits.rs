@@ -63,7 +63,9 @@ impl Limits {
                 notes.push(format!("the server limits each stream to {each} bit/s (its --max-rate)"));
             }
         }
-        let length = duration_ns(asked).unwrap_or(self.max_duration_ns);
+        // How long a number of bytes takes is not known. Their samples are kept for a time that most tests end within, and
+        // not for the longest that is allowed.
+        let length = duration_ns(asked).unwrap_or_else(|| self.max_duration_ns.min(UNFORESEEN_NS));
         let streams = asked.streams * asked.direction.parts().len() as u32;
         let affordable = affordable_interval_ns(asked.interval_ns, length, streams);
         if affordable != asked.interval_ns {
@@ -80,9 +82,27 @@ impl Limits {
     }
 }
 
+/// How long a test of unknown length is foreseen to last, nanoseconds.
+pub(crate) const UNFORESEEN_NS: u64 = 3_600_000_000_000;
+
 /// What an open loop is going to move, in the direction that moves more, bits/s.
 fn transactions_bps(asked: &Parameters) -> f64 {
     let Some(rr) = &asked.rr else { return 0.0 };
     let largest = rr.sizes.iter().map(|s| s.request_bytes.max(s.response_bytes)).max().unwrap_or(0);
     rr.rate_per_s.unwrap_or(0.0) * f64::from(largest) * 8.0 * f64::from(asked.streams)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_of_unknown_length_is_sampled_finely_however_long_tests_may_last() {
+        let month_ns = 30 * 24 * 3600 * 1_000_000_000;
+        let limits = Limits { max_duration_ns: month_ns, ..Limits::default() };
+        let asked = Parameters { time_ns: None, bytes: Some(1 << 30), ..Parameters::default() };
+        let (granted, _) = limits.apply(&asked).expect("nothing is wrong with it");
+        assert!(granted.interval_ns <= 100_000_000.max(asked.interval_ns), "{} ns", granted.interval_ns);
+        assert_eq!(validate::check(&granted), Ok(()));
+    }
 }
