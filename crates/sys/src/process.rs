@@ -104,6 +104,12 @@ pub fn kill_self() -> ! {
     }
 }
 
+/// Stops the calling process until somebody lets it continue (SIGSTOP). For tests of what others do meanwhile.
+pub fn stop_self() {
+    // SAFETY: kill takes integers; the calling process stops before it returns.
+    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+}
+
 /// Ends a process of this program that no longer answers. `started` is the start time it had, in clock ticks since boot (field
 /// 22 of `/proc/PID/stat`): a number that was given to another process meanwhile is left alone.
 pub fn kill_stuck(pid: u32, started: u64) {

@@ -183,23 +183,26 @@ pub struct Record {
     pub entry: Entry,
 }
 
-/// Where the process is made to end, to test what a crash leaves.
+/// Where the process is made to end or to stop, to test what a crash leaves and what others do meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Right after the nth record of this process is on the disk, from 1.
+    /// It ends right after the nth record of this process is on the disk, from 1.
     AfterRecord(u64),
-    /// Right after the nth write to the host by this process, from 1, before anything is recorded.
+    /// It ends right after the nth write to the host by this process, from 1, before anything is recorded.
     AfterWrite(u64),
+    /// It stops there, until it is told to continue.
+    StopAfterRecord(u64),
 }
 
 impl Fault {
-    /// Parses `after-record:N` or `after-write:N`.
+    /// Parses `after-record:N`, `after-write:N` or `stop-after-record:N`.
     pub fn parse(text: &str) -> Option<Self> {
         let (what, number) = text.split_once(':')?;
         let number = number.parse().ok()?;
         match what {
             "after-record" => Some(Self::AfterRecord(number)),
             "after-write" => Some(Self::AfterWrite(number)),
+            "stop-after-record" => Some(Self::StopAfterRecord(number)),
             _ => None,
         }
     }
@@ -299,8 +302,10 @@ impl Journal {
         self.put(&line).map_err(|cause| JournalError::File { operation: "write", path: self.path.clone(), cause })?;
         self.records.push(record);
         self.written += 1;
-        if context.fault == Some(Fault::AfterRecord(self.written)) {
-            process::kill_self();
+        match context.fault {
+            Some(Fault::AfterRecord(number)) if number == self.written => process::kill_self(),
+            Some(Fault::StopAfterRecord(number)) if number == self.written => process::stop_self(),
+            _ => {}
         }
         Ok(())
     }

@@ -1,0 +1,217 @@
+//! A host to tune: a network namespace with two interfaces of several queues, a directory for journals, and the program.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use landspeed_sys::clock;
+use landspeed_testkit::netns::Namespace;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Longest wait for anything, nanoseconds.
+const WAIT_NS: u64 = 60_000_000_000;
+const POLL_NS: u64 = 5_000_000;
+
+/// A namespace with `v0` and `v1` (four queues each), and where its journals are.
+pub struct Bench {
+    pub namespace: Namespace,
+    pub directory: TempDir,
+}
+
+/// Makes a bench, or returns from the test as skipped.
+macro_rules! bench {
+    () => {
+        match $crate::bench::Bench::new() {
+            Ok(bench) => bench,
+            Err(why) => landspeed_testkit::skip!("{why}"),
+        }
+    };
+}
+pub(crate) use bench;
+
+impl Bench {
+    pub fn new() -> Result<Self, String> {
+        let namespace = Namespace::new("tune")?;
+        let directory = tempfile::tempdir().map_err(|why| why.to_string())?;
+        let bench = Self { namespace, directory };
+        bench.shell(
+            "ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 numtxqueues 4 numrxqueues 4
+             ip address add 10.97.0.1/24 dev v0
+             ip address add fd97::1/64 dev v0 nodad
+             ip link set v0 up
+             ip link set v1 up
+             ip route add 10.98.0.0/16 via 10.97.0.2 mtu 1400
+             ip route add default via 10.97.0.2",
+        );
+        // Duplicate detection and link-local addresses come a moment later.
+        eventually("addresses settle", || !bench.shell("ip -6 address show").contains("tentative"));
+        Ok(bench)
+    }
+
+    /// Where the journals are.
+    pub fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// The program's `tune`, in the namespace, with its own view of /sys.
+    pub fn tune(&self, arguments: &[&str]) -> Command {
+        self.tune_of(&[], arguments, &self.state())
+    }
+
+    /// The same, started by other words (`strace …`) and with another state directory.
+    pub fn tune_of(&self, by: &[&str], arguments: &[&str], state: &Path) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.namespace.name()]).args(by);
+        command.arg(program()).arg("tune").args(arguments).arg("--state").arg(state);
+        command.stdin(Stdio::null()).env("NO_COLOR", "1").env_remove("SSH_CONNECTION");
+        command
+    }
+
+    /// Runs a script in the namespace and gives what it printed; it must succeed.
+    pub fn shell(&self, script: &str) -> String {
+        let output = self.try_shell(script);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}: {error}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs a script in the namespace.
+    pub fn try_shell(&self, script: &str) -> Output {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.namespace.name(), "sh", "-ec", script]).stdin(Stdio::null());
+        command.output().expect("ip runs")
+    }
+
+    /// The state of the namespace, see [`crate::snapshot`].
+    pub fn snapshot(&self) -> crate::snapshot::Snapshot {
+        crate::snapshot::take(self)
+    }
+
+    /// `tune status` as a document. It also brings orphans to an end.
+    pub fn status(&self) -> Value {
+        let output = run(self.tune(&["status", "--json", "-"]));
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("a document")
+    }
+
+    /// The text of the journal of a transaction; empty if there is none.
+    pub fn journal(&self, id: u32) -> String {
+        std::fs::read_to_string(self.state().join(format!("{id:04}.journal"))).unwrap_or_default()
+    }
+
+    /// Whether a journal has a record of this kind (`reverted`).
+    pub fn has_record(&self, id: u32, kind: &str) -> bool {
+        self.journal(id).contains(&format!("\"op\":\"{kind}\""))
+    }
+
+    /// The watchdog's process by the journal, if it was armed.
+    pub fn watchdog(&self, id: u32) -> Option<u32> {
+        let journal = self.journal(id);
+        let (_, rest) = journal.split_once("\"watchdog\":")?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    }
+
+    /// Ends the watchdog of a transaction as a crash would, and waits until it is gone.
+    pub fn kill_watchdog(&self, id: u32) {
+        let Some(process) = self.watchdog(id) else { return };
+        signal(process, "KILL");
+        eventually("the watchdog is gone", || !alive(process));
+    }
+
+    /// Waits until the journal says that a transaction was taken back, without any command looking after it.
+    pub fn wait_reverted(&self, id: u32) {
+        eventually("the watchdog takes it back", || {
+            self.has_record(id, "reverted") || self.has_record(id, "needs-attention")
+        });
+        if let Some(process) = self.watchdog(id) {
+            eventually("the watchdog ends", || !alive(process));
+        }
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // A watchdog of a test that failed would keep the namespace for its whole time to confirm in.
+        for id in 1..=64 {
+            match self.watchdog(id) {
+                Some(process) if is_ours(process) => signal(process, "KILL"),
+                Some(_) => {}
+                None if self.journal(id).is_empty() => break,
+                None => {}
+            }
+        }
+    }
+}
+
+/// The program under test.
+pub fn program() -> PathBuf {
+    std::env::var_os("LANDSPEED_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_landspeed").into(), PathBuf::from)
+}
+
+/// Runs a command to its end, which must come in time.
+pub fn run(mut command: Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    finish(child)
+}
+
+/// Waits for a child with its output; ends it if it takes too long.
+pub fn finish(mut child: Child) -> Output {
+    let deadline = clock::monotonic_ns() + WAIT_NS;
+    while child.try_wait().expect("a child").is_none() {
+        if clock::monotonic_ns() > deadline {
+            let _ = child.kill();
+            panic!("it took too long: {}", said(&child.wait_with_output().expect("its output")));
+        }
+        clock::sleep_until(clock::monotonic_ns() + POLL_NS);
+    }
+    child.wait_with_output().expect("its output")
+}
+
+/// Runs a command that must come to this exit status.
+pub fn expect(command: Command, status: i32) -> String {
+    let shown = format!("{command:?}");
+    let output = run(command);
+    assert_eq!(output.status.code(), Some(status), "{shown}: {}", said(&output));
+    said(&output)
+}
+
+/// Both streams.
+pub fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Whether a process ended by SIGKILL.
+pub fn was_killed(output: &Output) -> bool {
+    use std::os::unix::process::ExitStatusExt as _;
+    output.status.signal() == Some(9)
+}
+
+/// Waits until something is so.
+pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = clock::monotonic_ns() + WAIT_NS;
+    while !so() {
+        assert!(clock::monotonic_ns() < deadline, "in vain: {what}");
+        clock::sleep_until(clock::monotonic_ns() + POLL_NS);
+    }
+}
+
+/// Sends a signal by name.
+pub fn signal(process: u32, name: &str) {
+    let _ = Command::new("kill").args([&format!("-{name}"), "--", &process.to_string()]).output();
+}
+
+/// The letter of a process's state; none if it is gone.
+pub fn state_of(process: u32) -> Option<char> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+/// Whether a process exists and is no zombie.
+pub fn alive(process: u32) -> bool {
+    state_of(process).is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+fn is_ours(process: u32) -> bool {
+    let text = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&text).contains("watchdog")
+}

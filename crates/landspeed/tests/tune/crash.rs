@@ -1,0 +1,231 @@
+//! Ends at every step: after each record, after each write, at each system call; once and twice; with the watchdog awake and
+//! with it gone, too.
+
+use std::process::Output;
+
+use landspeed_testkit::skip;
+
+use crate::bench::{Bench, bench, expect, run, said, was_killed};
+
+const FAULT: &str = "LANDSPEED_TUNE_FAULT";
+/// More steps than any plan here has.
+const MANY: u64 = 200;
+
+/// A plan with every kind of setting that a namespace has, on an interface with a tree of queueing disciplines.
+pub const PLAN: &[&str] = &[
+    "net.ipv4.tcp_rmem=4096 131072 1073741824",
+    "net.ipv4.tcp_mtu_probing=1",
+    "net.core.somaxconn=8192",
+    "net.ipv4.conf.v0.arp_filter=1",
+    "v0:mtu=9000",
+    "v0:qdisc=pfifo limit 500",
+    "v0:txqueuelen=2000",
+    "v0:gso_max_size=32768",
+    "v0:tx-tcp-segmentation=off",
+    "v0:rx-0/rps_cpus=1",
+    "v0:gro_flush_timeout=20000",
+];
+
+/// The tree: an mq of somebody's own, two leaves of his own, two of the kernel's.
+pub fn plant_tree(bench: &Bench) {
+    bench.shell(
+        "tc qdisc add dev v0 root handle 10: mq
+         tc qdisc add dev v0 parent 10:1 handle 11: bfifo limit 30000
+         tc qdisc add dev v0 parent 10:3 handle 5: pfifo limit 77",
+    );
+}
+
+/// `apply` with a plan.
+pub fn apply<'a>(plan: &[&'a str], confirm: &'a str) -> Vec<&'a str> {
+    let mut arguments = vec!["apply", "--confirm", confirm];
+    plan.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    arguments
+}
+
+/// Every fault of a kind until one is never reached; `step` tells whether it was.
+fn each_fault(kinds: &[&str], mut step: impl FnMut(&str) -> bool) -> u64 {
+    let mut steps = 0;
+    for kind in kinds {
+        let reached = (1..MANY).take_while(|number| step(&format!("{kind}:{number}"))).count() as u64;
+        assert!(reached < MANY - 1, "{kind} has no end");
+        steps += reached;
+    }
+    steps
+}
+
+fn with_fault(bench: &Bench, arguments: &[&str], fault: &str) -> Output {
+    let mut command = bench.tune(arguments);
+    command.env(FAULT, fault);
+    run(command)
+}
+
+fn clear(bench: &Bench) {
+    let _ = std::fs::remove_dir_all(bench.state());
+}
+
+const BOTH: &[&str] = &["after-record", "after-write"];
+
+#[test]
+fn the_watchdog_takes_back_an_apply_that_dies_at_any_step() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    let steps = each_fault(BOTH, |fault| {
+        clear(&bench);
+        let output = with_fault(&bench, &apply(PLAN, "600"), fault);
+        if !was_killed(&output) {
+            assert!(output.status.success(), "{}", said(&output));
+            expect(bench.tune(&["revert"]), 0);
+            bench.snapshot().must_equal(&before, &"reverted");
+            return false;
+        }
+        if bench.watchdog(1).is_some() {
+            bench.wait_reverted(1);
+        }
+        bench.snapshot().must_equal(&before, &fault);
+        bench.status();
+        bench.snapshot().must_equal(&before, &format_args!("{fault}, then status"));
+        true
+    });
+    // A record for the plan, the watchdog and the end, and two records and a write for each step.
+    assert_eq!(steps, 3 + 3 * PLAN.len() as u64);
+}
+
+#[test]
+fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    for next in [&["status"][..], &["revert"], &["confirm"]] {
+        each_fault(BOTH, |fault| {
+            clear(&bench);
+            let mut command = bench.tune(&apply(PLAN, "600"));
+            command.env(FAULT, fault).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
+            let killed = was_killed(&run(command));
+            bench.kill_watchdog(1);
+            let output = run(bench.tune(next));
+            if killed || next[0] != "confirm" {
+                bench.snapshot().must_equal(&before, &format_args!("{fault}, then {next:?}: {}", said(&output)));
+            } else {
+                // It was whole: somebody who confirms it is taken at his word.
+                expect(bench.tune(&["revert"]), 0);
+                bench.snapshot().must_equal(&before, &"reverted");
+            }
+            killed
+        });
+    }
+}
+
+#[test]
+fn a_recovery_that_dies_at_any_step_is_finished_by_the_next() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    // Every step of the apply, times every step of the recovery.
+    let plan = &PLAN[3..7];
+    each_fault(BOTH, |first| {
+        let mut killed = false;
+        each_fault(BOTH, |second| {
+            clear(&bench);
+            let mut command = bench.tune(&apply(plan, "600"));
+            command.env(FAULT, first).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
+            killed = was_killed(&run(command));
+            bench.kill_watchdog(1);
+            let again = was_killed(&with_fault(&bench, &["status"], second));
+            bench.status();
+            bench.snapshot().must_equal(&before, &format_args!("{first}, then {second}"));
+            again
+        });
+        killed
+    });
+}
+
+#[test]
+fn a_revert_that_dies_at_any_step_is_finished() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    for confirmed in [false, true] {
+        let steps = each_fault(BOTH, |fault| {
+            clear(&bench);
+            expect(bench.tune(&apply(PLAN, "600")), 0);
+            if confirmed {
+                expect(bench.tune(&["confirm"]), 0);
+            }
+            let killed = was_killed(&with_fault(&bench, &["revert"], fault));
+            if killed && !confirmed {
+                // Its watchdog is awake.
+                bench.wait_reverted(1);
+                bench.snapshot().must_equal(&before, &fault);
+            }
+            bench.status();
+            bench.snapshot().must_equal(&before, &format_args!("{fault}, confirmed before: {confirmed}"));
+            killed
+        });
+        assert_eq!(steps, 2 + 3 * PLAN.len() as u64);
+    }
+}
+
+#[test]
+fn a_confirmation_that_dies_leaves_the_whole_plan_or_nothing_of_it() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    expect(bench.tune(&apply(PLAN, "600")), 0);
+    let planned = bench.snapshot();
+    assert!(planned.difference(&before).len() > PLAN.len(), "it does something");
+    expect(bench.tune(&["revert"]), 0);
+    let steps = each_fault(BOTH, |fault| {
+        clear(&bench);
+        expect(bench.tune(&apply(PLAN, "600")), 0);
+        let killed = was_killed(&with_fault(&bench, &["confirm"], fault));
+        // Its only record is what makes it stand.
+        bench.status();
+        bench.snapshot().must_equal(&planned, &fault);
+        assert!(bench.has_record(1, "committed"));
+        expect(bench.tune(&["revert"]), 0);
+        bench.snapshot().must_equal(&before, &"reverted");
+        killed
+    });
+    assert_eq!(steps, 1);
+}
+
+/// System calls that change something outside of the process.
+const CALLS: &[&str] = &[
+    "write", "sendto", "sendmsg", "fsync", "fallocate", "ftruncate", "unlink", "rename", "mkdir", "flock", "ioctl", "clone",
+    "clone3", "vfork",
+];
+
+#[test]
+fn an_apply_that_dies_at_any_system_call_is_taken_back() {
+    let probe = std::process::Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
+    if !probe.is_ok_and(|output| output.status.success()) {
+        skip!("ending at a system call needs strace");
+    }
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    let mut ends = 0;
+    for call in CALLS {
+        for number in 1..MANY {
+            clear(&bench);
+            let inject = format!("inject={call}:signal=SIGKILL:when={number}");
+            let trace = format!("trace={call}");
+            let by = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+            let output = run(bench.tune_of(&by, &apply(PLAN, "600"), &bench.state()));
+            if !was_killed(&output) {
+                assert!(output.status.success(), "{call} {number}: {}", said(&output));
+                expect(bench.tune(&["revert"]), 0);
+                break;
+            }
+            ends += 1;
+            if bench.watchdog(1).is_some() {
+                bench.wait_reverted(1);
+            } else {
+                bench.status();
+            }
+            bench.snapshot().must_equal(&before, &format_args!("{call} {number}"));
+        }
+    }
+    assert!(ends > 60, "{ends} ends");
+}

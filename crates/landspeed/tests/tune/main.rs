@@ -1,0 +1,10 @@
+//! `landspeed tune` on real kernels: whatever happens while it is at work, afterwards the host is byte for byte as it was, or
+//! exactly as it was planned and confirmed.
+//!
+//! Each test has network namespaces of its own and a directory of its own for journals; nothing of the machine is written
+//! to. Where there is no root, these tests skip.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod crash;
+mod snapshot;
