@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
@@ -68,6 +68,14 @@ pub struct JournalStep {
     pub desired: String,
     /// Whether it is only watched over.
     pub keep: bool,
+}
+
+impl JournalStep {
+    /// What, under the name its device has now.
+    #[must_use]
+    pub fn target_on(&self, name: &str) -> Target {
+        crate::sysctl::on_interface(&self.target, name)
+    }
 }
 
 /// What the host was like before the first write, to judge it by before a confirmation.
@@ -229,6 +237,8 @@ pub struct Journal {
     path: PathBuf,
     records: Vec<Record>,
     file: Option<File>,
+    /// Bytes of whole lines in the file.
+    whole: u64,
     written: u64,
 }
 
@@ -259,7 +269,7 @@ impl Journal {
             let _ = std::fs::remove_file(&path);
             return Err(fail("reserve room for", &path, cause));
         }
-        Ok(Self { id, path, records: Vec::new(), file: Some(file), written: 0 })
+        Ok(Self { id, path, records: Vec::new(), file: Some(file), whole: 0, written: 0 })
     }
 
     /// Reads one.
@@ -271,7 +281,32 @@ impl Journal {
             cause,
         })?;
         let (records, _) = parse(&bytes).map_err(|line| JournalError::Damaged { path: path.clone(), line })?;
-        Ok(Self { id, path, records, file: None, written: 0 })
+        Ok(Self { id, path, records, file: None, whole: 0, written: 0 })
+    }
+
+    /// Reads one and keeps it open: it can be read and written to even when its directory is gone.
+    pub(crate) fn open(state: &Path, id: u32) -> Result<Self, JournalError> {
+        let mut journal = Self::load(state, id)?;
+        let file = OpenOptions::new().read(true).append(true).open(&journal.path);
+        journal.file = Some(file.map_err(|cause| JournalError::File {
+            operation: "open",
+            path: journal.path.clone(),
+            cause,
+        })?);
+        Ok(journal)
+    }
+
+    /// Reads again what [`Journal::open`] keeps open, for others write to it, too. The caller holds the lock, or only looks.
+    pub(crate) fn reload(&mut self) -> Result<(), JournalError> {
+        let fail = |cause| JournalError::File { operation: "read", path: self.path.clone(), cause };
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).map_err(fail)?;
+        let (records, whole) =
+            parse(&bytes).map_err(|line| JournalError::Damaged { path: self.path.clone(), line })?;
+        self.records = records;
+        self.whole = whole as u64;
+        Ok(())
     }
 
     /// Takes away a journal that holds nothing anybody needs.
@@ -313,19 +348,20 @@ impl Journal {
     fn put(&mut self, line: &str) -> io::Result<()> {
         if self.file.is_none() {
             let bytes = std::fs::read(&self.path)?;
-            let (_, whole) = parse(&bytes).unwrap_or_default();
-            let file = OpenOptions::new().append(true).open(&self.path)?;
-            if whole < bytes.len() {
-                file.set_len(whole as u64)?;
-            }
-            self.file = Some(file);
+            self.whole = parse(&bytes).unwrap_or_default().1 as u64;
+            self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
         }
         let Some(file) = self.file.as_mut() else { return Err(io::ErrorKind::NotFound.into()) };
-        let length = file.metadata()?.len();
+        // Half a line must not stand before the next one.
+        if file.metadata()?.len() > self.whole {
+            file.set_len(self.whole)?;
+        }
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
-        if written.is_err() {
-            // Half a line must not stand before the next one.
-            let _ = file.set_len(length);
+        match written {
+            Ok(()) => self.whole += line.len() as u64,
+            Err(_) => {
+                let _ = file.set_len(self.whole);
+            }
         }
         written
     }

@@ -65,9 +65,11 @@ pub struct Device {
 }
 
 impl Device {
-    /// Whether both are the same device: index, hardware address and bus address agree; the name may differ.
+    /// Whether both are the same device. The kernel gives an index once; beside it one of the others must agree, for a device
+    /// may be renamed, and it takes another hardware address when it becomes the port of a bond.
     pub fn is(&self, other: &Self) -> bool {
-        self.ifindex == other.ifindex && self.mac == other.mac && self.bus == other.bus
+        let hardware = self.bus == other.bus && (!self.bus.is_empty() || self.mac == other.mac);
+        self.ifindex == other.ifindex && (hardware || self.bus == other.bus && self.name == other.name)
     }
 }
 

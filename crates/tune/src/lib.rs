@@ -14,6 +14,7 @@ mod persist;
 mod plan;
 mod request;
 mod rules;
+mod sysctl;
 mod transaction;
 mod twin;
 mod value;

@@ -65,7 +65,7 @@ impl LiveKnobs {
 
     fn path(target: &Target) -> Result<Option<PathBuf>, KnobError> {
         Ok(Some(match target {
-            Target::Sysctl { name } => sysctl_path(name),
+            Target::Sysctl { name } => crate::sysctl::path(name),
             Target::Queue { interface, queue, file } => {
                 Self::directory(target, interface)?.join("queues").join(queue).join(file)
             }
@@ -318,26 +318,6 @@ fn directory_of(link: &Link) -> Option<PathBuf> {
     let index: u32 = read("ifindex")?.trim().parse().ok()?;
     let mac: Vec<String> = link.address.iter().map(|byte| format!("{byte:02x}")).collect();
     (index == link.index && read("address")?.trim() == mac.join(":")).then_some(directory)
-}
-
-/// `net.ipv4.tcp_rmem`; or with slashes, where a name has dots of its own (`net/ipv4/conf/eth0.100/arp_filter`).
-fn sysctl_path(name: &str) -> PathBuf {
-    let separated = match name.find(['.', '/']).map(|at| &name[at..=at]) {
-        Some("/") => name.to_owned(),
-        _ => name
-            .chars()
-            .map(|c| {
-                if c == '.' {
-                    '/'
-                } else if c == '/' {
-                    '.'
-                } else {
-                    c
-                }
-            })
-            .collect(),
-    };
-    PathBuf::from("/proc/sys").join(separated)
 }
 
 fn cpufreq(policy: &str) -> PathBuf {

@@ -123,7 +123,8 @@ impl Engine<'_> {
             .zip(&states)
             .filter_map(|(step, state)| {
                 let StepState::Applied { observed, .. } = state else { return None };
-                let device = step.device.as_ref();
+                // A sysctl has its owner whatever interface it is of.
+                let device = step.device.as_ref().filter(|_| !matches!(step.target, Target::Sysctl { .. }));
                 Some(Kept { target: &step.target, device, value: observed, requested: &step.desired })
             })
             .collect();
@@ -166,6 +167,7 @@ impl Engine<'_> {
                 let state = if put_back.is_ok() { "nothing was left behind" } else { "run `landspeed tune status`" };
                 return Err(not_possible(format!("cannot write {path}: {why}; {state}")));
             }
+            self.wrote();
         }
         journal.append(self.context(), Entry::Persisted)?;
         Ok(())
@@ -209,6 +211,7 @@ impl Engine<'_> {
                     None => std::fs::remove_file(&file.path),
                 };
                 back.map_err(|why| not_possible(format!("cannot put {} back: {why}", file.path.display())))?;
+                self.wrote();
             } else {
                 left.push(file.path.clone());
             }

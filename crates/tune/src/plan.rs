@@ -219,8 +219,8 @@ fn look(change: &Change, knobs: &dyn Knobs, allow: Allow) -> Step {
     if step.refused.is_some() {
         return step;
     }
-    if let Some(interface) = change.target.interface() {
-        match knobs.device(interface) {
+    if let Some(interface) = crate::sysctl::interface(&change.target) {
+        match knobs.device(&interface) {
             Ok(device) => step.device = Some(device),
             Err(why) => {
                 step.refused = Some(why.to_string());

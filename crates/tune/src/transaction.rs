@@ -177,15 +177,20 @@ impl<'a> Engine<'a> {
 
     /// A lock of the state directory by name, if nobody has it.
     pub(crate) fn try_lock(&self, name: &str) -> Result<Option<Lock>, TuneError> {
-        let fail = |cause| TuneError::State { path: self.context.state.clone(), cause };
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.context.state).map_err(fail)?;
-        let path = self.context.state.join(name);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(fail)?;
+        let file = self.lock_file(name)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(cause)) => Err(fail(cause)),
+            Err(TryLockError::Error(cause)) => Err(TuneError::State { path: self.context.state.clone(), cause }),
         }
+    }
+
+    /// The file of a lock.
+    fn lock_file(&self, name: &str) -> Result<File, TuneError> {
+        let fail = |cause| TuneError::State { path: self.context.state.clone(), cause };
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.context.state).map_err(fail)?;
+        let path = self.context.state.join(name);
+        OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(fail)
     }
 
     /// Carries a plan out. `arm` is called before the first write. On any failure everything is taken back.
@@ -285,18 +290,23 @@ impl<'a> Engine<'a> {
     /// The one place where the host is written to.
     fn put(&self, target: &Target, value: &Value) -> Result<(), crate::KnobError> {
         let outcome = self.knobs.write(target, value);
+        self.wrote();
+        outcome
+    }
+
+    /// Something outside of the journal was written: a place to end, for tests.
+    pub(crate) fn wrote(&self) {
         self.writes.set(self.writes.get() + 1);
         if self.context.fault == Some(Fault::AfterWrite(self.writes.get())) {
             process::kill_self();
         }
-        outcome
     }
 
     /// The target under its device's present name; `None` if the device is gone.
     fn present(&self, step: &JournalStep) -> Option<Target> {
         match &step.device {
             None => Some(step.target.clone()),
-            Some(device) => self.knobs.find(device).map(|name| step.target.on_interface(&name)),
+            Some(device) => self.knobs.find(device).map(|name| step.target_on(&name)),
         }
     }
 

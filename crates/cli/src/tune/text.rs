@@ -150,7 +150,7 @@ fn step_line(engine: &Engine<'_>, journal: &Journal, number: usize) -> Option<St
             let name = step.device.as_ref().map(|device| engine.knobs().find(device));
             let target = match name {
                 None => Some(step.target.clone()),
-                Some(name) => name.map(|name| step.target.on_interface(&name)),
+                Some(name) => name.map(|name| step.target_on(&name)),
             };
             let here = journal.records().first().is_some_and(|r| r.namespace == engine.context().namespace);
             if here && of_this_boot(engine, journal) {

@@ -32,7 +32,10 @@ pub(crate) use bench;
 impl Bench {
     pub fn new() -> Result<Self, String> {
         let namespace = Namespace::new("tune")?;
-        let directory = tempfile::tempdir().map_err(|why| why.to_string())?;
+        // In memory where there is such a place: a thousand transactions wait for the disk at every record.
+        let memory = Path::new("/dev/shm");
+        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let directory = directory.map_err(|why| why.to_string())?;
         let bench = Self { namespace, directory };
         bench.shell(
             "ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 numtxqueues 4 numrxqueues 4
@@ -116,6 +119,24 @@ impl Bench {
         let Some(process) = self.watchdog(id) else { return };
         signal(process, "KILL");
         eventually("the watchdog is gone", || !alive(process));
+    }
+
+    /// Waits until the watchdog has taken back what was not whole; what was whole is reverted by its command.
+    pub fn settle(&self) {
+        if self.has_record(1, "awaiting-confirm") && !self.has_record(1, "reverting") {
+            expect(self.tune(&["revert"]), 0);
+        } else if self.watchdog(1).is_some() {
+            self.wait_reverted(1);
+        }
+    }
+
+    /// Brings what is unfinished to an end by a command, whoever else is at it.
+    pub fn recovered(&self) {
+        eventually("it is brought to an end", || {
+            let status = self.status();
+            let all = status["transactions"].as_array().expect("a list");
+            all.iter().all(|one| ["committed", "reverted", "needs-attention"].iter().any(|end| one["state"] == *end))
+        });
     }
 
     /// Waits until the journal says that a transaction was taken back, without any command looking after it.

@@ -79,11 +79,9 @@ fn the_watchdog_takes_back_an_apply_that_dies_at_any_step() {
             bench.snapshot().must_equal(&before, &"reverted");
             return false;
         }
-        if bench.watchdog(1).is_some() {
-            bench.wait_reverted(1);
-        }
+        bench.settle();
         bench.snapshot().must_equal(&before, &fault);
-        bench.status();
+        bench.recovered();
         bench.snapshot().must_equal(&before, &format_args!("{fault}, then status"));
         true
     });
@@ -104,7 +102,8 @@ fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
             let killed = was_killed(&run(command));
             bench.kill_watchdog(1);
             let output = run(bench.tune(next));
-            if killed || next[0] != "confirm" {
+            let whole = bench.has_record(1, "awaiting-confirm");
+            if next[0] != "confirm" || !whole {
                 bench.snapshot().must_equal(&before, &format_args!("{fault}, then {next:?}: {}", said(&output)));
             } else {
                 // It was whole: somebody who confirms it is taken at his word.
@@ -132,7 +131,7 @@ fn a_recovery_that_dies_at_any_step_is_finished_by_the_next() {
             killed = was_killed(&run(command));
             bench.kill_watchdog(1);
             let again = was_killed(&with_fault(&bench, &["status"], second));
-            bench.status();
+            bench.recovered();
             bench.snapshot().must_equal(&before, &format_args!("{first}, then {second}"));
             again
         });
@@ -158,7 +157,7 @@ fn a_revert_that_dies_at_any_step_is_finished() {
                 bench.wait_reverted(1);
                 bench.snapshot().must_equal(&before, &fault);
             }
-            bench.status();
+            bench.recovered();
             bench.snapshot().must_equal(&before, &format_args!("{fault}, confirmed before: {confirmed}"));
             killed
         });
@@ -171,13 +170,11 @@ fn a_confirmation_that_dies_leaves_the_whole_plan_or_nothing_of_it() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    expect(bench.tune(&apply(PLAN, "600")), 0);
-    let planned = bench.snapshot();
-    assert!(planned.difference(&before).len() > PLAN.len(), "it does something");
-    expect(bench.tune(&["revert"]), 0);
     let steps = each_fault(BOTH, |fault| {
         clear(&bench);
         expect(bench.tune(&apply(PLAN, "600")), 0);
+        let planned = bench.snapshot();
+        assert!(planned.difference(&before).len() > PLAN.len(), "it does something");
         let killed = was_killed(&with_fault(&bench, &["confirm"], fault));
         // Its only record is what makes it stand.
         bench.status();
@@ -192,8 +189,20 @@ fn a_confirmation_that_dies_leaves_the_whole_plan_or_nothing_of_it() {
 
 /// System calls that change something outside of the process.
 const CALLS: &[&str] = &[
-    "write", "sendto", "sendmsg", "fsync", "fallocate", "ftruncate", "unlink", "rename", "mkdir", "flock", "ioctl", "clone",
-    "clone3", "vfork",
+    "write",
+    "sendto",
+    "sendmsg",
+    "fsync",
+    "fallocate",
+    "ftruncate",
+    "unlink",
+    "rename",
+    "mkdir",
+    "flock",
+    "ioctl",
+    "clone",
+    "clone3",
+    "vfork",
 ];
 
 #[test]
@@ -219,11 +228,8 @@ fn an_apply_that_dies_at_any_system_call_is_taken_back() {
                 break;
             }
             ends += 1;
-            if bench.watchdog(1).is_some() {
-                bench.wait_reverted(1);
-            } else {
-                bench.status();
-            }
+            bench.settle();
+            bench.recovered();
             bench.snapshot().must_equal(&before, &format_args!("{call} {number}"));
         }
     }

@@ -7,4 +7,8 @@
 
 mod bench;
 mod crash;
+mod input;
+mod others;
+mod qdisc;
 mod snapshot;
+mod sysctls;

@@ -34,11 +34,8 @@ pub struct Snapshot {
 /// Takes one.
 pub fn take(bench: &Bench) -> Snapshot {
     let text = bench.shell(SCRIPT);
-    let mut lines: Vec<String> = text
-        .lines()
-        .filter(|line| !VOLATILE.iter().any(|name| line.contains(name)))
-        .map(ToOwned::to_owned)
-        .collect();
+    let mut lines: Vec<String> =
+        text.lines().filter(|line| !VOLATILE.iter().any(|name| line.contains(name))).map(ToOwned::to_owned).collect();
     let links = bench.shell("ls /sys/class/net");
     for interface in links.split_whitespace() {
         let features = bench.namespace.run(|| Ethtool::new(interface).and_then(|mut nic| nic.features()));

@@ -112,8 +112,7 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
     if tree.is_default() {
         return Ok(());
     }
-    let root = tree.root().into_iter();
-    for node in root.chain(tree.leaves().filter(|leaf| leaf.handle != 0)) {
+    for node in parents_first(tree) {
         let options =
             node.decode_options().ok_or("the journal's options of a queueing discipline are not readable")?;
         let raw = RawQdisc {
@@ -126,6 +125,19 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
         netlink.add_raw_qdisc(ifindex, &raw).map_err(say)?;
     }
     Ok(())
+}
+
+/// The root, then whatever hangs on what is there already. Handles say nothing about that. Those that the kernel attached by
+/// itself come with their parents.
+fn parents_first(tree: &QdiscTree) -> Vec<&QdiscNode> {
+    let mut order: Vec<&QdiscNode> = tree.root().into_iter().collect();
+    let mut left: Vec<&QdiscNode> = tree.leaves().filter(|leaf| leaf.handle != 0).collect();
+    while let Some(at) = left.iter().position(|node| order.iter().any(|up| up.handle == node.parent & 0xffff_0000)) {
+        order.push(left.remove(at));
+    }
+    // What hangs on nothing that is known is tried all the same: the kernel says what is wrong with it.
+    order.extend(left);
+    order
 }
 
 fn module_hint(why: &NetlinkError, wanted: &Wanted) -> String {

@@ -63,11 +63,15 @@ impl Engine<'_> {
     /// called once it is certain to.
     pub fn watch(&self, id: u32, awake: impl FnOnce()) -> Result<(), TuneError> {
         let Some(_awake) = self.try_lock(&watch_name(id))? else { return Ok(()) };
+        // Both stay open: what happens to the directory meanwhile must not keep the host from being put back.
+        let everybody = self.lock_file("lock")?;
+        let mut journal = Journal::open(&self.context.state, id)?;
         awake();
         let mut attempts = 0;
         loop {
-            if let Some(_lock) = self.try_lock("lock")? {
-                let mut journal = Journal::load(&self.context.state, id)?;
+            if everybody.try_lock().is_ok() {
+                // If it cannot be read again, what is known of it has to do.
+                let _ = journal.reload();
                 let why = match journal.state() {
                     State::Committed | State::Reverted | State::NeedsAttention => {
                         let _ = std::fs::remove_file(self.context.state.join(watch_name(id)));
@@ -85,8 +89,10 @@ impl Engine<'_> {
                         return Ok(());
                     }
                 }
+                let _ = everybody.unlock();
             } else {
-                self.end_hanging_applier(id);
+                let _ = journal.reload();
+                Self::end_hanging_applier(&journal);
             }
             clock::sleep_until(clock::monotonic_ns() + WATCH_POLL_NS);
         }
@@ -94,8 +100,7 @@ impl Engine<'_> {
 
     /// A process that holds the lock for longer than any transaction takes is stopped or stuck: it must not keep the host
     /// from being put back.
-    fn end_hanging_applier(&self, id: u32) {
-        let Ok(journal) = Journal::load(&self.context.state, id) else { return };
+    fn end_hanging_applier(journal: &Journal) {
         let planned = journal.entries().find_map(|entry| match entry {
             Entry::Planned { applier, monotonic_ns, confirm_s, .. } => Some((*applier, *monotonic_ns, *confirm_s)),
             _ => None,

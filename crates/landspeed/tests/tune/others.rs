@@ -1,0 +1,366 @@
+//! What others do meanwhile: a second apply, other writers, a full disk, an interface that goes, a link that is cut, a signal.
+
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+
+use landspeed_testkit::skip;
+
+use crate::bench::{Bench, alive, bench, eventually, expect, finish, run, said, signal, state_of};
+use crate::crash::{PLAN, apply, plant_tree};
+
+const FAULT: &str = "LANDSPEED_TUNE_FAULT";
+
+/// An apply that stands still after one of its records, until it is let go.
+pub struct Paused {
+    child: Child,
+}
+
+impl Paused {
+    /// Starts one and waits until it stands still; the output instead if it came to its end.
+    pub fn after(bench: &Bench, arguments: &[&str], record: u64) -> Result<Self, Output> {
+        let mut command = bench.tune(arguments);
+        command.env(FAULT, format!("stop-after-record:{record}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut ended = false;
+        eventually("it stops or ends", || {
+            ended = child.try_wait().expect("a child").is_some();
+            ended || state_of(child.id()) == Some('T')
+        });
+        if ended { Err(child.wait_with_output().expect("its output")) } else { Ok(Self { child }) }
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it go on to its end.
+    pub fn go_on(self) -> Output {
+        signal(self.child.id(), "CONT");
+        finish(self.child)
+    }
+}
+
+#[test]
+fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    let one = apply(&["net.ipv4.tcp_mtu_probing=1"], "600");
+    let other = apply(&["net.core.somaxconn=8192"], "600");
+    // Wherever the first one is.
+    let mut places = 0;
+    for record in 1.. {
+        let _ = std::fs::remove_dir_all(bench.state());
+        let Ok(paused) = Paused::after(&bench, &one, record) else { break };
+        let second = bench.tune(&other).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let first = paused.go_on();
+        let second = finish(second);
+        assert!(first.status.success(), "{record}: {}", said(&first));
+        assert_eq!(second.status.code(), Some(2), "{record}: {}", said(&second));
+        assert!(said(&second).contains("transaction 1 awaits its confirmation"), "{record}: {}", said(&second));
+        assert!(bench.journal(2).is_empty());
+        expect(bench.tune(&["revert"]), 0);
+        bench.snapshot().must_equal(&before, &record);
+        places = record;
+    }
+    assert_eq!(places, 5, "plan, watchdog, intent, applied, awaiting");
+    // All at once, without an order.
+    for _ in 0..5 {
+        let _ = std::fs::remove_dir_all(bench.state());
+        let start = |arguments: &[&str]| {
+            bench.tune(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+        };
+        let children: Vec<Child> = [&one, &other, &one, &other].map(|arguments| start(arguments)).into();
+        let outputs: Vec<Output> = children.into_iter().map(finish).collect();
+        let won = outputs.iter().filter(|output| output.status.success()).count();
+        assert_eq!(won, 1, "{}", outputs.iter().map(said).collect::<String>());
+        expect(bench.tune(&["revert"]), 0);
+        bench.snapshot().must_equal(&before, &"four at once");
+    }
+}
+
+#[test]
+fn what_somebody_writes_between_plan_and_write_is_kept_and_everything_else_put_back() {
+    let bench = bench!();
+    let plan = ["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1", "net.ipv4.tcp_notsent_lowat=1000000"];
+    // After the record of the plan or of the watchdog, before its first write.
+    for record in [1, 2] {
+        let _ = std::fs::remove_dir_all(bench.state());
+        let paused = Paused::after(&bench, &apply(&plan, "600"), record).ok().expect("it stops");
+        bench.shell("echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing");
+        let theirs = bench.snapshot();
+        let output = paused.go_on();
+        assert_eq!(output.status.code(), Some(2));
+        let text = said(&output);
+        assert!(text.contains("somebody else is changing it") && text.contains("everything was put back"), "{text}");
+        bench.snapshot().must_equal(&theirs, &record);
+        bench.shell("echo 0 > /proc/sys/net/ipv4/tcp_mtu_probing");
+    }
+}
+
+#[test]
+fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_force_only() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    for theirs in [
+        "echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing",
+        "ip link set v0 mtu 4000",
+        "tc qdisc replace dev v0 parent 10:2 handle 77: bfifo limit 123456",
+        "ip link set v0 txqueuelen 555",
+    ] {
+        let _ = std::fs::remove_dir_all(bench.state());
+        expect(bench.tune(&apply(PLAN, "600")), 0);
+        bench.shell(theirs);
+        let refused = expect(bench.tune(&["confirm"]), 2);
+        assert!(refused.contains("not confirmed") && refused.contains("now"), "{refused}");
+        let text = expect(bench.tune(&["revert"]), 1);
+        assert!(text.contains("not taken back in full") && text.contains("somebody else set it to"), "{text}");
+        let status = bench.status();
+        assert_eq!(status["transactions"][0]["state"], "needs-attention", "{status:#}");
+        let left = bench.snapshot().difference(&before);
+        assert!(!left.is_empty() && left.len() <= 12, "{theirs}: only theirs is left: {left:#?}");
+        expect(bench.tune(&["revert", "--force"]), 0);
+        bench.snapshot().must_equal(&before, &theirs);
+    }
+}
+
+#[test]
+fn an_apply_that_is_interrupted_at_any_step_is_taken_back() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    for name in ["INT", "TERM", "HUP"] {
+        let mut places = 0;
+        for record in 1.. {
+            let _ = std::fs::remove_dir_all(bench.state());
+            let paused = match Paused::after(&bench, &apply(&PLAN[3..7], "600"), record) {
+                Ok(paused) => paused,
+                Err(output) => {
+                    assert!(output.status.success(), "{}", said(&output));
+                    expect(bench.tune(&["revert"]), 0);
+                    break;
+                }
+            };
+            signal(paused.process(), name);
+            let output = paused.go_on();
+            assert!(!output.status.success(), "{name} {record}: {}", said(&output));
+            bench.settle();
+            bench.recovered();
+            bench.snapshot().must_equal(&before, &format_args!("{name} after record {record}"));
+            places += 1;
+        }
+        assert_eq!(places, 3 + 2 * 4);
+    }
+}
+
+#[test]
+fn a_hang_up_of_the_session_leaves_the_watchdog_awake() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "2")), 0);
+    let watchdog = bench.watchdog(1).expect("armed");
+    let stat = std::fs::read_to_string(format!("/proc/{watchdog}/stat")).expect("it lives");
+    let words: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
+    // Fields 5, 6 and 7 of proc(5): its own process group and session, no terminal.
+    assert_eq!((words[2], words[3], words[4]), (watchdog.to_string().as_str(), watchdog.to_string().as_str(), "0"));
+    signal(watchdog, "HUP");
+    bench.wait_reverted(1);
+    bench.snapshot().must_equal(&before, &"not confirmed in time");
+    assert!(
+        bench.status()["transactions"][0]["why"].as_str().is_some_and(|why| why.contains("not confirmed in time"))
+    );
+}
+
+#[test]
+fn a_full_disk_stops_an_apply_before_it_writes_and_never_a_revert() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    let place = bench.directory.path().join("small");
+    let Some(_small) = Mounted::tmpfs(&place, "size=512k") else { skip!("mounting needs root") };
+    let state = place.join("state");
+    // Full from the start.
+    fill(&place);
+    let output = run(bench.tune_of(&[], &apply(PLAN, "600"), &state));
+    assert_eq!(output.status.code(), Some(2));
+    let text = said(&output);
+    assert!(text.contains("No space left") && text.contains("--state"), "{text}");
+    bench.snapshot().must_equal(&before, &"full from the start");
+    empty(&place);
+    // Full from each record on: it goes to its end, or everything is put back; a revert never fails.
+    for record in 1..=3 + 2 * PLAN.len() as u64 {
+        let _ = std::fs::remove_dir_all(&state);
+        let mut command = bench.tune_of(&[], &apply(PLAN, "600"), &state);
+        command.env(FAULT, format!("stop-after-record:{record}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("it starts");
+        eventually("it stops", || state_of(child.id()) == Some('T'));
+        fill(&place);
+        signal(child.id(), "CONT");
+        let output = finish(child);
+        if output.status.success() {
+            expect(bench.tune_of(&[], &["revert"], &state), 0);
+        }
+        bench.snapshot().must_equal(&before, &format_args!("full from record {record}: {}", said(&output)));
+        expect(bench.tune_of(&[], &["status"], &state), 0);
+        empty(&place);
+    }
+}
+
+#[test]
+fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_work() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    expect(bench.tune(&apply(PLAN, "2")), 0);
+    let watchdog = bench.watchdog(1).expect("armed");
+    // Where the watchdog sees it: it has mounts of its own.
+    let state = bench.state();
+    let inside = format!("mount --bind {0} {0} && mount -o remount,bind,ro {0}", state.display());
+    let mut command = std::process::Command::new("nsenter");
+    command.args(["-m", "-t", &watchdog.to_string(), "sh", "-c", &inside]);
+    if !command.output().is_ok_and(|output| output.status.success()) {
+        skip!("mounting beside a process needs nsenter");
+    }
+    eventually("the watchdog ends", || !alive(watchdog));
+    bench.snapshot().must_equal(&before, &"read-only since");
+    let read_only = Mounted::read_only(&state, &state).expect("mounts");
+    let text = expect(bench.tune(&apply(PLAN, "2")), 2);
+    assert!(text.contains("Read-only file system"), "{text}");
+    drop(read_only);
+    bench.recovered();
+    bench.snapshot().must_equal(&before, &"status");
+}
+
+#[test]
+fn a_state_directory_that_is_removed_does_not_keep_the_watchdog_from_its_work() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    expect(bench.tune(&apply(PLAN, "2")), 0);
+    let watchdog = bench.watchdog(1).expect("armed");
+    std::fs::remove_dir_all(bench.state()).expect("removed");
+    eventually("the watchdog ends", || !alive(watchdog));
+    bench.snapshot().must_equal(&before, &"without its journal");
+}
+
+#[test]
+fn a_renamed_interface_is_put_back_under_its_new_name() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let rename =
+        |from: &str, to: &str| bench.shell(&format!("ip link set {from} down; ip link set {from} name {to}"));
+    let up = |name: &str| bench.shell(&format!("ip link set {name} up"));
+    for unattended in [false, true] {
+        let _ = std::fs::remove_dir_all(bench.state());
+        let before =
+            bench.shell("ip -d link show v0; tc -d qdisc show dev v0 | sort; cat /proc/sys/net/ipv4/conf/v0/*");
+        expect(bench.tune(&apply(PLAN, if unattended { "1" } else { "600" })), 0);
+        rename("v0", "lan0");
+        if unattended {
+            bench.wait_reverted(1);
+        } else {
+            let text = expect(bench.tune(&["revert"]), 0);
+            assert!(!text.contains("gone"), "{text}");
+        }
+        rename("lan0", "v0");
+        up("v0");
+        let after =
+            bench.shell("ip -d link show v0; tc -d qdisc show dev v0 | sort; cat /proc/sys/net/ipv4/conf/v0/*");
+        assert_eq!(after, before);
+    }
+}
+
+#[test]
+fn a_removed_interface_is_let_go_and_its_namesake_is_not_touched() {
+    let bench = bench!();
+    let tcp = bench.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_mtu_probing");
+    expect(bench.tune(&apply(PLAN, "600")), 0);
+    bench.shell(
+        "ip link del v0
+         ip link add v0 numtxqueues 4 numrxqueues 4 mtu 9000 txqueuelen 2000 type veth peer name v1
+         ip link set v0 up; ip link set v1 up; echo 1 > /proc/sys/net/ipv4/conf/v0/arp_filter",
+    );
+    let namesake = bench.shell("ip -d link show v0; cat /proc/sys/net/ipv4/conf/v0/arp_filter");
+    let text = expect(bench.tune(&["revert"]), 0);
+    assert!(text.contains("v0 mtu is gone"), "{text}");
+    assert_eq!(bench.shell("ip -d link show v0; cat /proc/sys/net/ipv4/conf/v0/arp_filter"), namesake);
+    assert_eq!(bench.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_mtu_probing"), tcp);
+}
+
+#[test]
+fn an_interface_with_another_hardware_address_is_still_the_same() {
+    // A port takes the address of its bond.
+    let bench = bench!();
+    plant_tree(&bench);
+    expect(bench.tune(&apply(PLAN, "600")), 0);
+    bench.shell("ip link set v0 address 02:00:00:00:00:77");
+    expect(bench.tune(&["revert"]), 0);
+    let link = bench.shell("ip link show v0");
+    assert!(link.contains("mtu 1500") && link.contains("qlen 1000"), "{link}");
+}
+
+#[test]
+fn a_management_link_that_is_cut_is_not_confirmed_and_comes_back_by_itself() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    let session = "10.97.0.2 50000 10.97.0.1 22";
+    let mut command = bench.tune(&apply(&["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1"], "3"));
+    command.env("SSH_CONNECTION", session);
+    expect(command, 0);
+    bench.shell("ip link set v1 down");
+    let text = expect(bench.tune(&["confirm"]), 2);
+    assert!(text.contains("v0 lost its carrier") && text.contains("10.97.0.2 is out of reach"), "{text}");
+    bench.wait_reverted(1);
+    bench.shell("ip link set v1 up; ip route replace default via 10.97.0.2; ip route replace 10.98.0.0/16 via 10.97.0.2 mtu 1400");
+    eventually("the link is back", || {
+        bench.snapshot().difference(&before).iter().all(|line| line.contains("route6"))
+    });
+}
+
+/// A file system of its own, unmounted with the value.
+pub struct Mounted<'a> {
+    at: &'a Path,
+}
+
+impl<'a> Mounted<'a> {
+    pub fn tmpfs(at: &'a Path, options: &str) -> Option<Self> {
+        std::fs::create_dir_all(at).expect("a directory");
+        mount(&["-t", "tmpfs", "-o", options, "tmpfs"], at).then_some(Self { at })
+    }
+
+    /// The directory once more, for reading only.
+    pub fn read_only(from: &Path, at: &'a Path) -> Option<Self> {
+        std::fs::create_dir_all(at).expect("a directory");
+        let bound = mount(&["--bind", from.to_str().expect("plain")], at).then_some(Self { at })?;
+        mount(&["-o", "remount,bind,ro"], at).then_some(bound)
+    }
+}
+
+fn mount(arguments: &[&str], at: &Path) -> bool {
+    let mut command = std::process::Command::new("mount");
+    command.args(arguments).arg(at).output().is_ok_and(|output| output.status.success())
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.at).output();
+    }
+}
+
+fn fill(place: &Path) {
+    let _ = std::fs::write(place.join("filler"), vec![0_u8; 1 << 20]);
+    // To the last byte: a file is extended until it is not.
+    let mut number = 0;
+    while std::fs::write(place.join(format!("filler{number}")), [0_u8; 4096]).is_ok() {
+        number += 1;
+    }
+}
+
+fn empty(place: &Path) {
+    for entry in std::fs::read_dir(place).expect("there").flatten() {
+        if entry.file_name().to_string_lossy().starts_with("filler") {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Trees of queueing disciplines come back as they were: handles, parents, options, on every queue.
+
+use crate::bench::{Bench, bench, expect, run, said};
+use crate::crash::apply;
+
+/// Trees that are put back exactly. A kernel that lacks a kind leaves that tree out.
+pub const TREES: &[(&str, &str)] = &[
+    ("the kernel's own", ""),
+    ("an mq of somebody's", "tc qdisc add dev v0 root handle 1: mq"),
+    (
+        "an mq with a different leaf on each queue",
+        "tc qdisc add dev v0 root handle 100: mq
+         tc qdisc add dev v0 parent 100:1 handle 11: bfifo limit 30000
+         tc qdisc add dev v0 parent 100:2 handle 12: pfifo limit 77
+         tc qdisc add dev v0 parent 100:3 handle 13: pfifo_fast
+         tc qdisc add dev v0 parent 100:4 handle 14: bfifo limit 40000",
+    ),
+    ("one root for all queues", "tc qdisc add dev v0 root handle 7: pfifo limit 99"),
+    ("a token bucket", "tc qdisc add dev v0 root handle 3: tbf rate 900mbit burst 200kb latency 50ms"),
+    (
+        "token buckets below mq, one with a queue of its own",
+        "tc qdisc add dev v0 root handle 100: mq
+         tc qdisc add dev v0 parent 100:1 handle 1: tbf rate 100mbit burst 20kb limit 100kb
+         tc qdisc add dev v0 parent 1:1 handle 20: bfifo limit 50000
+         tc qdisc add dev v0 parent 100:2 handle 2: tbf rate 200mbit burst 20kb limit 100kb peakrate 300mbit mtu 3000",
+    ),
+    (
+        "fq with every option",
+        "tc qdisc add dev v0 root handle 100: mq
+         tc qdisc add dev v0 parent 100:1 handle 1: fq maxrate 1gbit limit 5000 flow_limit 50 quantum 6000 \
+         initial_quantum 20000 buckets 512 orphan_mask 255 low_rate_threshold 600kbit ce_threshold 5ms refill_delay 30ms
+         tc qdisc add dev v0 parent 100:2 handle 2: fq nopacing",
+    ),
+    (
+        "fq_codel with every option",
+        "tc qdisc add dev v0 root handle 100: mq
+         tc qdisc add dev v0 parent 100:1 handle 1: fq_codel limit 500 flows 256 target 3ms interval 60ms quantum 500 \
+         ce_threshold 2ms memory_limit 3mb drop_batch 20 noecn",
+    ),
+    ("codel", "tc qdisc add dev v0 root handle 1: codel limit 100 target 4ms interval 30ms ecn ce_threshold 3ms"),
+    ("cake", "tc qdisc add dev v0 root handle 1: cake bandwidth 500mbit diffserv4 rtt 40ms nat wash ack-filter"),
+    ("sfq", "tc qdisc add dev v0 root handle 1: sfq perturb 10 quantum 3000 limit 100"),
+    ("pie", "tc qdisc add dev v0 root handle 1: pie limit 500 target 20ms tupdate 20ms alpha 3 beta 15 ecn bytemode"),
+    ("fq_pie", "tc qdisc add dev v0 root handle 1: fq_pie limit 5000 flows 512 target 20ms"),
+    ("an ingress hook beside it", "tc qdisc add dev v0 handle ffff: ingress; tc qdisc add dev v0 root handle 9: pfifo"),
+];
+
+/// What can only be made again by whoever made it: refused, with its name.
+pub const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "htb with classes",
+        "tc qdisc add dev v0 root handle 1: htb; tc class add dev v0 parent 1: classid 1:1 htb rate 1gbit",
+        "htb",
+    ),
+    (
+        "htb on one queue of an mq",
+        "tc qdisc add dev v0 root handle 1: mq; tc qdisc add dev v0 parent 1:2 handle 2: htb default 1
+         tc class add dev v0 parent 2: classid 2:1 htb rate 1gbit",
+        "htb",
+    ),
+    ("netem", "tc qdisc add dev v0 root handle 1: netem delay 10ms", "netem"),
+    ("prio with filters", "tc qdisc add dev v0 root handle 1: prio", "prio"),
+];
+
+fn clear(bench: &Bench) {
+    let _ = std::fs::remove_dir_all(bench.state());
+    bench.shell("tc qdisc del dev v0 root 2>/dev/null || true; tc qdisc del dev v0 ingress 2>/dev/null || true");
+}
+
+#[test]
+fn every_tree_of_a_multi_queue_interface_comes_back_exactly() {
+    let bench = bench!();
+    let mut left_out = Vec::new();
+    for (name, script) in TREES {
+        for wanted in ["v0:qdisc=pfifo limit 500", "v0:qdisc=bfifo", "v0:qdisc=default"] {
+            clear(&bench);
+            if !bench.try_shell(script).status.success() {
+                left_out.push(*name);
+                break;
+            }
+            let before = bench.snapshot();
+            let output = run(bench.tune(&apply(&[wanted], "600")));
+            assert!(output.status.success(), "{name}, {wanted}: {}", said(&output));
+            if said(&output).contains("Nothing to write") {
+                continue;
+            }
+            assert_ne!(bench.snapshot(), before, "{name}, {wanted}");
+            expect(bench.tune(&["revert"]), 0);
+            bench.snapshot().must_equal(&before, &format_args!("{name}, {wanted}"));
+        }
+    }
+    // What this kernel has at least.
+    assert!(left_out.len() < TREES.len() - 4, "left out: {left_out:?}");
+    for name in left_out {
+        landspeed_testkit::skip::record(&format!("this kernel lacks what {name} needs"));
+    }
+}
+
+#[test]
+fn a_tree_that_could_not_be_put_back_is_refused_before_anything_is_written() {
+    let bench = bench!();
+    let mut tried = 0;
+    for (name, script, kind) in REFUSED {
+        clear(&bench);
+        if !bench.try_shell(script).status.success() {
+            continue;
+        }
+        tried += 1;
+        let before = bench.snapshot();
+        let text = expect(bench.tune(&apply(&["v0:qdisc=pfifo", "v0:mtu=9000"], "600")), 2);
+        assert!(text.contains("nothing was changed") && text.contains(kind), "{name}: {text}");
+        assert!(!bench.state().exists(), "{name}: no transaction was begun");
+        bench.snapshot().must_equal(&before, name);
+    }
+    assert!(tried > 0, "htb at least");
+}
