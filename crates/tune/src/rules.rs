@@ -18,6 +18,9 @@ const OTHER_SYSCTLS: &[&str] = &[
     "vm.zone_reclaim_mode",
 ];
 
+/// Sysctls of interfaces whose write does more than set a value (Documentation/networking/ip-sysctl.rst).
+const DELETES_ADDRESSES: &[&str] = &["disable_ipv6", "addr_gen_mode", "stable_secret"];
+
 const SEGMENT_LIMITS: &[&str] = &["gso_max_size", "gro_max_size", "gso_ipv4_max_size", "gro_ipv4_max_size"];
 const QUEUE_FILES: &[&str] = &["rps_cpus", "rps_flow_cnt", "xps_cpus", "xps_rxqs"];
 const INTERFACE_FILES: &[&str] = &["gro_flush_timeout", "napi_defer_hard_irqs", "threaded"];
@@ -147,6 +150,11 @@ fn sysctl(name: &str, desired: &str) -> Result<(), String> {
     if ["ip_forward", "forwarding", "mc_forwarding", "force_forwarding"].contains(&last) {
         return Err(
             "switching forwarding resets other parameters of the interfaces, which could not be put back".into()
+        );
+    }
+    if DELETES_ADDRESSES.contains(&last) {
+        return Err(
+            "the kernel deletes or makes addresses and routes when it is written, which could not be put back".into(),
         );
     }
     if matches!(name, "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" | "net.ipv4.tcp_mem") {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use landspeed_model::{AuditDocument, Change};
 use landspeed_sys::process;
 use landspeed_tune::{
-    Allow, CONFIRM_RANGE_S, Context, Engine, Fault, Journal, LiveKnobs, Plan, State, changes_from_audit,
+    Allow, CONFIRM_RANGE_S, Context, Engine, Fault, Journal, LiveKnobs, Plan, State, TuneError, changes_from_audit,
     parse_setting,
 };
 use serde_json::json;
@@ -262,14 +262,18 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
         bail!("nothing was changed: {} is refused: {}", step.name, step.refused.as_deref().unwrap_or_default());
     }
     let some_refused = plan.refused().next().is_some();
+    let engine = Engine::new(&LiveKnobs, context);
     if plan.writes() == 0 {
+        // What is so now may be another transaction's, and gone when that is taken back.
+        if let Some(id) = engine.open_transaction()? {
+            return Err(TuneError::Open { id }.into());
+        }
         if !quiet {
             println!("Nothing to write.");
         }
         write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune/1", "written": []}))?;
         return Ok(if some_refused { Outcome::Findings } else { Outcome::Clean });
     }
-    let engine = Engine::new(&LiveKnobs, context);
     let applied = engine
         .apply(&plan, args.confirm, session().as_deref(), &mut |id| watchdog::start(&engine.context().state, id))?;
     let document = json!({

@@ -35,7 +35,7 @@ fn what_cannot_be_carried_out_is_refused_whole() {
     }
     // What the kernel alone knows to be wrong: everything is taken back.
     for setting in
-        ["net.ipv4.tcp_mtu_probing=77", "net.ipv4.tcp_congestion_control=nosuch", "v0:qdisc=fq_codel flows 0"]
+        ["net.ipv4.tcp_ecn=77", "net.ipv4.tcp_congestion_control=nosuch", "v0:qdisc=fq_codel flows 0"]
     {
         let text = expect(bench.tune(&apply(&["v0:mtu=9000", setting], "600")), 2);
         assert!(text.contains("everything was put back"), "{setting}: {text}");

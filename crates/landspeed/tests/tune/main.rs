@@ -9,6 +9,8 @@ mod bench;
 mod crash;
 mod input;
 mod others;
+mod persist;
 mod qdisc;
+mod reboot;
 mod snapshot;
 mod sysctls;

@@ -7,10 +7,10 @@ use landspeed_sys::ethtool::Ethtool;
 use crate::bench::Bench;
 
 /// What the kernel counts or measures by itself, and what it will not show.
-const VOLATILE: &[&str] = &["nf_conntrack_count", "/neigh/.*_probe_count"];
+const VOLATILE: &[&str] = &["nf_conntrack_count"];
 
 const SCRIPT: &str = r#"
-tc -d qdisc show | sed 's/^/qdisc: /' | sort
+tc -d qdisc show | sed -E 's/^/qdisc: /; s/direct_packets_stat [0-9]+//' | sort
 ip -d address show | sed -E 's/^/link: /; s/valid_lft [0-9]+sec preferred_lft [0-9]+sec//'
 ip route show table all | sed 's/^/route: /' | sort
 ip -6 route show table all | sed -E 's/^/route6: /; s/expires [0-9]+sec//' | sort
