@@ -136,7 +136,9 @@ fn judge(change: &Change) -> Result<(), String> {
     }
 }
 
-fn sysctl(name: &str, desired: &str) -> Result<(), String> {
+fn sysctl(asked: &str, desired: &str) -> Result<(), String> {
+    let dotted = crate::sysctl::dotted(asked);
+    let name = dotted.as_str();
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if !name.chars().all(plain) || name.split(['.', '/']).any(str::is_empty) {
         return Err(format!("`{name}` is no sysctl"));

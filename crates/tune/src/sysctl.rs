@@ -12,6 +12,16 @@ pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(relative(name))
 }
 
+/// With dots; dots of an interface's own stand as slashes then (sysctl.d(5)).
+pub(crate) fn dotted(name: &str) -> String {
+    let swap = |c| match c {
+        '/' => '.',
+        '.' => '/',
+        other => other,
+    };
+    relative(name).chars().map(swap).collect()
+}
+
 fn relative(name: &str) -> String {
     if name.find(['.', '/']).is_some_and(|at| &name[at..=at] == "/") {
         return name.to_owned();

@@ -156,9 +156,8 @@ impl Drop for Bench {
         for id in 1..=64 {
             match self.watchdog(id) {
                 Some(process) if is_ours(process) => signal(process, "KILL"),
-                Some(_) => {}
                 None if self.journal(id).is_empty() => break,
-                None => {}
+                Some(_) | None => {}
             }
         }
     }

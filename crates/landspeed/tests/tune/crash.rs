@@ -38,7 +38,9 @@ pub fn plant_tree(bench: &Bench) {
 /// `apply` with a plan.
 pub fn apply<'a>(plan: &[&'a str], confirm: &'a str) -> Vec<&'a str> {
     let mut arguments = vec!["apply", "--confirm", confirm];
-    plan.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    for setting in plan {
+        arguments.extend(["--set", setting]);
+    }
     arguments
 }
 

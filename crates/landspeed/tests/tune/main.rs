@@ -7,6 +7,7 @@
 
 mod bench;
 mod crash;
+mod guest;
 mod input;
 mod others;
 mod persist;

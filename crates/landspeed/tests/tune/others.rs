@@ -11,6 +11,7 @@ use crate::crash::{PLAN, apply, plant_tree};
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 
 /// An apply that stands still after one of its records, until it is let go.
+#[derive(Debug)]
 pub struct Paused {
     child: Child,
 }
@@ -89,7 +90,7 @@ fn what_somebody_writes_between_plan_and_write_is_kept_and_everything_else_put_b
     // After the record of the plan or of the watchdog, before its first write.
     for record in [1, 2] {
         let _ = std::fs::remove_dir_all(bench.state());
-        let paused = Paused::after(&bench, &apply(&plan, "600"), record).ok().expect("it stops");
+        let paused = Paused::after(&bench, &apply(&plan, "600"), record).expect("it stops");
         bench.shell("echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing");
         let theirs = bench.snapshot();
         let output = paused.go_on();

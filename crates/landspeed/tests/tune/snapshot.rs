@@ -51,9 +51,8 @@ impl Snapshot {
     /// Panics, with what differs, unless both are the same byte for byte.
     #[track_caller]
     pub fn must_equal(&self, before: &Self, when: &dyn fmt::Display) {
-        if self != before {
-            panic!("{when}: the state differs (- before, + now):\n{}", self.difference(before).join("\n"));
-        }
+        let shown = || self.difference(before).join("\n");
+        assert!(self == before, "{when}: the state differs (- before, + now):\n{}", shown());
     }
 
     /// What differs from an earlier one.
