@@ -278,9 +278,12 @@ impl<'a> Engine<'a> {
                 }
             }
             let observed = self.knobs.read(&target).map_err(|why| why.to_string())?;
-            let rounded = accept(&target, &before, &step.desired, &observed)?;
+            let accepted = accept(&target, &before, &step.desired, &observed);
+            // What the kernel made of it is ours to take back, whether it will do or not.
+            let rounded = accepted.as_ref().copied().unwrap_or(true);
             let applied = Entry::Applied { step: number, observed: observed.clone(), rounded };
             journal.append(&self.context, applied).map_err(|why| why.to_string())?;
+            accepted?;
             let requested = step.desired.clone();
             written.push(Written { target: step.target.clone(), before, requested, observed, rounded });
         }

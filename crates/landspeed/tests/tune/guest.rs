@@ -18,7 +18,7 @@ use crate::bench::program;
 use crate::qdisc::{REFUSED, TREES};
 
 /// Longest silence of a guest.
-const SILENCE: Duration = Duration::from_mins(2);
+const SILENCE: Duration = Duration::from_mins(1);
 
 const SETTINGS: &[&str] = &[
     "net.core.rmem_max=536870912",
@@ -45,7 +45,7 @@ ip link set v0 up
 ip link set v1 up
 tune() { "$LS_PROGRAM" tune "$@" --state /run/disk/state; }
 tree() { tc -d qdisc show | sed -E 's/direct_packets_stat [0-9]+//' | sort; }
-look() { tree; ip -d link; grep -rs '' /proc/sys/net /proc/sys/vm | grep -v -e nf_conntrack_count -e /vm/stat; }
+look() { tree; ip -d link show v0; ip -d link show v1; grep -rs '' /proc/sys/net /proc/sys/vm | grep -v -e nf_conntrack_count -e /vm/stat; }
 plant() {
   tc qdisc add dev v0 root handle 10: mq
   tc qdisc add dev v0 parent 10:1 handle 11: fq quantum 6000
@@ -137,11 +137,13 @@ fn machine() -> Result<(PathBuf, TempDir), String> {
     let list = Command::new(program()).args(["lab", "kernel", "list", "--json", "-"]).output().expect("it runs");
     let kernels: Value = serde_json::from_slice(&list.stdout).unwrap_or_default();
     let executable = kernels[0]["executable"].as_str().ok_or("no kernel is built for the lab")?;
-    Ok((executable.into(), tempfile::tempdir().map_err(|why| why.to_string())?))
+    // The kernel takes a word with a dot for the parameter of a module, and does not pass it on.
+    let directory = tempfile::Builder::new().prefix("landspeed-tune-").tempdir().map_err(|why| why.to_string())?;
+    Ok((executable.into(), directory))
 }
 
 fn apply(fault: &str) -> String {
-    let mut text = format!("{fault} tune apply --confirm 600");
+    let mut text = format!("{fault} \"$LS_PROGRAM\" tune apply --state /run/disk/state --confirm 600");
     for setting in SETTINGS {
         let _ = write!(text, " --set '{setting}'");
     }

@@ -38,7 +38,7 @@ pub const TREES: &[(&str, &str)] = &[
          ce_threshold 2ms memory_limit 3mb drop_batch 20 noecn",
     ),
     ("codel", "tc qdisc add dev v0 root handle 1: codel limit 100 target 4ms interval 30ms ecn ce_threshold 3ms"),
-    ("cake", "tc qdisc add dev v0 root handle 1: cake bandwidth 500mbit diffserv4 rtt 40ms nat wash ack-filter"),
+    ("cake", "tc qdisc add dev v0 root handle 1: cake bandwidth 500mbit diffserv4 rtt 40ms wash ack-filter"),
     ("sfq", "tc qdisc add dev v0 root handle 1: sfq perturb 10 quantum 3000 limit 100"),
     ("pie", "tc qdisc add dev v0 root handle 1: pie limit 500 target 20ms tupdate 20ms alpha 3 beta 15 ecn bytemode"),
     ("fq_pie", "tc qdisc add dev v0 root handle 1: fq_pie limit 5000 flows 512 target 20ms"),

@@ -115,6 +115,7 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
     for node in parents_first(tree) {
         let options =
             node.decode_options().ok_or("the journal's options of a queueing discipline are not readable")?;
+        let options = options.map(|options| as_it_was(&node.kind, options));
         let raw = RawQdisc {
             kind: node.kind.clone(),
             handle: node.handle,
@@ -125,6 +126,48 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
         netlink.add_raw_qdisc(ifindex, &raw).map_err(say)?;
     }
     Ok(())
+}
+
+/// The options to send so that these are dumped again. CoDel keeps times in units of 1024 ns and rounds down both when it takes
+/// microseconds and when it tells them (`codel_params`, include/net/codel.h): what is dumped as `d` and sent as `d` is dumped
+/// as `d - 1`. One more is in the same unit always: for `d = ⌊v · 1.024⌋`, `⌊(d + 1) / 1.024⌋ = v`.
+fn as_it_was(kind: &str, mut options: Vec<u8>) -> Vec<u8> {
+    // TCA_CODEL_TARGET, _INTERVAL, _CE_THRESHOLD and their likes of fq_codel (include/uapi/linux/pkt_sched.h).
+    let times: &[u16] = match kind {
+        "cake" => return without_nat(options),
+        "codel" => &[1, 3, 5],
+        "fq_codel" => &[1, 3, 7],
+        _ => return options,
+    };
+    let mut at = 0;
+    while let Some(head) = options.get(at..at + 4) {
+        let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));
+        let attribute = u16::from_ne_bytes([head[2], head[3]]);
+        if length < 4 {
+            break;
+        }
+        if length == 8
+            && times.contains(&attribute)
+            && let Some(value) = options.get_mut(at + 4..at + 8)
+        {
+            let microseconds = u32::from_ne_bytes([value[0], value[1], value[2], value[3]]);
+            value.copy_from_slice(&microseconds.saturating_add(1).to_ne_bytes());
+        }
+        at += length.next_multiple_of(4);
+    }
+    options
+}
+
+/// A kernel without connection tracking tells that cake does not look at it, and refuses to be told so.
+fn without_nat(mut options: Vec<u8>) -> Vec<u8> {
+    const TCA_CAKE_NAT: u16 = 11;
+    let mut off = vec![8, 0, 0, 0, 0, 0, 0, 0];
+    off[..2].copy_from_slice(&8_u16.to_ne_bytes());
+    off[2..4].copy_from_slice(&TCA_CAKE_NAT.to_ne_bytes());
+    if let Some(at) = options.chunks_exact(4).collect::<Vec<_>>().windows(2).position(|pair| pair.concat() == off) {
+        options.drain(at * 4..at * 4 + 8);
+    }
+    options
 }
 
 /// The root, then whatever hangs on what is there already. Handles say nothing about that. Those that the kernel attached by

@@ -130,7 +130,10 @@ impl Netlink {
         traffic_control_header(&mut request, ifindex, qdisc.handle, qdisc.parent, 0);
         request.text(TCA_KIND, &qdisc.kind);
         if let Some(options) = &qdisc.options {
-            request.attribute(TCA_OPTIONS, options);
+            // fq_pie parses strictly and wants to be told that there are attributes inside.
+            const NLA_F_NESTED: u16 = 0x8000;
+            let nested = if qdisc.kind == "fq_pie" { NLA_F_NESTED } else { 0 };
+            request.attribute(TCA_OPTIONS | nested, options);
         }
         self.carry_out(operation, format_args!("{qdisc} of interface {ifindex}"), request)
     }
