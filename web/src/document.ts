@@ -1103,6 +1103,10 @@ export interface RunDocument {
 export interface CellFlow {
   /** Payload rate in the steady phase, bits/s. */
   goodput_bps?: number | null | undefined;
+  /** Request/response: median latency, nanoseconds. */
+  latency_p50_ns?: number | null | undefined;
+  /** Request/response: 99th percentile of the latency, nanoseconds. */
+  latency_p99_ns?: number | null | undefined;
   /** UDP: share of packets lost, 0..=1. */
   loss_ratio?: number | null | undefined;
   /** Name. */
@@ -1510,6 +1514,8 @@ export interface CpuFacts {
   boost: Fact7;
   /** Physical cores online. */
   cores: Fact5;
+  /** The latency that holders of `/dev/cpu_dma_latency` keep all processors to, microseconds; absent where nobody does. */
+  dma_latency_us?: Fact5 | null | undefined;
   /** `cpuidle` driver (`intel_idle`, `acpi_idle`, `haltpoll`, `none`). */
   idle_driver: Fact;
   /** Idle states of the first processor. */
@@ -1522,7 +1528,7 @@ export interface CpuFacts {
   online: number[];
   /** Frequency policies. */
   policies: Fact6;
-  /** The lowest `pm_qos_resume_latency_us` of any processor; absent where none is limited (`n/a` or 0 = no limit). */
+  /** The lowest `pm_qos_resume_latency_us` of any processor: 0 where one says `n/a` (it may enter no idle state); absent where none is limited (all say 0). */
   resume_latency_us: Fact5;
   /** `/sys/devices/system/cpu/smt/control`: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`. */
   smt: Fact;
@@ -1847,7 +1853,7 @@ export interface Facts {
   root: boolean;
   /** `landspeed.facts/1`. */
   schema: string;
-  /** What manages or changes settings here, by name: `tuned`, `NetworkManager`, `systemd-networkd`, `irqbalance`, `bpftune`, `chronyd`, `ntpd`, `systemd-timesyncd`, `ptp4l`, `power-profiles-daemon`, `thermald`, `cpupower`. */
+  /** What manages or changes settings here, by name: `tuned`, `NetworkManager`, `systemd-networkd`, `irqbalance`, `bpftune`, `chronyd`, `ntpd`, `systemd-timesyncd`, `ptp4l`, `phc2sys`, `power-profiles-daemon`, `thermald`, `cpupower` (which sets the governor at boot and is gone: "running" says that it does). */
   services: Record<string, Fact24>;
   /** Softnet totals since boot, all cores. */
   softnet: Fact23;
