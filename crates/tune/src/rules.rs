@@ -21,6 +21,9 @@ const OTHER_SYSCTLS: &[&str] = &[
 /// Sysctls of interfaces whose write does more than set a value (Documentation/networking/ip-sysctl.rst).
 const DELETES_ADDRESSES: &[&str] = &["disable_ipv6", "addr_gen_mode", "stable_secret"];
 
+/// Sysctls that show another one in coarser units: writing back what was read does not bring the other back.
+const COARSE: &[&str] = &["base_reachable_time", "gc_min_interval", "retrans_time", "unres_qlen"];
+
 const SEGMENT_LIMITS: &[&str] = &["gso_max_size", "gro_max_size", "gso_ipv4_max_size", "gro_ipv4_max_size"];
 const QUEUE_FILES: &[&str] = &["rps_cpus", "rps_flow_cnt", "xps_cpus", "xps_rxqs"];
 const INTERFACE_FILES: &[&str] = &["gro_flush_timeout", "napi_defer_hard_irqs", "threaded"];
@@ -158,6 +161,12 @@ fn sysctl(asked: &str, desired: &str) -> Result<(), String> {
         return Err(
             "the kernel deletes or makes addresses and routes when it is written, which could not be put back".into(),
         );
+    }
+    if COARSE.contains(&last) {
+        return Err("it is another setting in coarser units, which could not be put back exactly: set the one in bytes or _ms".into());
+    }
+    if last == "nf_hooks_lwtunnel" {
+        return Err("the kernel lets it be switched on and never off again".into());
     }
     if matches!(name, "net.ipv4.tcp_rmem" | "net.ipv4.tcp_wmem" | "net.ipv4.tcp_mem") {
         let numbers: Result<Vec<u64>, String> = desired.split_whitespace().map(number).collect();
