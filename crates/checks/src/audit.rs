@@ -4,6 +4,7 @@ use landspeed_model::{Answer, Facts, Finding, Goal, InterfaceFacts};
 use thiserror::Error;
 
 use crate::check::{Check, Outcome, Problem, Scope};
+use crate::gain::gains;
 use crate::registry;
 use crate::view::View;
 
@@ -123,6 +124,18 @@ impl Audit {
     }
 }
 
+/// How a check says that its sources tell no figure.
+const NO_FIGURE: &str = "No figure in the sources";
+
+/// What the remedy brings: the sources' figure; where they have none, the lab's.
+fn effect(check: &Check, cited: String) -> String {
+    let measured = gains().iter().find(|gain| gain.codes.iter().any(|code| code == check.code));
+    let (Some(rest), Some(gain)) = (cited.strip_prefix(NO_FIGURE), measured) else { return cited };
+    let rest = rest.trim_start_matches([';', ':', '.', ' ']);
+    let headline = gain.headline();
+    if rest.is_empty() { headline } else { format!("{}; {rest}", headline.trim_end_matches('.')) }
+}
+
 fn finding(check: &Check, interface: Option<String>, problem: Problem) -> Finding {
     let (source, sources) = check.sources.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
     Finding {
@@ -135,7 +148,7 @@ fn finding(check: &Check, interface: Option<String>, problem: Problem) -> Findin
         observed: problem.observed,
         recommended: problem.recommended,
         why: problem.why,
-        effect: problem.effect,
+        effect: effect(check, problem.effect),
         by_hand: problem.by_hand,
         applicability: problem.applicability,
         source: source.into(),

@@ -153,18 +153,36 @@ impl Gain {
         }
     }
 
-    /// The verdict as a sentence, with its figures.
-    pub fn says(&self) -> String {
+    /// Both figures, and by how much they differ.
+    fn both(&self) -> (String, String) {
         let [before, after] = self.ends();
         let text = |row: &Row| format!("{} with {}", self.figure.text(row.spread()[1]), row.value);
-        let both = format!("{}, {}", text(before), text(after));
         let factor = self.factor();
         let times = match factor.max(1.0 / factor) {
             factor if !factor.is_finite() => String::new(),
             factor if factor >= 10.0 => format!(", a factor of {factor:.0}"),
             factor if factor >= 2.0 => format!(", a factor of {factor:.1}"),
-            factor => format!(", {:.0} %", (factor - 1.0) * 100.0),
+            // A loss is told by what it takes away, a gain by what it adds.
+            _ if factor < 1.0 => format!(", {:.0} % less", (1.0 - factor) * 100.0),
+            _ => format!(", {:.0} %", (factor - 1.0) * 100.0),
         };
+        (format!("{}, {}", text(before), text(after)), times)
+    }
+
+    /// What a finding says of it in one line.
+    pub(crate) fn headline(&self) -> String {
+        let (both, times) = self.both();
+        match self.verdict() {
+            Verdict::Helps => format!("In the lab {both}{times}."),
+            Verdict::Costs => format!("In the lab it costs: {both}{times}."),
+            Verdict::Same => format!("No measurable gain in the lab: {both}."),
+            Verdict::Unclear => format!("No gain can be told in the lab: {both}, and the runs overlap."),
+        }
+    }
+
+    /// The verdict as a sentence, with its figures.
+    pub fn says(&self) -> String {
+        let (both, times) = self.both();
         match self.verdict() {
             Verdict::Helps => format!("It helps on this path: {both}{times}."),
             Verdict::Costs => format!("It costs on this path: {both}{times}."),
