@@ -45,9 +45,9 @@ pub use run::{
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
 pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
-    AckSpacing, BinRates, GapClass, Retransmits, TraceBins, TraceCapture, TraceDirection, TraceDocument,
-    TraceEndpoint, TraceFlow, TraceHandshake, TraceLimits, TraceNumbered, TraceRtt, TraceStation, TraceTransport,
-    Trains, UnlistedFlows,
+    AckSpacing, BinRates, GapClass, PathDirection, Retransmits, TraceBins, TraceCapture, TraceDirection,
+    TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake, TraceLimits, TraceNumbered, TracePath, TraceRtt,
+    TraceStation, TraceTransport, Trains, UnlistedFlows,
 };
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Evidence, Verdict};

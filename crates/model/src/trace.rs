@@ -24,8 +24,52 @@ pub struct TraceDocument {
     pub stations: Vec<TraceStation>,
     /// Rate over time, all stations.
     pub bins: TraceBins,
+    /// Between each tap and the next, where several captures were given; `flows` and the rest are then the first tap's.
+    pub path: Vec<TracePath>,
     /// What limits the conclusions.
     pub warnings: Vec<Warning>,
+}
+
+/// Two taps of one path: the same packets, matched.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TracePath {
+    /// The first capture.
+    pub from: String,
+    /// The second one.
+    pub to: String,
+    /// Packets that both have.
+    pub matched: u64,
+    /// Packets given up because too many waited for their match: they are in no count.
+    pub given_up: u64,
+    /// The second tap's clock minus the first's, nanoseconds, if the way there takes as long as the way back.
+    pub clock_offset_ns: Option<i64>,
+    /// From one tap to the other and back, nanoseconds, at the least: no clock has to be right for that.
+    pub round_trip_ns: Option<u64>,
+    /// From the first to the second tap.
+    pub forward: PathDirection,
+    /// From the second to the first.
+    pub backward: PathDirection,
+}
+
+/// One way between two taps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PathDirection {
+    /// Packets that passed both.
+    pub matched: u64,
+    /// Packets with payload that passed the one and never the other.
+    pub lost_data: u64,
+    /// Packets without payload, likewise.
+    pub lost_other: u64,
+    /// Packets that passed the later tap and not the earlier: made on the way, or missed by the earlier tap.
+    pub appeared: u64,
+    /// Packets that changed places with another of their flow.
+    pub reordered: u64,
+    /// Delay over the least, median, nanoseconds, to 5 %.
+    pub delay_variation_p50_ns: Option<u64>,
+    /// Delay over the least, 99th percentile, nanoseconds, to 5 %.
+    pub delay_variation_p99_ns: Option<u64>,
+    /// Greatest delay over the least, nanoseconds; with the clocks' drift in it.
+    pub delay_variation_max_ns: Option<u64>,
 }
 
 /// What was read.

@@ -1,7 +1,5 @@
 //! One pass over a capture.
 
-use std::net::{IpAddr, Ipv6Addr};
-
 use landspeed_model::{
     BuildInfo, TRACE_SCHEMA, TraceBins, TraceCapture, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake,
     TraceTransport, UnlistedFlows, Warning,
@@ -10,7 +8,7 @@ use landspeed_wire::capture::{Frame, InterfaceStatistics};
 use landspeed_wire::{Flags, LinkType, Packet, Transport, Undissected, Wrapping, dissect};
 
 use crate::direction::Direction;
-use crate::key::{Endpoint, Key};
+use crate::key::{Key, told};
 use crate::station::Station;
 use crate::table::{Flow, State, Table};
 
@@ -220,6 +218,7 @@ impl Analysis {
             unlisted,
             stations: stations.into_iter().map(|(name, station)| station.document(name)).collect(),
             bins: self.bins,
+            path: Vec::new(),
             warnings: Vec::new(),
         };
         document.warnings = warnings(&document);
@@ -246,12 +245,6 @@ fn add(sums: &mut UnlistedFlows, flow: &Flow) {
         }
         State::Udp(datagrams) => sums.packets += datagrams.iter().map(|datagrams| datagrams.packets).sum::<u64>(),
     }
-}
-
-fn told(endpoint: Endpoint) -> TraceEndpoint {
-    let address = Ipv6Addr::from_bits(endpoint.address);
-    let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
-    TraceEndpoint { address: address.to_string(), port: endpoint.port }
 }
 
 fn tell(flow: &Flow, start_ns: u64) -> TraceFlow {

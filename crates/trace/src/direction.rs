@@ -69,6 +69,8 @@ pub struct Direction {
     first_data_ns: Option<u64>,
     /// Latest payload, or acknowledgement of some, nanoseconds.
     last_moved_ns: u64,
+    /// Lowest number seen.
+    begin: u64,
     /// One past the highest number seen; 0 before the first.
     next: u64,
     /// Highest number acknowledged by the other end; 0 before the first.
@@ -186,6 +188,7 @@ impl Direction {
     fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing) -> bool {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
+            self.begin = self.next;
         }
         let start = unwrap(tcp.sequence, self.next);
         let end = start + length;
@@ -225,6 +228,12 @@ impl Direction {
     fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing) -> bool {
         let (new, hole) = self.fill(start, end);
         self.unique_bytes += new.min(payload);
+        // The capture began in the middle: numbers from before its first were never seen either.
+        let earlier = start < self.begin;
+        if earlier {
+            self.unique_bytes += (end.min(self.begin) - start).min(payload);
+            self.begin = start;
+        }
         // What goes past the highest number is new in any case.
         if end > self.next {
             self.unique_bytes += end - self.next;
@@ -242,7 +251,7 @@ impl Direction {
         }
         self.rtt.ambiguous(start);
         self.retransmits.bytes += payload;
-        self.count(start, end, hole.is_some(), passing.time_ns);
+        self.count(start, end, hole.is_some() || earlier, passing.time_ns);
         self.recovery = self.recovery.max(self.next);
         self.last_data = Some((start, (end - start) as u32, passing.mark, passing.time_ns));
         true

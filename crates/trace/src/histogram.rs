@@ -47,6 +47,14 @@ impl Histogram {
         self.total += 1;
     }
 
+    /// Adds what another counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *mine = mine.saturating_add(*theirs);
+        }
+        self.total += other.total;
+    }
+
     /// How many were counted.
     pub fn total(&self) -> u64 {
         self.total
@@ -107,7 +115,9 @@ mod tests {
         #[test]
         fn a_quantile_is_right_to_a_sixteenth(mut values in prop::collection::vec(1_u64..1_000_000_000, 1..300), share in 0.0_f64..1.0) {
             let mut histogram = Histogram::new();
-            values.iter().for_each(|&value| histogram.record(value));
+            for &value in &values {
+                histogram.record(value);
+            }
             values.sort_unstable();
             let rank = ((values.len() as f64 * share).ceil() as usize).max(1);
             let (truth, told) = (values[rank - 1] as f64, histogram.quantile(share).expect("values") as f64);

@@ -1,5 +1,8 @@
 //! Which flow a packet belongs to.
 
+use std::net::{IpAddr, Ipv6Addr};
+
+use landspeed_model::TraceEndpoint;
 use landspeed_wire::{Network, Packet, Transport};
 
 /// An address and a port.
@@ -37,4 +40,11 @@ impl Key {
         let (low, high) = if upward { (from, to) } else { (to, from) };
         Some((Self { low, high, protocol }, upward))
     }
+}
+
+/// As the document says it.
+pub fn told(endpoint: Endpoint) -> TraceEndpoint {
+    let address = Ipv6Addr::from_bits(endpoint.address);
+    let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
+    TraceEndpoint { address: address.to_string(), port: endpoint.port }
 }

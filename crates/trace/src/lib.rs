@@ -10,6 +10,7 @@ mod connection;
 mod direction;
 mod histogram;
 mod key;
+mod pairing;
 mod rtt;
 mod sequence;
 mod station;
@@ -17,3 +18,4 @@ mod table;
 mod udp;
 
 pub use analysis::{Analysis, Limits};
+pub use pairing::{Pairing, Tap};

@@ -72,10 +72,10 @@ proptest! {
             (frame[12], frame[13], frame[14]) = (8, 0, 0x45);
         }
         let original = original.max(frame.len() as u32);
-        if let Ok(packet) = dissect(LinkType(link), &frame, original) {
-            if let Transport::Tcp(tcp) = packet.transport {
-                prop_assert!(tcp.payload <= packet.network.payload);
-            }
+        if let Ok(packet) = dissect(LinkType(link), &frame, original)
+            && let Transport::Tcp(tcp) = packet.transport
+        {
+            prop_assert!(tcp.payload <= packet.network.payload);
         }
     }
 }
@@ -120,7 +120,9 @@ fn a_segment_is_found_below_every_wrapping() {
     let ether = |kind: u16, rest: &[&[u8]]| {
         let mut frame = vec![0; 12];
         frame.extend(kind.to_be_bytes());
-        rest.iter().for_each(|part| frame.extend(*part));
+        for part in rest {
+            frame.extend(*part);
+        }
         frame
     };
     let vxlan = [&[0, 9, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 7, 0][..], &inner_frame].concat();

@@ -12,6 +12,18 @@ const CHUNK: usize = 256 << 10;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// A capture being read, one item after the other.
+pub struct Capture {
+    input: Box<dyn Read>,
+    reader: Reader,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes before the buffer's first.
+    offset: u64,
+    early: Option<String>,
+}
+
 /// What a capture brings.
 pub enum Item<'a> {
     /// A frame.
@@ -20,16 +32,14 @@ pub enum Item<'a> {
     Statistics(InterfaceStatistics),
 }
 
-/// How reading ended.
-pub struct Ended {
-    /// Why before the end of the file, if so.
-    pub early: Option<String>,
-    /// The reader, which knows the format and the interfaces.
-    pub reader: Reader,
+/// An item without its bytes, which are at this place of the buffer.
+enum Found {
+    Frame(Frame<'static>, usize, usize),
+    Statistics(InterfaceStatistics),
 }
 
 /// Opens a capture; `-` is standard input.
-pub fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
+fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
     let plain: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
@@ -57,45 +67,92 @@ fn decompressed(mut plain: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(whole))
 }
 
-/// Reads to the end, one item after the other. What cannot be read on is no failure: what came before it counts.
-pub fn read(mut input: Box<dyn Read>, mut each: impl FnMut(Item<'_>)) -> anyhow::Result<Ended> {
-    let mut reader = Reader::new();
-    let mut buffer = vec![0; CHUNK];
-    let (mut start, mut end, mut offset) = (0, 0, 0_u64);
-    let early = loop {
-        let (used, next) = match reader.next(&buffer[start..end]) {
-            Ok(next) => next,
-            Err(why) if reader.format().is_none() => return Err(why.into()),
-            Err(why) => break Some(format!("{why} (byte {})", offset + start as u64)),
-        };
-        start += used;
-        match next {
-            Next::Frame(frame) => each(Item::Frame(frame)),
-            Next::Statistics(statistics) => each(Item::Statistics(statistics)),
-            Next::Skipped => {}
-            Next::More(needed) => {
-                buffer.copy_within(start..end, 0);
-                offset += start as u64;
-                (start, end) = (0, end - start);
-                if needed > buffer.len() {
-                    buffer.resize(needed.next_multiple_of(CHUNK), 0);
+impl Capture {
+    /// A capture at its beginning.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let input = open(path)?;
+        Ok(Self { input, reader: Reader::new(), buffer: vec![0; CHUNK], start: 0, end: 0, offset: 0, early: None })
+    }
+
+    /// What comes next; `None` at the end. What cannot be read on is no failure but the end: what came before it counts.
+    pub fn next(&mut self) -> anyhow::Result<Option<Item<'_>>> {
+        Ok(match self.find()? {
+            None => None,
+            Some(Found::Frame(frame, from, to)) => Some(Item::Frame(Frame { data: &self.buffer[from..to], ..frame })),
+            Some(Found::Statistics(statistics)) => Some(Item::Statistics(statistics)),
+        })
+    }
+
+    fn find(&mut self) -> anyhow::Result<Option<Found>> {
+        while self.early.is_none() {
+            let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
+                Ok(next) => next,
+                Err(why) if self.reader.format().is_none() => return Err(why.into()),
+                Err(why) => {
+                    self.early = Some(format!("{why} (byte {})", self.offset + self.start as u64));
+                    break;
                 }
-                match input.read(&mut buffer[end..]) {
-                    Ok(0) if end == 0 => break None,
-                    Ok(0) if reader.format().is_none() => {
-                        anyhow::bail!("this is no capture: it ends after {end} bytes")
+            };
+            let from = self.start;
+            self.start += used;
+            match next {
+                Next::Frame(frame) => {
+                    // Where in the buffer its bytes are: the buffer cannot be lent out from inside of a loop.
+                    let at = frame.data.as_ptr().addr() - self.buffer[from..].as_ptr().addr() + from;
+                    let length = frame.data.len();
+                    return Ok(Some(Found::Frame(Frame { data: &[], ..frame }, at, at + length)));
+                }
+                Next::Statistics(statistics) => return Ok(Some(Found::Statistics(statistics))),
+                Next::Skipped => {}
+                Next::More(needed) => {
+                    if !self.fill(needed)? {
+                        break;
                     }
-                    Ok(0) => break Some(format!("it ends in the middle of a record, {end} bytes into it")),
-                    Ok(read) => end += read,
-                    Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                    Err(why) if reader.format().is_none() => return Err(why.into()),
-                    Err(why) => break Some(why.to_string()),
                 }
             }
         }
-    };
-    if reader.format().is_none() && early.is_none() {
-        anyhow::bail!("this is no capture: it is empty");
+        Ok(None)
     }
-    Ok(Ended { early, reader })
+
+    /// Reads on, so that in the end this many bytes are there. `false` at the end of the input.
+    fn fill(&mut self, needed: usize) -> anyhow::Result<bool> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.offset += self.start as u64;
+        (self.start, self.end) = (0, self.end - self.start);
+        if needed > self.buffer.len() {
+            self.buffer.resize(needed.next_multiple_of(CHUNK), 0);
+        }
+        let begun = self.reader.format().is_some();
+        loop {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) if self.end == 0 && begun => return Ok(false),
+                Ok(0) if self.end == 0 => anyhow::bail!("this is no capture: it is empty"),
+                Ok(0) if !begun => anyhow::bail!("this is no capture: it ends after {} bytes", self.end),
+                Ok(0) => {
+                    self.early = Some(format!("it ends in the middle of a record, {} bytes into it", self.end));
+                    return Ok(false);
+                }
+                Ok(read) => {
+                    self.end += read;
+                    return Ok(true);
+                }
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if !begun => return Err(why.into()),
+                Err(why) => {
+                    self.early = Some(why.to_string());
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Why it ended before the end of the file, if so.
+    pub fn early(&self) -> Option<String> {
+        self.early.clone()
+    }
+
+    /// The reader, which knows the format and the interfaces.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
 }

@@ -7,17 +7,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use landspeed_model::{BuildInfo, TraceDocument};
-use landspeed_trace::{Analysis, Limits};
+use landspeed_trace::{Analysis, Limits, Pairing};
 use landspeed_units::{BitRate, Nanos};
+use landspeed_wire::capture::Frame;
 
 use crate::output::Sink;
 use crate::{Outcome, options};
-use input::Item;
+use input::{Capture, Item};
 
 const EXAMPLES: &str = "\
 Examples:
   landspeed trace transfer.pcap
   landspeed trace transfer.pcapng.zst --json trace.json
+  landspeed trace sender.pcap receiver.pcap     where each packet was lost
   tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
   landspeed trace transfer.pcap --burst 8G --bin 10ms";
 
@@ -25,7 +27,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Captures: pcap or pcapng, plain, gzip or zstd; - for standard input
+    /// Captures: pcap or pcapng, plain, gzip or zstd; - for standard input. Several are taps of one path, the sender's
+    /// first
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Flows told of, those with the most payload
@@ -43,7 +46,10 @@ pub struct Args {
     /// The gap that ends a train of frames
     #[arg(long, value_parser = options::time, default_value = "20us", value_name = "TIME")]
     train_gap: Nanos,
-    /// Write the document as JSON (- for standard output); with several files a list
+    /// Addresses or ports change between the taps: packets are known by their numbers alone
+    #[arg(long)]
+    nat: bool,
+    /// Write the document as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
 }
@@ -53,44 +59,90 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(sink) = &args.json {
         sink.check()?;
     }
-    let mut documents = Vec::new();
-    for file in &args.files {
-        documents.push(analyse(args, file)?);
-    }
-    let quiet = args.json == Some(Sink::Stdout);
-    if !quiet {
-        for document in &documents {
-            print!("{}", text::summary(document));
-        }
+    let document = match args.files.as_slice() {
+        [one] => alone(args, one)?,
+        several => chain(args, several)?,
+    };
+    if args.json != Some(Sink::Stdout) {
+        print!("{}", text::summary(&document));
     }
     if let Some(sink) = &args.json {
-        let json = match documents.as_slice() {
-            [one] => serde_json::to_vec_pretty(one)?,
-            several => serde_json::to_vec_pretty(several)?,
-        };
-        sink.write(&json)?;
+        sink.write(&serde_json::to_vec_pretty(&document)?)?;
     }
-    let whole = documents.iter().all(|document| document.capture.ended_early.is_none());
-    Ok(if whole { Outcome::Clean } else { Outcome::Findings })
+    Ok(if document.capture.ended_early.is_none() { Outcome::Clean } else { Outcome::Findings })
 }
 
-fn analyse(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
-    let limits = Limits {
+fn limits(args: &Args) -> Limits {
+    Limits {
         flows: args.flows,
         listed: args.top,
         bin_ns: args.bin.get().max(1),
         train_gap_ns: args.train_gap.get(),
         burst_bps: args.burst.map(BitRate::bps),
-    };
-    let mut analysis = Analysis::new(limits);
-    let ended = input::read(input::open(file)?, |item| match item {
-        Item::Frame(frame) => analysis.frame(&frame),
-        Item::Statistics(statistics) => analysis.statistics(statistics),
-    })
-    .with_context(|| format!("cannot analyse {}", file.display()))?;
-    let format = ended.reader.format().unwrap_or_default();
-    let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
-    let name = |interface| ended.reader.interface_name(interface).map(ToOwned::to_owned);
-    let command = std::env::args().collect();
-    Ok(analysis.finish(landspeed, command, file.display().to_string(), format, ended.early, name))
+    }
+}
+
+/// One capture and what is made of it.
+struct Reading {
+    file: PathBuf,
+    capture: Capture,
+    analysis: Analysis,
+}
+
+impl Reading {
+    fn open(args: &Args, file: &Path) -> anyhow::Result<Self> {
+        Ok(Self { file: file.to_owned(), capture: Capture::open(file)?, analysis: Analysis::new(limits(args)) })
+    }
+
+    /// Takes the next item; `None` at the end. A frame is shown to `also`.
+    fn step(&mut self, mut also: impl FnMut(&Frame<'_>)) -> anyhow::Result<Option<()>> {
+        let next = self.capture.next().with_context(|| format!("cannot analyse {}", self.file.display()))?;
+        match next {
+            None => return Ok(None),
+            Some(Item::Frame(frame)) => {
+                self.analysis.frame(&frame);
+                also(&frame);
+            }
+            Some(Item::Statistics(statistics)) => self.analysis.statistics(statistics),
+        }
+        Ok(Some(()))
+    }
+
+    fn finish(self) -> TraceDocument {
+        let reader = self.capture.reader();
+        let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
+        let name = |interface| reader.interface_name(interface).map(ToOwned::to_owned);
+        let (format, early) = (reader.format().unwrap_or_default(), self.capture.early());
+        let (command, file) = (std::env::args().collect(), self.file.display().to_string());
+        self.analysis.finish(landspeed, command, file, format, early, name)
+    }
+}
+
+fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
+    let mut reading = Reading::open(args, file)?;
+    while reading.step(|_| ())?.is_some() {}
+    Ok(reading.finish())
+}
+
+/// Taps of one path, from the sender's to the receiver's.
+fn chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument> {
+    let mut whole: Option<TraceDocument> = None;
+    for pair in files.windows(2) {
+        let [from, to] = pair else { continue };
+        if from == to {
+            anyhow::bail!("{} is named twice: each file is another tap of the path", from.display());
+        }
+        let mut readings = [Reading::open(args, from)?, Reading::open(args, to)?];
+        let mut pairing = Pairing::new(args.nat);
+        while let Some(tap) = pairing.wants() {
+            if readings[tap as usize].step(|frame| pairing.frame(tap, frame))?.is_none() {
+                pairing.end(tap);
+            }
+        }
+        let [first, second] = readings.map(Reading::finish);
+        let document = whole.get_or_insert(first);
+        let (from, to) = (from.display().to_string(), to.display().to_string());
+        pairing.finish(from, to).tell(document, &second);
+    }
+    whole.context("there is nothing to read")
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{TraceDirection, TraceDocument, TraceFlow, TraceLimits, TraceStation, TraceTransport};
+use landspeed_model::{
+    TraceDirection, TraceDocument, TraceFlow, TraceLimits, TracePath, TraceStation, TraceTransport,
+};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
@@ -37,6 +39,10 @@ pub fn summary(document: &TraceDocument) -> String {
     for flow in document.flows.iter().take(SHOWN_FLOWS) {
         page.text.push('\n');
         tell(&mut page, flow);
+    }
+    for path in &document.path {
+        page.text.push('\n');
+        between(&mut page, path);
     }
     let more = document.flows.len().saturating_sub(SHOWN_FLOWS) as u64 + document.unlisted.flows;
     if more > 0 {
@@ -141,6 +147,11 @@ fn tell(page: &mut Page, flow: &TraceFlow) {
         page.line("rtt", &rtt);
     }
     page.line("loss", &loss(forward, &flow.reverse));
+    if let Some(network) = flow.lost_network {
+        let receiver =
+            flow.lost_receiver.map_or_else(String::new, |lost| format!(", {lost} in the receiver after its tap"));
+        page.line("placed", &format!("{network} lost between the taps{receiver}"));
+    }
     page.line(
         "window",
         &format!(
@@ -233,4 +244,34 @@ fn held_back(limits: &TraceLimits) -> String {
     let mut parts: Vec<_> = parts.into_iter().filter(|&(ns, _)| share(ns) >= 0.5).collect();
     parts.sort_by_key(|&(ns, _)| std::cmp::Reverse(ns));
     parts.iter().map(|&(ns, what)| format!("{:.0} % {what}", share(ns))).collect::<Vec<_>>().join(", ")
+}
+
+fn between(page: &mut Page, path: &TracePath) {
+    let round_trip = path.round_trip_ns.map(|ns| format!(", {} there and back at the least", Nanos::new(ns)));
+    let words =
+        format!("{} to {}: {} packets matched{}", path.from, path.to, path.matched, round_trip.unwrap_or_default());
+    page.line("path", &words);
+    for (label, way) in [("there", &path.forward), ("back", &path.backward)] {
+        let mut words = format!(
+            "{} lost of {} ({} with data)",
+            way.lost_data + way.lost_other,
+            way.matched + way.lost_data + way.lost_other,
+            way.lost_data
+        );
+        if way.reordered > 0 {
+            let _ = write!(words, "; {} changed places", way.reordered);
+        }
+        if way.appeared > 0 {
+            let _ = write!(words, "; {} seen only at the later tap", way.appeared);
+        }
+        if let Some((p50, p99)) = way.delay_variation_p50_ns.zip(way.delay_variation_p99_ns) {
+            let _ = write!(words, "; delay over the least: median {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
+        }
+        page.line(label, &words);
+    }
+    if let Some(offset) = path.clock_offset_ns {
+        let ahead = if offset < 0 { "behind" } else { "ahead of" };
+        let offset = Nanos::new(offset.unsigned_abs());
+        page.line("clocks", &format!("the second tap's is {offset} {ahead} the first's, if both ways take as long"));
+    }
 }

@@ -138,3 +138,19 @@ fn reordering_is_no_loss() {
     assert_eq!(count(&receiver["forward"]["retransmits"]["lost_before_tap"]), 0, "{:#}", receiver["forward"]);
     assert_eq!(count(&sender["retransmits"]), ran.retransmits());
 }
+
+#[test]
+fn two_taps_place_every_loss_between_them() {
+    let ran = ran!(scenario("loss = { every = 1500 }", "cubic", ""), 4);
+    let both = document(&[&ran.file("sender"), &ran.file("receiver")]);
+    let (flow, path) = (&both["flows"][0], &both["path"][0]);
+    assert!(ran.lost() > 3, "{} losses say nothing", ran.lost());
+    assert_eq!((count(&flow["lost_network"]), count(&flow["lost_receiver"])), (ran.lost(), 0));
+    assert_eq!(count(&path["forward"]["lost_data"]) + count(&path["forward"]["lost_other"]), ran.lost());
+    let back = &path["backward"];
+    assert_eq!((&back["lost_data"], &back["lost_other"], &back["appeared"]), (&0.into(), &0.into(), &0.into()));
+    let captured: u64 = ran.lab["captures"].as_array().expect("a list").iter().map(|c| count(&c["packets"])).sum();
+    assert_eq!(2 * count(&path["matched"]) + ran.lost(), captured, "no packet is left over");
+    let round_trip = count(&path["round_trip_ns"]);
+    assert!((20_000_000..20_100_000).contains(&round_trip), "{round_trip} ns over a path of 20 ms");
+}

@@ -1,0 +1,211 @@
+//! Losses between two taps, placed packet for packet whatever the clocks say.
+
+use etherparse::PacketBuilder;
+use landspeed_model::{BuildInfo, TraceDocument};
+use landspeed_trace::{Analysis, Limits, Pairing, Tap};
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::Frame;
+use proptest::prelude::*;
+
+const MSS: u32 = 1000;
+const MS: u64 = 1_000_000;
+/// When both captures begin, by the first tap's clock.
+const BEGIN: u64 = 1_000_000 * MS;
+
+/// A packet at one tap.
+#[derive(Clone)]
+struct At {
+    time_ns: u64,
+    bytes: Vec<u8>,
+    length: u32,
+}
+
+fn packet(forth: bool, sequence: u32, ack: u32, length: u32, identification: u16, translated: bool) -> Vec<u8> {
+    let (near, far) = if translated { ([192, 0, 2, 9], 33_333) } else { ([10, 0, 0, 1], 40_000) };
+    let there = ([10, 0, 0, 2], 5_001);
+    let (from, to) = if forth { ((near, far), there) } else { (there, (near, far)) };
+    let header = etherparse::Ipv4Header {
+        identification,
+        source: from.0,
+        destination: to.0,
+        time_to_live: 64,
+        protocol: 6.into(),
+        ..Default::default()
+    };
+    let mut frame = Vec::new();
+    PacketBuilder::ip(etherparse::IpHeaders::Ipv4(header, etherparse::Ipv4Extensions::default()))
+        .tcp(from.1, to.1, sequence, 1000)
+        .ack(ack)
+        .write(&mut frame, &vec![0; length as usize])
+        .expect("memory");
+    frame
+}
+
+/// What happens to a transfer of so many segments.
+#[derive(Debug, Clone)]
+struct Story {
+    segments: u32,
+    /// Lost between the taps.
+    network: Vec<u32>,
+    /// Lost after the second tap.
+    receiver: Vec<u32>,
+    /// Held back past the next two.
+    late: Vec<u32>,
+    /// Acknowledgements lost on the way back.
+    acks: Vec<u32>,
+    offset_ns: i64,
+    one_way_ns: u64,
+    first: u32,
+    identified: bool,
+    translated: bool,
+}
+
+impl Story {
+    /// The packets at both taps, in the order of each.
+    fn taps(&self) -> [Vec<At>; 2] {
+        let (mut near, mut far) = (Vec::new(), Vec::new());
+        let mut identification = 0_u16;
+        let far_clock = |time_ns: u64| time_ns.wrapping_add_signed(self.offset_ns);
+        let mut data = |segment: u32, time_ns: u64, lost: bool, late: bool| {
+            identification = identification.wrapping_add(1).max(1);
+            let id = if self.identified { identification } else { 0 };
+            let sequence = self.first.wrapping_add(segment * MSS);
+            let at = |time_ns, translated| At {
+                time_ns,
+                bytes: packet(true, sequence, 1, MSS, id, translated),
+                length: MSS + 40,
+            };
+            near.push(at(time_ns, false));
+            if !lost {
+                far.push(at(far_clock(time_ns + self.one_way_ns + if late { 25_000 } else { 0 }), self.translated));
+            }
+        };
+        for segment in 0..self.segments {
+            let time_ns = BEGIN + u64::from(segment) * 10_000;
+            data(segment, time_ns, self.network.contains(&segment), self.late.contains(&segment));
+        }
+        // Each loss is repaired a second later.
+        for (number, &segment) in self.network.iter().chain(&self.receiver).enumerate() {
+            data(segment, BEGIN + 1000 * MS + number as u64 * 10_000, false, false);
+        }
+        for number in 0..self.segments {
+            let ack = self.first.wrapping_add(number * MSS);
+            let time_ns = BEGIN + 2000 * MS + u64::from(number) * 10_000;
+            let at = |time_ns, translated| At { time_ns, bytes: packet(false, 1, ack, 0, 0, translated), length: 40 };
+            far.push(at(far_clock(time_ns), self.translated));
+            if !self.acks.contains(&number) {
+                near.push(at(time_ns + self.one_way_ns, false));
+            }
+        }
+        near.sort_by_key(|at| at.time_ns);
+        far.sort_by_key(|at| at.time_ns);
+        [near, far]
+    }
+
+    fn told(&self) -> TraceDocument {
+        let taps = self.taps();
+        let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
+        let mut pairing = Pairing::new(self.translated);
+        let mut next = [0; 2];
+        while let Some(tap) = pairing.wants() {
+            let Some(at) = taps[tap as usize].get(next[tap as usize]) else {
+                pairing.end(tap);
+                continue;
+            };
+            next[tap as usize] += 1;
+            let data = &at.bytes[..at.bytes.len().min(60)];
+            let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: at.time_ns, original: at.length, data };
+            analyses[tap as usize].frame(&frame);
+            pairing.frame(tap, &frame);
+        }
+        let build = || BuildInfo { version: String::new(), server_version: None };
+        let [first, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
+        let mut document = first;
+        pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+        document
+    }
+}
+
+fn story() -> impl Strategy<Value = Story> {
+    let some = || prop::collection::btree_set(0_u32..200, 0..12);
+    let sets = (some(), some(), some(), some());
+    let rest =
+        (-2_000_000_000_000_i64..2_000_000_000_000, 1_000_u64..80 * MS, any::<u32>(), any::<bool>(), any::<bool>());
+    (sets, rest).prop_map(
+        |((network, receiver, late, acks), (offset_ns, one_way_ns, first, identified, translated))| Story {
+            segments: 200,
+            receiver: receiver.difference(&network).copied().collect(),
+            late: late.difference(&network).copied().filter(|&segment| segment < 197).collect(),
+            network: network.into_iter().collect(),
+            acks: acks.into_iter().collect(),
+            offset_ns: offset_ns.max(-(BEGIN as i64) / 2),
+            one_way_ns,
+            first,
+            identified,
+            translated,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn each_loss_is_where_it_happened(story in story()) {
+        let document = story.told();
+        let path = &document.path[0];
+        prop_assert_eq!(path.forward.lost_data, story.network.len() as u64);
+        prop_assert_eq!(path.backward.lost_other, story.acks.len() as u64);
+        prop_assert_eq!((path.forward.appeared, path.backward.appeared, path.given_up), (0, 0, 0));
+        prop_assert_eq!(path.round_trip_ns, Some(2 * story.one_way_ns));
+        prop_assert_eq!(path.clock_offset_ns, Some(story.offset_ns));
+        let flow = &document.flows[0];
+        prop_assert_eq!(flow.lost_network, Some(story.network.len() as u64));
+        if !story.translated {
+            prop_assert_eq!(flow.lost_receiver, Some(story.receiver.len() as u64));
+        }
+        if story.late.is_empty() {
+            prop_assert_eq!((path.forward.reordered, path.forward.delay_variation_max_ns), (0, Some(0)));
+        } else {
+            prop_assert!(path.forward.reordered > 0);
+            prop_assert_eq!(path.forward.delay_variation_max_ns, Some(25_000));
+        }
+    }
+}
+
+#[test]
+fn captures_of_different_flows_have_nothing_in_common() {
+    let story = Story {
+        segments: 50,
+        network: Vec::new(),
+        receiver: Vec::new(),
+        late: Vec::new(),
+        acks: Vec::new(),
+        offset_ns: 0,
+        one_way_ns: MS,
+        first: 1,
+        identified: true,
+        translated: false,
+    };
+    let [near, _] = story.taps();
+    let [_, far] = Story { first: 900_000_000, ..story }.taps();
+    let mut pairing = Pairing::new(false);
+    for (tap, packets) in [(Tap::First, near), (Tap::Second, far)] {
+        for at in packets {
+            let frame = Frame {
+                interface: 0,
+                link: LinkType::RAW,
+                time_ns: at.time_ns,
+                original: at.length,
+                data: &at.bytes,
+            };
+            pairing.frame(tap, &frame);
+        }
+        pairing.end(tap);
+    }
+    assert_eq!(pairing.wants(), None);
+    let build = BuildInfo { version: String::new(), server_version: None };
+    let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
+    let second = document.clone();
+    pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+    assert_eq!(document.path[0].matched, 0);
+    assert!(document.warnings.iter().any(|warning| warning.code == "nothing-in-common"));
+}
