@@ -1,4 +1,4 @@
-use landspeed_model::{Applicability, Fact, Severity};
+use landspeed_model::{Applicability, Fact, Interrupt, Severity};
 
 use crate::check::{Outcome, Problem};
 use crate::example;
@@ -44,9 +44,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if placed == 0 {
         return Outcome::unknown("where the interrupts are handled cannot be read");
     }
-    let outside = |cpus: Vec<u32>| !cpus.iter().all(|cpu| local.contains(cpu));
-    let (far, near): (Vec<_>, Vec<_>) =
-        interrupts.into_iter().partition(|interrupt| handled_by(interrupt).is_some_and(outside));
+    let (far, near) = strays(interrupts, &local);
     if far.is_empty() {
         return Outcome::pass(format!("all {placed} on cpu {}", list_text(&local)));
     }
@@ -72,6 +70,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,
     })
+}
+
+/// Interrupts handled on other processors than these, and the rest.
+pub(super) fn strays<'a>(interrupts: Vec<&'a Interrupt>, local: &[u32]) -> (Vec<&'a Interrupt>, Vec<&'a Interrupt>) {
+    let outside = |cpus: Vec<u32>| !cpus.iter().all(|cpu| local.contains(cpu));
+    interrupts.into_iter().partition(|interrupt| handled_by(interrupt).is_some_and(outside))
 }
 
 #[cfg(test)]

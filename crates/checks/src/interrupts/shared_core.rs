@@ -1,7 +1,8 @@
 use std::collections::BTreeMap;
 
-use landspeed_model::{Applicability, Interrupt, Severity};
+use landspeed_model::{Applicability, Fact, Interrupt, Severity};
 
+use super::remote_node;
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::hardware::{handled_by, list_text, spread, weigh};
@@ -30,7 +31,7 @@ declare_check! {
     ],
     example: {
         good: example::as_is,
-        bad: |facts, _| example::interrupts(facts, |i| i.effective = landspeed_model::Fact::Known("0".into())),
+        bad: |facts, _| example::interrupts(facts, |i| i.effective = Fact::Known("0".into())),
     },
 }
 
@@ -65,7 +66,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let staying: Vec<_> = by_cpu.values().flat_map(|all| all.iter().take(fair).copied()).collect();
     let moving: Vec<_> = by_cpu.values().flat_map(|all| all.iter().skip(fair).copied()).collect();
-    let changes = spread(&moving, &staying, &allowed);
+    // Strays first, to where IRQ-001 sends them: one interrupt has one place.
+    let (far, close) = match view.local_cpus() {
+        Fact::Known(local) => remote_node::strays(interrupts, &local),
+        Fact::Absent(_) | Fact::Unknown(_) => Default::default(),
+    };
+    let changes = if far.is_empty() { spread(&moving, &staying, &allowed) } else { spread(&far, &close, &allowed) };
     let name = view.port().known().map_or("IFACE", |port| port.name.as_str());
     let crowded: Vec<u32> = by_cpu.iter().filter(|(_, all)| all.len() > fair).map(|(cpu, _)| *cpu).collect();
     Outcome::found(Problem {
@@ -95,9 +101,9 @@ mod tests {
     fn sharing_is_found_only_where_there_is_room() {
         let mut facts = example::facts();
         // Half as many processors as queues, each with two.
-        example::pci(&mut facts, |pci| pci.local_cpus = landspeed_model::Fact::Known("0-7".into()));
+        example::pci(&mut facts, |pci| pci.local_cpus = Fact::Known("0-7".into()));
         example::interrupts(&mut facts, |interrupt| {
-            interrupt.effective = landspeed_model::Fact::Known((interrupt.number % 8).to_string());
+            interrupt.effective = Fact::Known((interrupt.number % 8).to_string());
         });
         let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
         assert!(audit.findings.is_empty(), "{:?}", audit.findings);
@@ -107,12 +113,26 @@ mod tests {
     fn what_is_moved_leaves_no_processor_with_more_than_its_share() {
         let mut facts = example::facts();
         example::interrupts(&mut facts, |interrupt| {
-            interrupt.effective = landspeed_model::Fact::Known((interrupt.number % 2).to_string());
+            interrupt.effective = Fact::Known((interrupt.number % 2).to_string());
         });
         let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
         let mut desired: Vec<u32> =
             audit.findings[0].changes.iter().map(|change| change.desired.parse().expect("one processor")).collect();
         desired.sort_unstable();
         assert_eq!(desired, (2..16).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn strays_are_sent_where_the_check_of_the_memory_node_sends_them() {
+        let mut facts = example::facts();
+        // All on two processors of the other node.
+        example::interrupts(&mut facts, |interrupt| {
+            interrupt.effective = Fact::Known((16 + interrupt.number % 2).to_string());
+        });
+        let both = [&CHECK, &remote_node::CHECK];
+        let findings = audit_with(&facts, &example::goal(), both).expect("audited").findings;
+        assert_eq!(findings.len(), 2, "{findings:?}");
+        assert!(!findings[0].changes.is_empty());
+        assert_eq!(findings[0].changes, findings[1].changes);
     }
 }

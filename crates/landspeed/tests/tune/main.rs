@@ -13,5 +13,6 @@ mod others;
 mod persist;
 mod qdisc;
 mod reboot;
+mod rivals;
 mod snapshot;
 mod sysctls;

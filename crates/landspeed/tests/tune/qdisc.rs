@@ -62,6 +62,11 @@ pub const REFUSED: &[(&str, &str, &str)] = &[
     ("prio with filters", "tc qdisc add dev v0 root handle 1: prio", "prio"),
 ];
 
+/// The lines of `tc` for `v0`.
+pub fn leaves(bench: &Bench) -> Vec<String> {
+    bench.shell("tc -d qdisc show dev v0").lines().map(ToOwned::to_owned).collect()
+}
+
 fn clear(bench: &Bench) {
     let _ = std::fs::remove_dir_all(bench.state());
     bench.shell("tc qdisc del dev v0 root 2>/dev/null || true; tc qdisc del dev v0 ingress 2>/dev/null || true");

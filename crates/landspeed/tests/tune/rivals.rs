@@ -1,0 +1,369 @@
+//! Known defects of other tuning tools, each shown to be none of ours. Those that other tests hold already are in the table
+//! of docs/tuning.md.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use landspeed_testkit::skip;
+use serde_json::Value;
+
+use crate::bench::{Bench, alive, bench, expect, program, run, said};
+use crate::crash::{PLAN, apply};
+use crate::qdisc::leaves;
+
+/// Goals from a short path to a long fat one.
+const GOALS: &[&[&str]] = &[
+    &["--goal", "1G", "--rtt", "100us"],
+    &["--goal", "10G", "--rtt", "1ms"],
+    &["--goal", "10G", "--rtt", "100ms"],
+    &["--goal", "100G", "--rtt", "100ms"],
+];
+
+/// tuned's network-throughput: 16 MiB, which is 1.34 Gb/s at 100 ms.
+const TUNED_MAXIMUM: u64 = 16 << 20;
+
+/// The last of three numbers of a sysctl in the namespace.
+fn maximum(bench: &Bench, name: &str) -> u64 {
+    let text = bench.shell(&format!("cat /proc/sys/net/ipv4/{name}"));
+    text.split_whitespace().last().and_then(|word| word.parse().ok()).expect("three numbers")
+}
+
+/// Steps of `tune plan` that would be written or are refused: name and value.
+fn planned(bench: &Bench, arguments: &[&str]) -> Vec<(String, String)> {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", bench.namespace.name()]).arg(program()).args(["tune", "plan", "--json", "-"]);
+    let output = run({
+        command.args(arguments);
+        command
+    });
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+    let plan: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    let text = |step: &Value, key: &str| step[key].as_str().expect("a text").to_owned();
+    let steps = plan["steps"].as_array().expect("a list");
+    steps
+        .iter()
+        .filter(|step| step["no_op"] != true)
+        .map(|step| (text(step, "name"), text(step, "desired")))
+        .collect()
+}
+
+#[test]
+fn buffers_are_worked_out_from_the_path_and_not_one_size_for_all() {
+    let bench = bench!();
+    bench.shell("for name in rmem wmem; do echo 4096 65536 4194304 > /proc/sys/net/ipv4/tcp_$name; done");
+    let before = bench.snapshot();
+    for (rate, rtt, bdp) in
+        [("10G", "20ms", 25_000_000), ("10G", "100ms", 125_000_000), ("40G", "100ms", 500_000_000)]
+    {
+        let _ = std::fs::remove_dir_all(bench.state());
+        let arguments = ["apply", "--confirm", "600", "--only", "BUF-001,BUF-002", "--goal", rate, "--rtt", rtt];
+        expect(bench.tune(&arguments), 0);
+        for name in ["tcp_rmem", "tcp_wmem"] {
+            let set = maximum(&bench, name);
+            // Half of a receive buffer is for bookkeeping in the worst case; more than that is waste.
+            assert!(set >= bdp && set <= 3 * bdp && set > TUNED_MAXIMUM, "{rate} over {rtt}: {name} {set}");
+        }
+        expect(bench.tune(&["revert"]), 0);
+        bench.snapshot().must_equal(&before, &rtt);
+    }
+}
+
+#[test]
+fn a_buffer_never_exceeds_what_the_kernel_keeps_in_an_int() {
+    // The largest that guides write, 2^31, is negative in the kernel; bpftune wrote negative ones (its issue 36).
+    let bench = bench!();
+    bench.shell("for name in rmem wmem; do echo 4096 65536 4194304 > /proc/sys/net/ipv4/tcp_$name; done");
+    for (rate, rtt) in [("100G", "300ms"), ("400G", "1s")] {
+        for (name, value) in planned(&bench, &["--only", "BUF-001,BUF-002,BUF-004", "--goal", rate, "--rtt", rtt]) {
+            let largest: i64 = value.split_whitespace().last().and_then(|word| word.parse().ok()).expect("a number");
+            assert!((1 << 30..=i64::from(i32::MAX)).contains(&largest), "{rate} over {rtt}: {name} {value}");
+        }
+    }
+    let wanted = "4096 65536 2147483648";
+    let text = expect(bench.tune(&apply(&[&format!("net.ipv4.tcp_rmem={wanted}")], "600")), 2);
+    assert!(text.contains("nothing was changed") && text.contains("2147483647"), "{text}");
+}
+
+#[test]
+fn a_buffer_that_the_administrator_made_larger_is_never_lowered() {
+    // tuned's profile takes Linux 6.18 from 32 MB down to 16.
+    let bench = bench!();
+    for ours in ["4096 131072 33554432", "4096 131072 2000000000"] {
+        bench.shell(&format!("for name in rmem wmem; do echo {ours} > /proc/sys/net/ipv4/tcp_$name; done"));
+        let now: u64 = ours.split(' ').next_back().and_then(|word| word.parse().ok()).expect("a number");
+        for goal in GOALS {
+            for (name, value) in planned(&bench, goal) {
+                if name.ends_with("tcp_rmem") || name.ends_with("tcp_wmem") {
+                    let wanted: u64 =
+                        value.split(' ').next_back().and_then(|word| word.parse().ok()).expect("a number");
+                    assert!(wanted > now, "{goal:?}: {name} from {ours} to {value}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_host_that_meets_its_goal_is_left_alone() {
+    // One profile for all made one site of three slower.
+    let bench = bench!();
+    let before = bench.snapshot();
+    let arguments =
+        ["--only", "BUF-001,BUF-002,BUF-004,BUF-005,TCP-001,TCP-002,TCP-003", "--goal", "1G", "--rtt", "100us"];
+    let text = expect(bench.tune(&[&["apply", "--confirm", "600"], &arguments[..]].concat()), 0);
+    assert!(text.contains("Nothing to write"), "{text}");
+    assert!(!bench.state().exists(), "no transaction was begun");
+    bench.snapshot().must_equal(&before, &"nothing to do");
+}
+
+#[test]
+fn time_stamps_and_selective_acknowledgements_are_put_on_where_a_script_put_them_off() {
+    // Vendors' scripts save 12 bytes a segment.
+    let bench = bench!();
+    bench.shell("for name in timestamps sack window_scaling; do echo 0 > /proc/sys/net/ipv4/tcp_$name; done");
+    let before = bench.snapshot();
+    let arguments =
+        ["apply", "--confirm", "600", "--only", "TCP-001,TCP-002,TCP-003", "--goal", "10G", "--rtt", "50ms"];
+    expect(bench.tune(&arguments), 0);
+    let now = bench.shell("cd /proc/sys/net/ipv4; cat tcp_timestamps tcp_sack tcp_window_scaling");
+    assert_eq!(now, "1\n1\n1\n");
+    expect(bench.tune(&["revert"]), 0);
+    bench.snapshot().must_equal(&before, &"what the script did is its owner's");
+    // And never off, whatever the goal.
+    bench.shell("for name in timestamps sack window_scaling; do echo 1 > /proc/sys/net/ipv4/tcp_$name; done");
+    for goal in GOALS {
+        let plan = planned(&bench, goal);
+        assert!(!plan.iter().any(|(name, _)| name.contains("timestamps") || name.contains("sack")), "{plan:?}");
+    }
+}
+
+#[test]
+fn every_queue_gets_what_is_asked_for_and_gets_back_what_it_had() {
+    // fasterdata-tuning.sh saves the first line of `tc qdisc show` and restores pfifo_fast at the root, without mq.
+    let bench = bench!();
+    bench.shell(
+        "tc qdisc add dev v0 root handle 10: mq
+         for queue in 1 2 3 4; do tc qdisc add dev v0 parent 10:$queue handle 1$queue: pfifo limit 7$queue; done",
+    );
+    let before = bench.snapshot();
+    expect(bench.tune(&apply(&["v0:qdisc=bfifo limit 50000"], "600")), 0);
+    let during = leaves(&bench);
+    assert_eq!(during.len(), 5, "{during:?}");
+    assert_eq!(
+        during.iter().filter(|line| line.contains("bfifo") && line.contains("50000")).count(),
+        4,
+        "{during:?}"
+    );
+    assert!(during.iter().any(|line| line.contains("qdisc mq 10: root")), "{during:?}");
+    expect(bench.tune(&["revert"]), 0);
+    bench.snapshot().must_equal(&before, &"a leaf for each queue");
+}
+
+/// Something that bears the name of a daemon, ended with the value.
+struct Daemon(Child);
+
+impl Daemon {
+    fn start(bench: &Bench, name: &str) -> Self {
+        let file = bench.directory.path().join(name);
+        std::fs::copy("/bin/sleep", &file).expect("copied");
+        let mut command = Command::new(&file);
+        Self(command.arg("600").stdin(Stdio::null()).spawn().expect("it starts"))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn neither_the_firewall_nor_a_daemon_is_touched_at_any_time() {
+    // mlnx_tune has a profile that flushes the firewall; it and others stop irqbalance for good.
+    let bench = bench!();
+    let rules =
+        "nft 'add table inet guard; add chain inet guard in { type filter hook input priority 0; policy drop; };
+         add rule inet guard in tcp dport 22 accept; add rule inet guard in ct state established accept'";
+    if !bench.try_shell(rules).status.success() {
+        skip!("a firewall of its own needs nft");
+    }
+    let firewall = || bench.shell("nft list ruleset");
+    let before = firewall();
+    assert!(before.contains("policy drop"), "{before}");
+    let daemons = ["irqbalance", "tuned", "firewalld"].map(|name| Daemon::start(&bench, name));
+    let unharmed = |when: &str| {
+        assert_eq!(firewall(), before, "{when}");
+        assert!(daemons.iter().all(|daemon| alive(daemon.0.id())), "{when}");
+    };
+    expect(bench.tune(&apply(PLAN, "600")), 0);
+    unharmed("applied");
+    expect(bench.tune(&["confirm"]), 0);
+    unharmed("confirmed");
+    expect(bench.tune(&["revert"]), 0);
+    unharmed("reverted");
+}
+
+#[test]
+fn what_another_file_sets_later_at_boot_is_named_and_not_overridden() {
+    // No silent override of what the administrator wrote (tuned's issues 492 and 518).
+    let bench = bench!();
+    let root = bench.directory.path().join("root");
+    let theirs = root.join("etc/sysctl.d/99-theirs.conf");
+    std::fs::create_dir_all(root.join("etc/sysctl.d")).expect("a directory");
+    std::fs::write(&theirs, "# measured in May\nnet.ipv4.tcp_mtu_probing = 2\n").expect("written");
+    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1", "net.core.somaxconn=8192"], "600")), 0);
+    expect(bench.tune(&["confirm"]), 0);
+    let text = expect(bench.tune(&["persist", "--root", root.to_str().expect("plain")]), 1);
+    assert!(text.contains("99-theirs.conf, line 2") && text.contains("would win at boot"), "{text}");
+    let read = |path: &Path| std::fs::read_to_string(path).expect("there");
+    assert_eq!(read(&theirs), "# measured in May\nnet.ipv4.tcp_mtu_probing = 2\n");
+    let ours = read(&root.join("etc/sysctl.d/90-landspeed.conf"));
+    assert!(ours.contains("net.core.somaxconn = 8192") && !ours.contains("tcp_mtu_probing"), "{ours}");
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
+}
+
+/// Audits of the hosts that come with the source: name, goal and document.
+fn audits() -> Vec<(String, Value)> {
+    let mut audits = Vec::new();
+    // Through a file: a document is larger than a pipe.
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("audit.json");
+    for entry in std::fs::read_dir(fixtures()).expect("the hosts").flatten().filter(|entry| entry.path().is_dir()) {
+        for goal in GOALS {
+            let mut command = Command::new(program());
+            command
+                .arg("check")
+                .args(*goal)
+                .arg("--host")
+                .arg(entry.path())
+                .arg("--json")
+                .arg(&file)
+                .stdin(Stdio::null());
+            let output = run(command);
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+            let name = format!("{} {}", entry.file_name().to_string_lossy(), goal.join(" "));
+            let text = std::fs::read(&file).expect("written");
+            audits.push((name, serde_json::from_slice(&text).expect("a document")));
+        }
+    }
+    assert!(audits.len() >= 8 * GOALS.len(), "{}", audits.len());
+    audits
+}
+
+fn findings(audit: &Value) -> &[Value] {
+    audit["findings"].as_array().expect("a list")
+}
+
+/// Everything that an audit would change: the finding's code, the target and the value.
+fn changes(audit: &Value) -> impl Iterator<Item = (&str, &Value, &str)> {
+    findings(audit).iter().flat_map(|finding| {
+        let code = finding["code"].as_str().expect("a code");
+        let changes = finding["changes"].as_array().expect("a list").iter();
+        changes.map(move |change| (code, &change["target"], change["desired"].as_str().expect("a value")))
+    })
+}
+
+#[test]
+fn no_host_gets_numbers_that_were_copied_from_another() {
+    // The deck of 2012: tcp_mem of 16777216 pages three times, 64 GiB. Backlogs of 250000 are from guides, too.
+    let mut cured = 0;
+    for (name, audit) in audits() {
+        let memory = audit["facts"]["memory_bytes"]["known"].as_u64();
+        for (code, target, desired) in changes(&audit) {
+            if target["kind"] == "tx-queue-len" {
+                assert!(desired.parse::<u64>().is_ok_and(|packets| packets <= 1000), "{name}: {code}");
+            }
+            match target["name"].as_str() {
+                Some("net.ipv4.tcp_mem") => {
+                    let pages: Vec<u64> = desired.split(' ').map(|word| word.parse().expect("a number")).collect();
+                    let memory = memory.expect("it is worked out from the memory");
+                    assert!(pages[0] < pages[1] && pages[1] < pages[2], "{name}: {desired}");
+                    // Pressure from a quarter of the memory at the most, refusal from half as much again.
+                    assert!(pages[2] * 4096 <= memory / 8 * 3, "{name}: {desired}");
+                    cured += 1;
+                }
+                Some("net.ipv4.tcp_timestamps" | "net.ipv4.tcp_sack" | "net.ipv4.tcp_window_scaling") => {
+                    assert_eq!(desired, "1", "{name}: {code}");
+                }
+                Some("net.core.netdev_max_backlog") => {
+                    assert!(desired.parse::<u64>().is_ok_and(|n| n < 250_000), "{name}");
+                }
+                Some("net.ipv4.tcp_adv_win_scale" | "net.ipv4.tcp_low_latency" | "net.ipv4.tcp_tw_recycle") => {
+                    panic!("{name}: {code} sets what the kernel no longer has");
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(cured > 0, "deck-40g has that tcp_mem");
+}
+
+#[test]
+fn no_finding_asks_to_stop_irqbalance_for_good() {
+    let mut seen = 0;
+    for (name, audit) in audits() {
+        for finding in findings(&audit).iter().filter(|finding| finding["code"] == "IRQ-003") {
+            assert_eq!(finding["applicability"], "display-only", "{name}");
+            assert_eq!(finding["changes"].as_array().map(Vec::len), Some(0), "{name}");
+            let advice = finding["recommended"].as_str().expect("a text");
+            assert!(advice.contains("keep it") && !advice.contains("disable"), "{name}: {advice}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "arm-server and deck-40g run it");
+}
+
+#[test]
+fn a_governor_is_asked_for_only_where_the_host_has_one_that_offers_it() {
+    let mut asked = 0;
+    for (name, audit) in audits() {
+        let policies = audit["facts"]["cpu"]["policies"]["known"].as_array().cloned().unwrap_or_default();
+        for (code, target, desired) in changes(&audit).filter(|(_, target, _)| target["kind"] == "governor") {
+            let policy = policies.iter().find(|policy| policy["name"] == target["policy"]);
+            let offers = policy
+                .and_then(|policy| policy["governors"].as_array())
+                .is_some_and(|all| all.iter().any(|one| one == desired));
+            assert!(offers, "{name}: {code} {target} {desired}");
+            asked += 1;
+        }
+        let guest = ["container", "virtio-guest", "cloud-sriov"].iter().any(|guest| name.starts_with(guest));
+        assert!(!guest || changes(&audit).all(|(_, target, _)| target["kind"] != "governor"), "{name}");
+    }
+    assert!(asked > 0, "arm-server and deck-40g follow the load");
+    // By name, on this machine.
+    let bench = bench!();
+    if Path::new("/sys/devices/system/cpu/cpufreq/policy0/scaling_governor").exists() {
+        skip!("this machine has frequencies to govern, which no test may write to");
+    }
+    let plan = ["cpufreq:policy0/governor=performance", "net.ipv4.tcp_mtu_probing=1"];
+    let text = expect(bench.tune(&apply(&plan, "600")), 2);
+    assert!(text.contains("nothing was changed") && text.contains("does not exist here"), "{text}");
+}
+
+#[test]
+fn every_change_says_why_what_it_gains_and_who_says_so() {
+    // "Why exactly" (bpftune's issue 188).
+    for (name, audit) in audits() {
+        for finding in findings(&audit).iter().filter(|finding| finding["changes"] != serde_json::json!([])) {
+            for key in ["observed", "recommended", "why", "effect", "by_hand", "source"] {
+                assert!(finding[key].as_str().is_some_and(|text| !text.is_empty()), "{name}: {key} of {finding:#}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_two_findings_ask_for_different_values_of_one_setting() {
+    // No silent override (tuned's issue 492). A plan would refuse both.
+    for (name, audit) in audits() {
+        let all: Vec<_> = changes(&audit).collect();
+        for (number, (code, target, desired)) in all.iter().enumerate() {
+            let other = all[..number].iter().find(|(_, other, value)| other == target && value != desired);
+            assert!(other.is_none(), "{name}: {code} asks for {desired}, but {other:?}");
+        }
+    }
+}
