@@ -1,9 +1,9 @@
 //! Applying, confirming, reverting: every write has its record on the disk before it, every record says what is needed to take
 //! the write back.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
 use landspeed_sys::{clock, process};
@@ -132,7 +132,19 @@ pub struct Applied {
 /// Holds everybody else off. Gone with the value or the process.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// Takes away the file at a path if it is this lock's: another directory may have come into the place of its own.
+    pub(crate) fn remove(&self, path: &Path) {
+        let same = |mine: &Metadata, theirs: &Metadata| (mine.dev(), mine.ino()) == (theirs.dev(), theirs.ino());
+        if let (Ok(mine), Ok(theirs)) = (self.file.metadata(), std::fs::metadata(path))
+            && same(&mine, &theirs)
+        {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Carries transactions out on a host.
@@ -179,7 +191,7 @@ impl<'a> Engine<'a> {
     pub(crate) fn try_lock(&self, name: &str) -> Result<Option<Lock>, TuneError> {
         let file = self.lock_file(name)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { _file: file })),
+            Ok(()) => Ok(Some(Lock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(cause)) => Err(TuneError::State { path: self.context.state.clone(), cause }),
         }

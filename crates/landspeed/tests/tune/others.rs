@@ -129,12 +129,23 @@ fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_f
     }
 }
 
+/// Whether SIGHUP is ignored here, which a process inherits.
+fn hangups_are_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+    u64::from_str_radix(ignored.trim(), 16).expect("hexadecimal") & 1 == 1
+}
+
 #[test]
 fn an_apply_that_is_interrupted_at_any_step_is_taken_back() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     for name in ["INT", "TERM", "HUP"] {
+        if name == "HUP" && hangups_are_ignored() {
+            println!("SKIPPED SIGHUP: the tests were started to ignore it (nohup), and so is what they start");
+            continue;
+        }
         let mut places = 0;
         for record in 1.. {
             let _ = std::fs::remove_dir_all(bench.state());

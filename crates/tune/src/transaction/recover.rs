@@ -62,7 +62,7 @@ impl Engine<'_> {
     /// Watches over one transaction until somebody has brought it to an end, and does so if nobody else does. `awake` is
     /// called once it is certain to.
     pub fn watch(&self, id: u32, awake: impl FnOnce()) -> Result<(), TuneError> {
-        let Some(_awake) = self.try_lock(&watch_name(id))? else { return Ok(()) };
+        let Some(awake_lock) = self.try_lock(&watch_name(id))? else { return Ok(()) };
         // Both stay open: what happens to the directory meanwhile must not keep the host from being put back.
         let everybody = self.lock_file("lock")?;
         let mut journal = Journal::open(&self.context.state, id)?;
@@ -74,7 +74,7 @@ impl Engine<'_> {
                 let _ = journal.reload();
                 let why = match journal.state() {
                     State::Committed | State::Reverted | State::NeedsAttention => {
-                        let _ = std::fs::remove_file(self.context.state.join(watch_name(id)));
+                        awake_lock.remove(&self.context.state.join(watch_name(id)));
                         return Ok(());
                     }
                     State::AwaitingConfirm { deadline_ns } if clock::monotonic_ns() < deadline_ns => None,
