@@ -4,7 +4,7 @@ use landspeed_model::{Applicability, Change, Facts, Goal, Severity};
 
 use crate::view::View;
 
-/// One check. Declared by [`declare_check!`], one in a file.
+/// One check. Declared by `declare_check!`, one in a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
     /// Stable code (`TCP-004`), never reused.
@@ -31,7 +31,7 @@ pub struct Check {
     pub example: Example,
 }
 
-/// How the host in good order ([`crate::example`]) is changed so that a check finds something. Tests and the generated pages
+/// How the host in good order (module `example`) is changed so that a check finds something. Tests and the generated pages
 /// both use it.
 #[derive(Debug, Clone, Copy)]
 pub struct Example {
