@@ -4,7 +4,7 @@ use landspeed_model::{
     BuildInfo, TRACE_SCHEMA, TraceBins, TraceCapture, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake,
     TraceTransport, UnlistedFlows, Warning,
 };
-use landspeed_wire::capture::{Frame, InterfaceStatistics};
+use landspeed_wire::capture::{Frame, InterfaceStatistics, LATEST_NS};
 use landspeed_wire::{Flags, LinkType, Packet, Transport, Undissected, Wrapping, dissect};
 
 use crate::direction::Direction;
@@ -85,6 +85,7 @@ impl Analysis {
 
     /// Takes a frame, in the order of the capture.
     pub fn frame(&mut self, frame: &Frame<'_>) {
+        let frame = &Frame { time_ns: frame.time_ns.min(LATEST_NS), ..*frame };
         let time_ns = frame.time_ns;
         let capture = &mut self.capture;
         capture.frames += 1;

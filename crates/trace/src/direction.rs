@@ -232,6 +232,10 @@ impl Direction {
         let earlier = start < self.begin;
         if earlier {
             self.unique_bytes += (end.min(self.begin) - start).min(payload);
+            if end < self.begin && self.holes.len() < MOST_HOLES {
+                // What lies between was not seen either, and nothing here went past it.
+                self.holes.insert(0, Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() });
+            }
             self.begin = start;
         }
         // What goes past the highest number is new in any case.

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
 use foldhash::fast::FixedState;
 use landspeed_model::{PathDirection, TraceDocument, TraceEndpoint, TraceFlow, TracePath, TraceTransport, Warning};
-use landspeed_wire::capture::Frame;
+use landspeed_wire::capture::{Frame, LATEST_NS};
 use landspeed_wire::{Flags, Packet, Transport, dissect};
 
 use crate::histogram::Histogram;
@@ -182,9 +182,10 @@ impl Pairing {
             return Some(if first.first_ns.is_none() { Tap::First } else { Tap::Second });
         };
         let settled = self.matched >= ENOUGH_MATCHES;
-        let behind = if settled { second.latest_ns - first.latest_ns - self.offset() } else { two - one };
+        let behind =
+            if settled { (second.latest_ns - first.latest_ns).saturating_sub(self.offset()) } else { two - one };
         // The first tap leads, so that what was sent again is known before it comes past the second.
-        Some(if behind + LEAD_NS >= 0 { Tap::First } else { Tap::Second })
+        Some(if behind.saturating_add(LEAD_NS) >= 0 { Tap::First } else { Tap::Second })
     }
 
     /// The second clock minus the first, by the middle between the extremes seen.
@@ -199,7 +200,7 @@ impl Pairing {
 
     /// A frame of a tap.
     pub fn frame(&mut self, tap: Tap, frame: &Frame<'_>) {
-        let time_ns = frame.time_ns as i64;
+        let time_ns = frame.time_ns.min(LATEST_NS) as i64;
         let side = &mut self.sides[tap as usize];
         side.first_ns.get_or_insert(time_ns);
         side.latest_ns = side.latest_ns.max(time_ns);
@@ -290,22 +291,30 @@ impl Pairing {
         let settled = self.matched >= ENOUGH_MATCHES;
         while let Some(&(time_ns, print)) = self.sides[other].order.front() {
             let crowded = self.sides[other].waiting.len() > MOST_WAITING;
-            if !(crowded || settled && time_ns + later + PATIENCE_NS < reached) {
+            if !(crowded || settled && time_ns.saturating_add(later).saturating_add(PATIENCE_NS) < reached) {
                 break;
             }
             self.sides[other].order.pop_front();
-            self.given_up += u64::from(crowded);
-            self.drop_one(other, print, time_ns);
+            if let Some(seen) = self.still_waiting(other, print, time_ns) {
+                if crowded {
+                    self.given_up += 1;
+                } else {
+                    self.lose(other, &seen);
+                }
+            }
         }
     }
 
-    fn drop_one(&mut self, side: usize, print: u64, time_ns: i64) {
+    /// Takes out a packet by the fingerprint and time it was put in with, if it was not matched meanwhile.
+    fn still_waiting(&mut self, side: usize, print: u64, time_ns: i64) -> Option<Seen> {
         let waiting = &mut self.sides[side].waiting;
         // Twins move up in the order of their age: if it still waits, it is the first of them.
-        if waiting.get(&print).is_none_or(|seen| seen.time_ns != time_ns) {
-            return;
-        }
-        let Some(seen) = take(waiting, print, 0) else { return };
+        let first = waiting.get(&print)?;
+        if first.time_ns == time_ns { take(waiting, print, 0) } else { None }
+    }
+
+    /// A packet that only one tap showed.
+    fn lose(&mut self, side: usize, seen: &Seen) {
         let own = (seen.flow, seen.upward);
         let (flow, upward) = if side == 0 { own } else { self.names.get(&own).copied().unwrap_or(own) };
         let between = &mut self.flows[flow as usize].1[usize::from(!upward)];
@@ -317,7 +326,9 @@ impl Pairing {
     pub fn finish(mut self, from: String, to: String) -> Placed {
         for side in 0..2 {
             while let Some((time_ns, print)) = self.sides[side].order.pop_front() {
-                self.drop_one(side, print, time_ns);
+                if let Some(seen) = self.still_waiting(side, print, time_ns) {
+                    self.lose(side, &seen);
+                }
             }
         }
         let mut path = TracePath { from, to, matched: self.matched, given_up: self.given_up, ..TracePath::default() };

@@ -303,7 +303,7 @@ proptest! {
                 *protocol = if *protocol % 2 == 0 { 6 } else { 17 };
             }
             let original = original.max(data.len() as u32);
-            analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns: time_ns >> 20, original, data: &data });
+            analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns, original, data: &data });
         }
         let landspeed = BuildInfo { version: String::new(), server_version: None };
         let document = analysis.finish(landspeed, Vec::new(), String::new(), "", None, |_| None);

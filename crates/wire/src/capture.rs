@@ -69,6 +69,10 @@ pub enum CaptureError {
     Damaged(&'static str),
 }
 
+/// The latest time told from any other, nanoseconds since the Unix epoch: in 2116. A damaged file can say anything, and times
+/// are added and subtracted.
+pub const LATEST_NS: u64 = i64::MAX as u64 / 2;
+
 /// The longest record believed, bytes. Larger than any frame a kernel makes (BIG TCP: 512 KiB).
 pub const LONGEST: u32 = 16 << 20;
 
