@@ -1,7 +1,7 @@
 //! What others do meanwhile: a second apply, other writers, a full disk, an interface that goes, a link that is cut, a signal.
 
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use landspeed_testkit::skip;
 
@@ -19,7 +19,10 @@ pub struct Paused {
 impl Paused {
     /// Starts one and waits until it stands still; the output instead if it came to its end.
     pub fn after(bench: &Bench, arguments: &[&str], record: u64) -> Result<Self, Output> {
-        let mut command = bench.tune(arguments);
+        Self::of(bench.tune(arguments), record)
+    }
+
+    fn of(mut command: Command, record: u64) -> Result<Self, Output> {
         command.env(FAULT, format!("stop-after-record:{record}")).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut ended = false;
@@ -129,27 +132,19 @@ fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_f
     }
 }
 
-/// Whether SIGHUP is ignored here, which a process inherits.
-fn hangups_are_ignored() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
-    u64::from_str_radix(ignored.trim(), 16).expect("hexadecimal") & 1 == 1
-}
-
 #[test]
 fn an_apply_that_is_interrupted_at_any_step_is_taken_back() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     for name in ["INT", "TERM", "HUP"] {
-        if name == "HUP" && hangups_are_ignored() {
-            println!("SKIPPED SIGHUP: the tests were started to ignore it (nohup), and so is what they start");
-            continue;
-        }
         let mut places = 0;
         for record in 1.. {
             let _ = std::fs::remove_dir_all(bench.state());
-            let paused = match Paused::after(&bench, &apply(&PLAN[3..7], "600"), record) {
+            // What `nohup` or a shell's `&` has set to be ignored stays ignored in every process below.
+            let heeding = ["env", "--default-signal=INT,TERM,HUP"];
+            let command = bench.tune_of(&heeding, &apply(&PLAN[3..7], "600"), &bench.state());
+            let paused = match Paused::of(command, record) {
                 Ok(paused) => paused,
                 Err(output) => {
                     assert!(output.status.success(), "{}", said(&output));
@@ -232,7 +227,7 @@ fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_wo
     // Where the watchdog sees it: it has mounts of its own.
     let state = bench.state();
     let inside = format!("mount --bind {0} {0} && mount -o remount,bind,ro {0}", state.display());
-    let mut command = std::process::Command::new("nsenter");
+    let mut command = Command::new("nsenter");
     command.args(["-m", "-t", &watchdog.to_string(), "sh", "-c", &inside]);
     if !command.output().is_ok_and(|output| output.status.success()) {
         skip!("mounting beside a process needs nsenter");
@@ -353,13 +348,13 @@ impl<'a> Mounted<'a> {
 }
 
 fn mount(arguments: &[&str], at: &Path) -> bool {
-    let mut command = std::process::Command::new("mount");
+    let mut command = Command::new("mount");
     command.args(arguments).arg(at).output().is_ok_and(|output| output.status.success())
 }
 
 impl Drop for Mounted<'_> {
     fn drop(&mut self) {
-        let _ = std::process::Command::new("umount").arg("-l").arg(self.at).output();
+        let _ = Command::new("umount").arg("-l").arg(self.at).output();
     }
 }
 
