@@ -264,7 +264,7 @@ mod tests {
             (Ok(left), Ok(right)) => (left, right),
             (Err(why), _) | (_, Err(why)) => crate::skip!("{why}"),
         };
-        let leg = Leg { delay_ns: 5_000_000, loss: 0.1, duplicate: 0.1, ..Leg::default() };
+        let leg = Leg { delay_ns: 5_000_000, loss: 0.2, duplicate: 0.2, ..Leg::default() };
         let wire = match Wire::between(&left, &right, [leg, Leg::default()], 11) {
             Ok(wire) => wire,
             Err(why) => crate::skip!("{why}"),
@@ -274,7 +274,8 @@ mod tests {
         let here = left.run(|| UdpSocket::bind((LEFT, 0))).expect("its address");
         let begin = clock::monotonic_ns();
         let mut buffer = [0; 1000];
-        for _ in 0..100 {
+        // All of them fit the receiver's default buffer, however late it is scheduled.
+        for _ in 0..50 {
             here.send_to(&buffer, (RIGHT, 9)).expect("a route");
         }
         let mut arrived = 0;
@@ -285,7 +286,7 @@ mod tests {
             arrived += 1;
         }
         let [ahead, _] = wire.cut();
-        assert_eq!((ahead.received, ahead.delivered), (100, arrived), "{ahead:?}");
+        assert_eq!((ahead.received, ahead.delivered), (50, arrived), "{ahead:?}");
         assert_eq!(ahead.received, ahead.lost + ahead.delivered - ahead.duplicated, "{ahead:?}");
         assert!(ahead.lost > 0 && ahead.duplicated > 0, "{ahead:?}");
     }
