@@ -3,7 +3,8 @@
 use landspeed_model::TraceHandshake;
 use landspeed_wire::{Flags, Packet, TcpHeader};
 
-use crate::direction::{Acknowledging, Direction, Mark, Passing};
+use crate::direction::{Acknowledging, Direction, Mark, Passing, Reaction};
+use crate::row::{Class, RowTcp};
 
 /// Both directions: index 0 is from the lesser end of the key to the greater one.
 #[derive(Debug, Clone, Default)]
@@ -17,8 +18,17 @@ pub struct Connection {
     syns: u32,
 }
 
+/// What became of a segment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Passed {
+    /// What it turned out to be.
+    pub class: Class,
+    /// What it said of the other direction.
+    pub reaction: Reaction,
+}
+
 impl Connection {
-    /// A segment passes; `upward` is from the lesser end to the greater one. Returns whether it was sent again.
+    /// A segment passes; `upward` is from the lesser end to the greater one.
     pub fn pass(
         &mut self,
         packet: &Packet,
@@ -27,7 +37,7 @@ impl Connection {
         time_ns: u64,
         wire: u32,
         room: &mut u32,
-    ) -> bool {
+    ) -> Passed {
         let span_ns = if self.last_ns == 0 { 0 } else { time_ns.saturating_sub(self.last_ns) };
         self.last_ns = self.last_ns.max(time_ns);
         let [up, down] = &mut self.directions;
@@ -39,14 +49,45 @@ impl Connection {
             identification: packet.network.identification,
             timestamp: tcp.options.timestamps.map(|(value, _)| value),
         };
-        let again = from.pass(tcp, Passing { time_ns, wire, mark });
+        let class = from.pass(tcp, Passing { time_ns, wire, mark });
         let window_moved = from.announce(tcp);
+        let mut reaction = Reaction::default();
         if tcp.flags.has(Flags::ACK) {
-            let reaction = to.acknowledged(Acknowledging { tcp, time_ns, window_moved }, mss, room);
+            reaction = to.acknowledged(Acknowledging { tcp, time_ns, window_moved }, mss, room);
             from.note(reaction);
         }
         self.shake(tcp, upward, time_ns);
-        again
+        Passed { class, reaction }
+    }
+
+    /// The row of a segment that has passed.
+    pub fn row(&self, tcp: &TcpHeader, upward: bool, passed: Passed) -> RowTcp {
+        let [up, down] = &self.directions;
+        let (from, to) = if upward { (up, down) } else { (down, up) };
+        let sequence = from.relative(tcp.sequence).unwrap_or(0);
+        let numbers =
+            i64::from(tcp.payload) + i64::from(tcp.flags.has(Flags::SYN)) + i64::from(tcp.flags.has(Flags::FIN));
+        let mut sack = [(0, 0); 4];
+        let mut sacks = 0;
+        for (slot, &(low, high)) in sack.iter_mut().zip(tcp.options.sack.as_slice()) {
+            let Some(range) = to.relative(low).zip(to.relative(high)) else { break };
+            *slot = range;
+            sacks += 1;
+        }
+        RowTcp {
+            flags: tcp.flags,
+            class: passed.class,
+            duplicate_ack: passed.reaction.duplicate,
+            sequence,
+            end: sequence + numbers,
+            acknowledgement: tcp.flags.has(Flags::ACK).then(|| to.relative(tcp.acknowledgement)).flatten(),
+            window: from.window().unwrap_or(0),
+            sack,
+            sacks,
+            timestamps: tcp.options.timestamps,
+            rtt_ns: passed.reaction.rtt_ns,
+            in_flight: if tcp.payload > 0 { from.in_flight() } else { to.in_flight() },
+        }
     }
 
     fn shake(&mut self, tcp: &TcpHeader, upward: bool, time_ns: u64) {

@@ -4,6 +4,7 @@ use landspeed_model::{Retransmits, TraceDirection, TraceLimits, TraceRtt};
 use landspeed_wire::{Flags, TcpHeader};
 
 use crate::histogram::Histogram;
+use crate::row::Class;
 use crate::rtt::RoundTrips;
 use crate::sequence::{anchor, unwrap};
 
@@ -69,6 +70,8 @@ pub struct Direction {
     first_data_ns: Option<u64>,
     /// Latest payload, or acknowledgement of some, nanoseconds.
     last_moved_ns: u64,
+    /// The first number seen.
+    origin: u64,
     /// Lowest number seen.
     begin: u64,
     /// One past the highest number seen; 0 before the first.
@@ -150,12 +153,18 @@ impl Direction {
         self.rtt.typical_ns()
     }
 
-    fn in_flight(&self) -> u64 {
+    /// Data in flight as the tap sees it, bytes.
+    pub fn in_flight(&self) -> u64 {
         if self.acked == 0 { 0 } else { self.next.saturating_sub(self.acked) }
     }
 
-    /// A segment of this direction passes. Returns whether it was sent again.
-    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing) -> bool {
+    /// A number of this direction from the first one seen on, unwrapped; `None` before that.
+    pub fn relative(&self, number: u32) -> Option<i64> {
+        (self.next != 0).then(|| unwrap(number, self.next).wrapping_sub(self.origin) as i64)
+    }
+
+    /// A segment of this direction passes. Returns what it turned out to be.
+    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing) -> Class {
         self.packets += 1;
         self.wire_bytes += u64::from(passing.wire);
         self.timestamps |= tcp.options.timestamps.is_some();
@@ -177,23 +186,24 @@ impl Direction {
         }
         if tcp.flags.has(Flags::RST) && length == 0 {
             self.last_ns = passing.time_ns;
-            return false;
+            return Class::Bare;
         }
-        let again = self.place(tcp, length, passing);
+        let class = self.place(tcp, length, passing);
         self.last_ns = passing.time_ns;
-        again
+        class
     }
 
     /// Finds out what the numbers of a segment mean.
-    fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing) -> bool {
+    fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing) -> Class {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
             self.begin = self.next;
+            self.origin = self.next;
         }
         let start = unwrap(tcp.sequence, self.next);
         let end = start + length;
         if length == 0 {
-            return false;
+            return Class::Bare;
         }
         if start >= self.next {
             if start > self.next {
@@ -207,11 +217,11 @@ impl Direction {
                 self.rtt.sent(end, passing.time_ns, in_flight);
             }
             self.last_data = Some((start, length as u32, passing.mark, passing.time_ns));
-            return false;
+            return Class::New;
         }
         if length <= 1 && start + 1 == self.next && self.acked >= start {
             self.probes += 1;
-            return false;
+            return Class::Probe;
         }
         self.again(start, end, u64::from(tcp.payload), passing)
     }
@@ -224,8 +234,8 @@ impl Direction {
         self.holes.push(Hole { start: self.next, end: start, since_ns: passing.time_ns, overtaker: passing.mark });
     }
 
-    /// A segment with numbers from before. Returns whether it was sent again, and not just late or copied on the way.
-    fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing) -> bool {
+    /// A segment with numbers from before: sent again, late, or copied on the way.
+    fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing) -> Class {
         let (new, hole) = self.fill(start, end);
         self.unique_bytes += new.min(payload);
         // The capture began in the middle: numbers from before its first were never seen either.
@@ -247,18 +257,18 @@ impl Direction {
             && self.overtaken(&hole, passing)
         {
             self.out_of_order += 1;
-            return false;
+            return Class::OutOfOrder;
         }
         if self.copied(start, end, passing) {
             self.duplicates += 1;
-            return false;
+            return Class::Copy;
         }
         self.rtt.ambiguous(start);
         self.retransmits.bytes += payload;
-        self.count(start, end, hole.is_some() || earlier, passing.time_ns);
+        let class = self.count(start, end, hole.is_some() || earlier, passing.time_ns);
         self.recovery = self.recovery.max(self.next);
         self.last_data = Some((start, (end - start) as u32, passing.mark, passing.time_ns));
-        true
+        class
     }
 
     /// Takes a range out of the holes: how much was in them, and the first hole it touched.
@@ -320,31 +330,45 @@ impl Direction {
     }
 
     /// Counts a retransmission by why it was sent.
-    fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64) {
+    fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64) -> Class {
+        let class = self.why(start, end, unseen, time_ns);
+        match class {
+            Class::Timeout => self.by_timeout = true,
+            Class::Fast => self.by_timeout = false,
+            _ => {}
+        }
+        let kind = &mut self.retransmits;
+        *match class {
+            Class::LostBeforeTap => &mut kind.lost_before_tap,
+            Class::Timeout => &mut kind.timeout,
+            Class::Fast => &mut kind.fast,
+            Class::Tail => &mut kind.tail,
+            _ => &mut kind.unclassified,
+        } += 1;
+        class
+    }
+
+    fn why(&self, start: u64, end: u64, unseen: bool, time_ns: u64) -> Class {
         let repairing = self.acked < self.recovery;
         let asked = start < self.sacked || (self.repeats_of_ack >= DUPLICATES_MEAN_LOSS && start <= self.acked);
-        let silence = time_ns.saturating_sub(self.last_ns);
-        let kind = &mut self.retransmits;
+        let silent = time_ns.saturating_sub(self.last_ns) >= LEAST_TIMEOUT_NS;
         if unseen {
-            kind.lost_before_tap += 1;
-        } else if silence >= LEAST_TIMEOUT_NS && start <= self.acked.max(1) {
-            self.by_timeout = true;
-            kind.timeout += 1;
+            Class::LostBeforeTap
+        } else if silent && start <= self.acked.max(1) {
+            Class::Timeout
         } else if asked && !(repairing && self.by_timeout) {
-            self.by_timeout = false;
-            kind.fast += 1;
+            Class::Fast
         } else if repairing && self.by_timeout {
-            kind.timeout += 1;
+            Class::Timeout
         } else if end == self.next && !repairing {
-            kind.tail += 1;
+            Class::Tail
         } else if repairing && self.repeats_of_ack > 0 {
             // NewReno without SACK: each partial acknowledgement brings the next.
-            kind.fast += 1;
-        } else if silence >= LEAST_TIMEOUT_NS {
-            self.by_timeout = true;
-            kind.timeout += 1;
+            Class::Fast
+        } else if silent {
+            Class::Timeout
         } else {
-            kind.unclassified += 1;
+            Class::Unclassified
         }
     }
 
@@ -389,7 +413,7 @@ impl Direction {
                 self.last_moved_ns = self.last_moved_ns.max(by.time_ns);
             }
             self.repeats_of_ack = 0;
-            self.rtt.acked(ack, by.time_ns, room);
+            reaction.rtt_ns = self.rtt.acked(ack, by.time_ns, room);
             self.forget_holes();
             if self.acked >= self.recovery {
                 self.by_timeout = false;
@@ -526,8 +550,12 @@ impl Direction {
 /// What an acknowledgement turned out to be.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reaction {
-    duplicate: bool,
-    dsack: bool,
+    /// A duplicate acknowledgement.
+    pub duplicate: bool,
+    /// It reports data that came twice.
+    pub dsack: bool,
+    /// The round trip it ends, nanoseconds.
+    pub rtt_ns: Option<u64>,
 }
 
 fn is_handshake(tcp: &TcpHeader) -> bool {

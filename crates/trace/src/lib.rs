@@ -8,9 +8,12 @@
 mod analysis;
 mod connection;
 mod direction;
+mod flows;
 mod histogram;
+mod intake;
 mod key;
 mod pairing;
+mod row;
 mod rtt;
 mod sequence;
 mod station;
@@ -18,4 +21,8 @@ mod table;
 mod udp;
 
 pub use analysis::{Analysis, Limits};
+pub use flows::Flows;
+pub use intake::{Intake, Seen};
+pub use key::Endpoint;
 pub use pairing::{Pairing, Tap};
+pub use row::{Class, Observer, Row, RowFlow, RowTcp, Unobserved};

@@ -51,11 +51,11 @@ impl RoundTrips {
         }
     }
 
-    /// Everything below `acked` has arrived.
+    /// Everything below `acked` has arrived. Returns the round trip this ends, if it was measured, nanoseconds.
     #[inline]
-    pub fn acked(&mut self, acked: u64, time_ns: u64, room: &mut u32) {
+    pub fn acked(&mut self, acked: u64, time_ns: u64, room: &mut u32) -> Option<u64> {
         if self.waiting == 0 || self.pending[0].end > acked {
-            return;
+            return None;
         }
         let covered = self.pending[..usize::from(self.waiting)].iter().take_while(|sent| sent.end <= acked).count();
         // The last covered segment is the one this acknowledgement answers; earlier ones may have waited for it.
@@ -63,6 +63,7 @@ impl RoundTrips {
         self.pending.copy_within(covered.., 0);
         self.waiting -= covered as u8;
         self.record(sample, room);
+        Some(sample)
     }
 
     /// Counts a sample; `room` is how many histograms may still be made.

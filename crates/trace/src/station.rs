@@ -157,15 +157,15 @@ impl Station {
         }
     }
 
-    /// A frame of this station.
+    /// A frame of this station. Returns the time since the one before, nanoseconds.
     #[inline]
-    pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) {
+    pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) -> Option<u64> {
         self.frames += 1;
         self.wire_bytes += u64::from(wire);
         self.fine.record(time_ns, wire);
         self.coarse.record(time_ns, wire);
-        if let Some(last_ns) = self.last_ns.replace(time_ns) {
-            let gap_ns = time_ns.saturating_sub(last_ns);
+        let gap_ns = self.last_ns.replace(time_ns).map(|last_ns| time_ns.saturating_sub(last_ns));
+        if let Some(gap_ns) = gap_ns {
             let class = usize::from(wire > CLASSES[0].1) + usize::from(wire > CLASSES[1].1);
             self.gaps[class].record(gap_ns);
             if gap_ns > self.train_gap_ns {
@@ -185,6 +185,7 @@ impl Station {
                 self.ack_gaps.record(time_ns.saturating_sub(last_ns));
             }
         }
+        gap_ns
     }
 
     fn end_train(&mut self) {

@@ -14,6 +14,8 @@ const LOOKED_AT: usize = 32;
 /// A flow.
 #[derive(Debug)]
 pub struct Flow {
+    /// In the order they began, from 0.
+    pub number: u64,
     /// Its ends.
     pub key: Key,
     /// First packet, nanoseconds.
@@ -42,12 +44,13 @@ pub struct Table {
     /// The flow of the last packet: trains of one flow are the rule.
     latest: Option<(Key, u32)>,
     hand: usize,
+    begun: u64,
 }
 
 impl Table {
     /// An empty one for so many flows.
     pub fn new(most: usize) -> Self {
-        Self { index: HashMap::default(), flows: Vec::new(), most: most.max(1), latest: None, hand: 0 }
+        Self { index: HashMap::default(), flows: Vec::new(), most: most.max(1), latest: None, hand: 0, begun: 0 }
     }
 
     /// The flow with these ends, made if it is new. The second value is a flow that had to go for it.
@@ -66,7 +69,9 @@ impl Table {
             return (at, None);
         }
         let state = if key.protocol == 6 { State::Tcp(Box::default()) } else { State::Udp(Box::default()) };
-        let flow = Flow { key, first_ns: time_ns, last_ns: time_ns, state };
+        let number = self.begun;
+        self.begun += 1;
+        let flow = Flow { number, key, first_ns: time_ns, last_ns: time_ns, state };
         if self.flows.len() < self.most {
             let at = self.flows.len() as u32;
             self.flows.push(flow);
