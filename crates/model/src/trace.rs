@@ -99,7 +99,7 @@ pub struct TraceCapture {
     pub fragments: u64,
     /// IP packets of other transports than TCP and UDP.
     pub other_transport: u64,
-    /// Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, IP in IP, PPPoE).
+    /// Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, Geneve, IP in IP, PPPoE).
     pub wrapped: u64,
     /// Frames longer than any wire carries: super-packets of TSO, GRO or BIG TCP.
     pub super_packets: u64,

@@ -21,6 +21,8 @@ impl Wrapping {
     pub const IP: Self = Self(16);
     /// PPPoE sessions.
     pub const PPPOE: Self = Self(32);
+    /// Geneve.
+    pub const GENEVE: Self = Self(64);
 
     /// Whether this holds all of the other.
     pub fn contains(self, other: Self) -> bool {
@@ -100,7 +102,11 @@ pub enum Undissected {
 /// Layers below one another that are looked through.
 const DEEPEST: usize = 16;
 const VXLAN_PORT: u16 = 4789;
+const GENEVE_PORT: u16 = 6081;
 const MAPPED: u128 = 0xffff_0000_0000;
+
+/// Transparent Ethernet bridging (GRE, Geneve).
+const ETHERNET_INSIDE: u16 = 0x6558;
 
 /// A place in a frame and what is there.
 enum Layer {
@@ -161,8 +167,7 @@ fn tagged(frame: &[u8], kind: u16, at: usize, wrapping: &mut Wrapping) -> Result
                 _ => Err(Undissected::NotIp),
             }
         }
-        // Transparent Ethernet bridging (GRE).
-        0x6558 => Ok(Layer::EtherType(be16(frame, at + 12).ok_or(CUT)?, at + 14)),
+        ETHERNET_INSIDE => Ok(Layer::EtherType(be16(frame, at + 12).ok_or(CUT)?, at + 14)),
         _ => Err(Undissected::NotIp),
     }
 }
@@ -269,6 +274,15 @@ fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping)
                 wrapping.add(Wrapping::VXLAN);
                 let inner = at + 16;
                 return Ok(Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14));
+            }
+            // Version 0 (RFC 8926); its options are counted in words.
+            if destination == GENEVE_PORT && segment.get(8).is_some_and(|version| version & 0xc0 == 0) {
+                wrapping.add(Wrapping::GENEVE);
+                let inner = at + 16 + 4 * usize::from(segment[8] & 0x3f);
+                return Ok(match be16(segment, 10).ok_or(CUT)? {
+                    ETHERNET_INSIDE => Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14),
+                    kind => Layer::EtherType(kind, inner),
+                });
             }
             let payload = network.payload.checked_sub(8).ok_or(Undissected::Malformed)?;
             Ok(Layer::Done(network, Transport::Udp { source, destination, payload, at: at + 8 }))

@@ -11,12 +11,18 @@ impl LinkType {
     pub const NULL: Self = Self(0);
     /// Ethernet.
     pub const ETHERNET: Self = Self(1);
+    /// PPP.
+    pub const PPP: Self = Self(9);
     /// Raw IP, as some systems number it.
     pub const RAW_BSD: Self = Self(12);
     /// Raw IP, as OpenBSD numbers it.
     pub const RAW_OPENBSD: Self = Self(14);
+    /// PPP with HDLC-like framing.
+    pub const PPP_HDLC: Self = Self(50);
     /// Raw IP.
     pub const RAW: Self = Self(101);
+    /// Cisco's HDLC.
+    pub const C_HDLC: Self = Self(104);
     /// OpenBSD loopback: the address family in network order.
     pub const LOOP: Self = Self(108);
     /// Linux "cooked" capture, as of `-i any`.
@@ -25,6 +31,8 @@ impl LinkType {
     pub const IPV4: Self = Self(228);
     /// Raw IPv6.
     pub const IPV6: Self = Self(229);
+    /// IP over InfiniBand: addresses of 20 bytes each, then an EtherType.
+    pub const IPOIB: Self = Self(242);
     /// Linux "cooked" capture, version 2: with the interface's index.
     pub const LINUX_SLL2: Self = Self(276);
 
@@ -35,6 +43,9 @@ impl LinkType {
             Self::ETHERNET => "Ethernet",
             Self::RAW | Self::RAW_BSD | Self::RAW_OPENBSD => "raw IP",
             Self::LOOP => "OpenBSD loopback",
+            Self::PPP | Self::PPP_HDLC => "PPP",
+            Self::C_HDLC => "Cisco HDLC",
+            Self::IPOIB => "IP over InfiniBand",
             Self::LINUX_SLL => "Linux cooked v1",
             Self::LINUX_SLL2 => "Linux cooked v2",
             Self::IPV4 => "raw IPv4",
@@ -61,6 +72,7 @@ pub enum Above {
 pub const IPV4: u16 = 0x0800;
 /// EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
+const MPLS: u16 = 0x8847;
 /// Values below are lengths (IEEE 802.3).
 const FIRST_ETHERTYPE: u16 = 0x0600;
 /// `ARPHRD_NETLINK`: no packet.
@@ -87,6 +99,17 @@ pub fn above(link: LinkType, frame: &[u8]) -> Above {
             cut_or(be16(frame, 14).map(|kind| Above::EtherType(kind, 16)))
         }
         LinkType::LINUX_SLL2 => cut_or(be16(frame, 0).map(|kind| Above::EtherType(kind, 20))),
+        LinkType::PPP | LinkType::PPP_HDLC => {
+            let framed = frame.starts_with(&[0xff, 0x03]);
+            let at = if framed { 2 } else { 0 };
+            cut_or(be16(frame, at).map(|protocol| match protocol {
+                0x0021 | 0x0057 => Above::Ip(at + 2),
+                0x0281 => Above::EtherType(MPLS, at + 2),
+                _ => Above::Other,
+            }))
+        }
+        LinkType::C_HDLC => cut_or(be16(frame, 2).map(|kind| Above::EtherType(kind, 4))),
+        LinkType::IPOIB => cut_or(be16(frame, 40).map(|kind| Above::EtherType(kind, 44))),
         _ => Above::Other,
     }
 }

@@ -126,6 +126,8 @@ fn a_segment_is_found_below_every_wrapping() {
         frame
     };
     let vxlan = [&[0, 9, 0x12, 0xb5, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 7, 0][..], &inner_frame].concat();
+    let geneve =
+        [&[0, 9, 0x17, 0xc1, 0, 0, 0, 0, 2, 0, 0x65, 0x58, 0, 0, 7, 0][..], &[0; 8][..], &inner_frame].concat();
     let cases = [
         ("MPLS, two labels", Wrapping::MPLS, ether(0x8847, &[&[0, 1, 0, 64], &[0, 2, 1, 64], &inner])),
         ("Ethernet over MPLS", Wrapping::MPLS, ether(0x8847, &[&[0, 2, 1, 64], &[0; 4], &inner_frame])),
@@ -135,12 +137,39 @@ fn a_segment_is_found_below_every_wrapping() {
         ("GRE with a key", Wrapping::GRE, outer(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 9][..], &inner].concat())),
         ("GRE with Ethernet", Wrapping::GRE, outer(47, &[&[0, 0, 0x65, 0x58][..], &inner_frame].concat())),
         ("VXLAN", Wrapping::VXLAN, outer(17, &vxlan)),
+        ("Geneve with an option", Wrapping::GENEVE, outer(17, &geneve)),
     ];
     for (name, wrapping, frame) in cases {
         let packet = dissected(&frame).unwrap_or_else(|why| panic!("{name}: {why:?}"));
         let Transport::Tcp(tcp) = packet.transport else { panic!("{name}: {:?}", packet.transport) };
         assert_eq!((tcp.source, tcp.sequence, tcp.payload), (4242, 77, 10), "{name}");
         assert!(packet.wrapping.contains(wrapping), "{name}");
+    }
+}
+
+#[test]
+fn a_segment_is_found_behind_every_link_header() {
+    let mut inner = Vec::new();
+    PacketBuilder::ipv4([10, 9, 0, 1], [10, 9, 0, 2], 64)
+        .tcp(4242, 80, 77, 1)
+        .write(&mut inner, &[])
+        .expect("memory");
+    let links: [(LinkType, &[u8]); 9] = [
+        (LinkType::NULL, &[2, 0, 0, 0]),
+        (LinkType::LOOP, &[0, 0, 0, 2]),
+        (LinkType::PPP, &[0xff, 3, 0, 0x21]),
+        (LinkType::PPP_HDLC, &[0, 0x21]),
+        (LinkType::C_HDLC, &[15, 0, 8, 0]),
+        (LinkType::RAW, &[]),
+        (LinkType::LINUX_SLL, &[0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0]),
+        (LinkType::LINUX_SLL2, &[8, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0]),
+        (LinkType::IPOIB, &[&[0; 40][..], &[8, 0, 0, 0]].concat()),
+    ];
+    for (link, header) in links {
+        let frame = [header, &inner].concat();
+        let packet = dissect(link, &frame, frame.len() as u32).unwrap_or_else(|why| panic!("{link:?}: {why:?}"));
+        assert!(matches!(packet.transport, Transport::Tcp(tcp) if tcp.sequence == 77), "{link:?}");
+        assert!(link.name().is_some());
     }
 }
 

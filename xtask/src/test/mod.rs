@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a commit, in one run with one closing line.
 
+mod corpus;
 mod setup;
 mod tally;
 
@@ -62,11 +63,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         let mut build = cargo(&["run", "--quiet", "-p", "landspeed", "--", "lab", "kernel", "build"]);
         run.step("the lab's kernel", build.env(KERNELS, &kernels), tally::one_check);
     }
-    run.step(
-        "tests",
-        cargo(&["test", "--workspace", "--no-fail-fast"]).env("LANDSPEED_SKIP_LOG", &skip_log).env(KERNELS, &kernels),
-        tally::cargo_test,
-    );
+    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    tests.env("LANDSPEED_SKIP_LOG", &skip_log).env(KERNELS, &kernels);
+    match corpus::captures(&root, options.no_install) {
+        Ok(captures) => {
+            tests.env(corpus::VARIABLE, captures);
+        }
+        Err(why) => run.skip("the captures of tcpdump and Wireshark", &format!("{why:#}")),
+    }
+    run.step("tests", &mut tests, tally::cargo_test);
     run.count_skips(&skip_log)?;
     run.step(
         "documentation",

@@ -14,6 +14,11 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("tc", "iproute2"),
     ("ethtool", "ethtool"),
+    // Oracles of the trace.
+    ("tcpdump", "tcpdump"),
+    ("tcptrace", "tcptrace"),
+    ("tshark", "tshark"),
+    ("capinfos", "wireshark-common"),
     ("chromium", "chromium"),
     // For the lab's kernel.
     ("gcc", "gcc"),
@@ -92,7 +97,7 @@ pub fn web(web: &Path, no_install: bool) -> Result<()> {
 }
 
 /// Runs with no input; its output is shown only when it fails.
-fn quiet(command: &mut Command) -> Result<()> {
+pub fn quiet(command: &mut Command) -> Result<()> {
     let output = command
         .stdin(Stdio::null())
         .output()

@@ -1,0 +1,135 @@
+//! The test captures of tcpdump and Wireshark: nothing in them may break the reader, and it must find as many frames in
+//! them as their own tools. `cargo xtask test` downloads them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use landspeed_testkit::skip;
+use serde_json::Value;
+
+/// Names the directory they are in.
+const VARIABLE: &str = "LANDSPEED_CAPTURES";
+/// What reading any of them may take, address space: all of them are small.
+const MOST_KIB: u32 = 512 << 10;
+/// What reading any of them may take, seconds of processor time.
+const LONGEST_S: u32 = 10;
+
+/// The captures; `None` where they are not.
+fn captures() -> Option<Vec<PathBuf>> {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/captures");
+    let root = std::env::var_os(VARIABLE).map_or_else(own, PathBuf::from);
+    let mut found = Vec::new();
+    let mut places = vec![root];
+    while let Some(place) = places.pop() {
+        for path in std::fs::read_dir(place).ok()?.flatten().map(|entry| entry.path()) {
+            let suffix = path.extension().and_then(|suffix| suffix.to_str());
+            match suffix {
+                _ if path.is_dir() => places.push(path),
+                Some("pcap" | "pcapng" | "cap" | "gz" | "ntar") => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    (!found.is_empty()).then_some(found)
+}
+
+macro_rules! captures {
+    () => {
+        match captures() {
+            Some(found) => found,
+            None => skip!("the captures of tcpdump and Wireshark are not here; `cargo xtask test` downloads them"),
+        }
+    };
+}
+
+/// Runs `trace` with little memory and little time. A panic, a signal and a silent failure fail the test.
+fn bounded(files: &[&Path]) -> Output {
+    let limits = format!("ulimit -v {MOST_KIB}; ulimit -t {LONGEST_S}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limits, "sh", env!("CARGO_BIN_EXE_landspeed"), "trace", "--json", "-"]).args(files);
+    let output = command.output().expect("the shell runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0 | 1) => assert!(serde_json::from_slice::<Value>(&output.stdout).is_ok(), "{files:?}: no document"),
+        Some(2) => assert!(said.len() > 20 && !said.contains("panic"), "{files:?}: {said}"),
+        _ => panic!("{files:?}: {:?}: {said}", output.status),
+    }
+    output
+}
+
+/// Does something with each on all cores.
+fn each<T: Sync>(all: &[T], work: impl Fn(&T) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while let Some(item) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    work(item);
+                }
+            });
+        }
+    });
+}
+
+/// How many frames Wireshark's reader finds; `None` where it does not read the file.
+fn counted(file: &Path) -> Option<u64> {
+    let output = Command::new("capinfos").args(["-c", "-M", "-T", "-r"]).arg(file).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.split('\t').next_back()?.trim().parse().ok())?
+}
+
+#[test]
+fn every_capture_is_read_and_has_as_many_frames_as_wireshark_finds() {
+    let captures = captures!();
+    let oracle = Command::new("capinfos").arg("-v").output().is_ok();
+    let (agreed, unread) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    each(&captures, |file| {
+        let output = bounded(&[file]);
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let Some(truth) = counted(file) else {
+            unread.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        assert_eq!(document["capture"]["frames"].as_u64(), Some(truth), "{}", file.display());
+        agreed.fetch_add(1, Ordering::Relaxed);
+    });
+    let (agreed, unread) = (agreed.into_inner(), unread.into_inner());
+    println!("{agreed} captures agree with capinfos; {unread} it does not read");
+    assert!(captures.len() > 500, "only {} captures", captures.len());
+    if oracle {
+        assert!(agreed > captures.len() * 9 / 10, "{agreed} of {}", captures.len());
+    } else {
+        skip!("capinfos is not installed: all were read, but their frames were not counted by another");
+    }
+}
+
+#[test]
+fn captures_that_are_cut_or_damaged_break_nothing() {
+    let captures = captures!();
+    let directory = tempfile::tempdir().expect("a directory");
+    each(&captures, |file| {
+        let mut bytes = std::fs::read(file).expect("it can be read");
+        let name = file.to_string_lossy().replace('/', "_");
+        let damaged = directory.path().join(name);
+        std::fs::write(&damaged, &bytes[..bytes.len() * 2 / 3]).expect("room");
+        bounded(&[&damaged]);
+        // Every 97th byte is another one: lengths, times, link types, headers.
+        for at in (40..bytes.len()).step_by(97) {
+            bytes[at] ^= 0x5a;
+        }
+        std::fs::write(&damaged, &bytes).expect("room");
+        bounded(&[&damaged]);
+        std::fs::remove_file(&damaged).expect("it is there");
+    });
+}
+
+#[test]
+fn any_two_captures_are_compared_without_breaking() {
+    let captures = captures!();
+    let pairs: Vec<&[PathBuf]> = captures.windows(2).collect();
+    each(&pairs, |pair| {
+        bounded(&[&pair[0], &pair[1]]);
+    });
+}
