@@ -1,5 +1,5 @@
 //! `cargo xtask fuzz`: every fuzz target for a while. Needs a nightly compiler and cargo-fuzz; the same claims run on
-//! stable in `crates/flow/tests/hostile_bytes.rs`.
+//! stable in `crates/{flow/tests/hostile_bytes,host/tests/hostile,trace/tests/hostile}.rs`.
 
 use std::process::Command;
 

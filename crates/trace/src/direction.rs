@@ -236,12 +236,11 @@ impl Direction {
 
     /// A segment with numbers from before: sent again, late, or copied on the way.
     fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing) -> Class {
-        let (new, hole) = self.fill(start, end);
-        self.unique_bytes += new.min(payload);
+        let (mut new, hole) = self.fill(start, end);
         // The capture began in the middle: numbers from before its first were never seen either.
         let earlier = start < self.begin;
         if earlier {
-            self.unique_bytes += (end.min(self.begin) - start).min(payload);
+            new += end.min(self.begin) - start;
             if end < self.begin && self.holes.len() < MOST_HOLES {
                 // What lies between was not seen either, and nothing here went past it.
                 self.holes.insert(0, Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() });
@@ -250,9 +249,11 @@ impl Direction {
         }
         // What goes past the highest number is new in any case.
         if end > self.next {
-            self.unique_bytes += end - self.next;
+            new += end - self.next;
             self.next = end;
         }
+        // SYN and FIN take a number and bring no payload.
+        self.unique_bytes += new.min(payload);
         if let Some(hole) = hole
             && self.overtaken(&hole, passing)
         {
