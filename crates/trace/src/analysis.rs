@@ -3,14 +3,17 @@
 use landspeed_model::{
     BuildInfo, TRACE_SCHEMA, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake, TraceTransport, Warning,
 };
-use landspeed_wire::capture::{Frame, InterfaceStatistics};
+use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
 use crate::direction::Direction;
 use crate::flows::{Flows, add, payload};
-use crate::intake::Intake;
+use crate::intake::{Intake, Seen};
 use crate::key::told;
-use crate::row::{Observer, Unobserved};
+use crate::row::Observer;
 use crate::table::{Flow, State};
+
+/// Frames given to the flows at once: they fit the nearest cache.
+const BATCH: usize = 64;
 
 /// How much is kept and told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +43,21 @@ pub struct Analysis {
     limits: Limits,
     intake: Intake,
     flows: Flows,
+    /// Frames the flows have not been given yet, and how many.
+    batch: Vec<Seen>,
+    waiting: usize,
 }
 
 impl Analysis {
     /// An analysis of nothing yet.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, intake: Intake::new(limits), flows: Flows::new(limits) }
+        Self {
+            limits,
+            intake: Intake::new(limits),
+            flows: Flows::new(limits),
+            batch: vec![Seen::default(); BATCH],
+            waiting: 0,
+        }
     }
 
     /// What has been read so far.
@@ -54,15 +66,27 @@ impl Analysis {
     }
 
     /// Takes a frame, in the order of the capture.
+    #[inline]
     pub fn frame(&mut self, frame: &Frame<'_>) {
-        self.frame_to(frame, &mut Unobserved);
+        self.intake.frame(frame, &mut self.batch[self.waiting]);
+        self.waiting += 1;
+        if self.waiting == BATCH {
+            self.flush();
+        }
     }
 
-    /// Takes a frame, in the order of the capture, and shows what became of it.
+    fn flush(&mut self) {
+        self.flows.batch(&self.batch[..self.waiting]);
+        self.waiting = 0;
+    }
+
+    /// Takes a frame, in the order of the capture, and shows at once what became of it.
     #[inline]
     pub fn frame_to<O: Observer>(&mut self, frame: &Frame<'_>, observer: &mut O) {
-        let seen = self.intake.frame(frame);
-        self.flows.seen(&seen, observer);
+        self.flush();
+        let seen = &mut self.batch[0];
+        self.intake.frame(frame, seen);
+        self.flows.seen(seen, observer);
     }
 
     /// Takes an interface's own statistics.
@@ -70,14 +94,26 @@ impl Analysis {
         self.intake.statistics(statistics);
     }
 
-    /// The two halves, for two cores: what [`Intake::frame`] gives goes to [`Flows::seen`] in the same order.
-    pub fn halves(&mut self) -> (&mut Intake, &mut Flows) {
-        (&mut self.intake, &mut self.flows)
+    /// The parts of an analysis, for several cores: one takes the frames, the others share the flows. What
+    /// [`Intake::frame`] says goes to [`Flows::batch`] of always the same share for packets of one [`Seen::share`].
+    pub fn parts(limits: Limits, shares: usize) -> (Intake, Vec<Flows>) {
+        let shares = shares.max(1);
+        let limits = Limits { flows: limits.flows.div_ceil(shares), ..limits };
+        (Intake::new(limits), (0..shares).map(|_| Flows::new(limits)).collect())
+    }
+
+    /// The analysis of parts that have taken everything.
+    pub fn joined(limits: Limits, intake: Intake, shares: Vec<Flows>) -> Self {
+        let mut flows = Flows::new(limits);
+        for share in shares {
+            flows.join(share);
+        }
+        Self { limits, intake, flows, batch: vec![Seen::default(); BATCH], waiting: 0 }
     }
 
     /// Ends the analysis. `interface` names an interface of the capture by its number.
     pub fn finish(
-        self,
+        mut self,
         landspeed: BuildInfo,
         command: Vec<String>,
         file: String,
@@ -85,7 +121,8 @@ impl Analysis {
         ended_early: Option<String>,
         interface: impl Fn(u32) -> Option<String>,
     ) -> TraceDocument {
-        let Self { limits, intake, flows } = self;
+        self.flush();
+        let Self { limits, intake, flows, .. } = self;
         let (mut capture, stations) = intake.finish();
         let start_ns = capture.start_ns;
         let (mut flows, mut unlisted, bins) = flows.finish();
@@ -93,7 +130,7 @@ impl Analysis {
         capture.file = file;
         format.clone_into(&mut capture.format);
         capture.ended_early = ended_early;
-        flows.sort_by_key(|flow| std::cmp::Reverse(payload(flow)));
+        flows.sort_by_key(|flow| (std::cmp::Reverse(payload(flow)), flow.first_ns, flow.key));
         flows.iter().skip(limits.listed).for_each(|flow| add(&mut unlisted, flow));
         flows.truncate(limits.listed);
         let named = |number| interface(number).unwrap_or_else(|| format!("interface {number}"));
@@ -115,6 +152,17 @@ impl Analysis {
         };
         document.warnings = warnings(&document);
         document
+    }
+}
+
+impl Sink for Analysis {
+    #[inline]
+    fn frame(&mut self, frame: &Frame<'_>) {
+        Self::frame(self, frame);
+    }
+
+    fn statistics(&mut self, statistics: InterfaceStatistics) {
+        Self::statistics(self, statistics);
     }
 }
 

@@ -1,9 +1,10 @@
 //! A TCP connection as the tap sees it.
 
 use landspeed_model::TraceHandshake;
-use landspeed_wire::{Flags, Packet, TcpHeader};
+use landspeed_wire::{Flags, TcpHeader};
 
 use crate::direction::{Acknowledging, Direction, Mark, Passing, Reaction};
+use crate::intake::Seen;
 use crate::row::{Class, RowTcp};
 
 /// Both directions: index 0 is from the lesser end of the key to the greater one.
@@ -28,16 +29,9 @@ pub struct Passed {
 }
 
 impl Connection {
-    /// A segment passes; `upward` is from the lesser end to the greater one.
-    pub fn pass(
-        &mut self,
-        packet: &Packet,
-        tcp: &TcpHeader,
-        upward: bool,
-        time_ns: u64,
-        wire: u32,
-        room: &mut u32,
-    ) -> Passed {
+    /// A segment passes. `room` is how many round-trip histograms may still be made.
+    pub fn pass(&mut self, seen: &Seen, room: &mut u32) -> Passed {
+        let Seen { time_ns, wire, upward, ref tcp, .. } = *seen;
         let span_ns = if self.last_ns == 0 { 0 } else { time_ns.saturating_sub(self.last_ns) };
         self.last_ns = self.last_ns.max(time_ns);
         let [up, down] = &mut self.directions;
@@ -45,10 +39,8 @@ impl Connection {
         up.spend(span_ns, windows[0], mss);
         down.spend(span_ns, windows[1], mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
-        let mark = Mark {
-            identification: packet.network.identification,
-            timestamp: tcp.options.timestamps.map(|(value, _)| value),
-        };
+        let identification = seen.network.identification;
+        let mark = Mark { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
         let class = from.pass(tcp, Passing { time_ns, wire, mark });
         let window_moved = from.announce(tcp);
         let mut reaction = Reaction::default();
@@ -58,6 +50,11 @@ impl Connection {
         }
         self.shake(tcp, upward, time_ns);
         Passed { class, reaction }
+    }
+
+    /// Reads a little of everything that a segment needs; the value means nothing.
+    pub fn touch(&self) -> u64 {
+        self.last_ns ^ self.directions[0].touch() ^ self.directions[1].touch()
     }
 
     /// The row of a segment that has passed.

@@ -158,6 +158,11 @@ impl Direction {
         if self.acked == 0 { 0 } else { self.next.saturating_sub(self.acked) }
     }
 
+    /// Reads a little of everything that a segment needs; the value means nothing.
+    pub fn touch(&self) -> u64 {
+        self.packets ^ self.next ^ self.limits.total_ns ^ self.rtt.count ^ self.in_flight_max
+    }
+
     /// A number of this direction from the first one seen on, unwrapped; `None` before that.
     pub fn relative(&self, number: u32) -> Option<i64> {
         (self.next != 0).then(|| unwrap(number, self.next).wrapping_sub(self.origin) as i64)

@@ -1,26 +1,25 @@
 //! What the flows make of the packets: the half of an analysis that needs no bytes of frames.
 
 use landspeed_model::{TraceBins, UnlistedFlows};
-use landspeed_wire::{Packet, Transport};
 
 use crate::analysis::Limits;
 use crate::direction::Direction;
-use crate::intake::Seen;
-use crate::key::Key;
-use crate::row::{Observer, Row, RowFlow};
+use crate::intake::{Body, Seen};
+use crate::row::{Observer, Row, RowFlow, Unobserved};
 use crate::table::{Flow, State, Table};
 
 /// Directions that get a distribution of their round trips: 2.4 KB each.
 const HISTOGRAMS: u32 = 4_096;
 /// Bins kept; when there are more, neighbours are joined.
 const MOST_BINS: usize = 8_192;
+/// Flows fetched at once.
+const AHEAD: usize = 32;
 
 /// The flows and the bins of time.
 #[derive(Debug)]
 pub struct Flows {
     table: Table,
     bins: TraceBins,
-    start_ns: Option<u64>,
     /// The open bin's number and its end, nanoseconds after the start.
     open: Open,
     room: u32,
@@ -41,64 +40,81 @@ impl Flows {
         Self {
             table: Table::new(limits.flows),
             bins: TraceBins { width_ns: limits.bin_ns.max(1), ..TraceBins::default() },
-            start_ns: None,
             open: Open::default(),
             room: HISTOGRAMS,
             evicted: UnlistedFlows::default(),
         }
     }
 
+    /// Takes what the intake saw, in the same order.
+    pub fn batch(&mut self, batch: &[Seen]) {
+        self.foresee(batch);
+        for seen in batch {
+            self.seen(seen, &mut Unobserved);
+        }
+    }
+
+    /// Fetches the flows of a batch before they are needed: with many flows each is far away in memory, and waiting for
+    /// several at once takes no longer than for one.
+    fn foresee(&mut self, batch: &[Seen]) {
+        if batch.iter().all(|seen| self.table.is_latest(&seen.key)) {
+            return;
+        }
+        let mut sum = 0;
+        for ahead in batch.chunks(AHEAD) {
+            let mut places = [None; AHEAD];
+            for (place, seen) in places.iter_mut().zip(ahead) {
+                *place = self.table.place(&seen.key);
+            }
+            for place in places.iter().flatten() {
+                sum ^= self.table.touch(*place);
+            }
+        }
+        std::hint::black_box(sum);
+    }
+
     /// Takes what the intake saw, in the same order, and shows it to `observer`.
     #[inline]
     pub fn seen<O: Observer>(&mut self, seen: &Seen, observer: &mut O) {
-        let (mut again, mut flow) = (false, None);
-        if let Some(packet) = &seen.packet
-            && let Some((key, upward)) = Key::of(packet)
-        {
-            (again, flow) = self.packet::<O>(packet, key, upward, seen);
-        }
-        self.bin(seen.time_ns, seen.wire, again);
+        let (again, flow) = match seen.body {
+            Body::None => (false, None),
+            _ => self.packet::<O>(seen),
+        };
+        self.bin(seen.since_ns, seen.wire, again);
         if O::WANTED {
-            let Seen { number, time_ns, interface, wire, gap_ns, .. } = *seen;
-            observer.row(&Row { number, time_ns, interface, wire, gap_ns, flow });
+            let Seen { number, time_ns, interface, wire, .. } = *seen;
+            observer.row(&Row { number, time_ns, interface, wire, gap_ns: seen.gap_ns(), flow });
         }
     }
 
     /// Gives a packet to its flow. Returns whether it was sent again, and its row if rows are wanted.
     #[inline]
-    fn packet<O: Observer>(
-        &mut self,
-        packet: &Packet,
-        key: Key,
-        upward: bool,
-        seen: &Seen,
-    ) -> (bool, Option<RowFlow>) {
-        let (flow, gone) = self.table.flow(key, seen.time_ns);
+    fn packet<O: Observer>(&mut self, seen: &Seen) -> (bool, Option<RowFlow>) {
+        let (flow, gone) = self.table.flow(&seen.key, seen.time_ns);
         if let Some(gone) = gone {
             add(&mut self.evicted, &gone);
         }
         flow.last_ns = flow.last_ns.max(seen.time_ns);
-        let mut row = O::WANTED.then(|| RowFlow::of(flow.number, key, upward, packet));
+        let mut row = O::WANTED.then(|| RowFlow::of(flow.number, seen));
         let mut again = false;
-        match (&mut flow.state, &packet.transport) {
-            (State::Tcp(connection), Transport::Tcp(tcp)) => {
-                let passed = connection.pass(packet, tcp, upward, seen.time_ns, seen.wire, &mut self.room);
+        match (&mut flow.state, seen.body) {
+            (State::Tcp(connection), Body::Tcp) => {
+                let passed = connection.pass(seen, &mut self.room);
                 again = passed.class.is_retransmission();
                 if let Some(row) = &mut row {
-                    row.tcp = Some(connection.row(tcp, upward, passed));
+                    row.tcp = Some(connection.row(&seen.tcp, seen.upward, passed));
                 }
             }
-            (State::Udp(datagrams), &Transport::Udp { payload, .. }) => {
-                datagrams[usize::from(!upward)].pass(seen.wire, payload, seen.head());
+            (State::Udp(datagrams), Body::Udp) => {
+                let datagram = &seen.datagram;
+                datagrams[usize::from(!seen.upward)].pass(seen.wire, datagram.payload, datagram.head());
             }
             _ => {}
         }
         (again, row)
     }
 
-    fn bin(&mut self, time_ns: u64, wire: u32, again: bool) {
-        let start_ns = *self.start_ns.get_or_insert(time_ns);
-        let since_ns = time_ns.saturating_sub(start_ns);
+    fn bin(&mut self, since_ns: u64, wire: u32, again: bool) {
         if since_ns < self.open.from_ns || since_ns >= self.open.to_ns {
             self.turn(since_ns);
         }
@@ -123,6 +139,29 @@ impl Flows {
         }
         let from_ns = at as u64 * bins.width_ns;
         self.open = Open { at, from_ns, to_ns: from_ns + bins.width_ns };
+    }
+
+    /// Takes what another had of the same capture.
+    pub(crate) fn join(&mut self, other: Self) {
+        let Self { table, bins, evicted, .. } = other;
+        self.table.join(table);
+        self.evicted.flows += evicted.flows;
+        self.evicted.packets += evicted.packets;
+        self.evicted.payload_bytes += evicted.payload_bytes;
+        self.evicted.retransmits += evicted.retransmits;
+        // Every width is the first one doubled some times.
+        let most_ns = self.bins.width_ns.max(bins.width_ns);
+        let mine = std::mem::replace(&mut self.bins, TraceBins { width_ns: most_ns, ..TraceBins::default() });
+        for from in [mine, bins] {
+            let joined = (most_ns / from.width_ns) as usize;
+            let length = from.bytes.len().div_ceil(joined).max(self.bins.bytes.len());
+            self.bins.bytes.resize(length, 0);
+            self.bins.retransmits.resize(length, 0);
+            for (at, (bytes, again)) in from.bytes.iter().zip(&from.retransmits).enumerate() {
+                self.bins.bytes[at / joined] += bytes;
+                self.bins.retransmits[at / joined] += again;
+            }
+        }
     }
 
     /// The flows in memory, the sums of those that were evicted, and the bins.

@@ -2,9 +2,10 @@
 
 use landspeed_model::TraceCapture;
 use landspeed_wire::capture::{Frame, InterfaceStatistics, LATEST_NS};
-use landspeed_wire::{Flags, LinkType, Packet, Transport, Undissected, Wrapping, dissect};
+use landspeed_wire::{Flags, LinkType, Network, Packet, TcpHeader, Transport, Undissected, Wrapping, dissect, plain};
 
 use crate::analysis::Limits;
+use crate::key::Key;
 use crate::station::Station;
 
 /// Stations told apart; frames of more are counted together.
@@ -14,29 +15,105 @@ const LONGEST_FRAME: u32 = 9_300;
 /// Bytes of a datagram's payload that are kept: the numbers of the protocols known are in there.
 const HEAD: usize = 32;
 
-/// What is known of one frame without its flow.
-#[derive(Debug, Clone, Copy)]
+/// What is known of one frame without its flow. Places are used over and over: only what `body` says means something.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Seen {
     pub(crate) number: u64,
     pub(crate) time_ns: u64,
+    /// Since the capture's first frame; 0 for what is earlier.
+    pub(crate) since_ns: u64,
+    /// Since the station's frame before; [`NO_GAP`] for its first.
+    gap_ns: u64,
     pub(crate) interface: u32,
     pub(crate) wire: u32,
-    pub(crate) gap_ns: Option<u64>,
-    pub(crate) packet: Option<Packet>,
+    /// Whether from the flow's lesser end to its greater one.
+    pub(crate) upward: bool,
+    pub(crate) body: Body,
+    pub(crate) key: Key,
+    pub(crate) network: Network,
+    pub(crate) tcp: TcpHeader,
+    pub(crate) datagram: Datagram,
+}
+
+const NO_GAP: u64 = u64::MAX;
+
+/// What a frame carries for its flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Body {
+    /// Nothing with ports.
+    #[default]
+    None,
+    /// A segment.
+    Tcp,
+    /// A datagram.
+    Udp,
+}
+
+/// A datagram and what was captured of its beginning.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Datagram {
+    /// Payload on the wire, bytes.
+    pub payload: u32,
+    kept: u8,
     head: [u8; HEAD],
-    headed: u8,
+}
+
+impl Datagram {
+    fn new(payload: u32, captured: &[u8]) -> Self {
+        let kept = captured.len().min(HEAD);
+        let mut head = [0; HEAD];
+        head[..kept].copy_from_slice(&captured[..kept]);
+        Self { payload, kept: kept as u8, head }
+    }
+
+    /// The first captured bytes of the payload.
+    pub fn head(&self) -> &[u8] {
+        self.head.get(..usize::from(self.kept)).unwrap_or_default()
+    }
 }
 
 impl Seen {
-    /// The first captured bytes of a datagram's payload.
-    pub(crate) fn head(&self) -> &[u8] {
-        self.head.get(..usize::from(self.headed)).unwrap_or_default()
+    /// Its headers are those of a segment. Returns whether it is an acknowledgement and nothing else.
+    #[inline]
+    fn segment(&mut self) -> bool {
+        let tcp = &self.tcp;
+        (self.key, self.upward) = Key::of(&self.network, tcp.source, tcp.destination);
+        self.body = Body::Tcp;
+        let bare = Flags(Flags::ACK.0 | Flags::SYN.0 | Flags::FIN.0);
+        tcp.payload == 0 && tcp.flags.0 & bare.0 == Flags::ACK.0
     }
 
-    fn keep_head(&mut self, payload: &[u8]) {
-        let kept = payload.len().min(HEAD);
-        self.head[..kept].copy_from_slice(&payload[..kept]);
-        self.headed = kept as u8;
+    /// A number below `shares` that all packets of a flow have in common; frames without a flow have 0.
+    #[inline]
+    pub fn share(&self, shares: usize) -> usize {
+        if self.body == Body::None {
+            return 0;
+        }
+        let Key { low, high, .. } = self.key;
+        let ports = u64::from(low.port) << 16 | u64::from(high.port);
+        let mixed = (low.address as u64 ^ (low.address >> 64) as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+            .wrapping_add(high.address as u64 ^ (high.address >> 64) as u64)
+            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+            .rotate_left(31)
+            .wrapping_add(ports)
+            .wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(mixed) * shares as u128) >> 64) as usize
+    }
+
+    /// Since the station's frame before, nanoseconds.
+    pub(crate) fn gap_ns(&self) -> Option<u64> {
+        (self.gap_ns != NO_GAP).then_some(self.gap_ns)
+    }
+
+    /// Payload on the wire, bytes.
+    pub(crate) fn payload(&self) -> u32 {
+        match self.body {
+            Body::None => 0,
+            Body::Tcp => self.tcp.payload,
+            Body::Udp => self.datagram.payload,
+        }
     }
 }
 
@@ -48,7 +125,9 @@ pub struct Intake {
     stations: Vec<Station>,
     latest_station: usize,
     capture: TraceCapture,
-    first_ns: Option<u64>,
+    /// The first frame's time, and the least one.
+    begin_ns: Option<u64>,
+    first_ns: u64,
     latest_ns: u64,
     previous_ns: u64,
 }
@@ -62,7 +141,8 @@ impl Intake {
             stations: Vec::new(),
             latest_station: 0,
             capture: TraceCapture::default(),
-            first_ns: None,
+            begin_ns: None,
+            first_ns: u64::MAX,
             latest_ns: 0,
             previous_ns: 0,
         }
@@ -73,9 +153,9 @@ impl Intake {
         self.capture.frames
     }
 
-    /// Takes a frame, in the order of the capture.
+    /// Takes a frame, in the order of the capture, and says into `seen` what is known of it.
     #[inline]
-    pub fn frame(&mut self, frame: &Frame<'_>) -> Seen {
+    pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut Seen) {
         let time_ns = frame.time_ns.min(LATEST_NS);
         let capture = &mut self.capture;
         capture.frames += 1;
@@ -84,41 +164,49 @@ impl Intake {
         capture.super_packets += u64::from(frame.original > LONGEST_FRAME);
         capture.backward_steps += u64::from(time_ns < self.previous_ns);
         self.previous_ns = time_ns;
-        self.first_ns = Some(self.first_ns.map_or(time_ns, |first_ns| first_ns.min(time_ns)));
+        self.first_ns = self.first_ns.min(time_ns);
         self.latest_ns = self.latest_ns.max(time_ns);
-        let mut seen = Seen {
-            number: capture.frames,
-            time_ns,
-            interface: frame.interface,
-            wire: frame.original,
-            gap_ns: None,
-            packet: None,
-            head: [0; HEAD],
-            headed: 0,
+        seen.number = capture.frames;
+        seen.time_ns = time_ns;
+        seen.since_ns = time_ns.saturating_sub(*self.begin_ns.get_or_insert(time_ns));
+        seen.interface = frame.interface;
+        seen.wire = frame.original;
+        let pure_ack = if plain(frame.link, frame.data, &mut seen.network, &mut seen.tcp) {
+            seen.segment()
+        } else {
+            self.layers(frame, seen)
         };
-        let mut pure_ack = false;
+        seen.gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack).unwrap_or(NO_GAP);
+    }
+
+    /// Dissects what is not plain. Returns whether it is an acknowledgement and nothing else.
+    #[inline(never)]
+    fn layers(&mut self, frame: &Frame<'_>, seen: &mut Seen) -> bool {
+        let capture = &mut self.capture;
+        seen.body = Body::None;
         match dissect(frame.link, frame.data, frame.original) {
-            Ok(packet) => {
-                capture.wrapped += u64::from(packet.wrapping != Wrapping::default());
-                match &packet.transport {
+            Ok(Packet { network, transport, wrapping }) => {
+                capture.wrapped += u64::from(wrapping != Wrapping::default());
+                match transport {
                     Transport::Tcp(tcp) => {
-                        pure_ack = tcp.payload == 0
-                            && tcp.flags.has(Flags::ACK)
-                            && !tcp.flags.has(Flags::SYN)
-                            && !tcp.flags.has(Flags::FIN);
+                        (seen.network, seen.tcp) = (network, tcp);
+                        return seen.segment();
                     }
-                    &Transport::Udp { at, .. } => seen.keep_head(frame.data.get(at..).unwrap_or_default()),
+                    Transport::Udp { source, destination, payload, at } => {
+                        seen.network = network;
+                        (seen.key, seen.upward) = Key::of(&network, source, destination);
+                        seen.datagram = Datagram::new(payload, frame.data.get(at..).unwrap_or_default());
+                        seen.body = Body::Udp;
+                    }
                     Transport::Fragment => capture.fragments += 1,
                     Transport::Other => capture.other_transport += 1,
                 }
-                seen.packet = Some(packet);
             }
             Err(Undissected::NotIp) => capture.not_ip += 1,
             Err(Undissected::Cut) => capture.cut += 1,
             Err(Undissected::Malformed) => capture.malformed += 1,
         }
-        seen.gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack);
-        seen
+        false
     }
 
     /// Takes an interface's own statistics.
@@ -149,7 +237,7 @@ impl Intake {
 
     /// The capture's own figures, and the stations.
     pub(crate) fn finish(mut self) -> (TraceCapture, Vec<Station>) {
-        self.capture.start_ns = self.first_ns.unwrap_or(0);
+        self.capture.start_ns = if self.capture.frames == 0 { 0 } else { self.first_ns };
         self.capture.duration_ns = self.latest_ns.saturating_sub(self.capture.start_ns);
         (self.capture, self.stations)
     }

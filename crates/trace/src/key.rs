@@ -6,7 +6,7 @@ use landspeed_model::TraceEndpoint;
 use landspeed_wire::{Network, Packet, Transport};
 
 /// An address and a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
     /// Address; IPv4 as an IPv4-mapped IPv6 address.
     pub address: u128,
@@ -15,7 +15,7 @@ pub struct Endpoint {
 }
 
 /// Both ends of a flow in a fixed order, and its protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The lesser end.
     pub low: Endpoint,
@@ -26,19 +26,23 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of a packet with ports, and whether it went from the lesser to the greater end. `None` without ports.
-    pub fn of(packet: &Packet) -> Option<(Self, bool)> {
-        let (source, destination) = match packet.transport {
-            Transport::Tcp(tcp) => (tcp.source, tcp.destination),
-            Transport::Udp { source, destination, .. } => (source, destination),
-            Transport::Fragment | Transport::Other => return None,
-        };
-        let Network { source: from, destination: to, protocol, .. } = packet.network;
-        let from = Endpoint { address: from, port: source };
-        let to = Endpoint { address: to, port: destination };
+    /// Of a packet with these ports, and whether it went from the lesser to the greater end.
+    #[inline]
+    pub fn of(network: &Network, source: u16, destination: u16) -> (Self, bool) {
+        let from = Endpoint { address: network.source, port: source };
+        let to = Endpoint { address: network.destination, port: destination };
         let upward = from <= to;
         let (low, high) = if upward { (from, to) } else { (to, from) };
-        Some((Self { low, high, protocol }, upward))
+        (Self { low, high, protocol: network.protocol }, upward)
+    }
+
+    /// Of a packet, if it has ports.
+    pub fn of_packet(packet: &Packet) -> Option<(Self, bool)> {
+        match packet.transport {
+            Transport::Tcp(tcp) => Some(Self::of(&packet.network, tcp.source, tcp.destination)),
+            Transport::Udp { source, destination, .. } => Some(Self::of(&packet.network, source, destination)),
+            Transport::Fragment | Transport::Other => None,
+        }
     }
 }
 

@@ -205,7 +205,7 @@ impl Pairing {
         side.first_ns.get_or_insert(time_ns);
         side.latest_ns = side.latest_ns.max(time_ns);
         let Ok(packet) = dissect(frame.link, frame.data, frame.original) else { return };
-        let Some((key, upward)) = Key::of(&packet) else { return };
+        let Some((key, upward)) = Key::of_packet(&packet) else { return };
         let ends = (!self.translated).then_some((key, upward));
         let Some((print, data)) = fingerprint(&packet, ends) else { return };
         self.ranks += 1;

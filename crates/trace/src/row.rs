@@ -1,8 +1,9 @@
 //! One frame as the analysis saw it, for who wants each of them: columns, graphs, single packets.
 
-use landspeed_wire::{Flags, Network, Packet, Transport};
+use landspeed_wire::{Flags, Network};
 
-use crate::key::{Endpoint, Key};
+use crate::intake::Seen;
+use crate::key::Endpoint;
 
 /// What a segment turned out to be when it passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -121,15 +122,20 @@ pub struct RowTcp {
 }
 
 impl RowFlow {
-    pub(crate) fn of(number: u64, key: Key, upward: bool, packet: &Packet) -> Self {
+    pub(crate) fn of(number: u64, seen: &Seen) -> Self {
+        let Seen { key, upward, .. } = *seen;
+        let Network { identification, traffic_class, .. } = seen.network;
         let (source, destination) = if upward { (key.low, key.high) } else { (key.high, key.low) };
-        let payload = match packet.transport {
-            Transport::Tcp(tcp) => tcp.payload,
-            Transport::Udp { payload, .. } => payload,
-            Transport::Fragment | Transport::Other => 0,
-        };
-        let Network { identification, traffic_class, .. } = packet.network;
-        Self { number, source, destination, upward, payload, identification, traffic_class, tcp: None }
+        Self {
+            number,
+            source,
+            destination,
+            upward,
+            payload: seen.payload(),
+            identification,
+            traffic_class,
+            tcp: None,
+        }
     }
 }
 

@@ -53,14 +53,34 @@ impl Table {
         Self { index: HashMap::default(), flows: Vec::new(), most: most.max(1), latest: None, hand: 0, begun: 0 }
     }
 
+    /// Whether the last packet's flow had these ends.
+    pub fn is_latest(&self, key: &Key) -> bool {
+        self.latest.is_some_and(|(latest, _)| latest == *key)
+    }
+
+    /// Where the flow with these ends is; `None` if it is new.
+    pub fn place(&self, key: &Key) -> Option<u32> {
+        self.index.get(key).copied()
+    }
+
+    /// Reads what the next packet of a flow will need; the value means nothing.
+    pub fn touch(&self, place: u32) -> u64 {
+        self.flows.get(place as usize).map_or(0, |flow| match &flow.state {
+            State::Tcp(connection) => flow.last_ns ^ connection.touch(),
+            State::Udp(datagrams) => flow.last_ns ^ datagrams[0].packets ^ datagrams[1].packets,
+        })
+    }
+
     /// The flow with these ends, made if it is new. The second value is a flow that had to go for it.
     #[inline]
-    pub fn flow(&mut self, key: Key, time_ns: u64) -> (&mut Flow, Option<Flow>) {
-        let (at, gone) = match self.latest {
-            Some((latest, at)) if latest == key => (at, None),
-            _ => self.find(key, time_ns),
-        };
-        self.latest = Some((key, at));
+    pub fn flow(&mut self, key: &Key, time_ns: u64) -> (&mut Flow, Option<Flow>) {
+        if let Some((latest, at)) = self.latest
+            && latest == *key
+        {
+            return (&mut self.flows[at as usize], None);
+        }
+        let (at, gone) = self.find(*key, time_ns);
+        self.latest = Some((*key, at));
         (&mut self.flows[at as usize], gone)
     }
 
@@ -92,6 +112,11 @@ impl Table {
         let at = looked_at.min_by_key(|&at| self.flows[at].last_ns).unwrap_or(0);
         self.hand = (self.hand + LOOKED_AT) % length;
         at
+    }
+
+    /// Takes the flows of another table, which had no flow of this one.
+    pub fn join(&mut self, other: Self) {
+        self.flows.extend(other.flows);
     }
 
     /// All of them.

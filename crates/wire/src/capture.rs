@@ -32,6 +32,15 @@ pub struct InterfaceStatistics {
     pub dropped: Option<u64>,
 }
 
+/// Who takes what a capture brings.
+pub trait Sink {
+    /// Takes a frame, in the order of the capture.
+    fn frame(&mut self, frame: &Frame<'_>);
+
+    /// Takes an interface's own statistics.
+    fn statistics(&mut self, statistics: InterfaceStatistics);
+}
+
 /// What came out of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next<'a> {
@@ -100,6 +109,30 @@ impl Reader {
             Some(Format::Pcap(pcap)) => pcap.next(bytes),
             Some(Format::Pcapng(pcapng)) => pcapng.next(bytes),
             None => self.begin(bytes),
+        }
+    }
+
+    /// Gives `sink` all that is whole at the front of `bytes`. Says how many bytes that was, and how many must be there to
+    /// go on.
+    pub fn drain(&mut self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
+        let mut at = 0;
+        loop {
+            if let Some(Format::Pcap(pcap)) = &self.format {
+                let (used, needed) = pcap.drain(&bytes[at..], sink);
+                return (at + used, needed);
+            }
+            match self.next(&bytes[at..]) {
+                Ok((_, Next::More(needed))) => return (at, Ok(needed)),
+                Ok((used, next)) => {
+                    at += used;
+                    match next {
+                        Next::Frame(frame) => sink.frame(&frame),
+                        Next::Statistics(statistics) => sink.statistics(statistics),
+                        Next::Skipped | Next::More(_) => {}
+                    }
+                }
+                Err(why) => return (at, Err(why)),
+            }
         }
     }
 

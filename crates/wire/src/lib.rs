@@ -11,6 +11,6 @@ mod dissect;
 mod link;
 mod tcp;
 
-pub use dissect::{Network, Packet, Transport, Undissected, Wrapping, dissect};
+pub use dissect::{Network, Packet, Transport, Undissected, Wrapping, dissect, plain};
 pub use link::LinkType;
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};

@@ -29,11 +29,19 @@ impl Flags {
 }
 
 /// Selective acknowledgements of one segment: half-open ranges of sequence numbers, in the order sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct SackBlocks {
     blocks: [(u32, u32); Self::MOST],
     count: u8,
 }
+
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SackBlocks {}
 
 impl SackBlocks {
     /// As many as 40 bytes of options can hold.
@@ -42,6 +50,10 @@ impl SackBlocks {
     /// The blocks.
     pub fn as_slice(&self) -> &[(u32, u32)] {
         self.blocks.get(..usize::from(self.count)).unwrap_or_default()
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
     }
 
     fn push(&mut self, block: (u32, u32)) {
@@ -69,8 +81,20 @@ pub struct TcpOptions {
     pub incomplete: bool,
 }
 
+impl TcpOptions {
+    /// Forgets all of them.
+    fn clear(&mut self) {
+        self.timestamps = None;
+        self.mss = None;
+        self.window_scale = None;
+        self.sack_permitted = false;
+        self.sack.clear();
+        self.incomplete = false;
+    }
+}
+
 /// A TCP segment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpHeader {
     /// Source port.
     pub source: u16,
@@ -102,38 +126,43 @@ const ALIGNED_TIMESTAMPS: u32 = 0x0101_080a;
 /// Bytes of [`ALIGNED_TIMESTAMPS`] with its values.
 const ALIGNED_LENGTH: usize = 12;
 
-/// Parses a header that begins `segment`, which had `length` bytes on the wire. `None` if it is cut or malformed.
-pub(crate) fn parse(segment: &[u8], length: u32) -> Option<TcpHeader> {
+/// Parses a header that begins `segment`, which had `length` bytes on the wire, into `header`. `None` if it is cut or
+/// malformed. In place, because what is built elsewhere and copied costs more than all of the parsing.
+#[inline]
+pub(crate) fn parse(segment: &[u8], length: u32, header: &mut TcpHeader) -> Option<()> {
     let fixed: &[u8; 20] = segment.first_chunk()?;
     let offset = usize::from(fixed[12] >> 4) * 4;
-    let payload = length.checked_sub(offset as u32)?;
     if offset < 20 {
         return None;
     }
-    let mut parsed = TcpOptions::default();
+    let word = |at: usize| u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]]);
+    let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+    header.source = half(0);
+    header.destination = half(2);
+    header.sequence = word(4);
+    header.acknowledgement = word(8);
+    header.flags = Flags(half(12) & 0x0fff);
+    header.window = half(14);
+    header.payload = length.checked_sub(offset as u32)?;
+    header.options.clear();
     if offset > 20 {
         let captured = segment.get(20..offset.min(segment.len())).unwrap_or_default();
-        options(captured, &mut parsed);
-        parsed.incomplete |= segment.len() < offset;
+        match captured.first_chunk::<ALIGNED_LENGTH>() {
+            // Two fillers and timestamps first: how every stack sends them.
+            Some(aligned) if be32(aligned, 0) == Some(ALIGNED_TIMESTAMPS) => {
+                header.options.timestamps = be32(aligned, 4).zip(be32(aligned, 8));
+                if captured.len() > ALIGNED_LENGTH {
+                    options(captured, ALIGNED_LENGTH, &mut header.options);
+                }
+            }
+            _ => options(captured, 0, &mut header.options),
+        }
+        header.options.incomplete |= segment.len() < offset;
     }
-    Some(TcpHeader {
-        source: be16(fixed, 0)?,
-        destination: be16(fixed, 2)?,
-        sequence: be32(fixed, 4)?,
-        acknowledgement: be32(fixed, 8)?,
-        flags: Flags(be16(fixed, 12)? & 0x0fff),
-        window: be16(fixed, 14)?,
-        payload,
-        options: parsed,
-    })
+    Some(())
 }
 
-fn options(bytes: &[u8], into: &mut TcpOptions) {
-    let mut at = 0;
-    if bytes.len() >= ALIGNED_LENGTH && be32(bytes, 0) == Some(ALIGNED_TIMESTAMPS) {
-        into.timestamps = be32(bytes, 4).zip(be32(bytes, 8));
-        at = ALIGNED_LENGTH;
-    }
+fn options(bytes: &[u8], mut at: usize, into: &mut TcpOptions) {
     while let Some(kind) = octet(bytes, at) {
         match kind {
             END => return,

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 
 use anyhow::Context as _;
-use landspeed_wire::capture::{Frame, InterfaceStatistics, Next, Reader};
+use landspeed_wire::capture::{CaptureError, Frame, InterfaceStatistics, Next, Reader, Sink};
 
 /// Bytes read at once: small enough to stay in a core's cache until they are looked at.
 const CHUNK: usize = 256 << 10;
@@ -83,13 +83,34 @@ impl Capture {
         })
     }
 
+    /// Reads on and gives `sink` what came, as much as fits the buffer. `false` at the end.
+    pub fn drain(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+        if self.early.is_some() {
+            return Ok(false);
+        }
+        let (used, needed) = self.reader.drain(&self.buffer[self.start..self.end], sink);
+        self.start += used;
+        match needed {
+            Ok(needed) => self.fill(needed),
+            Err(why) if self.reader.format().is_none() => Err(why.into()),
+            Err(why) => {
+                self.damaged(&why);
+                Ok(false)
+            }
+        }
+    }
+
+    fn damaged(&mut self, why: &CaptureError) {
+        self.early = Some(format!("{why} (byte {})", self.offset + self.start as u64));
+    }
+
     fn find(&mut self) -> anyhow::Result<Option<Found>> {
         while self.early.is_none() {
             let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
                 Ok(next) => next,
                 Err(why) if self.reader.format().is_none() => return Err(why.into()),
                 Err(why) => {
-                    self.early = Some(format!("{why} (byte {})", self.offset + self.start as u64));
+                    self.damaged(&why);
                     break;
                 }
             };

@@ -1,9 +1,12 @@
 //! `landspeed trace`.
 
+mod cores;
 mod input;
 mod text;
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use anyhow::Context as _;
 use landspeed_model::{BuildInfo, TraceDocument};
@@ -49,6 +52,9 @@ pub struct Args {
     /// Addresses or ports change between the taps: packets are known by their numbers alone
     #[arg(long)]
     nat: bool,
+    /// Cores used for one capture: the first reads, the others follow the flows [default: 2 if there are two]
+    #[arg(long, value_name = "N")]
+    cores: Option<NonZero<usize>>,
     /// Write the document as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
@@ -94,6 +100,12 @@ impl Reading {
         Ok(Self { file: file.to_owned(), capture: Capture::open(file)?, analysis: Analysis::new(limits(args)) })
     }
 
+    /// Takes what fits the buffer; `false` at the end.
+    fn drain(&mut self) -> anyhow::Result<bool> {
+        let more = self.capture.drain(&mut self.analysis);
+        more.with_context(|| format!("cannot analyse {}", self.file.display()))
+    }
+
     /// Takes the next item; `None` at the end. A frame is shown to `also`.
     fn step(&mut self, mut also: impl FnMut(&Frame<'_>)) -> anyhow::Result<Option<()>> {
         let next = self.capture.next().with_context(|| format!("cannot analyse {}", self.file.display()))?;
@@ -120,8 +132,19 @@ impl Reading {
 
 fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     let mut reading = Reading::open(args, file)?;
-    while reading.step(|_| ())?.is_some() {}
+    let cores = args.cores.map_or_else(usual_cores, NonZero::get);
+    if cores > 1 {
+        let analysis = cores::analyse(&mut reading.capture, limits(args), cores);
+        reading.analysis = analysis.with_context(|| format!("cannot analyse {}", file.display()))?;
+    } else {
+        while reading.drain()? {}
+    }
     Ok(reading.finish())
+}
+
+/// Two if there are two: more only helps where many flows are followed.
+fn usual_cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).min(2)
 }
 
 /// Taps of one path, from the sender's to the receiver's.

@@ -1,6 +1,6 @@
 //! The classic format: a header, then records (draft-ietf-opsawg-pcap).
 
-use super::{CaptureError, Frame, LONGEST, Next, Order};
+use super::{CaptureError, Frame, LONGEST, Next, Order, Sink};
 use crate::LinkType;
 
 /// Bytes of the file header.
@@ -56,7 +56,26 @@ impl Pcap {
         self.variant.name
     }
 
+    /// Gives `sink` all whole records at the front of `bytes`. Says how many bytes they took, and how many must be there to
+    /// go on.
+    #[inline]
+    pub fn drain(&self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
+        let mut at = 0;
+        loop {
+            match self.next(&bytes[at..]) {
+                Ok((used, Next::Frame(frame))) => {
+                    at += used;
+                    sink.frame(&frame);
+                }
+                Ok((_, Next::More(needed))) => return (at, Ok(needed)),
+                Ok((used, _)) => at += used,
+                Err(why) => return (at, Err(why)),
+            }
+        }
+    }
+
     /// The next record.
+    #[inline]
     pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
         let Variant { order, nanoseconds, record, .. } = self.variant;
         let Some(header) = bytes.first_chunk::<16>() else { return Ok((0, Next::More(record))) };
