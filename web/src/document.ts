@@ -2298,3 +2298,531 @@ export interface VirtualizationFacts {
   /** Share of processor time stolen by the hypervisor since boot, 0..=1. */
   steal_share: Fact4;
 }
+
+/** How acknowledgements follow each other. */
+export interface AckSpacing {
+  /** Acknowledgements without payload. */
+  acks: number;
+  /** Share that came within a microsecond of the one before. */
+  bunched: number;
+  /** The gaps' distribution. */
+  histogram?: Bucket[] | null | undefined;
+  /** The most common gap of two microseconds and more, nanoseconds, and its share of all gaps: the period of a framing underneath, if the share is large. */
+  usual_gap_ns?: number | null | undefined;
+  /** That share. */
+  usual_gap_share?: number | null | undefined;
+}
+
+/** Rates in bins of one width. Bins between the first and the last frame count, empty ones too. */
+export interface BinRates {
+  /** Bins above the threshold asked for (microbursts); `None` without a threshold. */
+  above?: number | null | undefined;
+  /** Bins. */
+  bins: number;
+  /** Greatest, bits/s. */
+  max_bps: number;
+  /** Mean, bits/s. */
+  mean_bps: number;
+  /** Median, bits/s, to 5 %. */
+  p50_bps: number;
+  /** 99th percentile, bits/s, to 5 %. */
+  p99_bps: number;
+}
+
+/** Gaps before frames of a size class. */
+export interface GapClass {
+  /** Least frame, bytes. */
+  from_bytes: number;
+  /** The distribution. */
+  histogram: Bucket[];
+  /** Median gap, nanoseconds, to 5 %. */
+  p50_ns: number;
+  /** 99th percentile, nanoseconds, to 5 %. */
+  p99_ns: number;
+  /** Greatest frame, bytes. */
+  to_bytes: number;
+}
+
+/** One way between two taps. */
+export interface PathDirection {
+  /** Packets that passed the later tap and not the earlier: made on the way, or missed by the earlier tap. */
+  appeared: number;
+  /** Greatest delay over the least, nanoseconds; with the clocks' drift in it. */
+  delay_variation_max_ns?: number | null | undefined;
+  /** Delay over the least, median, nanoseconds, to 5 %. */
+  delay_variation_p50_ns?: number | null | undefined;
+  /** Delay over the least, 99th percentile, nanoseconds, to 5 %. */
+  delay_variation_p99_ns?: number | null | undefined;
+  /** Packets with payload that passed the one and never the other. */
+  lost_data: number;
+  /** Packets without payload, likewise. */
+  lost_other: number;
+  /** Packets that passed both. */
+  matched: number;
+  /** Packets that changed places with another of their flow. */
+  reordered: number;
+}
+
+/** Packets sent again, by why. */
+export interface Retransmits {
+  /** Payload in all of them, bytes. */
+  bytes: number;
+  /** Three duplicate acknowledgements or selective ones above it had passed the tap. */
+  fast: number;
+  /** The tap never saw the first copy: it was lost before the tap. */
+  lost_before_tap: number;
+  /** Of all of them, those the receiver reported as unneeded (DSACK). */
+  spurious: number;
+  /** The last segment sent again after a short silence (tail loss probe). */
+  tail: number;
+  /** After a silence of a retransmission timeout, and what followed it until the loss was repaired. */
+  timeout: number;
+  /** Without evidence that tells. */
+  unclassified: number;
+}
+
+/** Rate over time. */
+export interface TraceBins {
+  /** Bytes on the wire in each. */
+  bytes: number[];
+  /** Packets sent again in each. */
+  retransmits: number[];
+  /** Width of a bin, nanoseconds. */
+  width_ns: number;
+}
+
+/** Buckets of time that are not empty, by columns of equal length. A least and greatest number is 0 where its count is. */
+export interface TraceBuckets {
+  /** Greatest. */
+  ack_high: number[];
+  /** Least number acknowledged. */
+  ack_low: number[];
+  /** Acknowledgements. */
+  acks: number[];
+  /** Retransmissions of all kinds. */
+  again: number[];
+  /** One past the greatest. */
+  again_high: number[];
+  /** Least sequence number sent again. */
+  again_low: number[];
+  /** Which: its start is this times the width. */
+  at: number[];
+  /** Segments with new data. */
+  data: number[];
+  /** One past the greatest. */
+  data_high: number[];
+  /** Least sequence number of new data. */
+  data_low: number[];
+  /** Of these, duplicates. */
+  duplicate_acks: number[];
+  /** Greatest. */
+  edge_high: number[];
+  /** Least upper edge of the receiver's window: what is acknowledged and the window. */
+  edge_low: number[];
+  /** Most in flight, bytes. */
+  in_flight_max: number[];
+  /** Segments that came out of order, or were copied on the way. */
+  late: number[];
+  /** One past the greatest. */
+  late_high: number[];
+  /** Least sequence number of these. */
+  late_low: number[];
+  /** Greatest, nanoseconds. */
+  rtt_max_ns: number[];
+  /** Least, nanoseconds. */
+  rtt_min_ns: number[];
+  /** Round trips. */
+  rtts: number[];
+  /** One past the greatest. */
+  sack_high: number[];
+  /** Least number selectively acknowledged. */
+  sack_low: number[];
+  /** Acknowledgements with selective ones. */
+  sacks: number[];
+}
+
+/** What was read. */
+export interface TraceCapture {
+  /** Frames earlier than the one before them. */
+  backward_steps: number;
+  /** Their bytes in the capture. */
+  captured_bytes: number;
+  /** Frames cut before their transport header's end. */
+  cut: number;
+  /** Frames dropped by the capture itself, where it says. */
+  dropped?: number | null | undefined;
+  /** From the earliest to the latest frame, nanoseconds. */
+  duration_ns: number;
+  /** Why reading ended before the end of the file. */
+  ended_early?: string | null | undefined;
+  /** Flows taken out of memory because there were more at once than allowed. */
+  evicted_flows: number;
+  /** The file, as named. */
+  file: string;
+  /** Its format. */
+  format: string;
+  /** Fragments without a transport header. */
+  fragments: number;
+  /** Frames read. */
+  frames: number;
+  /** Frames whose lengths contradict each other. */
+  malformed: number;
+  /** Frames that are not IP. */
+  not_ip: number;
+  /** IP packets of other transports than TCP and UDP. */
+  other_transport: number;
+  /** Time of the first frame, nanoseconds since the Unix epoch. */
+  start_ns: number;
+  /** Frames longer than any wire carries: super-packets of TSO, GRO or BIG TCP. */
+  super_packets: number;
+  /** Their bytes on the wire. */
+  wire_bytes: number;
+  /** Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, IP in IP, PPPoE). */
+  wrapped: number;
+}
+
+/** Two captures of different runs, side by side. */
+export interface TraceComparison {
+  /** The first capture. */
+  a: TraceDocument;
+  /** The second one. */
+  b: TraceDocument;
+  /** The command line. */
+  command: string[];
+  /** The figures of both. */
+  figures: TraceFigure[];
+  /** The program. */
+  landspeed: BuildInfo;
+  /** `landspeed.tracecomparison/1`. */
+  schema: string;
+}
+
+/** Every packet of a span of time. */
+export interface TraceDetail {
+  /** Greatest number acknowledged before it. */
+  ack: number;
+  /** Last packet, nanoseconds. */
+  end_ns: number;
+  /** Its first packet's place among all of the series, from 0. */
+  from: number;
+  /** One past the greatest number sent before it. */
+  next: number;
+  /** How many. */
+  packets: number;
+  /** The packets, in base64: records of a kind, and differences as LEB128. `docs/trace.md` gives the form. */
+  records: string;
+  /** First packet, nanoseconds. */
+  start_ns: number;
+  /** Window announced before it, bytes. */
+  window: number;
+}
+
+/** What one end sent. */
+export interface TraceDirection {
+  /** Whether it sent a FIN or a RST. */
+  closed: boolean;
+  /** Ranges it reported as received twice (DSACK, RFC 2883). */
+  dsacks: number;
+  /** Duplicate acknowledgements it sent. */
+  duplicate_acks: number;
+  /** Copies that were made on the way: the same packet twice. */
+  duplicates: number;
+  /** Most of its data in flight as the tap saw it, bytes. */
+  in_flight_max_bytes: number;
+  /** What its time went into; `None` where no data was acknowledged, or where the tap is nearer to the receiver and cannot know what the sender has in flight. */
+  limits?: TraceLimits | null | undefined;
+  /** Payload the other end acknowledged but the tap never saw, bytes: what the capture lacks. */
+  missing_bytes: number;
+  /** Maximum segment size it announced, bytes. */
+  mss?: number | null | undefined;
+  /** UDP: numbered datagrams, where the protocol is known. */
+  numbered?: TraceNumbered | null | undefined;
+  /** Packets that filled a hole and had been overtaken on the way, by their IP identification, timestamp or time. */
+  out_of_order: number;
+  /** Packets. */
+  packets: number;
+  /** Its payload packets for each acknowledgement that moved on; `None` without one. */
+  packets_per_ack?: number | null | undefined;
+  /** Payload, copies included. */
+  payload_bytes: number;
+  /** Keep-alive and window probes. */
+  probes: number;
+  /** Packets without payload that acknowledge. */
+  pure_acks: number;
+  /** What it sent again. */
+  retransmits: Retransmits;
+  /** Round trips from the tap to the other end and back. */
+  rtt?: TraceRtt | null | undefined;
+  /** Whether it permitted selective acknowledgements. */
+  sack_permitted: boolean;
+  /** Acknowledgements of its data that covered more than two full segments. */
+  stretch_acks: number;
+  /** Whether it sent timestamps. */
+  timestamps: boolean;
+  /** Payload seen for the first time. */
+  unique_bytes: number;
+  /** Greatest window it announced, bytes. */
+  window_max_bytes?: number | null | undefined;
+  /** Least window it announced after the handshake, bytes. */
+  window_min_bytes?: number | null | undefined;
+  /** Window scale it announced, a shift. */
+  window_scale?: number | null | undefined;
+  /** Bytes of their frames. */
+  wire_bytes: number;
+  /** Times its window closed. */
+  zero_windows: number;
+}
+
+/** A capture, analysed. */
+export interface TraceDocument {
+  /** Rate over time, all stations. */
+  bins: TraceBins;
+  /** What was read. */
+  capture: TraceCapture;
+  /** The command line. */
+  command: string[];
+  /** Flows, the one with the most payload first; not more than asked for. */
+  flows: TraceFlow[];
+  /** What graphs over time are drawn from; only where it was asked for. */
+  graphs?: TraceGraphs | null | undefined;
+  /** The program. */
+  landspeed: BuildInfo;
+  /** Between each tap and the next, where several captures were given; `flows` and the rest are then the first tap's. */
+  path: TracePath[];
+  /** `landspeed.trace/1`. */
+  schema: string;
+  /** What each station put on the wire. */
+  stations: TraceStation[];
+  /** Flows that are not listed, in sums. */
+  unlisted: UnlistedFlows;
+  /** What limits the conclusions. */
+  warnings: Warning[];
+}
+
+/** One end of a flow. */
+export interface TraceEndpoint {
+  /** Address. */
+  address: string;
+  /** Port. */
+  port: number;
+}
+
+/** A figure of two captures. */
+export interface TraceFigure {
+  /** In the first capture; `None` where it has none. */
+  a?: number | null | undefined;
+  /** In the second. */
+  b?: number | null | undefined;
+  /** What it is. */
+  name: string;
+  /** Its unit: `bps`, `ns`, `bytes`, `ratio` or `count`. */
+  unit: string;
+}
+
+/** A flow: the direction with more payload is the one told of; the other is `reverse`. */
+export interface TraceFlow {
+  /** Where it went. */
+  destination: TraceEndpoint;
+  /** From its first to its last packet, nanoseconds. */
+  duration_ns: number;
+  /** From `source` to `destination`. */
+  forward: TraceDirection;
+  /** Payload that was new, from its first byte to its last or its acknowledgement, bits/s. `None` for a single packet. */
+  goodput_bps?: number | null | undefined;
+  /** How the connection began; `None` for UDP, or where that was before the capture. */
+  handshake?: TraceHandshake | null | undefined;
+  /** Losses between two taps; `None` with one tap. */
+  lost_network?: number | null | undefined;
+  /** Losses in the receiver after its tap; `None` with one tap. */
+  lost_receiver?: number | null | undefined;
+  /** Packets of `source` sent again, all kinds. */
+  retransmits: number;
+  /** From `destination` to `source`. */
+  reverse: TraceDirection;
+  /** Median round trip from the tap to `destination` and back, nanoseconds. */
+  rtt_ns?: number | null | undefined;
+  /** Where most payload came from. */
+  source: TraceEndpoint;
+  /** First packet, nanoseconds from the start of the capture. */
+  start_ns: number;
+  /** TCP or UDP. */
+  transport: TraceTransport;
+}
+
+/** What graphs over time are drawn from. */
+export interface TraceGraphs {
+  /** TCP flows with payload that have no series, because others had more. */
+  left_out: number;
+  /** All frames of the capture. */
+  rate: TraceRate;
+  /** Directions of TCP flows that brought data, those with the most payload first. */
+  series: TraceSeries[];
+}
+
+/** A handshake. */
+export interface TraceHandshake {
+  /** Who sent the SYN. */
+  client?: TraceEndpoint | null | undefined;
+  /** From SYN-ACK to ACK: from the tap to the client and back, nanoseconds. */
+  client_rtt_ns?: number | null | undefined;
+  /** From SYN to SYN-ACK: from the tap to the server and back, nanoseconds. */
+  server_rtt_ns?: number | null | undefined;
+  /** SYNs beyond the first. */
+  syn_retransmits: number;
+}
+
+/** What held a sender back, as the tap saw it, in time; the parts add up to `total_ns`. */
+export interface TraceLimits {
+  /** Nothing was in flight: the application had nothing to send. */
+  idle_ns: number;
+  /** Less than two segments of the receiver's window were left. */
+  receiver_window_ns: number;
+  /** Between a loss and its repair. */
+  recovery_ns: number;
+  /** Data in flight and none of the above: the congestion window, the pacing or the path decided. */
+  sending_ns: number;
+  /** All of the time, nanoseconds. */
+  total_ns: number;
+}
+
+/** Datagrams with numbers of a protocol that is known. */
+export interface TraceNumbered {
+  /** Numbers that came twice. */
+  duplicates: number;
+  /** Numbers missing between the first and the last, that never came. */
+  lost: number;
+  /** Which protocol. */
+  protocol: string;
+  /** Numbers that came after a greater one. */
+  reordered: number;
+}
+
+/** Two taps of one path: the same packets, matched. */
+export interface TracePath {
+  /** From the second to the first. */
+  backward: PathDirection;
+  /** The second tap's clock minus the first's, nanoseconds, if the way there takes as long as the way back. */
+  clock_offset_ns?: number | null | undefined;
+  /** From the first to the second tap. */
+  forward: PathDirection;
+  /** The first capture. */
+  from: string;
+  /** Packets given up because too many waited for their match: they are in no count. */
+  given_up: number;
+  /** Packets that both have. */
+  matched: number;
+  /** From one tap to the other and back, nanoseconds, at the least: no clock has to be right for that. */
+  round_trip_ns?: number | null | undefined;
+  /** The second one. */
+  to: string;
+}
+
+/** Bytes on the wire in bins of time. Bins are a millisecond wide, or that times a power of ten. */
+export interface TraceRate {
+  /** Bytes in each, from the start of the capture. */
+  bytes: number[];
+  /** Most bytes in a millisecond of each; empty where bins are a millisecond wide. */
+  most_in_1ms: number[];
+  /** Width of a bin, nanoseconds. */
+  width_ns: number;
+}
+
+/** Round trips of one direction. */
+export interface TraceRtt {
+  /** Their distribution. */
+  histogram: Bucket[];
+  /** Greatest, nanoseconds. */
+  max_ns: number;
+  /** Mean, nanoseconds. */
+  mean_ns: number;
+  /** Least, nanoseconds. */
+  min_ns: number;
+  /** Median, nanoseconds, to 5 %; `None` with few samples. */
+  p50_ns?: number | null | undefined;
+  /** 90th percentile, nanoseconds, to 5 %. */
+  p90_ns?: number | null | undefined;
+  /** 99th percentile, nanoseconds, to 5 %. */
+  p99_ns?: number | null | undefined;
+  /** Samples. */
+  samples: number;
+}
+
+/** The data of one direction and what the other end said of it: a time-sequence graph. Sequence numbers count from the direction's first one at the tap; times from the start of the capture. */
+export interface TraceSeries {
+  /** Width of a bucket, nanoseconds. */
+  bucket_ns: number;
+  /** All packets, in buckets of time; empty where `detail` has every packet. */
+  buckets: TraceBuckets;
+  /** Single packets, in spans that do not overlap. Where there are more than can be kept: the start, the end, around retransmissions and the longest silences, and samples of the rest. */
+  detail: TraceDetail[];
+  /** Latest packet, nanoseconds. */
+  end_ns: number;
+  /** Which flow: its place in `flows`. */
+  flow: number;
+  /** Of these, those in `detail`. */
+  kept: number;
+  /** Segments and acknowledgements there were. */
+  packets: number;
+  /** Payload, bytes, copies included. */
+  payload_bytes: number;
+  /** Its frames over time. */
+  rate: TraceRate;
+  /** Whose data. */
+  way: TraceWay;
+}
+
+/** What one station (the source of frames at the tap) put on the wire. */
+export interface TraceStation {
+  /** How its acknowledgements are spaced; `None` without any. */
+  ack_spacing?: AckSpacing | null | undefined;
+  /** Frames. */
+  frames: number;
+  /** Gaps between its frames, by the size of the later one. */
+  gaps: GapClass[];
+  /** Interface of the capture. */
+  interface: string;
+  /** Source address of its frames; `None` where the link has none. */
+  mac?: string | null | undefined;
+  /** Rate in bins of ten milliseconds. */
+  per_10ms: BinRates;
+  /** Rate in bins of a millisecond. */
+  per_1ms: BinRates;
+  /** Frames that followed each other closely. */
+  trains: Trains;
+  /** Their bytes. */
+  wire_bytes: number;
+}
+
+/** Transport of a flow. */
+export type TraceTransport = "tcp" | "udp";
+
+/** Whose data. */
+export type TraceWay = "forward" | "reverse";
+
+/** Frames of a station that followed each other within `gap_ns`. */
+export interface Trains {
+  /** The gap that ends a train, nanoseconds. */
+  gap_ns: number;
+  /** Longest, frames. */
+  longest_frames: number;
+  /** Median length, frames. */
+  p50_frames: number;
+  /** 99th percentile, frames. */
+  p99_frames: number;
+  /** Median rate inside trains of ten frames and more, bits/s: an estimate of the line the frames came from. */
+  rate_bps?: number | null | undefined;
+  /** Trains of two frames and more. */
+  trains: number;
+}
+
+/** Flows that are not listed. */
+export interface UnlistedFlows {
+  /** How many. */
+  flows: number;
+  /** Their packets. */
+  packets: number;
+  /** Their payload, bytes. */
+  payload_bytes: number;
+  /** What they sent again. */
+  retransmits: number;
+}

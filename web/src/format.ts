@@ -182,6 +182,6 @@ export function words(name: string): string {
   return name.replace(/_(ns|us|bytes|bps|khz|per_s|s)$/, "").replaceAll("_", " ");
 }
 
-function minus(text: string): string {
+export function minus(text: string): string {
   return text.replace("-", "−");
 }

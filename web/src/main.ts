@@ -3,16 +3,17 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { auditPage } from "./audit/page";
-import type { AuditDocument, LabDocument, LabSetDocument, RunDocument } from "./document";
+import type { AuditDocument, LabDocument, LabSetDocument, RunDocument, TraceComparison, TraceDocument } from "./document";
 import { append, type Child } from "./dom";
 import { labPage } from "./lab/page";
 import { runPage } from "./run";
 import { saveJson } from "./save";
 import { setPage } from "./set/page";
 import { watchPrint, watchSystem } from "./theme";
-import { unpackDocument, unpackLab } from "./unpack";
+import { comparisonPage, tracePage } from "./trace/page";
+import { unpackDeep, unpackDocument, unpackLab } from "./unpack";
 
-type Document = AuditDocument | RunDocument | LabDocument | LabSetDocument;
+type Document = AuditDocument | RunDocument | LabDocument | LabSetDocument | TraceDocument | TraceComparison;
 
 function main(): void {
   const root = document.getElementById("report");
@@ -30,6 +31,14 @@ function page(read: Document): Child[] {
   }
   if (isSet(read)) return setPage(read, () => saveJson(read, read.name));
   if (isAudit(read)) return auditPage(read, () => saveJson(read, read.hostname));
+  if (isTrace(read)) {
+    const trace = unpackDeep(read) as TraceDocument;
+    return tracePage(trace, () => saveJson(trace, trace.capture.file.split("/").at(-1) ?? "trace"));
+  }
+  if (isComparison(read)) {
+    const both = unpackDeep(read) as TraceComparison;
+    return comparisonPage(both, () => saveJson(both, "trace-comparison"));
+  }
   const run = unpackDocument(read);
   return runPage(run, () => saveJson(run, run.id));
 }
@@ -37,5 +46,7 @@ function page(read: Document): Child[] {
 const isAudit = (read: Document): read is AuditDocument => read.schema.startsWith("landspeed.audit/");
 const isLab = (read: Document): read is LabDocument => read.schema.startsWith("landspeed.lab/");
 const isSet = (read: Document): read is LabSetDocument => read.schema.startsWith("landspeed.labset/");
+const isTrace = (read: Document): read is TraceDocument => read.schema.startsWith("landspeed.trace/");
+const isComparison = (read: Document): read is TraceComparison => read.schema.startsWith("landspeed.tracecomparison/");
 
 main();

@@ -38,6 +38,19 @@ export function unpackLab(lab: LabDocument): LabDocument {
   return lab;
 }
 
+/** A document in which every packed list, wherever it stands, is a list. Works in place. */
+export function unpackDeep(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    if (typeof value[0] === "object") for (let i = 0; i < value.length; i++) value[i] = unpackDeep(value[i]);
+    return value;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  if ("$n" in value) return list(value as unknown as unknown[]);
+  const object = value as Row;
+  for (const key of Object.keys(object)) object[key] = unpackDeep(object[key]);
+  return object;
+}
+
 function list<T>(value: T[]): T[] {
   const column = value as unknown as Column;
   return unpack(column, Array.isArray(column) ? column.length : (column.$n ?? 0)) as T[];

@@ -15,6 +15,7 @@ mod run;
 mod stream;
 mod tcp;
 mod trace;
+mod trace_graph;
 mod tune;
 mod verdict;
 
@@ -49,6 +50,9 @@ pub use trace::{
     TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake, TraceLimits, TraceNumbered, TracePath, TraceRtt,
     TraceStation, TraceTransport, Trains, UnlistedFlows,
 };
+pub use trace_graph::{
+    TraceBuckets, TraceComparison, TraceDetail, TraceFigure, TraceGraphs, TraceRate, TraceSeries, TraceWay,
+};
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Evidence, Verdict};
 
@@ -63,6 +67,8 @@ pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";
 
 /// The identifier written to `.schema` of an analysed capture.
 pub const TRACE_SCHEMA: &str = "landspeed.trace/1";
+/// The schema of [`TraceComparison`].
+pub const TRACE_COMPARISON_SCHEMA: &str = "landspeed.tracecomparison/1";
 
 /// The identifier written to `.schema` of a host's facts.
 pub const FACTS_SCHEMA: &str = "landspeed.facts/1";
@@ -79,9 +85,10 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "facts" => Some(schemars::schema_for!(Facts).to_value()),
         "audit" => Some(schemars::schema_for!(AuditDocument).to_value()),
         "trace" => Some(schemars::schema_for!(TraceDocument).to_value()),
+        "tracecomparison" => Some(schemars::schema_for!(TraceComparison).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
-pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit", "trace"];
+pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison"];

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, BuildInfo, Warning};
+use crate::{Bucket, BuildInfo, TraceGraphs, Warning};
 
 /// A capture, analysed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,9 @@ pub struct TraceDocument {
     pub path: Vec<TracePath>,
     /// What limits the conclusions.
     pub warnings: Vec<Warning>,
+    /// What graphs over time are drawn from; only where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graphs: Option<TraceGraphs>,
 }
 
 /// Two taps of one path: the same packets, matched.
@@ -406,6 +409,9 @@ pub struct AckSpacing {
     pub usual_gap_ns: Option<u64>,
     /// That share.
     pub usual_gap_share: Option<f64>,
+    /// The gaps' distribution.
+    #[serde(default)]
+    pub histogram: Vec<Bucket>,
 }
 
 /// Rate over time.

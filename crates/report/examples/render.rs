@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{env, error::Error, fs};
 
-use landspeed_report::{render, render_lab, render_lab_set};
+use landspeed_report::{render, render_lab, render_lab_set, render_trace, render_trace_comparison};
 
 fn main() -> Result<(), Box<dyn Error>> {
     for argument in env::args().skip(1) {
@@ -13,6 +13,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let page = match kind["schema"].as_str() {
             Some(landspeed_model::LAB_SCHEMA) => render_lab(&serde_json::from_slice(&text)?)?,
             Some(landspeed_model::LAB_SET_SCHEMA) => render_lab_set(&serde_json::from_slice(&text)?)?,
+            Some(landspeed_model::TRACE_SCHEMA) => render_trace(&serde_json::from_slice(&text)?)?,
+            Some(landspeed_model::TRACE_COMPARISON_SCHEMA) => {
+                render_trace_comparison(&serde_json::from_slice(&text)?)?
+            }
             _ => render(&serde_json::from_slice(&text)?)?,
         };
         fs::write(path.with_extension("html"), page)?;

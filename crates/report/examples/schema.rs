@@ -1,5 +1,6 @@
 //! Prints the schema the page's types are made from, for `npm --prefix web run schema`: `schema` that of the run
-//! document, `schema lab` what the lab's documents have besides, `schema audit` what an audit has besides.
+//! document, `schema lab` what the lab's documents have besides, `schema audit` what an audit has besides,
+//! `schema trace` what captures have besides.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +9,8 @@ fn main() {
         None | Some("run") => landspeed_model::schema("run").expect("the model has a run document"),
         Some("lab") => besides(&[("lab", "LabDocument"), ("labset", "LabSetDocument")]),
         Some("audit") => besides(&[("audit", "AuditDocument")]),
-        Some(other) => panic!("no schema `{other}`: run, lab or audit"),
+        Some("trace") => besides(&[("trace", "TraceDocument"), ("tracecomparison", "TraceComparison")]),
+        Some(other) => panic!("no schema `{other}`: run, lab, audit or trace"),
     };
     println!("{schema:#}");
 }

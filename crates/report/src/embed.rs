@@ -1,6 +1,9 @@
 //! The document as it stands inside the page.
 
-use landspeed_model::{HostSeries, Interval, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd};
+use landspeed_model::{
+    HostSeries, Interval, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd, TraceComparison,
+    TraceDocument,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,6 +35,36 @@ pub(crate) fn lab(document: &LabDocument) -> Result<String, serde_json::Error> {
         }
     }
     Ok(inert(&serde_json::to_string(&filled(&shell, parts)?)?))
+}
+
+/// The same of what a capture shows: its long columns are packed.
+pub(crate) fn trace(document: &TraceDocument) -> Result<String, serde_json::Error> {
+    Ok(inert(&serde_json::to_string(&packed_trace(document)?)?))
+}
+
+/// The same of two captures.
+pub(crate) fn trace_comparison(document: &TraceComparison) -> Result<String, serde_json::Error> {
+    let mut json = serde_json::to_value(document)?;
+    for (name, trace) in [("a", &document.a), ("b", &document.b)] {
+        json[name] = packed_trace(trace)?;
+    }
+    Ok(inert(&serde_json::to_string(&json)?))
+}
+
+/// Packs every list of numbers that is long enough, wherever it stands: there are many, and all are packed alike.
+fn packed_trace(document: &TraceDocument) -> Result<Value, serde_json::Error> {
+    fn pack_in(value: &mut Value) -> Result<(), serde_json::Error> {
+        match value {
+            Value::Array(list) if list.first().is_some_and(Value::is_number) => *value = pack::rows(list)?,
+            Value::Array(list) => list.iter_mut().try_for_each(pack_in)?,
+            Value::Object(fields) => fields.values_mut().try_for_each(pack_in)?,
+            _ => {}
+        }
+        Ok(())
+    }
+    let mut json = serde_json::to_value(document)?;
+    pack_in(&mut json)?;
+    Ok(json)
 }
 
 /// The same of a document that is short.

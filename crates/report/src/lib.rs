@@ -1,5 +1,5 @@
-//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, or an
-//! audit.
+//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, an audit, or what one or
+//! two captures show.
 //!
 //! The page is built from `web/` and embedded here as text, so nothing is fetched when it is opened and Node is not
 //! needed to build it. The document goes in as inert JSON, and a content security policy lets the browser use one
@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 
 use landspeed_model::{
     AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument,
+    TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDocument,
 };
 use thiserror::Error;
 
@@ -80,6 +81,28 @@ pub fn render_lab_set(document: &LabSetDocument) -> Result<String, ReportError> 
 pub fn render_audit(document: &AuditDocument) -> Result<String, ReportError> {
     known(&document.schema, AUDIT_SCHEMA)?;
     Ok(page(&title::audit(document), &title::audit_summary(document), &embed::plain(document)?))
+}
+
+/// Draws what a capture shows, as [`render`] does a run.
+///
+/// # Errors
+/// The document's schema is not the one this version knows.
+pub fn render_trace(document: &TraceDocument) -> Result<String, ReportError> {
+    known(&document.schema, TRACE_SCHEMA)?;
+    Ok(page(&title::trace(document), &title::trace_summary(document), &embed::trace(document)?))
+}
+
+/// Draws two captures side by side, as [`render`] does a run.
+///
+/// # Errors
+/// The document's schema is not the one this version knows, or that of one of its captures.
+pub fn render_trace_comparison(document: &TraceComparison) -> Result<String, ReportError> {
+    known(&document.schema, TRACE_COMPARISON_SCHEMA)?;
+    known(&document.a.schema, TRACE_SCHEMA)?;
+    known(&document.b.schema, TRACE_SCHEMA)?;
+    let title = format!("{} · against · {}", title::trace(&document.a), title::trace(&document.b));
+    let summary = format!("{} {}", title::trace_summary(&document.a), title::trace_summary(&document.b));
+    Ok(page(&title, &summary, &embed::trace_comparison(document)?))
 }
 
 fn known(found: &str, known: &'static str) -> Result<(), ReportError> {

@@ -1,6 +1,6 @@
 //! What stands on a browser's tab, and what is said where the page's script does not run.
 
-use landspeed_model::{AuditDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status};
+use landspeed_model::{AuditDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status, TraceDocument};
 use landspeed_units::BitRate;
 
 /// What was measured and the figure.
@@ -90,6 +90,23 @@ pub(crate) fn audit_summary(document: &AuditDocument) -> String {
         document.passed.len(),
         document.not_applicable.len(),
         document.unknown.len()
+    )
+}
+
+/// The capture.
+pub(crate) fn trace(document: &TraceDocument) -> String {
+    let name = document.capture.file.rsplit('/').next().unwrap_or_default();
+    format!("{} · landspeed trace", if name.is_empty() { "a capture" } else { name })
+}
+
+/// How much it holds.
+pub(crate) fn trace_summary(document: &TraceDocument) -> String {
+    let again: u64 = document.flows.iter().map(|flow| flow.retransmits).sum();
+    format!(
+        "{} frames in {} flows; {} retransmissions in those that are listed.",
+        document.capture.frames,
+        document.flows.len() as u64 + document.unlisted.flows,
+        again
     )
 }
 

@@ -149,6 +149,7 @@ impl Analysis {
             bins,
             path: Vec::new(),
             warnings: Vec::new(),
+            graphs: None,
         };
         document.warnings = warnings(&document);
         document

@@ -9,6 +9,7 @@ mod analysis;
 mod connection;
 mod direction;
 mod flows;
+mod graph;
 mod histogram;
 mod intake;
 mod key;
@@ -22,6 +23,7 @@ mod udp;
 
 pub use analysis::{Analysis, Limits};
 pub use flows::Flows;
+pub use graph::{GraphLimits, Graphs};
 pub use intake::{Intake, Seen};
 pub use key::Endpoint;
 pub use pairing::{Pairing, Tap};

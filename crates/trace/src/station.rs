@@ -228,6 +228,7 @@ impl Station {
             bunched: self.ack_gaps.below(BUNCHED_NS) as f64 / total as f64,
             usual_gap_ns: usual.map(|(gap, _)| gap),
             usual_gap_share: usual.map(|(_, count)| count as f64 / total as f64),
+            histogram: self.ack_gaps.buckets(),
         });
         let mac = self.mac.map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":"));
         TraceStation {

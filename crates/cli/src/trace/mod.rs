@@ -1,7 +1,9 @@
 //! `landspeed trace`.
 
+mod against;
 mod cores;
 mod input;
+mod pictures;
 mod text;
 
 use std::num::NonZero;
@@ -10,7 +12,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use landspeed_model::{BuildInfo, TraceDocument};
-use landspeed_trace::{Analysis, Limits, Pairing};
+use landspeed_trace::{Analysis, Graphs, Limits, Pairing};
 use landspeed_units::{BitRate, Nanos};
 use landspeed_wire::capture::Frame;
 
@@ -23,6 +25,8 @@ Examples:
   landspeed trace transfer.pcap
   landspeed trace transfer.pcapng.zst --json trace.json
   landspeed trace sender.pcap receiver.pcap     where each packet was lost
+  landspeed trace transfer.pcap --report trace.html        time-sequence graphs, rates, gaps
+  landspeed trace before.pcap --against after.pcap --report both.html
   tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
   landspeed trace transfer.pcap --burst 8G --bin 10ms";
 
@@ -58,12 +62,17 @@ pub struct Args {
     /// Write the document as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
+    #[command(flatten)]
+    pictures: pictures::Pictures,
 }
 
 /// Analyses captures.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
-    if let Some(sink) = &args.json {
+    for sink in [&args.json, &args.pictures.report].into_iter().flatten() {
         sink.check()?;
+    }
+    if let Some(other) = &args.pictures.against {
+        return against::main(args, other);
     }
     let document = match args.files.as_slice() {
         [one] => alone(args, one)?,
@@ -74,6 +83,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
     if let Some(sink) = &args.json {
         sink.write(&serde_json::to_vec_pretty(&document)?)?;
+    }
+    if let Some(sink) = &args.pictures.report {
+        sink.write(landspeed_report::render_trace(&document)?.as_bytes())?;
     }
     Ok(if document.capture.ended_early.is_none() { Outcome::Clean } else { Outcome::Findings })
 }
@@ -93,11 +105,13 @@ struct Reading {
     file: PathBuf,
     capture: Capture,
     analysis: Analysis,
+    graphs: Option<Graphs>,
 }
 
 impl Reading {
     fn open(args: &Args, file: &Path) -> anyhow::Result<Self> {
-        Ok(Self { file: file.to_owned(), capture: Capture::open(file)?, analysis: Analysis::new(limits(args)) })
+        let (capture, analysis) = (Capture::open(file)?, Analysis::new(limits(args)));
+        Ok(Self { file: file.to_owned(), capture, analysis, graphs: args.pictures.graphs() })
     }
 
     /// Takes what fits the buffer; `false` at the end.
@@ -112,7 +126,10 @@ impl Reading {
         match next {
             None => return Ok(None),
             Some(Item::Frame(frame)) => {
-                self.analysis.frame(&frame);
+                match &mut self.graphs {
+                    Some(graphs) => self.analysis.frame_to(&frame, graphs),
+                    None => self.analysis.frame(&frame),
+                }
                 also(&frame);
             }
             Some(Item::Statistics(statistics)) => self.analysis.statistics(statistics),
@@ -126,14 +143,21 @@ impl Reading {
         let name = |interface| reader.interface_name(interface).map(ToOwned::to_owned);
         let (format, early) = (reader.format().unwrap_or_default(), self.capture.early());
         let (command, file) = (std::env::args().collect(), self.file.display().to_string());
-        self.analysis.finish(landspeed, command, file, format, early, name)
+        let mut document = self.analysis.finish(landspeed, command, file, format, early, name);
+        if let Some(graphs) = self.graphs {
+            graphs.finish(&mut document);
+        }
+        document
     }
 }
 
 fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     let mut reading = Reading::open(args, file)?;
     let cores = args.cores.map_or_else(usual_cores, NonZero::get);
-    if cores > 1 {
+    if reading.graphs.is_some() {
+        // Every frame is looked at in order, which is one core's work.
+        while reading.step(|_| ())?.is_some() {}
+    } else if cores > 1 {
         let analysis = cores::analyse(&mut reading.capture, limits(args), cores);
         reading.analysis = analysis.with_context(|| format!("cannot analyse {}", file.display()))?;
     } else {

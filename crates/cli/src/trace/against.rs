@@ -1,0 +1,136 @@
+//! Two captures of different runs, side by side.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use landspeed_model::{
+    BuildInfo, TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDocument, TraceFigure, TraceFlow, TraceStation,
+};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+use super::{Args, alone};
+use crate::Outcome;
+use crate::output::Sink;
+use crate::text::Page;
+
+/// Compares two captures.
+pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
+    let [one] = args.files.as_slice() else {
+        anyhow::bail!("--against compares one capture with another: name one file besides it");
+    };
+    let (a, b) = (alone(args, one)?, alone(args, other)?);
+    let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
+    let figures = figures(&a, &b);
+    let (schema, command) = (TRACE_COMPARISON_SCHEMA.to_owned(), std::env::args().collect());
+    let comparison = TraceComparison { schema, landspeed, command, a, b, figures };
+    if args.json != Some(Sink::Stdout) {
+        print!("{}", summary(&comparison));
+    }
+    if let Some(sink) = &args.json {
+        sink.write(&serde_json::to_vec_pretty(&comparison)?)?;
+    }
+    if let Some(sink) = &args.pictures.report {
+        sink.write(landspeed_report::render_trace_comparison(&comparison)?.as_bytes())?;
+    }
+    let whole = [&comparison.a, &comparison.b].iter().all(|document| document.capture.ended_early.is_none());
+    Ok(if whole { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// The station that sent the most, and the one with the most bare acknowledgements.
+fn stations(document: &TraceDocument) -> [Option<&TraceStation>; 2] {
+    let most = document.stations.iter().max_by_key(|station| station.wire_bytes);
+    let acks = |station: &&TraceStation| station.ack_spacing.as_ref().map_or(0, |spacing| spacing.acks);
+    [most, document.stations.iter().max_by_key(acks).filter(|station| acks(station) > 0)]
+}
+
+/// What can be said of a capture, of its largest flow and its busiest stations.
+fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
+    let mut figures = Vec::new();
+    let mut add = |name: &str, unit: &str, of: &dyn Fn(&TraceDocument) -> Option<f64>| {
+        let (a, b) = (of(a), of(b));
+        if a.is_some() || b.is_some() {
+            figures.push(TraceFigure { name: name.to_owned(), unit: unit.to_owned(), a, b });
+        }
+    };
+    let of_flow = |of: fn(&TraceFlow) -> Option<f64>| move |d: &TraceDocument| d.flows.first().and_then(of);
+    let of_sender = |of: fn(&TraceStation) -> Option<f64>| move |d: &TraceDocument| stations(d)[0].and_then(of);
+    add("capture's length", "ns", &|d| Some(d.capture.duration_ns as f64));
+    add("frames", "count", &|d| Some(d.capture.frames as f64));
+    add("goodput", "bps", &of_flow(|f| f.goodput_bps));
+    add("retransmissions", "count", &of_flow(|f| Some(f.retransmits as f64)));
+    add(
+        "retransmissions for each packet",
+        "ratio",
+        &of_flow(|f| (f.forward.packets > 0).then(|| f.retransmits as f64 / f.forward.packets as f64)),
+    );
+    add("after a timeout", "count", &of_flow(|f| Some(f.forward.retransmits.timeout as f64)));
+    add("unneeded (DSACK)", "count", &of_flow(|f| Some(f.forward.retransmits.spurious as f64)));
+    add("out of order", "count", &of_flow(|f| Some(f.forward.out_of_order as f64)));
+    add("duplicate ACKs", "count", &of_flow(|f| Some(f.reverse.duplicate_acks as f64)));
+    add("round trip, least", "ns", &of_flow(|f| f.forward.rtt.as_ref().map(|rtt| rtt.min_ns as f64)));
+    add("round trip, median", "ns", &of_flow(|f| f.rtt_ns.map(|ns| ns as f64)));
+    add(
+        "round trip, 99th percentile",
+        "ns",
+        &of_flow(|f| f.forward.rtt.as_ref().and_then(|rtt| rtt.p99_ns).map(|ns| ns as f64)),
+    );
+    add("most in flight", "bytes", &of_flow(|f| Some(f.forward.in_flight_max_bytes as f64)));
+    add("greatest window", "bytes", &of_flow(|f| f.reverse.window_max_bytes.map(|bytes| bytes as f64)));
+    add("data packets for each ACK", "ratio", &of_flow(|f| f.forward.packets_per_ack));
+    add("mean rate on the wire", "bps", &of_sender(|s| Some(s.per_1ms.mean_bps)));
+    add("fullest millisecond", "bps", &of_sender(|s| Some(s.per_1ms.max_bps)));
+    add("fullest 10 ms", "bps", &of_sender(|s| Some(s.per_10ms.max_bps)));
+    add("gap before the largest frames, median", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p50_ns as f64)));
+    add(
+        "gap before the largest frames, 99th percentile",
+        "ns",
+        &of_sender(|s| s.gaps.last().map(|gap| gap.p99_ns as f64)),
+    );
+    add("train, 99th percentile of frames", "count", &of_sender(|s| Some(s.trains.p99_frames as f64)));
+    add("longest train, frames", "count", &of_sender(|s| Some(s.trains.longest_frames as f64)));
+    add("ACKs within a microsecond of the one before", "ratio", &|d| {
+        stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).map(|spacing| spacing.bunched)
+    });
+    add("usual gap between ACKs", "ns", &|d| {
+        stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).and_then(|s| s.usual_gap_ns).map(|ns| ns as f64)
+    });
+    figures
+}
+
+fn summary(comparison: &TraceComparison) -> String {
+    let mut page = Page::default();
+    for (name, document) in [("A", &comparison.a), ("B", &comparison.b)] {
+        let capture = &document.capture;
+        let mut words = format!("{}: {} frames", capture.file, capture.frames);
+        if let Some(flow) = document.flows.first() {
+            let (from, to) = (&flow.source, &flow.destination);
+            let _ = write!(words, "; {}:{} -> {}:{}", from.address, from.port, to.address, to.port);
+        }
+        page.line(name, &words);
+    }
+    let width = comparison.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
+    let _ = writeln!(page.text, "\n  {:width$}  {:>12}  {:>12}  {:>8}", "", "A", "B", "B/A");
+    for TraceFigure { name, unit, a, b } in &comparison.figures {
+        let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| figure(value, unit));
+        let ratio = a.zip(*b).filter(|(a, _)| *a > 0.0).map(|(a, b)| format!("{:.3}", b / a));
+        let line = format!("  {name:width$}  {:>12}  {:>12}  {:>8}", told(a), told(b), ratio.unwrap_or_default());
+        let _ = writeln!(page.text, "{}", line.trim_end());
+    }
+    for (name, document) in [("A", &comparison.a), ("B", &comparison.b)] {
+        for warning in &document.warnings {
+            page.line("note", &format!("{name}: {}", warning.message));
+        }
+    }
+    page.text
+}
+
+fn figure(value: f64, unit: &str) -> String {
+    let whole = value.max(0.0).round() as u64;
+    match unit {
+        "bps" => BitRate::from_bps(whole).to_string(),
+        "ns" => Nanos::new(whole).to_string(),
+        "bytes" => Bytes::new(whole).to_string(),
+        "ratio" => format!("{value:.3}"),
+        _ => whole.to_string(),
+    }
+}

@@ -1,0 +1,235 @@
+//! Single packets, a few bytes each, in chunks of which the telling ones are kept.
+//!
+//! A record is a byte, whose low half says what the packet was and whose high half what follows, then the time since
+//! the record before, and differences. All numbers are LEB128, signed ones zigzag before it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landspeed_model::TraceDetail;
+
+use super::event::{Event, What};
+use crate::Class;
+
+/// Records of a chunk.
+const RECORDS: u32 = 512;
+/// Chunks at the beginning that stay.
+const FIRST: usize = 8;
+
+/// What a packet was.
+mod kind {
+    pub const NEW: u8 = 0;
+    pub const FAST: u8 = 1;
+    pub const TIMEOUT: u8 = 2;
+    pub const TAIL: u8 = 3;
+    pub const LOST_BEFORE: u8 = 4;
+    pub const UNCLASSIFIED: u8 = 5;
+    pub const OUT_OF_ORDER: u8 = 6;
+    pub const COPY: u8 = 7;
+    pub const PROBE: u8 = 8;
+    pub const ACK: u8 = 9;
+    pub const DUPLICATE_ACK: u8 = 10;
+    pub const SYN: u8 = 11;
+    pub const FIN: u8 = 12;
+    pub const RESET: u8 = 13;
+}
+
+/// Of data: it starts where the greatest number before ended, so its start does not follow.
+const EXPECTED: u8 = 0x10;
+/// Of data: it is as long as the data before, so its length does not follow.
+const SAME_LENGTH: u8 = 0x20;
+/// Of an acknowledgement: a round trip follows.
+const ROUND_TRIP: u8 = 0x10;
+/// Of an acknowledgement: selective ones follow.
+const SELECTIVE: u8 = 0x20;
+/// Of an acknowledgement: the window is the one before, so it does not follow.
+const SAME_WINDOW: u8 = 0x40;
+
+/// What differences are taken from.
+#[derive(Debug, Clone, Copy, Default)]
+struct Before {
+    since_ns: u64,
+    next: i64,
+    length: i64,
+    ack: i64,
+    window: u64,
+}
+
+/// Packets that followed each other.
+#[derive(Debug, Clone, Default)]
+struct Chunk {
+    begin: Before,
+    from: u64,
+    end_ns: u64,
+    packets: u32,
+    bytes: Vec<u8>,
+    /// How telling it is.
+    weight: u64,
+    pinned: bool,
+}
+
+/// The packets of a series that are kept.
+#[derive(Debug, Clone, Default)]
+pub struct Detail {
+    chunks: Vec<Chunk>,
+    before: Before,
+    seen: u64,
+    packets: u64,
+    pinned: u64,
+}
+
+fn leb(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+fn zigzag(bytes: &mut Vec<u8>, value: i64) {
+    leb(bytes, ((value << 1) ^ (value >> 63)) as u64);
+}
+
+impl Detail {
+    /// Packets kept.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Packets kept that may be given up.
+    pub fn loose(&self) -> u64 {
+        self.packets - self.pinned
+    }
+
+    /// Takes an event; `pinned` ones are never given up.
+    #[inline]
+    pub fn take(&mut self, event: &Event<'_>, pinned: bool) {
+        let full = self.chunks.last().is_none_or(|chunk| chunk.packets >= RECORDS || chunk.pinned != pinned);
+        if full {
+            self.before.since_ns = event.since_ns;
+            let begin = Before { length: 0, ..self.before };
+            self.before = begin;
+            self.chunks.push(Chunk { begin, from: self.seen, pinned, end_ns: event.since_ns, ..Chunk::default() });
+        }
+        let Some(chunk) = self.chunks.last_mut() else { return };
+        // A silence counts by its length in milliseconds, a loss like a second of it.
+        chunk.weight += event.since_ns.saturating_sub(self.before.since_ns).div_euclid(1_000_000);
+        chunk.weight += telling(event);
+        chunk.packets += 1;
+        chunk.end_ns = chunk.end_ns.max(event.since_ns);
+        self.seen += 1;
+        self.packets += 1;
+        self.pinned += u64::from(pinned);
+        write(&mut chunk.bytes, &mut self.before, event);
+    }
+
+    /// Gives up the least telling chunks until so many packets that are not pinned are left, or nothing may go.
+    pub fn shrink(&mut self, to: u64) {
+        while self.loose() > to {
+            let last = self.chunks.len().saturating_sub(1);
+            let may_go = |&(at, chunk): &(usize, &Chunk)| !chunk.pinned && at >= FIRST && at < last;
+            // Of equals, the one whose neighbours are closest, so that what is left samples all of the time.
+            let spread = |at: usize| self.chunks[at + 1].begin.since_ns.saturating_sub(self.chunks[at - 1].end_ns);
+            let least = self.chunks.iter().enumerate().filter(may_go).min_by_key(|&(at, c)| (c.weight, spread(at)));
+            let Some((at, _)) = least else { return };
+            let gone = self.chunks.remove(at);
+            self.packets -= u64::from(gone.packets);
+        }
+    }
+
+    /// As the document says it.
+    pub fn document(self) -> Vec<TraceDetail> {
+        let tell = |chunk: Chunk| TraceDetail {
+            start_ns: chunk.begin.since_ns,
+            end_ns: chunk.end_ns,
+            from: chunk.from,
+            packets: u64::from(chunk.packets),
+            next: chunk.begin.next,
+            ack: chunk.begin.ack,
+            window: chunk.begin.window,
+            records: STANDARD.encode(chunk.bytes),
+        };
+        self.chunks.into_iter().map(tell).collect()
+    }
+}
+
+/// How much an event tells that buckets do not.
+fn telling(event: &Event<'_>) -> u64 {
+    match event.what {
+        What::Data { syn: true, .. } | What::Data { fin: true, .. } | What::Reset => 1_000,
+        What::Data { class, .. } if class.is_retransmission() => 1_000,
+        What::Data { class: Class::OutOfOrder | Class::Copy | Class::Probe, .. } => 500,
+        What::Ack { duplicate: true, .. } => 10,
+        What::Ack { sack, window, .. } => {
+            if window == 0 {
+                100
+            } else {
+                10 * u64::from(!sack.is_empty())
+            }
+        }
+        What::Data { .. } => 0,
+    }
+}
+
+fn write(bytes: &mut Vec<u8>, before: &mut Before, event: &Event<'_>) {
+    let lapse = event.since_ns.wrapping_sub(before.since_ns) as i64;
+    before.since_ns = event.since_ns;
+    match event.what {
+        What::Data { class, start, end, syn, fin } => {
+            let kind = match class {
+                _ if syn => kind::SYN,
+                Class::New | Class::Bare if fin => kind::FIN,
+                Class::New | Class::Bare => kind::NEW,
+                Class::Fast => kind::FAST,
+                Class::Timeout => kind::TIMEOUT,
+                Class::Tail => kind::TAIL,
+                Class::LostBeforeTap => kind::LOST_BEFORE,
+                Class::Unclassified => kind::UNCLASSIFIED,
+                Class::OutOfOrder => kind::OUT_OF_ORDER,
+                Class::Copy => kind::COPY,
+                Class::Probe => kind::PROBE,
+            };
+            let (expected, length) = (start == before.next, end - start);
+            let same = length == before.length;
+            bytes.push(kind | if expected { EXPECTED } else { 0 } | if same { SAME_LENGTH } else { 0 });
+            zigzag(bytes, lapse);
+            if !expected {
+                zigzag(bytes, start.wrapping_sub(before.next));
+            }
+            if !same {
+                leb(bytes, length.unsigned_abs());
+            }
+            before.next = before.next.max(end);
+            before.length = length;
+        }
+        What::Ack { ack, window, duplicate, sack, rtt_ns } => {
+            let kind = if duplicate { kind::DUPLICATE_ACK } else { kind::ACK };
+            let same = window == before.window;
+            let follows = if rtt_ns.is_some() { ROUND_TRIP } else { 0 }
+                | if sack.is_empty() { 0 } else { SELECTIVE }
+                | if same { SAME_WINDOW } else { 0 };
+            bytes.push(kind | follows);
+            zigzag(bytes, lapse);
+            zigzag(bytes, ack.wrapping_sub(before.ack));
+            if !same {
+                zigzag(bytes, window.wrapping_sub(before.window) as i64);
+            }
+            if let Some(rtt_ns) = rtt_ns {
+                leb(bytes, rtt_ns);
+            }
+            if !sack.is_empty() {
+                leb(bytes, sack.len() as u64);
+                for &(low, high) in sack {
+                    zigzag(bytes, low.wrapping_sub(ack));
+                    zigzag(bytes, high.wrapping_sub(low));
+                }
+            }
+            // The greatest one acknowledged: an old acknowledgement that comes late moves nothing.
+            before.ack = before.ack.max(ack);
+            before.window = window;
+        }
+        What::Reset => {
+            bytes.push(kind::RESET);
+            zigzag(bytes, lapse);
+        }
+    }
+}

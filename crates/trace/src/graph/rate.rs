@@ -1,0 +1,82 @@
+//! Bytes on the wire over time.
+
+use landspeed_model::TraceRate;
+
+const MILLISECOND_NS: u64 = 1_000_000;
+/// Bins kept: a minute of milliseconds. When there are more, ten neighbours are joined.
+const MOST_BINS: usize = 65_536;
+const JOINED: usize = 10;
+
+/// Bins of a millisecond, or that times a power of ten.
+#[derive(Debug, Clone, Default)]
+pub struct Rate {
+    joined: u64,
+    bytes: Vec<u64>,
+    /// Most in a millisecond of each bin; empty while bins are a millisecond wide.
+    most: Vec<u64>,
+    /// The millisecond under way, and its bytes.
+    latest: (u64, u64),
+}
+
+impl Rate {
+    fn width_ns(&self) -> u64 {
+        self.joined.max(1) * MILLISECOND_NS
+    }
+
+    /// Takes a frame.
+    #[inline]
+    pub fn frame(&mut self, since_ns: u64, wire: u32) {
+        let mut at = (since_ns / self.width_ns()) as usize;
+        while at >= MOST_BINS {
+            self.join();
+            at = (since_ns / self.width_ns()) as usize;
+        }
+        if at >= self.bytes.len() {
+            self.bytes.resize(at + 1, 0);
+        }
+        self.bytes[at] += u64::from(wire);
+        if self.joined > 1 {
+            let millisecond = since_ns / MILLISECOND_NS;
+            if millisecond != self.latest.0 {
+                self.latest = (millisecond, 0);
+            }
+            self.latest.1 += u64::from(wire);
+            self.most.resize(self.bytes.len(), 0);
+            self.most[at] = self.most[at].max(self.latest.1);
+        }
+    }
+
+    fn join(&mut self) {
+        let finest = if self.joined > 1 { &self.most } else { &self.bytes };
+        self.most = finest.chunks(JOINED).map(|bins| bins.iter().copied().max().unwrap_or(0)).collect();
+        self.bytes = self.bytes.chunks(JOINED).map(|bins| bins.iter().sum()).collect();
+        self.joined = self.joined.max(1) * JOINED as u64;
+    }
+
+    /// As the document says it.
+    pub fn document(self) -> TraceRate {
+        TraceRate { width_ns: self.width_ns(), bytes: self.bytes, most_in_1ms: self.most }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joining_keeps_every_byte_and_the_fullest_millisecond() {
+        let mut rate = Rate::default();
+        let mut total = 0;
+        for millisecond in 0..200_000_u64 {
+            let wire = if millisecond == 777 || millisecond == 150_000 { 9_000 } else { 100 };
+            rate.frame(millisecond * MILLISECOND_NS, wire);
+            total += u64::from(wire);
+        }
+        let told = rate.document();
+        assert_eq!(told.width_ns, 10 * MILLISECOND_NS);
+        assert_eq!(told.bytes.len(), 20_000);
+        assert_eq!(told.bytes.iter().sum::<u64>(), total);
+        let full: Vec<usize> = (0..20_000).filter(|&at| told.most_in_1ms[at] == 9_000).collect();
+        assert_eq!(full, [77, 15_000]);
+    }
+}

@@ -1,0 +1,129 @@
+// Distributions on logarithmic axes: gaps between frames, round trips.
+
+import type { Bucket } from "../document";
+import { h, svg } from "../dom";
+import { integer, nanos } from "../format";
+import { onPrint } from "../theme";
+
+const LEFT = 52;
+const RIGHT = 14;
+const TOP = 12;
+const BOTTOM = 36;
+
+export interface Distribution {
+  name: string;
+  color: number;
+  dashed?: boolean;
+  buckets: readonly Bucket[];
+}
+
+interface Bounds {
+  from: number;
+  to: number;
+  most: number;
+}
+
+/** Counts per bucket over time, both logarithmic. What is below a nanosecond stands at the left edge. */
+export function histogram(id: string, title: string, note: string, list: readonly Distribution[], bounds?: Bounds): HTMLElement | null {
+  const drawn = list.filter((d) => d.buckets.length > 0);
+  if (drawn.length === 0) return null;
+  const holder = h("div.plot");
+  const legend = drawn.map((d) => h("span.item", null, h("i", { class: `swatch c${d.color}${d.dashed ? " dashed" : ""}` }), h("span", null, `${d.name} (${integer(total(d.buckets))})`)));
+  const figure = h("figure.panel.setchart", { id: `chart-${id}` }, h("figcaption", null, h("strong", { title: note }, title), h("span.legend", null, ...legend)), holder);
+  const draw = (width: number) => holder.replaceChildren(picture(drawn, bounds ?? boundsOf(drawn), title, width));
+  let last = 0;
+  let printing = false;
+  draw(560);
+  new ResizeObserver(() => {
+    const width = Math.floor(holder.clientWidth);
+    if (printing || width < 120 || width === last) return;
+    last = width;
+    draw(width);
+  }).observe(holder);
+  onPrint(
+    (width) => {
+      printing = true;
+      draw(Math.min(width, last || width));
+    },
+    () => {
+      printing = false;
+      if (last > 0) draw(last);
+    },
+  );
+  return figure;
+}
+
+const total = (buckets: readonly Bucket[]) => buckets.reduce((sum, b) => sum + b.count, 0);
+
+/** Steps of a quarter of an octave, so that buckets of every width are told alike. */
+const STEPS = 4;
+
+interface Cell {
+  at: number;
+  count: number;
+}
+
+/** Counts by steps of the logarithm; -1 holds what is below a nanosecond. */
+function cells(buckets: readonly Bucket[]): Cell[] {
+  const sums = new Map<number, number>();
+  for (const b of buckets) {
+    const middle = (b.low_ns + b.high_ns) / 2;
+    const at = middle < 1 ? -1 : Math.floor(Math.log2(middle) * STEPS);
+    sums.set(at, (sums.get(at) ?? 0) + b.count);
+  }
+  return [...sums].map(([at, count]) => ({ at, count })).sort((a, b) => a.at - b.at);
+}
+
+const nsOf = (at: number) => (at < 0 ? 0.5 : 2 ** (at / STEPS));
+
+/** What holds every distribution of some lists. */
+export function boundsOf(list: readonly Distribution[]): Bounds {
+  const all = list.flatMap((d) => cells(d.buckets));
+  const at = all.map((c) => c.at);
+  return { from: nsOf(Math.min(...at)), to: nsOf(Math.max(...at) + 1), most: Math.max(...all.map((c) => c.count)) };
+}
+
+function picture(list: readonly Distribution[], bounds: Bounds, title: string, width: number): SVGElement {
+  const height = 230;
+  const [right, bottom] = [width - RIGHT, height - BOTTOM];
+  const [l0, l1] = [Math.log10(bounds.from), Math.log10(Math.max(bounds.to, bounds.from * 2))];
+  const x = (ns: number) => LEFT + ((Math.log10(Math.max(ns, 0.5)) - l0) / (l1 - l0)) * (right - LEFT);
+  const top = Math.log10(bounds.most * 1.3);
+  const y = (count: number) => bottom - ((Math.log10(count) + 0.15) / (top + 0.15)) * (bottom - TOP);
+  const decades = Array.from({ length: Math.ceil(top) }, (_, i) => 10 ** i);
+  const marks: number[] = [];
+  for (let p = Math.ceil(l0); p <= l1; p++) marks.push(10 ** p);
+  const spaced = Math.max(1, Math.ceil((marks.length * 52) / (right - LEFT)));
+  return svg(
+    "svg.cells",
+    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `${title}: ${list.map((d) => `${d.name}, ${integer(total(d.buckets))}, most at ${nanos(mode(d.buckets))}`).join("; ")}` },
+    ...decades.map((count) => svg("g", null, svg("line.grid", { x1: LEFT, x2: right, y1: y(count), y2: y(count) }), svg("text.muted", { x: LEFT - 6, y: y(count) + 4, "text-anchor": "end" }, count >= 1e6 ? `${count / 1e6} M` : integer(count)))),
+    ...marks.map((ns, i) => svg("g", null, svg("line.grid", { x1: x(ns), x2: x(ns), y1: TOP, y2: bottom }), i % spaced === 0 ? svg("text.muted", { x: x(ns), y: bottom + 15, "text-anchor": "middle" }, nanos(ns)) : null)),
+    bounds.from < 1 ? svg("text.muted", { x: LEFT, y: bottom + 15, "text-anchor": "middle" }, "0") : null,
+    ...list.map((d) => svg("g", { class: `c${d.color}${d.dashed ? " dashed" : ""}` }, svg("path.mean", { d: outline(d, x, y, bottom) }))),
+  );
+}
+
+/** A staircase over the filled steps; where a step is empty the line goes down to the axis. */
+function outline(d: Distribution, x: (ns: number) => number, y: (count: number) => number, bottom: number): string {
+  const parts: string[] = [];
+  let before: number | null = null;
+  const put = (c: string, px: number, py: number) => parts.push(`${c}${px.toFixed(1)} ${py.toFixed(1)}`);
+  for (const { at, count } of cells(d.buckets)) {
+    const [l, r] = [x(nsOf(at)), x(at < 0 ? 1 : nsOf(at + 1))];
+    if (before === null || l - before > 0.5) {
+      if (before !== null) put("L", before, bottom);
+      put(before === null ? "M" : "L", l, bottom);
+    }
+    put("L", l, y(count));
+    put("L", r, y(count));
+    before = r;
+  }
+  if (before !== null) put("L", before, bottom);
+  return parts.join("");
+}
+
+function mode(buckets: readonly Bucket[]): number {
+  const best = cells(buckets).reduce<Cell | null>((a, b) => (a && a.count >= b.count ? a : b), null);
+  return best ? (best.at < 0 ? 0 : Math.round(nsOf(best.at))) : 0;
+}
