@@ -5,6 +5,7 @@ use crate::LinkType;
 
 mod pcap;
 mod pcapng;
+pub mod write;
 
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

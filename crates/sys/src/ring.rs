@@ -1,0 +1,539 @@
+//! A ring that the kernel writes packets into and the reader takes them out of, without a system call for each
+//! (`TPACKET_V3`, Documentation/networking/packet_mmap.rst). Needs `CAP_NET_RAW`.
+//!
+//! The ring is cut into blocks. The kernel fills one, and gives it to the reader when it is full or has waited too long; the
+//! reader gives it back. Nobody is woken for a block: the reader looks.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+use crate::filter::Instruction;
+use crate::socket::set_int;
+
+// linux/if_packet.h
+const PACKET_RX_RING: libc::c_int = 5;
+const PACKET_STATISTICS: libc::c_int = 6;
+const PACKET_VERSION: libc::c_int = 10;
+const PACKET_TIMESTAMP: libc::c_int = 17;
+const PACKET_FANOUT: libc::c_int = 18;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+const PACKET_ADD_MEMBERSHIP: libc::c_int = 1;
+const PACKET_MR_PROMISC: u16 = 1;
+const TPACKET_V3: libc::c_int = 2;
+const TP_STATUS_USER: u32 = 1;
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+const TP_STATUS_TS_RAW_HARDWARE: u32 = 1 << 31;
+const PACKET_FANOUT_CPU: libc::c_int = 2;
+// linux/net_tstamp.h, linux/sockios.h
+const SOF_TIMESTAMPING_RAW_HARDWARE: libc::c_int = 1 << 6;
+const HWTSTAMP_FILTER_ALL: i32 = 1;
+const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
+const ETH_P_ALL: u16 = 3;
+const ETH_P_8021Q: u16 = 0x8100;
+/// Reserved (RFC 1701): no frame has it. Zero would mean the protocol the socket has already.
+const NO_PROTOCOL: u16 = 0xffff;
+
+/// `struct tpacket_block_desc` with its header.
+const BLOCK_HEADER: usize = 48;
+/// `struct tpacket3_hdr`, aligned; `sockaddr_ll` follows.
+const PACKET_HEADER: usize = 48;
+const ADDRESS_BYTES: usize = 20;
+/// The frame length the kernel reckons with; frames of a block may be longer or shorter.
+const NOMINAL_FRAME: u32 = 2048;
+
+/// How a ring is made.
+#[derive(Debug, Clone, Copy)]
+pub struct RingOptions<'a> {
+    /// Interface, in the network namespace of the caller.
+    pub ifindex: u32,
+    /// Bytes of a block: a power of two, at least a page.
+    pub block_bytes: u32,
+    /// Blocks.
+    pub blocks: u32,
+    /// After so long a block is given out though it is not full, milliseconds.
+    pub retire_ms: u32,
+    /// What is taken, and how much of each packet.
+    pub filter: &'a [Instruction],
+    /// Nothing that goes out (Linux 4.20 and later).
+    pub ignore_outgoing: bool,
+    /// Frames for other hosts too.
+    pub promiscuous: bool,
+    /// Ask the interface for its own clock's times.
+    pub hardware_time: bool,
+    /// Share the packets with the other rings of this group, by the processor that they are on.
+    pub group: Option<u16>,
+}
+
+/// Which way a packet went, or for whom it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PacketKind {
+    /// To this host.
+    Here,
+    /// To all.
+    Broadcast,
+    /// To a group.
+    Multicast,
+    /// To another host.
+    Elsewhere,
+    /// From this host.
+    Out,
+}
+
+/// One packet in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingPacket<'a> {
+    /// The packet from its link-layer header on, cut to what the filter said.
+    pub data: &'a [u8],
+    /// Length it had, bytes.
+    pub original_bytes: u32,
+    /// When it was seen, nanoseconds: the kernel's `CLOCK_REALTIME`, or the interface's clock.
+    pub timestamp_ns: u64,
+    /// Whether the interface's clock told the time.
+    pub hardware_time: bool,
+    /// Which way.
+    pub kind: PacketKind,
+    /// VLAN tag that was taken out of the frame: protocol and tag, as they stood.
+    pub vlan: Option<[u8; 4]>,
+}
+
+/// Counts since they were last asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RingStatistics {
+    /// Packets that passed the filter, those dropped included.
+    pub packets: u32,
+    /// Packets that found no room.
+    pub drops: u32,
+    /// Times all blocks were full.
+    pub freezes: u32,
+}
+
+/// What went wrong in making a ring.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {cause}")]
+pub struct RingError {
+    /// What was being done.
+    pub step: &'static str,
+    /// The kernel's answer.
+    #[source]
+    pub cause: io::Error,
+}
+
+trait Step<T> {
+    fn step(self, step: &'static str) -> Result<T, RingError>;
+}
+
+impl<T> Step<T> for io::Result<T> {
+    fn step(self, step: &'static str) -> Result<T, RingError> {
+        self.map_err(|cause| RingError { step, cause })
+    }
+}
+
+/// A block that the reader has.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a> {
+    bytes: &'a [u8],
+    packets: u32,
+    first: usize,
+}
+
+impl<'a> Block<'a> {
+    /// Packets in it.
+    pub fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// Where its first packet is.
+    pub fn first(&self) -> usize {
+        self.first
+    }
+
+    /// The packet at a place, and where the next one would be; `None` if there is none that is whole.
+    pub fn packet(&self, at: usize) -> Option<(RingPacket<'a>, usize)> {
+        let header: &[u8; PACKET_HEADER + ADDRESS_BYTES] = self.bytes.get(at..)?.first_chunk()?;
+        let word = |offset: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| header[offset + i]));
+        let half = |offset: usize| u16::from_ne_bytes([header[offset], header[offset + 1]]);
+        let (status, mac) = (word(20), usize::from(half(24)));
+        let data = self.bytes.get(at + mac..)?.get(..word(12) as usize)?;
+        let vlan = (status & TP_STATUS_VLAN_VALID != 0).then(|| {
+            let protocol = if status & TP_STATUS_VLAN_TPID_VALID == 0 { ETH_P_8021Q } else { half(36) };
+            let ([a, b], [c, d]) = (protocol.to_be_bytes(), (word(32) as u16).to_be_bytes());
+            [a, b, c, d]
+        });
+        let packet = RingPacket {
+            data,
+            original_bytes: word(16),
+            timestamp_ns: u64::from(word(4)) * 1_000_000_000 + u64::from(word(8)),
+            hardware_time: status & TP_STATUS_TS_RAW_HARDWARE != 0,
+            kind: match header[PACKET_HEADER + 10] {
+                libc::PACKET_HOST => PacketKind::Here,
+                libc::PACKET_BROADCAST => PacketKind::Broadcast,
+                libc::PACKET_MULTICAST => PacketKind::Multicast,
+                libc::PACKET_OUTGOING => PacketKind::Out,
+                _ => PacketKind::Elsewhere,
+            },
+            vlan,
+        };
+        Some((packet, at + word(0) as usize))
+    }
+}
+
+/// A ring. It takes nothing before [`Ring::start`].
+pub struct Ring {
+    socket: Socket,
+    map: *mut u8,
+    block_bytes: usize,
+    blocks: usize,
+    next: usize,
+    ifindex: u32,
+    group: Option<u16>,
+    filter: Vec<Instruction>,
+    hardware_time: bool,
+}
+
+// SAFETY: the mapping belongs to this value alone and is no one thread's; all changes of its state take `&mut self`.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Makes a ring in the network namespace of the calling thread.
+    ///
+    /// # Panics
+    /// If a block is not a power of two of at least a page, or there is none.
+    pub fn open(options: &RingOptions<'_>) -> Result<Self, RingError> {
+        assert!(options.block_bytes.is_power_of_two() && options.block_bytes >= 4096 && options.blocks > 0);
+        // Without a protocol it takes nothing yet.
+        let socket =
+            Socket::new(Domain::PACKET, Type::RAW.cloexec(), Some(Protocol::from(0))).step("open a socket")?;
+        let set = |name, value| set_int(socket.as_fd(), libc::SOL_PACKET, name, value);
+        set(PACKET_VERSION, TPACKET_V3).step("ask for TPACKET_V3")?;
+        if options.ignore_outgoing {
+            set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
+        }
+        let hardware_time = options.hardware_time && set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE).is_ok();
+        // struct tpacket_req3: block size, blocks, frame size, frames, retire_blk_tov, sizeof_priv, feature_req_word.
+        let frames = options.block_bytes / NOMINAL_FRAME.min(options.block_bytes) * options.blocks;
+        let request = [options.block_bytes, options.blocks, NOMINAL_FRAME, frames, options.retire_ms, 0, 0]
+            .map(u32::to_ne_bytes);
+        set_option(&socket, PACKET_RX_RING, request.as_flattened()).step("make the ring")?;
+        let length = options.block_bytes as usize * options.blocks as usize;
+        // SAFETY: a new mapping of the socket's ring, whose length is that of the ring just made; the kernel picks the place.
+        let map = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                socket.as_raw_fd(),
+                0,
+            )
+        };
+        if map == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error()).step("map the ring");
+        }
+        let ring = Self {
+            socket,
+            map: map.cast(),
+            block_bytes: options.block_bytes as usize,
+            blocks: options.blocks as usize,
+            next: 0,
+            ifindex: options.ifindex,
+            group: options.group,
+            filter: options.filter.to_vec(),
+            hardware_time,
+        };
+        if options.promiscuous {
+            // struct packet_mreq: index, type, address length, address.
+            let mut request = [0_u8; 16];
+            request[..4].copy_from_slice(&options.ifindex.to_ne_bytes());
+            request[4..6].copy_from_slice(&PACKET_MR_PROMISC.to_ne_bytes());
+            set_option(&ring.socket, PACKET_ADD_MEMBERSHIP, &request).step("make the interface promiscuous")?;
+        }
+        Ok(ring)
+    }
+
+    /// Whether the socket takes the interface's own times where there are some.
+    pub fn takes_hardware_time(&self) -> bool {
+        self.hardware_time
+    }
+
+    /// Begins to take packets, or goes on.
+    pub fn start(&mut self) -> Result<(), RingError> {
+        // Until it shares with its group it would take what others have.
+        let first = if self.group.is_some() { &[Instruction::pass(0)][..] } else { &self.filter };
+        attach(&self.socket, first).step("attach the filter")?;
+        self.socket.bind(&address(self.ifindex, ETH_P_ALL).step("bind")?).step("bind to the interface")?;
+        if let Some(group) = self.group {
+            set_int(self.socket.as_fd(), libc::SOL_PACKET, PACKET_FANOUT, i32::from(group) | PACKET_FANOUT_CPU << 16)
+                .step("share between rings (fanout)")?;
+            attach(&self.socket, &self.filter).step("attach the filter")?;
+        }
+        Ok(())
+    }
+
+    /// Takes nothing more; what it has can still be read. Packets being written at this moment still come.
+    pub fn stop(&mut self) -> Result<(), RingError> {
+        attach(&self.socket, &[Instruction::pass(0)]).step("stop taking packets")
+    }
+
+    /// Unhooks it from the interface, so that packets do not even come by; [`Ring::start`] goes on. Not for one of a group.
+    pub fn unhook(&mut self) -> Result<(), RingError> {
+        self.socket.bind(&address(self.ifindex, NO_PROTOCOL).step("bind")?).step("unhook from the interface")
+    }
+
+    fn header(&self, index: usize) -> *mut u8 {
+        // SAFETY: `index` is taken modulo the number of blocks, so the offset is within the mapping.
+        unsafe { self.map.add(index % self.blocks * self.block_bytes) }
+    }
+
+    fn status(&self, index: usize) -> &AtomicU32 {
+        // SAFETY: the status is at byte 8 of the header, four bytes, aligned as blocks are; the kernel and the reader both
+        // read and write it as one word, and the mapping lives as long as self.
+        unsafe { AtomicU32::from_ptr(self.header(index).add(8).cast()) }
+    }
+
+    /// The block `ahead` places after the next one, if the kernel has given it out.
+    pub fn block(&self, ahead: usize) -> Option<Block<'_>> {
+        let index = self.next + ahead;
+        if ahead >= self.blocks || self.status(index).load(Ordering::Acquire) & TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the kernel has given this block out and writes no more to it until `release` gives it back, which takes
+        // `&mut self` and so ends this borrow. The range is one block of the mapping.
+        let bytes = unsafe { std::slice::from_raw_parts(self.header(index), self.block_bytes) };
+        let word = |offset: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| bytes[offset + i]));
+        Some(Block { bytes, packets: word(12), first: (word(16) as usize).max(BLOCK_HEADER) })
+    }
+
+    /// Gives the next block back to the kernel.
+    pub fn release(&mut self) {
+        self.status(self.next).store(0, Ordering::Release);
+        self.next = (self.next + 1) % self.blocks;
+    }
+
+    /// Blocks that wait to be read, and blocks there are.
+    pub fn fill(&self) -> (usize, usize) {
+        let waiting = (0..self.blocks)
+            .take_while(|ahead| self.status(self.next + ahead).load(Ordering::Relaxed) & TP_STATUS_USER != 0)
+            .count();
+        (waiting, self.blocks)
+    }
+
+    /// Counts since the last time this was asked.
+    pub fn statistics(&self) -> io::Result<RingStatistics> {
+        let mut counts = [0_u32; 3];
+        let mut length = size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
+        let rc = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                PACKET_STATISTICS,
+                counts.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if rc != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(RingStatistics { packets: counts[0], drops: counts[1], freezes: counts[2] })
+    }
+
+    /// What has befallen the interface, if something has: it went down or away.
+    pub fn failure(&self) -> Option<io::Error> {
+        self.socket.take_error().ok().flatten()
+    }
+}
+
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `open` with this length and is not used any more.
+        unsafe { libc::munmap(self.map.cast(), self.block_bytes * self.blocks) };
+    }
+}
+
+/// Switches the time stamping of all received packets on in an interface (`SIOCSHWTSTAMP`). Needs `CAP_NET_ADMIN`.
+pub fn enable_hardware_time(interface: &str) -> io::Result<()> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM.cloexec(), None)?;
+    // struct hwtstamp_config: flags, tx_type (off), rx_filter.
+    let mut config = [0_i32, 0, HWTSTAMP_FILTER_ALL];
+    // SAFETY: ifreq is plain old data for which zeros are valid. The name is cut so that a zero stays behind it; the
+    // driver reads and writes three integers where the pointer says, which is what `config` is.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()).take(libc::IFNAMSIZ - 1) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_data = config.as_mut_ptr().cast();
+        if libc::ioctl(socket.as_raw_fd(), SIOCSHWTSTAMP as _, &raw mut request) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+fn set_option(socket: &Socket, name: libc::c_int, value: &[u8]) -> io::Result<()> {
+    // SAFETY: `value` is valid for reading as long as its length says.
+    let rc = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            name,
+            value.as_ptr().cast(),
+            value.len() as libc::socklen_t,
+        )
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn attach(socket: &Socket, filter: &[Instruction]) -> io::Result<()> {
+    let length = u16::try_from(filter.len()).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut().cast() };
+    // SAFETY: `Instruction` has the layout of sock_filter; the kernel copies `len` of them during the call and changes
+    // none.
+    let rc = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ATTACH_FILTER,
+            (&raw const program).cast(),
+            size_of::<libc::sock_fprog>() as libc::socklen_t,
+        )
+    };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A protocol's packets on one interface.
+fn address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
+    // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
+    // the length given is that of sockaddr_ll.
+    let ((), address) = unsafe {
+        SockAddr::try_init(|storage, length| {
+            let address = storage.cast::<libc::sockaddr_ll>();
+            (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
+            (*address).sll_protocol = protocol.to_be();
+            (*address).sll_ifindex = ifindex as i32;
+            *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            Ok(())
+        })
+    }?;
+    Ok(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+    use crate::clock::{monotonic_ns, realtime_ns, sleep_until};
+    use crate::netlink::{LinkId, Netlink};
+    use crate::netns;
+
+    fn ring(filter: &[Instruction], blocks: u32) -> Result<Ring, RingError> {
+        let lo = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo").index;
+        let mut ring = Ring::open(&RingOptions {
+            ifindex: lo,
+            block_bytes: 1 << 16,
+            blocks,
+            retire_ms: 10,
+            filter,
+            ignore_outgoing: false,
+            promiscuous: false,
+            hardware_time: false,
+            group: None,
+        })?;
+        ring.start()?;
+        Ok(ring)
+    }
+
+    fn skip_without(outcome: io::Result<Result<(), RingError>>) {
+        let outcome = outcome.and_then(|inner| inner.map_err(|error| error.cause));
+        if let Err(why) = outcome {
+            landspeed_testkit::skip!("no capture here: {why}");
+        }
+    }
+
+    /// Everything in the ring once nothing more comes, as counted: nothing may be lost at the end.
+    fn drain(ring: &mut Ring, mut each: impl FnMut(&RingPacket<'_>)) -> (u32, RingStatistics) {
+        ring.stop().expect("it stops");
+        let (mut read, mut counted) = (0, RingStatistics::default());
+        let deadline_ns = monotonic_ns() + 5_000_000_000;
+        loop {
+            while let Some(block) = ring.block(0) {
+                let mut at = block.first();
+                for _ in 0..block.packets() {
+                    let (packet, next) = block.packet(at).expect("it is whole");
+                    each(&packet);
+                    (read, at) = (read + 1, next);
+                }
+                ring.release();
+            }
+            let more = ring.statistics().expect("they can be asked for");
+            counted.packets += more.packets;
+            counted.drops += more.drops;
+            if read + counted.drops == counted.packets || monotonic_ns() > deadline_ns {
+                return (read, counted);
+            }
+            sleep_until(monotonic_ns() + 1_000_000);
+        }
+    }
+
+    #[test]
+    fn every_packet_is_read_or_counted_as_dropped() {
+        skip_without(netns::in_new(|| {
+            for (blocks, count) in [(64, 300_u32), (1, 3000)] {
+                let mut ring = ring(&[Instruction::pass(60)], blocks)?;
+                let before_ns = realtime_ns();
+                let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+                for _ in 0..count {
+                    let _ = socket.send_to(&[0xa5; 1000], "127.0.0.1:9");
+                }
+                let mut last_ns = before_ns;
+                let (read, counted) = drain(&mut ring, |packet| {
+                    assert!(packet.data.len() <= 60 && packet.original_bytes >= 42);
+                    assert!((before_ns..=realtime_ns()).contains(&packet.timestamp_ns));
+                    assert!(!packet.hardware_time && packet.vlan.is_none());
+                    last_ns = packet.timestamp_ns;
+                });
+                assert_eq!(read + counted.drops, counted.packets);
+                // Out and in, and an answer that nobody listens.
+                assert!(counted.packets >= 2 * count, "{counted:?}");
+                assert_eq!(blocks == 1, counted.drops > 0, "{counted:?}");
+            }
+            Ok(())
+        }));
+    }
+
+    #[test]
+    fn a_filter_lets_through_what_it_says_and_a_hook_can_be_taken_off() {
+        skip_without(netns::in_new(|| {
+            let program =
+                crate::filter::compile("udp dst port 9", crate::filter::Framing::Ethernet, 42).expect("it is valid");
+            let mut ring = ring(&program, 8)?;
+            let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+            let send = |port: u16| socket.send_to(&[1; 10], ("127.0.0.1", port)).map(drop);
+            let _ = send(9);
+            let _ = send(10);
+            ring.unhook()?;
+            let _ = send(9);
+            ring.start()?;
+            let _ = send(9);
+            let mut kinds = Vec::new();
+            let (read, _) = drain(&mut ring, |packet| {
+                assert_eq!((packet.data.len(), packet.original_bytes), (42, 52));
+                kinds.push(packet.kind);
+            });
+            assert_eq!(read, 4, "two datagrams, out and in");
+            assert_eq!(kinds[..2], [PacketKind::Out, PacketKind::Here]);
+            Ok(())
+        }));
+    }
+}

@@ -1,0 +1,424 @@
+//! pcapng, written: each function puts one block at the end of a buffer. Times are nanoseconds since the Unix epoch, the byte
+//! order is little-endian. (draft-ietf-opsawg-pcapng)
+
+use crate::LinkType;
+
+const SECTION: u32 = super::pcapng::SECTION;
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+const INTERFACE: u32 = 1;
+const STATISTICS: u32 = 5;
+const ENHANCED_PACKET: u32 = 6;
+const JOURNAL: u32 = 9;
+
+// Options of every block, of a section, of an interface, of its statistics and of a packet.
+const END: u16 = 0;
+const COMMENT: u16 = 1;
+const SECTION_HARDWARE: u16 = 2;
+const SECTION_SYSTEM: u16 = 3;
+const SECTION_APPLICATION: u16 = 4;
+const INTERFACE_NAME: u16 = 2;
+const INTERFACE_DESCRIPTION: u16 = 3;
+const INTERFACE_MAC: u16 = 6;
+const INTERFACE_SPEED: u16 = 8;
+const INTERFACE_RESOLUTION: u16 = 9;
+const INTERFACE_FILTER: u16 = 11;
+const INTERFACE_SYSTEM: u16 = 12;
+const STATISTICS_START: u16 = 2;
+const STATISTICS_END: u16 = 3;
+const STATISTICS_RECEIVED: u16 = 4;
+const STATISTICS_DROPPED: u16 = 5;
+const STATISTICS_ACCEPTED: u16 = 6;
+const STATISTICS_KERNEL_DROPPED: u16 = 7;
+const STATISTICS_DELIVERED: u16 = 8;
+const PACKET_FLAGS: u16 = 2;
+
+/// `if_tsresol`: 10^-9 s.
+const NANOSECONDS: u8 = 9;
+/// `if_filter`: what follows is text in libpcap's language.
+const FILTER_TEXT: u8 = 0;
+/// Bytes of an option's value at most.
+const LONGEST_OPTION: usize = u16::MAX as usize;
+
+/// Who wrote a capture, and on what.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Section<'a> {
+    /// Hardware.
+    pub hardware: Option<&'a str>,
+    /// Operating system.
+    pub system: Option<&'a str>,
+    /// Program.
+    pub application: Option<&'a str>,
+    /// Whatever else is to be said.
+    pub comments: &'a [String],
+}
+
+/// An interface that was captured on.
+#[derive(Debug, Clone, Copy)]
+pub struct Interface<'a> {
+    /// Name.
+    pub name: &'a str,
+    /// Driver and the like.
+    pub description: Option<&'a str>,
+    /// What its frames begin with.
+    pub link: LinkType,
+    /// Bytes kept of each packet at most; 0 for all.
+    pub snap_bytes: u32,
+    /// Its address.
+    pub mac: Option<[u8; 6]>,
+    /// Bits per second.
+    pub speed_bps: Option<u64>,
+    /// What was let through, in libpcap's language.
+    pub filter: Option<&'a str>,
+    /// Operating system.
+    pub system: Option<&'a str>,
+    /// Whatever else is to be said.
+    pub comments: &'a [String],
+}
+
+/// Which way a packet went (`epb_flags`, bits 0 and 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Came in.
+    In,
+    /// Went out.
+    Out,
+}
+
+/// For whom it was (`epb_flags`, bits 2 to 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reception {
+    /// Not told.
+    Unknown,
+    /// This host.
+    Unicast,
+    /// A group.
+    Multicast,
+    /// All.
+    Broadcast,
+    /// Another host.
+    Elsewhere,
+}
+
+/// A packet.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    /// Number of its interface in the section, from 0.
+    pub interface: u32,
+    /// When.
+    pub time_ns: u64,
+    /// Length it had.
+    pub original_bytes: u32,
+    /// What is kept of it.
+    pub data: &'a [u8],
+    /// A VLAN tag (protocol and tag) to be put back behind the two addresses of an Ethernet frame: it is in neither length.
+    pub vlan: Option<[u8; 4]>,
+    /// Which way.
+    pub way: Way,
+    /// For whom.
+    pub reception: Reception,
+}
+
+/// Counts of an interface at the end of a capture.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counts {
+    /// When it began.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Packets the interface received and sent meanwhile, by its own counters.
+    pub received: Option<u64>,
+    /// Packets the interface dropped meanwhile, by its own counters.
+    pub dropped: Option<u64>,
+    /// Packets that passed the filter.
+    pub accepted: u64,
+    /// Packets that found no room in the ring.
+    pub kernel_dropped: u64,
+    /// Packets written.
+    pub delivered: u64,
+}
+
+/// A section's header: a capture begins with one.
+pub fn section(into: &mut Vec<u8>, section: &Section<'_>) {
+    block(into, SECTION, |into| {
+        into.extend_from_slice(&BYTE_ORDER.to_le_bytes());
+        into.extend_from_slice(&1_u16.to_le_bytes());
+        into.extend_from_slice(&0_u16.to_le_bytes());
+        // The section's length is not known.
+        into.extend_from_slice(&u64::MAX.to_le_bytes());
+        for comment in section.comments {
+            option(into, COMMENT, comment.as_bytes());
+        }
+        text(into, SECTION_HARDWARE, section.hardware);
+        text(into, SECTION_SYSTEM, section.system);
+        text(into, SECTION_APPLICATION, section.application);
+        option(into, END, &[]);
+    });
+}
+
+/// An interface; they are numbered in the order they come.
+pub fn interface(into: &mut Vec<u8>, interface: &Interface<'_>) {
+    block(into, INTERFACE, |into| {
+        into.extend_from_slice(&(interface.link.0 as u16).to_le_bytes());
+        into.extend_from_slice(&0_u16.to_le_bytes());
+        into.extend_from_slice(&interface.snap_bytes.to_le_bytes());
+        for comment in interface.comments {
+            option(into, COMMENT, comment.as_bytes());
+        }
+        text(into, INTERFACE_NAME, Some(interface.name));
+        text(into, INTERFACE_DESCRIPTION, interface.description);
+        if let Some(mac) = interface.mac {
+            option(into, INTERFACE_MAC, &mac);
+        }
+        if let Some(speed_bps) = interface.speed_bps {
+            option(into, INTERFACE_SPEED, &speed_bps.to_le_bytes());
+        }
+        option(into, INTERFACE_RESOLUTION, &[NANOSECONDS]);
+        if let Some(filter) = interface.filter {
+            let mut value = vec![FILTER_TEXT];
+            value.extend_from_slice(filter.as_bytes());
+            option(into, INTERFACE_FILTER, &value);
+        }
+        text(into, INTERFACE_SYSTEM, interface.system);
+        option(into, END, &[]);
+    });
+}
+
+/// A packet.
+#[inline]
+pub fn packet(into: &mut Vec<u8>, packet: &Packet<'_>) {
+    // Addresses, then the tag: only where the addresses are whole can it be put back.
+    let tag = packet.vlan.filter(|_| packet.data.len() >= 12);
+    let tag_bytes = if tag.is_some() { 4 } else { 0 };
+    let captured = packet.data.len() + tag_bytes;
+    let padding = captured.next_multiple_of(4) - captured;
+    // Header, packet, one option of four bytes, the end of options, the length again.
+    let length = 28 + captured + padding + 12 + 4;
+    let flags = match packet.way {
+        Way::In => 1_u32,
+        Way::Out => 2,
+    } | match packet.reception {
+        Reception::Unknown => 0,
+        Reception::Unicast => 1,
+        Reception::Multicast => 2,
+        Reception::Broadcast => 3,
+        Reception::Elsewhere => 4,
+    } << 2;
+    let mut header = [0; 28];
+    let words = [
+        ENHANCED_PACKET,
+        length as u32,
+        packet.interface,
+        (packet.time_ns >> 32) as u32,
+        packet.time_ns as u32,
+        captured as u32,
+        packet.original_bytes.saturating_add(tag_bytes as u32),
+    ];
+    for (to, word) in header.chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+    into.reserve(length);
+    into.extend_from_slice(&header);
+    if let Some(tag) = tag {
+        let (addresses, rest) = packet.data.split_at(12);
+        into.extend_from_slice(addresses);
+        into.extend_from_slice(&tag);
+        into.extend_from_slice(rest);
+    } else {
+        into.extend_from_slice(packet.data);
+    }
+    let mut tail = [0; 19];
+    tail[3..5].copy_from_slice(&PACKET_FLAGS.to_le_bytes());
+    tail[5..7].copy_from_slice(&4_u16.to_le_bytes());
+    tail[7..11].copy_from_slice(&flags.to_le_bytes());
+    tail[15..].copy_from_slice(&(length as u32).to_le_bytes());
+    into.extend_from_slice(tail.get(3 - padding..).unwrap_or_default());
+}
+
+/// Counts of an interface.
+pub fn statistics(into: &mut Vec<u8>, interface: u32, counts: &Counts) {
+    block(into, STATISTICS, |into| {
+        into.extend_from_slice(&interface.to_le_bytes());
+        time(into, counts.end_ns);
+        for (code, moment) in [(STATISTICS_START, counts.start_ns), (STATISTICS_END, counts.end_ns)] {
+            let mut value = Vec::with_capacity(8);
+            time(&mut value, moment);
+            option(into, code, &value);
+        }
+        let numbers = [
+            (STATISTICS_RECEIVED, counts.received),
+            (STATISTICS_DROPPED, counts.dropped),
+            (STATISTICS_ACCEPTED, Some(counts.accepted)),
+            (STATISTICS_KERNEL_DROPPED, Some(counts.kernel_dropped)),
+            (STATISTICS_DELIVERED, Some(counts.delivered)),
+        ];
+        for (code, number) in numbers {
+            if let Some(number) = number {
+                option(into, code, &number.to_le_bytes());
+            }
+        }
+        option(into, END, &[]);
+    });
+}
+
+/// An entry in systemd's journal export format, which readers show beside the packets. A line break in a value would end the
+/// field, so it becomes a blank.
+pub fn journal(into: &mut Vec<u8>, time_ns: u64, fields: &[(&str, &str)]) {
+    block(into, JOURNAL, |into| {
+        let start = into.len();
+        into.extend_from_slice(format!("__REALTIME_TIMESTAMP={}\n", time_ns / 1000).as_bytes());
+        for (name, value) in fields {
+            into.extend_from_slice(format!("{name}={}\n", value.replace('\n', " ")).as_bytes());
+        }
+        let written = into.len() - start;
+        into.resize(start + written.next_multiple_of(4), 0);
+    });
+}
+
+/// Type, length, what `body` writes (a multiple of four bytes), and the length again.
+fn block(into: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = into.len();
+    into.extend_from_slice(&kind.to_le_bytes());
+    into.extend_from_slice(&[0; 4]);
+    body(into);
+    let length = (into.len() - start + 4) as u32;
+    into[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
+    into.extend_from_slice(&length.to_le_bytes());
+}
+
+fn option(into: &mut Vec<u8>, code: u16, value: &[u8]) {
+    let value = value.get(..value.len().min(LONGEST_OPTION)).unwrap_or_default();
+    into.extend_from_slice(&code.to_le_bytes());
+    into.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    into.extend_from_slice(value);
+    into.resize(into.len() + value.len().next_multiple_of(4) - value.len(), 0);
+}
+
+fn text(into: &mut Vec<u8>, code: u16, value: Option<&str>) {
+    if let Some(value) = value {
+        option(into, code, value.as_bytes());
+    }
+}
+
+/// The upper half first, then the lower.
+fn time(into: &mut Vec<u8>, ns: u64) {
+    into.extend_from_slice(&((ns >> 32) as u32).to_le_bytes());
+    into.extend_from_slice(&(ns as u32).to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::capture::{Next, Reader};
+
+    fn described(name: &str) -> Interface<'_> {
+        Interface {
+            name,
+            description: Some("veth"),
+            link: LinkType::ETHERNET,
+            snap_bytes: 128,
+            mac: Some([2, 0, 0, 0, 0, 1]),
+            speed_bps: Some(10_000_000_000),
+            filter: Some("tcp"),
+            system: None,
+            comments: &[],
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            packets in prop::collection::vec(
+                (0_u32..2, 0..crate::capture::LATEST_NS, prop::collection::vec(any::<u8>(), 0..200), 0_u32..100_000,
+                 prop::option::of(any::<[u8; 4]>()), any::<bool>()),
+                0..20),
+            name in "[a-z0-9]{1,15}",
+            comment in ".{0,50}",
+        ) {
+            let mut file = Vec::new();
+            section(&mut file, &Section { application: Some("landspeed"), comments: &[comment], ..Section::default() });
+            interface(&mut file, &described(&name));
+            interface(&mut file, &described("other"));
+            for (number, time_ns, data, more, vlan, out) in &packets {
+                packet(&mut file, &Packet {
+                    interface: *number,
+                    time_ns: *time_ns,
+                    original_bytes: data.len() as u32 + more,
+                    data,
+                    vlan: *vlan,
+                    way: if *out { Way::Out } else { Way::In },
+                    reception: Reception::Unicast,
+                });
+                journal(&mut file, *time_ns, &[("MESSAGE", "two\nlines"), ("EVENT", "x")]);
+            }
+            statistics(&mut file, 1, &Counts { received: Some(7), kernel_dropped: 3, ..Counts::default() });
+            let mut reader = Reader::new();
+            let (mut rest, mut read) = (&file[..], Vec::new());
+            let mut last = None;
+            while !rest.is_empty() {
+                let (used, next) = reader.next(rest).expect("it is well formed");
+                prop_assert!(used > 0 && used % 4 == 0, "{next:?}");
+                match next {
+                    Next::Frame(frame) => {
+                        read.push((frame.interface, frame.time_ns, frame.original, frame.data.to_vec()));
+                    }
+                    Next::Statistics(statistics) => last = Some(statistics),
+                    _ => {}
+                }
+                rest = &rest[used..];
+            }
+            let whole: Vec<_> = packets.iter().map(|(number, time_ns, data, more, vlan, _)| {
+                let mut data = data.clone();
+                let mut original = data.len() as u32 + more;
+                if let Some(tag) = vlan.filter(|_| data.len() >= 12) {
+                    data.splice(12..12, tag);
+                    original += 4;
+                }
+                (*number, *time_ns, original, data)
+            }).collect();
+            prop_assert_eq!(read, whole);
+            prop_assert_eq!(reader.interface_name(0), Some(name.as_str()));
+            let last = last.expect("statistics");
+            prop_assert_eq!((last.interface, last.received, last.dropped), (1, Some(7), Some(3)));
+        }
+    }
+
+    #[test]
+    fn another_reader_takes_it_too() {
+        let mut file = Vec::new();
+        section(&mut file, &Section::default());
+        interface(&mut file, &described("eth0"));
+        for length in 0..9 {
+            packet(
+                &mut file,
+                &Packet {
+                    interface: 0,
+                    time_ns: 1_700_000_000_123_456_789,
+                    original_bytes: 1500,
+                    data: &[7; 20][..length],
+                    vlan: None,
+                    way: Way::Out,
+                    reception: Reception::Unknown,
+                },
+            );
+        }
+        let mut reader = pcap_file::pcapng::PcapNgReader::new(&file[..]).expect("a section");
+        let mut lengths = Vec::new();
+        while let Some(block) = reader.next_block() {
+            if let pcap_file::pcapng::Block::EnhancedPacket(packet) = block.expect("well formed") {
+                assert_eq!(packet.original_len, 1500);
+                lengths.push(packet.data.len());
+                assert!(
+                    packet.options.iter().any(|option| matches!(
+                        option,
+                        pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption::Flags(2)
+                    )),
+                    "{:?}",
+                    packet.options
+                );
+            }
+        }
+        assert_eq!(lengths, (0..9).collect::<Vec<_>>());
+    }
+}
