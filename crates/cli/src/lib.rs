@@ -12,6 +12,7 @@ mod output;
 mod run;
 mod schema;
 mod serve;
+mod tap;
 mod text;
 mod trace;
 mod tune;
@@ -57,6 +58,8 @@ Examples:
   landspeed check --goal 10G --rtt 92ms  is this host ready for it
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
+  landspeed tap -i eth0 -w transfer.pcapng
+                                         take packets
   landspeed trace transfer.pcap          what a capture shows, packet by packet
   landspeed tune plan --set eth0:qdisc=fq
                                          what a change would do; apply, confirm, revert
@@ -79,6 +82,8 @@ enum Command {
     Lab(lab::Args),
     /// Change settings of this host as a transaction, and take them back
     Tune(tune::Args),
+    /// Capture headers with exact time, and say what that cost
+    Tap(Box<tap::Args>),
     /// Analyse captures at packet grain: losses, round trips, windows, bursts
     Trace(Box<trace::Args>),
     /// Print the JSON Schema of a document
@@ -108,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
+        Command::Tap(args) => tap::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => Ok(manual::completions(&args)),

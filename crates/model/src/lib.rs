@@ -13,6 +13,7 @@ mod ledger;
 mod params;
 mod run;
 mod stream;
+mod tap;
 mod tcp;
 mod trace;
 mod trace_graph;
@@ -44,6 +45,7 @@ pub use run::{
     Status, Summary, UdpTotals, Warning,
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
+pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface, TapPerturbation, TapSlices};
 pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
     AckSpacing, BinRates, GapClass, PathDirection, Retransmits, TraceBins, TraceCapture, TraceDirection,
@@ -70,6 +72,9 @@ pub const TRACE_SCHEMA: &str = "landspeed.trace/1";
 /// The schema of [`TraceComparison`].
 pub const TRACE_COMPARISON_SCHEMA: &str = "landspeed.tracecomparison/1";
 
+/// The identifier written to `.schema` of what a tap did.
+pub const TAP_SCHEMA: &str = "landspeed.tap/1";
+
 /// The identifier written to `.schema` of a host's facts.
 pub const FACTS_SCHEMA: &str = "landspeed.facts/1";
 
@@ -86,9 +91,10 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "audit" => Some(schemars::schema_for!(AuditDocument).to_value()),
         "trace" => Some(schemars::schema_for!(TraceDocument).to_value()),
         "tracecomparison" => Some(schemars::schema_for!(TraceComparison).to_value()),
+        "tap" => Some(schemars::schema_for!(TapDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
-pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison"];
+pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap"];

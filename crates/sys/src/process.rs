@@ -40,6 +40,21 @@ pub fn catch_interrupts() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
+/// Lets SIGHUP do what [`catch_interrupts`] lets SIGTERM do, unless it is ignored (nohup).
+pub fn catch_hangup() {
+    // SAFETY: all-zero sigactions are valid; the handler only touches an atomic and _exit.
+    unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut before);
+        if before.sa_sigaction != libc::SIG_IGN {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(libc::SIGHUP, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Whether the calling process may do privileged things (effective user 0).
 pub fn is_root() -> bool {
     // SAFETY: geteuid takes nothing and cannot fail.

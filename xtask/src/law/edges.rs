@@ -27,13 +27,14 @@ pub const TABLE: &[Edges] = &[
     edges("flow", &["host", "model", "stats", "sys", "units"]),
     edges("tune", &["host", "model", "sys", "units"]),
     edges("lab", &["model", "stats", "sys", "units"]),
+    edges("tap", &["model", "stats", "sys", "wire"]),
     edges("report", &["model", "units"]),
     edges("testkit", &["model", "sys", "units"]),
     edges(
         "cli",
         &[
-            "calc", "checks", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "trace", "tune",
-            "units", "wire",
+            "calc", "checks", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "tap", "trace",
+            "tune", "units", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),

@@ -71,6 +71,8 @@ pub struct Link {
     pub name: String,
     /// Flags (`IFF_UP`, `IFF_LOOPBACK` …).
     pub flags: u32,
+    /// Kind of its hardware (`ARPHRD_ETHER` …).
+    pub hardware: u16,
     /// Link-layer address.
     pub address: Vec<u8>,
     /// Kind of a virtual link (`veth`, `bond`, `vlan` …).
@@ -108,8 +110,12 @@ pub struct Link {
 impl Link {
     pub(super) fn parse(payload: &[u8]) -> Result<Self, Cause> {
         let (header, attributes) = payload.split_at_checked(16).ok_or(Cause::Malformed("link header"))?;
-        let mut link =
-            Self { index: u32_at(header, 4).unwrap_or(0), flags: u32_at(header, 8).unwrap_or(0), ..Self::default() };
+        let mut link = Self {
+            index: u32_at(header, 4).unwrap_or(0),
+            flags: u32_at(header, 8).unwrap_or(0),
+            hardware: u16::from_ne_bytes([header[2], header[3]]),
+            ..Self::default()
+        };
         for (kind, value) in each_attribute(attributes) {
             match kind {
                 libc::IFLA_IFNAME => link.name = text(value),

@@ -1,0 +1,90 @@
+//! What a person sees while packets are taken: one line that changes, on standard error.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use landspeed_model::Warning;
+use landspeed_tap::{Options, Output, Progress};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+/// The line.
+pub struct Line {
+    quiet: bool,
+    terminal: bool,
+    begun: bool,
+    what: String,
+    last: Progress,
+}
+
+impl Line {
+    /// Nothing is shown yet; nothing ever is if `quiet`.
+    pub fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Self { quiet, terminal, begun: false, what: String::new(), last: Progress::default() }
+    }
+
+    /// Says what is about to begin, and what to know about it.
+    pub fn opened(&mut self, options: &Options, warnings: &[Warning]) {
+        let to = match &options.output {
+            Output::None => "counting only".to_owned(),
+            Output::Stdout => "to standard output".to_owned(),
+            Output::File(path) => format!("to {}", path.display()),
+        };
+        self.what = format!("{}, {to}", options.interfaces.join(", "));
+        if self.quiet {
+            return;
+        }
+        for warning in warnings {
+            eprintln!("landspeed: {}", warning.message);
+        }
+        if options.baseline_ns > 0 {
+            eprintln!("landspeed: looking at the host for {} first", Nanos::new(options.baseline_ns));
+        }
+        if options.slices_ns > 0 {
+            eprintln!(
+                "landspeed: hooking and unhooking the tap in turns for {} first",
+                Nanos::new(options.slices_ns)
+            );
+        }
+    }
+
+    /// Shows how far it is.
+    pub fn show(&mut self, now: &Progress) {
+        if self.quiet {
+            return;
+        }
+        if !self.begun {
+            self.begun = true;
+            eprintln!("landspeed: capturing on {}", self.what);
+        }
+        if !self.terminal {
+            return;
+        }
+        let span_ns = now.elapsed_ns.saturating_sub(self.last.elapsed_ns);
+        if span_ns == 0 {
+            return;
+        }
+        let span_s = span_ns as f64 / 1e9;
+        let pps = (now.packets - self.last.packets) as f64 / span_s;
+        let bytes = Bytes::new(now.wire_bytes.saturating_sub(self.last.wire_bytes));
+        let rate = BitRate::mean(bytes, Nanos::new(span_ns)).unwrap_or(BitRate::ZERO);
+        let core = now.reader_cpu_ns.saturating_sub(self.last.reader_cpu_ns) as f64 * 100.0 / span_ns as f64;
+        let mut error = std::io::stderr().lock();
+        let _ = write!(
+            error,
+            "\r{}  {} packets  {pps:.0}/s  {rate}  dropped {}  ring {:.0} %  reader {core:.1} % of a core\x1b[K",
+            Nanos::new(now.elapsed_ns / 100_000_000 * 100_000_000),
+            now.packets,
+            now.dropped,
+            now.fill * 100.0,
+        );
+        let _ = error.flush();
+        self.last = *now;
+    }
+
+    /// Leaves the line.
+    pub fn done(&self) {
+        if !self.quiet && self.terminal && self.begun {
+            eprintln!();
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `landspeed tap`.
+
+mod live;
+mod text;
+
+use landspeed_model::{TapDocument, TapEnd};
+use landspeed_tap::{Clock, Limits, Options, Output, Rotation, Tap, Way};
+use landspeed_units::{Bytes, Nanos};
+
+use crate::output::Sink;
+use crate::{Outcome, options};
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed tap -i eth0 -w transfer.pcapng               headers of everything, until Ctrl-C
+  landspeed tap -i eth0 -w test.pcapng tcp port 5201 and host 192.0.2.1
+  landspeed tap -i eth0 -i eth1 -t 10s -w both.pcapng    two interfaces in one file, by time
+  landspeed tap -i eth0 -w ring.pcapng --file-size 1G --files 10
+  landspeed tap -i eth0 -w - tcp | landspeed trace -
+  landspeed tap -i eth0 -t 10s --measure-perturbation    what taking packets does to the traffic
+
+Needs CAP_NET_RAW: root, or once, as root: setcap cap_net_raw+ep /path/to/landspeed";
+
+/// Options of `tap`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Interface; may be given again
+    #[arg(short, long = "interface", value_name = "IF", required = true)]
+    interface: Vec<String>,
+    /// What is let through, in the language of tcpdump (pcap-filter(7)) [default: everything]
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+    /// Write the packets here, pcapng; - for standard output. Without it they are only counted
+    #[arg(short, long, value_name = "FILE")]
+    write: Option<Sink>,
+
+    /// Bytes kept of each packet
+    #[arg(short, long, value_name = "BYTES", default_value_t = 128, help_heading = "Capture",
+          value_parser = clap::value_parser!(u32).range(14..=262_144))]
+    snaplen: u32,
+    /// Whose clock stamps the packets: the kernel's, or the interface's where it has one
+    #[arg(long, value_enum, default_value = "software", help_heading = "Capture")]
+    clock: ClockArg,
+    /// Which packets, seen from the interface
+    #[arg(long, value_enum, default_value = "both", help_heading = "Capture")]
+    direction: WayArg,
+    /// Take frames for other hosts too
+    #[arg(long, help_heading = "Capture")]
+    promiscuous: bool,
+    /// Memory for packets not written yet, each interface
+    #[arg(long, value_name = "SIZE", default_value = "32M", help_heading = "Capture")]
+    ring: Bytes,
+    /// Rings that share an interface's packets by the processor they are on
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Capture",
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    rings: u32,
+    /// Core of the thread that reads and writes
+    #[arg(long, value_name = "N", help_heading = "Capture")]
+    core: Option<u32>,
+    /// Take the kernel's events of TCP too (tcp_probe, retransmissions, drops with their reason); needs root
+    #[arg(long, help_heading = "Capture", requires = "write")]
+    events: bool,
+
+    /// Stop after so many packets
+    #[arg(short = 'c', long, value_name = "N", help_heading = "Until", requires = "write",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    packets: Option<u64>,
+    /// Stop after so many bytes written
+    #[arg(long, value_name = "SIZE", help_heading = "Until", requires = "write")]
+    size: Option<Bytes>,
+    /// Stop after so long
+    #[arg(short, long, value_parser = options::time, help_heading = "Until")]
+    time: Option<Nanos>,
+
+    /// Begin a new file after so many bytes: FILE.00001, FILE.00002 …
+    #[arg(long, value_name = "SIZE", help_heading = "Ring of files", requires = "write")]
+    file_size: Option<Bytes>,
+    /// Begin a new file after so long
+    #[arg(long, value_name = "TIME", value_parser = options::time, help_heading = "Ring of files", requires = "write")]
+    file_time: Option<Nanos>,
+    /// Keep so many files: the oldest makes room
+    #[arg(long, value_name = "N", help_heading = "Ring of files", value_parser = clap::value_parser!(u32).range(1..))]
+    files: Option<u32>,
+
+    /// Look at the host so long before the capture begins, to compare
+    #[arg(long, value_name = "TIME", value_parser = options::time, help_heading = "Perturbation")]
+    baseline: Option<Nanos>,
+    /// Before the capture, hook and unhook the tap in short turns for so long, and compare the traffic
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10s",
+          value_parser = options::time, help_heading = "Perturbation")]
+    measure_perturbation: Option<Nanos>,
+
+    /// Write the document as JSON (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
+    json: Option<Sink>,
+    /// No live line and no text
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ClockArg {
+    /// The kernel's
+    Software,
+    /// The interface's
+    Hardware,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum WayArg {
+    /// Both
+    Both,
+    /// What comes in
+    In,
+    /// What goes out
+    Out,
+}
+
+/// Takes packets until something ends it.
+pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+    let options = tap_options(args)?;
+    if let Some(sink) = &args.json {
+        sink.check()?;
+    }
+    let tap = Tap::open(options.clone())?;
+    let stop = landspeed_sys::process::catch_interrupts();
+    landspeed_sys::process::catch_hangup();
+    let mut live = live::Line::new(args.quiet);
+    live.opened(&options, tap.warnings());
+    let mut document = tap.run(stop, |progress| live.show(progress));
+    live.done();
+    document.command = std::env::args().collect();
+    if !args.quiet {
+        let summary = text::summary(&document);
+        // Standard output may be the capture, or the document.
+        if options.output == Output::Stdout || args.json == Some(Sink::Stdout) {
+            eprint!("{summary}");
+        } else {
+            print!("{summary}");
+        }
+    }
+    if let Some(sink) = &args.json {
+        sink.write(&serde_json::to_vec_pretty(&document)?)?;
+    }
+    if let Some(failure) = &document.failure {
+        anyhow::bail!("{failure}; what was captured before is readable");
+    }
+    Ok(outcome(&document))
+}
+
+fn outcome(document: &TapDocument) -> Outcome {
+    let gone = document.interfaces.iter().any(|interface| interface.gone);
+    if document.dropped > 0 || gone || document.ended == TapEnd::InterfaceGone {
+        Outcome::Findings
+    } else {
+        Outcome::Clean
+    }
+}
+
+fn tap_options(args: &Args) -> anyhow::Result<Options> {
+    if args.files.is_some() && args.file_size.is_none() && args.file_time.is_none() {
+        anyhow::bail!(
+            "--files keeps the newest of several files: say when one ends, with --file-size or --file-time"
+        );
+    }
+    let output = match &args.write {
+        None => Output::None,
+        Some(Sink::Stdout) => Output::Stdout,
+        Some(Sink::File(path)) => Output::File(path.clone()),
+    };
+    if output == Output::Stdout && args.json == Some(Sink::Stdout) {
+        anyhow::bail!("standard output cannot be both the capture and the document");
+    }
+    if output == Output::Stdout && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+        anyhow::bail!("a capture is no text for a terminal: write it to a file, or into `landspeed trace -`");
+    }
+    if output == Output::Stdout && (args.file_size.is_some() || args.file_time.is_some()) {
+        anyhow::bail!("standard output is one file: --file-size and --file-time need -w FILE");
+    }
+    let ring_bytes = args.ring.get();
+    if !((128 << 10)..=(1 << 32)).contains(&(ring_bytes / u64::from(args.rings))) {
+        anyhow::bail!("--ring {}: 128K for each ring is the least, 4G the most", args.ring);
+    }
+    let filter = args.filter.join(" ");
+    Ok(Options {
+        interfaces: args.interface.clone(),
+        filter: (!filter.trim().is_empty()).then_some(filter),
+        snap_bytes: args.snaplen,
+        way: match args.direction {
+            WayArg::Both => Way::Both,
+            WayArg::In => Way::In,
+            WayArg::Out => Way::Out,
+        },
+        clock: match args.clock {
+            ClockArg::Software => Clock::Software,
+            ClockArg::Hardware => Clock::Hardware,
+        },
+        promiscuous: args.promiscuous,
+        ring_bytes,
+        rings: args.rings,
+        core: args.core,
+        output,
+        rotation: Rotation {
+            file_bytes: args.file_size.map(Bytes::get),
+            file_ns: args.file_time.map(Nanos::get),
+            files: args.files,
+        },
+        limits: Limits {
+            packets: args.packets,
+            bytes: args.size.map(Bytes::get),
+            time_ns: args.time.map(Nanos::get),
+        },
+        events: args.events,
+        baseline_ns: args.baseline.map_or(0, Nanos::get),
+        slices_ns: args.measure_perturbation.map_or(0, Nanos::get),
+        application: format!("landspeed {}", env!("CARGO_PKG_VERSION")),
+    })
+}

@@ -1,0 +1,542 @@
+//! The tap itself: opened, run until it ends, accounted for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use landspeed_model::{
+    BuildInfo, TAP_SCHEMA, TapDocument, TapEnd, TapInterface, TapPerturbation, TapSlices, Warning,
+};
+use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns};
+use landspeed_sys::netlink::{LinkId, Netlink};
+use landspeed_sys::ring::{PacketKind, Ring, RingPacket};
+use landspeed_wire::capture::write::{self, Counts, Packet, Reception};
+
+use crate::cpu;
+use crate::events::{Event, Events};
+use crate::files::{Files, WriteFailure};
+use crate::merge::{self, Source};
+use crate::options::{Clock, Options, Output, Rotation};
+use crate::setup::{RETIRE_MS, geometry, hardware_time, prelude, program, ring_options, warn, warn_about};
+use crate::subject::{self, Subject, Traffic};
+use crate::{TapError, slices};
+
+/// A packet is never in a block that was not given out for longer: the kernel's timer may just have passed the block by.
+const HOLD_NS: u64 = 2_500_000 * RETIRE_MS as u64;
+/// How often the kernel's counts are asked for.
+const COUNT_NS: u64 = 100_000_000;
+/// How often progress is told.
+const PROGRESS_NS: u64 = 250_000_000;
+/// Looking at the rings: not more often, and not less.
+const NAP_NS: (u64, u64) = (250_000, 10_000_000);
+/// The rings have so long to give out the rest.
+const DRAIN_NS: u64 = 3_000_000_000;
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Progress {
+    /// Since it began to take packets, nanoseconds.
+    pub elapsed_ns: u64,
+    /// Packets read.
+    pub packets: u64,
+    /// Their bytes on the wire.
+    pub wire_bytes: u64,
+    /// Packets that found no room.
+    pub dropped: u64,
+    /// Share of the fullest ring that waits to be read, 0..=1.
+    pub fill: f64,
+    /// Processor time of the reader, nanoseconds.
+    pub reader_cpu_ns: u64,
+}
+
+/// A tap, ready to begin.
+pub struct Tap {
+    options: Options,
+    subjects: Vec<Subject>,
+    netlink: Netlink,
+    sources: Vec<Source>,
+    files: Files,
+    events: Option<Events>,
+    warnings: Vec<Warning>,
+    tallies: Vec<Tally>,
+}
+
+/// What was read of an interface.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    packets_in: u64,
+    packets_out: u64,
+    wire_bytes: u64,
+    hardware: u64,
+    written: u64,
+    before: Option<Traffic>,
+    latest: Option<Traffic>,
+}
+
+impl Tap {
+    /// Finds the interfaces, compiles the filter, makes rings and the first file. Nothing is taken yet.
+    pub fn open(options: Options) -> Result<Self, TapError> {
+        let mut netlink = Netlink::open().map_err(|error| TapError::Links(error.to_string()))?;
+        let subjects = subject::find(&mut netlink, &options.interfaces)?;
+        let mut warnings = Vec::new();
+        let mut sources = Vec::new();
+        for (number, subject) in subjects.iter().enumerate() {
+            warn_about(subject, &options, &mut warnings);
+            let program = program(&options, subject)?;
+            let hardware = options.clock == Clock::Hardware && hardware_time(subject, &mut warnings);
+            for _ in 0..options.rings.max(1) {
+                let ring = Ring::open(&ring_options(&options, subject, &program, hardware, number as u16))
+                    .map_err(|source| TapError::ring(&subject.name, source))?;
+                sources.push(Source::new(ring, number));
+            }
+        }
+        let events = if options.events { Some(Events::open()?) } else { None };
+        if let Some(events) = &events {
+            for missing in events.missing() {
+                warn(&mut warnings, "event-missing", format!("this kernel has no tracepoint {missing}"));
+            }
+        }
+        let prelude = prelude(&options, &subjects);
+        let files = Files::create(options.output.clone(), options.rotation, prelude)
+            .map_err(|failure| TapError::Write { path: failure.path, cause: failure.cause })?;
+        let tallies = vec![Tally::default(); subjects.len()];
+        Ok(Self { options, subjects, netlink, sources, files, events, warnings, tallies })
+    }
+
+    /// Names of what is tapped, each with what is worth knowing of it before it begins.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Takes packets until it is told to stop or a limit is reached. `progress` is told at once when packets are taken, and
+    /// then every quarter of a second.
+    pub fn run(mut self, stop: &AtomicBool, mut progress: impl FnMut(&Progress)) -> TapDocument {
+        if let Some(core) = self.options.core
+            && let Err(why) = landspeed_sys::thread::pin_to_core(core)
+        {
+            warn(&mut self.warnings, "not-pinned", format!("the reader is not on core {core}: {why}"));
+        }
+        let before = self.baseline(stop);
+        let slices = self.slices(stop);
+        let mut state = State::begin(&self.options);
+        for (subject, tally) in self.subjects.iter().zip(&mut self.tallies) {
+            tally.before = subject::traffic(&mut self.netlink, subject.index);
+            tally.latest = tally.before;
+        }
+        for source in &mut self.sources {
+            // What came before this is not of this capture.
+            source.count();
+            (source.counted, source.dropped, source.freezes, source.read) = (0, 0, 0, 0);
+            if let Err(why) = source.ring.start() {
+                let name = self.subjects.get(source.interface).map_or("", |subject| subject.name.as_str());
+                warn(&mut self.warnings, "not-started", format!("{name}: {why}"));
+                source.gone = true;
+            }
+        }
+        progress(&Progress::default());
+        while state.end.is_none() {
+            self.look(&mut state, stop);
+            let now_ns = monotonic_ns();
+            if now_ns >= state.next_progress_ns {
+                state.next_progress_ns = now_ns + PROGRESS_NS;
+                progress(&self.progress(&state));
+            }
+            if state.end.is_none() {
+                sleep_until(now_ns + state.nap_ns);
+            }
+        }
+        self.drain(&mut state);
+        progress(&self.progress(&state));
+        self.conclude(state, before, slices)
+    }
+
+    fn baseline(&self, stop: &AtomicBool) -> Option<landspeed_model::TapHostUse> {
+        if self.options.baseline_ns == 0 {
+            return None;
+        }
+        let first = cpu::look()?;
+        let deadline_ns = monotonic_ns() + self.options.baseline_ns;
+        while monotonic_ns() < deadline_ns && !stop.load(Ordering::Relaxed) {
+            sleep_until(deadline_ns.min(monotonic_ns() + 20_000_000));
+        }
+        cpu::between(first, cpu::look()?)
+    }
+
+    fn slices(&mut self, stop: &AtomicBool) -> Option<TapSlices> {
+        if self.options.slices_ns == 0 {
+            return None;
+        }
+        // What a packet costs is to be the same as later: it is written, but to where nothing is kept.
+        let scratch = match &self.options.output {
+            Output::None => Output::None,
+            _ => Output::File("/dev/null".into()),
+        };
+        let mut files = Files::create(scratch, Rotation::default(), Vec::new()).ok()?;
+        let each = |packet: &RingPacket<'_>| {
+            let _ = files.packet(&record(0, packet), &[]);
+        };
+        let total_ns = self.options.slices_ns;
+        Some(slices::measure(&mut self.sources, &self.subjects, &mut self.netlink, total_ns, stop, each))
+    }
+
+    /// One look at the rings and at whatever else may end the tap.
+    fn look(&mut self, state: &mut State, stop: &AtomicBool) {
+        let fill = self.fill();
+        state.nap_ns = match fill {
+            fill if fill > 0.125 => state.nap_ns / 2,
+            fill if fill < 0.03 => state.nap_ns + state.nap_ns / 4,
+            _ => state.nap_ns,
+        }
+        .clamp(NAP_NS.0, NAP_NS.1);
+        self.read(state, Some(HOLD_NS));
+        let now_ns = monotonic_ns();
+        if now_ns >= state.next_count_ns {
+            state.next_count_ns = now_ns + COUNT_NS;
+            self.count(state);
+            if let Err(failure) = self.files.flush() {
+                state.fail(&failure);
+            }
+        }
+        if state.deadline_ns.is_some_and(|deadline| now_ns >= deadline) {
+            state.ends(TapEnd::Time);
+        }
+        if stop.load(Ordering::Relaxed) {
+            state.ends(TapEnd::Stopped);
+        }
+    }
+
+    /// Reads what the rings have given out, not what is younger than `hold_ns` where rings have to be merged.
+    fn read(&mut self, state: &mut State, hold_ns: Option<u64>) {
+        // Clocks of interfaces are no one's: their packets are taken as they come.
+        let merged = self.options.clock == Clock::Software && self.fill() < 0.5;
+        let bound_ns = match hold_ns {
+            Some(hold_ns) if merged => realtime_ns().saturating_sub(hold_ns),
+            _ => u64::MAX,
+        };
+        if let Some(events) = &mut self.events {
+            events.take(&mut state.events);
+        }
+        let Self { sources, files, tallies, options, .. } = self;
+        merge::drain(sources, bound_ns, |_, interface, packet| {
+            let tally = &mut tallies[interface];
+            match packet.kind {
+                PacketKind::Out => tally.packets_out += 1,
+                _ => tally.packets_in += 1,
+            }
+            tally.wire_bytes += u64::from(packet.original_bytes);
+            tally.hardware += u64::from(packet.hardware_time);
+            // What comes after the last is read, but not written.
+            if !state.is_writing || !files.is_on() {
+                return true;
+            }
+            if !state.events.is_empty() {
+                state.put_events(files, packet.timestamp_ns);
+            }
+            match files.packet(&record(interface as u32, packet), &state.counts) {
+                Ok(()) => {
+                    tally.written += 1;
+                    state.written += 1;
+                    if options.limits.packets.is_some_and(|most| state.written >= most) {
+                        state.ends(TapEnd::Packets);
+                        state.is_writing = false;
+                    } else if options.limits.bytes.is_some_and(|most| files.bytes() >= most) {
+                        state.ends(TapEnd::Size);
+                        state.is_writing = false;
+                    }
+                }
+                Err(failure) => state.fail(&failure),
+            }
+            true
+        });
+    }
+
+    /// Asks the kernel for its counts, and whether the interfaces are still there.
+    fn count(&mut self, state: &mut State) {
+        for source in &mut self.sources {
+            source.count();
+            if source.gone {
+                continue;
+            }
+            let Some(subject) = self.subjects.get(source.interface) else { continue };
+            if let Some(why) = source.ring.failure() {
+                if self.netlink.link(LinkId::Index(subject.index)).is_err() {
+                    source.gone = true;
+                    warn(&mut self.warnings, "interface-gone", format!("{} went away", subject.name));
+                } else {
+                    warn(
+                        &mut self.warnings,
+                        "interface-down",
+                        format!("{} was down for a while: {why}", subject.name),
+                    );
+                }
+            }
+        }
+        if self.sources.iter().all(|source| source.gone) {
+            state.ends(TapEnd::InterfaceGone);
+        }
+        for (subject, tally) in self.subjects.iter().zip(&mut self.tallies) {
+            tally.latest = subject::traffic(&mut self.netlink, subject.index).or(tally.latest);
+        }
+        state.counts = self.counts(state);
+    }
+
+    fn counts(&self, state: &State) -> Vec<Counts> {
+        let each = self.tallies.iter().enumerate().map(|(number, tally)| {
+            let of = || self.sources.iter().filter(|source| source.interface == number);
+            let own = tally.before.zip(tally.latest);
+            Counts {
+                start_ns: state.start_unix_ns,
+                end_ns: realtime_ns(),
+                received: own.map(|(before, latest)| latest.packets.saturating_sub(before.packets)),
+                dropped: None,
+                accepted: of().map(|source| source.counted).sum(),
+                kernel_dropped: of().map(|source| source.dropped).sum(),
+                delivered: tally.written,
+            }
+        });
+        each.collect()
+    }
+
+    /// Lets the rings take nothing more, and reads until everything that went in came out.
+    fn drain(&mut self, state: &mut State) {
+        state.stopped_ns = monotonic_ns();
+        for source in &mut self.sources {
+            if let Err(why) = source.ring.stop() {
+                warn(&mut self.warnings, "not-stopped", why.to_string());
+            }
+        }
+        if let Some(events) = &self.events {
+            events.stop();
+        }
+        let deadline_ns = monotonic_ns() + DRAIN_NS;
+        let mut quiet = 0;
+        // Twice: a packet may be on its way into a ring when that is told to stop, and counted only afterwards.
+        while quiet < 2 && monotonic_ns() < deadline_ns {
+            self.read(state, None);
+            for source in &mut self.sources {
+                source.count();
+            }
+            quiet = if self.sources.iter().all(Source::is_drained) { quiet + 1 } else { 0 };
+            sleep_until(monotonic_ns() + 2_000_000);
+        }
+        self.read(state, None);
+        if !self.sources.iter().all(Source::is_drained) {
+            warn(
+                &mut self.warnings,
+                "not-drained",
+                "the kernel counted packets that the rings did not give out".into(),
+            );
+        }
+        state.put_events(&mut self.files, u64::MAX);
+        for (subject, tally) in self.subjects.iter().zip(&mut self.tallies) {
+            tally.latest = subject::traffic(&mut self.netlink, subject.index).or(tally.latest);
+        }
+        state.counts = self.counts(state);
+        if let Err(failure) = self.files.finish(&state.counts) {
+            state.fail(&failure);
+        }
+    }
+
+    fn fill(&self) -> f64 {
+        let shares = self.sources.iter().map(|source| {
+            let (waiting, blocks) = source.ring.fill();
+            waiting as f64 / blocks as f64
+        });
+        shares.fold(0.0, f64::max)
+    }
+
+    fn progress(&self, state: &State) -> Progress {
+        Progress {
+            elapsed_ns: monotonic_ns().min(state.stopped_ns).saturating_sub(state.start_ns),
+            packets: self.sources.iter().map(|source| source.read).sum(),
+            wire_bytes: self.tallies.iter().map(|tally| tally.wire_bytes).sum(),
+            dropped: self.sources.iter().map(|source| source.dropped).sum(),
+            fill: self.fill(),
+            reader_cpu_ns: thread_cpu_ns().saturating_sub(state.cpu_ns),
+        }
+    }
+
+    fn conclude(
+        mut self,
+        state: State,
+        before: Option<landspeed_model::TapHostUse>,
+        slices: Option<TapSlices>,
+    ) -> TapDocument {
+        let duration_ns = state.stopped_ns.saturating_sub(state.start_ns);
+        let reader_cpu_ns = thread_cpu_ns().saturating_sub(state.cpu_ns);
+        let during = state.host.zip(cpu::look()).and_then(|(first, last)| cpu::between(first, last));
+        let interfaces: Vec<TapInterface> = self.interfaces();
+        let dropped: u64 = interfaces.iter().map(|interface| interface.dropped).sum();
+        let packets: u64 = interfaces.iter().map(|interface| interface.packets).sum();
+        let read: u64 = self.sources.iter().map(|source| source.read).sum();
+        if dropped > 0 {
+            warn(
+                &mut self.warnings,
+                "dropped",
+                format!("{dropped} packets found the ring full: a larger --ring or a smaller --snaplen helps"),
+            );
+        }
+        let (files, files_removed) = self.files.listed();
+        let written = if state.is_cut { files.iter().map(|file| file.packets).sum() } else { state.written };
+        TapDocument {
+            schema: TAP_SCHEMA.to_owned(),
+            landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
+            command: Vec::new(),
+            start_unix_ns: state.start_unix_ns,
+            duration_ns,
+            ended: state.end.unwrap_or(TapEnd::Stopped),
+            failure: state.failure,
+            filter: self.options.filter.clone(),
+            snap_bytes: self.options.snap_bytes,
+            packets,
+            wire_bytes: interfaces.iter().map(|interface| interface.wire_bytes).sum(),
+            dropped,
+            unwritten: packets.saturating_sub(dropped).saturating_sub(written),
+            written,
+            interfaces,
+            files,
+            files_removed,
+            events: self.events.as_ref().map(Events::summary),
+            perturbation: TapPerturbation {
+                reader_cpu_ns,
+                reader_ns_per_packet: (read > 0).then(|| reader_cpu_ns as f64 / read as f64),
+                reader_core_share: reader_cpu_ns as f64 / duration_ns.max(1) as f64,
+                before,
+                during,
+                slices,
+                not_measured:
+                    "the kernel copies each packet into the ring in the context of who sends or receives it; \
+                               that time is the sender's or the soft interrupt's and in no figure of the reader"
+                        .to_owned(),
+            },
+            warnings: self.warnings,
+        }
+    }
+
+    fn interfaces(&self) -> Vec<TapInterface> {
+        let each = self.subjects.iter().zip(&self.tallies).enumerate().map(|(number, (subject, tally))| {
+            let of = || self.sources.iter().filter(|source| source.interface == number);
+            let read: u64 = of().map(|source| source.read).sum();
+            let (block_bytes, blocks) = geometry(&self.options);
+            let own = tally.before.zip(tally.latest);
+            TapInterface {
+                name: subject.name.clone(),
+                index: subject.index,
+                link: subject.link().name().unwrap_or("unknown").to_owned(),
+                clock: match tally.hardware {
+                    0 => "software",
+                    hardware if hardware == read => "hardware",
+                    _ => "mixed",
+                }
+                .to_owned(),
+                rings: self.options.rings.max(1),
+                ring_bytes: u64::from(block_bytes) * u64::from(blocks),
+                offloads: subject.offloads.clone(),
+                packets: of().map(|source| source.counted.max(source.read + source.dropped)).sum(),
+                packets_in: tally.packets_in,
+                packets_out: tally.packets_out,
+                wire_bytes: tally.wire_bytes,
+                dropped: of().map(|source| source.dropped).sum(),
+                freezes: of().map(|source| source.freezes).sum(),
+                fill_max: of().map(|source| source.fill_max).fold(0.0, f64::max),
+                interface_packets: own.map(|(before, latest)| latest.packets.saturating_sub(before.packets)),
+                interface_dropped: own.map(|(before, latest)| latest.dropped.saturating_sub(before.dropped)),
+                gone: of().all(|source| source.gone),
+            }
+        });
+        each.collect()
+    }
+}
+
+/// What changes while a tap runs.
+struct State {
+    start_ns: u64,
+    start_unix_ns: u64,
+    stopped_ns: u64,
+    deadline_ns: Option<u64>,
+    next_count_ns: u64,
+    next_progress_ns: u64,
+    nap_ns: u64,
+    cpu_ns: u64,
+    host: Option<cpu::Look>,
+    end: Option<TapEnd>,
+    failure: Option<String>,
+    is_writing: bool,
+    /// Whether packets were counted as written that a full disk then cut off.
+    is_cut: bool,
+    written: u64,
+    counts: Vec<Counts>,
+    /// Events that wait for their place among the packets.
+    events: Vec<Event>,
+}
+
+impl State {
+    fn begin(options: &Options) -> Self {
+        let now_ns = monotonic_ns();
+        Self {
+            start_ns: now_ns,
+            start_unix_ns: realtime_ns(),
+            stopped_ns: u64::MAX,
+            deadline_ns: options.limits.time_ns.map(|time| now_ns.saturating_add(time)),
+            next_count_ns: now_ns + COUNT_NS,
+            next_progress_ns: now_ns + PROGRESS_NS,
+            nap_ns: NAP_NS.1,
+            cpu_ns: thread_cpu_ns(),
+            host: cpu::look(),
+            end: None,
+            failure: None,
+            is_writing: true,
+            is_cut: false,
+            written: 0,
+            counts: vec![Counts::default(); options.interfaces.len()],
+            events: Vec::new(),
+        }
+    }
+
+    /// The first reason counts.
+    fn ends(&mut self, why: TapEnd) {
+        self.end.get_or_insert(why);
+    }
+
+    fn fail(&mut self, failure: &WriteFailure) {
+        self.end = Some(TapEnd::WriteFailed);
+        self.is_writing = false;
+        self.is_cut = true;
+        self.failure.get_or_insert(format!("cannot write {}: {}", failure.path.display(), failure.cause));
+    }
+
+    /// Writes the events up to a time.
+    fn put_events(&mut self, files: &mut Files, until_ns: u64) {
+        let count = self.events.partition_point(|event| event.time_ns <= until_ns);
+        for event in self.events.drain(..count) {
+            let time = event.time_ns.to_string();
+            let message = format!("{}: {}", event.name, event.text);
+            let fields = [
+                ("MESSAGE", message.as_str()),
+                ("SYSLOG_IDENTIFIER", "landspeed"),
+                ("LANDSPEED_EVENT", event.name.as_str()),
+                ("LANDSPEED_TIME_NS", time.as_str()),
+            ];
+            files.block(|into| write::journal(into, event.time_ns, &fields));
+        }
+    }
+}
+
+/// A packet of a ring as it is written.
+#[inline]
+fn record<'a>(interface: u32, packet: &RingPacket<'a>) -> Packet<'a> {
+    let (way, reception) = match packet.kind {
+        PacketKind::Out => (write::Way::Out, Reception::Unknown),
+        PacketKind::Here => (write::Way::In, Reception::Unicast),
+        PacketKind::Broadcast => (write::Way::In, Reception::Broadcast),
+        PacketKind::Multicast => (write::Way::In, Reception::Multicast),
+        PacketKind::Elsewhere => (write::Way::In, Reception::Elsewhere),
+    };
+    Packet {
+        interface,
+        time_ns: packet.timestamp_ns,
+        original_bytes: packet.original_bytes,
+        data: packet.data,
+        vlan: packet.vlan,
+        way,
+        reception,
+    }
+}

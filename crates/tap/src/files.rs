@@ -1,0 +1,246 @@
+//! Where packets are written: nowhere, a pipe, a file, or a ring of files. Every file begins with its interfaces and ends with
+//! their counts, so that each can be read alone.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use landspeed_model::TapFile;
+use landspeed_wire::capture::write::{self, Counts, Packet};
+
+use crate::options::{Output, Rotation};
+
+/// Bytes written at once.
+const CHUNK: usize = 256 << 10;
+
+/// Why and where writing failed.
+#[derive(Debug)]
+pub struct WriteFailure {
+    pub path: PathBuf,
+    pub cause: io::Error,
+}
+
+enum Sink {
+    None,
+    Pipe(io::Stdout),
+    File(File),
+}
+
+/// The files of a tap.
+pub struct Files {
+    output: Output,
+    rotation: Rotation,
+    /// Section and interfaces.
+    prelude: Vec<u8>,
+    sink: Sink,
+    buffer: Vec<u8>,
+    current: TapFile,
+    /// Packets of the current file that are in the file and not in the buffer only.
+    safe_packets: u64,
+    number: u32,
+    past: VecDeque<TapFile>,
+    removed: u64,
+    bytes: u64,
+}
+
+impl Files {
+    /// Makes the first file.
+    pub fn create(output: Output, rotation: Rotation, prelude: Vec<u8>) -> Result<Self, WriteFailure> {
+        let mut files = Self {
+            output,
+            rotation,
+            prelude,
+            sink: Sink::None,
+            buffer: Vec::with_capacity(CHUNK + (64 << 10)),
+            current: TapFile::default(),
+            safe_packets: 0,
+            number: 0,
+            past: VecDeque::new(),
+            removed: 0,
+            bytes: 0,
+        };
+        files.open()?;
+        Ok(files)
+    }
+
+    fn open(&mut self) -> Result<(), WriteFailure> {
+        self.number += 1;
+        let (sink, path) = match &self.output {
+            Output::None => (Sink::None, PathBuf::new()),
+            Output::Stdout => (Sink::Pipe(io::stdout()), PathBuf::from("-")),
+            Output::File(path) => {
+                let path = if self.rotation.is_on() { numbered(path, self.number) } else { path.clone() };
+                let file = File::create(&path).map_err(|cause| WriteFailure { path: path.clone(), cause })?;
+                (Sink::File(file), path)
+            }
+        };
+        self.sink = sink;
+        self.safe_packets = 0;
+        self.current = TapFile { path: path.display().to_string(), ..TapFile::default() };
+        self.buffer.extend_from_slice(&self.prelude);
+        self.flush()
+    }
+
+    /// Whether packets go anywhere.
+    pub fn is_on(&self) -> bool {
+        !matches!(self.sink, Sink::None)
+    }
+
+    /// Writes a packet; begins a new file before it if its time has come. `counts` are those of each interface until now.
+    #[inline]
+    pub fn packet(&mut self, packet: &Packet<'_>, counts: &[Counts]) -> Result<(), WriteFailure> {
+        if matches!(self.sink, Sink::None) {
+            return Ok(());
+        }
+        if self.rotation.is_on() && self.is_full(packet) {
+            self.turn(counts)?;
+        }
+        write::packet(&mut self.buffer, packet);
+        self.current.packets += 1;
+        self.current.first_ns.get_or_insert(packet.time_ns);
+        self.current.last_ns = Some(packet.time_ns);
+        if self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes what is no packet, ready as a block.
+    pub fn block(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
+        if self.is_on() {
+            put(&mut self.buffer);
+        }
+    }
+
+    fn is_full(&self, packet: &Packet<'_>) -> bool {
+        let bytes = self.current.bytes + self.buffer.len() as u64 + packet.data.len() as u64;
+        self.current.packets > 0
+            && (self.rotation.file_bytes.is_some_and(|most| bytes > most)
+                || self
+                    .rotation
+                    .file_ns
+                    .zip(self.current.first_ns)
+                    .is_some_and(|(most, first)| packet.time_ns.saturating_sub(first) >= most))
+    }
+
+    fn turn(&mut self, counts: &[Counts]) -> Result<(), WriteFailure> {
+        self.close(counts)?;
+        if let Some(most) = self.rotation.files {
+            while self.past.len() >= most.max(1) as usize {
+                if let Some(oldest) = self.past.pop_front() {
+                    let _ = std::fs::remove_file(&oldest.path);
+                    self.removed += 1;
+                }
+            }
+        }
+        self.open()
+    }
+
+    fn close(&mut self, counts: &[Counts]) -> Result<(), WriteFailure> {
+        for (number, counts) in counts.iter().enumerate() {
+            write::statistics(&mut self.buffer, number as u32, counts);
+        }
+        let flushed = self.flush();
+        self.retire();
+        flushed
+    }
+
+    fn retire(&mut self) {
+        if self.is_on() {
+            self.past.push_back(std::mem::take(&mut self.current));
+        }
+        self.sink = Sink::None;
+    }
+
+    /// Writes what is in the buffer. If that fails the file is cut behind its last whole block: it stays readable.
+    pub fn flush(&mut self) -> Result<(), WriteFailure> {
+        let outcome = match &mut self.sink {
+            Sink::None => Ok(()),
+            Sink::Pipe(pipe) => pipe.write_all(&self.buffer).and_then(|()| pipe.flush()),
+            Sink::File(file) => file.write_all(&self.buffer),
+        };
+        match outcome {
+            Ok(()) => {
+                self.current.bytes += self.buffer.len() as u64;
+                self.bytes += self.buffer.len() as u64;
+                self.safe_packets = self.current.packets;
+                self.buffer.clear();
+                Ok(())
+            }
+            Err(cause) => {
+                if let Sink::File(file) = &mut self.sink {
+                    let _ = file.set_len(self.current.bytes);
+                    let _ = io::Seek::seek(file, io::SeekFrom::Start(self.current.bytes));
+                }
+                self.buffer.clear();
+                self.current.packets = self.safe_packets;
+                Err(WriteFailure { path: PathBuf::from(&self.current.path), cause })
+            }
+        }
+    }
+
+    /// Bytes written and about to be.
+    pub fn bytes(&self) -> u64 {
+        self.bytes + self.buffer.len() as u64
+    }
+
+    /// Closes the last file. After a failure the counts are tried all the same: cutting may have made room for them.
+    pub fn finish(&mut self, counts: &[Counts]) -> Result<(), WriteFailure> {
+        if self.is_on() { self.close(counts) } else { Ok(()) }
+    }
+
+    /// The files that are there, the oldest first, and how many were removed.
+    pub fn listed(&mut self) -> (Vec<TapFile>, u64) {
+        (std::mem::take(&mut self.past).into(), self.removed)
+    }
+}
+
+/// `name.pcapng` becomes `name.00001.pcapng`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match path.extension() {
+        Some(extension) => format!("{stem}.{number:05}.{}", extension.to_string_lossy()),
+        None => format!("{stem}.{number:05}"),
+    };
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_wire::capture::write::{Reception, Way};
+
+    use super::*;
+
+    fn packet(time_ns: u64) -> Packet<'static> {
+        let (way, reception) = (Way::In, Reception::Unknown);
+        Packet { interface: 0, time_ns, original_bytes: 1500, data: &[1; 100], vlan: None, way, reception }
+    }
+
+    #[test]
+    fn a_ring_of_files_keeps_the_newest() {
+        let directory = std::env::temp_dir().join(format!("landspeed-tap-files-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a directory");
+        let rotation = Rotation { file_bytes: Some(2000), file_ns: None, files: Some(3) };
+        let output = Output::File(directory.join("x.pcapng"));
+        let mut files = Files::create(output, rotation, vec![0; 100]).expect("it can be made");
+        for time_ns in 0..100 {
+            files.packet(&packet(time_ns), &[]).expect("room enough");
+        }
+        files.finish(&[]).expect("room enough");
+        let (listed, removed) = files.listed();
+        let there: Vec<_> = std::fs::read_dir(&directory).expect("it is there").collect();
+        assert_eq!((listed.len(), there.len()), (3, 3));
+        assert!(removed > 0);
+        for file in &listed {
+            let length = std::fs::metadata(&file.path).expect("it is there").len();
+            assert!(length == file.bytes && length <= 2000 && file.packets > 5, "{file:?}");
+        }
+        assert_eq!(listed.last().and_then(|file| file.last_ns), Some(99));
+        std::fs::remove_dir_all(&directory).expect("it is ours");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_told_and_not_counted() {
+        let output = Output::File("/dev/full".into());
+        let failure = Files::create(output, Rotation::default(), vec![0; 100]).err().expect("it is full");
+        assert_eq!(failure.cause.raw_os_error(), Some(28));
+    }
+}

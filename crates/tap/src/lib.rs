@@ -1,0 +1,28 @@
+//! Takes packets from interfaces into pcapng files, with the kernel's time or the interface's, and says what that cost the
+//! host.
+//!
+//! ```text
+//! interface ─► filter ─► ring (kernel writes) ─► merge by time ─► pcapng ─► file, or a ring of files
+//!                             │ full: dropped, counted        ▲
+//!                        kernel events (tracefs) ─────────────┘
+//! ```
+//!
+//! One thread reads all rings and writes. It looks at the rings now and then instead of being woken for each block: waking it
+//! would cost the sender, in whose context packets are copied. Nothing is lost at the end: the rings stop taking, and are read
+//! until as many packets came out as the kernel says went in.
+#![forbid(unsafe_code)]
+
+mod capture;
+mod cpu;
+mod error;
+mod events;
+mod files;
+mod merge;
+mod options;
+mod setup;
+mod slices;
+mod subject;
+
+pub use capture::{Progress, Tap};
+pub use error::TapError;
+pub use options::{Clock, Limits, Options, Output, Rotation, Way};

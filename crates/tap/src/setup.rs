@@ -1,0 +1,139 @@
+//! What a tap is made of, worked out before it begins: filters, rings, what to warn of, how its files begin.
+
+use landspeed_model::Warning;
+use landspeed_sys::filter::{Framing, Instruction};
+use landspeed_sys::ring::{RingOptions, enable_hardware_time};
+use landspeed_wire::capture::write;
+
+use crate::TapError;
+use crate::options::{Clock, Options, Way};
+use crate::subject::Subject;
+
+/// After so long the kernel gives out a block that is not full.
+pub const RETIRE_MS: u32 = 50;
+/// A block of a ring, bytes at most.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Blocks of a ring at least.
+const BLOCKS: u64 = 16;
+
+/// The filter of an interface.
+pub fn program(options: &Options, subject: &Subject) -> Result<Vec<Instruction>, TapError> {
+    let asked = options.filter.as_deref().unwrap_or_default();
+    let compile = |text: &str| {
+        landspeed_sys::filter::compile(text, subject.framing, options.snap_bytes)
+            .map_err(|why| TapError::Filter { text: asked.to_owned(), why })
+    };
+    // Alone first: what is wrong in it is then told of it as it was typed.
+    let program = compile(asked)?;
+    match (options.way, asked.is_empty()) {
+        (Way::Out, true) => compile("outbound"),
+        (Way::Out, false) => compile(&format!("outbound and ({asked})")),
+        _ => Ok(program),
+    }
+}
+
+/// Bytes and number of the blocks of one ring.
+pub fn geometry(options: &Options) -> (u32, u32) {
+    let bytes = options.ring_bytes / u64::from(options.rings.max(1));
+    let fitting = (bytes / BLOCKS).max(1);
+    // The largest power of two that is not larger.
+    let block = (1_u64 << fitting.ilog2()).clamp(64 << 10, BLOCK_BYTES);
+    (block as u32, u32::try_from((bytes / block).max(2)).unwrap_or(u32::MAX))
+}
+
+pub fn ring_options<'a>(
+    options: &Options,
+    subject: &Subject,
+    filter: &'a [Instruction],
+    hardware_time: bool,
+    number: u16,
+) -> RingOptions<'a> {
+    let (block_bytes, blocks) = geometry(options);
+    RingOptions {
+        ifindex: subject.index,
+        block_bytes,
+        blocks,
+        retire_ms: RETIRE_MS,
+        filter,
+        // On the loopback each packet goes out and comes in: once is enough.
+        ignore_outgoing: options.way == Way::In || (subject.loopback && options.way == Way::Both),
+        promiscuous: options.promiscuous,
+        hardware_time,
+        // Different for each interface and, as far as that goes, for each tap of this host.
+        group: (options.rings > 1).then(|| (std::process::id() as u16).wrapping_mul(64).wrapping_add(number)),
+    }
+}
+
+pub fn hardware_time(subject: &Subject, warnings: &mut Vec<Warning>) -> bool {
+    let Err(why) = enable_hardware_time(&subject.name) else { return true };
+    warn(
+        warnings,
+        "software-time",
+        format!("{} stamps no packets itself ({why}): the times are the kernel's", subject.name),
+    );
+    false
+}
+
+pub fn warn_about(subject: &Subject, options: &Options, warnings: &mut Vec<Warning>) {
+    if !subject.offloads.is_empty() {
+        warn(
+            warnings,
+            "offloads",
+            format!(
+                "{} has {} on: packets are seen before they are cut or after they were joined, not as on the wire",
+                subject.name,
+                subject.offloads.join(", ")
+            ),
+        );
+    }
+    if subject.loopback && options.way == Way::Both {
+        let name = &subject.name;
+        warn(warnings, "loopback", format!("{name}: each packet would be seen twice; it is taken as it comes in"));
+    }
+    if subject.framing == Framing::Raw {
+        warn(warnings, "raw", format!("{} has no link layer: its packets begin with IP", subject.name));
+    }
+}
+
+/// Each kind of warning once for the same words.
+pub fn warn(warnings: &mut Vec<Warning>, code: &str, message: String) {
+    if !warnings.iter().any(|warning| warning.message == message) {
+        warnings.push(Warning { code: code.to_owned(), message });
+    }
+}
+
+/// What every file begins with.
+pub fn prelude(options: &Options, subjects: &[Subject]) -> Vec<u8> {
+    let system = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let system = format!("Linux {}", system.trim());
+    let mut bytes = Vec::new();
+    write::section(
+        &mut bytes,
+        &write::Section { system: Some(&system), application: Some(&options.application), ..Default::default() },
+    );
+    for subject in subjects {
+        let clock = match options.clock {
+            Clock::Software => "times are the kernel's (CLOCK_REALTIME)",
+            Clock::Hardware => "times are the interface's clock's where it has one (often TAI)",
+        };
+        let offloads = match subject.offloads.as_slice() {
+            [] => "no offload joins or cuts packets".to_owned(),
+            offloads => format!("offloads that join or cut packets: {}", offloads.join(", ")),
+        };
+        write::interface(
+            &mut bytes,
+            &write::Interface {
+                name: &subject.name,
+                description: subject.description.as_deref(),
+                link: subject.link(),
+                snap_bytes: options.snap_bytes,
+                mac: subject.mac,
+                speed_bps: subject.speed_bps,
+                filter: options.filter.as_deref(),
+                system: None,
+                comments: &[clock.to_owned(), offloads],
+            },
+        );
+    }
+    bytes
+}

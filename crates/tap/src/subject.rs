@@ -1,0 +1,130 @@
+//! The interfaces of a tap: found, judged, described.
+
+use landspeed_sys::ethtool::Ethtool;
+use landspeed_sys::filter::Framing;
+use landspeed_sys::netlink::{LinkId, Netlink};
+use landspeed_wire::LinkType;
+
+use crate::TapError;
+
+const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
+/// Offloads that join or cut packets: a tap above them sees super-packets.
+const SUPER: &[&str] = &[
+    "tx-tcp-segmentation",
+    "tx-tcp6-segmentation",
+    "tx-generic-segmentation",
+    "tx-udp-segmentation",
+    "rx-gro",
+    "rx-gro-hw",
+    "rx-lro",
+];
+/// Places of `rx_packets`, `tx_packets`, `rx_dropped` and `tx_dropped` among a link's counters.
+const PACKETS: [usize; 2] = [0, 1];
+const DROPPED: [usize; 2] = [6, 7];
+
+/// An interface to be tapped.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    pub name: String,
+    pub index: u32,
+    pub framing: Framing,
+    pub loopback: bool,
+    pub mac: Option<[u8; 6]>,
+    pub description: Option<String>,
+    pub speed_bps: Option<u64>,
+    pub offloads: Vec<String>,
+}
+
+/// An interface's own counters, both ways together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub packets: u64,
+    pub dropped: u64,
+}
+
+impl Subject {
+    /// The type its frames have in a file.
+    pub fn link(&self) -> LinkType {
+        match self.framing {
+            Framing::Ethernet => LinkType::ETHERNET,
+            Framing::Raw => LinkType::RAW,
+        }
+    }
+}
+
+/// Finds the interfaces, in the namespace of the calling thread.
+pub fn find(netlink: &mut Netlink, names: &[String]) -> Result<Vec<Subject>, TapError> {
+    let links = netlink.links().map_err(|error| TapError::Links(error.to_string()))?;
+    let mut subjects: Vec<Subject> = Vec::new();
+    for name in names {
+        let Some(link) = links.iter().find(|link| link.name == *name) else {
+            let known: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+            return Err(TapError::NoInterface { name: name.clone(), near: near(name, &known) });
+        };
+        if subjects.iter().any(|other| other.index == link.index) {
+            return Err(TapError::Twice(name.clone()));
+        }
+        if link.flags & IFF_UP == 0 {
+            return Err(TapError::Down(name.clone()));
+        }
+        let framing = match link.hardware {
+            // ARPHRD_ETHER, ARPHRD_LOOPBACK.
+            1 | 772 => Framing::Ethernet,
+            // ARPHRD_RAWIP, ARPHRD_TUNNEL, ARPHRD_TUNNEL6, ARPHRD_SIT, ARPHRD_NONE (tun, WireGuard).
+            519 | 768 | 769 | 776 | 65534 => Framing::Raw,
+            kind => return Err(TapError::Framing { name: name.clone(), kind }),
+        };
+        let mut ethtool = Ethtool::new(name).ok();
+        let offloads = ethtool.as_mut().and_then(|ethtool| ethtool.features().ok()).unwrap_or_default();
+        let offloads =
+            offloads.into_iter().filter(|feature| feature.active && SUPER.contains(&feature.name.as_str()));
+        subjects.push(Subject {
+            name: name.clone(),
+            index: link.index,
+            framing,
+            loopback: link.flags & IFF_LOOPBACK != 0,
+            mac: link.address.first_chunk().copied().filter(|_| link.address.len() == 6),
+            description: ethtool
+                .as_mut()
+                .and_then(|ethtool| ethtool.driver().ok())
+                .map(|driver| driver.driver)
+                .or_else(|| link.kind.clone()),
+            speed_bps: ethtool.as_mut().and_then(|ethtool| ethtool.speed_bps().ok().flatten()),
+            offloads: offloads.map(|feature| feature.name).collect(),
+        });
+    }
+    Ok(subjects)
+}
+
+/// The interface's own counters; `None` if it is not there any more.
+pub fn traffic(netlink: &mut Netlink, index: u32) -> Option<Traffic> {
+    let link = netlink.link(LinkId::Index(index)).ok()?;
+    let sum = |places: [usize; 2]| places.iter().filter_map(|&place| link.stats.get(place)).sum();
+    Some(Traffic { packets: sum(PACKETS), dropped: sum(DROPPED) })
+}
+
+fn near(name: &str, known: &[&str]) -> Option<String> {
+    let best = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .filter(|(score, _)| *score >= 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match best {
+        Some((_, known)) => Some(format!("did you mean {known}?")),
+        None if known.is_empty() => None,
+        None => Some(format!("there is {}", known.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised() {
+        assert_eq!(near("eht0", &["lo", "eth0", "eth1"]).as_deref(), Some("did you mean eth0?"));
+        assert_eq!(near("wlan", &["lo", "eth0"]).as_deref(), Some("there is lo, eth0"));
+        assert_eq!(near("x", &[]), None);
+    }
+}
