@@ -26,6 +26,9 @@ pub struct TraceDocument {
     pub bins: TraceBins,
     /// Between each tap and the next, where several captures were given; `flows` and the rest are then the first tap's.
     pub path: Vec<TracePath>,
+    /// Packets with data that were lost between the taps or in the receiver after the last one, each; the first thousand of
+    /// a place. The counts of `flows` and `path` are of all of them.
+    pub losses: Vec<TraceLoss>,
     /// What limits the conclusions.
     pub warnings: Vec<Warning>,
     /// What graphs over time are drawn from; only where it was asked for.
@@ -44,8 +47,16 @@ pub struct TracePath {
     pub matched: u64,
     /// Packets given up because too many waited for their match: they are in no count.
     pub given_up: u64,
-    /// The second tap's clock minus the first's, nanoseconds, if the way there takes as long as the way back.
+    /// The second tap's clock minus the first's at the first match, nanoseconds, if the way there takes as long as the way
+    /// back.
     pub clock_offset_ns: Option<i64>,
+    /// How much faster the second tap's clock runs than the first's, parts per million; it was taken out of the delays if it
+    /// is greater than its uncertainty. `None` where it cannot be told: both ways must have passed.
+    pub drift_ppm: Option<f64>,
+    /// How far the drift may be wrong, parts per million.
+    pub drift_uncertainty_ppm: Option<f64>,
+    /// Steps of one clock against the other, taken out of the delays.
+    pub clock_steps: Vec<ClockStep>,
     /// From one tap to the other and back, nanoseconds, at the least: no clock has to be right for that.
     pub round_trip_ns: Option<u64>,
     /// From the first to the second tap.
@@ -54,8 +65,63 @@ pub struct TracePath {
     pub backward: PathDirection,
 }
 
-/// One way between two taps.
+/// A step of the second tap's clock against the first's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClockStep {
+    /// When it was over, nanoseconds from the start of the first capture.
+    pub time_ns: i64,
+    /// By how much the second clock got ahead, nanoseconds.
+    pub step_ns: i64,
+}
+
+/// A packet that did not arrive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceLoss {
+    /// Where.
+    pub place: LossPlace,
+    /// The capture it passed last.
+    pub after: String,
+    /// When it passed there, by the first tap's clock, nanoseconds from the start of the first capture.
+    pub time_ns: i64,
+    /// Who sent it.
+    pub source: TraceEndpoint,
+    /// To whom.
+    pub destination: TraceEndpoint,
+    /// TCP sequence number; `None` for UDP.
+    pub sequence: Option<u32>,
+    /// Payload, bytes.
+    pub payload_bytes: u32,
+    /// IPv4's identification; 0 says nothing.
+    pub identification: u16,
+}
+
+/// Where a packet was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LossPlace {
+    /// Between two taps.
+    Network,
+    /// Behind the last tap, in the host that should have received it.
+    Receiver,
+}
+
+/// Delay over the least, in bins of time. A bin without packets has no delay, and neither has one in which a clock stepped.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DelayOverTime {
+    /// Start of the first bin, nanoseconds from the start of the first capture.
+    pub start_ns: i64,
+    /// Width of a bin, nanoseconds.
+    pub width_ns: u64,
+    /// Packets in each.
+    pub packets: Vec<u64>,
+    /// Median, nanoseconds, of those that are among the way's 16,384 sampled packets.
+    pub p50_ns: Vec<Option<u64>>,
+    /// Greatest, nanoseconds, of all.
+    pub max_ns: Vec<Option<u64>>,
+}
+
+/// One way between two taps.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathDirection {
     /// Packets that passed both.
     pub matched: u64,
@@ -67,12 +133,17 @@ pub struct PathDirection {
     pub appeared: u64,
     /// Packets that changed places with another of their flow.
     pub reordered: u64,
-    /// Delay over the least, median, nanoseconds, to 5 %.
+    /// Delay over the least, median, nanoseconds, of up to 16,384 packets drawn evenly.
     pub delay_variation_p50_ns: Option<u64>,
-    /// Delay over the least, 99th percentile, nanoseconds, to 5 %.
+    /// Delay over the least, 99th percentile, nanoseconds, of the same.
     pub delay_variation_p99_ns: Option<u64>,
-    /// Greatest delay over the least, nanoseconds; with the clocks' drift in it.
+    /// Greatest delay over the least, nanoseconds, of all packets.
     pub delay_variation_max_ns: Option<u64>,
+    /// Delay over time: where it is great, a queue was full.
+    pub delay: DelayOverTime,
+    /// In a chain of taps, this hop's share of the 99th percentiles of all hops: which of them adds the delay. `None` with
+    /// two taps.
+    pub delay_share: Option<f64>,
 }
 
 /// What was read.

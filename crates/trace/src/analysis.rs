@@ -148,6 +148,7 @@ impl Analysis {
             stations: stations.collect(),
             bins,
             path: Vec::new(),
+            losses: Vec::new(),
             warnings: Vec::new(),
             graphs: None,
         };

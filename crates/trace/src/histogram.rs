@@ -47,14 +47,6 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// Adds what another counted.
-    pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
-            *mine = mine.saturating_add(*theirs);
-        }
-        self.total += other.total;
-    }
-
     /// How many were counted.
     pub fn total(&self) -> u64 {
         self.total

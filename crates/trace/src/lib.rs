@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod arrivals;
+mod clocks;
 mod connection;
 mod direction;
 mod flows;
@@ -14,6 +16,7 @@ mod histogram;
 mod intake;
 mod key;
 mod pairing;
+mod placed;
 mod row;
 mod rtt;
 mod sequence;
@@ -27,4 +30,5 @@ pub use graph::{GraphLimits, Graphs};
 pub use intake::{Intake, Seen};
 pub use key::Endpoint;
 pub use pairing::{Pairing, Tap};
+pub use placed::Placed;
 pub use row::{Class, Observer, Row, RowFlow, RowTcp, Unobserved};

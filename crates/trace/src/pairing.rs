@@ -8,12 +8,13 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
 use foldhash::fast::FixedState;
-use landspeed_model::{PathDirection, TraceDocument, TraceEndpoint, TraceFlow, TracePath, TraceTransport, Warning};
 use landspeed_wire::capture::{Frame, LATEST_NS};
-use landspeed_wire::{Flags, Packet, Transport, dissect};
+use landspeed_wire::{Flags, Packet, TcpHeader, Transport, dissect};
 
-use crate::histogram::Histogram;
-use crate::key::{Key, told};
+use crate::arrivals::{Arrival, Arrivals};
+use crate::clocks::Clocks;
+use crate::key::Key;
+use crate::placed::{Ended, Placed};
 
 /// A packet that did not come past the other tap for so long after the others of its time is lost, nanoseconds.
 const PATIENCE_NS: i64 = 1_000_000_000;
@@ -33,14 +34,23 @@ pub enum Tap {
     Second,
 }
 
+/// Losses listed of a kind.
+const MOST_LISTED: usize = 1_000;
+/// Matches of a flow kept until it is known which way is which.
+const MOST_UNDECIDED: usize = 256;
+
 /// A packet at one tap that the other has not shown yet.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
-    time_ns: i64,
+pub(crate) struct Seen {
+    pub time_ns: i64,
     rank: u64,
     flow: u32,
     upward: bool,
     data: bool,
+    /// TCP sequence number.
+    pub sequence: u32,
+    pub payload: u32,
+    pub identification: u16,
 }
 
 /// One tap.
@@ -56,24 +66,37 @@ struct Side {
 
 /// One direction of one flow.
 #[derive(Debug, Clone, Default)]
-struct Between {
-    matched: u64,
-    /// Packets only the first tap showed: without payload, with payload.
-    only_first: [u64; 2],
-    /// Packets only the second tap showed, likewise.
-    only_second: [u64; 2],
-    /// Second tap's clock minus the first's: least and greatest.
+pub(crate) struct Between {
+    pub matched: u64,
+    /// Packets only one tap showed, by tap: without payload, with payload.
+    pub only: [[u64; 2]; 2],
+    /// The first of those with payload.
+    pub listed: [Vec<Seen>; 2],
+    /// Second tap's clock minus the first's: least, greatest, latest.
     least_ns: Option<i64>,
     greatest_ns: Option<i64>,
-    reordered: u64,
+    latest_ns: Option<i64>,
+    pub reordered: u64,
     top: (u64, u64),
+    /// What was lost in the receiver if this tap is the last before it, by tap.
+    arrivals: [Option<Box<Arrivals>>; 2],
+    lost_behind: [Vec<Arrival>; 2],
+}
+
+/// A flow, its directions (upward first), and which of them is from the first tap to the second, once that is known.
+#[derive(Debug)]
+struct Flow {
+    key: Key,
+    ways: [Between; 2],
+    upward_is_there: Option<bool>,
+    undecided: Vec<(bool, i64, i64)>,
 }
 
 /// Two captures side by side.
 #[derive(Debug)]
 pub struct Pairing {
     sides: [Side; 2],
-    flows: Vec<(Key, [Between; 2])>,
+    flows: Vec<Flow>,
     index: HashMap<Key, u32, FixedState>,
     translated: bool,
     matched: u64,
@@ -81,74 +104,11 @@ pub struct Pairing {
     least_ns: Option<i64>,
     greatest_ns: Option<i64>,
     ranks: u64,
-    /// Of each direction of a flow, how far the differences are from the extreme so far: from the least, which is the delay's
-    /// variation towards the second tap, and from the greatest, which is that on the way back. Only the end tells which.
-    spread: HashMap<(u32, bool), [Histogram; 2], FixedState>,
+    clocks: Clocks,
+    listed: usize,
     /// What a flow and its direction at the second tap are called at the first, where ends are translated.
     names: HashMap<(u32, bool), (u32, bool), FixedState>,
 }
-
-/// A flow between the taps: data packets lost upward and downward, and which way is to the second tap.
-#[derive(Debug)]
-struct FlowBetween {
-    key: Key,
-    lost: [u64; 2],
-    upward_is_there: bool,
-}
-
-/// What lies between two taps.
-#[derive(Debug)]
-pub struct Placed {
-    path: TracePath,
-    flows: Vec<FlowBetween>,
-}
-
-impl Placed {
-    /// Puts it into the first tap's document, with what the second tap's says of what came after it.
-    pub fn tell(self, document: &mut TraceDocument, second: &TraceDocument) {
-        for flow in &mut document.flows {
-            let ends = [&flow.source, &flow.destination];
-            let Some((between, upward)) = self.flows.iter().find_map(|between| between.is(ends)) else { continue };
-            let lost = between.lost[usize::from(!upward)];
-            // Taps of a chain add up.
-            flow.lost_network = Some(flow.lost_network.unwrap_or(0) + lost);
-            let there = upward == between.upward_is_there;
-            let same = |other: &&TraceFlow| other.source == flow.source && other.destination == flow.destination;
-            if let Some(beyond) =
-                second.flows.iter().find(same).filter(|_| there && flow.transport == TraceTransport::Tcp)
-            {
-                let again = &beyond.forward.retransmits;
-                // What passed the last tap, was asked for once more, and had not arrived twice.
-                let asked = again.total() - again.lost_before_tap;
-                flow.lost_receiver = Some(asked.saturating_sub(again.spurious));
-            }
-        }
-        if self.path.matched == 0 {
-            let message = format!("{} and {} have no packet in common", self.path.from, self.path.to);
-            document.warnings.push(Warning { code: "nothing-in-common".into(), message });
-        }
-        if document.capture.super_packets + second.capture.super_packets > 0 {
-            let message = "super-packets cannot be matched with the frames they become: capture both ends on the wire, \
-                           or with TSO and GRO off, before counting losses between the taps";
-            document.warnings.push(Warning { code: "super-packets-between".into(), message: message.into() });
-        }
-        document.path.push(self.path);
-    }
-}
-
-impl FlowBetween {
-    /// Whether it has these ends, and if it does, whether from the first to the second of them is upward.
-    fn is(&self, [source, destination]: [&TraceEndpoint; 2]) -> Option<(&Self, bool)> {
-        let (low, high) = (told(self.key.low), told(self.key.high));
-        if low == *source && high == *destination {
-            return Some((self, true));
-        }
-        (high == *source && low == *destination).then_some((self, false))
-    }
-}
-
-/// Directions that get a distribution of their delays.
-const HISTOGRAMS: usize = 512;
 
 impl Pairing {
     /// Nothing read yet. `translated`: addresses and ports change between the taps.
@@ -163,7 +123,8 @@ impl Pairing {
             least_ns: None,
             greatest_ns: None,
             ranks: 0,
-            spread: HashMap::default(),
+            clocks: Clocks::new(),
+            listed: 0,
             names: HashMap::default(),
         }
     }
@@ -207,10 +168,19 @@ impl Pairing {
         let Ok(packet) = dissect(frame.link, frame.data, frame.original) else { return };
         let Some((key, upward)) = Key::of_packet(&packet) else { return };
         let ends = (!self.translated).then_some((key, upward));
+        let flow = self.flow(key);
+        if let Transport::Tcp(tcp) = &packet.transport {
+            self.arrived(tap, flow, upward, tcp, packet.network.identification, time_ns);
+        }
         let Some((print, data)) = fingerprint(&packet, ends) else { return };
         self.ranks += 1;
-        let flow = self.flow(key);
-        let seen = Seen { time_ns, rank: self.ranks, flow, upward, data };
+        let (sequence, payload) = match packet.transport {
+            Transport::Tcp(tcp) => (tcp.sequence, tcp.payload),
+            Transport::Udp { payload, .. } => (0, payload),
+            Transport::Fragment | Transport::Other => (0, 0),
+        };
+        let identification = packet.network.identification;
+        let seen = Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification };
         if let Some(other) = self.take_best(tap, print, &seen) {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             self.matched(&first, &second);
@@ -231,7 +201,7 @@ impl Pairing {
         }
         let unusual = |other: &Seen| {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
-            let between = &self.flows[first.flow as usize].1[usize::from(!first.upward)];
+            let between = &self.flows[first.flow as usize].ways[usize::from(!first.upward)];
             let difference = second.time_ns - first.time_ns;
             let (least, greatest) =
                 (between.least_ns.unwrap_or(difference), between.greatest_ns.unwrap_or(difference));
@@ -246,9 +216,24 @@ impl Pairing {
     fn flow(&mut self, key: Key) -> u32 {
         let flows = &mut self.flows;
         *self.index.entry(key).or_insert_with(|| {
-            flows.push((key, <[Between; 2]>::default()));
+            flows.push(Flow { key, ways: Default::default(), upward_is_there: None, undecided: Vec::new() });
             flows.len() as u32 - 1
         })
+    }
+
+    /// Shows a segment to what follows data behind this tap.
+    fn arrived(&mut self, tap: Tap, flow: u32, upward: bool, tcp: &TcpHeader, identification: u16, time_ns: i64) {
+        let ways = &mut self.flows[flow as usize].ways;
+        if tcp.payload > 0 {
+            let arrivals = &mut ways[usize::from(!upward)].arrivals[tap as usize];
+            arrivals.get_or_insert_default().data(tcp, identification, time_ns);
+        }
+        let Between { arrivals, lost_behind, .. } = &mut ways[usize::from(upward)];
+        if let Some(arrivals) = &mut arrivals[tap as usize] {
+            let lost = &mut lost_behind[tap as usize];
+            arrivals.acknowledged(tcp, time_ns, lost);
+            lost.truncate(MOST_LISTED);
+        }
     }
 
     fn matched(&mut self, first: &Seen, second: &Seen) {
@@ -259,11 +244,13 @@ impl Pairing {
         }
         self.least_ns = Some(self.least_ns.map_or(difference, |least| least.min(difference)));
         self.greatest_ns = Some(self.greatest_ns.map_or(difference, |most| most.max(difference)));
-        let between = &mut self.flows[first.flow as usize].1[usize::from(!first.upward)];
+        let flow = &mut self.flows[first.flow as usize];
+        let between = &mut flow.ways[usize::from(!first.upward)];
         between.matched += 1;
         let least = between.least_ns.map_or(difference, |least| least.min(difference));
         let greatest = between.greatest_ns.map_or(difference, |most| most.max(difference));
         (between.least_ns, between.greatest_ns) = (Some(least), Some(greatest));
+        between.latest_ns = Some(difference);
         let (one, two) = (first.rank, second.rank);
         if between.matched > 1 && (one < between.top.0) != (two < between.top.1) {
             between.reordered += 1;
@@ -271,11 +258,30 @@ impl Pairing {
         if one > between.top.0 {
             between.top = (one, two);
         }
-        let place = (first.flow, first.upward);
-        if self.spread.len() < HISTOGRAMS || self.spread.contains_key(&place) {
-            let [there, back] = self.spread.entry(place).or_insert_with(|| [Histogram::new(), Histogram::new()]);
-            there.record((difference - least).unsigned_abs());
-            back.record((greatest - difference).unsigned_abs());
+        if let Some(upward_is_there) = flow.upward_is_there {
+            self.clocks.matched(first.time_ns, difference, first.upward != upward_is_there);
+        } else {
+            flow.undecided.push((first.upward, first.time_ns, difference));
+            self.decide(first.flow);
+        }
+    }
+
+    /// Finds out which way a flow's directions go. Towards the second tap the difference is greater, by the round trip
+    /// between the taps: that holds whatever the clocks say, of packets that are not far from each other in time.
+    fn decide(&mut self, number: u32) {
+        let flow = &mut self.flows[number as usize];
+        let [up, down] = [0, 1].map(|way| flow.ways[way].latest_ns);
+        let decided = match (up, down) {
+            (Some(up), Some(down)) if up != down => Some(up > down),
+            _ => None,
+        };
+        if decided.is_none() && flow.undecided.len() < MOST_UNDECIDED {
+            return;
+        }
+        let upward_is_there = decided.unwrap_or_else(|| guess(flow, self.clocks.floors()));
+        flow.upward_is_there = Some(upward_is_there);
+        for (upward, time_ns, difference) in std::mem::take(&mut flow.undecided) {
+            self.clocks.matched(time_ns, difference, upward != upward_is_there);
         }
     }
 
@@ -317,9 +323,12 @@ impl Pairing {
     fn lose(&mut self, side: usize, seen: &Seen) {
         let own = (seen.flow, seen.upward);
         let (flow, upward) = if side == 0 { own } else { self.names.get(&own).copied().unwrap_or(own) };
-        let between = &mut self.flows[flow as usize].1[usize::from(!upward)];
-        let only = if side == 0 { &mut between.only_first } else { &mut between.only_second };
-        only[usize::from(seen.data)] += 1;
+        let between = &mut self.flows[flow as usize].ways[usize::from(!upward)];
+        between.only[side][usize::from(seen.data)] += 1;
+        if seen.data && self.listed < 4 * MOST_LISTED && between.listed[side].len() < MOST_LISTED {
+            self.listed += 1;
+            between.listed[side].push(*seen);
+        }
     }
 
     /// Ends it: what lies between the taps, and what that means for each flow.
@@ -331,83 +340,51 @@ impl Pairing {
                 }
             }
         }
-        let mut path = TracePath { from, to, matched: self.matched, given_up: self.given_up, ..TracePath::default() };
-        let mut flows = Vec::new();
-        let (mut there, mut back) = (Sum::default(), Sum::default());
-        for (number, (key, ways)) in self.flows.iter().enumerate() {
-            let (up, down) = (&ways[0], &ways[1]);
-            // Towards the second tap the difference is greater, by the round trip between the taps.
-            let upward_is_there = match (up.least_ns, down.least_ns) {
-                (Some(up), Some(down)) => up >= down,
-                (Some(up), None) => up >= self.offset(),
-                (None, Some(down)) => down < self.offset(),
-                (None, None) => true,
-            };
-            let mut lost = [0; 2];
-            for (way, between) in ways.iter().enumerate() {
-                let is_there = (way == 0) == upward_is_there;
-                let sum = if is_there { &mut there } else { &mut back };
-                let spread =
-                    self.spread.get(&(number as u32, way == 0)).map(|spread| &spread[usize::from(!is_there)]);
-                sum.add(between, is_there, spread);
-                lost[way] = if is_there { between.only_first[1] } else { between.only_second[1] };
+        for number in 0..self.flows.len() {
+            let flow = &mut self.flows[number];
+            if flow.upward_is_there.is_some() {
+                continue;
             }
-            flows.push(FlowBetween { key: *key, lost, upward_is_there });
+            let upward_is_there = guess(flow, self.clocks.floors());
+            flow.upward_is_there = Some(upward_is_there);
+            for (upward, time_ns, difference) in std::mem::take(&mut flow.undecided) {
+                self.clocks.matched(time_ns, difference, upward != upward_is_there);
+            }
         }
-        if let (Some(least), Some(greatest)) = (there.least_ns, back.greatest_ns) {
-            path.clock_offset_ns = Some(i64::midpoint(least, greatest));
-            path.round_trip_ns = u64::try_from(least - greatest).ok();
+        let names = self.names.iter().map(|(&(second, upward), &first)| ((first.0, first.1), (second, upward)));
+        let seconds: HashMap<(u32, bool), (u32, bool)> = names.collect();
+        let mut ended = Vec::new();
+        for number in 0..self.flows.len() {
+            let upward_is_there = self.flows[number].upward_is_there.unwrap_or(true);
+            let behind = [true, false].map(|upward| {
+                // There it is lost behind the second tap, back behind the first.
+                let side = usize::from(upward == upward_is_there);
+                let own = (number as u32, upward);
+                let (flow, upward) = if side == 1 { seconds.get(&own).copied().unwrap_or(own) } else { own };
+                let Between { arrivals, lost_behind, .. } = &mut self.flows[flow as usize].ways[usize::from(!upward)];
+                let mut listed = std::mem::take(&mut lost_behind[side]);
+                let lost = arrivals[side].as_mut().map(|arrivals| arrivals.finish(&mut listed));
+                (lost, listed)
+            });
+            let Flow { key, ways, .. } = &mut self.flows[number];
+            ended.push(Ended { key: *key, ways: std::mem::take(ways), upward_is_there, behind });
         }
-        path.forward = there.document();
-        path.backward = back.document();
-        Placed { path, flows }
+        Placed::new(from, to, (self.matched, self.given_up), ended, self.clocks)
     }
 }
 
-/// What all flows say of one way between the taps.
-#[derive(Default)]
-struct Sum {
-    matched: u64,
-    lost: [u64; 2],
-    appeared: u64,
-    reordered: u64,
-    least_ns: Option<i64>,
-    greatest_ns: Option<i64>,
-    delays: Option<Histogram>,
-}
-
-impl Sum {
-    fn add(&mut self, between: &Between, is_there: bool, delays: Option<&Histogram>) {
-        let (met, other) = if is_there {
-            (between.only_first, between.only_second)
-        } else {
-            (between.only_second, between.only_first)
-        };
-        self.matched += between.matched;
-        self.lost[0] += met[0];
-        self.lost[1] += met[1];
-        self.appeared += other[0] + other[1];
-        self.reordered += between.reordered;
-        self.least_ns = self.least_ns.into_iter().chain(between.least_ns).min();
-        self.greatest_ns = self.greatest_ns.into_iter().chain(between.greatest_ns).max();
-        if let Some(delays) = delays {
-            self.delays.get_or_insert_with(Histogram::new).merge(delays);
-        }
-    }
-
-    fn document(&self) -> PathDirection {
-        let quantile = |share| self.delays.as_ref().and_then(|delays| delays.quantile(share));
-        PathDirection {
-            matched: self.matched,
-            lost_data: self.lost[1],
-            lost_other: self.lost[0],
-            appeared: self.appeared,
-            reordered: self.reordered,
-            delay_variation_p50_ns: quantile(0.5),
-            delay_variation_p99_ns: quantile(0.99),
-            delay_variation_max_ns: self.least_ns.zip(self.greatest_ns).and_then(|(l, g)| u64::try_from(g - l).ok()),
-        }
-    }
+/// Which way a flow goes whose packets passed in one direction only, or without any delay.
+fn guess(flow: &Flow, floors: [Option<i64>; 2]) -> bool {
+    let [up, down] = &flow.ways;
+    let upward = up.matched >= down.matched;
+    let difference = if upward { up.least_ns } else { down.least_ns };
+    let there = match (difference, floors) {
+        // Other flows tell where the clocks' difference lies.
+        (Some(difference), [Some(there), Some(back)]) => difference >= i64::midpoint(there, back),
+        // The sender's capture is named first, and most packets come from the sender.
+        _ => true,
+    };
+    upward == there
 }
 
 /// What a packet is known again by, and whether it carries data. `None` for one that cannot be told from others.

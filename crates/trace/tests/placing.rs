@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use etherparse::PacketBuilder;
-use landspeed_model::{BuildInfo, TraceDocument};
+use etherparse::{PacketBuilder, TcpOptionElement};
+use landspeed_model::{BuildInfo, LossPlace, TraceDocument, TraceLoss};
 use landspeed_trace::{Analysis, Limits, Pairing, Tap};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
@@ -23,6 +23,19 @@ struct At {
 }
 
 fn packet(forth: bool, sequence: u32, ack: u32, length: u32, identification: u16, translated: bool) -> Vec<u8> {
+    reporting(forth, sequence, ack, length, identification, translated, None)
+}
+
+/// A packet with a DSACK: what came twice, and the range around it that is held.
+fn reporting(
+    forth: bool,
+    sequence: u32,
+    ack: u32,
+    length: u32,
+    identification: u16,
+    translated: bool,
+    twice: Option<[(u32, u32); 2]>,
+) -> Vec<u8> {
     let (near, far) = if translated { ([192, 0, 2, 9], 33_333) } else { ([10, 0, 0, 1], 40_000) };
     let there = ([10, 0, 0, 2], 5_001);
     let (from, to) = if forth { ((near, far), there) } else { (there, (near, far)) };
@@ -35,9 +48,15 @@ fn packet(forth: bool, sequence: u32, ack: u32, length: u32, identification: u16
         ..Default::default()
     };
     let mut frame = Vec::new();
+    let report = |[first, second]: [(u32, u32); 2]| {
+        TcpOptionElement::SelectiveAcknowledgement(first, [Some(second), None, None])
+    };
+    let options: Vec<_> = twice.map(report).into_iter().collect();
     PacketBuilder::ip(etherparse::IpHeaders::Ipv4(header, etherparse::Ipv4Extensions::default()))
         .tcp(from.1, to.1, sequence, 1000)
         .ack(ack)
+        .options(&options)
+        .expect("they fit")
         .write(&mut frame, &vec![0; length as usize])
         .expect("memory");
     frame
@@ -51,6 +70,8 @@ struct Story {
     network: Vec<u32>,
     /// Lost after the second tap.
     receiver: Vec<u32>,
+    /// Sent again although they had arrived.
+    unneeded: Vec<u32>,
     /// Held back past the next two.
     late: Vec<u32>,
     /// Acknowledgements lost on the way back.
@@ -87,11 +108,25 @@ impl Story {
             data(segment, time_ns, self.network.contains(&segment), self.late.contains(&segment));
         }
         // Each loss is repaired a second later.
-        for (number, &segment) in self.network.iter().chain(&self.receiver).enumerate() {
+        let again = self.network.iter().chain(&self.receiver).chain(&self.unneeded);
+        for (number, &segment) in again.enumerate() {
             data(segment, BEGIN + 1000 * MS + number as u64 * 10_000, false, false);
         }
+        // The receiver says at once what it got twice.
+        let number = |segment: u32| self.first.wrapping_add(segment * MSS);
+        for (count, &segment) in self.unneeded.iter().enumerate() {
+            let time_ns = BEGIN + 1900 * MS + count as u64 * 10_000;
+            let twice = Some([(number(segment), number(segment + 1)), (number(0), number(self.segments))]);
+            let at = |time_ns, translated| At {
+                time_ns,
+                bytes: reporting(false, 1, self.first, 0, 0, translated, twice),
+                length: 60,
+            };
+            far.push(at(far_clock(time_ns), self.translated));
+            near.push(at(time_ns + self.one_way_ns, false));
+        }
         for number in 0..self.segments {
-            let ack = self.first.wrapping_add(number * MSS);
+            let ack = self.first.wrapping_add((number + 1) * MSS);
             let time_ns = BEGIN + 2000 * MS + u64::from(number) * 10_000;
             let at = |time_ns, translated| At { time_ns, bytes: packet(false, 1, ack, 0, 0, translated), length: 40 };
             far.push(at(far_clock(time_ns), self.translated));
@@ -115,7 +150,7 @@ impl Story {
                 continue;
             };
             next[tap as usize] += 1;
-            let data = &at.bytes[..at.bytes.len().min(60)];
+            let data = &at.bytes[..at.bytes.len().min(80)];
             let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: at.time_ns, original: at.length, data };
             analyses[tap as usize].frame(&frame);
             pairing.frame(tap, &frame);
@@ -138,12 +173,13 @@ fn overtaken(segment: u32, network: &BTreeSet<u32>, late: &BTreeSet<u32>) -> boo
 
 fn story() -> impl Strategy<Value = Story> {
     let some = || prop::collection::btree_set(0_u32..200, 0..12);
-    let sets = (some(), some(), some(), some());
+    let sets = (some(), some(), some(), some(), some());
     let rest =
         (-2_000_000_000_000_i64..2_000_000_000_000, 1_000_u64..80 * MS, any::<u32>(), any::<bool>(), any::<bool>());
     (sets, rest).prop_map(
-        |((network, receiver, late, acks), (offset_ns, one_way_ns, first, identified, translated))| Story {
+        |((network, receiver, unneeded, late, acks), (offset_ns, one_way_ns, first, identified, translated))| Story {
             segments: 200,
+            unneeded: unneeded.iter().copied().filter(|u| !network.contains(u) && !receiver.contains(u)).collect(),
             receiver: receiver.difference(&network).copied().collect(),
             late: late.iter().copied().filter(|&segment| overtaken(segment, &network, &late)).collect(),
             network: network.into_iter().collect(),
@@ -169,9 +205,15 @@ proptest! {
         prop_assert_eq!(path.clock_offset_ns, Some(story.offset_ns));
         let flow = &document.flows[0];
         prop_assert_eq!(flow.lost_network, Some(story.network.len() as u64));
-        if !story.translated {
-            prop_assert_eq!(flow.lost_receiver, Some(story.receiver.len() as u64));
-        }
+        prop_assert_eq!(flow.lost_receiver, Some(story.receiver.len() as u64));
+        // Packet for packet.
+        let listed = |place| {
+            let of = document.losses.iter().filter(|loss| loss.place == place && loss.payload_bytes > 0);
+            let number = |loss: &TraceLoss| loss.sequence.map(|sequence| sequence.wrapping_sub(story.first) / MSS);
+            of.filter_map(number).collect::<BTreeSet<u32>>()
+        };
+        prop_assert_eq!(listed(LossPlace::Network), story.network.iter().copied().collect::<BTreeSet<u32>>());
+        prop_assert_eq!(listed(LossPlace::Receiver), story.receiver.iter().copied().collect::<BTreeSet<u32>>());
         if story.late.is_empty() {
             prop_assert_eq!((path.forward.reordered, path.forward.delay_variation_max_ns), (0, Some(0)));
         } else {
@@ -187,6 +229,7 @@ fn captures_of_different_flows_have_nothing_in_common() {
         segments: 50,
         network: Vec::new(),
         receiver: Vec::new(),
+        unneeded: Vec::new(),
         late: Vec::new(),
         acks: Vec::new(),
         offset_ns: 0,

@@ -267,11 +267,26 @@ fn between(page: &mut Page, path: &TracePath) {
         if let Some((p50, p99)) = way.delay_variation_p50_ns.zip(way.delay_variation_p99_ns) {
             let _ = write!(words, "; delay over the least: median {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
         }
+        if let Some(share) = way.delay_share {
+            let _ = write!(words, ", {:.0} % of all hops'", share * 100.0);
+        }
         page.line(label, &words);
     }
     if let Some(offset) = path.clock_offset_ns {
         let ahead = if offset < 0 { "behind" } else { "ahead of" };
         let offset = Nanos::new(offset.unsigned_abs());
-        page.line("clocks", &format!("the second tap's is {offset} {ahead} the first's, if both ways take as long"));
+        let mut words = format!("the second tap's is {offset} {ahead} the first's, if both ways take as long");
+        if let Some((drift, unsure)) =
+            path.drift_ppm.zip(path.drift_uncertainty_ppm).filter(|(drift, unsure)| drift.abs() > *unsure)
+        {
+            let _ = write!(words, "; it gains {drift:.2} ppm (± {unsure:.2}), taken out of the delays");
+        }
+        for step in &path.clock_steps {
+            let gained = if step.step_ns < 0 { "back" } else { "ahead" };
+            let by = Nanos::new(step.step_ns.unsigned_abs());
+            let at = Nanos::new(step.time_ns.max(0).unsigned_abs());
+            let _ = write!(words, "; stepped {by} {gained} by {at}");
+        }
+        page.line("clocks", &words);
     }
 }

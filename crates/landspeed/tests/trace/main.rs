@@ -2,6 +2,7 @@
 
 mod corpus;
 mod files;
+mod placed;
 mod truth;
 
 use std::process::{Command, Output};

@@ -1,0 +1,174 @@
+//! Two clocks that drift and step: what is told of them, and the delay without them.
+
+use etherparse::PacketBuilder;
+use landspeed_model::{BuildInfo, TraceDocument, TracePath};
+use landspeed_trace::{Analysis, Limits, Pairing, Tap};
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::Frame;
+use proptest::prelude::*;
+
+const MS: i64 = 1_000_000;
+const BEGIN: i64 = 1_000_000 * MS;
+
+/// Data there and acknowledgements back, evenly over some time.
+#[derive(Debug, Clone)]
+struct Talk {
+    packets: u32,
+    apart_ns: i64,
+    one_way_ns: i64,
+    offset_ns: i64,
+    drift_ppm: f64,
+    /// When the second clock steps, as a share of the time, and by how much.
+    step: Option<(f64, i64)>,
+    /// How long each packet waits in a queue, by its number, each way.
+    queue: fn(u32, u32) -> [i64; 2],
+}
+
+const QUIET: Talk = Talk {
+    packets: 4_000,
+    apart_ns: 5 * MS,
+    one_way_ns: 10 * MS,
+    offset_ns: 0,
+    drift_ppm: 0.0,
+    step: None,
+    queue: |_, _| [0, 0],
+};
+
+fn packet(forth: bool, number: u32) -> Vec<u8> {
+    let (near, far) = (([10, 0, 0, 1], 40_000), ([10, 0, 0, 2], 5_001));
+    let (from, to) = if forth { (near, far) } else { (far, near) };
+    let mut frame = Vec::new();
+    let (sequence, ack, length) = if forth { (number * 1000, 1, 1000) } else { (1, number * 1000, 0) };
+    let built = PacketBuilder::ipv4(from.0, to.0, 64).tcp(from.1, to.1, sequence, 1000).ack(ack);
+    built.write(&mut frame, &vec![0; length]).expect("memory");
+    frame
+}
+
+impl Talk {
+    fn far_clock(&self, time_ns: i64) -> i64 {
+        let since_ns = time_ns - BEGIN;
+        let span_ns = i64::from(self.packets) * self.apart_ns;
+        let stepped = self.step.filter(|(share, _)| since_ns as f64 > share * span_ns as f64).map_or(0, |(_, by)| by);
+        time_ns + self.offset_ns + (since_ns as f64 * self.drift_ppm / 1e6).round() as i64 + stepped
+    }
+
+    fn document(&self) -> TraceDocument {
+        let mut taps = [Vec::new(), Vec::new()];
+        for number in 0..self.packets {
+            let sent_ns = BEGIN + i64::from(number) * self.apart_ns;
+            let [there, back] = (self.queue)(number, self.packets);
+            let arrived_ns = sent_ns + self.one_way_ns + there;
+            taps[0].push((sent_ns, true, number));
+            taps[1].push((self.far_clock(arrived_ns), true, number));
+            taps[1].push((self.far_clock(arrived_ns), false, number));
+            taps[0].push((arrived_ns + self.one_way_ns + back, false, number));
+        }
+        // In the order they passed: the second clock may step back in between.
+        taps[0].sort_unstable();
+        let mut next = [0; 2];
+        let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
+        let mut pairing = Pairing::new(false);
+        while let Some(tap) = pairing.wants() {
+            let Some(&(time_ns, forth, number)) = taps[tap as usize].get(next[tap as usize]) else {
+                pairing.end(tap);
+                continue;
+            };
+            next[tap as usize] += 1;
+            let bytes = packet(forth, number);
+            let (original, data) = (bytes.len() as u32, &bytes[..]);
+            let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: time_ns as u64, original, data };
+            analyses[tap as usize].frame(&frame);
+            pairing.frame(tap, &frame);
+        }
+        let build = || BuildInfo { version: String::new(), server_version: None };
+        let [mut document, second] =
+            analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
+        pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+        document
+    }
+
+    fn path(&self) -> TracePath {
+        self.document().path.remove(0)
+    }
+}
+
+/// Waiting times like those of a queue that is mostly empty, and of one that is filled in the middle of the time.
+fn busy(number: u32, of: u32) -> [i64; 2] {
+    let noise = |salt: u32| i64::from((number ^ salt).wrapping_mul(2_654_435_761) >> 12) % (3 * MS);
+    let hump = if (of / 3..of / 2).contains(&number) { 40 * MS } else { 0 };
+    [noise(7) + hump, noise(1_234_567) / 4]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn a_drift_is_told_and_taken_out(drift_ppm in -200.0_f64..200.0, offset_ns in -1_000_000_000_i64..1_000_000_000, full: bool) {
+        let talk = Talk { drift_ppm, offset_ns, queue: if full { busy } else { QUIET.queue }, ..QUIET };
+        let path = talk.path();
+        let (told, unsure) = path.drift_ppm.zip(path.drift_uncertainty_ppm).expect("both ways passed");
+        prop_assert!((told - drift_ppm).abs() <= 3.0 * unsure + 0.05, "{told} ± {unsure} for {drift_ppm}");
+        prop_assert!(unsure < 20.0, "± {unsure} over 20 s");
+        prop_assert_eq!(path.clock_steps.len(), 0);
+        prop_assert_eq!((path.forward.lost_data, path.backward.lost_other), (0, 0));
+        // 20 ms there and back; a drift of 200 ppm would hide 4 ms of it over these 20 s.
+        let round_trip = path.round_trip_ns.expect("one") as i64;
+        prop_assert!((round_trip - 20 * MS).abs() < MS / 4, "{round_trip}");
+        let most = path.forward.delay_variation_max_ns.expect("one") as i64;
+        let waits = || (0..talk.packets).map(|number| (talk.queue)(number, talk.packets)[0]);
+        let truth = waits().max().expect("packets") - waits().min().expect("packets");
+        prop_assert!((most - truth).abs() < MS / 2, "{most}");
+    }
+
+    #[test]
+    fn a_step_is_told_and_taken_out(
+        drift_ppm in -50.0_f64..50.0, share in 0.2_f64..0.8, step_ns in prop_oneof![-400 * MS..-2 * MS, 2 * MS..400 * MS],
+    ) {
+        let talk = Talk { drift_ppm, step: Some((share, step_ns)), ..QUIET };
+        let path = talk.path();
+        prop_assert_eq!(path.clock_steps.len(), 1, "{:?}", path.clock_steps);
+        let told = path.clock_steps[0];
+        prop_assert!((told.step_ns - step_ns).abs() < MS / 10, "{told:?} for {step_ns}");
+        let when = (share * 20_000.0 * MS as f64) as i64;
+        prop_assert!((told.time_ns - when).abs() < 300 * MS, "{told:?} for {when}");
+        prop_assert!((path.drift_ppm.expect("both ways passed") - drift_ppm).abs() < 2.0);
+        prop_assert!(path.forward.delay_variation_max_ns.expect("one") < MS as u64 / 2);
+        prop_assert_eq!((path.forward.lost_data, path.backward.lost_other), (0, 0));
+    }
+}
+
+#[test]
+fn a_queue_that_fills_is_no_drift_and_is_seen_when_it_does() {
+    let talk = Talk { queue: |number, of| [i64::from(number) * 60 * MS / i64::from(of), 0], ..QUIET };
+    let path = talk.path();
+    let drift = path.drift_ppm.expect("both ways passed");
+    assert!(drift.abs() < 0.1, "{drift} ppm");
+    assert_eq!(path.forward.delay_variation_max_ns, Some(59_985_000));
+    let delay = &path.forward.delay;
+    assert_eq!(delay.packets.iter().sum::<u64>(), 4_000);
+    let quarter = delay.p50_ns.len() / 4;
+    let at = |bin: usize| delay.p50_ns[bin].expect("packets") as f64 / MS as f64;
+    assert!((at(quarter) - 15.0).abs() < 1.0 && (at(3 * quarter) - 45.0).abs() < 1.0, "{delay:?}");
+    assert!(path.backward.delay_variation_max_ns == Some(0));
+}
+
+#[test]
+fn one_way_alone_tells_no_drift() {
+    let mut pairing = Pairing::new(false);
+    for number in 0..100 {
+        for tap in [Tap::First, Tap::Second] {
+            let bytes = packet(true, number);
+            let time_ns = (BEGIN + i64::from(number) * MS) as u64 + 500 * u64::from(tap == Tap::Second);
+            let (original, data) = (bytes.len() as u32, &bytes[..]);
+            pairing.frame(tap, &Frame { interface: 0, link: LinkType::RAW, time_ns, original, data });
+        }
+    }
+    let build = BuildInfo { version: String::new(), server_version: None };
+    let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
+    let second = document.clone();
+    pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+    let path = &document.path[0];
+    assert_eq!((path.forward.matched, path.backward.matched), (100, 0), "the sender's capture is named first");
+    assert_eq!((path.drift_ppm, path.clock_offset_ns), (None, None));
+    assert_eq!(path.forward.delay_variation_max_ns, Some(0));
+}
