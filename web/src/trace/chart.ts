@@ -165,7 +165,7 @@ class Chart {
     g.lineWidth = 1;
     const size = Math.max(Math.abs(low), Math.abs(high));
     const unit = fit(size, this.options.kind);
-    const rows = Math.max(2, Math.round((bottom - top) / 45));
+    const rows = Math.max(3, Math.round((bottom - top) / 40));
     const step = niceStep((high - low) / unit.size / rows) * unit.size;
     const values: number[] = [];
     for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-9; v += step) values.push(Math.abs(v) < step / 1e6 ? 0 : v);

@@ -358,7 +358,7 @@ function distributions(traces: readonly TraceDocument[]): HTMLElement | null {
     parts.push(histogram("rtts", "Round trips", "From the tap to the receiver and back", rtts));
   }
   append(holder, parts);
-  return parts.some(Boolean) ? section("distributions", "Gaps and round trips", h("p.muted", null, "Both axes logarithmic; a bin is a quarter of a doubling wide."), holder) : null;
+  return parts.some(Boolean) ? section("distributions", "Gaps and round trips", h("p.muted", null, "Both axes logarithmic; a bin is a quarter of a doubling wide, a sixteenth where all is within a factor of 16."), holder) : null;
 }
 
 function gapsOf(station: TraceDocument["stations"][number]): Distribution[] {

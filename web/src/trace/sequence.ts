@@ -70,7 +70,8 @@ function scene(model: Model, from: number, to: number, width: number, on: (id: s
 function scaleOf(columns: Columns, held: { ack: number; edge: number }, on: (id: string) => boolean, fit: Fit): [number, number] {
   const range = new Range();
   const { data, again, late, ack, edge } = columns;
-  if (fit !== "acks") for (const extent of [on("data") ? data : null, on("again") ? again : null, on("late") ? late : null]) range.add(extent);
+  if (fit !== "acks") range.add(on("data") ? data : null);
+  if (fit === "all") for (const extent of [on("again") ? again : null, on("late") ? late : null]) range.add(extent);
   if (fit !== "data" && on("ack")) {
     range.add(ack);
     if (columns.counts.acks === 0) range.put(held.ack);
@@ -263,7 +264,7 @@ function shadeMissing(pen: Pen, model: Model, from: number, to: number): void {
     g.globalAlpha = 0.6;
     g.fillRect(l, top, r - l, bottom - top);
     g.globalAlpha = 1;
-    const text = `single packets not kept: --detail ${model.at(0) === 0 ? "" : ""}${plain(a, model)}..${plain(b, model)}`;
+    const text = `single packets not kept: --detail ${plain(a, model)}..${plain(b, model)}`;
     if (g.measureText(text).width < r - l - 8) {
       g.fillStyle = c.muted;
       g.textAlign = "center";

@@ -65,6 +65,7 @@ fn wire(port: &Port, impairments: &Impairments) -> Qdisc {
         limit_packets: WIRE_LIMIT,
         delay_ns: impairments.delay_ns,
         jitter_ns: impairments.jitter_ns,
+        slot_ns: impairments.slot_ns,
         distribution: impairments.normal.then_some(Distribution::Normal),
         loss,
         duplicate: Probability::new(impairments.duplicate),

@@ -170,6 +170,9 @@ pub struct Impairments {
     pub jitter_ns: u64,
     /// Gaussian rather than uniform.
     pub normal: bool,
+    /// Frames that come within this of the first that waits leave together, nanoseconds; 0 for not.
+    #[serde(default)]
+    pub slot_ns: u64,
     /// Losses.
     pub loss: PlannedLoss,
     /// Share that overtakes, 0..=1.

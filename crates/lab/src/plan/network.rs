@@ -432,6 +432,7 @@ fn direction(link: &Link, own: &LinkDirection, seed: u64) -> Impairments {
         delay_ns: own.delay.or(link.delay).map_or(0, |t| t.0.get()),
         jitter_ns: jitter.map_or(0, |j| j.spread.0.get()),
         normal: jitter.is_some_and(|j| j.distribution == Distribution::Normal),
+        slot_ns: own.slot.or(link.slot).map_or(0, |t| t.0.get()),
         loss: own.loss.as_ref().or(link.loss.as_ref()).map_or(PlannedLoss::None, loss),
         reorder: share(own.reorder.or(link.reorder)),
         duplicate: share(own.duplicate.or(link.duplicate)),
@@ -469,6 +470,9 @@ fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
         }
         if it.jitter_ns > 0 {
             words.push(format!("{way}: jitter {:.3} ms", it.jitter_ns as f64 / 1e6));
+        }
+        if it.slot_ns > 0 {
+            words.push(format!("{way}: slots of {:.3} ms", it.slot_ns as f64 / 1e6));
         }
         if it.reorder > 0.0 {
             words.push(format!("{way}: reorders {:.4} %", it.reorder * 100.0));

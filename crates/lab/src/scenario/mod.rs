@@ -291,6 +291,10 @@ pub struct Link {
     /// Spread of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
+    /// Frames wait for each other and leave together, this long after the first of them: a framing underneath, such as
+    /// 125 us of SONET. Default not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Time>,
     /// What is lost on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
@@ -321,6 +325,10 @@ pub struct LinkDirection {
     /// Spread of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
+    /// Frames wait for each other and leave together, this long after the first of them: a framing underneath, such as
+    /// 125 us of SONET. Default not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Time>,
     /// What is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,

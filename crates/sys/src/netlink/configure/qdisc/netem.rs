@@ -14,6 +14,7 @@ const TCA_NETEM_ECN: u16 = 7;
 const TCA_NETEM_RATE64: u16 = 8;
 const TCA_NETEM_LATENCY64: u16 = 10;
 const TCA_NETEM_JITTER64: u16 = 11;
+const TCA_NETEM_SLOT: u16 = 12;
 const TCA_NETEM_PRNG_SEED: u16 = 14;
 const NETEM_LOSS_GI: u16 = 1;
 const NETEM_LOSS_GE: u16 = 2;
@@ -55,6 +56,8 @@ pub struct Netem {
     pub corrupt_correlation: Probability,
     /// A rate, before the delay.
     pub rate: Option<NetemRate>,
+    /// Packets wait for each other: what comes within this of the first that waits leaves together, ns. 0 for not.
+    pub slot_ns: u64,
     /// Seed of its random numbers, for the same run again (Linux 6.6 and later).
     pub seed: Option<u64>,
 }
@@ -75,6 +78,7 @@ impl Default for Netem {
             corrupt: Probability::ZERO,
             corrupt_correlation: Probability::ZERO,
             rate: None,
+            slot_ns: 0,
             seed: None,
         }
     }
@@ -206,7 +210,7 @@ impl Netem {
         if table.as_ref().is_some_and(|table| table.is_empty() || table.len() > NETEM_DIST_MAX) {
             return Err(DisciplineError("a distribution has 1 to 16,384 entries"));
         }
-        if self.jitter_ns > i32::MAX as u64 || self.delay_ns > i64::MAX as u64 {
+        if self.jitter_ns > i32::MAX as u64 || self.delay_ns > i64::MAX as u64 || self.slot_ns > i64::MAX as u64 {
             return Err(DisciplineError("jitter is at most 2.1 s"));
         }
         if self.reorder.is_some_and(|reorder| reorder.gap == 0) {
@@ -218,6 +222,15 @@ impl Netem {
             r.u64(TCA_NETEM_JITTER64, self.jitter_ns);
             self.encode_draws(r);
             self.encode_rate(r);
+            if self.slot_ns > 0 {
+                // struct tc_netem_slot: least and most time between slots, packets and bytes of one (no limit), and
+                // the times of a distribution.
+                let mut slot = Vec::with_capacity(40);
+                for word in [self.slot_ns, self.slot_ns, 0, 0, 0] {
+                    slot.extend_from_slice(&word.to_ne_bytes());
+                }
+                r.around(TCA_NETEM_SLOT, |r| r.bytes(&slot));
+            }
             if let Some(table) = &table {
                 r.around(TCA_NETEM_DELAY_DIST, |r| table.iter().for_each(|entry| r.bytes(&entry.to_ne_bytes())));
             }
