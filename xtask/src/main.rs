@@ -7,6 +7,7 @@ mod fuzz;
 mod gains;
 mod law;
 mod machine;
+mod pictures;
 mod test;
 mod validate;
 
@@ -38,6 +39,8 @@ enum Task {
     LabValidate,
     /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
     Gains(gains::Options),
+    /// Make the pictures of docs/trace-gallery.md from lab captures (a built lab kernel, Chromium, npm --prefix web ci)
+    Pictures(pictures::Options),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Bench(options) => bench::run(options)?,
         Task::LabValidate => validate::run()?,
         Task::Gains(options) => gains::run(options)?,
+        Task::Pictures(options) => pictures::run(options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

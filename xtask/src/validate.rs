@@ -1,9 +1,26 @@
 //! `cargo xtask lab-validate`: the lab's claims with the cases that take minutes, and the table of what was expected beside
 //! what was measured.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+
+/// Builds the program as it ships. Returns where it is.
+pub fn program(root: &Path) -> Result<PathBuf> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(root)
+        .args(["build", "--release", "-p", "landspeed", "--message-format", "json"])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    ensure!(output.status.success(), "the release build failed");
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .context("cargo named no program")
+}
 
 /// Builds the program as it ships, runs `crates/landspeed/tests/lab` with it, and prints the table.
 pub fn run() -> Result<()> {
@@ -14,17 +31,7 @@ pub fn run() -> Result<()> {
         command
     };
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
-    let output = cargo()
-        .args(["build", "--release", "-p", "landspeed", "--message-format", "json"])
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("cannot run cargo")?;
-    ensure!(output.status.success(), "the release build failed");
-    let program = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .find_map(|message| message["executable"].as_str().map(str::to_owned))
-        .context("cargo named no program")?;
+    let program = program(&root)?;
     let table = target.join("lab-validation.md");
     if let Err(error) = std::fs::remove_file(&table)
         && error.kind() != std::io::ErrorKind::NotFound
