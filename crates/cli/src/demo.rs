@@ -46,6 +46,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         allow: Vec::new(),
         key: None,
         describe: false,
+        tap: None,
     };
     let server = Server::bind(config, |_| ()).map_err(|e| anyhow::anyhow!("{e}"))?;
     let addr = server.addresses().first().copied().context("the server has no address")?;

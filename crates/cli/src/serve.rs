@@ -4,17 +4,18 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_flow::client::DEFAULT_PORT;
 use landspeed_flow::control::channel::Key;
-use landspeed_flow::server::{Limits, Server, ServerConfig, ServerEvent};
-use landspeed_units::{BitRate, Nanos};
+use landspeed_flow::server::{Limits, Server, ServerConfig, ServerEvent, TapHook};
+use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
 
+use crate::tap::attend::ForClients;
 use crate::{Outcome, options};
 
 const EXAMPLES: &str = "\
@@ -55,6 +56,10 @@ pub struct Args {
     /// Let anyone audit this host (`landspeed check --peer`); holders of a key may in any case
     #[arg(long)]
     describe: bool,
+    /// Capture the headers of a test for a client that asks (`landspeed run --tap`), so many bytes at most [default: 64M].
+    /// Needs CAP_NET_RAW
+    #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "64M")]
+    allow_tap: Option<Bytes>,
     /// Configuration file (TOML); options given here count more
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -77,6 +82,7 @@ struct File {
     key_file: Option<PathBuf>,
     #[serde(default)]
     describe: bool,
+    allow_tap: Option<Bytes2>,
 }
 
 /// Quantities in the file are written as on the command line.
@@ -89,6 +95,19 @@ impl TryFrom<String> for Nanos2 {
 
     fn try_from(text: String) -> Result<Self, String> {
         options::time(&text).map(Self)
+    }
+}
+
+/// As [`Nanos2`].
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Bytes2(Bytes);
+
+impl TryFrom<String> for Bytes2 {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|error: landspeed_units::ParseError| error.to_string())
     }
 }
 
@@ -200,7 +219,9 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     }
     let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
     let key = key_file.map(|path| options::key(path)).transpose()?;
-    Ok(ServerConfig { listen, limits, allow, key, describe: args.describe || file.describe })
+    let tap = args.allow_tap.or(file.allow_tap.map(|bytes| bytes.0));
+    let tap = tap.map(|bytes| TapHook(Arc::new(ForClients::new(bytes.get()))));
+    Ok(ServerConfig { listen, limits, allow, key, describe: args.describe || file.describe, tap })
 }
 
 /// File, line and what is wrong there, in one line.

@@ -14,6 +14,7 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         allow: Vec::new(),
         key: None,
         describe: false,
+        tap: None,
     };
     let server = Server::bind(config, |_| {}).ok()?;
     let port = server.addresses()[0].port();

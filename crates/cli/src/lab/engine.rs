@@ -22,6 +22,7 @@ impl Engine for Flow {
             allow: Vec::new(),
             key: None,
             describe: false,
+            tap: None,
         };
         let server = Server::bind(config, |_| {}).map_err(|error| error.to_string())?;
         ready();

@@ -175,6 +175,10 @@ pub struct Args {
     /// Draw the result: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub report: Option<PathBuf>,
+    /// Capture both ends: NAME.near.pcapng and NAME.far.pcapng, and what they show. Needs CAP_NET_RAW here, and there
+    /// `serve --allow-tap`
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    pub tap: Option<PathBuf>,
     /// Text to carry in the document
     #[arg(long, short = 'T', help_heading = "Output")]
     title: Option<String>,

@@ -2,6 +2,7 @@
 
 mod args;
 pub mod live;
+mod taps;
 
 use std::sync::atomic::AtomicBool;
 
@@ -34,11 +35,22 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let prints = sinks.contains(&&Sink::Stdout);
     let quiet = args.quiet || prints;
     let mut lines = Lines::open(args.jsonl.as_ref())?;
+    let mut taps = args.tap.as_deref().map(taps::Taps::new);
     let document = match ready(args, &mut request, sound) {
         Ok(()) => {
             let interrupted = landspeed_sys::process::catch_interrupts();
-            let view = if quiet { live::View::silent() } else { live::View::new(&request) };
-            measure(&request, interrupted, view, &mut |event| lines.event(event))
+            let mut view = if quiet { live::View::silent() } else { live::View::new(&request) };
+            if let Some(taps) = &mut taps {
+                let mut document = taps.run(&request, interrupted, &mut |event| {
+                    lines.event(&event);
+                    view.show(&event);
+                })?;
+                view.finish();
+                judge(&mut document);
+                document
+            } else {
+                measure(&request, interrupted, view, &mut |event| lines.event(event))
+            }
         }
         Err(why) => client::not_begun(&request, why),
     };
@@ -48,6 +60,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         }
     } else if !quiet {
         print!("{}", text::summary(&document));
+        if let Some(taps) = &taps {
+            print!("\n{}", taps.summary(&document)?);
+        }
     }
     // Each output is tried: a full disk for one must not lose the others.
     let failures: Vec<_> =

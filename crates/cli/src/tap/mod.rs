@@ -1,5 +1,6 @@
 //! `landspeed tap`.
 
+pub mod attend;
 mod live;
 mod text;
 

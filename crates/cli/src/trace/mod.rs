@@ -6,6 +6,7 @@ mod input;
 mod pictures;
 mod text;
 
+use std::ffi::OsStr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -88,6 +89,22 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         sink.write(landspeed_report::render_trace(&document)?.as_bytes())?;
     }
     Ok(if document.capture.ended_early.is_none() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// What captures show, with the usual options, in words.
+pub fn summary_of(files: &[PathBuf]) -> anyhow::Result<String> {
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        args: Args,
+    }
+    let words = std::iter::once(OsStr::new("trace")).chain(files.iter().map(|file| file.as_os_str()));
+    let args = <Alone as clap::Parser>::try_parse_from(words)?.args;
+    let document = match files {
+        [one] => alone(&args, one)?,
+        several => chain(&args, several)?,
+    };
+    Ok(text::summary(&document))
 }
 
 fn limits(args: &Args) -> Limits {

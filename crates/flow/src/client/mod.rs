@@ -2,6 +2,7 @@
 
 mod connect;
 mod describe;
+mod far_tap;
 mod target;
 
 use std::io;
@@ -14,6 +15,7 @@ use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo
 use landspeed_sys::{clock, thread};
 
 pub use describe::facts;
+pub use far_tap::FarTap;
 pub use target::{DEFAULT_PORT, Target};
 
 use crate::address;
@@ -93,12 +95,23 @@ pub struct Progress {
 
 /// Runs a test to its end and says everything in the document, failures included.
 pub fn run(request: &Request, interrupted: &AtomicBool, observe: &mut dyn FnMut(RunEvent<'_>)) -> RunDocument {
+    run_tapped(request, interrupted, observe, None)
+}
+
+/// As [`run`]; with a [`FarTap`] the server is asked to capture its end. The near end's capture is the caller's: it begins
+/// when the test was accepted ([`RunEvent::Accepted`]), before any data.
+pub fn run_tapped(
+    request: &Request,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+    far: Option<&mut FarTap<'_>>,
+) -> RunDocument {
     let mut found = Ingredients::new(request);
     if let Err(message) = validate::check(&request.parameters) {
         let entry = ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None };
         return not_begun(request, entry);
     }
-    if let Err(error) = attempt(request, interrupted, observe, &mut found) {
+    if let Err(error) = attempt(request, interrupted, observe, &mut found, far) {
         found.errors.push(error.entry());
     }
     assemble::document(found)
@@ -116,6 +129,7 @@ fn attempt(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     found: &mut Ingredients,
+    mut far_tap: Option<&mut FarTap<'_>>,
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
     let allowed = thread::allowed_cores();
@@ -164,6 +178,9 @@ fn attempt(
         notes: &accepted.notes,
         path: &path,
     });
+    if let Some(tap) = &mut far_tap {
+        tap.ask(&mut tx, &mut rx, interrupted)?;
+    }
     let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
     found.accept(id, effective.clone(), notes, host, version);
     if effective.probe_mtu {
@@ -190,7 +207,7 @@ fn attempt(
         limit_ns,
         receive_cap_bps: None,
     };
-    run_end(plan, &mut tx, &mut rx, interrupted, observe, found)
+    run_end(plan, &mut tx, &mut rx, interrupted, observe, found, far_tap)
 }
 
 fn wait_ready(rx: &mut Receiver, interrupted: &AtomicBool) -> Result<(), FlowError> {
@@ -259,6 +276,7 @@ fn run_end(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     found: &mut Ingredients,
+    far_tap: Option<&mut FarTap<'_>>,
 ) -> Result<(), FlowError> {
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
@@ -329,6 +347,9 @@ fn run_end(
                 state.lost =
                     Some(FlowError::Timeout { what: "the server's report", seconds: REPORT_NS / 1_000_000_000 });
             }
+        }
+        if let Some(tap) = far_tap.filter(|_| state.server.is_some()) {
+            tap.fetch(rx);
         }
         let _ = tx.send(&ToServer::Bye);
         tx.close();

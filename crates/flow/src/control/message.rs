@@ -13,6 +13,10 @@ pub const MAX_MESSAGE: usize = 1 << 20;
 pub const MAX_REPORT: usize = 512 << 20;
 /// Largest description of a host, all parts together, bytes: a thousand queues and interrupts are about one million.
 pub const MAX_FACTS: usize = 16 << 20;
+/// Largest capture that a client takes from a server, bytes.
+pub const MAX_CAPTURE: u64 = 1 << 30;
+/// Bytes of a capture in one part: encoded it is a third larger.
+pub const CAPTURE_PART: usize = 192 * 1024;
 /// Bytes of a report in one part.
 pub const REPORT_PART: usize = 256 * 1024;
 
@@ -37,6 +41,8 @@ pub enum ToServer {
         /// Number, echoed.
         n: u32,
     },
+    /// Capture the test there too, and send the capture after the report. Between the acceptance and the start.
+    Tap,
     /// All data connections are open: report when they have all arrived.
     Opened,
     /// Start at this moment of the server's monotonic clock, nanoseconds.
@@ -68,6 +74,20 @@ pub enum ToClient {
         n: u32,
         /// When the answer was written.
         now_ns: u64,
+    },
+    /// The answer to [`ToServer::Tap`].
+    Tapping {
+        /// Why not, if not.
+        refused: Option<String>,
+    },
+    /// A part of the server's capture, a pcapng file.
+    Capture {
+        /// The bytes, base64 without padding.
+        data: String,
+        /// Whether it is the last.
+        last: bool,
+        /// Why there is no more, if something went wrong.
+        failed: Option<String>,
     },
     /// All data connections have arrived.
     Ready,

@@ -12,6 +12,7 @@ mod running;
 mod session;
 mod setting_up;
 mod shares;
+mod tap;
 mod udp_door;
 
 use std::io;
@@ -25,6 +26,7 @@ use crate::control::channel::Key;
 use crate::error::FlowError;
 
 pub use limits::Limits;
+pub use tap::{RunningTap, TapHook, Tapper};
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -39,6 +41,8 @@ pub struct ServerConfig {
     pub key: Option<Key>,
     /// Describe this host to clients that hold no key. With a key, its holders may ask.
     pub describe: bool,
+    /// What captures this end of tests for clients that ask; nobody may if there is none.
+    pub tap: Option<TapHook>,
 }
 
 /// What a server says of its life.

@@ -15,7 +15,7 @@ use super::handshakes::Place;
 use super::running::run_end;
 use super::setting_up::{Doors, Test, prepare};
 use super::shares::{Share, Taken};
-use super::{ServerEvent, Shared};
+use super::{ServerEvent, Shared, tap};
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::message::{Accepted, MAX_GREETING, MAX_MESSAGE, ToClient, ToServer, report_parts};
 use crate::control::preface::Token;
@@ -208,7 +208,14 @@ impl Session {
             host,
         })))?;
         let test = Test { token: &token, specs: &specs, parameters: &parameters };
-        let Some((t0_ns, streams)) = prepare(tx, rx, doors, &test, &shared)? else {
+        let mut tap = None;
+        let mut begin_tap = |tx: &mut Sender| {
+            if tap.is_none() {
+                tap = tap::begin(shared.config.tap.as_ref(), local, self.peer, tx)?;
+            }
+            Ok(())
+        };
+        let Some((t0_ns, streams)) = prepare(tx, rx, doors, &test, &shared, &mut begin_tap)? else {
             self.shared.tell(ServerEvent::TestEnded { id, outcome: "the client left before the start".to_owned() });
             return Ok(());
         };
@@ -227,6 +234,9 @@ impl Session {
             if clock::monotonic_ns() > sent_by {
                 return Err(FlowError::Timeout { what: "sending the report", seconds: REPORT_NS / 1_000_000_000 });
             }
+        }
+        if let Some(tap) = tap {
+            tap::deliver(tap, tx)?;
         }
         // The client says good-bye; if it does not, nothing is lost any more.
         let farewell = clock::monotonic_ns() + 10_000_000_000;

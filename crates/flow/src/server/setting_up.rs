@@ -139,12 +139,14 @@ pub struct Test<'a> {
 }
 
 /// From acceptance to start: the moment, and every stream set up as asked. `None` when the client changed its mind.
+/// `begin_tap` is for clients that want this end captured.
 pub fn prepare(
     tx: &mut Sender,
     rx: &mut Receiver,
     mut doors: Doors,
     test: &Test<'_>,
     shared: &Shared,
+    begin_tap: &mut dyn FnMut(&mut Sender) -> Result<(), FlowError>,
 ) -> Result<Option<(u64, Vec<StreamPlan>)>, FlowError> {
     let token = test.token;
     let begun = clock::monotonic_ns();
@@ -178,6 +180,7 @@ pub fn prepare(
             Some(ToServer::Start { at_ns }) if streams.is_some() => {
                 return Ok(streams.map(|streams| (at_ns.clamp(now, now + MAX_LEAD_NS), streams)));
             }
+            Some(ToServer::Tap) => begin_tap(tx)?,
             Some(ToServer::Alive) => {}
             Some(ToServer::Stop | ToServer::Bye) => return Ok(None),
             Some(other) => return Err(unexpected("while setting up the test", &other)),

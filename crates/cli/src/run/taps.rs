@@ -1,0 +1,182 @@
+//! `run --tap`: both ends of a test captured, and what the captures show.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context as _;
+use landspeed_flow::client::{self, FarTap, Request, RunEvent};
+use landspeed_model::{Direction, PathInfo, RunDocument, TapDocument};
+
+use crate::tap::attend::Attendant;
+
+/// Ring of the near end's tap, bytes.
+const RING_BYTES: u64 = 32 << 20;
+
+/// The captures of a test.
+pub struct Taps {
+    near: PathBuf,
+    far: PathBuf,
+    near_outcome: Option<Result<TapDocument, String>>,
+    far_outcome: Option<Result<u64, String>>,
+}
+
+impl Taps {
+    /// `NAME` (an ending `.pcapng` aside) becomes `NAME.near.pcapng` and `NAME.far.pcapng`.
+    pub fn new(name: &Path) -> Self {
+        let name = if name.extension().is_some_and(|ending| ending == "pcapng") {
+            name.with_extension("")
+        } else {
+            name.to_owned()
+        };
+        let with = |end: &str| {
+            let mut file = name.file_name().unwrap_or_default().to_os_string();
+            file.push(format!(".{end}.pcapng"));
+            name.with_file_name(file)
+        };
+        Self { near: with("near"), far: with("far"), near_outcome: None, far_outcome: None }
+    }
+
+    /// Runs a test with both ends captured.
+    pub fn run(
+        &mut self,
+        request: &Request,
+        interrupted: &AtomicBool,
+        observe: &mut dyn FnMut(RunEvent<'_>),
+    ) -> anyhow::Result<RunDocument> {
+        let file = File::create(&self.far).with_context(|| format!("cannot write {}", self.far.display()))?;
+        // The far end's capture comes over the same path: it is not to be in the near one.
+        let stop_near = Arc::new(AtomicBool::new(false));
+        let mut fetched = Fetched { file: BufWriter::new(file), begun: Arc::clone(&stop_near) };
+        let mut far = FarTap::new(&mut fetched);
+        let mut near = None;
+        let mut document = client::run_tapped(
+            request,
+            interrupted,
+            &mut |event| {
+                if let RunEvent::Accepted { path, .. } = &event {
+                    near.get_or_insert_with(|| self.begin(path, Arc::clone(&stop_near)));
+                }
+                observe(event);
+            },
+            Some(&mut far),
+        );
+        self.far_outcome = far.outcome;
+        self.near_outcome = near.map(|begun| begun.and_then(Attendant::finish));
+        if !matches!(self.far_outcome, Some(Ok(bytes)) if bytes > 0) {
+            let _ = std::fs::remove_file(&self.far);
+        }
+        let ends = [("near", self.near_problem()), ("far", self.far_problem())];
+        for (end, problem) in ends {
+            if let Some(why) = problem {
+                document.warnings.push(landspeed_model::Warning {
+                    code: format!("no-{end}-capture"),
+                    message: format!("the {end} end was not captured: {why}"),
+                });
+            }
+        }
+        Ok(document)
+    }
+
+    fn begin(&self, path: &PathInfo, stop: Arc<AtomicBool>) -> Result<Attendant, String> {
+        let local = address(&path.client_addr).ok_or("its own address is not known")?;
+        let peer = address(&path.server_addr).ok_or("the server's address is not known")?;
+        Attendant::begin((local, peer, peer.port()), &self.near, None, RING_BYTES, stop)
+    }
+
+    fn near_problem(&self) -> Option<String> {
+        match &self.near_outcome {
+            Some(Ok(_)) => None,
+            Some(Err(why)) => Some(why.clone()),
+            None => Some("the test did not begin".to_owned()),
+        }
+    }
+
+    fn far_problem(&self) -> Option<String> {
+        match &self.far_outcome {
+            Some(Ok(bytes)) if *bytes > 0 => None,
+            Some(Ok(_)) => Some("nothing came".to_owned()),
+            Some(Err(why)) => Some(why.clone()),
+            None => Some("the test did not begin".to_owned()),
+        }
+    }
+
+    /// What was captured, in words, and what the captures show.
+    pub fn summary(&self, document: &RunDocument) -> anyhow::Result<String> {
+        let mut page = crate::text::Page::default();
+        let mut files = Vec::new();
+        if let Some(Ok(near)) = &self.near_outcome {
+            let dropped = if near.dropped > 0 { format!(", {} dropped", near.dropped) } else { String::new() };
+            page.line("near", &format!("{}: {} packets{dropped}", self.near.display(), near.written));
+            files.push(self.near.clone());
+        }
+        if self.far_problem().is_none() {
+            page.line("far", &self.far.display().to_string());
+            files.push(self.far.clone());
+        }
+        for warning in document.warnings.iter().filter(|warning| warning.code.ends_with("-capture")) {
+            page.line("note", &warning.message);
+        }
+        if files.is_empty() {
+            return Ok(page.text);
+        }
+        if document.requested.direction == Direction::Download {
+            files.reverse();
+        }
+        page.text.push('\n');
+        page.text.push_str(&crate::trace::summary_of(&files)?);
+        Ok(page.text)
+    }
+}
+
+/// The far end's capture on its way to its file.
+struct Fetched {
+    file: BufWriter<File>,
+    begun: Arc<AtomicBool>,
+}
+
+impl Write for Fetched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begun.store(true, Ordering::Relaxed);
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// An address as the document has it; a zone in it is left out.
+fn address(text: &str) -> Option<SocketAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let (host, port) = text.rsplit_once(':')?;
+    let host = host.trim_start_matches('[').trim_end_matches(']').split('%').next()?;
+    Some(SocketAddr::new(host.parse::<IpAddr>().ok()?, port.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_they_are_printed() {
+        let found = |text: &str| address(text).map(|address| (address.ip().to_string(), address.port()));
+        assert_eq!(found("10.0.0.1:5210"), Some(("10.0.0.1".to_owned(), 5210)));
+        assert_eq!(found("[fe80::1%eth0]:5210"), Some(("fe80::1".to_owned(), 5210)));
+        assert_eq!(found("nonsense"), None);
+    }
+
+    #[test]
+    fn the_files_are_named_after_the_ends() {
+        for name in ["/tmp/x", "/tmp/x.pcapng"] {
+            let taps = Taps::new(Path::new(name));
+            assert_eq!(taps.near, Path::new("/tmp/x.near.pcapng"));
+            assert_eq!(taps.far, Path::new("/tmp/x.far.pcapng"));
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The capture of the far end: asked for before a test, fetched after it.
+
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use landspeed_sys::clock;
+
+use super::{STEP, unexpected};
+use crate::control::channel::{Receiver, Sender};
+use crate::control::message::{MAX_CAPTURE, ToClient, ToServer};
+use crate::control::printable;
+use crate::error::FlowError;
+
+/// A server that is silent so long in the middle of a capture is gone, nanoseconds.
+const SILENCE_NS: u64 = 20_000_000_000;
+
+/// Where the far end's capture goes, and what became of it.
+pub struct FarTap<'a> {
+    /// Takes the bytes of a pcapng file.
+    pub sink: &'a mut dyn Write,
+    /// Bytes fetched, or why there are none (or not all); `None` before the server was asked.
+    pub outcome: Option<Result<u64, String>>,
+}
+
+impl<'a> FarTap<'a> {
+    /// Nothing is asked for yet.
+    pub fn new(sink: &'a mut dyn Write) -> Self {
+        Self { sink, outcome: None }
+    }
+
+    /// Asks the server to capture. That it does not is no failure of the test.
+    pub(super) fn ask(&mut self, tx: &mut Sender, rx: &mut Receiver, stop: &AtomicBool) -> Result<(), FlowError> {
+        tx.send(&ToServer::Tap)?;
+        match rx.wait::<ToClient>("the server to begin its capture", STEP, stop)? {
+            ToClient::Tapping { refused } => {
+                self.outcome = Some(refused.map_or(Ok(0), |why| Err(printable(&why, 400))));
+                Ok(())
+            }
+            other => Err(unexpected("before the capture", other)),
+        }
+    }
+
+    /// Fetches the capture, which follows the report. What goes wrong is kept as the outcome: the test itself is over.
+    pub(super) fn fetch(&mut self, rx: &mut Receiver) {
+        if matches!(self.outcome, Some(Ok(_))) {
+            self.outcome = Some(self.take_all(rx));
+        }
+    }
+
+    fn take_all(&mut self, rx: &mut Receiver) -> Result<u64, String> {
+        let mut total = 0;
+        let mut heard_ns = clock::monotonic_ns();
+        loop {
+            if clock::monotonic_ns() > heard_ns + SILENCE_NS {
+                return Err("the server fell silent while it sent its capture".to_owned());
+            }
+            let message = rx.poll::<ToClient>(Duration::from_millis(100)).map_err(|error| error.to_string())?;
+            let (data, last) = match message {
+                Some(ToClient::Capture { failed: Some(why), .. }) => return Err(printable(&why, 400)),
+                Some(ToClient::Capture { data, last, failed: None }) => (data, last),
+                Some(ToClient::Error(entry)) => return Err(printable(&entry.message, 400)),
+                None | Some(_) => continue,
+            };
+            heard_ns = clock::monotonic_ns();
+            let part = STANDARD_NO_PAD.decode(data.as_bytes()).map_err(|_| "its capture is damaged".to_owned())?;
+            total += part.len() as u64;
+            if total > MAX_CAPTURE {
+                return Err(format!("its capture is larger than {} MiB", MAX_CAPTURE >> 20));
+            }
+            self.sink.write_all(&part).map_err(|why| format!("cannot write it: {why}"))?;
+            if last {
+                return self.sink.flush().map(|()| total).map_err(|why| format!("cannot write it: {why}"));
+            }
+        }
+    }
+}
