@@ -23,6 +23,7 @@ mod sequence;
 mod station;
 mod table;
 mod udp;
+mod xplot;
 
 pub use analysis::{Analysis, Limits};
 pub use flows::Flows;
@@ -32,3 +33,4 @@ pub use key::Endpoint;
 pub use pairing::{Pairing, Tap};
 pub use placed::Placed;
 pub use row::{Class, Observer, Row, RowFlow, RowTcp, Unobserved};
+pub use xplot::{Write as XplotWrite, Xplot};

@@ -8,7 +8,7 @@ use landspeed_model::{
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use super::{Args, alone};
+use super::{Args, alone, pictures};
 use crate::Outcome;
 use crate::output::Sink;
 use crate::text::Page;
@@ -19,6 +19,10 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
         anyhow::bail!("--against compares one capture with another: name one file besides it");
     };
     let (a, b) = (alone(args, one)?, alone(args, other)?);
+    if let Some(directory) = &args.pictures.xplot {
+        pictures::xplot(args, &a, one, &directory.join("a"))?;
+        pictures::xplot(args, &b, other, &directory.join("b"))?;
+    }
     let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
     let figures = figures(&a, &b);
     let (schema, command) = (TRACE_COMPARISON_SCHEMA.to_owned(), std::env::args().collect());

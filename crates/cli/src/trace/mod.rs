@@ -27,6 +27,7 @@ Examples:
   landspeed trace transfer.pcapng.zst --json trace.json
   landspeed trace sender.pcap receiver.pcap     where each packet was lost
   landspeed trace transfer.pcap --report trace.html        time-sequence graphs, rates, gaps
+  landspeed trace transfer.pcap --xplot graphs             the same for xplot, as tcptrace -G
   landspeed trace before.pcap --against after.pcap --report both.html
   tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
   landspeed trace transfer.pcap --burst 8G --bin 10ms";
@@ -72,6 +73,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     for sink in [&args.json, &args.pictures.report].into_iter().flatten() {
         sink.check()?;
     }
+    if args.pictures.xplot.is_some() && args.files.first().is_some_and(|file| file == Path::new("-")) {
+        anyhow::bail!("--xplot reads the capture twice: save it to a file first");
+    }
     if let Some(other) = &args.pictures.against {
         return against::main(args, other);
     }
@@ -87,6 +91,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
     if let Some(sink) = &args.pictures.report {
         sink.write(landspeed_report::render_trace(&document)?.as_bytes())?;
+    }
+    if let (Some(directory), Some(file)) = (&args.pictures.xplot, args.files.first()) {
+        pictures::xplot(args, &document, file, directory)?;
     }
     Ok(if document.capture.ended_early.is_none() { Outcome::Clean } else { Outcome::Findings })
 }

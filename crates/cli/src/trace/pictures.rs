@@ -1,11 +1,18 @@
 //! What is drawn of a capture.
 
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use landspeed_trace::{GraphLimits, Graphs};
+use anyhow::Context as _;
+use landspeed_model::TraceDocument;
+use landspeed_trace::{Analysis, GraphLimits, Graphs, Xplot};
 use landspeed_units::Nanos;
 
+use super::input::{Capture, Item};
+use super::{Args, limits};
 use crate::options;
 use crate::output::Sink;
 
@@ -27,6 +34,10 @@ pub struct Pictures {
     /// Another capture, of another run: both are told of side by side
     #[arg(long, value_name = "FILE", help_heading = "Pictures")]
     pub against: Option<PathBuf>,
+    /// Write graphs for xplot into this directory, as tcptrace -G does, of the flows that get graphs. Reads the capture
+    /// twice
+    #[arg(long, value_name = "DIR", help_heading = "Pictures")]
+    pub xplot: Option<PathBuf>,
 }
 
 impl Pictures {
@@ -36,6 +47,33 @@ impl Pictures {
         let limits = GraphLimits { flows: self.graphs, span_ns: self.detail.clone(), ..GraphLimits::default() };
         wanted.then(|| Graphs::new(limits))
     }
+}
+
+/// Reads a capture again and writes graphs for xplot.
+pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    let mut begun = BTreeSet::new();
+    let mut trouble = None;
+    let write = |name: &str, text: &str| {
+        let path = directory.join(name);
+        // What another run left goes; what this one began goes on.
+        let first = begun.insert(name.to_owned());
+        let opened = File::options().create(true).write(true).append(!first).truncate(first).open(&path);
+        if let Err(why) = opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+            trouble
+                .get_or_insert_with(|| anyhow::Error::new(why).context(format!("cannot write {}", path.display())));
+        }
+    };
+    let mut graphs = Xplot::new(document, args.pictures.graphs, write);
+    let mut analysis = Analysis::new(limits(args));
+    let mut capture = Capture::open(file)?;
+    while let Some(item) = capture.next()? {
+        if let Item::Frame(frame) = item {
+            analysis.frame_to(&frame, &mut graphs);
+        }
+    }
+    graphs.finish();
+    trouble.map_or(Ok(()), Err)
 }
 
 fn span(text: &str) -> Result<Range<u64>, String> {

@@ -1,0 +1,364 @@
+//! Graphs for xplot, in tcptrace's files, commands and colours.
+//!
+//! Sequence numbers count from the first of their direction, as with `tcptrace -zy`, and are unwrapped; times have nine
+//! digits. Text is handed out as it comes, so that the size of a flow does not matter.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use foldhash::fast::FixedState;
+use landspeed_model::{TraceDocument, TraceEndpoint, TraceTransport};
+use landspeed_wire::Flags;
+
+use crate::key::{Endpoint, told};
+use crate::{Class, Observer, Row, RowFlow, RowTcp};
+
+/// Segments of the mean of the throughput, as tcptrace's `-A10`.
+const MEAN_OF: u32 = 10;
+/// Text kept before it is handed out, bytes.
+const CHUNK: usize = 64 << 10;
+/// Duplicate acknowledgements that are marked.
+const THIRD: u32 = 3;
+
+/// Who takes the text: a file's name and what is appended to it.
+pub trait Write {
+    /// Appends to a file.
+    fn append(&mut self, name: &str, text: &str);
+}
+
+impl<F: FnMut(&str, &str)> Write for F {
+    fn append(&mut self, name: &str, text: &str) {
+        self(name, text);
+    }
+}
+
+/// A file under way.
+#[derive(Debug, Default)]
+struct Sheet {
+    name: String,
+    text: String,
+}
+
+impl Sheet {
+    fn new(name: String, scale: &str, title: &str, y: &str) -> Self {
+        Self { name, text: format!("timeval {scale}\ntitle\n{title}\nxlabel\ntime\nylabel\n{y}\n") }
+    }
+
+    fn hand_out(&mut self, to: &mut impl Write, least: usize) {
+        if self.text.len() > least {
+            to.append(&self.name, &self.text);
+            self.text.clear();
+        }
+    }
+}
+
+/// A moment and a number: where a line begins.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    time_ns: u64,
+    value: i64,
+}
+
+/// One direction's graphs.
+#[derive(Debug)]
+struct Direction {
+    sequence: Sheet,
+    outstanding: Sheet,
+    rtt: Sheet,
+    throughput: Sheet,
+    ack: Option<Point>,
+    edge: Option<Point>,
+    duplicates: u32,
+    owin: Option<Point>,
+    rwin: Option<Point>,
+    sample: Option<Point>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    total: u64,
+    /// Since when the mean under way counts, how many segments, and their bytes.
+    group: (u64, u32, u64),
+    mean: [Option<Point>; 2],
+}
+
+/// A flow that is drawn.
+#[derive(Debug)]
+struct Drawn {
+    /// The lesser end sent first.
+    upward_is_first: bool,
+    /// The first sender's, and the other's.
+    directions: [Direction; 2],
+}
+
+/// Graphs of a few flows under way.
+#[derive(Debug)]
+pub struct Xplot<W> {
+    to: W,
+    wanted: Vec<(TraceEndpoint, TraceEndpoint)>,
+    flows: HashMap<u64, Box<Drawn>, FixedState>,
+    /// The greatest flow number seen, and how many TCP flows.
+    seen: Option<u64>,
+    connections: u64,
+    drawn: usize,
+}
+
+/// tcptrace's name of a host: `a` to `z`, then `aa` and so on.
+fn letters(mut number: u64) -> String {
+    let mut name = Vec::new();
+    loop {
+        name.push(b'a' + (number % 26) as u8);
+        if number < 26 {
+            break;
+        }
+        number = number / 26 - 1;
+    }
+    name.reverse();
+    String::from_utf8_lossy(&name).into_owned()
+}
+
+fn seconds(time_ns: u64) -> String {
+    format!("{}.{:09}", time_ns / 1_000_000_000, time_ns % 1_000_000_000)
+}
+
+impl<W: Write> Xplot<W> {
+    /// Graphs of the first `most` TCP flows that a document lists; it is of the same capture.
+    pub fn new(document: &TraceDocument, most: usize, to: W) -> Self {
+        let listed = document.flows.iter().filter(|flow| flow.transport == TraceTransport::Tcp).take(most);
+        let wanted = listed.map(|flow| (flow.source.clone(), flow.destination.clone())).collect();
+        Self { to, wanted, flows: HashMap::default(), seen: None, connections: 0, drawn: 0 }
+    }
+
+    fn begin(&mut self, flow: &RowFlow) {
+        let number = self.connections;
+        self.connections += 1;
+        let (from, to) = (told(flow.source), told(flow.destination));
+        let is = |(a, b): &(TraceEndpoint, TraceEndpoint)| (*a == from && *b == to) || (*a == to && *b == from);
+        if !self.wanted.iter().any(is) {
+            return;
+        }
+        let (first, second) = (letters(2 * number), letters(2 * number + 1));
+        let directions = [
+            Direction::new(&format!("{first}2{second}"), flow.source, flow.destination),
+            Direction::new(&format!("{second}2{first}"), flow.destination, flow.source),
+        ];
+        self.drawn += 1;
+        self.flows.insert(flow.number, Box::new(Drawn { upward_is_first: flow.upward, directions }));
+    }
+
+    /// Hands out the rest. Returns how many flows were drawn.
+    pub fn finish(mut self) -> usize {
+        for sheet in self.flows.values_mut().flat_map(|flow| &mut flow.directions).flat_map(Direction::sheets) {
+            sheet.text.push_str("go\n");
+            sheet.hand_out(&mut self.to, 0);
+        }
+        self.drawn
+    }
+}
+
+impl<W: Write> Observer for Xplot<W> {
+    fn row(&mut self, row: &Row) {
+        let Some(flow) = &row.flow else { return };
+        let Some(tcp) = &flow.tcp else { return };
+        if self.seen.is_none_or(|seen| flow.number > seen) {
+            self.seen = Some(flow.number);
+            self.begin(flow);
+        }
+        let Some(drawn) = self.flows.get_mut(&flow.number) else { return };
+        let [first, second] = &mut drawn.directions;
+        let (from, to) = if flow.upward == drawn.upward_is_first { (first, second) } else { (second, first) };
+        from.sent(tcp, flow.payload, row.time_ns);
+        to.acknowledged(tcp, row.time_ns);
+        for sheet in from.sheets().into_iter().chain(to.sheets()) {
+            sheet.hand_out(&mut self.to, CHUNK);
+        }
+    }
+}
+
+impl Direction {
+    fn new(name: &str, from: Endpoint, to: Endpoint) -> Self {
+        let (from, to) = (told(from), told(to));
+        let title = |of: &str| format!("{}:{}_==>_{}:{} ({of})", from.address, from.port, to.address, to.port);
+        let sheet = |kind: &str, scale: &str, of: &str, y: &str| {
+            Sheet::new(format!("{name}_{kind}.xpl"), scale, &title(of), y)
+        };
+        Self {
+            sequence: sheet("tsg", "double", "time sequence graph", "sequence offset"),
+            outstanding: sheet("owin", "signed", "outstanding data", "Outstanding Data (bytes)"),
+            rtt: sheet("rtt", "signed", "rtt samples", "rtt (ms)"),
+            throughput: sheet("tput", "signed", "throughput", "thruput (bytes/sec)"),
+            ack: None,
+            edge: None,
+            duplicates: 0,
+            owin: None,
+            rwin: None,
+            sample: None,
+            first_ns: None,
+            last_ns: 0,
+            total: 0,
+            group: (0, 0, 0),
+            mean: [None; 2],
+        }
+    }
+
+    fn sheets(&mut self) -> [&mut Sheet; 4] {
+        [&mut self.sequence, &mut self.outstanding, &mut self.rtt, &mut self.throughput]
+    }
+
+    fn sent(&mut self, tcp: &RowTcp, payload: u32, time_ns: u64) {
+        let (start, end, time) = (tcp.sequence, tcp.end, seconds(time_ns));
+        let text = &mut self.sequence.text;
+        let (syn, fin) = (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::FIN));
+        if tcp.flags.has(Flags::RST) {
+            let _ = write!(text, "red\natext {time} {end}\nRST\n");
+        }
+        if syn {
+            let _ = write!(text, "orange\ndiamond {time} {start}\natext {time} {end}\nSYN\n");
+        } else if tcp.class.is_retransmission() {
+            let _ = write!(text, "red\natext {time} {end}\nR\nred\n");
+        } else {
+            match tcp.class {
+                Class::OutOfOrder => {
+                    let _ = write!(text, "pink\natext {time} {end}\nO\npink\n");
+                }
+                Class::Probe => {
+                    let _ = write!(text, "orange\natext {time} {end}\nP\nwhite\n");
+                }
+                _ => text.push_str("white\n"),
+            }
+        }
+        if !syn {
+            let _ = writeln!(text, "darrow {time} {start}");
+        }
+        if tcp.flags.has(Flags::PSH) && payload > 0 {
+            let _ = write!(text, "diamond {time} {end} white\ndot {time} {end} white\n");
+        } else if fin {
+            let _ = write!(text, "orange\nbox {time} {end}\n");
+        } else {
+            let _ = writeln!(text, "uarrow {time} {end}");
+        }
+        if end > start {
+            let _ = writeln!(text, "line {time} {start} {time} {end}");
+        }
+        if fin {
+            let _ = write!(text, "atext {time} {end}\nFIN\n");
+        }
+        if end > start && payload > 0 {
+            self.window(tcp.in_flight, time_ns);
+            self.rate(payload, time_ns);
+        }
+    }
+
+    /// What is outstanding, and what the receiver would take.
+    fn window(&mut self, in_flight: u64, time_ns: u64) {
+        let room = self.edge.zip(self.ack).map(|(edge, ack)| edge.value - ack.value);
+        let text = &mut self.outstanding.text;
+        join(text, "red", &mut self.owin, time_ns, in_flight.cast_signed());
+        if let Some(room) = room {
+            join(text, "yellow", &mut self.rwin, time_ns, room);
+        }
+    }
+
+    fn rate(&mut self, payload: u32, time_ns: u64) {
+        let text = &mut self.throughput.text;
+        let first_ns = *self.first_ns.get_or_insert(time_ns);
+        let per_second = |bytes: u64, span_ns: u64| (bytes as f64 * 1e9 / span_ns.max(1) as f64) as i64;
+        if time_ns > self.last_ns && self.last_ns > 0 {
+            let bps = per_second(u64::from(payload), time_ns - self.last_ns);
+            let _ = writeln!(text, "dot {} {bps} yellow", seconds(time_ns));
+        }
+        self.last_ns = time_ns;
+        self.total += u64::from(payload);
+        let (since_ns, segments, bytes) = &mut self.group;
+        if *segments == 0 && *since_ns == 0 {
+            *since_ns = time_ns;
+        }
+        *segments += 1;
+        *bytes += u64::from(payload);
+        if *segments >= MEAN_OF && time_ns > *since_ns {
+            join(text, "red", &mut self.mean[0], time_ns, per_second(*bytes, time_ns - *since_ns));
+            join(text, "blue", &mut self.mean[1], time_ns, per_second(self.total, time_ns - first_ns));
+            self.group = (time_ns, 0, 0);
+        }
+    }
+
+    fn acknowledged(&mut self, tcp: &RowTcp, time_ns: u64) {
+        let Some(ack) = tcp.acknowledgement else { return };
+        let (time, edge) = (seconds(time_ns), ack.saturating_add_unsigned(tcp.window));
+        let text = &mut self.sequence.text;
+        let moved = self.ack.is_some_and(|before| ack != before.value);
+        text.push_str("green\n");
+        match self.ack {
+            None => {
+                let _ = writeln!(text, "dot {time} {ack} green");
+            }
+            Some(Point { time_ns, value }) => {
+                let _ = writeln!(text, "line {} {value} {time} {value}", seconds(time_ns));
+                if moved {
+                    let _ = writeln!(text, "line {time} {value} {time} {ack}");
+                } else {
+                    let _ = writeln!(text, "dtick {time} {ack}");
+                }
+            }
+        }
+        self.duplicates = if tcp.duplicate_ack {
+            self.duplicates + 1
+        } else if moved {
+            0
+        } else {
+            self.duplicates
+        };
+        if tcp.duplicate_ack && self.duplicates == THIRD {
+            let _ = write!(text, "atext {time} {ack}\n3\n");
+        }
+        text.push_str("yellow\n");
+        if let Some(Point { time_ns, value }) = self.edge {
+            let _ = writeln!(text, "line {} {value} {time} {value}", seconds(time_ns));
+            if edge == value {
+                let _ = writeln!(text, "utick {time} {edge}");
+            } else {
+                let _ = writeln!(text, "line {time} {value} {time} {edge}");
+            }
+        }
+        if tcp.window == 0 && !tcp.flags.has(Flags::RST) {
+            let _ = write!(text, "atext {time} {edge}\nZ\n");
+        }
+        for &(low, high) in tcp.sack() {
+            let _ = write!(
+                text,
+                "purple\nline {time} {low} {time} {high}\nhtick {time} {low}\nhtick {time} {high}\natext {time} {high}\nS\n"
+            );
+        }
+        (self.ack, self.edge) = (Some(Point { time_ns, value: ack }), Some(Point { time_ns, value: edge }));
+        if tcp.end == tcp.sequence {
+            self.window(tcp.in_flight, time_ns);
+        }
+        if let Some(rtt_ns) = tcp.rtt_ns {
+            let now = seconds(time_ns);
+            let (text, ms) = (&mut self.rtt.text, rtt_ns as f64 / 1e6);
+            let _ = write!(text, "red\ndot {now} {ms:.6}\n");
+            if let Some(Point { time_ns, value }) = self.sample {
+                let _ = writeln!(text, "line {now} {ms:.6} {} {:.6}", seconds(time_ns), value as f64 / 1e6);
+            }
+            self.sample = Some(Point { time_ns, value: rtt_ns.cast_signed() });
+        }
+    }
+}
+
+/// A dot, and a line to the one before.
+fn join(text: &mut String, color: &str, before: &mut Option<Point>, time_ns: u64, value: i64) {
+    let now = seconds(time_ns);
+    let _ = write!(text, "{color}\ndot {now} {value}\n");
+    if let Some(last) = before.replace(Point { time_ns, value }) {
+        let _ = writeln!(text, "line {now} {value} {} {}", seconds(last.time_ns), last.value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::letters;
+
+    #[test]
+    fn hosts_are_named_as_tcptrace_names_them() {
+        let names = [0, 1, 25, 26, 27, 51, 52, 701, 702].map(letters);
+        assert_eq!(names, ["a", "b", "z", "aa", "ab", "az", "ba", "zz", "aaa"]);
+    }
+}
