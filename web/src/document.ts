@@ -2329,6 +2329,28 @@ export interface BinRates {
   p99_bps: number;
 }
 
+/** A step of the second tap's clock against the first's. */
+export interface ClockStep {
+  /** By how much the second clock got ahead, nanoseconds. */
+  step_ns: number;
+  /** When it was over, nanoseconds from the start of the first capture. */
+  time_ns: number;
+}
+
+/** Delay over the least, in bins of time. A bin without packets has no delay, and neither has one in which a clock stepped. */
+export interface DelayOverTime {
+  /** Greatest, nanoseconds, of all. */
+  max_ns: (number | null)[];
+  /** Median, nanoseconds, of those that are among the way's 16,384 sampled packets. */
+  p50_ns: (number | null)[];
+  /** Packets in each. */
+  packets: number[];
+  /** Start of the first bin, nanoseconds from the start of the first capture. */
+  start_ns: number;
+  /** Width of a bin, nanoseconds. */
+  width_ns: number;
+}
+
 /** Gaps before frames of a size class. */
 export interface GapClass {
   /** Least frame, bytes. */
@@ -2343,15 +2365,22 @@ export interface GapClass {
   to_bytes: number;
 }
 
+/** Where a packet was lost. */
+export type LossPlace = "network" | "receiver";
+
 /** One way between two taps. */
 export interface PathDirection {
   /** Packets that passed the later tap and not the earlier: made on the way, or missed by the earlier tap. */
   appeared: number;
-  /** Greatest delay over the least, nanoseconds; with the clocks' drift in it. */
+  /** Delay over time: where it is great, a queue was full. */
+  delay: DelayOverTime;
+  /** In a chain of taps, this hop's share of the 99th percentiles of all hops: which of them adds the delay. `None` with two taps. */
+  delay_share?: number | null | undefined;
+  /** Greatest delay over the least, nanoseconds, of all packets. */
   delay_variation_max_ns?: number | null | undefined;
-  /** Delay over the least, median, nanoseconds, to 5 %. */
+  /** Delay over the least, median, nanoseconds, of up to 16,384 packets drawn evenly. */
   delay_variation_p50_ns?: number | null | undefined;
-  /** Delay over the least, 99th percentile, nanoseconds, to 5 %. */
+  /** Delay over the least, 99th percentile, nanoseconds, of the same. */
   delay_variation_p99_ns?: number | null | undefined;
   /** Packets with payload that passed the one and never the other. */
   lost_data: number;
@@ -2477,7 +2506,7 @@ export interface TraceCapture {
   super_packets: number;
   /** Their bytes on the wire. */
   wire_bytes: number;
-  /** Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, IP in IP, PPPoE). */
+  /** Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, Geneve, IP in IP, PPPoE). */
   wrapped: number;
 }
 
@@ -2587,6 +2616,8 @@ export interface TraceDocument {
   graphs?: TraceGraphs | null | undefined;
   /** The program. */
   landspeed: BuildInfo;
+  /** Packets with data that were lost between the taps or in the receiver after the last one, each; the first thousand of a place. The counts of `flows` and `path` are of all of them. */
+  losses: TraceLoss[];
   /** Between each tap and the next, where several captures were given; `flows` and the rest are then the first tap's. */
   path: TracePath[];
   /** `landspeed.trace/1`. */
@@ -2685,6 +2716,26 @@ export interface TraceLimits {
   total_ns: number;
 }
 
+/** A packet that did not arrive. */
+export interface TraceLoss {
+  /** The capture it passed last. */
+  after: string;
+  /** To whom. */
+  destination: TraceEndpoint;
+  /** IPv4's identification; 0 says nothing. */
+  identification: number;
+  /** Payload, bytes. */
+  payload_bytes: number;
+  /** Where. */
+  place: LossPlace;
+  /** TCP sequence number; `None` for UDP. */
+  sequence?: number | null | undefined;
+  /** Who sent it. */
+  source: TraceEndpoint;
+  /** When it passed there, by the first tap's clock, nanoseconds from the start of the first capture. */
+  time_ns: number;
+}
+
 /** Datagrams with numbers of a protocol that is known. */
 export interface TraceNumbered {
   /** Numbers that came twice. */
@@ -2701,8 +2752,14 @@ export interface TraceNumbered {
 export interface TracePath {
   /** From the second to the first. */
   backward: PathDirection;
-  /** The second tap's clock minus the first's, nanoseconds, if the way there takes as long as the way back. */
+  /** The second tap's clock minus the first's at the first match, nanoseconds, if the way there takes as long as the way back. */
   clock_offset_ns?: number | null | undefined;
+  /** Steps of one clock against the other, taken out of the delays. */
+  clock_steps: ClockStep[];
+  /** How much faster the second tap's clock runs than the first's, parts per million; it was taken out of the delays if it is greater than its uncertainty. `None` where it cannot be told: both ways must have passed. */
+  drift_ppm?: number | null | undefined;
+  /** How far the drift may be wrong, parts per million. */
+  drift_uncertainty_ppm?: number | null | undefined;
   /** From the first to the second tap. */
   forward: PathDirection;
   /** The first capture. */

@@ -10,6 +10,7 @@ import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { auditPageClaims } from "./audit.mjs";
 import { labPageClaims, setPageClaims } from "./lab.mjs";
+import { comparisonPageClaims, tracePageClaims } from "./trace.mjs";
 
 const skip = (why) => {
   console.log(`SKIPPED: the report was not tested in a browser: ${why}`);
@@ -94,6 +95,8 @@ async function inspect(report) {
   const kind = run.schema.split("/")[0];
   if (kind === "landspeed.lab") await labPageClaims(page, run, { claim, settled });
   else if (kind === "landspeed.audit") await auditPageClaims(page, run, { claim });
+  else if (kind === "landspeed.trace") await tracePageClaims(page, run, { claim, settled });
+  else if (kind === "landspeed.tracecomparison") await comparisonPageClaims(page, run, { claim, settled });
   else if (kind === "landspeed.labset") await setPageClaims(page, run, { claim, settled });
   else {
     await sections(page, run);
@@ -110,8 +113,10 @@ async function inspect(report) {
   await toggled(page);
   await page.emulateMedia({ colorScheme: "light" });
   await settled(page);
-  await keyboard(page);
-  await dragging(page);
+  if (!kind.startsWith("landspeed.trace")) {
+    await keyboard(page);
+    await dragging(page);
+  }
   for (const width of [800, 400]) {
     await page.setViewportSize({ width, height: 900 });
     await settled(page);
@@ -348,7 +353,11 @@ async function printed(page) {
   await page.pdf({ path: join(pictures, `${current}.pdf`), format: "A4", printBackground: false });
   await page.emulateMedia({ media: "screen", colorScheme: "light" });
   await settled(page);
-  const width = await page.evaluate(() => document.querySelector("figure canvas")?.getBoundingClientRect().width ?? 1200);
+  // Of charts side by side, both.
+  const width = await page.evaluate(() => {
+    const first = document.querySelector("figure canvas");
+    return [...(first?.closest(".chartrow")?.querySelectorAll("canvas") ?? [first])].reduce((sum, c) => sum + (c?.getBoundingClientRect().width ?? 1200), 0);
+  });
   claim("charts are wide again on the screen", width > 1000, String(width));
 }
 

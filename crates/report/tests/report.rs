@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_model::RunDocument;
-use landspeed_report::{ReportError, render, render_audit, render_lab, render_lab_set};
+use landspeed_report::{
+    ReportError, render, render_audit, render_lab, render_lab_set, render_trace, render_trace_comparison,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -61,7 +63,7 @@ fn assert_inert(name: &str, page: &str) {
 }
 
 #[test]
-fn hostile_strings_of_a_lab_or_an_audit_stay_inert() {
+fn hostile_strings_of_other_documents_stay_inert() {
     for (name, make) in documents::LABS {
         assert_inert(name, &render_lab(&make()).unwrap());
     }
@@ -70,6 +72,12 @@ fn hostile_strings_of_a_lab_or_an_audit_stay_inert() {
     }
     for (name, make) in documents::AUDITS {
         assert_inert(name, &render_audit(&make()).unwrap());
+    }
+    for (name, make) in documents::TRACES {
+        assert_inert(name, &render_trace(&make()).unwrap());
+    }
+    for (name, make) in documents::TRACE_COMPARISONS {
+        assert_inert(name, &render_trace_comparison(&make()).unwrap());
     }
 }
 
@@ -100,6 +108,23 @@ fn a_lab_s_series_and_runs_are_all_in_its_page() {
     for (i, flow) in lab.flows.iter().enumerate() {
         assert_eq!(json["flows"][i]["run"]["schema"], "landspeed.run/1", "{}", flow.name);
         assert_eq!(json["flows"][i]["goodput_bps"], serde_json::json!(flow.goodput_bps), "{}", flow.name);
+    }
+}
+
+#[test]
+fn a_capture_s_series_are_in_its_page_and_short_of_its_json() {
+    for (name, make) in documents::TRACES.iter().filter(|(name, _)| *name != "trace-hostile") {
+        let trace = make();
+        let page = render_trace(&trace).unwrap();
+        let json = embedded(&page);
+        let series = &trace.graphs.as_ref().expect("series").series[0];
+        let there = &json["graphs"]["series"][0];
+        assert_eq!(there["detail"].as_array().map(Vec::len), Some(series.detail.len()), "{name}");
+        assert_eq!(there["rate"]["bytes"]["$n"], series.rate.bytes.len(), "{name}");
+        if !series.buckets.at.is_empty() {
+            assert_eq!(there["buckets"]["data_high"]["$n"], series.buckets.at.len(), "{name}");
+            assert!(json.to_string().len() < serde_json::to_string(&trace).unwrap().len() * 2 / 3, "{name}");
+        }
     }
 }
 
@@ -182,6 +207,18 @@ fn the_model_still_has_everything_the_page_reads() {
         serde_json::from_str(&audit.replace(r##""$ref":"#""##, r##""$ref":"#/$defs/AuditDocument""##)).unwrap();
     for (name, known) in known("schema/audit.json")["$defs"].as_object().unwrap() {
         let current = if name == "AuditDocument" { &audit } else { &audit["$defs"][name] };
+        compare(name, known, current, &mut missing);
+    }
+    let (trace, both) =
+        (landspeed_model::schema("trace").unwrap(), landspeed_model::schema("tracecomparison").unwrap());
+    let run = landspeed_model::schema("run").unwrap();
+    for (name, known) in known("schema/trace.json")["$defs"].as_object().unwrap() {
+        let definitions = [&trace["$defs"][name], &both["$defs"][name], &run["$defs"][name]];
+        let current = match name.as_str() {
+            "TraceDocument" => &trace,
+            "TraceComparison" => &both,
+            _ => definitions.into_iter().find(|definition| !definition.is_null()).unwrap_or(&Value::Null),
+        };
         compare(name, known, current, &mut missing);
     }
     assert!(

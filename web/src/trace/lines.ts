@@ -1,6 +1,6 @@
 // What is drawn under the time-sequence graph: rate, what is in flight, round trips.
 
-import type { TraceRate } from "../document";
+import type { DelayOverTime, TracePath, TraceRate } from "../document";
 import { bytes, nanos, rate as bps } from "../format";
 import type { Colors } from "../theme";
 import { type ChartOptions, type Pen, type Scene } from "./chart";
@@ -187,6 +187,78 @@ export function rttChart(model: Model, id: string, title: string): ChartOptions 
       return "none";
     },
   };
+}
+
+/** Delay between two taps over the least, each way: where it is great a queue was full. */
+export function delayChart(path: TracePath, origin: number, id: string): ChartOptions {
+  const ways = [
+    { id: "there", label: "there, greatest", delay: path.forward.delay, color: blue },
+    { id: "back", label: "back, greatest", delay: path.backward.delay, color: orange },
+  ];
+  const median = { id: "median", label: "medians", color: (c: Colors) => c.muted };
+  return {
+    id,
+    title: `Delay over the least, ${path.from.split("/").at(-1)} to ${path.to.split("/").at(-1)}`,
+    note: "One-way delay between two taps, less the least there was: neither clock has to be right for it",
+    height: 120,
+    kind: "time",
+    based: true,
+    legend: [...ways, median].map((w) => ({ id: w.id, label: w.label, color: w.color, on: true, dashed: w.id === "median" })),
+    scene: (from, to, pixels, on) => {
+      const shown = ways.filter((w) => on(w.id)).map((w) => ({ ...w, most: delayColumns(w.delay, w.delay.max_ns, origin, from, to, pixels), mid: delayColumns(w.delay, w.delay.p50_ns, origin, from, to, pixels) }));
+      const high = shown.reduce((most, w) => Math.max(most, greatest(w.most) || 0), 0);
+      const some = shown.some((w) => w.most.some((v) => v === v));
+      return {
+        low: some ? 0 : NaN,
+        high: some ? Math.max(high, 1) : NaN,
+        words: some ? `up to ${nanos(high)}` : "no packet in this range",
+        draw: (pen) => {
+          for (const w of shown) {
+            bars(pen, w.most, w.color(pen.c));
+            if (on("median")) steps(pen, w.mid, pen.c.muted, 1);
+          }
+        },
+      };
+    },
+    at: (t) =>
+      ways
+        .map(({ id: way, delay }) => {
+          const bin = Math.floor((t * 1e9 + origin - delay.start_ns) / Math.max(1, delay.width_ns));
+          return `${way} ${nanos(delay.max_ns[bin])} at most, median ${nanos(delay.p50_ns[bin])}`;
+        })
+        .join("; "),
+  };
+}
+
+function delayColumns(delay: DelayOverTime, values: readonly (number | null)[], origin: number, from: number, to: number, pixels: number): Float64Array {
+  const out = new Float64Array(pixels).fill(NaN);
+  const wide = delay.width_ns;
+  if (!(wide > 0)) return out;
+  const [begin, end] = [from * 1e9 + origin - delay.start_ns, to * 1e9 + origin - delay.start_ns];
+  const scale = pixels / (end - begin);
+  for (let i = Math.max(0, Math.floor(begin / wide)); i < values.length && i * wide <= end; i++) {
+    const value = values[i];
+    if (value === null || value === undefined) continue;
+    const first = Math.max(0, Math.floor((i * wide - begin) * scale));
+    const last = Math.min(pixels - 1, Math.max(first, Math.ceil(((i + 1) * wide - begin) * scale) - 1));
+    for (let x = first; x <= last; x++) if (!((out[x] as number) >= value)) out[x] = value;
+  }
+  return out;
+}
+
+/** A light bar from the axis for each column, with its top marked. */
+function bars(pen: Pen, column: Float64Array, color: string): void {
+  const { g, left, y, bottom } = pen;
+  g.fillStyle = color;
+  for (let x = 0; x < pen.width; x++) {
+    const value = column[x] as number;
+    if (value !== value) continue;
+    const py = y(value);
+    g.globalAlpha = 0.22;
+    g.fillRect(left + x, py, 1, bottom - py);
+    g.globalAlpha = 1;
+    g.fillRect(left + x, py - 1, 1, 2);
+  }
 }
 
 function dots(pen: Pen, extent: Extent): void {

@@ -9,12 +9,14 @@ import { onPrint, onThemeChange } from "../theme";
 import { Timeline } from "../timeline";
 import { moment, Row, type ChartOptions } from "./chart";
 import { boundsOf, histogram, type Distribution } from "./histogram";
-import { flightChart, rateChart, rttChart } from "./lines";
+import { delayChart, flightChart, rateChart, rttChart } from "./lines";
 import { Model } from "./model";
 import { KIND_WORDS, lowerBound } from "./records";
 import { describe, nearest, sequenceChart, type Fit } from "./sequence";
 import { figuresSection, flowName, flowsSection, pathsSection, stationName, stationsSection } from "./tables";
 
+/** Pairs of taps whose delay is drawn. */
+const PATHS = 4;
 /** Packets listed at most. */
 const LISTED = 200;
 
@@ -245,6 +247,7 @@ function chartRows(timeline: Timeline, models: readonly Model[], fit: () => Fit)
     row((m, s, n) => rateChart(m.rate, m.document.graphs?.rate ?? null, m.origin, `rate${s}`, `${n}Rate on the wire`)),
     row((m, s, n) => flightChart(m, `flight${s}`, `${n}In flight and windows`)),
     row((m, s, n) => rttChart(m, `rtt${s}`, `${n}Round trip`)),
+    ...(two ? [] : (models[0]?.document.path ?? []).slice(0, PATHS).map((path, i) => new Row(timeline, [delayChart(path, models[0]?.origin ?? 0, `delay-${i}`)]))),
   ];
 }
 

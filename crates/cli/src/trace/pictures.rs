@@ -28,6 +28,9 @@ pub struct Pictures {
     /// Flows that get graphs, those with the most payload
     #[arg(long, value_name = "N", default_value_t = GraphLimits::default().flows, help_heading = "Pictures")]
     pub graphs: usize,
+    /// Single packets kept for each flow's graphs, where they tell most; the rest is in buckets of time
+    #[arg(long, value_name = "N", default_value_t = GraphLimits::default().packets, help_heading = "Pictures")]
+    pub singly: u64,
     /// Keep every packet of this span for the graphs, from the start of the capture, such as 2s..2.1s
     #[arg(long, value_name = "START..END", value_parser = span, help_heading = "Pictures")]
     pub detail: Option<Range<u64>>,
@@ -44,7 +47,13 @@ impl Pictures {
     /// What to draw from; `None` where nothing is drawn.
     pub fn graphs(&self) -> Option<Graphs> {
         let wanted = self.report.is_some() || self.series;
-        let limits = GraphLimits { flows: self.graphs, span_ns: self.detail.clone(), ..GraphLimits::default() };
+        let defaults = GraphLimits::default();
+        let limits = GraphLimits {
+            flows: self.graphs,
+            packets: self.singly,
+            all_packets: defaults.all_packets.max(self.singly),
+            span_ns: self.detail.clone(),
+        };
         wanted.then(|| Graphs::new(limits))
     }
 }

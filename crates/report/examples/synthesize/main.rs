@@ -8,7 +8,9 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{env, fs};
 
-use landspeed_report::{ReportError, render, render_audit, render_lab, render_lab_set};
+use landspeed_report::{
+    ReportError, render, render_audit, render_lab, render_lab_set, render_trace, render_trace_comparison,
+};
 use serde::Serialize;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,7 +22,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     out.all(documents::ALL, render)?;
     out.all(documents::LABS, render_lab)?;
     out.all(documents::LAB_SETS, render_lab_set)?;
-    out.all(documents::AUDITS, render_audit)
+    out.all(documents::AUDITS, render_audit)?;
+    out.all(documents::TRACES, render_trace)?;
+    out.all(documents::TRACE_COMPARISONS, render_trace_comparison)
 }
 
 struct Out {

@@ -8,11 +8,12 @@ mod lab;
 mod latency;
 mod odd;
 mod random;
+mod trace;
 mod udp;
 
 use landspeed_model::{
     AuditDocument, BuildInfo, ClockAlignment, Conservation, Cost, Ends, LabDocument, LabSetDocument, MtuProbe,
-    Parameters, PathInfo, RUN_SCHEMA, RunDocument, Status, Summary, Verdict,
+    Parameters, PathInfo, RUN_SCHEMA, RunDocument, Status, Summary, TraceComparison, TraceDocument, Verdict,
 };
 use landspeed_model::{Cause, Confidence, Direction};
 
@@ -57,6 +58,13 @@ pub const AUDITS: &[Entry<AuditDocument>] = &[
     ("audit-peer", audit::both_ends),
     ("audit-hostile", audit::hostile),
 ];
+
+/// Captures.
+pub const TRACES: &[Entry<TraceDocument>] =
+    &[("trace", trace::whole), ("trace-thinned", trace::thinned), ("trace-hostile", trace::hostile)];
+
+/// Captures side by side.
+pub const TRACE_COMPARISONS: &[Entry<TraceComparison>] = &[("trace-comparison", trace::comparison)];
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;

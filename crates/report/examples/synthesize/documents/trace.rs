@@ -1,0 +1,46 @@
+//! Captures: of the lab, as `landspeed trace --series --json` wrote them.
+
+use landspeed_model::{BuildInfo, TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDocument, TraceFigure, Warning};
+
+const HOSTILE: &str = "</script><script>document.title='owned'</script><!--<img src=x onerror=alert(1)>";
+
+/// Two taps of a path that loses, with every packet.
+pub fn whole() -> TraceDocument {
+    serde_json::from_str(include_str!("../../../../../fixtures/traces/whole.json"))
+        .expect("a document of this version")
+}
+
+/// One of the taps, with few single packets.
+pub fn thinned() -> TraceDocument {
+    serde_json::from_str(include_str!("../../../../../fixtures/traces/thinned.json"))
+        .expect("a document of this version")
+}
+
+/// Without series, and with strings that try to be markup.
+pub fn hostile() -> TraceDocument {
+    let mut document = thinned();
+    document.graphs = None;
+    document.capture.file = HOSTILE.to_owned();
+    document.command.push(HOSTILE.to_owned());
+    document.flows[0].source.address = HOSTILE.to_owned();
+    document.stations[0].mac = Some(HOSTILE.to_owned());
+    document.warnings.push(Warning { code: "hostile".to_owned(), message: HOSTILE.to_owned() });
+    document
+}
+
+/// Both, as if they were two runs.
+pub fn comparison() -> TraceComparison {
+    let figure = |name: &str, unit: &str, a, b| TraceFigure { name: name.to_owned(), unit: unit.to_owned(), a, b };
+    TraceComparison {
+        schema: TRACE_COMPARISON_SCHEMA.to_owned(),
+        landspeed: BuildInfo { version: "0.1.0".to_owned(), server_version: None },
+        command: ["landspeed", "trace", "a.pcap", "--against", "b.pcap"].map(str::to_owned).to_vec(),
+        a: whole(),
+        b: thinned(),
+        figures: vec![
+            figure("goodput", "bps", Some(2.5e8), Some(2.4e8)),
+            figure("round trip, median", "ns", Some(2e7), None),
+            figure("retransmissions", "count", Some(0.0), Some(13.0)),
+        ],
+    }
+}
