@@ -2420,7 +2420,7 @@ export interface TraceBins {
   width_ns: number;
 }
 
-/** Buckets of time that are not empty, by columns of equal length. A least and greatest number is 0 where its count is. */
+/** Buckets of time that are not empty, by columns of equal length. Where a count is 0, the numbers repeat those before. */
 export interface TraceBuckets {
   /** Greatest. */
   ack_high: number[];

@@ -65,7 +65,8 @@ pub struct TraceSeries {
     pub detail: Vec<TraceDetail>,
 }
 
-/// Buckets of time that are not empty, by columns of equal length. A least and greatest number is 0 where its count is.
+/// Buckets of time that are not empty, by columns of equal length. Where a count is 0, the
+/// numbers repeat those before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceBuckets {
     /// Which: its start is this times the width.

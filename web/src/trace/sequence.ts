@@ -7,7 +7,7 @@ import type { Columns, Extent, Model } from "./model";
 import { isAck, isAgain, isLate, KIND, KIND_WORDS, lowerBound, sacksOf } from "./records";
 
 /** Packets drawn one by one at most; more are taken together by columns of pixels. */
-const SINGLE = 12_000;
+const SINGLE = 3_000;
 /** A bucket wider than this many pixels is no picture any more where single packets are kept. */
 const COARSE = 3;
 

@@ -138,7 +138,28 @@ impl Buckets {
         fn column<T>(buckets: &[Bucket], of: impl Fn(&Bucket) -> T) -> Vec<T> {
             buckets.iter().map(of).collect()
         }
-        let all = &self.buckets;
+        let mut all = self.buckets.clone();
+        // What is empty repeats what was before: differences are short then.
+        let mut last = Bucket::default();
+        for bucket in &mut all {
+            let before = [last.data, last.again, last.late, last.ack, last.edge, last.sack, last.rtt];
+            let now = [
+                &mut bucket.data,
+                &mut bucket.again,
+                &mut bucket.late,
+                &mut bucket.ack,
+                &mut bucket.edge,
+                &mut bucket.sack,
+                &mut bucket.rtt,
+            ];
+            for (now, before) in now.into_iter().zip(before) {
+                if now.count == 0 {
+                    *now = Extent { count: 0, ..before };
+                }
+            }
+            last = *bucket;
+        }
+        let all = &all;
         let told = TraceBuckets {
             at: column(all, |b| b.at),
             data: column(all, |b| b.data.count),
