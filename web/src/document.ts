@@ -2307,6 +2307,10 @@ export interface AckSpacing {
   bunched: number;
   /** The gaps' distribution. */
   histogram?: Bucket[] | null | undefined;
+  /** How well the distances keep to that period: 1 exactly, 0 not at all. */
+  period_confidence?: number | null | undefined;
+  /** The period of a framing underneath (SONET: 125 µs): acknowledgements come in clusters whose distances are multiples of it, nanoseconds. `None` where none is seen. */
+  period_ns?: number | null | undefined;
   /** The most common gap of two microseconds and more, nanoseconds, and its share of all gaps: the period of a framing underneath, if the share is large. */
   usual_gap_ns?: number | null | undefined;
   /** That share. */
@@ -2367,6 +2371,30 @@ export interface GapClass {
 
 /** Where a packet was lost. */
 export type LossPlace = "network" | "receiver";
+
+/** A stretch of time in which every window was above the threshold. */
+export interface Microburst {
+  /** Bytes on the wire. */
+  bytes: number;
+  /** To its last frame, nanoseconds. */
+  duration_ns: number;
+  /** Rate of its fullest window, bits/s. */
+  peak_bps: number;
+  /** Its first frame, nanoseconds from the start of the capture. */
+  start_ns: number;
+}
+
+/** Stretches of time above a rate. */
+export interface Microbursts {
+  /** The threshold, bits/s. */
+  above_bps: number;
+  /** How many there were. */
+  count: number;
+  /** The window the rate is taken over, nanoseconds. */
+  window_ns: number;
+  /** Those with the most bytes, the greatest first; 64 at most. */
+  worst: Microburst[];
+}
 
 /** One way between two taps. */
 export interface PathDirection {
@@ -2738,12 +2766,16 @@ export interface TraceLoss {
 
 /** Datagrams with numbers of a protocol that is known. */
 export interface TraceNumbered {
+  /** Share of the datagrams whose number, tag and clock go on from the others', as that protocol's do. */
+  confidence: number;
   /** Numbers that came twice. */
   duplicates: number;
   /** Numbers missing between the first and the last, that never came. */
   lost: number;
-  /** Which protocol. */
+  /** Which protocol, by the datagrams themselves. */
   protocol: string;
+  /** Numbers that came. */
+  received: number;
   /** Numbers that came after a greater one. */
   reordered: number;
 }
@@ -2840,6 +2872,8 @@ export interface TraceStation {
   interface: string;
   /** Source address of its frames; `None` where the link has none. */
   mac?: string | null | undefined;
+  /** When it was faster than the threshold; `None` without a threshold. */
+  microbursts?: Microbursts | null | undefined;
   /** Rate in bins of ten milliseconds. */
   per_10ms: BinRates;
   /** Rate in bins of a millisecond. */

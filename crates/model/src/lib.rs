@@ -48,9 +48,9 @@ pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, Ze
 pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface, TapPerturbation, TapSlices};
 pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
-    AckSpacing, BinRates, ClockStep, DelayOverTime, GapClass, LossPlace, PathDirection, Retransmits, TraceBins,
-    TraceCapture, TraceDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake, TraceLimits, TraceLoss,
-    TraceNumbered, TracePath, TraceRtt, TraceStation, TraceTransport, Trains, UnlistedFlows,
+    AckSpacing, BinRates, ClockStep, DelayOverTime, GapClass, LossPlace, Microburst, Microbursts, PathDirection,
+    Retransmits, TraceBins, TraceCapture, TraceDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake,
+    TraceLimits, TraceLoss, TraceNumbered, TracePath, TraceRtt, TraceStation, TraceTransport, Trains, UnlistedFlows,
 };
 pub use trace_graph::{
     TraceBuckets, TraceComparison, TraceDetail, TraceFigure, TraceGraphs, TraceRate, TraceSeries, TraceWay,

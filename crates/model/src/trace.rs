@@ -371,10 +371,14 @@ pub struct TraceLimits {
 }
 
 /// Datagrams with numbers of a protocol that is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceNumbered {
-    /// Which protocol.
+    /// Which protocol, by the datagrams themselves.
     pub protocol: String,
+    /// Share of the datagrams whose number, tag and clock go on from the others', as that protocol's do.
+    pub confidence: f64,
+    /// Numbers that came.
+    pub received: u64,
     /// Numbers missing between the first and the last, that never came.
     pub lost: u64,
     /// Numbers that came after a greater one.
@@ -415,6 +419,8 @@ pub struct TraceStation {
     pub gaps: Vec<GapClass>,
     /// Frames that followed each other closely.
     pub trains: Trains,
+    /// When it was faster than the threshold; `None` without a threshold.
+    pub microbursts: Option<Microbursts>,
     /// How its acknowledgements are spaced; `None` without any.
     pub ack_spacing: Option<AckSpacing>,
 }
@@ -468,6 +474,32 @@ pub struct Trains {
     pub rate_bps: Option<f64>,
 }
 
+/// Stretches of time above a rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Microbursts {
+    /// The threshold, bits/s.
+    pub above_bps: u64,
+    /// The window the rate is taken over, nanoseconds.
+    pub window_ns: u64,
+    /// How many there were.
+    pub count: u64,
+    /// Those with the most bytes, the greatest first; 64 at most.
+    pub worst: Vec<Microburst>,
+}
+
+/// A stretch of time in which every window was above the threshold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Microburst {
+    /// Its first frame, nanoseconds from the start of the capture.
+    pub start_ns: u64,
+    /// To its last frame, nanoseconds.
+    pub duration_ns: u64,
+    /// Bytes on the wire.
+    pub bytes: u64,
+    /// Rate of its fullest window, bits/s.
+    pub peak_bps: f64,
+}
+
 /// How acknowledgements follow each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AckSpacing {
@@ -480,6 +512,11 @@ pub struct AckSpacing {
     pub usual_gap_ns: Option<u64>,
     /// That share.
     pub usual_gap_share: Option<f64>,
+    /// The period of a framing underneath (SONET: 125 µs): acknowledgements come in clusters whose distances are multiples
+    /// of it, nanoseconds. `None` where none is seen.
+    pub period_ns: Option<u64>,
+    /// How well the distances keep to that period: 1 exactly, 0 not at all.
+    pub period_confidence: Option<f64>,
     /// The gaps' distribution.
     #[serde(default)]
     pub histogram: Vec<Bucket>,

@@ -136,7 +136,7 @@ impl Analysis {
         let named = |number| interface(number).unwrap_or_else(|| format!("interface {number}"));
         let stations = stations.into_iter().map(|station| {
             let name = named(station.interface);
-            station.document(name)
+            station.document(name, start_ns)
         });
         let mut document = TraceDocument {
             schema: TRACE_SCHEMA.into(),

@@ -107,7 +107,8 @@ impl Flows {
             }
             (State::Udp(datagrams), Body::Udp) => {
                 let datagram = &seen.datagram;
-                datagrams[usize::from(!seen.upward)].pass(seen.wire, datagram.payload, datagram.head());
+                let datagrams = &mut datagrams[usize::from(!seen.upward)];
+                datagrams.pass(seen.wire, datagram.payload, datagram.head(), seen.time_ns);
             }
             _ => {}
         }

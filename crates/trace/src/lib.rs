@@ -7,10 +7,12 @@
 
 mod analysis;
 mod arrivals;
+mod bursts;
 mod clocks;
 mod connection;
 mod direction;
 mod flows;
+mod framing;
 mod graph;
 mod histogram;
 mod intake;

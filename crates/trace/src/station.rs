@@ -2,6 +2,8 @@
 
 use landspeed_model::{AckSpacing, BinRates, GapClass, TraceStation, Trains};
 
+use crate::bursts::Bursts;
+use crate::framing::Framing;
 use crate::histogram::Histogram;
 
 /// Size classes of frames, bytes, both bounds included: bare acknowledgements, frames of a 1500-byte MTU, larger ones.
@@ -132,6 +134,8 @@ pub struct Station {
     last_ack_ns: Option<u64>,
     ack_gaps: Histogram,
     acks: u64,
+    framing: Framing,
+    bursts: Option<Box<Bursts>>,
 }
 
 impl Station {
@@ -154,6 +158,8 @@ impl Station {
             last_ack_ns: None,
             ack_gaps: Histogram::new(),
             acks: 0,
+            framing: Framing::default(),
+            bursts: above_bps.map(|above_bps| Box::new(Bursts::new(above_bps))),
         }
     }
 
@@ -164,6 +170,9 @@ impl Station {
         self.wire_bytes += u64::from(wire);
         self.fine.record(time_ns, wire);
         self.coarse.record(time_ns, wire);
+        if let Some(bursts) = &mut self.bursts {
+            bursts.frame(time_ns, wire);
+        }
         let gap_ns = self.last_ns.replace(time_ns).map(|last_ns| time_ns.saturating_sub(last_ns));
         if let Some(gap_ns) = gap_ns {
             let class = usize::from(wire > CLASSES[0].1) + usize::from(wire > CLASSES[1].1);
@@ -181,6 +190,7 @@ impl Station {
         }
         if pure_ack {
             self.acks += 1;
+            self.framing.acknowledgement(time_ns);
             if let Some(last_ns) = self.last_ack_ns.replace(time_ns) {
                 self.ack_gaps.record(time_ns.saturating_sub(last_ns));
             }
@@ -202,8 +212,8 @@ impl Station {
         }
     }
 
-    /// As the document says it.
-    pub fn document(mut self, interface: String) -> TraceStation {
+    /// As the document says it; times count from `zero_ns`.
+    pub fn document(mut self, interface: String, zero_ns: u64) -> TraceStation {
         self.end_train();
         let classes = CLASSES.iter().zip(&self.gaps).filter(|(_, gaps)| gaps.total() > 0);
         let gaps = classes.map(|(&(from_bytes, to_bytes), gaps)| GapClass {
@@ -223,11 +233,14 @@ impl Station {
             rate_bps: self.train_rates.quantile(0.5).map(|mbps| mbps as f64 * 1e6),
         };
         let (total, usual) = (self.ack_gaps.total(), self.ack_gaps.mode_from(USUAL_FROM_NS));
+        let period = self.framing.period();
         let ack_spacing = (total > 0).then(|| AckSpacing {
             acks: self.acks,
             bunched: self.ack_gaps.below(BUNCHED_NS) as f64 / total as f64,
             usual_gap_ns: usual.map(|(gap, _)| gap),
             usual_gap_share: usual.map(|(_, count)| count as f64 / total as f64),
+            period_ns: period.map(|period| period.period_ns),
+            period_confidence: period.map(|period| period.agreement),
             histogram: self.ack_gaps.buckets(),
         });
         let mac = self.mac.map(|mac| mac.map(|byte| format!("{byte:02x}")).join(":"));
@@ -240,6 +253,7 @@ impl Station {
             per_10ms: self.coarse.rates(),
             gaps,
             trains,
+            microbursts: self.bursts.map(|bursts| bursts.document(zero_ns)),
             ack_spacing,
         }
     }

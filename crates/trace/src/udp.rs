@@ -1,9 +1,25 @@
-//! A UDP flow, and the numbers in its datagrams where the protocol is known.
+//! A UDP flow, and the numbers in its datagrams where they have some.
+//!
+//! No port tells the protocol. Each known one reads along, and the one whose numbers go on from datagram to datagram, whose
+//! tag stays and whose clock runs as the capture's does, is it.
 
 use landspeed_model::{TraceDirection, TraceNumbered};
+use landspeed_wire::{Numbered, Numbering};
 
 /// Numbers behind the greatest one that are told apart.
-const WINDOW: u64 = 64;
+const WINDOW: u64 = 256;
+/// A number further ahead than this does not go on from the one before: nothing loses so many at once.
+const FURTHEST: u64 = 1 << 20;
+/// RTP's number wraps too soon for that (`MAX_DROPOUT`, RFC 3550).
+const FURTHEST_RTP: u64 = 3_000;
+/// A sender's clock may differ from the capture's by this much more than at the start, nanoseconds: queues, drift.
+const CLOCKS_NS: u64 = 2_000_000_000;
+/// Datagrams that go on from each other before anything is said.
+const ENOUGH: u64 = 10;
+/// A greater one is no number.
+const HIGHEST: u64 = 1 << 62;
+/// Where unwrapped numbers begin, so that there is room below.
+const BASE: u64 = 1 << 40;
 
 /// One direction of a UDP flow.
 #[derive(Debug, Clone, Default)]
@@ -13,102 +29,168 @@ pub struct Datagrams {
     wire_bytes: u64,
     /// Payload, bytes.
     pub payload_bytes: u64,
-    numbers: Option<Numbers>,
-    /// Datagrams that did not look like the protocol.
-    odd: bool,
+    candidates: [Option<Candidate>; 4],
 }
 
-/// Sequence numbers of RTP (RFC 3550), unwrapped from 16 bits.
+/// A protocol it may be.
 #[derive(Debug, Clone, Copy)]
-struct Numbers {
-    source: u32,
+struct Candidate {
+    tag: u32,
+    /// The sender's clock when the first came, and the capture's.
+    clocks: Option<(u64, u64)>,
     highest: u64,
-    /// Of the numbers below `highest`, those that came: bit `n` is `highest - n`.
-    seen: u64,
-    received: u64,
     first: u64,
+    /// Of the last numbers up to `highest`, those that came, by their number modulo the window.
+    seen: [u64; 4],
+    received: u64,
     reordered: u64,
     duplicates: u64,
+    /// Datagrams that went on from the others, and those that did not.
+    hits: u64,
+    misses: u64,
 }
 
 impl Datagrams {
-    /// A datagram passes; `payload` is what was captured of it.
-    pub fn pass(&mut self, wire: u32, length: u32, payload: &[u8]) {
+    /// A datagram passes; `head` is the captured beginning of its payload.
+    pub fn pass(&mut self, wire: u32, length: u32, head: &[u8], time_ns: u64) {
         self.packets += 1;
         self.wire_bytes += u64::from(wire);
         self.payload_bytes += u64::from(length);
-        if !self.odd {
-            self.number(payload);
+        // Once a protocol is out of the question, it stays so.
+        let known = self.packets > ENOUGH;
+        for (numbering, slot) in Numbering::ALL.into_iter().zip(&mut self.candidates) {
+            match (slot.as_mut(), numbering.read(head)) {
+                (Some(candidate), Some(read)) if read.number < HIGHEST => {
+                    candidate.take(numbering, read, time_ns);
+                    if candidate.hits == 0 {
+                        // The first may have been something else: a greeting.
+                        let misses = candidate.misses;
+                        *candidate = Candidate { misses, ..Candidate::new(numbering, read, time_ns) };
+                    }
+                }
+                (Some(candidate), _) => candidate.misses += 1,
+                (None, Some(read)) if !known && read.number < HIGHEST => {
+                    *slot = Some(Candidate::new(numbering, read, time_ns));
+                }
+                (None, _) => {}
+            }
+            if slot.is_some_and(|candidate| candidate.misses > candidate.hits + ENOUGH) {
+                *slot = None;
+            }
         }
-    }
-
-    fn number(&mut self, payload: &[u8]) {
-        let Some((number, source)) = rtp(payload) else {
-            self.odd = true;
-            return;
-        };
-        let Some(numbers) = &mut self.numbers else {
-            let first = 1 << 16 | u64::from(number);
-            self.numbers =
-                Some(Numbers { source, highest: first, seen: 1, received: 1, first, reordered: 0, duplicates: 0 });
-            return;
-        };
-        if numbers.source != source {
-            self.odd = true;
-            return;
-        }
-        numbers.take(number);
     }
 
     /// As the document says it.
     pub fn document(&self) -> TraceDirection {
-        let numbered = self.numbers.filter(|numbers| !self.odd && numbers.received > 10);
+        let candidates = Numbering::ALL.into_iter().zip(self.candidates);
+        let candidates = candidates.filter_map(|(numbering, candidate)| Some((numbering, candidate?)));
+        let likely = candidates.filter(|(_, candidate)| candidate.hits >= ENOUGH && candidate.confidence() >= 0.75);
+        let best = likely.max_by(|one, other| one.1.confidence().total_cmp(&other.1.confidence()));
         TraceDirection {
             packets: self.packets,
             wire_bytes: self.wire_bytes,
             payload_bytes: self.payload_bytes,
             unique_bytes: self.payload_bytes,
-            numbered: numbered.map(|numbers| TraceNumbered {
-                protocol: "RTP".into(),
-                lost: (numbers.highest - numbers.first + 1).saturating_sub(numbers.received),
-                reordered: numbers.reordered,
-                duplicates: numbers.duplicates,
-            }),
+            numbered: best.map(|(numbering, candidate)| candidate.document(numbering)),
             ..TraceDirection::default()
         }
     }
 }
 
-impl Numbers {
-    fn take(&mut self, number: u16) {
-        let ahead = number.wrapping_sub(self.highest as u16) as i16;
+impl Candidate {
+    fn new(numbering: Numbering, read: Numbered, time_ns: u64) -> Self {
+        let highest = BASE.wrapping_add(read.number);
+        // A stream whose first datagrams are missing has lost them; one that began long before the capture has not.
+        let missed =
+            numbering.first().and_then(|first| read.number.checked_sub(first)).filter(|&missed| missed < WINDOW);
+        let mut candidate = Self {
+            tag: read.tag,
+            clocks: read.sent_ns.map(|sent_ns| (sent_ns, time_ns)),
+            highest,
+            first: highest - missed.unwrap_or(0),
+            seen: [0; 4],
+            received: 1,
+            reordered: 0,
+            duplicates: 0,
+            hits: 0,
+            misses: 0,
+        };
+        candidate.mark(highest);
+        candidate
+    }
+
+    fn mark(&mut self, position: u64) {
+        self.seen[(position % WINDOW / 64) as usize] |= 1 << (position % 64);
+    }
+
+    fn marked(&self, position: u64) -> bool {
+        self.seen[(position % WINDOW / 64) as usize] >> (position % 64) & 1 == 1
+    }
+
+    fn clear(&mut self, position: u64) {
+        self.seen[(position % WINDOW / 64) as usize] &= !(1 << (position % 64));
+    }
+
+    fn take(&mut self, numbering: Numbering, read: Numbered, time_ns: u64) {
+        let in_time = self.clocks.zip(read.sent_ns).is_none_or(|((sent, seen), sent_ns)| {
+            let (ran, passed) = (sent_ns.wrapping_sub(sent).cast_signed(), time_ns.wrapping_sub(seen).cast_signed());
+            ran.abs_diff(passed) < CLOCKS_NS
+        });
+        // How far ahead, as a signed number of the protocol's bits.
+        let spare = 64 - numbering.bits();
+        let ahead = read.number.wrapping_sub(self.highest.wrapping_sub(BASE)) << spare;
+        let ahead = ahead.cast_signed() >> spare;
+        let furthest = if numbering == Numbering::Rtp { FURTHEST_RTP } else { FURTHEST };
+        if read.tag != self.tag || !in_time || ahead.unsigned_abs() > furthest {
+            self.misses += 1;
+            return;
+        }
+        // A number that stands still is no number; a copy now and then is.
+        if ahead == 0 {
+            self.duplicates += 1;
+            self.misses += 1;
+            return;
+        }
+        self.hits += 1;
         if ahead > 0 {
-            self.seen = self.seen.checked_shl(u32::from(ahead.unsigned_abs())).unwrap_or(0) | 1;
-            self.highest += u64::from(ahead.unsigned_abs());
+            let from = self.highest + 1;
+            self.highest += ahead.unsigned_abs();
+            for position in from.max((self.highest + 1).saturating_sub(WINDOW))..=self.highest {
+                self.clear(position);
+            }
+            self.mark(self.highest);
             self.received += 1;
             return;
         }
-        let behind = u64::from(ahead.unsigned_abs());
-        let position = self.highest.saturating_sub(behind);
-        if behind >= WINDOW || position < self.first {
+        let behind = ahead.unsigned_abs();
+        let position = self.highest - behind;
+        if behind >= WINDOW {
             // Too late to tell a copy from a latecomer; it did arrive.
             self.reordered += 1;
             self.received += u64::from(position >= self.first);
-        } else if self.seen >> behind & 1 == 1 {
+        } else if position >= self.first && self.marked(position) {
             self.duplicates += 1;
         } else {
-            self.seen |= 1 << behind;
+            // One from before the first that was seen: that one had overtaken it.
+            self.first = self.first.min(position);
+            self.mark(position);
             self.reordered += 1;
             self.received += 1;
         }
     }
-}
 
-/// Sequence number and source of what may be an RTP packet: version 2 and a payload type that is no RTCP.
-fn rtp(payload: &[u8]) -> Option<(u16, u32)> {
-    let header: &[u8; 12] = payload.first_chunk()?;
-    let kind = header[1] & 0x7f;
-    let plausible = header[0] >> 6 == 2 && !(64..=95).contains(&kind);
-    let number = u16::from_be_bytes([header[2], header[3]]);
-    plausible.then(|| (number, u32::from_be_bytes([header[8], header[9], header[10], header[11]])))
+    fn confidence(&self) -> f64 {
+        self.hits as f64 / (self.hits + self.misses).max(1) as f64
+    }
+
+    fn document(&self, numbering: Numbering) -> TraceNumbered {
+        TraceNumbered {
+            protocol: numbering.name().into(),
+            confidence: self.confidence(),
+            received: self.received,
+            lost: (self.highest - self.first + 1).saturating_sub(self.received),
+            reordered: self.reordered,
+            duplicates: self.duplicates,
+        }
+    }
 }

@@ -9,8 +9,10 @@ mod bytes;
 pub mod capture;
 mod dissect;
 mod link;
+mod numbered;
 mod tcp;
 
 pub use dissect::{Network, Packet, Transport, Undissected, Wrapping, dissect, plain};
 pub use link::LinkType;
+pub use numbered::{Numbered, Numbering};
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};

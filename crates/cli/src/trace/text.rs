@@ -97,6 +97,17 @@ fn wire(page: &mut Page, station: &TraceStation) {
         }
     }
     page.line("station", &words);
+    if let Some(bursts) = station.microbursts.as_ref().filter(|bursts| bursts.count > 0) {
+        let told = bursts.worst.iter().take(3).map(|burst| {
+            let (bytes, at) = (Bytes::new(burst.bytes), Nanos::new(burst.start_ns));
+            format!("{bytes} in {} at {at}, up to {}", Nanos::new(burst.duration_ns), rate(burst.peak_bps))
+        });
+        let told: Vec<String> = told.collect();
+        page.line(
+            "bursts",
+            &format!("{} above {}: {}", bursts.count, rate(bursts.above_bps as f64), told.join("; ")),
+        );
+    }
     if let Some(spacing) = &station.ack_spacing
         && spacing.acks > 100
     {
@@ -104,6 +115,10 @@ fn wire(page: &mut Page, station: &TraceStation) {
             format!("{} bare ACKs, {:.0} % within 1 us of the one before", spacing.acks, spacing.bunched * 100.0);
         if let Some((gap, share)) = spacing.usual_gap_ns.zip(spacing.usual_gap_share) {
             let _ = write!(words, "; usual gap {} ({:.0} %)", Nanos::new(gap), share * 100.0);
+        }
+        if let Some((period, confidence)) = spacing.period_ns.zip(spacing.period_confidence) {
+            let period = Nanos::new(period);
+            let _ = write!(words, "; in frames of {period} or a part of it (agreement {confidence:.2})");
         }
         page.line("acks", &words);
     }
@@ -134,8 +149,13 @@ fn tell(page: &mut Page, flow: &TraceFlow) {
         page.line(
             "numbers",
             &format!(
-                "{}: {} lost, {} reordered, {} twice",
-                numbered.protocol, numbered.lost, numbered.reordered, numbered.duplicates
+                "{}{}: {} lost of {}, {} reordered, {} twice",
+                numbered.protocol,
+                if numbered.confidence < 0.95 { ", it seems" } else { "" },
+                numbered.lost,
+                numbered.received + numbered.lost,
+                numbered.reordered,
+                numbered.duplicates
             ),
         );
     }

@@ -3,7 +3,9 @@
 mod corpus;
 mod files;
 mod placed;
+mod road;
 mod truth;
+mod udp;
 
 use std::process::{Command, Output};
 

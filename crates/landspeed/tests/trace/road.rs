@@ -1,0 +1,104 @@
+//! A sender, a router and a receiver in namespaces, nftables rules that count what they drop, and tcpdump.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use landspeed_testkit::netns::{Namespace, Veth, veth};
+use serde_json::Value;
+
+/// A sender, a router and a receiver, frames as on a wire.
+pub struct Road {
+    pub sender: Namespace,
+    pub router: Namespace,
+    pub receiver: Namespace,
+    pub near: Veth,
+    pub far: Veth,
+}
+
+/// Where the receiver is.
+pub const RECEIVER: &str = "10.9.2.2";
+
+impl Road {
+    pub fn new() -> Result<Self, String> {
+        let [sender, router, receiver] = ["sender", "router", "receiver"].map(Namespace::new);
+        let (sender, router, receiver) = (sender?, router?, receiver?);
+        let near = veth(&sender, &router, "10.9.1.1/24", "10.9.1.2/24");
+        let far = veth(&router, &receiver, "10.9.2.1/24", "10.9.2.2/24");
+        for (namespace, interface) in [(&sender, &near.a), (&router, &near.b), (&router, &far.a), (&receiver, &far.b)]
+        {
+            namespace.exec(["ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"]);
+        }
+        router.forward();
+        sender.exec(["ip", "route", "add", "default", "via", "10.9.1.2"]);
+        receiver.exec(["ip", "route", "add", "default", "via", "10.9.2.1"]);
+        Ok(Self { sender, router, receiver, near, far })
+    }
+
+    /// What the rules of a namespace dropped.
+    pub fn dropped(namespace: &Namespace) -> u64 {
+        let rules: Value = serde_json::from_str(&namespace.exec(["nft", "--json", "list", "ruleset"])).expect("JSON");
+        let entries = rules["nftables"].as_array().expect("a list");
+        let counters = entries.iter().filter_map(|entry| entry["counter"]["packets"].as_u64());
+        counters.sum()
+    }
+}
+
+/// tcpdump on an interface, of headers. Dropping it ends it.
+pub struct Tcpdump {
+    child: Child,
+    file: PathBuf,
+}
+
+impl Tcpdump {
+    pub fn start(namespace: &Namespace, interface: &str, file: &Path) -> Self {
+        let mut command = Command::new("ip");
+        command.args([
+            "netns",
+            "exec",
+            namespace.name(),
+            "tcpdump",
+            "-i",
+            interface,
+            "-s",
+            "128",
+            "-B",
+            "32768",
+            "-w",
+        ]);
+        command.arg(file).args(["-Z", "root", "--time-stamp-precision=nano", "--immediate-mode"]);
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("ip runs");
+        let mut said = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("listening on") {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("its output") > 0, "tcpdump ended before it listened");
+        }
+        Self { child, file: file.to_owned() }
+    }
+
+    pub fn stop(mut self) -> String {
+        let id = self.child.id().to_string();
+        // What is still in its buffer is written when it is asked to end.
+        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+        assert!(self.child.wait().expect("it ends").success());
+        self.file.to_str().expect("plain").to_owned()
+    }
+}
+
+impl Drop for Tcpdump {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Drops one data packet in so many, and counts it. A hook of the device is behind the tap.
+pub fn drop_one_in(interface: &str, protocol: &str, every: u32) -> String {
+    let offset = every / 2;
+    format!(
+        "table netdev t {{\ncounter lost {{ }}\nchain c {{\n\
+         type filter hook ingress device \"{interface}\" priority 0;\n\
+         meta length > 1000 ip protocol {protocol} numgen inc mod {every} == {offset} counter name lost drop\n}}\n}}\n"
+    )
+}

@@ -1,0 +1,89 @@
+//! The numbers in datagrams: what the trace makes of them is what the program that sent them says, and what nftables dropped.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use landspeed_testkit::pair::Pair;
+use landspeed_testkit::skip;
+use serde_json::Value;
+
+use crate::document;
+use crate::road::{RECEIVER, Road, Tcpdump, drop_one_in};
+
+macro_rules! road {
+    () => {
+        match Road::new() {
+            Ok(road) => road,
+            Err(why) => skip!("{why}"),
+        }
+    };
+}
+
+/// What the trace of a file says of the numbered datagrams in it.
+fn numbered(file: &str) -> Value {
+    let said = document(&[file]);
+    let flows = said["flows"].as_array().expect("a list");
+    let flow = flows.iter().find(|flow| flow["transport"] == "udp").expect("a UDP flow");
+    flow["forward"]["numbered"].clone()
+}
+
+#[test]
+fn our_own_datagrams_are_counted_as_their_receiver_counts_them() {
+    let road = road!();
+    if Command::new("tcpdump").arg("--version").output().is_err() {
+        skip!("tcpdump is not installed");
+    }
+    road.router.nft(&drop_one_in(&road.near.b, "udp", 97));
+    let directory = tempfile::tempdir().expect("a directory");
+    let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
+    let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
+    let run = pair.run("-u -b 20M -l 1200 -t 2 --no-gso --no-gro");
+    let told = numbered(&far.stop());
+    let truth = &run["streams"][0]["receiver"]["udp"];
+    let (delivered, past) = (truth["delivered_packets"].as_u64(), truth["highest_seq"].as_u64());
+    let (delivered, past) = (delivered.expect("a count"), past.expect("one past the highest number"));
+    assert_eq!(told["protocol"], "landspeed");
+    assert_eq!((told["received"].as_u64(), told["lost"].as_u64()), (Some(delivered), Some(past - delivered)));
+    assert!(told["lost"].as_u64() > Some(10), "{told}");
+    assert_eq!((&told["reordered"], &told["duplicates"]), (&0.into(), &0.into()));
+    // The greetings are dropped by no rule, and a last datagram that was is after the highest.
+    let dropped = Road::dropped(&road.router);
+    assert!(dropped - told["lost"].as_u64().expect("a count") <= 1, "{dropped} dropped, {told}");
+}
+
+#[test]
+fn iperf3s_datagrams_are_counted_as_iperf3_counts_them() {
+    let road = road!();
+    if [("tcpdump", "--version"), ("iperf3", "--version")]
+        .iter()
+        .any(|(it, v)| Command::new(it).arg(v).output().is_err())
+    {
+        skip!("tcpdump or iperf3 is not installed");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    for (option, name) in [("--udp", "iperf3"), ("--udp-counters-64bit", "iperf3, 64-bit counters")] {
+        road.router.exec(["nft", "flush", "ruleset"]);
+        road.router.nft(&drop_one_in(&road.near.b, "udp", 101));
+        let inside = ["netns", "exec", road.receiver.name(), "iperf3", "-s", "-1", "--forceflush"];
+        let mut server = Command::new("ip").args(inside).stdout(Stdio::piped()).spawn().expect("ip runs");
+        let mut said = BufReader::new(server.stdout.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("listening") {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("its output") > 0, "iperf3 ended before it listened");
+        }
+        let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
+        let client = [
+            "timeout", "20", "iperf3", "-c", RECEIVER, "--udp", option, "-b", "20M", "-l", "1200", "-k", "2000", "-J",
+        ];
+        let run: Value = serde_json::from_str(&road.sender.exec(client)).expect("JSON");
+        let _ = server.kill();
+        let _ = server.wait();
+        let told = numbered(&far.stop());
+        let (lost, dropped) = (run["end"]["sum"]["lost_packets"].as_u64(), Road::dropped(&road.router));
+        assert_eq!((told["protocol"].as_str(), told["lost"].as_u64()), (Some(name), Some(dropped)), "{told}");
+        assert_eq!(told["received"].as_u64(), Some(2_000 - dropped));
+        assert!(dropped > 10, "{dropped} losses say nothing");
+        assert!(lost.is_some_and(|lost| lost.abs_diff(dropped) <= 1), "iperf3 itself says {lost:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Microbursts: stretches of time in which a station is faster than a threshold, each, the greatest of them kept.
+
+use landspeed_model::{Microburst, Microbursts};
+
+/// The window a rate is taken over, nanoseconds.
+pub const WINDOW_NS: u64 = 100_000;
+/// Microbursts kept.
+const MOST: usize = 64;
+
+/// The windows of a station.
+#[derive(Debug, Clone)]
+pub struct Bursts {
+    above_bps: u64,
+    /// More than this in a window is above the threshold.
+    above_bytes: u64,
+    window: u64,
+    bytes: u64,
+    first_ns: u64,
+    last_ns: u64,
+    /// The burst that may go on: times are the frames' own.
+    open: Option<Microburst>,
+    end_ns: u64,
+    count: u64,
+    worst: Vec<Microburst>,
+}
+
+impl Bursts {
+    /// None yet.
+    pub fn new(above_bps: u64) -> Self {
+        let above_bytes = (u128::from(above_bps) * u128::from(WINDOW_NS) / 8_000_000_000) as u64;
+        Self {
+            above_bps,
+            above_bytes,
+            window: 0,
+            bytes: 0,
+            first_ns: 0,
+            last_ns: 0,
+            open: None,
+            end_ns: 0,
+            count: 0,
+            worst: Vec::new(),
+        }
+    }
+
+    /// A frame.
+    #[inline]
+    pub fn frame(&mut self, time_ns: u64, wire: u32) {
+        let window = time_ns / WINDOW_NS;
+        if window > self.window {
+            self.close();
+            if window > self.window + 1 {
+                self.end();
+            }
+            self.window = window;
+        }
+        // Frames that step back in time count to the window that is open.
+        if self.bytes == 0 {
+            (self.first_ns, self.last_ns) = (time_ns, time_ns);
+        }
+        self.last_ns = self.last_ns.max(time_ns);
+        self.bytes += u64::from(wire);
+    }
+
+    /// The window is over.
+    fn close(&mut self) {
+        let bytes = std::mem::take(&mut self.bytes);
+        if bytes <= self.above_bytes {
+            self.end();
+            return;
+        }
+        let rate = bytes as f64 * 8e9 / WINDOW_NS as f64;
+        let burst = self.open.get_or_insert(Microburst { start_ns: self.first_ns, ..Microburst::default() });
+        burst.bytes += bytes;
+        burst.peak_bps = burst.peak_bps.max(rate);
+        self.end_ns = self.last_ns;
+    }
+
+    /// The burst, if there is one, is over.
+    fn end(&mut self) {
+        let Some(burst) = self.open.take() else { return };
+        self.count += 1;
+        let burst = Microburst { duration_ns: self.end_ns.saturating_sub(burst.start_ns), ..burst };
+        if self.worst.len() == MOST && self.worst.last().is_some_and(|least| least.bytes >= burst.bytes) {
+            return;
+        }
+        let place = self.worst.partition_point(|other| other.bytes >= burst.bytes);
+        self.worst.insert(place, burst);
+        self.worst.truncate(MOST);
+    }
+
+    /// As the document says it; times count from `zero_ns`.
+    pub fn document(mut self, zero_ns: u64) -> Microbursts {
+        self.close();
+        self.end();
+        let relative = |burst: Microburst| Microburst { start_ns: burst.start_ns.saturating_sub(zero_ns), ..burst };
+        Microbursts {
+            above_bps: self.above_bps,
+            window_ns: WINDOW_NS,
+            count: self.count,
+            worst: self.worst.into_iter().map(relative).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_burst_is_listed_with_its_start_length_and_size() {
+        let mut bursts = Bursts::new(1_000_000_000);
+        // 1500 bytes each 100 µs are 120 Mb/s; each 2 µs they are 6 Gb/s.
+        let mut time_ns = 5_000_000;
+        for length in [0, 200, 0, 40, 0] {
+            for _ in 0..50 {
+                bursts.frame(time_ns, 1500);
+                time_ns += 100_000;
+            }
+            for _ in 0..length {
+                bursts.frame(time_ns, 1500);
+                time_ns += 2_000;
+            }
+            time_ns = time_ns.next_multiple_of(WINDOW_NS);
+        }
+        let told = bursts.document(5_000_000);
+        assert_eq!((told.count, told.worst.len()), (2, 2));
+        let [long, short] = [told.worst[0], told.worst[1]];
+        assert_eq!((long.start_ns, long.duration_ns, long.bytes), (10_000_000, 398_000, 300_000));
+        assert!((long.peak_bps - 6e9).abs() < 1.0);
+        assert_eq!((short.duration_ns, short.bytes), (78_000, 60_000));
+        assert!(short.start_ns > long.start_ns);
+    }
+
+    #[test]
+    fn the_greatest_are_kept_of_many() {
+        let mut bursts = Bursts::new(1_000);
+        for number in 0..1_000_u64 {
+            bursts.frame(number * 10 * WINDOW_NS, 100 + (number * 37 % 1_000) as u32);
+        }
+        let told = bursts.document(0);
+        assert_eq!((told.count, told.worst.len()), (1_000, MOST));
+        assert!(told.worst.iter().all(|burst| burst.bytes >= 100 + 1_000 - MOST as u64));
+    }
+}
