@@ -310,7 +310,8 @@ impl Tap {
         let mut quiet = 0;
         // Twice: a packet may be on its way into a ring when that is told to stop, and counted only afterwards.
         while quiet < 2 && monotonic_ns() < deadline_ns {
-            self.read(state, None);
+            // Still in the order of time: a block that is not full is given out later than one that is.
+            self.read(state, Some(HOLD_NS));
             for source in &mut self.sources {
                 source.count();
             }

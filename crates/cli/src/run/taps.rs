@@ -84,7 +84,8 @@ impl Taps {
     fn begin(&self, path: &PathInfo, stop: Arc<AtomicBool>) -> Result<Attendant, String> {
         let local = address(&path.client_addr).ok_or("its own address is not known")?;
         let peer = address(&path.server_addr).ok_or("the server's address is not known")?;
-        Attendant::begin((local, peer, peer.port()), &self.near, None, RING_BYTES, stop)
+        let ends = (local, peer, peer.port(), local.port());
+        Attendant::begin(ends, &self.near, None, RING_BYTES, stop)
     }
 
     fn near_problem(&self) -> Option<String> {

@@ -33,7 +33,7 @@ impl Attendant {
     /// Begins to capture what passes between two addresses, on the interface that leads from one to the other, until told
     /// to stop (also by setting `stop`) or so many bytes are written. It takes packets when this returns.
     pub fn begin(
-        (local, peer, server_port): (SocketAddr, SocketAddr, u16),
+        (local, peer, server_port, control_port): (SocketAddr, SocketAddr, u16, u16),
         file: &Path,
         most_bytes: Option<u64>,
         ring_bytes: u64,
@@ -42,7 +42,7 @@ impl Attendant {
         let (here, there) = (local.ip().to_canonical(), peer.ip().to_canonical());
         let options = Options {
             interfaces: vec![interface_towards(peer)?],
-            filter: Some(between(here, there, server_port)),
+            filter: Some(between(here, there, server_port, control_port)),
             output: Output::File(file.to_owned()),
             limits: Limits { bytes: most_bytes, ..Limits::default() },
             ring_bytes,
@@ -87,12 +87,10 @@ impl Drop for Attendant {
     }
 }
 
-/// Data and control alike: everything is on the server's one port.
-fn between(here: IpAddr, there: IpAddr, port: u16) -> String {
-    if here == there {
-        return format!("host {here} and port {port}");
-    }
-    format!("host {here} and host {there} and port {port}")
+/// The data of a test: what is on the server's one port and not the control connection, by the client's port of that.
+fn between(here: IpAddr, there: IpAddr, server_port: u16, control_port: u16) -> String {
+    let hosts = if here == there { format!("host {here}") } else { format!("host {here} and host {there}") };
+    format!("{hosts} and port {server_port} and not tcp port {control_port}")
 }
 
 /// The interface that packets to an address leave by.
@@ -147,7 +145,7 @@ impl Tapper for ForClients {
             .mode(0o600)
             .open(&tap.file)
             .map_err(|why| format!("it has no room for a capture: {why}"))?;
-        let ends = (local, peer, local.port());
+        let ends = (local, peer, local.port(), peer.port());
         let most_bytes = Some(self.most_bytes);
         let begun = Attendant::begin(ends, &tap.file, most_bytes, CLIENT_RING_BYTES, Arc::default());
         tap.attendant = Some(begun?);

@@ -6,6 +6,7 @@ mod lab;
 mod paced;
 mod round_trips;
 mod sampling;
+mod tap;
 mod tcp;
 mod udp;
 
@@ -34,6 +35,7 @@ pub const ALL: &[(&str, Build)] = &[
     ("cpu-udp", cpu::udp),
     ("concurrent", concurrent::case),
     ("sampling", sampling::case),
+    ("tap", tap::case),
     ("lab-single", lab::single),
     ("lab-long-fat", lab::long_fat),
     ("lab-memory", lab::memory),

@@ -1,0 +1,60 @@
+//! What cannot be tapped, and the words for it.
+
+use std::process::Command;
+
+use crate::{Net, Running, landspeed};
+
+/// Exit status and standard error of a tap that cannot begin.
+fn refused(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
+    let ended = Running::spawn(&net.left, landspeed().arg("tap").args(arguments)).end();
+    (ended.code, ended.stderr)
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_to_try() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    net.left.exec(["ip", "link", "add", "dark0", "type", "veth", "peer", "name", "dark1"]);
+    let name = net.link.a.as_str();
+    let nearly = format!("{name}x");
+    let cases: &[(&[&str], &str)] = &[
+        (&["-i", &nearly], &format!("did you mean {name}?")),
+        (&["-i", "dark0"], "ip link set dark0 up"),
+        (&["-i", name, "-i", name], "named twice"),
+        (&["-i", name, "tcp port"], "syntax error"),
+        (&["-i", name, "host", "1.2.3.4", "and", "ip", "and", "arp"], "rejects all packets"),
+        (&["-i", name, "-w", "/nonexistent/x"], "cannot write /nonexistent/x"),
+        (&["-i", name, "-w", "/dev/null", "--files", "3"], "--file-size or --file-time"),
+        (&["-i", name, "--events"], "--write"),
+        (&["-i", name, "--ring", "1"], "128K"),
+        (&["-i", name, "-s", "3"], "14"),
+    ];
+    for (arguments, words) in cases {
+        let (code, said) = refused(&net, arguments);
+        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn without_the_privilege_it_names_the_capability_and_how_to_give_it() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let program = landspeed().get_program().to_owned();
+    let mut command = Command::new("setpriv");
+    command.arg("--bounding-set=-net_raw").arg(program).args(["tap", "-i", &net.link.a]);
+    let ended = Running::spawn(&net.left, &mut command).end();
+    if ended.stderr.contains("setpriv:") {
+        landspeed_testkit::skip!("no capability can be given up here: {}", ended.stderr);
+    }
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("CAP_NET_RAW") && ended.stderr.contains("setcap cap_net_raw+ep /"),
+        "{}",
+        ended.stderr
+    );
+}

@@ -1,0 +1,175 @@
+//! How a tap ends, and how files do.
+
+use std::process::Command;
+
+use landspeed_sys::clock;
+use serde_json::Value;
+
+use crate::{Net, Running, directory, landspeed, read};
+
+#[test]
+fn every_signal_ends_it_with_everything_written() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let directory = directory();
+    for signal in ["INT", "TERM", "HUP"] {
+        let path = directory.path().join(format!("{signal}.pcapng"));
+        let name = path.to_str().expect("plain");
+        let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", name, "udp dst port 9"]);
+        net.send(777, 20);
+        tap.signal(signal);
+        let ended = tap.end();
+        assert_eq!((ended.code, read(&path).0.len()), (Some(0), 777), "{signal}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn limits_end_it_and_the_number_of_packets_is_exact() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let directory = directory();
+    let path = directory.path().join("x.pcapng");
+    let name = path.to_str().expect("plain");
+    for (option, value, ended) in [("-c", "100", "packets"), ("--size", "20k", "size"), ("-t", "0.3", "time")] {
+        let tap = Running::start(
+            &net.left,
+            &["-i", &net.link.a, "-w", name, option, value, "--json", "-", "udp dst port 9"],
+        );
+        net.send(400, 20);
+        let document = tap.end().document();
+        let frames = read(&path).0.len() as u64;
+        assert_eq!(document["ended"], ended);
+        assert_eq!(document["written"].as_u64(), Some(frames));
+        let whole = ["written", "unwritten", "dropped"].iter().filter_map(|key| document[*key].as_u64()).sum::<u64>();
+        assert_eq!(document["packets"].as_u64(), Some(whole), "{document}");
+        match ended {
+            "packets" => assert_eq!(frames, 100),
+            "size" => assert!((50..300).contains(&frames), "{frames}"),
+            _ => assert_eq!(frames, 400),
+        }
+    }
+}
+
+#[test]
+fn each_file_of_a_ring_can_be_read_alone_and_nothing_is_lost_between_them() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let directory = directory();
+    let name = directory.path().join("ring.pcapng");
+    let name = name.to_str().expect("plain");
+    let options = ["-i", &net.link.a, "-w", name, "--file-size", "20k", "--json", "-", "udp dst port 9"];
+    let tap = Running::start(&net.left, &options);
+    net.send(1000, 20);
+    let document = tap.stop().document();
+    let files = document["files"].as_array().expect("a list");
+    assert!(files.len() >= 5, "{}", files.len());
+    let each: Vec<_> = files.iter().map(|file| read(file["path"].as_str().expect("a path").as_ref())).collect();
+    assert_eq!(each.iter().map(|(frames, _)| frames.len()).sum::<usize>(), 1000);
+    assert!(each.iter().all(|(_, counts)| counts.is_some()), "each ends with its counts");
+    assert!(files.iter().all(|file| file["bytes"].as_u64().is_some_and(|bytes| bytes < 22_000)), "{files:?}");
+    let first: Vec<u64> = each.iter().filter_map(|(frames, _)| Some(frames.first()?.time_ns)).collect();
+    assert!(first.is_sorted());
+}
+
+#[test]
+fn an_interface_that_goes_away_ends_it_cleanly() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let directory = directory();
+    let path = directory.path().join("x.pcapng");
+    let name = path.to_str().expect("plain");
+    let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", name, "--json", "-", "udp dst port 9"]);
+    net.send(50, 20);
+    net.left.exec(["ip", "link", "delete", &net.link.a]);
+    let ended = tap.end();
+    let document = ended.document();
+    assert_eq!((ended.code, &document["ended"]), (Some(1), &Value::from("interface-gone")), "{}", ended.stderr);
+    assert_eq!(document["interfaces"][0]["gone"], true);
+    assert_eq!(read(&path).0.len(), 50);
+}
+
+#[test]
+fn an_interface_that_comes_back_up_is_tapped_on() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let tap = Running::start(&net.left, &["-i", &net.link.a, "--json", "-", "udp dst port 9"]);
+    net.send(5, 20);
+    net.left.exec(["ip", "link", "set", &net.link.a, "down"]);
+    // Long enough for the tap to see it.
+    clock::sleep_until(clock::monotonic_ns() + 400_000_000);
+    net.left.exec(["ip", "link", "set", &net.link.a, "up"]);
+    let carrier = || net.left.exec(["ip", "-o", "link", "show", &net.link.a]).contains("LOWER_UP");
+    let deadline_ns = clock::monotonic_ns() + 10_000_000_000;
+    while !carrier() && clock::monotonic_ns() < deadline_ns {
+        clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+    }
+    net.send(5, 20);
+    let document = tap.stop().document();
+    assert!(document["packets"].as_u64() > Some(5), "{document}");
+    assert!(document.to_string().contains("was down for a while"), "{document}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_what_was_before_stays_readable() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let directory = directory();
+    let (disk, saved) = (directory.path().join("disk"), directory.path().join("saved.pcapng"));
+    std::fs::create_dir(&disk).expect("a directory");
+    let file = disk.join("x.pcapng");
+    // A small file system that is gone with its mount namespace.
+    let script = format!(
+        "mount -t tmpfs -o size=400k none {disk} || exit 77; {program} tap -i {interface} -w {file} --json {json} udp dst \
+         port 9; code=$?; cp {file} {saved}; exit $code",
+        disk = disk.display(),
+        program = landspeed().get_program().to_string_lossy(),
+        interface = net.link.a,
+        file = file.display(),
+        json = directory.path().join("x.json").display(),
+        saved = saved.display(),
+    );
+    let tap = Running::spawn(&net.left, Command::new("unshare").args(["--mount", "sh", "-c", &script]));
+    tap.wait_until_begun();
+    net.send(5000, 100);
+    let ended = tap.end();
+    if ended.code == Some(77) {
+        landspeed_testkit::skip!("no tmpfs can be mounted here: {}", ended.stderr);
+    }
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
+    let frames = read(&saved).0.len() as u64;
+    let text = std::fs::read(directory.path().join("x.json")).expect("it is written");
+    let document: Value = serde_json::from_slice(&text).expect("JSON");
+    let count = |key: &str| document[key].as_u64().expect(key);
+    assert_eq!((&document["ended"], count("written")), (&Value::from("write-failed"), frames));
+    assert!(frames > 100 && count("unwritten") > 0, "{document}");
+    assert_eq!(count("written") + count("unwritten") + count("dropped"), count("packets"));
+}
+
+#[test]
+fn a_pipe_can_be_read_while_it_is_written() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", "-", "-c", "20", "udp dst port 9"]);
+    net.send(20, 20);
+    let ended = tap.end();
+    let directory = directory();
+    let path = directory.path().join("x.pcapng");
+    std::fs::write(&path, &ended.stdout).expect("room enough");
+    assert_eq!((ended.code, read(&path).0.len()), (Some(0), 20), "{}", ended.stderr);
+    assert!(ended.stderr.contains("20 packets"), "the summary goes elsewhere: {}", ended.stderr);
+}

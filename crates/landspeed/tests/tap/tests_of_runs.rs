@@ -1,0 +1,158 @@
+//! Taps beside tests, the kernel's events, and what a tap does to the traffic.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use landspeed_sys::clock;
+use serde_json::Value;
+
+use crate::{Net, Running, directory, landspeed, read};
+
+/// A server in the right namespace; ended when dropped.
+struct Server(std::process::Child);
+
+impl Server {
+    fn start(net: &Net, options: &[&str]) -> Self {
+        let mut command = landspeed();
+        command.args(["serve", "--listen", "10.91.0.2:5210"]).args(options).stdout(Stdio::null());
+        let server = Self(net.right.run(|| command.spawn()).expect("the program starts"));
+        let deadline_ns = clock::monotonic_ns() + 20_000_000_000;
+        let there = || net.left.run(|| std::net::TcpStream::connect("10.91.0.2:5210").is_ok());
+        while !there() {
+            assert!(clock::monotonic_ns() < deadline_ns, "no server");
+            clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+        }
+        server
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = landspeed();
+    command.args(["run", "10.91.0.2"]).args(arguments);
+    let output = net.left.run(|| command.output()).expect("the program runs");
+    // Lines are folded where they are: words are all that is looked for.
+    let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    (output.status.code(), said)
+}
+
+#[test]
+fn a_run_captures_both_of_its_ends_and_tells_what_they_show() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    // Frames as on a wire: else they are larger than any and cannot be matched.
+    for (namespace, interface) in [(&net.left, &net.link.a), (&net.right, &net.link.b)] {
+        namespace.exec(["ip", "link", "set", interface, "gso_max_segs", "1"]);
+    }
+    let server = Server::start(&net, &["--allow-tap=16M"]);
+    let directory = directory();
+    let name = directory.path().join("both");
+    let name = name.to_str().expect("plain");
+    let (code, said) = run(&net, &["-t", "1", "-b", "20M", "--tap", name]);
+    assert!(matches!(code, Some(0 | 1)), "{said}");
+    let [near, far] = ["near", "far"].map(|end| read(Path::new(&format!("{name}.{end}.pcapng"))).0);
+    // 20 Mb/s for a second, at both ends alike.
+    let bytes = |frames: &[crate::Frame]| frames.iter().map(|frame| u64::from(frame.original)).sum::<u64>();
+    for (end, frames) in [("near", &near), ("far", &far)] {
+        assert!((2_000_000..6_000_000).contains(&bytes(frames)), "{end}: {}", bytes(frames));
+    }
+    assert!(said.contains("packets matched") && said.contains(" 0 lost between the taps"), "{said}");
+    // Neither has the control connection, over which the far end's capture came: one flow is all there is.
+    assert_eq!(said.matches("lost between the taps").count(), 1, "{said}");
+    let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
+        .expect("it is there")
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("landspeed-tap-{}-", server.0.id())))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_server_that_does_not_allow_it_is_no_failure_of_the_run() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let _server = Server::start(&net, &[]);
+    let directory = directory();
+    let name = directory.path().join("one.pcapng");
+    let json = directory.path().join("run.json");
+    let [name, json] = [&name, &json].map(|path| path.to_str().expect("plain"));
+    let (code, said) = run(&net, &["-t", "0.3", "-b", "5M", "--tap", name, "--json", json]);
+    assert!(matches!(code, Some(0 | 1)), "{said}");
+    assert!(said.contains("--allow-tap") && said.contains("one.near.pcapng"), "{said}");
+    assert!(!Path::new(&name.replace(".pcapng", ".far.pcapng")).exists());
+    let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
+    assert!(document["warnings"].to_string().contains("no-far-capture"), "{}", document["warnings"]);
+}
+
+#[test]
+fn the_kernels_events_are_among_the_packets_and_nothing_of_them_stays() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let instances = Path::new("/sys/kernel/tracing/instances");
+    if !instances.is_dir() {
+        landspeed_testkit::skip!("no tracefs here");
+    }
+    let _server = Server::start(&net, &[]);
+    let directory = directory();
+    let path = directory.path().join("x.pcapng");
+    let name = path.to_str().expect("plain");
+    let options = ["-i", &net.link.a, "-w", name, "--events", "--json", "-", "tcp port 5210"];
+    let mine = |id: u32| instances.join(format!("landspeed-tap-{id}-{}", start_ticks(id)));
+    // One that is killed leaves its instance, which the next one removes.
+    let killed = Running::start(&net.left, &options);
+    let left = mine(killed.id());
+    assert!(left.is_dir(), "{}", left.display());
+    drop(killed);
+    let tap = Running::start(&net.left, &options);
+    let instance = mine(tap.id());
+    assert!(instance.is_dir() && !left.is_dir());
+    run(&net, &["-t", "0.3", "-b", "5M"]);
+    let document = tap.stop().document();
+    assert!(!instance.is_dir());
+    assert!(document["events"]["taken"].as_u64() > Some(0), "{document}");
+    let bytes = std::fs::read(&path).expect("it is there");
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(text.contains("LANDSPEED_EVENT=tcp_probe"), "no tcp_probe among the blocks");
+    assert!(!read(&path).0.is_empty(), "and the packets can be read");
+}
+
+fn start_ticks(id: u32) -> u64 {
+    landspeed_sys::process::start_ticks(id).expect("it runs")
+}
+
+#[test]
+fn what_the_tap_does_to_the_traffic_is_an_interval() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let options = ["-i", &net.link.a, "--measure-perturbation=4s", "-t", "0.1", "--json", "-"];
+    let tap = Running::spawn(&net.left, landspeed().arg("tap").args(options));
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                net.send(200, 20);
+            }
+        });
+        let ended = tap.end();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        let slices = &ended.document()["perturbation"]["slices"];
+        assert!(slices["pairs"].as_u64() >= Some(6), "{slices}");
+        let ratio = slices["rate_ratio"].as_f64().expect("packets passed");
+        let (low, high) = (slices["rate_ratio_ci"][0].as_f64(), slices["rate_ratio_ci"][1].as_f64());
+        assert!(ratio > 0.0 && low <= Some(ratio) && Some(ratio) <= high, "{slices}");
+    });
+}

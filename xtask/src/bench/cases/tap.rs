@@ -1,0 +1,199 @@
+//! Taking packets: how much it slows who sends them, what is dropped, and what the tap itself costs. Small datagrams as fast
+//! as one thread can send them, over a virtual link, with the same bytes of each kept by everybody.
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::process::Command;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use nix::sys::signal::Signal;
+
+use crate::bench::Bench;
+use crate::bench::case::{Case, Measure, Role};
+use crate::bench::child::{Finished, Running, cpu_of_children, run_well};
+use crate::bench::row::{Better, Unit};
+use crate::bench::tools::Found;
+use crate::machine;
+
+const INTERFACE: &str = "lstap0";
+const PEER: &str = "lstap1";
+const TARGET: &str = "10.94.0.2:9";
+const FILTER: &[&str] = &["udp", "dst", "port", "9"];
+/// Payload of a datagram, bytes.
+const PAYLOAD: usize = 18;
+/// Kept of each frame, bytes.
+const SNAP: &str = "96";
+
+/// The link; it goes when the last contestant does.
+struct Link;
+
+impl Link {
+    fn make() -> Result<Self> {
+        let ip = machine::find("ip").context("iproute2 is not installed")?;
+        let run = |words: &str| run_well(Command::new(&ip).args(words.split(' ')), Duration::from_secs(5));
+        run(&format!("link add {INTERFACE} type veth peer name {PEER}"))?;
+        let link = Self;
+        run(&format!("address add 10.94.0.1/24 dev {INTERFACE}"))?;
+        for interface in [INTERFACE, PEER] {
+            run(&format!("link set {interface} up"))?;
+        }
+        // Nobody has this address: the frames cross the link and are dropped behind it.
+        run(&format!("neighbour add 10.94.0.2 lladdr 02:00:00:00:00:99 dev {INTERFACE}"))?;
+        Ok(link)
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if let Some(ip) = machine::find("ip") {
+            let _ = run_well(Command::new(ip).args(["link", "delete", INTERFACE]), Duration::from_secs(5));
+        }
+    }
+}
+
+/// Who captures.
+enum Tool {
+    Nobody,
+    Landspeed(PathBuf),
+    Tcpdump(PathBuf, &'static [&'static str]),
+    Dumpcap(PathBuf),
+    Netsniff(PathBuf),
+}
+
+/// Rate of the sender, share dropped, and processor time a packet of the tap.
+pub fn case(bench: &Bench, name: &str) -> Case {
+    let case = Case::new(name)
+        .metric("sender", Unit::PacketsPerS, Better::Higher, Some(1.0))
+        .metric("dropped", Unit::Ratio, Better::Lower, None)
+        .metric("tap's own time, each packet", Unit::Ns, Better::Lower, None);
+    let link = match Link::make() {
+        Ok(link) => Rc::new(link),
+        Err(why) => return case.without("everybody", &format!("no virtual link: {why:#}")),
+    };
+    let found = |program: &str, tool: fn(PathBuf) -> Tool| -> Found<Tool> {
+        machine::find(program).map(|path| Rc::new(tool(path))).ok_or_else(|| format!("{program} is not installed"))
+    };
+    let ours = bench.tools.landspeed.clone().map(|ours| Rc::new(Tool::Landspeed(ours.0.clone())));
+    let seconds = bench.seconds;
+    let measured = |link: &Rc<Link>| {
+        let link = Rc::clone(link);
+        move |tool: Rc<Tool>| -> Result<Measure> {
+            Ok(Box::new(move || {
+                let _there = &link;
+                measure(&tool, seconds)
+            }))
+        }
+    };
+    case.with(Role::Ours, "landspeed", &ours, measured(&link))
+        .with(Role::Rival, "tcpdump", &found("tcpdump", |path| Tool::Tcpdump(path, &[])), measured(&link))
+        .with(
+            Role::RivalToo,
+            "tcpdump -B 32768",
+            &found("tcpdump", |path| Tool::Tcpdump(path, &["-B", "32768"])),
+            measured(&link),
+        )
+        .with(Role::RivalToo, "dumpcap", &found("dumpcap", Tool::Dumpcap), measured(&link))
+        .with(Role::RivalToo, "netsniff-ng", &found("netsniff-ng", Tool::Netsniff), measured(&link))
+        .with(Role::RivalToo, "nobody", &Ok(Rc::new(Tool::Nobody)), measured(&link))
+}
+
+fn measure(tool: &Tool, seconds: u32) -> Result<Vec<f64>> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("x.pcap");
+    let json = directory.path().join("x.json");
+    let before_s = cpu_of_children()?;
+    let running = start(tool, &file, &json)?;
+    let sent = send(seconds)?;
+    let Some(running) = running else { return Ok(vec![sent as f64 / f64::from(seconds), 0.0, 0.0]) };
+    let finished = running.stop(Signal::SIGINT)?;
+    let cpu_s = cpu_of_children()? - before_s;
+    let dropped = dropped(tool, &finished, &json)?;
+    let captured = (sent as f64 - dropped).max(1.0);
+    Ok(vec![sent as f64 / f64::from(seconds), dropped / sent as f64, cpu_s * 1e9 / captured])
+}
+
+fn start(tool: &Tool, file: &std::path::Path, json: &std::path::Path) -> Result<Option<Running>> {
+    let (mut command, ready) = match tool {
+        Tool::Nobody => return Ok(None),
+        Tool::Landspeed(path) => {
+            let mut command = Command::new(path);
+            command.args(["tap", "-i", INTERFACE, "-s", SNAP, "-w"]).arg(file).arg("--json").arg(json).args(FILTER);
+            (command, "capturing on")
+        }
+        Tool::Tcpdump(path, extra) => {
+            let mut command = Command::new(path);
+            // Started as root, it would become another user and could not write the file.
+            command
+                .args(["-i", INTERFACE, "-n", "-s", SNAP, "-Z", "root"])
+                .args(*extra)
+                .arg("-w")
+                .arg(file)
+                .args(FILTER);
+            (command, "listening on")
+        }
+        Tool::Dumpcap(path) => {
+            let mut command = Command::new(path);
+            command.args(["-i", INTERFACE, "-s", SNAP, "-f", &FILTER.join(" "), "-w"]).arg(file);
+            (command, "File:")
+        }
+        Tool::Netsniff(path) => {
+            let mut command = Command::new(path);
+            command.args(["--in", INTERFACE, "--silent", "--snaplen", SNAP, "--out"]).arg(file).args(FILTER);
+            (command, "Running!")
+        }
+    };
+    Running::start(&mut command)?.until("capturing", |said| said.contains(ready)).map(Some)
+}
+
+/// Sends as fast as one thread can, for so long; how many datagrams.
+fn send(seconds: u32) -> Result<u64> {
+    let socket = UdpSocket::bind("10.94.0.1:0").context("the link has no address")?;
+    socket.connect(TARGET)?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let mut sent = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..64 {
+                    sent += u64::from(socket.send(&[7; PAYLOAD]).is_ok());
+                }
+            }
+            sent
+        });
+        thread::park_timeout(Duration::from_secs(u64::from(seconds)));
+        stop.store(true, Ordering::Relaxed);
+        let sent = sender.join().map_err(|_| anyhow::anyhow!("the sender panicked"))?;
+        ensure!(sent > 0, "nothing was sent");
+        Ok(sent)
+    })
+}
+
+/// What the tool says was dropped.
+fn dropped(tool: &Tool, finished: &Finished, json: &std::path::Path) -> Result<f64> {
+    let number_before = |words: &str| -> Option<f64> {
+        let before = finished.stderr.split(words).next().filter(|before| before.len() < finished.stderr.len())?;
+        before.split_whitespace().next_back()?.trim_matches(|char: char| !char.is_ascii_digit()).parse().ok()
+    };
+    match tool {
+        Tool::Nobody => Ok(0.0),
+        Tool::Landspeed(_) => {
+            let document: serde_json::Value = serde_json::from_slice(&std::fs::read(json)?)?;
+            document["dropped"].as_f64().context("no count of drops")
+        }
+        Tool::Tcpdump(..) => number_before(" packets dropped by kernel").context("no count of drops"),
+        // "Packets received/dropped on interface 'x': 10/0 (pcap:0/dumpcap:0/flushed:0/ps_ifdrop:0) (100.0%)"
+        Tool::Dumpcap(_) => {
+            let counts = finished.stderr.rsplit_once("': ").context("no count of drops")?.1;
+            counts.split(['/', ' ']).nth(1).and_then(|word| word.parse().ok()).context("no count of drops")
+        }
+        Tool::Netsniff(_) => {
+            let said = format!("{}{}", finished.stdout, finished.stderr);
+            let line = said.lines().find(|line| line.contains("out of space")).context("no count of drops")?;
+            line.split_whitespace().find_map(|word| word.parse().ok()).context("no count of drops")
+        }
+    }
+}
