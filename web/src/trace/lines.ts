@@ -77,7 +77,7 @@ export function flightChart(model: Model, id: string, title: string): ChartOptio
   return {
     id,
     title,
-    note: "Data sent and not acknowledged, as the tap sees it; the receiver's window; and the most in flight in each round trip where the receiver's window had room for more, which is the congestion window unless the application had nothing to send",
+    note: "Data sent and not acknowledged, as the tap sees it; the receiver's window; and the most in flight in each round trip where the receiver's window had room for more and no loss was being repaired, which is the congestion window unless the application had nothing to send",
     height: 150,
     kind: "size",
     based: true,

@@ -226,7 +226,9 @@ export class Model {
       if (columns.ack.high[x] === columns.ack.high[x]) ack = columns.ack.high[x] as number;
       if (columns.edge.high[x] === columns.edge.high[x]) edge = columns.edge.high[x] as number;
       const flight = columns.flight[x] as number;
-      const free = edge - ack - flight >= 2 * mss || edge !== edge;
+      // While holes are being repaired, what is not acknowledged is more than what is on its way.
+      const repairing = columns.sack.low[x] === columns.sack.low[x] || columns.again.low[x] === columns.again.low[x];
+      const free = (edge - ack - flight >= 2 * mss || edge !== edge) && !repairing;
       guess.t.push(x * step);
       guess.bytes.push(flight > 0 && free && columns.data.low[x] === columns.data.low[x] ? flight : NaN);
     }

@@ -54,13 +54,13 @@ function scene(model: Model, from: number, to: number, width: number, on: (id: s
     words: inWords(columns, from, to),
     note: all ? (single ? `every packet, ${integer(packets)} in view` : "") : `in buckets of ${nanos(model.series.bucket_ns)}${coarse ? ", and the single packets that were kept" : ""}`,
     draw: (pen) => {
+      if (coarse) shadeMissing(pen, model, from, to);
       if (!single) {
         drawHeld(pen, columns, held, on);
         drawColumns(pen, columns, on);
       }
       if (single || coarse) {
         for (const span of model.spans(from, to)) drawSingle(pen, model, span.first, span.last, on, single ? held : null);
-        if (coarse) shadeMissing(pen, model, from, to);
       }
     },
   };
