@@ -38,6 +38,15 @@ struct Exhibit {
 
 const EXHIBITS: &[Exhibit] = &[
     Exhibit {
+        name: "loss",
+        tap: "sender:west",
+        runs: &[Run { scenario: "loss", set: None, capture: "loss" }],
+        pictures: &[
+            ("loss", "#chart-sequence", &["from=1.68", "to=1.745"]),
+            ("loss-whole", ".stack", &["from=1.5", "to=6.5"]),
+        ],
+    },
+    Exhibit {
         name: "ack-framing",
         tap: "sender:west",
         runs: &[
