@@ -85,8 +85,8 @@ impl Analysis {
     pub fn frame_to<O: Observer>(&mut self, frame: &Frame<'_>, observer: &mut O) {
         self.flush();
         let seen = &mut self.batch[0];
-        self.intake.frame(frame, seen);
-        self.flows.seen(seen, observer);
+        let place = self.intake.frame(frame, seen);
+        self.flows.show(seen, place, observer);
     }
 
     /// Takes an interface's own statistics.
@@ -169,7 +169,7 @@ impl Sink for Analysis {
 }
 
 fn tell(flow: &Flow, start_ns: u64) -> TraceFlow {
-    let (low, high) = (told(flow.key.low), told(flow.key.high));
+    let (low, high) = (told(flow.key.low()), told(flow.key.high()));
     let duration_ns = flow.last_ns.saturating_sub(flow.first_ns);
     let rate = |bytes: u64| (duration_ns > 0).then(|| bytes as f64 * 8e9 / duration_ns as f64);
     let begin = flow.first_ns.saturating_sub(start_ns);

@@ -39,7 +39,7 @@ impl Connection {
         up.spend(span_ns, windows[0], mss);
         down.spend(span_ns, windows[1], mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
-        let identification = seen.network.identification;
+        let identification = seen.identification;
         let mark = Mark { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
         let class = from.pass(tcp, Passing { time_ns, wire, mark });
         let window_moved = from.announce(tcp);

@@ -4,7 +4,7 @@ use landspeed_model::{TraceBins, UnlistedFlows};
 
 use crate::analysis::Limits;
 use crate::direction::Direction;
-use crate::intake::{Body, Seen};
+use crate::intake::{Body, Place, Seen};
 use crate::row::{Observer, Row, RowFlow, Unobserved};
 use crate::table::{Flow, State, Table};
 
@@ -50,7 +50,7 @@ impl Flows {
     pub fn batch(&mut self, batch: &[Seen]) {
         self.foresee(batch);
         for seen in batch {
-            self.seen(seen, &mut Unobserved);
+            self.seen::<Unobserved>(seen);
         }
     }
 
@@ -73,18 +73,23 @@ impl Flows {
         std::hint::black_box(sum);
     }
 
-    /// Takes what the intake saw, in the same order, and shows it to `observer`.
+    /// Takes what the intake saw, and shows it to `observer`.
+    pub(crate) fn show<O: Observer>(&mut self, seen: &Seen, place: Place, observer: &mut O) {
+        let flow = self.seen::<O>(seen);
+        if O::WANTED {
+            let Place { number, interface, gap_ns } = place;
+            observer.row(&Row { number, time_ns: seen.time_ns, interface, wire: seen.wire, gap_ns, flow });
+        }
+    }
+
     #[inline]
-    pub fn seen<O: Observer>(&mut self, seen: &Seen, observer: &mut O) {
+    fn seen<O: Observer>(&mut self, seen: &Seen) -> Option<RowFlow> {
         let (again, flow) = match seen.body {
             Body::None => (false, None),
             _ => self.packet::<O>(seen),
         };
         self.bin(seen.since_ns, seen.wire, again);
-        if O::WANTED {
-            let Seen { number, time_ns, interface, wire, .. } = *seen;
-            observer.row(&Row { number, time_ns, interface, wire, gap_ns: seen.gap_ns(), flow });
-        }
+        flow
     }
 
     /// Gives a packet to its flow. Returns whether it was sent again, and its row if rows are wanted.

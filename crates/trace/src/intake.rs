@@ -18,24 +18,30 @@ const HEAD: usize = 32;
 /// What is known of one frame without its flow. Places are used over and over: only what `body` says means something.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen {
-    pub(crate) number: u64,
     pub(crate) time_ns: u64,
     /// Since the capture's first frame; 0 for what is earlier.
     pub(crate) since_ns: u64,
-    /// Since the station's frame before; [`NO_GAP`] for its first.
-    gap_ns: u64,
-    pub(crate) interface: u32,
+    pub(crate) key: Key,
     pub(crate) wire: u32,
+    pub(crate) identification: u16,
+    pub(crate) traffic_class: u8,
     /// Whether from the flow's lesser end to its greater one.
     pub(crate) upward: bool,
     pub(crate) body: Body,
-    pub(crate) key: Key,
-    pub(crate) network: Network,
     pub(crate) tcp: TcpHeader,
     pub(crate) datagram: Datagram,
 }
 
-const NO_GAP: u64 = u64::MAX;
+/// What only rows say of a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// From 1.
+    pub number: u64,
+    /// Interface of the capture.
+    pub interface: u32,
+    /// Since the station's frame before, nanoseconds.
+    pub gap_ns: Option<u64>,
+}
 
 /// What a frame carries for its flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,38 +79,28 @@ impl Datagram {
 }
 
 impl Seen {
-    /// Its headers are those of a segment. Returns whether it is an acknowledgement and nothing else.
+    /// Its header is that of a segment. Returns whether it is an acknowledgement and nothing else.
     #[inline]
-    fn segment(&mut self) -> bool {
-        let tcp = &self.tcp;
-        (self.key, self.upward) = Key::of(&self.network, tcp.source, tcp.destination);
+    fn segment(&mut self, network: &Network) -> bool {
         self.body = Body::Tcp;
+        let tcp = &self.tcp;
         let bare = Flags(Flags::ACK.0 | Flags::SYN.0 | Flags::FIN.0);
-        tcp.payload == 0 && tcp.flags.0 & bare.0 == Flags::ACK.0
+        let pure_ack = tcp.payload == 0 && tcp.flags.0 & bare.0 == Flags::ACK.0;
+        self.place(network, tcp.source, tcp.destination);
+        pure_ack
+    }
+
+    #[inline]
+    fn place(&mut self, network: &Network, source: u16, destination: u16) {
+        (self.key, self.upward) = Key::of(network, source, destination);
+        self.identification = network.identification;
+        self.traffic_class = network.traffic_class;
     }
 
     /// A number below `shares` that all packets of a flow have in common; frames without a flow have 0.
     #[inline]
     pub fn share(&self, shares: usize) -> usize {
-        if self.body == Body::None {
-            return 0;
-        }
-        let Key { low, high, .. } = self.key;
-        let ports = u64::from(low.port) << 16 | u64::from(high.port);
-        let mixed = (low.address as u64 ^ (low.address >> 64) as u64)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(29)
-            .wrapping_add(high.address as u64 ^ (high.address >> 64) as u64)
-            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
-            .rotate_left(31)
-            .wrapping_add(ports)
-            .wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(mixed) * shares as u128) >> 64) as usize
-    }
-
-    /// Since the station's frame before, nanoseconds.
-    pub(crate) fn gap_ns(&self) -> Option<u64> {
-        (self.gap_ns != NO_GAP).then_some(self.gap_ns)
+        if self.body == Body::None { 0 } else { self.key.share(shares) }
     }
 
     /// Payload on the wire, bytes.
@@ -130,6 +126,8 @@ pub struct Intake {
     first_ns: u64,
     latest_ns: u64,
     previous_ns: u64,
+    /// Where the latest frame's IP header is put.
+    network: Network,
 }
 
 impl Intake {
@@ -145,6 +143,7 @@ impl Intake {
             first_ns: u64::MAX,
             latest_ns: 0,
             previous_ns: 0,
+            network: Network::default(),
         }
     }
 
@@ -155,7 +154,7 @@ impl Intake {
 
     /// Takes a frame, in the order of the capture, and says into `seen` what is known of it.
     #[inline]
-    pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut Seen) {
+    pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut Seen) -> Place {
         let time_ns = frame.time_ns.min(LATEST_NS);
         let capture = &mut self.capture;
         capture.frames += 1;
@@ -166,17 +165,17 @@ impl Intake {
         self.previous_ns = time_ns;
         self.first_ns = self.first_ns.min(time_ns);
         self.latest_ns = self.latest_ns.max(time_ns);
-        seen.number = capture.frames;
+        let number = capture.frames;
         seen.time_ns = time_ns;
         seen.since_ns = time_ns.saturating_sub(*self.begin_ns.get_or_insert(time_ns));
-        seen.interface = frame.interface;
         seen.wire = frame.original;
-        let pure_ack = if plain(frame.link, frame.data, &mut seen.network, &mut seen.tcp) {
-            seen.segment()
+        let pure_ack = if plain(frame.link, frame.data, &mut self.network, &mut seen.tcp) {
+            seen.segment(&self.network)
         } else {
             self.layers(frame, seen)
         };
-        seen.gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack).unwrap_or(NO_GAP);
+        let gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack);
+        Place { number, interface: frame.interface, gap_ns }
     }
 
     /// Dissects what is not plain. Returns whether it is an acknowledgement and nothing else.
@@ -189,12 +188,11 @@ impl Intake {
                 capture.wrapped += u64::from(wrapping != Wrapping::default());
                 match transport {
                     Transport::Tcp(tcp) => {
-                        (seen.network, seen.tcp) = (network, tcp);
-                        return seen.segment();
+                        seen.tcp = tcp;
+                        return seen.segment(&network);
                     }
                     Transport::Udp { source, destination, payload, at } => {
-                        seen.network = network;
-                        (seen.key, seen.upward) = Key::of(&network, source, destination);
+                        seen.place(&network, source, destination);
                         seen.datagram = Datagram::new(payload, frame.data.get(at..).unwrap_or_default());
                         seen.body = Body::Udp;
                     }

@@ -14,26 +14,56 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// Both ends of a flow in a fixed order, and its protocol.
+/// Both ends of a flow in a fixed order, and its protocol, in as few words as that takes: it is hashed, compared and handed
+/// from core to core for every packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The lesser end.
-    pub low: Endpoint,
-    /// The greater one.
-    pub high: Endpoint,
-    /// IP protocol.
-    pub protocol: u8,
+    low: [u64; 2],
+    high: [u64; 2],
+    low_port: u16,
+    high_port: u16,
+    protocol: u8,
 }
 
 impl Key {
     /// Of a packet with these ports, and whether it went from the lesser to the greater end.
     #[inline]
     pub fn of(network: &Network, source: u16, destination: u16) -> (Self, bool) {
-        let from = Endpoint { address: network.source, port: source };
-        let to = Endpoint { address: network.destination, port: destination };
-        let upward = from <= to;
-        let (low, high) = if upward { (from, to) } else { (to, from) };
-        (Self { low, high, protocol: network.protocol }, upward)
+        let words = |address: u128| [(address >> 64) as u64, address as u64];
+        let (from, to) = (words(network.source), words(network.destination));
+        let protocol = network.protocol;
+        if (from, source) <= (to, destination) {
+            (Self { low: from, high: to, low_port: source, high_port: destination, protocol }, true)
+        } else {
+            (Self { low: to, high: from, low_port: destination, high_port: source, protocol }, false)
+        }
+    }
+
+    /// The lesser end.
+    pub fn low(&self) -> Endpoint {
+        Endpoint { address: joined(self.low), port: self.low_port }
+    }
+
+    /// The greater end.
+    pub fn high(&self) -> Endpoint {
+        Endpoint { address: joined(self.high), port: self.high_port }
+    }
+
+    /// Whether it is a TCP connection; else it is a UDP flow.
+    pub fn is_tcp(&self) -> bool {
+        self.protocol == 6
+    }
+
+    /// A number below `shares` that all packets of the flow have in common.
+    #[inline]
+    pub fn share(&self, shares: usize) -> usize {
+        let words = [self.low[0], self.low[1], self.high[0], self.high[1]];
+        let ports = u64::from(self.low_port) << 16 | u64::from(self.high_port);
+        let mixed = words
+            .into_iter()
+            .fold(ports, |mixed, word| (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
+        let mixed = mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((u128::from(mixed) * shares as u128) >> 64) as usize
     }
 
     /// Of a packet, if it has ports.
@@ -44,6 +74,10 @@ impl Key {
             Transport::Fragment | Transport::Other => None,
         }
     }
+}
+
+fn joined([high, low]: [u64; 2]) -> u128 {
+    u128::from(high) << 64 | u128::from(low)
 }
 
 /// As the document says it.

@@ -30,7 +30,7 @@ mod xplot;
 pub use analysis::{Analysis, Limits};
 pub use flows::Flows;
 pub use graph::{GraphLimits, Graphs};
-pub use intake::{Intake, Seen};
+pub use intake::{Intake, Place, Seen};
 pub use key::Endpoint;
 pub use pairing::{Pairing, Tap};
 pub use placed::Placed;

@@ -1,6 +1,6 @@
 //! One frame as the analysis saw it, for who wants each of them: columns, graphs, single packets.
 
-use landspeed_wire::{Flags, Network};
+use landspeed_wire::Flags;
 
 use crate::intake::Seen;
 use crate::key::Endpoint;
@@ -123,9 +123,8 @@ pub struct RowTcp {
 
 impl RowFlow {
     pub(crate) fn of(number: u64, seen: &Seen) -> Self {
-        let Seen { key, upward, .. } = *seen;
-        let Network { identification, traffic_class, .. } = seen.network;
-        let (source, destination) = if upward { (key.low, key.high) } else { (key.high, key.low) };
+        let Seen { key, upward, identification, traffic_class, .. } = *seen;
+        let (source, destination) = if upward { (key.low(), key.high()) } else { (key.high(), key.low()) };
         Self {
             number,
             source,

@@ -88,7 +88,7 @@ impl Table {
         if let Some(&at) = self.index.get(&key) {
             return (at, None);
         }
-        let state = if key.protocol == 6 { State::Tcp(Box::default()) } else { State::Udp(Box::default()) };
+        let state = if key.is_tcp() { State::Tcp(Box::default()) } else { State::Udp(Box::default()) };
         let number = self.begun;
         self.begun += 1;
         let flow = Flow { number, key, first_ns: time_ns, last_ns: time_ns, state };

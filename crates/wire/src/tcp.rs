@@ -35,6 +35,15 @@ pub struct SackBlocks {
     count: u8,
 }
 
+impl FromIterator<(u32, u32)> for SackBlocks {
+    /// The first [`SackBlocks::MOST`] of them.
+    fn from_iter<T: IntoIterator<Item = (u32, u32)>>(blocks: T) -> Self {
+        let mut sack = Self::default();
+        blocks.into_iter().take(Self::MOST).for_each(|block| sack.push(block));
+        sack
+    }
+}
+
 impl PartialEq for SackBlocks {
     fn eq(&self, other: &Self) -> bool {
         self.as_slice() == other.as_slice()

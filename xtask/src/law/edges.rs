@@ -23,6 +23,7 @@ pub const TABLE: &[Edges] = &[
     edges("diagnose", &["calc", "model", "stats", "units"]),
     edges("checks", &["calc", "model", "units"]),
     edges("trace", &["model", "wire"]),
+    edges("columns", &["trace", "wire"]),
     edges("host", &["model", "sys", "units"]),
     edges("flow", &["host", "model", "stats", "sys", "units"]),
     edges("tune", &["host", "model", "sys", "units"]),
@@ -33,8 +34,8 @@ pub const TABLE: &[Edges] = &[
     edges(
         "cli",
         &[
-            "calc", "checks", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "tap", "trace",
-            "tune", "units", "wire",
+            "calc", "checks", "columns", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "tap",
+            "trace", "tune", "units", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),
