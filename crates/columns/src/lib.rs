@@ -14,7 +14,7 @@ mod writer;
 
 pub use schema::Detail;
 pub use stream::Stream;
-pub use writer::{Sizes, Writer};
+pub use writer::Writer;
 
 /// What went wrong with a file of columns.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum ColumnsError {
     /// A Parquet file of something else.
     #[error("this Parquet file has no column `{0}`: it does not hold packets")]
     Lacks(&'static str),
+    /// Its parts contradict each other.
+    #[error("this Parquet file is damaged: its parts contradict each other")]
+    Damaged,
     /// A column of another type than is written here.
     #[error("column `{0}` of this Parquet file is of another type than a packet's")]
     Type(&'static str),

@@ -8,16 +8,21 @@ use crate::record::{Flow, Record};
 /// An EtherType that nobody uses: a frame whose packet is not known.
 const UNKNOWN: [u8; 2] = [0xff, 0xff];
 
-/// The bytes of a record's frame, as much of them as is known.
-pub fn frame(record: &Record, into: &mut Vec<u8>) {
+/// The bytes of a record's frame, as much of them as is known: Ethernet, or raw IP.
+pub fn frame(record: &Record, ethernet: bool, into: &mut Vec<u8>) {
     into.clear();
-    let [destination, source] = record.macs.unwrap_or_default();
-    into.extend(destination);
-    into.extend(source);
-    let Some(flow) = &record.flow else {
-        into.extend(UNKNOWN);
-        return;
-    };
+    if ethernet {
+        let [destination, source] = record.macs.unwrap_or_default();
+        into.extend(destination);
+        into.extend(source);
+        let kind = match &record.flow {
+            None => UNKNOWN,
+            Some(flow) if is_v4(flow) => [0x08, 0x00],
+            Some(_) => [0x86, 0xdd],
+        };
+        into.extend(kind);
+    }
+    let Some(flow) = &record.flow else { return };
     let mut transport = Vec::with_capacity(60);
     if let Some((tcp, _)) = &flow.tcp {
         let options = options(tcp);
@@ -42,11 +47,15 @@ pub fn frame(record: &Record, into: &mut Vec<u8>) {
     into.extend(transport);
 }
 
+fn is_v4(flow: &Flow) -> bool {
+    flow.source.address >> 32 == 0xffff && flow.destination.address >> 32 == 0xffff
+}
+
 /// The IP header before so many bytes.
 fn internet(flow: &Flow, payload: u32, into: &mut Vec<u8>) {
     let (source, destination) = (flow.source.address, flow.destination.address);
-    if source >> 32 == 0xffff && destination >> 32 == 0xffff {
-        into.extend([0x08, 0x00, 0x45, flow.traffic_class]);
+    if is_v4(flow) {
+        into.extend([0x45, flow.traffic_class]);
         // A length of 0 is that of a super-packet (BIG TCP): it runs to the end of the frame.
         into.extend(payload.saturating_add(20).try_into().unwrap_or(0_u16).to_be_bytes());
         into.extend(flow.identification.to_be_bytes());
@@ -54,7 +63,6 @@ fn internet(flow: &Flow, payload: u32, into: &mut Vec<u8>) {
         into.extend((source as u32).to_be_bytes());
         into.extend((destination as u32).to_be_bytes());
     } else {
-        into.extend([0x86, 0xdd]);
         into.extend((6 << 28 | u32::from(flow.traffic_class) << 20).to_be_bytes());
         into.extend(u16::try_from(payload).unwrap_or(0).to_be_bytes());
         into.extend([flow.protocol, flow.hop_limit]);

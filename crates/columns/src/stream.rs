@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use landspeed_trace::Endpoint;
 use landspeed_wire::capture::write::{self, Interface, Packet, Reception, Section, Way};
 use landspeed_wire::{Flags, LinkType, SackBlocks, TcpHeader, TcpOptions};
 use parquet::column::reader::{ColumnReader, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
 use crate::ColumnsError;
@@ -24,13 +26,15 @@ pub struct Stream<R: ChunkReader + 'static> {
     frame: Vec<u8>,
     bytes: Vec<u8>,
     at: usize,
-    interfaces: i64,
+    /// Of each interface that was announced, whether its frames are Ethernet's.
+    interfaces: Vec<bool>,
 }
 
 impl<R: ChunkReader + 'static> Stream<R> {
     /// A file at its beginning.
     pub fn new(file: R) -> Result<Self, ColumnsError> {
-        let file = SerializedFileReader::new(file)?;
+        let opened = catch_unwind(AssertUnwindSafe(|| SerializedFileReader::new(file)));
+        let file = opened.unwrap_or_else(|_| Err(ParquetError::General("its metadata cannot be".into())))?;
         let schema = file.metadata().file_metadata().schema_descr();
         let named = |name: &str| schema.columns().iter().any(|column| column.name() == name);
         if let Some(column) = COLUMNS.iter().find(|column| !column.analysed && !named(column.name)) {
@@ -38,7 +42,15 @@ impl<R: ChunkReader + 'static> Stream<R> {
         }
         let mut bytes = Vec::new();
         write::section(&mut bytes, &Section { application: Some("landspeed"), ..Section::default() });
-        Ok(Self { file, group: 0, records: Vec::new().into_iter(), frame: Vec::new(), bytes, at: 0, interfaces: 0 })
+        Ok(Self {
+            file,
+            group: 0,
+            records: Vec::new().into_iter(),
+            frame: Vec::new(),
+            bytes,
+            at: 0,
+            interfaces: Vec::new(),
+        })
     }
 
     /// Puts the next packet's block into `bytes`. `false` at the end.
@@ -55,12 +67,14 @@ impl<R: ChunkReader + 'static> Stream<R> {
             self.records = records(&self.file, self.group)?.into_iter();
             self.group += 1;
         };
-        while self.interfaces <= record.interface {
-            let name = format!("interface {}", self.interfaces);
+        let number = record.interface as usize;
+        while self.interfaces.len() <= number {
+            let name = format!("interface {}", self.interfaces.len());
+            let ethernet = record.macs.is_some();
             let interface = Interface {
                 name: &name,
                 description: None,
-                link: LinkType::ETHERNET,
+                link: if ethernet { LinkType::ETHERNET } else { LinkType::RAW },
                 snap_bytes: 0,
                 mac: None,
                 speed_bps: None,
@@ -69,9 +83,9 @@ impl<R: ChunkReader + 'static> Stream<R> {
                 comments: &[],
             };
             write::interface(&mut self.bytes, &interface);
-            self.interfaces += 1;
+            self.interfaces.push(ethernet);
         }
-        rebuild::frame(&record, &mut self.frame);
+        rebuild::frame(&record, self.interfaces[number], &mut self.frame);
         let packet = Packet {
             interface: record.interface as u32,
             time_ns: record.time_ns as u64,
@@ -88,8 +102,12 @@ impl<R: ChunkReader + 'static> Stream<R> {
 
 impl<R: ChunkReader + 'static> Read for Stream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.bytes.len() && !self.step().map_err(io::Error::other)? {
-            return Ok(0);
+        if self.at == self.bytes.len() {
+            // The library trusts what a file says of itself, and panics where that is wrong.
+            let step = catch_unwind(AssertUnwindSafe(|| self.step())).unwrap_or(Err(ColumnsError::Damaged));
+            if !step.map_err(io::Error::other)? {
+                return Ok(0);
+            }
         }
         let rest = &self.bytes[self.at..];
         let length = rest.len().min(buffer.len());

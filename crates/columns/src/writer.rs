@@ -21,15 +21,6 @@ use crate::schema::{COLUMNS, Column, Detail, Packing, Values};
 /// Packets of a row group: 64 Ki records are some 20 MB until they are written.
 const GROUP: usize = 65_536;
 
-/// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sizes {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes of the file.
-    pub bytes: u64,
-}
-
 /// A file being written.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
@@ -120,14 +111,12 @@ impl<W: Write + Send> Writer<W> {
         Ok(())
     }
 
-    /// Writes what is left and the end. The file is given back.
-    pub fn finish(mut self) -> Result<(W, Sizes), ColumnsError> {
+    /// Writes what is left and the end. The file is given back, with how many packets it has.
+    pub fn finish(mut self) -> Result<(W, u64), ColumnsError> {
         if !self.group.is_empty() {
             self.write()?;
         }
-        self.file.finish()?;
-        let bytes = self.file.bytes_written() as u64;
-        Ok((self.file.into_inner()?, Sizes { packets: self.packets, bytes }))
+        Ok((self.file.into_inner()?, self.packets))
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use landspeed_columns::Stream;
 use landspeed_wire::capture::{CaptureError, Frame, InterfaceStatistics, Next, Reader, Sink};
 
 /// Bytes read at once: small enough to stay in a core's cache until they are looked at.
@@ -47,9 +49,19 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             anyhow::bail!("cannot read {}: it is a directory", path.display());
         }
+        if is_columns(&file) {
+            let stream = Stream::new(file).with_context(|| format!("cannot read {}", path.display()))?;
+            return Ok(Box::new(stream));
+        }
         Box::new(file)
     };
     decompressed(plain).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Whether a file is one of columns, which are not read from front to back.
+fn is_columns(file: &File) -> bool {
+    let mut first = [0; 4];
+    file.read_at(&mut first, 0).is_ok_and(|read| first.get(..read) == Some(landspeed_columns::MAGIC))
 }
 
 /// Looks at the first bytes and puts a decompressor before them if they ask for one.

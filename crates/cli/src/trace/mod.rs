@@ -3,6 +3,7 @@
 mod against;
 mod cores;
 mod input;
+mod packets;
 mod pictures;
 mod text;
 
@@ -13,7 +14,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use landspeed_model::{BuildInfo, TraceDocument};
-use landspeed_trace::{Analysis, Graphs, Limits, Pairing};
+use landspeed_trace::{Analysis, Graphs, Limits, Observer as _, Pairing, Row};
 use landspeed_units::{BitRate, Nanos};
 use landspeed_wire::capture::Frame;
 
@@ -30,13 +31,14 @@ Examples:
   landspeed trace transfer.pcap --xplot graphs             the same for xplot, as tcptrace -G
   landspeed trace before.pcap --against after.pcap --report both.html
   tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
+  landspeed trace transfer.pcap --packets packets.parquet  every packet, for DuckDB
   landspeed trace transfer.pcap --burst 8G --bin 10ms";
 
 /// Options of `trace`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Captures: pcap or pcapng, plain, gzip or zstd; - for standard input. Several are taps of one path, the sender's
+    /// Captures: pcap or pcapng, plain, gzip or zstd, or a header trace (Parquet); - for standard input. Several are taps of one path, the sender's
     /// first
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -65,6 +67,8 @@ pub struct Args {
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
     #[command(flatten)]
+    packets: packets::Packets,
+    #[command(flatten)]
     pictures: pictures::Pictures,
 }
 
@@ -73,8 +77,13 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     for sink in [&args.json, &args.pictures.report].into_iter().flatten() {
         sink.check()?;
     }
+<<<<<<< HEAD
     if args.pictures.xplot.is_some() && args.files.first().is_some_and(|file| file == Path::new("-")) {
         anyhow::bail!("--xplot reads the capture twice: save it to a file first");
+=======
+    if args.packets.wanted() && (args.files.len() > 1 || args.pictures.against.is_some()) {
+        anyhow::bail!("--packets and --headers take one capture: write those of each by itself");
+>>>>>>> dfab07f (Packets as Parquet: every column for DuckDB, or a header trace that is read like a capture)
     }
     if let Some(other) = &args.pictures.against {
         return against::main(args, other);
@@ -130,12 +139,19 @@ struct Reading {
     capture: Capture,
     analysis: Analysis,
     graphs: Option<Graphs>,
+    columns: Option<packets::Columns>,
 }
 
 impl Reading {
     fn open(args: &Args, file: &Path) -> anyhow::Result<Self> {
         let (capture, analysis) = (Capture::open(file)?, Analysis::new(limits(args)));
-        Ok(Self { file: file.to_owned(), capture, analysis, graphs: args.pictures.graphs() })
+        Ok(Self {
+            file: file.to_owned(),
+            capture,
+            analysis,
+            graphs: args.pictures.graphs(),
+            columns: args.packets.open()?,
+        })
     }
 
     /// Takes what fits the buffer; `false` at the end.
@@ -150,9 +166,17 @@ impl Reading {
         match next {
             None => return Ok(None),
             Some(Item::Frame(frame)) => {
-                match &mut self.graphs {
-                    Some(graphs) => self.analysis.frame_to(&frame, graphs),
-                    None => self.analysis.frame(&frame),
+                if self.graphs.is_some() || self.columns.is_some() {
+                    let mut shown = None;
+                    self.analysis.frame_to(&frame, &mut |row: &Row| shown = Some(*row));
+                    if let (Some(graphs), Some(row)) = (&mut self.graphs, &shown) {
+                        graphs.row(row);
+                    }
+                    if let (Some(columns), Some(row)) = (&mut self.columns, &shown) {
+                        columns.packet(&frame, row)?;
+                    }
+                } else {
+                    self.analysis.frame(&frame);
                 }
                 also(&frame);
             }
@@ -161,7 +185,7 @@ impl Reading {
         Ok(Some(()))
     }
 
-    fn finish(self) -> TraceDocument {
+    fn finish(self) -> anyhow::Result<TraceDocument> {
         let reader = self.capture.reader();
         let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
         let name = |interface| reader.interface_name(interface).map(ToOwned::to_owned);
@@ -171,14 +195,17 @@ impl Reading {
         if let Some(graphs) = self.graphs {
             graphs.finish(&mut document);
         }
-        document
+        if let Some(columns) = self.columns {
+            eprintln!("{}", columns.finish()?);
+        }
+        Ok(document)
     }
 }
 
 fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     let mut reading = Reading::open(args, file)?;
     let cores = args.cores.map_or_else(usual_cores, NonZero::get);
-    if reading.graphs.is_some() {
+    if reading.graphs.is_some() || reading.columns.is_some() {
         // Every frame is looked at in order, which is one core's work.
         while reading.step(|_| ())?.is_some() {}
     } else if cores > 1 {
@@ -187,7 +214,7 @@ fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     } else {
         while reading.drain()? {}
     }
-    Ok(reading.finish())
+    reading.finish()
 }
 
 /// Two if there are two: more only helps where many flows are followed.
@@ -210,7 +237,8 @@ fn chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument> {
                 pairing.end(tap);
             }
         }
-        let [first, second] = readings.map(Reading::finish);
+        let [first, second] = readings;
+        let (first, second) = (first.finish()?, second.finish()?);
         let document = whole.get_or_insert(first);
         let (from, to) = (from.display().to_string(), to.display().to_string());
         pairing.finish(from, to).tell(document, &second);

@@ -1,0 +1,86 @@
+//! Packets to a Parquet file: beside it while it is written, in its place when it is whole.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use landspeed_columns::{Detail, Writer};
+use landspeed_trace::Row;
+use landspeed_units::Bytes;
+use landspeed_wire::capture::Frame;
+
+/// Where packets go.
+#[derive(Debug, clap::Args)]
+pub struct Packets {
+    /// Write every packet to this Parquet file: headers, gap, round trip, data in flight, what it turned out to be
+    #[arg(long, value_name = "FILE", conflicts_with = "headers")]
+    packets: Option<PathBuf>,
+    /// Write a header trace to this Parquet file, some 3 bytes a packet; it can be analysed like a capture
+    #[arg(long, value_name = "FILE")]
+    headers: Option<PathBuf>,
+}
+
+impl Packets {
+    /// Opens the file that was asked for.
+    pub fn open(&self) -> anyhow::Result<Option<Columns>> {
+        let (path, detail) = match (&self.packets, &self.headers) {
+            (Some(path), _) => (path, Detail::Analysis),
+            (None, Some(path)) => (path, Detail::Headers),
+            (None, None) => return Ok(None),
+        };
+        Columns::create(path, detail).map(Some)
+    }
+
+    /// Whether any were asked for.
+    pub fn wanted(&self) -> bool {
+        self.packets.is_some() || self.headers.is_some()
+    }
+}
+
+/// A file of packets being written.
+pub struct Columns {
+    path: PathBuf,
+    part: PathBuf,
+    writer: Option<Writer<BufWriter<File>>>,
+}
+
+impl Columns {
+    fn create(path: &Path, detail: Detail) -> anyhow::Result<Self> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part).with_context(|| format!("cannot create {}", part.display()))?;
+        let writer = Some(Writer::new(BufWriter::new(file), detail)?);
+        Ok(Self { path: path.to_owned(), part, writer })
+    }
+
+    /// Takes a frame and its row.
+    pub fn packet(&mut self, frame: &Frame<'_>, row: &Row) -> anyhow::Result<()> {
+        match &mut self.writer {
+            Some(writer) => {
+                writer.packet(frame, row).with_context(|| format!("cannot write {}", self.part.display()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the file and puts it in its place. Says what it has.
+    pub fn finish(mut self) -> anyhow::Result<String> {
+        let Some(writer) = self.writer.take() else { return Ok(String::new()) };
+        let (file, packets) = writer.finish().with_context(|| format!("cannot write {}", self.part.display()))?;
+        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        let size = Bytes::new(file.metadata()?.len());
+        fs::rename(&self.part, &self.path).with_context(|| format!("cannot create {}", self.path.display()))?;
+        let each = size.get() as f64 / packets.max(1) as f64;
+        Ok(format!("{}: {packets} packets, {size}, {each:.2} bytes each", self.path.display()))
+    }
+}
+
+impl Drop for Columns {
+    fn drop(&mut self) {
+        // What was not finished is of no use to anybody.
+        let _ = fs::remove_file(&self.part);
+    }
+}

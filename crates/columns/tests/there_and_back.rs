@@ -1,0 +1,200 @@
+//! Packets that went through a file of columns are those that went in.
+
+use std::io::Read as _;
+
+use bytes::Bytes;
+use etherparse::{PacketBuilder, TcpOptionElement};
+use landspeed_columns::{ColumnsError, Detail, Stream, Writer};
+use landspeed_model::{BuildInfo, TraceDocument};
+use landspeed_trace::{Analysis, Limits, Row};
+use landspeed_wire::capture::{Frame, Next, Reader};
+use landspeed_wire::{LinkType, Transport, dissect};
+use proptest::prelude::*;
+
+/// A frame that owns its bytes.
+#[derive(Debug, Clone, PartialEq)]
+struct Kept {
+    time_ns: u64,
+    original: u32,
+    link: LinkType,
+    data: Vec<u8>,
+}
+
+impl Kept {
+    fn frame(&self) -> Frame<'_> {
+        Frame { interface: 0, link: self.link, time_ns: self.time_ns, original: self.original, data: &self.data }
+    }
+}
+
+fn analysed(frames: &[Kept], mut each: impl FnMut(&Frame<'_>, &Row)) -> TraceDocument {
+    let mut analysis = Analysis::new(Limits::default());
+    for kept in frames {
+        analysis.frame_to(&kept.frame(), &mut |row: &Row| each(&kept.frame(), row));
+    }
+    let landspeed = BuildInfo { version: String::new(), server_version: None };
+    let mut document = analysis.finish(landspeed, Vec::new(), String::new(), "", None, |_| None);
+    // How much of the frames was captured is not kept.
+    document.capture.captured_bytes = 0;
+    document
+}
+
+/// Writes the frames and reads them back.
+fn back(frames: &[Kept], detail: Detail) -> (TraceDocument, Vec<Kept>) {
+    let mut writer = Writer::new(Vec::new(), detail).expect("memory");
+    let document = analysed(frames, |frame, row| writer.packet(frame, row).expect("memory"));
+    let (file, packets) = writer.finish().expect("memory");
+    assert_eq!(packets, frames.len() as u64);
+    let mut capture = Vec::new();
+    Stream::new(Bytes::from(file)).expect("a file of columns").read_to_end(&mut capture).expect("it is whole");
+    let (mut reader, mut at, mut read) = (Reader::new(), 0, Vec::new());
+    while at < capture.len() {
+        let (used, next) = reader.next(&capture[at..]).expect("a capture");
+        assert!(used > 0, "it ends with a whole block");
+        at += used;
+        if let Next::Frame(frame) = next {
+            let Frame { time_ns, original, link, data, .. } = frame;
+            read.push(Kept { time_ns, original, link, data: data.to_vec() });
+        }
+    }
+    (document, read)
+}
+
+fn frame(six: bool, udp: bool, ends: (u8, u8), ports: (u16, u16), numbers: (u32, u32), rest: Rest) -> Vec<u8> {
+    let start = PacketBuilder::ethernet2([2, 0, 0, 0, 0, ends.0], [2, 0, 0, 0, 0, ends.1]);
+    let at = if six {
+        start.ipv6([ends.0; 16], [ends.1; 16], rest.limit)
+    } else {
+        start.ipv4([10, 0, 0, ends.0], [10, 0, 0, ends.1], rest.limit)
+    };
+    let payload = vec![rest.filler; rest.payload];
+    let mut frame = Vec::new();
+    if udp {
+        at.udp(ports.0, ports.1).write(&mut frame, &payload).expect("memory");
+    } else {
+        let mut options = Vec::new();
+        options.extend(rest.times.map(|(value, echo)| TcpOptionElement::Timestamp(value, echo)));
+        options.extend(rest.sack.map(|block| TcpOptionElement::SelectiveAcknowledgement(block, [None; 3])));
+        let segment = at.tcp(ports.0, ports.1, numbers.0, rest.window).ack(numbers.1);
+        segment.options(&options).expect("they fit").write(&mut frame, &payload).expect("memory");
+    }
+    frame
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    limit: u8,
+    window: u16,
+    payload: usize,
+    filler: u8,
+    times: Option<(u32, u32)>,
+    sack: Option<(u32, u32)>,
+}
+
+prop_compose! {
+    fn rest()(
+        limit: u8, window: u16, payload in 0_usize..100, filler: u8, times: Option<(u32, u32)>, sack: Option<(u32, u32)>,
+    ) -> Rest {
+        Rest { limit, window, payload, filler, times, sack }
+    }
+}
+
+prop_compose! {
+    fn captured()(
+        frames in prop::collection::vec(
+            ((any::<bool>(), any::<bool>()), (0_u8..3, 0_u8..3), (1_u16..4, 1_u16..4), any::<(u32, u32)>(), rest(), 0_u64..1 << 40),
+            1..60,
+        )
+    ) -> Vec<Kept> {
+        let each = frames.into_iter().map(|((six, udp), ends, ports, numbers, rest, time_ns)| {
+            let data = frame(six, udp, ends, ports, numbers, rest);
+            Kept { time_ns, original: data.len() as u32, link: LinkType::ETHERNET, data }
+        });
+        each.collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn headers_times_and_order_are_what_they_were(frames in captured()) {
+        let (document, read) = back(&frames, Detail::Headers);
+        prop_assert_eq!(read.len(), frames.len());
+        for (before, after) in frames.iter().zip(&read) {
+            prop_assert_eq!((before.time_ns, before.original), (after.time_ns, after.original));
+            prop_assert_eq!(&before.data[..12], &after.data[..12], "the link's addresses");
+            let of = |kept: &Kept| dissect(kept.link, &kept.data, kept.original).expect("it was built well");
+            let (before, mut after) = (of(before), of(after));
+            // Options come back in a fixed order with their own padding: only the header's length may be another.
+            after.network.payload = before.network.payload;
+            prop_assert_eq!(before.network, after.network);
+            match (before.transport, after.transport) {
+                (Transport::Tcp(before), Transport::Tcp(after)) => prop_assert_eq!(before, after),
+                (Transport::Udp { .. }, Transport::Udp { .. }) => prop_assert_eq!(before.transport, after.transport),
+                _ => prop_assert!(false, "another protocol"),
+            }
+        }
+        prop_assert_eq!(document, analysed(&read, |_, _| ()), "an analysis of the header trace is that of the capture");
+    }
+}
+
+#[test]
+fn a_file_with_every_column_is_read_as_well_as_one_of_headers() {
+    let rest = Rest { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: None };
+    let frames: Vec<Kept> = (0..200_u32)
+        .map(|number| {
+            let data = frame(false, false, (1, 2), (1, 2), (number * 50, 0), rest);
+            Kept { time_ns: u64::from(number) * 1000, original: data.len() as u32, link: LinkType::ETHERNET, data }
+        })
+        .collect();
+    assert_eq!(back(&frames, Detail::Headers), back(&frames, Detail::Analysis));
+}
+
+#[test]
+fn raw_ip_stays_raw_ip() {
+    let rest = Rest { limit: 64, window: 9, payload: 50, filler: 7, times: None, sack: None };
+    let data = frame(false, true, (1, 2), (1, 2), (0, 0), rest)[14..].to_vec();
+    let frames = vec![Kept { time_ns: 5, original: data.len() as u32, link: LinkType::RAW, data }];
+    let (document, read) = back(&frames, Detail::Headers);
+    assert_eq!(read[0].link, LinkType::RAW);
+    assert_eq!(document, analysed(&read, |_, _| ()));
+}
+
+#[test]
+fn a_parquet_file_of_something_else_is_refused_by_the_column_it_lacks() {
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    let schema =
+        parquet::schema::parser::parse_message_type("message other { REQUIRED INT64 price; }").expect("a schema");
+    let writer =
+        SerializedFileWriter::new(Vec::new(), schema.into(), WriterProperties::new().into()).expect("memory");
+    let file = writer.into_inner().expect("memory");
+    match Stream::new(Bytes::from(file)).map(drop) {
+        Err(ColumnsError::Lacks(column)) => assert_eq!(column, "number"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_or_changed_is_an_error_and_nothing_worse() {
+    let rest = Rest { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: Some((3, 4)) };
+    let data = frame(false, false, (1, 2), (1, 2), (0, 0), rest);
+    let kept = Kept { time_ns: 1, original: data.len() as u32, link: LinkType::ETHERNET, data };
+    let mut writer = Writer::new(Vec::new(), Detail::Headers).expect("memory");
+    analysed(&vec![kept; 100], |frame, row| writer.packet(frame, row).expect("memory"));
+    let (file, _) = writer.finish().expect("memory");
+    let try_it = |bytes: Vec<u8>| {
+        if let Ok(mut stream) = Stream::new(Bytes::from(bytes)) {
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    };
+    for length in 0..file.len() {
+        let cut = file[..length].to_vec();
+        assert!(Stream::new(Bytes::from(cut)).is_err(), "cut to {length} bytes");
+    }
+    for at in 0..file.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut changed = file.clone();
+            changed[at] ^= flip;
+            try_it(changed);
+        }
+    }
+}
