@@ -71,32 +71,37 @@ fn internet(flow: &Flow, payload: u32, into: &mut Vec<u8>) {
     }
 }
 
+/// The options in as few bytes as they take, so that no frame becomes longer than it was.
 fn options(tcp: &landspeed_wire::TcpHeader) -> Vec<u8> {
     let mut options = Vec::with_capacity(40);
-    if tcp.flags.has(Flags::SYN) {
-        if let Some(mss) = tcp.options.mss {
-            options.extend([2, 4]);
-            options.extend(mss.to_be_bytes());
-        }
-        if tcp.options.sack_permitted {
-            options.extend([1, 1, 4, 2]);
-        }
-        if let Some(scale) = tcp.options.window_scale {
-            options.extend([1, 3, 3, scale]);
-        }
+    let sack = tcp.options.sack.as_slice();
+    let syn = tcp.flags.has(Flags::SYN);
+    if let Some(mss) = tcp.options.mss {
+        options.extend([2, 4]);
+        options.extend(mss.to_be_bytes());
+    }
+    if tcp.options.sack_permitted {
+        options.extend([4, 2]);
+    }
+    if let Some(scale) = tcp.options.window_scale {
+        options.extend([3, 3, scale]);
     }
     if let Some((value, echo)) = tcp.options.timestamps {
-        options.extend([1, 1, 8, 10]);
+        if !syn && sack.is_empty() {
+            options.extend([1, 1]);
+        }
+        options.extend([8, 10]);
         options.extend(value.to_be_bytes());
         options.extend(echo.to_be_bytes());
     }
-    let sack = tcp.options.sack.as_slice();
     if !sack.is_empty() {
-        options.extend([1, 1, 5, 2 + 8 * sack.len() as u8]);
+        options.extend([5, 2 + 8 * sack.len() as u8]);
         for (low, high) in sack {
             options.extend(low.to_be_bytes());
             options.extend(high.to_be_bytes());
         }
     }
+    // More than fits comes from no packet, only from a file that was changed.
+    options.resize(options.len().next_multiple_of(4).min(40), 0);
     options
 }

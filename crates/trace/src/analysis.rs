@@ -94,12 +94,16 @@ impl Analysis {
         self.intake.statistics(statistics);
     }
 
-    /// The parts of an analysis, for several cores: one takes the frames, the others share the flows. What
-    /// [`Intake::frame`] says goes to [`Flows::batch`] of always the same share for packets of one [`Seen::share`].
-    pub fn parts(limits: Limits, shares: usize) -> (Intake, Vec<Flows>) {
-        let shares = shares.max(1);
-        let limits = Limits { flows: limits.flows.div_ceil(shares), ..limits };
-        (Intake::new(limits), (0..shares).map(|_| Flows::new(limits)).collect())
+    /// How many flows there are in memory.
+    pub fn live_flows(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// The parts of an analysis under way, for several cores: one takes the frames, the others share the flows. What
+    /// [`Intake::frame`] says goes to [`Flows::batch`] of the share that [`Seen::share`] names.
+    pub fn parts(mut self, shares: usize) -> (Intake, Vec<Flows>) {
+        self.flush();
+        (self.intake, self.flows.split(self.limits, shares))
     }
 
     /// The analysis of parts that have taken everything.

@@ -147,6 +147,31 @@ impl Flows {
         self.open = Open { at, from_ns, to_ns: from_ns + bins.width_ns };
     }
 
+    /// How many flows there are.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is none yet.
+    pub fn is_empty(&self) -> bool {
+        self.table.len() == 0
+    }
+
+    /// Deals its flows out to new ones of so many shares, each to the one that [`Seen::share`] says.
+    pub fn split(self, limits: Limits, shares: usize) -> Vec<Self> {
+        let Self { table, bins, open, room, evicted } = self;
+        let limits = Limits { flows: limits.flows.div_ceil(shares.max(1)), ..limits };
+        let mut parts: Vec<_> = (0..shares.max(1)).map(|_| Self::new(limits)).collect();
+        for flow in table.into_flows() {
+            let share = flow.key.share(parts.len());
+            parts[share].table.take(flow);
+        }
+        if let Some(first) = parts.first_mut() {
+            (first.bins, first.open, first.room, first.evicted) = (bins, open, room, evicted);
+        }
+        parts
+    }
+
     /// Takes what another had of the same capture.
     pub(crate) fn join(&mut self, other: Self) {
         let Self { table, bins, evicted, .. } = other;

@@ -113,7 +113,7 @@ impl Placed {
 impl Ended {
     /// Whether it has these ends, and if it does, whether from the first to the second of them is upward.
     fn is(&self, [source, destination]: [&TraceEndpoint; 2]) -> Option<(&Self, bool)> {
-        let (low, high) = (told(self.key.low), told(self.key.high));
+        let (low, high) = (told(self.key.low()), told(self.key.high()));
         if low == *source && high == *destination {
             return Some((self, true));
         }
@@ -122,7 +122,7 @@ impl Ended {
 
     /// Lists what was lost. `zero_ns` is the document's beginning by the clock of each tap.
     fn list(&self, path: &TracePath, zero_ns: [i64; 2], losses: &mut Vec<TraceLoss>) {
-        let (low, high) = (told(self.key.low), told(self.key.high));
+        let (low, high) = (told(self.key.low()), told(self.key.high()));
         for (way, between) in self.ways.iter().enumerate() {
             let (source, destination) = if way == 0 { (&low, &high) } else { (&high, &low) };
             // The tap it meets first, and the one it meets last.
@@ -140,7 +140,7 @@ impl Ended {
             };
             for seen in &between.listed[met] {
                 losses.push(TraceLoss {
-                    sequence: (self.key.protocol == 6).then_some(seen.sequence),
+                    sequence: self.key.is_tcp().then_some(seen.sequence),
                     payload_bytes: seen.payload,
                     identification: seen.identification,
                     ..loss(LossPlace::Network, met, seen.time_ns)

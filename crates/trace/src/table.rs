@@ -114,6 +114,18 @@ impl Table {
         at
     }
 
+    /// How many flows there are.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Takes a flow of another table, which this one did not have.
+    pub fn take(&mut self, flow: Flow) {
+        self.index.insert(flow.key, self.flows.len() as u32);
+        self.begun = self.begun.max(flow.number + 1);
+        self.flows.push(flow);
+    }
+
     /// Takes the flows of another table, which had no flow of this one.
     pub fn join(&mut self, other: Self) {
         self.flows.extend(other.flows);

@@ -1,4 +1,4 @@
-//! One capture on several cores: one reads, dissects and keeps what the stations sent, the others follow the flows.
+//! Many flows on several cores: one dissects and keeps what the stations sent, and all follow a share of the flows.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -8,16 +8,14 @@ use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
 use super::input::Capture;
 
-/// Frames handed over at once: a few hundred KiB, which the next core fetches from the cache and not from memory.
+/// From so many flows on it is worth it: with fewer, handing packets over costs more than following them.
+pub const ENOUGH_FLOWS: usize = 512;
+/// Packets handed over at once.
 const BATCH: usize = 512;
 /// Batches on their way to a core at most.
 const AHEAD: usize = 4;
-/// Frames of the reader's own share handled at once.
+/// Packets of the first core's own share handled at once.
 const OWN: usize = 64;
-/// Shares that flows are dealt out in, and how many of them the reader keeps when there are two cores: following many
-/// flows costs more than reading.
-const SHARES: usize = 16;
-const KEPT_OF_TWO: usize = 6;
 
 /// A batch and how much of it counts.
 struct Batch(Vec<Seen>, usize);
@@ -27,88 +25,70 @@ impl Batch {
         Self(vec![Seen::default(); size], 0)
     }
 
-    fn frames(&self) -> &[Seen] {
+    fn seen(&self) -> &[Seen] {
         &self.0[..self.1]
     }
 }
 
-/// A core that follows flows.
+/// Another core, which follows a share of the flows.
 struct Worker {
     filling: Batch,
     there: SyncSender<Batch>,
     back: Receiver<Batch>,
 }
 
-/// The core that reads.
-struct Reader {
+/// The core that takes the frames. Share 0 of the flows is its own.
+struct Dealer {
     intake: Intake,
     workers: Vec<Worker>,
-    /// Its own share of the flows.
     own: Flows,
     waiting: Batch,
-    /// Who followed the flow of the last frame; `None` is the reader itself.
-    latest: Option<usize>,
-    /// Which share the capture's first flow is in: another core's in any case, since it may be the only one.
-    first: Option<usize>,
+    /// Whose the latest packet was.
+    latest: usize,
 }
 
-impl Reader {
-    /// Who follows the flow of this frame.
-    fn whose(&mut self, share: usize) -> Option<usize> {
-        let first = *self.first.get_or_insert(share);
-        let share = (share + SHARES - first) % SHARES;
-        match self.workers.len() {
-            1 => (share < SHARES - KEPT_OF_TWO).then_some(0),
-            workers => Some(share * workers / SHARES),
-        }
-    }
-
-    fn batch(&mut self, whose: Option<usize>) -> &mut Batch {
-        match whose {
+impl Dealer {
+    fn batch(&mut self, share: usize) -> &mut Batch {
+        match share.checked_sub(1) {
             Some(worker) => &mut self.workers[worker].filling,
             None => &mut self.waiting,
         }
     }
 
-    fn hand_over(&mut self, to: usize) {
-        let worker = &mut self.workers[to];
+    fn hand_over(&mut self, share: usize) {
+        let Some(worker) = share.checked_sub(1) else {
+            self.own.batch(self.waiting.seen());
+            self.waiting.1 = 0;
+            return;
+        };
+        let worker = &mut self.workers[worker];
         let empty = worker.back.try_recv().unwrap_or_else(|_| Batch::new(BATCH));
         let full = std::mem::replace(&mut worker.filling, empty);
         // A worker that is gone panicked, which the end will say.
         let _ = worker.there.send(full);
     }
-
-    fn follow(&mut self) {
-        self.own.batch(self.waiting.frames());
-        self.waiting.1 = 0;
-    }
 }
 
-impl Sink for Reader {
+impl Sink for Dealer {
     fn frame(&mut self, frame: &Frame<'_>) {
         // Into the place where the last one went: copying costs as much as dissecting.
-        let latest = match self.latest {
+        let batch = match self.latest.checked_sub(1) {
             Some(worker) => &mut self.workers[worker].filling,
             None => &mut self.waiting,
         };
-        let seen = &mut latest.0[latest.1];
+        let seen = &mut batch.0[batch.1];
         self.intake.frame(frame, seen);
-        let share = seen.share(SHARES);
-        let whose = self.whose(share);
-        if whose != self.latest {
-            let batch = self.batch(self.latest);
-            let seen = batch.0[batch.1];
-            let batch = self.batch(whose);
+        let share = seen.share(self.workers.len() + 1);
+        if share != self.latest {
+            let seen = *seen;
+            let batch = self.batch(share);
             batch.0[batch.1] = seen;
-            self.latest = whose;
+            self.latest = share;
         }
-        let batch = self.batch(whose);
+        let batch = self.batch(share);
         batch.1 += 1;
         if batch.1 == batch.0.len() {
-            match whose {
-                Some(worker) => self.hand_over(worker),
-                None => self.follow(),
-            }
+            self.hand_over(share);
         }
     }
 
@@ -117,10 +97,10 @@ impl Sink for Reader {
     }
 }
 
-/// Analyses a whole capture on so many cores, two at the least.
-pub fn analyse(capture: &mut Capture, limits: Limits, cores: usize) -> anyhow::Result<Analysis> {
-    let (intake, mut shares) = Analysis::parts(limits, cores);
-    let own = shares.pop().unwrap_or_else(|| unreachable!("there is a share for every core"));
+/// Analyses the rest of a capture on so many cores.
+pub fn rest(capture: &mut Capture, analysis: Analysis, limits: Limits, cores: usize) -> anyhow::Result<Analysis> {
+    let (intake, mut shares) = analysis.parts(cores);
+    let own = shares.remove(0);
     thread::scope(|scope| {
         let (workers, handles): (Vec<_>, Vec<_>) = shares
             .into_iter()
@@ -129,9 +109,8 @@ pub fn analyse(capture: &mut Capture, limits: Limits, cores: usize) -> anyhow::R
                 let (done, back) = sync_channel(AHEAD + 2);
                 let handle = scope.spawn(move || {
                     for mut batch in batches {
-                        flows.batch(batch.frames());
+                        flows.batch(batch.seen());
                         batch.1 = 0;
-                        // The reader may have ended and not want it any more.
                         let _ = done.try_send(batch);
                     }
                     flows
@@ -139,21 +118,18 @@ pub fn analyse(capture: &mut Capture, limits: Limits, cores: usize) -> anyhow::R
                 (Worker { filling: Batch::new(BATCH), there, back }, handle)
             })
             .unzip();
-        let waiting = Batch::new(OWN);
-        let mut reader = Reader { intake, workers, own, waiting, latest: Some(0), first: None };
+        let mut dealer = Dealer { intake, workers, own, waiting: Batch::new(OWN), latest: 0 };
         let read = (|| {
-            while capture.drain(&mut reader)? {}
+            while capture.drain(&mut dealer)? {}
             anyhow::Ok(())
         })();
-        (0..reader.workers.len()).for_each(|worker| reader.hand_over(worker));
-        reader.follow();
-        let Reader { intake, workers, own, .. } = reader;
+        (0..=dealer.workers.len()).for_each(|share| dealer.hand_over(share));
+        let Dealer { intake, workers, own, .. } = dealer;
         drop(workers);
-        let mut shares: Vec<Flows> = handles
-            .into_iter()
-            .map(|handle| handle.join().unwrap_or_else(|why| std::panic::resume_unwind(why)))
-            .collect();
-        shares.push(own);
+        let mut shares = vec![own];
+        for handle in handles {
+            shares.push(handle.join().unwrap_or_else(|why| std::panic::resume_unwind(why)));
+        }
         read?;
         Ok(Analysis::joined(limits, intake, shares))
     })

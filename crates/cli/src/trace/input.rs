@@ -9,20 +9,20 @@ use anyhow::Context as _;
 use landspeed_columns::Stream;
 use landspeed_wire::capture::{CaptureError, Frame, InterfaceStatistics, Next, Reader, Sink};
 
-/// Bytes read at once: small enough to stay in a core's cache until they are looked at.
-const CHUNK: usize = 256 << 10;
+use super::source::Source;
+
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// A capture being read, one item after the other.
 pub struct Capture {
-    input: Box<dyn Read>,
+    source: Source,
     reader: Reader,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Bytes before the buffer's first.
-    offset: u64,
+    /// Bytes of the capture before `start`.
+    position: u64,
     early: Option<String>,
 }
 
@@ -41,8 +41,8 @@ enum Found {
 }
 
 /// Opens a capture; `-` is standard input.
-fn open(path: &Path) -> anyhow::Result<Box<dyn Read>> {
-    let plain: Box<dyn Read> = if path == Path::new("-") {
+fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
+    let plain: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -65,7 +65,7 @@ fn is_columns(file: &File) -> bool {
 }
 
 /// Looks at the first bytes and puts a decompressor before them if they ask for one.
-fn decompressed(mut plain: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
+fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut first = Vec::with_capacity(ZSTANDARD.len());
     plain.by_ref().take(ZSTANDARD.len() as u64).read_to_end(&mut first)?;
     let whole = io::Cursor::new(first.clone()).chain(plain);
@@ -80,10 +80,12 @@ fn decompressed(mut plain: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
 }
 
 impl Capture {
-    /// A capture at its beginning.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
+    /// A capture at its beginning; `ahead` is whether another core reads it.
+    pub fn open(path: &Path, ahead: bool) -> anyhow::Result<Self> {
         let input = open(path)?;
-        Ok(Self { input, reader: Reader::new(), buffer: vec![0; CHUNK], start: 0, end: 0, offset: 0, early: None })
+        let source = if ahead { Source::ahead(input)? } else { Source::Here(input) };
+        let (buffer, start, end) = (Vec::new(), 0, 0);
+        Ok(Self { source, reader: Reader::new(), buffer, start, end, position: 0, early: None })
     }
 
     /// What comes next; `None` at the end. What cannot be read on is no failure but the end: what came before it counts.
@@ -102,6 +104,7 @@ impl Capture {
         }
         let (used, needed) = self.reader.drain(&self.buffer[self.start..self.end], sink);
         self.start += used;
+        self.position += used as u64;
         match needed {
             Ok(needed) => self.fill(needed),
             Err(why) if self.reader.format().is_none() => Err(why.into()),
@@ -113,7 +116,7 @@ impl Capture {
     }
 
     fn damaged(&mut self, why: &CaptureError) {
-        self.early = Some(format!("{why} (byte {})", self.offset + self.start as u64));
+        self.early = Some(format!("{why} (byte {})", self.position));
     }
 
     fn find(&mut self) -> anyhow::Result<Option<Found>> {
@@ -128,6 +131,7 @@ impl Capture {
             };
             let from = self.start;
             self.start += used;
+            self.position += used as u64;
             match next {
                 Next::Frame(frame) => {
                     // Where in the buffer its bytes are: the buffer cannot be lent out from inside of a loop.
@@ -149,34 +153,21 @@ impl Capture {
 
     /// Reads on, so that in the end this many bytes are there. `false` at the end of the input.
     fn fill(&mut self, needed: usize) -> anyhow::Result<bool> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.offset += self.start as u64;
-        (self.start, self.end) = (0, self.end - self.start);
-        if needed > self.buffer.len() {
-            self.buffer.resize(needed.next_multiple_of(CHUNK), 0);
-        }
         let begun = self.reader.format().is_some();
-        loop {
-            match self.input.read(&mut self.buffer[self.end..]) {
-                Ok(0) if self.end == 0 && begun => return Ok(false),
-                Ok(0) if self.end == 0 => anyhow::bail!("this is no capture: it is empty"),
-                Ok(0) if !begun => anyhow::bail!("this is no capture: it ends after {} bytes", self.end),
-                Ok(0) => {
-                    self.early = Some(format!("it ends in the middle of a record, {} bytes into it", self.end));
-                    return Ok(false);
-                }
-                Ok(read) => {
-                    self.end += read;
-                    return Ok(true);
-                }
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                Err(why) if !begun => return Err(why.into()),
-                Err(why) => {
-                    self.early = Some(why.to_string());
-                    return Ok(false);
-                }
+        let left = self.end - self.start;
+        match self.source.more(&mut self.buffer, self.start..self.end, needed) {
+            Ok(span) if span.len() > left => {
+                (self.start, self.end) = (span.start, span.end);
+                return Ok(true);
             }
+            Ok(_) if left == 0 && begun => {}
+            Ok(_) if left == 0 => anyhow::bail!("this is no capture: it is empty"),
+            Ok(_) if !begun => anyhow::bail!("this is no capture: it ends after {left} bytes"),
+            Ok(_) => self.early = Some(format!("it ends in the middle of a record, {left} bytes into it")),
+            Err(why) if !begun => return Err(why.into()),
+            Err(why) => self.early = Some(why.to_string()),
         }
+        Ok(false)
     }
 
     /// Why it ended before the end of the file, if so.

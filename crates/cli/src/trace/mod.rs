@@ -5,6 +5,7 @@ mod cores;
 mod input;
 mod packets;
 mod pictures;
+mod source;
 mod text;
 
 use std::ffi::OsStr;
@@ -60,7 +61,7 @@ pub struct Args {
     /// Addresses or ports change between the taps: packets are known by their numbers alone
     #[arg(long)]
     nat: bool,
-    /// Cores used for one capture: the first reads, the others follow the flows [default: 2 if there are two]
+    /// Cores used: one more reads ahead, and where there are many flows the others share them [default: 2 if there are two]
     #[arg(long, value_name = "N")]
     cores: Option<NonZero<usize>>,
     /// Write the document as JSON (- for standard output)
@@ -77,13 +78,11 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     for sink in [&args.json, &args.pictures.report].into_iter().flatten() {
         sink.check()?;
     }
-<<<<<<< HEAD
     if args.pictures.xplot.is_some() && args.files.first().is_some_and(|file| file == Path::new("-")) {
         anyhow::bail!("--xplot reads the capture twice: save it to a file first");
-=======
+    }
     if args.packets.wanted() && (args.files.len() > 1 || args.pictures.against.is_some()) {
         anyhow::bail!("--packets and --headers take one capture: write those of each by itself");
->>>>>>> dfab07f (Packets as Parquet: every column for DuckDB, or a header trace that is read like a capture)
     }
     if let Some(other) = &args.pictures.against {
         return against::main(args, other);
@@ -144,7 +143,7 @@ struct Reading {
 
 impl Reading {
     fn open(args: &Args, file: &Path) -> anyhow::Result<Self> {
-        let (capture, analysis) = (Capture::open(file)?, Analysis::new(limits(args)));
+        let (capture, analysis) = (Capture::open(file, cores(args) > 1)?, Analysis::new(limits(args)));
         Ok(Self {
             file: file.to_owned(),
             capture,
@@ -204,22 +203,28 @@ impl Reading {
 
 fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     let mut reading = Reading::open(args, file)?;
-    let cores = args.cores.map_or_else(usual_cores, NonZero::get);
     if reading.graphs.is_some() || reading.columns.is_some() {
         // Every frame is looked at in order, which is one core's work.
         while reading.step(|_| ())?.is_some() {}
-    } else if cores > 1 {
-        let analysis = cores::analyse(&mut reading.capture, limits(args), cores);
-        reading.analysis = analysis.with_context(|| format!("cannot analyse {}", file.display()))?;
-    } else {
-        while reading.drain()? {}
+        return reading.finish();
+    }
+    let cores = cores(args);
+    while reading.drain()? {
+        if cores > 1 && reading.analysis.live_flows() > cores::ENOUGH_FLOWS {
+            let (limits, file) = (limits(args), file.display());
+            let begun = std::mem::replace(&mut reading.analysis, Analysis::new(limits));
+            let whole = cores::rest(&mut reading.capture, begun, limits, cores);
+            reading.analysis = whole.with_context(|| format!("cannot analyse {file}"))?;
+            break;
+        }
     }
     reading.finish()
 }
 
 /// Two if there are two: more only helps where many flows are followed.
-fn usual_cores() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get).min(2)
+fn cores(args: &Args) -> usize {
+    let usual = || thread::available_parallelism().map_or(1, NonZero::get).min(2);
+    args.cores.map_or_else(usual, NonZero::get)
 }
 
 /// Taps of one path, from the sender's to the receiver's.

@@ -75,7 +75,7 @@ pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Pat
     };
     let mut graphs = Xplot::new(document, args.pictures.graphs, write);
     let mut analysis = Analysis::new(limits(args));
-    let mut capture = Capture::open(file)?;
+    let mut capture = Capture::open(file, false)?;
     while let Some(item) = capture.next()? {
         if let Item::Frame(frame) = item {
             analysis.frame_to(&frame, &mut graphs);
