@@ -71,6 +71,7 @@ impl Dealer {
 
 impl Sink for Dealer {
     fn frame(&mut self, frame: &Frame<'_>) {
+        let shares = self.workers.len() + 1;
         // Into the place where the last one went: copying costs as much as dissecting.
         let batch = match self.latest.checked_sub(1) {
             Some(worker) => &mut self.workers[worker].filling,
@@ -78,7 +79,7 @@ impl Sink for Dealer {
         };
         let seen = &mut batch.0[batch.1];
         self.intake.frame(frame, seen);
-        let share = seen.share(self.workers.len() + 1);
+        let share = seen.share(shares);
         if share != self.latest {
             let seen = *seen;
             let batch = self.batch(share);
