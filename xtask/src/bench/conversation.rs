@@ -244,11 +244,7 @@ pub fn many(path: &Path, flows: u32) -> Result<u64> {
                 let acknowledgement = sent(12).wrapping_add(1);
                 Segment { sequence: request, acknowledgement, flags: ACK | FIN, ..client }
             }
-            _ => Segment {
-                sequence: sent(12).wrapping_add(1),
-                acknowledgement: request.wrapping_add(1),
-                ..server
-            },
+            _ => Segment { sequence: sent(12).wrapping_add(1), acknowledgement: request.wrapping_add(1), ..server },
         };
         tap.write(&Segment { identification: step as u16 + 1, ..segment })?;
         if step >= 24 {

@@ -8,6 +8,7 @@ mod capture;
 mod case;
 mod cases;
 mod child;
+mod conversation;
 mod net;
 mod row;
 mod search;

@@ -8,6 +8,7 @@ mod round_trips;
 mod sampling;
 mod tap;
 mod tcp;
+mod trace;
 mod udp;
 
 use anyhow::{Result, ensure};
@@ -42,6 +43,10 @@ pub const ALL: &[(&str, Build)] = &[
     ("lab-cross", lab::cross),
     ("lab-boot", lab::boot),
     ("lab-two", lab::two),
+    ("trace-bulk", trace::bulk),
+    ("trace-many", trace::many),
+    ("trace-tshark", trace::tshark),
+    ("trace-memory", trace::memory),
 ];
 
 /// A run at nine tenths of the asked rate or less did not hold it. (A pacer that counts headers too stays above that.)

@@ -1,0 +1,168 @@
+//! Analyses of a capture: beside tcptrace, tshark and the plain reading of the same file.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::bench::case::{Case, Measure, Role};
+use crate::bench::child::run_well;
+use crate::bench::conversation;
+use crate::bench::row::{Better, Unit};
+use crate::bench::tools::{Found, Landspeed};
+use crate::machine;
+
+/// A run that takes longer counts as hung: tshark takes minutes.
+const LIMIT: Duration = Duration::from_mins(15);
+/// Data segments of the bulk capture: 5.9 million frames with their acknowledgements.
+const SEGMENTS: u64 = 3_400_000;
+/// Connections of the other capture: 5 million frames.
+const FLOWS: u32 = 200_000;
+/// Data segments where tshark takes part, which keeps everything in memory: 0.35 million frames.
+const FEW_SEGMENTS: u64 = 200_000;
+/// Bytes read at once.
+const CHUNK: usize = 256 << 10;
+
+/// A capture made for this run.
+struct Capture {
+    path: PathBuf,
+    frames: u64,
+    _directory: tempfile::TempDir,
+}
+
+fn capture(write: impl FnOnce(&Path) -> Result<u64>) -> Found<Capture> {
+    let make = || {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("capture.pcap");
+        let frames = write(&path)?;
+        anyhow::Ok(Rc::new(Capture { path, frames, _directory: directory }))
+    };
+    make().map_err(|error| format!("no capture could be made: {error:#}"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the harness times processes, and has no clock of the product's")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Packets in a second of real time.
+fn pace(capture: &Capture, started: Instant) -> f64 {
+    capture.frames as f64 / started.elapsed().as_secs_f64()
+}
+
+fn ours(tool: &Found<Landspeed>, capture: &Found<Capture>, cores: &'static str) -> Found<dyn Fn() -> Result<f64>> {
+    let (tool, capture) = (tool.clone()?, capture.clone()?);
+    Ok(Rc::new(move || {
+        let document = tempfile::NamedTempFile::new()?;
+        let mut command = Command::new(&tool.0);
+        command.arg("trace").arg(&capture.path).args(["--top", "1", "--cores", cores, "--json"]).arg(document.path());
+        let started = now();
+        run_well(&mut command, LIMIT)?;
+        let pace = pace(&capture, started);
+        let document: Value = serde_json::from_str(&std::fs::read_to_string(document.path())?)?;
+        ensure!(document["capture"]["frames"] == capture.frames, "it did not see every frame");
+        Ok(pace)
+    }))
+}
+
+fn rival(
+    program: &str,
+    arguments: &'static [&'static str],
+    capture: &Found<Capture>,
+) -> Found<dyn Fn() -> Result<f64>> {
+    let capture = capture.clone()?;
+    let path = machine::find(program).ok_or_else(|| format!("{program} is not installed"))?;
+    Ok(Rc::new(move || {
+        let mut command = Command::new(&path);
+        command.args(arguments).arg(&capture.path);
+        let started = now();
+        run_well(&mut command, LIMIT)?;
+        Ok(pace(&capture, started))
+    }))
+}
+
+/// The same file read and not looked at.
+fn reading(capture: &Found<Capture>) -> Found<dyn Fn() -> Result<f64>> {
+    let capture = capture.clone()?;
+    Ok(Rc::new(move || {
+        let mut file = File::open(&capture.path).context("the capture is gone")?;
+        let mut chunk = vec![0; CHUNK];
+        let started = now();
+        while file.read(&mut chunk)? > 0 {}
+        Ok(pace(&capture, started))
+    }))
+}
+
+fn with(case: Case, role: Role, name: &str, tool: &Found<dyn Fn() -> Result<f64>>) -> Case {
+    case.with(role, name, tool, |tool| Ok(Box::new(move || Ok(vec![tool()?])) as Measure))
+}
+
+fn speed(name: &str, target: Option<f64>) -> Case {
+    Case::new(name).metric("packets", Unit::PacketsPerS, Better::Higher, target)
+}
+
+/// One connection of 5.9 million frames. Promised: ten times tcptrace, half of plain reading, two cores 1.7 of one.
+pub fn bulk(bench: &Bench, name: &str) -> Case {
+    let capture = capture(|path| Ok(conversation::bulk(path, SEGMENTS)?.frames));
+    let tool = &bench.tools.landspeed;
+    let case = with(speed(name, Some(10.0)), Role::Ours, "landspeed, one core", &ours(tool, &capture, "1"));
+    let case = with(case, Role::OursToo, "landspeed, two cores", &ours(tool, &capture, "2"));
+    let case = with(case, Role::Rival, "tcptrace -l -r", &rival("tcptrace", &["-l", "-r", "-n"], &capture));
+    with(case, Role::RivalToo, "read() of the file", &reading(&capture))
+}
+
+/// 200,000 connections, 20,000 at a time, 5 million frames.
+pub fn many(bench: &Bench, name: &str) -> Case {
+    let capture = capture(|path| conversation::many(path, FLOWS));
+    let tool = &bench.tools.landspeed;
+    let case = with(speed(name, Some(10.0)), Role::Ours, "landspeed, one core", &ours(tool, &capture, "1"));
+    let case = with(case, Role::OursToo, "landspeed, two cores", &ours(tool, &capture, "2"));
+    let case = with(case, Role::Rival, "tcptrace -l -r", &rival("tcptrace", &["-l", "-r", "-n"], &capture));
+    with(case, Role::RivalToo, "read() of the file", &reading(&capture)).rounds(3)
+}
+
+/// A capture that tshark can finish.
+pub fn tshark(bench: &Bench, name: &str) -> Case {
+    let capture = capture(|path| Ok(conversation::bulk(path, FEW_SEGMENTS)?.frames));
+    let case = with(
+        speed(name, Some(100.0)),
+        Role::Ours,
+        "landspeed, one core",
+        &ours(&bench.tools.landspeed, &capture, "1"),
+    );
+    let tshark = rival("tshark", &["-q", "-n", "-z", "conv,tcp", "-r"], &capture);
+    with(case, Role::Rival, "tshark -z conv,tcp", &tshark).rounds(3)
+}
+
+/// Memory for 200,000 flows at once, and for one flow of many packets. Promised: 64 MiB and 1 KiB for each flow.
+pub fn memory(bench: &Bench, name: &str) -> Case {
+    let mut case = Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None);
+    let captures = [
+        ("landspeed, 200,000 flows, promised 259 MiB", capture(|path| conversation::many(path, FLOWS))),
+        ("landspeed, one flow, promised 64 MiB", capture(|path| Ok(conversation::bulk(path, SEGMENTS)?.frames))),
+    ];
+    for (who, capture) in captures {
+        let found: Found<(Rc<Landspeed>, Rc<Capture>)> =
+            bench.tools.landspeed.clone().and_then(|tool| Ok(Rc::new((tool, capture?))));
+        case = case.with(Role::OursToo, who, &found, |found| {
+            Ok(Box::new(move || {
+                let (tool, capture) = &*found;
+                let script = "\"$@\" >/dev/null & pid=$!; peak=0; while kill -0 $pid 2>/dev/null; do \
+                              now=$(sed -n 's/^VmHWM:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$pid/status 2>/dev/null); \
+                              [ \"${now:-0}\" -gt $peak ] && peak=$now; sleep 0.01; done; wait $pid && echo $peak";
+                let mut command = Command::new("sh");
+                command.args(["-c", script, "sh"]).arg(&tool.0).args(["trace", "--cores", "1"]).arg(&capture.path);
+                let finished = run_well(&mut command, LIMIT)?;
+                let kib: f64 = finished.stdout.trim().parse().context("the kernel says a peak")?;
+                Ok(vec![kib * 1024.0])
+            }) as Measure)
+        });
+    }
+    case
+}
