@@ -2,6 +2,7 @@
 
 mod corpus;
 mod files;
+mod oracles;
 mod placed;
 mod road;
 mod truth;

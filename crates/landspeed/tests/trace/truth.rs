@@ -9,13 +9,13 @@ use tempfile::TempDir;
 use crate::{document, program};
 
 /// A run of the lab and its captures at both ends.
-struct Ran {
-    lab: Value,
+pub struct Ran {
+    pub lab: Value,
     directory: TempDir,
 }
 
 /// Two hosts, 20 ms apart, 1 Gb/s; `forward` is what the long link does to the data.
-fn scenario(forward: &str, congestion: &str, host: &str) -> String {
+pub fn scenario(forward: &str, congestion: &str, host: &str) -> String {
     format!(
         r#"name = "truth"
 time = "3s"
@@ -44,7 +44,7 @@ to = "receiver"
 }
 
 /// `None` where no kernel is built.
-fn run(scenario: &str, seed: u32) -> Option<Ran> {
+pub fn run(scenario: &str, seed: u32) -> Option<Ran> {
     let list = program().args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");
     let kernels: Value = serde_json::from_slice(&list.stdout).unwrap_or_default();
     if kernels.as_array().is_none_or(Vec::is_empty) {
@@ -64,7 +64,7 @@ fn run(scenario: &str, seed: u32) -> Option<Ran> {
 }
 
 impl Ran {
-    fn file(&self, host: &str) -> String {
+    pub fn file(&self, host: &str) -> String {
         let captures = self.lab["captures"].as_array().expect("a list");
         let files = captures.iter().filter_map(|capture| capture["file"].as_str());
         let name = files.map(Path::new).filter_map(Path::file_name).filter_map(|name| name.to_str());
@@ -98,7 +98,7 @@ macro_rules! ran {
     };
 }
 
-fn count(value: &Value) -> u64 {
+pub fn count(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("a count, not {value}"))
 }
 
