@@ -82,7 +82,7 @@ pub struct Direction {
     sacked: u64,
     /// When a segment of this direction last passed.
     last_ns: u64,
-    last_data: Option<(u64, u32, Mark, u64)>,
+    last_data: Option<(u64, u32, Mark)>,
     holes: Vec<Hole>,
     /// Until this is acknowledged a loss is being repaired.
     recovery: u64,
@@ -91,21 +91,21 @@ pub struct Direction {
     rtt: RoundTrips,
     repeats_of_ack: u32,
     retransmits: Retransmits,
-    out_of_order: u64,
-    duplicates: u64,
+    out_of_order: u32,
+    duplicates: u32,
     missing_bytes: u64,
-    probes: u64,
+    probes: u32,
     advancing_acks: u64,
     stretch_acks: u64,
     in_flight_max: u64,
     limits: TraceLimits,
     /// Of this end as a receiver.
-    window: Option<u64>,
-    window_min: Option<u64>,
-    window_max: Option<u64>,
-    zero_windows: u64,
+    window: Option<u32>,
+    window_min: Option<u32>,
+    window_max: Option<u32>,
+    zero_windows: u32,
     duplicate_acks: u64,
-    dsacks: u64,
+    dsacks: u32,
     mss: Option<u16>,
     /// The scale in force; `None` while it is not known.
     scale: Option<u8>,
@@ -221,11 +221,11 @@ impl Direction {
             if tcp.payload > 0 {
                 self.rtt.sent(end, passing.time_ns, in_flight);
             }
-            self.last_data = Some((start, length as u32, passing.mark, passing.time_ns));
+            self.last_data = Some((start, length as u32, passing.mark));
             return Class::New;
         }
         if length <= 1 && start + 1 == self.next && self.acked >= start {
-            self.probes += 1;
+            self.probes = self.probes.saturating_add(1);
             return Class::Probe;
         }
         self.again(start, end, u64::from(tcp.payload), passing)
@@ -262,18 +262,18 @@ impl Direction {
         if let Some(hole) = hole
             && self.overtaken(&hole, passing)
         {
-            self.out_of_order += 1;
+            self.out_of_order = self.out_of_order.saturating_add(1);
             return Class::OutOfOrder;
         }
         if self.copied(start, end, passing) {
-            self.duplicates += 1;
+            self.duplicates = self.duplicates.saturating_add(1);
             return Class::Copy;
         }
         self.rtt.ambiguous(start);
         self.retransmits.bytes += payload;
         let class = self.count(start, end, hole.is_some() || earlier, passing.time_ns);
         self.recovery = self.recovery.max(self.next);
-        self.last_data = Some((start, (end - start) as u32, passing.mark, passing.time_ns));
+        self.last_data = Some((start, (end - start) as u32, passing.mark));
         class
     }
 
@@ -327,7 +327,7 @@ impl Direction {
 
     /// Whether a segment is the very packet that passed just before: copied on the way.
     fn copied(&self, start: u64, end: u64, passing: Passing) -> bool {
-        self.last_data.is_some_and(|(seen, length, mark, _)| {
+        self.last_data.is_some_and(|(seen, length, mark)| {
             let same = seen == start && u64::from(length) == end - start;
             same && mark.identification != 0
                 && mark.identification == passing.mark.identification
@@ -449,11 +449,12 @@ impl Direction {
     /// This end, as a receiver, announces a window. Returns whether it moved.
     pub fn announce(&mut self, tcp: &TcpHeader) -> bool {
         let syn = tcp.flags.has(Flags::SYN);
-        let window = u64::from(tcp.window) << if syn { 0 } else { self.scale.unwrap_or(0) };
+        // At most 2^30 (RFC 7323).
+        let window = u32::from(tcp.window) << if syn { 0 } else { self.scale.unwrap_or(0) };
         let moved = self.window != Some(window);
         if !syn && !tcp.flags.has(Flags::RST) {
             if window == 0 && self.window.is_some_and(|before| before > 0) {
-                self.zero_windows += 1;
+                self.zero_windows = self.zero_windows.saturating_add(1);
             }
             self.window_min = Some(self.window_min.map_or(window, |least| least.min(window)));
             self.window_max = Some(self.window_max.map_or(window, |most| most.max(window)));
@@ -465,7 +466,7 @@ impl Direction {
     /// Notes what was made of an acknowledgement this end sent.
     pub fn note(&mut self, reaction: Reaction) {
         self.duplicate_acks += u64::from(reaction.duplicate);
-        self.dsacks += u64::from(reaction.dsack);
+        self.dsacks = self.dsacks.saturating_add(u32::from(reaction.dsack));
     }
 
     /// Time passes between two packets of the connection; `window` is the other end's.
@@ -489,7 +490,7 @@ impl Direction {
 
     /// The window last announced, bytes.
     pub fn window(&self) -> Option<u64> {
-        self.window
+        self.window.map(u64::from)
     }
 
     /// What it announced as its segment size, or the usual one.
@@ -510,7 +511,11 @@ impl Direction {
     /// As the document says it.
     pub fn document(&self) -> TraceDirection {
         let rtt = &self.rtt;
-        let quantile = |share| rtt.histogram.as_ref().and_then(|histogram| histogram.quantile(share));
+        let quantile = |share| {
+            let value = rtt.histogram.as_ref()?.quantile(share)?;
+            // A bucket's middle may lie beside all that was seen.
+            Some(value.clamp(rtt.min_ns, rtt.max_ns))
+        };
         let outstanding: u64 =
             self.holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
         TraceDirection {
@@ -525,15 +530,15 @@ impl Direction {
             timestamps: self.timestamps,
             closed: self.closed,
             retransmits: self.retransmits,
-            out_of_order: self.out_of_order,
-            duplicates: self.duplicates,
+            out_of_order: u64::from(self.out_of_order),
+            duplicates: u64::from(self.duplicates),
             missing_bytes: self.missing_bytes + outstanding,
-            probes: self.probes,
+            probes: u64::from(self.probes),
             duplicate_acks: self.duplicate_acks,
-            dsacks: self.dsacks,
-            zero_windows: self.zero_windows,
-            window_min_bytes: self.window_min,
-            window_max_bytes: self.window_max,
+            dsacks: u64::from(self.dsacks),
+            zero_windows: u64::from(self.zero_windows),
+            window_min_bytes: self.window_min.map(u64::from),
+            window_max_bytes: self.window_max.map(u64::from),
             in_flight_max_bytes: self.in_flight_max,
             packets_per_ack: (self.advancing_acks > 0).then(|| self.data_packets as f64 / self.advancing_acks as f64),
             stretch_acks: self.stretch_acks,

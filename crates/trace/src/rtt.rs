@@ -7,11 +7,28 @@ const PENDING: usize = 8;
 /// Samples from which on a direction gets a histogram.
 const ENOUGH: u64 = 32;
 
-/// A segment whose acknowledgement is awaited.
+/// A segment whose acknowledgement is awaited, in as few bytes as it takes: they are kept for every flow.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
-    end: u64,
-    time_ns: u64,
+    /// Where it ends, without the upper half.
+    end: u32,
+    /// When it passed, nanoseconds: the upper half, the lower half.
+    time: [u32; 2],
+}
+
+impl Sent {
+    fn new(end: u64, time_ns: u64) -> Self {
+        Self { end: end as u32, time: [(time_ns >> 32) as u32, time_ns as u32] }
+    }
+
+    fn time_ns(self) -> u64 {
+        u64::from(self.time[0]) << 32 | u64::from(self.time[1])
+    }
+
+    /// Whether it ends at or before a number less than 2 GiB away.
+    fn is_below(self, number: u64) -> bool {
+        (number as u32).wrapping_sub(self.end) as i32 >= 0
+    }
 }
 
 /// Round trips of one direction, from the tap to the receiver and back to the tap.
@@ -38,7 +55,7 @@ impl RoundTrips {
     pub fn sent(&mut self, end: u64, time_ns: u64, in_flight: u64) {
         let spaced = end.wrapping_sub(self.last_end) >= in_flight / PENDING as u64;
         if usize::from(self.waiting) < PENDING && (self.waiting == 0 || spaced) {
-            self.pending[usize::from(self.waiting)] = Sent { end, time_ns };
+            self.pending[usize::from(self.waiting)] = Sent::new(end, time_ns);
             self.waiting += 1;
             self.last_end = end;
         }
@@ -46,7 +63,7 @@ impl RoundTrips {
 
     /// Data from `start` on was sent again: an acknowledgement no longer tells which copy it is for.
     pub fn ambiguous(&mut self, start: u64) {
-        while self.waiting > 0 && self.pending[usize::from(self.waiting) - 1].end > start {
+        while self.waiting > 0 && !self.pending[usize::from(self.waiting) - 1].is_below(start) {
             self.waiting -= 1;
         }
     }
@@ -54,12 +71,13 @@ impl RoundTrips {
     /// Everything below `acked` has arrived. Returns the round trip this ends, if it was measured, nanoseconds.
     #[inline]
     pub fn acked(&mut self, acked: u64, time_ns: u64, room: &mut u32) -> Option<u64> {
-        if self.waiting == 0 || self.pending[0].end > acked {
+        if self.waiting == 0 || !self.pending[0].is_below(acked) {
             return None;
         }
-        let covered = self.pending[..usize::from(self.waiting)].iter().take_while(|sent| sent.end <= acked).count();
+        let covered =
+            self.pending[..usize::from(self.waiting)].iter().take_while(|sent| sent.is_below(acked)).count();
         // The last covered segment is the one this acknowledgement answers; earlier ones may have waited for it.
-        let sample = time_ns.saturating_sub(self.pending[covered - 1].time_ns);
+        let sample = time_ns.saturating_sub(self.pending[covered - 1].time_ns());
         self.pending.copy_within(covered.., 0);
         self.waiting -= covered as u8;
         self.record(sample, room);
@@ -87,6 +105,8 @@ impl RoundTrips {
     /// The median: of the distribution, or the mean of the few there were. `None` without a sample.
     pub fn typical_ns(&self) -> Option<u64> {
         let median = self.histogram.as_ref().and_then(|histogram| histogram.quantile(0.5));
+        // A bucket's middle may lie beside all that was seen.
+        let median = median.map(|median| median.clamp(self.min_ns, self.max_ns));
         median.or_else(|| self.sum_ns.checked_div(self.count))
     }
 }
