@@ -141,6 +141,12 @@ pub fn cpu_of_children() -> Result<f64> {
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
+/// Processor time, user and system, of this thread, seconds.
+pub fn cpu_of_thread() -> f64 {
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
 fn text(file: &mut File) -> Result<String> {
     file.rewind()?;
     let mut bytes = Vec::new();
