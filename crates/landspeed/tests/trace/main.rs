@@ -3,6 +3,7 @@
 mod corpus;
 mod files;
 mod oracles;
+mod pictures;
 mod placed;
 mod road;
 mod truth;
