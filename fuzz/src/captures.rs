@@ -3,7 +3,7 @@
 //! Beside the other claims and not among them, so that the tests of `landspeed-trace` include this file alone.
 
 use landspeed_model::{BuildInfo, TraceDocument};
-use landspeed_trace::{Analysis, Limits, Pairing, Row, Tap};
+use landspeed_trace::{Analysis, GraphLimits, Graphs, Limits, Observer as _, Pairing, Row, Tap, Xplot};
 use landspeed_wire::capture::{Frame, LONGEST, Next, Reader};
 use landspeed_wire::{LinkType, Transport, dissect};
 
@@ -160,15 +160,39 @@ impl Packet {
 pub fn conversation(bytes: &[u8]) {
     let packets = play(bytes);
     let mut analysis = Analysis::new(LIMITS);
-    let mut rows = 0;
+    let (mut rows, mut all) = (0, Vec::new());
+    let mut graphs = Graphs::new(GraphLimits { flows: 2, packets: 20, all_packets: 30, span_ns: Some(5..1 << 40) });
     for packet in &packets {
         analysis.frame_to(&packet.frame(packet.time_ns), &mut |row: &Row| {
             rows += 1;
             assert_eq!(row.number, rows);
+            graphs.row(row);
+            all.push(*row);
         });
     }
-    sound(&finish(analysis), packets.len() as u64);
+    let mut document = finish(analysis);
+    sound(&document, packets.len() as u64);
     assert_eq!(rows, packets.len() as u64, "a row for each");
+    graphs.finish(&mut document);
+    pictures(&document, &all);
+}
+
+/// Series are as long as they say, and xplot's files end as such.
+fn pictures(document: &TraceDocument, rows: &[Row]) {
+    for series in document.graphs.iter().flat_map(|graphs| &graphs.series) {
+        assert!(series.flow < document.flows.len());
+        let kept: u64 = series.detail.iter().map(|detail| detail.packets).sum();
+        assert!(kept == series.kept && kept <= series.packets, "{kept} of {}", series.packets);
+        assert!(series.rate.bytes.len() <= 65_536);
+        let buckets = &series.buckets;
+        assert!(buckets.at.len() <= 8_192 && buckets.at.is_sorted());
+        assert_eq!(buckets.at.len(), buckets.rtt_max_ns.len());
+    }
+    let mut written = String::new();
+    let mut xplot = Xplot::new(document, 4, |_: &str, text: &str| written.push_str(text));
+    rows.iter().for_each(|row| xplot.row(row));
+    let drawn = xplot.finish();
+    assert_eq!(written.matches("\ngo\n").count(), drawn * 8, "each direction has four");
 }
 
 /// The same conversation at two taps, each of which lacks some of it.
