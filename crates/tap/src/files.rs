@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use landspeed_model::TapFile;
 use landspeed_wire::capture::write::{self, Counts, Packet};
@@ -23,7 +24,8 @@ pub struct WriteFailure {
 
 enum Sink {
     None,
-    Pipe(io::Stdout),
+    Stdout(io::Stdout),
+    Pipe(Arc<io::PipeWriter>),
     File(File),
 }
 
@@ -68,7 +70,8 @@ impl Files {
         self.number += 1;
         let (sink, path) = match &self.output {
             Output::None => (Sink::None, PathBuf::new()),
-            Output::Stdout => (Sink::Pipe(io::stdout()), PathBuf::from("-")),
+            Output::Stdout => (Sink::Stdout(io::stdout()), PathBuf::from("-")),
+            Output::Pipe(pipe) => (Sink::Pipe(Arc::clone(&pipe.into)), pipe.name.clone()),
             Output::File(path) => {
                 let path = if self.rotation.is_on() { numbered(path, self.number) } else { path.clone() };
                 let file = File::create(&path).map_err(|cause| WriteFailure { path: path.clone(), cause })?;
@@ -154,7 +157,8 @@ impl Files {
     pub fn flush(&mut self) -> Result<(), WriteFailure> {
         let outcome = match &mut self.sink {
             Sink::None => Ok(()),
-            Sink::Pipe(pipe) => pipe.write_all(&self.buffer).and_then(|()| pipe.flush()),
+            Sink::Stdout(pipe) => pipe.write_all(&self.buffer).and_then(|()| pipe.flush()),
+            Sink::Pipe(pipe) => (&**pipe).write_all(&self.buffer),
             Sink::File(file) => file.write_all(&self.buffer),
         };
         match outcome {

@@ -25,4 +25,4 @@ mod subject;
 
 pub use capture::{Progress, Tap};
 pub use error::TapError;
-pub use options::{Clock, Limits, Options, Output, Rotation, Way};
+pub use options::{Clock, Limits, Options, Output, Pipe, Rotation, Way};

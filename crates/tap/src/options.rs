@@ -1,6 +1,8 @@
 //! What a tap is asked for.
 
+use std::io::PipeWriter;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which packets, seen from the interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -52,7 +54,26 @@ pub enum Output {
     Stdout,
     /// A file, or with a rotation several whose names are made from this one's.
     File(PathBuf),
+    /// Somebody who takes the capture and makes something else of it.
+    Pipe(Pipe),
 }
+
+/// A pipe, and what comes of what is written to it.
+#[derive(Debug, Clone)]
+pub struct Pipe {
+    /// The file that is made of it.
+    pub name: PathBuf,
+    /// The end to write to. The other end sees the end when the tap and its options are gone.
+    pub into: Arc<PipeWriter>,
+}
+
+impl PartialEq for Pipe {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.into, &other.into)
+    }
+}
+
+impl Eq for Pipe {}
 
 /// When it ends by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -28,6 +28,7 @@ impl Line {
             Output::None => "counting only".to_owned(),
             Output::Stdout => "to standard output".to_owned(),
             Output::File(path) => format!("to {}", path.display()),
+            Output::Pipe(pipe) => format!("to {} (header trace)", pipe.name.display()),
         };
         self.what = format!("{}, {to}", options.interfaces.join(", "));
         if self.quiet {

@@ -4,11 +4,15 @@ pub mod attend;
 mod live;
 mod text;
 
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
 use landspeed_model::{TapDocument, TapEnd};
-use landspeed_tap::{Clock, Limits, Options, Output, Rotation, Tap, Way};
+use landspeed_tap::{Clock, Limits, Options, Output, Pipe, Rotation, Tap, Way};
 use landspeed_units::{Bytes, Nanos};
 
 use crate::output::Sink;
+use crate::trace::{Written, header_trace};
 use crate::{Outcome, options};
 
 const EXAMPLES: &str = "\
@@ -17,6 +21,7 @@ Examples:
   landspeed tap -i eth0 -w test.pcapng tcp port 5201 and host 192.0.2.1
   landspeed tap -i eth0 -i eth1 -t 10s -w both.pcapng    two interfaces in one file, by time
   landspeed tap -i eth0 -w ring.pcapng --file-size 1G --files 10
+  landspeed tap -i eth0 -w transfer.parquet              a header trace, some 3 bytes a packet
   landspeed tap -i eth0 -w - tcp | landspeed trace -
   landspeed tap -i eth0 -t 10s --measure-perturbation    what taking packets does to the traffic
 
@@ -32,7 +37,7 @@ pub struct Args {
     /// What is let through, in the language of tcpdump (pcap-filter(7)) [default: everything]
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
-    /// Write the packets here, pcapng; - for standard output. Without it they are only counted
+    /// Write the packets here: pcapng, or a header trace if it ends in .parquet; - for standard output. Without it they are only counted
     #[arg(short, long, value_name = "FILE")]
     write: Option<Sink>,
 
@@ -124,6 +129,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(sink) = &args.json {
         sink.check()?;
     }
+    let (options, columns) = columns(options)?;
     let tap = Tap::open(options.clone())?;
     let stop = landspeed_sys::process::catch_interrupts();
     landspeed_sys::process::catch_hangup();
@@ -131,11 +137,20 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     live.opened(&options, tap.warnings());
     let mut document = tap.run(stop, |progress| live.show(progress));
     live.done();
+    let is_stdout = options.output == Output::Stdout;
+    // The last one that could write: whoever makes a header trace of it comes to the end.
+    drop(options);
+    if let Some(columns) = columns {
+        let written = columns.join().unwrap_or_else(|why| std::panic::resume_unwind(why))?;
+        if let Some(file) = document.files.last_mut() {
+            file.bytes = written.size.get();
+        }
+    }
     document.command = std::env::args().collect();
     if !args.quiet {
         let summary = text::summary(&document);
         // Standard output may be the capture, or the document.
-        if options.output == Output::Stdout || args.json == Some(Sink::Stdout) {
+        if is_stdout || args.json == Some(Sink::Stdout) {
             eprint!("{summary}");
         } else {
             print!("{summary}");
@@ -148,6 +163,26 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::bail!("{failure}; what was captured before is readable");
     }
     Ok(outcome(&document))
+}
+
+/// Where a header trace is asked for, somebody who makes one of the capture while it is taken.
+fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<anyhow::Result<Written>>>)> {
+    let Output::File(path) = &options.output else { return Ok((options, None)) };
+    if path.extension().is_none_or(|extension| extension != "parquet") {
+        return Ok((options, None));
+    }
+    if options.rotation.is_on() {
+        anyhow::bail!("a header trace is one file: --file-size and --file-time write pcapng");
+    }
+    if options.events {
+        anyhow::bail!("a header trace has no room for the kernel's events: write pcapng");
+    }
+    let (name, (from, into)) = (path.clone(), std::io::pipe()?);
+    let made = name.clone();
+    let handle =
+        thread::Builder::new().name("columns".to_owned()).spawn(move || header_trace(Box::new(from), &made))?;
+    options.output = Output::Pipe(Pipe { name, into: Arc::new(into) });
+    Ok((options, Some(handle)))
 }
 
 fn outcome(document: &TapDocument) -> Outcome {

@@ -84,8 +84,17 @@ impl Capture {
     pub fn open(path: &Path, ahead: bool) -> anyhow::Result<Self> {
         let input = open(path)?;
         let source = if ahead { Source::ahead(input)? } else { Source::Here(input) };
+        Ok(Self::from_source(source))
+    }
+
+    /// A capture that comes from somewhere.
+    pub fn from_reader(input: Box<dyn Read + Send>) -> Self {
+        Self::from_source(Source::Here(input))
+    }
+
+    fn from_source(source: Source) -> Self {
         let (buffer, start, end) = (Vec::new(), 0, 0);
-        Ok(Self { source, reader: Reader::new(), buffer, start, end, position: 0, early: None })
+        Self { source, reader: Reader::new(), buffer, start, end, position: 0, early: None }
     }
 
     /// What comes next; `None` at the end. What cannot be read on is no failure but the end: what came before it counts.

@@ -22,6 +22,7 @@ use landspeed_wire::capture::Frame;
 use crate::output::Sink;
 use crate::{Outcome, options};
 use input::{Capture, Item};
+pub use packets::{Written, header_trace};
 
 const EXAMPLES: &str = "\
 Examples:

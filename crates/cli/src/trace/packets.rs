@@ -1,14 +1,17 @@
 //! Packets to a Parquet file: beside it while it is written, in its place when it is whole.
 
+use std::fmt;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use landspeed_columns::{Detail, Writer};
-use landspeed_trace::Row;
+use landspeed_trace::{Analysis, Limits, Row};
 use landspeed_units::Bytes;
 use landspeed_wire::capture::Frame;
+
+use super::input::{Capture, Item};
 
 /// Where packets go.
 #[derive(Debug, clap::Args)]
@@ -65,17 +68,47 @@ impl Columns {
         }
     }
 
-    /// Ends the file and puts it in its place. Says what it has.
-    pub fn finish(mut self) -> anyhow::Result<String> {
-        let Some(writer) = self.writer.take() else { return Ok(String::new()) };
+    /// Ends the file and puts it in its place.
+    pub fn finish(mut self) -> anyhow::Result<Written> {
+        let writer = self.writer.take().context("it was ended before")?;
         let (file, packets) = writer.finish().with_context(|| format!("cannot write {}", self.part.display()))?;
         let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_all()?;
         let size = Bytes::new(file.metadata()?.len());
         fs::rename(&self.part, &self.path).with_context(|| format!("cannot create {}", self.path.display()))?;
-        let each = size.get() as f64 / packets.max(1) as f64;
-        Ok(format!("{}: {packets} packets, {size}, {each:.2} bytes each", self.path.display()))
+        Ok(Written { path: self.path.clone(), packets, size })
     }
+}
+
+/// What was written.
+pub struct Written {
+    path: PathBuf,
+    packets: u64,
+    /// Of the file.
+    pub size: Bytes,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = self.size.get() as f64 / self.packets.max(1) as f64;
+        write!(f, "{}: {} packets, {}, {each:.2} bytes each", self.path.display(), self.packets, self.size)
+    }
+}
+
+/// Makes a header trace of a capture that comes from somewhere.
+pub fn header_trace(from: Box<dyn Read + Send>, path: &Path) -> anyhow::Result<Written> {
+    let mut columns = Columns::create(path, Detail::Headers)?;
+    let mut capture = Capture::from_reader(from);
+    let mut analysis = Analysis::new(Limits::default());
+    while let Some(item) = capture.next()? {
+        let Item::Frame(frame) = item else { continue };
+        let mut shown = None;
+        analysis.frame_to(&frame, &mut |row: &Row| shown = Some(*row));
+        if let Some(row) = &shown {
+            columns.packet(&frame, row)?;
+        }
+    }
+    columns.finish()
 }
 
 impl Drop for Columns {

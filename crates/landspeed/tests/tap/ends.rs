@@ -173,3 +173,27 @@ fn a_pipe_can_be_read_while_it_is_written() {
     assert_eq!((ended.code, read(&path).0.len()), (Some(0), 20), "{}", ended.stderr);
     assert!(ended.stderr.contains("20 packets"), "the summary goes elsewhere: {}", ended.stderr);
 }
+
+#[test]
+fn a_header_trace_has_every_packet_in_a_few_bytes_and_is_there_only_when_it_is_whole() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let directory = directory();
+    let path = directory.path().join("x.parquet");
+    let name = path.to_str().expect("plain");
+    let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", name, "udp dst port 9"]);
+    net.send(20_000, 50);
+    assert!(!path.exists(), "it is not whole yet");
+    let ended = tap.stop();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let bytes = std::fs::metadata(&path).expect("it is whole").len();
+    let traced = landspeed().args(["trace", name, "--json", "-"]).output().expect("the program runs");
+    let document: Value = serde_json::from_slice(&traced.stdout).expect("a document");
+    assert_eq!(document["flows"][0]["forward"]["packets"], 20_000);
+    assert_eq!(document["flows"][0]["forward"]["payload_bytes"], 20_000 * 50);
+    assert!(bytes < 20_000 * 4, "{bytes} bytes");
+    let left: Vec<_> = std::fs::read_dir(directory.path()).expect("it is there").collect();
+    assert_eq!(left.len(), 1, "nothing is left beside it");
+}
