@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use landspeed_sys::clock;
+use landspeed_sys::ethtool::Ethtool;
 use serde_json::Value;
 
 use crate::{Net, Running, directory, landspeed, read};
@@ -48,10 +49,7 @@ fn a_run_captures_both_of_its_ends_and_tells_what_they_show() {
         Ok(net) => net,
         Err(why) => landspeed_testkit::skip!("{why}"),
     };
-    // Frames as on a wire: else they are larger than any and cannot be matched.
-    for (namespace, interface) in [(&net.left, &net.link.a), (&net.right, &net.link.b)] {
-        namespace.exec(["ip", "link", "set", interface, "gso_max_segs", "1"]);
-    }
+    frames_as_on_a_wire(&net);
     let server = Server::start(&net, &["--allow-tap=16M"]);
     let directory = directory();
     let name = directory.path().join("both");
@@ -73,6 +71,46 @@ fn a_run_captures_both_of_its_ends_and_tells_what_they_show() {
         .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("landspeed-tap-{}-", server.0.id())))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Else they are larger than any wire carries, and cannot be matched.
+fn frames_as_on_a_wire(net: &Net) {
+    const SUPER: &[&str] = &["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "rx-gro"];
+    for (namespace, interface) in [(&net.left, &net.link.a), (&net.right, &net.link.b)] {
+        let switched =
+            namespace.run(|| Ethtool::new(interface).and_then(|mut ethtool| ethtool.set_features(SUPER, false)));
+        switched.expect("a virtual link lets them be switched");
+    }
+}
+
+#[test]
+fn a_fault_behind_the_far_tap_is_placed_there_loss_for_loss() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    frames_as_on_a_wire(&net);
+    // The tap is before the firewall: what that drops has passed it.
+    net.right.nft(
+        "table inet f { counter lost { }; chain c { type filter hook prerouting priority -300; \
+         tcp dport 5210 meta length > 1000 numgen random mod 100 0 counter name lost drop; }; }\n",
+    );
+    let _server = Server::start(&net, &["--allow-tap"]);
+    let directory = directory();
+    let name = directory.path().join("fault");
+    let name = name.to_str().expect("plain");
+    let (code, said) = run(&net, &["-t", "1", "-b", "50M", "--tap", name]);
+    assert!(matches!(code, Some(0 | 1)), "{said}");
+    let counted = net.right.exec(["nft", "list", "counter", "inet", "f", "lost"]);
+    let counted = counted.split_whitespace().skip_while(|word| *word != "packets").nth(1);
+    let lost: u64 = counted.and_then(|word| word.parse().ok()).expect("a count");
+    assert!(lost > 5, "no fault, no test: {lost}");
+    let files = [format!("{name}.near.pcapng"), format!("{name}.far.pcapng")];
+    let output = landspeed().arg("trace").args(&files).args(["--json", "-"]).output().expect("the program runs");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let flow = &document["flows"][0];
+    assert_eq!((flow["lost_network"].as_u64(), flow["lost_receiver"].as_u64()), (Some(0), Some(lost)), "{said}");
+    assert_eq!(document["path"][0]["forward"]["lost_data"], 0);
 }
 
 #[test]
