@@ -190,7 +190,9 @@ fn pictures(document: &TraceDocument, rows: &[Row]) {
     }
     let mut written = String::new();
     let mut xplot = Xplot::new(document, 4, |_: &str, text: &str| written.push_str(text));
-    rows.iter().for_each(|row| xplot.row(row));
+    for row in rows {
+        xplot.row(row);
+    }
     let drawn = xplot.finish();
     assert_eq!(written.matches("\ngo\n").count(), drawn * 8, "each direction has four");
 }
