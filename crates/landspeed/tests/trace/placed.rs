@@ -53,3 +53,38 @@ fn losses_of_the_network_and_of_the_receiver_are_told_apart_packet_for_packet() 
         assert_eq!(said["path"][0]["given_up"], 0);
     }
 }
+
+#[test]
+fn the_hop_whose_queue_fills_is_the_one_that_adds_the_delay() {
+    let road = match Road::new() {
+        Ok(road) => road,
+        Err(why) => skip!("{why}"),
+    };
+    if Command::new("tcpdump").arg("--version").output().is_err() {
+        skip!("tcpdump is not installed");
+    }
+    let queue =
+        ["tc", "qdisc", "add", "dev", &road.far.a, "root", "tbf", "rate", "50mbit", "burst", "8kb", "limit", "1mb"];
+    road.router.exec(queue);
+    let directory = tempfile::tempdir().expect("a directory");
+    let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
+    let taps = [
+        (&road.sender, &road.near.a, "1.pcap"),
+        (&road.router, &road.near.b, "2.pcap"),
+        (&road.receiver, &road.far.b, "3.pcap"),
+    ];
+    let taps =
+        taps.map(|(namespace, interface, name)| Tcpdump::start(namespace, interface, &directory.path().join(name)));
+    pair.run("-t 2");
+    let files = taps.map(Tcpdump::stop);
+    let said = document(&[&files[0], &files[1], &files[2]]);
+    let hops = said["path"].as_array().expect("a list");
+    let share = |hop: usize| hops[hop]["forward"]["delay_share"].as_f64().expect("a share");
+    assert!(share(1) > 0.8, "{} and {}", share(0), share(1));
+    assert!((share(0) + share(1) - 1.0).abs() < 1e-9);
+    // 1 MB at 50 Mb/s are 160 ms; a queue of that size fills in two seconds to more than a tenth of it.
+    let delays = hops[1]["forward"]["delay"]["max_ns"].as_array().expect("bins");
+    let most = delays.iter().filter_map(serde_json::Value::as_u64).max().expect("packets");
+    assert!((16_000_000..400_000_000).contains(&most), "{most} ns");
+    assert!(delays.len() <= 512);
+}

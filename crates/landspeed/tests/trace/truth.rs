@@ -127,6 +127,10 @@ fn a_round_trip_is_the_links_and_the_tap_knows_its_side() {
     assert!(count(&receiver["forward"]["rtt"]["min_ns"]) < 1_000_000);
     assert!(sender["forward"]["limits"].is_object());
     assert!(receiver["forward"]["limits"].is_null(), "a tap at the receiver does not know what is in flight");
+    // Trains come off the line at its rate: 1514 of the 1538 bytes that a frame takes of 1 Gb/s.
+    let stations = document(&[&ran.file("receiver")])["stations"].clone();
+    let rate = stations[0]["trains"]["rate_bps"].as_f64().expect("long trains");
+    assert!((rate / 984.4e6 - 1.0).abs() < 0.05, "{rate} bit/s off a line of 1 Gb/s");
 }
 
 #[test]

@@ -1,0 +1,225 @@
+//! A generator of conversations whose every event has a label: whatever happens in whatever order, from whatever first
+//! number, each is told as what it was, and nothing else is told.
+
+#[expect(dead_code, reason = "the other tests play it too")]
+mod play;
+
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::Frame;
+use play::{Extra, MS, MSS, Play};
+use proptest::prelude::*;
+
+/// Segments of a round.
+const ROUND: u32 = 10;
+/// From one round to the next, milliseconds.
+const APART: u64 = 500;
+
+/// What happens in a round. Places are segments of it.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Nothing,
+    /// Lost behind the tap, asked for, sent again.
+    LostBehind(u32),
+    /// Lost before the tap.
+    LostBefore(u32),
+    /// Two in a row lost behind the tap.
+    TwoLost(u32),
+    /// The last one lost behind the tap, probed for.
+    Tail,
+    /// Probed for although it had arrived.
+    NeedlessTail,
+    /// Nothing comes back for a timeout.
+    Timeout,
+    /// Passed by the next two, its identification being older.
+    Late(u32),
+    /// Twice, by the network.
+    Copied(u32),
+    /// The receiver's window closes, is probed, and opens.
+    ZeroWindow,
+    /// All segments in one, as TSO and GRO have it.
+    Super,
+    /// A frame that contradicts itself.
+    Mangled,
+    /// A frame from before.
+    Backward,
+    /// A frame that is not IP.
+    Foreign,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        Just(Event::Nothing),
+        (0..ROUND - 1).prop_map(Event::LostBehind),
+        (0..ROUND - 1).prop_map(Event::LostBefore),
+        (0..ROUND - 2).prop_map(Event::TwoLost),
+        Just(Event::Tail),
+        Just(Event::NeedlessTail),
+        Just(Event::Timeout),
+        (1..ROUND - 3).prop_map(Event::Late),
+        (0..ROUND).prop_map(Event::Copied),
+        Just(Event::ZeroWindow),
+        Just(Event::Super),
+        Just(Event::Mangled),
+        Just(Event::Backward),
+        Just(Event::Foreign),
+    ]
+}
+
+/// What a conversation holds, by what it should be told as.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Labels {
+    fast: u64,
+    timeout: u64,
+    tail: u64,
+    lost_before_tap: u64,
+    unclassified: u64,
+    spurious: u64,
+    out_of_order: u64,
+    duplicates: u64,
+    zero_windows: u64,
+    probes: u64,
+    missing_bytes: u64,
+    super_packets: u64,
+    malformed: u64,
+    backward_steps: u64,
+    not_ip: u64,
+}
+
+/// Plays a round and labels it.
+fn round(play: &mut Play, number: u32, event: Event, labels: &mut Labels) {
+    let (ms, base) = (20 + u64::from(number) * APART, number * ROUND);
+    let end = base + ROUND;
+    let all = |play: &mut Play, but: &[u32]| {
+        (base..end).filter(|segment| !but.contains(segment)).for_each(|segment| play.data(ms, segment));
+    };
+    let missed = |play: &mut Play, first: u32, to: u32| {
+        (0..3).for_each(|more| play.sack(ms + 10, first, &[(to, (to + 1 + more).min(end))]));
+    };
+    match event {
+        Event::Nothing => all(play, &[]),
+        Event::LostBehind(at) => {
+            all(play, &[]);
+            missed(play, base + at, base + at + 1);
+            play.data(ms + 11, base + at);
+            labels.fast += 1;
+        }
+        Event::TwoLost(at) => {
+            all(play, &[]);
+            missed(play, base + at, base + at + 2);
+            play.data(ms + 11, base + at);
+            play.data(ms + 11, base + at + 1);
+            labels.fast += 2;
+        }
+        Event::LostBefore(at) => {
+            all(play, &[base + at]);
+            missed(play, base + at, base + at + 1);
+            play.data(ms + 11, base + at);
+            labels.lost_before_tap += 1;
+        }
+        Event::Tail | Event::NeedlessTail => {
+            all(play, &[]);
+            play.ack(ms + 10, end - 1);
+            play.data(ms + 30, end - 1);
+            labels.tail += 1;
+            if matches!(event, Event::NeedlessTail) {
+                play.sack(ms + 40, end, &[(end - 1, end)]);
+                labels.spurious += 1;
+            }
+        }
+        Event::Timeout => {
+            all(play, &[]);
+            play.data(ms + 230, base);
+            labels.timeout += 1;
+        }
+        Event::Late(at) => {
+            (base..base + at).for_each(|segment| play.data(ms, segment));
+            let older = play.identification;
+            play.identification = play.identification.wrapping_add(1).max(1);
+            (base + at + 1..base + at + 3).for_each(|segment| play.data(ms, segment));
+            let extra = Extra { identification: Some(older), ..Extra::default() };
+            play.segment(ms * MS + 1000, true, play.number(base + at), 1, MSS, extra);
+            (base + at + 3..end).for_each(|segment| play.data(ms + 1, segment));
+            labels.out_of_order += 1;
+        }
+        Event::Copied(at) => {
+            for segment in base..end {
+                let same = play.identification;
+                play.data(ms, segment);
+                if segment == base + at {
+                    let extra = Extra { identification: Some(same), ..Extra::default() };
+                    play.segment(ms * MS, true, play.number(segment), 1, MSS, extra);
+                    labels.duplicates += 1;
+                }
+            }
+        }
+        Event::ZeroWindow => {
+            all(play, &[]);
+            let next = play.number(end);
+            let window = |window| Extra { window: Some(window), ..Extra::default() };
+            play.segment((ms + 10) * MS, false, 1, next, 0, window(0));
+            play.segment((ms + 210) * MS, true, next.wrapping_sub(1), 1, 1, Extra::default());
+            play.segment((ms + 220) * MS, false, 1, next, 0, window(900));
+            labels.zero_windows += 1;
+            labels.probes += 1;
+        }
+        Event::Super => {
+            play.segment(ms * MS, true, play.number(base), 1, ROUND * MSS, Extra::default());
+            labels.super_packets += 1;
+        }
+        Event::Mangled | Event::Backward | Event::Foreign => {
+            all(play, &[]);
+            let (link, time_ns, data): (_, _, &[u8]) = match event {
+                // A header of 8 bytes; one that says it is longer than the packet.
+                Event::Mangled if number.is_multiple_of(2) => (LinkType::RAW, ms, &[0x42; 40]),
+                Event::Mangled => {
+                    (LinkType::RAW, ms, &[0x4f, 0, 0, 21, 0, 0, 0, 0, 64, 6, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
+                }
+                Event::Backward => (LinkType::ETHERNET, ms - 15, &[0xff; 60]),
+                _ => (LinkType::ETHERNET, ms, &[0xff; 60]),
+            };
+            labels.malformed += u64::from(matches!(event, Event::Mangled));
+            labels.not_ip += u64::from(!matches!(event, Event::Mangled));
+            labels.backward_steps += u64::from(matches!(event, Event::Backward));
+            let frame = Frame { interface: 0, link, time_ns: time_ns * MS + 1, original: data.len() as u32, data };
+            play.analysis.frame(&frame);
+        }
+    }
+    play.ack(ms + 240, end);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn every_label_is_told_and_nothing_else(first: u32, events in prop::collection::vec(event(), 1..25)) {
+        let mut play = Play::with_first(first);
+        let mut labels = Labels::default();
+        for (number, event) in events.iter().enumerate() {
+            round(&mut play, number as u32, *event, &mut labels);
+        }
+        let document = play.document();
+        prop_assert_eq!(document.flows.len(), 1);
+        let (capture, flow) = (&document.capture, &document.flows[0]);
+        let (forward, again) = (&flow.forward, &flow.forward.retransmits);
+        let told = Labels {
+            fast: again.fast,
+            timeout: again.timeout,
+            tail: again.tail,
+            lost_before_tap: again.lost_before_tap,
+            unclassified: again.unclassified,
+            spurious: again.spurious,
+            out_of_order: forward.out_of_order,
+            duplicates: forward.duplicates,
+            zero_windows: flow.reverse.zero_windows,
+            probes: forward.probes,
+            missing_bytes: forward.missing_bytes,
+            super_packets: capture.super_packets,
+            malformed: capture.malformed,
+            backward_steps: capture.backward_steps,
+            not_ip: capture.not_ip,
+        };
+        prop_assert_eq!(told, labels);
+        prop_assert_eq!(forward.unique_bytes, u64::from(ROUND * MSS) * events.len() as u64);
+        prop_assert_eq!(forward.in_flight_max_bytes, u64::from(ROUND * MSS));
+    }
+}
