@@ -30,6 +30,7 @@ pub struct Passed {
 
 impl Connection {
     /// A segment passes. `room` is how many round-trip histograms may still be made.
+    #[inline]
     pub fn pass(&mut self, seen: &Seen, room: &mut u32) -> Passed {
         let Seen { time_ns, wire, upward, ref tcp, .. } = *seen;
         let span_ns = if self.last_ns == 0 { 0 } else { time_ns.saturating_sub(self.last_ns) };
@@ -82,7 +83,7 @@ impl Connection {
             sack,
             sacks,
             timestamps: tcp.options.timestamps,
-            rtt_ns: passed.reaction.rtt_ns,
+            rtt_ns: passed.reaction.rtt_ns(),
             in_flight: if tcp.payload > 0 { from.in_flight() } else { to.in_flight() },
         }
     }

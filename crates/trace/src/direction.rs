@@ -419,7 +419,7 @@ impl Direction {
                 self.last_moved_ns = self.last_moved_ns.max(by.time_ns);
             }
             self.repeats_of_ack = 0;
-            reaction.rtt_ns = self.rtt.acked(ack, by.time_ns, room);
+            reaction.rtt_ns = self.rtt.acked(ack, by.time_ns, room).unwrap_or(Reaction::NO_SAMPLE);
             self.forget_holes();
             if self.acked >= self.recovery {
                 self.by_timeout = false;
@@ -558,15 +558,29 @@ impl Direction {
     }
 }
 
-/// What an acknowledgement turned out to be.
-#[derive(Debug, Clone, Copy, Default)]
+/// What an acknowledgement turned out to be: two words, which need no memory on their way.
+#[derive(Debug, Clone, Copy)]
 pub struct Reaction {
+    rtt_ns: u64,
     /// A duplicate acknowledgement.
     pub duplicate: bool,
     /// It reports data that came twice.
     pub dsack: bool,
+}
+
+impl Reaction {
+    const NO_SAMPLE: u64 = u64::MAX;
+
     /// The round trip it ends, nanoseconds.
-    pub rtt_ns: Option<u64>,
+    pub fn rtt_ns(self) -> Option<u64> {
+        (self.rtt_ns != Self::NO_SAMPLE).then_some(self.rtt_ns)
+    }
+}
+
+impl Default for Reaction {
+    fn default() -> Self {
+        Self { rtt_ns: Self::NO_SAMPLE, duplicate: false, dsack: false }
+    }
 }
 
 fn is_handshake(tcp: &TcpHeader) -> bool {

@@ -113,12 +113,42 @@ impl Seen {
     }
 }
 
+/// What tells stations apart: the interface and the source address, or [`Name::NO_MAC`] where the link has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Name {
+    mac: u64,
+    interface: u32,
+}
+
+impl Name {
+    const NO_MAC: u64 = u64::MAX;
+
+    #[inline]
+    fn of(frame: &Frame<'_>) -> Self {
+        let mut mac = Self::NO_MAC;
+        if let Some(source) = frame.data.get(6..12)
+            && frame.link == LinkType::ETHERNET
+        {
+            let mut word = [0; 8];
+            word[2..].copy_from_slice(source);
+            mac = u64::from_be_bytes(word);
+        }
+        Self { mac, interface: frame.interface }
+    }
+
+    fn mac(self) -> Option<[u8; 6]> {
+        let [_, _, mac @ ..] = self.mac.to_be_bytes();
+        (self.mac != Self::NO_MAC).then_some(mac)
+    }
+}
+
 /// The frames so far.
 #[derive(Debug)]
 pub struct Intake {
     train_gap_ns: u64,
     burst_bps: Option<u64>,
     stations: Vec<Station>,
+    names: Vec<Name>,
     latest_station: usize,
     capture: TraceCapture,
     /// The first frame's time, and the least one.
@@ -137,6 +167,7 @@ impl Intake {
             train_gap_ns: limits.train_gap_ns,
             burst_bps: limits.burst_bps,
             stations: Vec::new(),
+            names: Vec::new(),
             latest_station: 0,
             capture: TraceCapture::default(),
             begin_ns: None,
@@ -214,23 +245,26 @@ impl Intake {
         }
     }
 
+    #[inline]
     fn station(&mut self, frame: &Frame<'_>) -> &mut Station {
-        let mac = match frame.link {
-            LinkType::ETHERNET => frame.data.get(6..).and_then(<[u8]>::first_chunk).copied(),
-            _ => None,
-        };
-        let is = |station: &Station| station.interface == frame.interface && station.mac == mac;
-        if !self.stations.get(self.latest_station).is_some_and(is) {
-            self.latest_station = match self.stations.iter().position(is) {
-                Some(at) => at,
-                None if self.stations.len() < MOST_STATIONS => {
-                    self.stations.push(Station::new(frame.interface, mac, self.train_gap_ns, self.burst_bps));
-                    self.stations.len() - 1
-                }
-                None => MOST_STATIONS - 1,
-            };
+        let name = Name::of(frame);
+        if self.names.get(self.latest_station) != Some(&name) {
+            self.turn(name);
         }
         &mut self.stations[self.latest_station]
+    }
+
+    /// Turns to another station, which is made if it is new.
+    fn turn(&mut self, name: Name) {
+        self.latest_station = match self.names.iter().position(|known| *known == name) {
+            Some(at) => at,
+            None if self.names.len() < MOST_STATIONS => {
+                self.names.push(name);
+                self.stations.push(Station::new(name.interface, name.mac(), self.train_gap_ns, self.burst_bps));
+                self.names.len() - 1
+            }
+            None => MOST_STATIONS - 1,
+        };
     }
 
     /// The capture's own figures, and the stations.
