@@ -4,8 +4,9 @@
 //! and its ends unless they are translated on the way. Which tap a packet passes first is told by the clocks' differences
 //! themselves: they are greater one way than the other by the round trip between the taps, whatever the clocks say.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::fast::FixedState;
 use landspeed_wire::capture::{Frame, LATEST_NS};
@@ -51,6 +52,8 @@ pub(crate) struct Seen {
     pub sequence: u32,
     pub payload: u32,
     pub identification: u16,
+    /// Whether others of its fingerprint may wait behind it.
+    twins: bool,
 }
 
 /// One tap.
@@ -98,6 +101,8 @@ pub struct Pairing {
     sides: [Side; 2],
     flows: Vec<Flow>,
     index: HashMap<Key, u32, FixedState>,
+    /// The flow of the last packet.
+    latest: Option<(Key, u32)>,
     translated: bool,
     matched: u64,
     given_up: u64,
@@ -117,6 +122,7 @@ impl Pairing {
             sides: Default::default(),
             flows: Vec::new(),
             index: HashMap::default(),
+            latest: None,
             translated,
             matched: 0,
             given_up: 0,
@@ -167,8 +173,8 @@ impl Pairing {
         side.latest_ns = side.latest_ns.max(time_ns);
         let Ok(packet) = dissect(frame.link, frame.data, frame.original) else { return };
         let Some((key, upward)) = Key::of_packet(&packet) else { return };
-        let ends = (!self.translated).then_some((key, upward));
         let flow = self.flow(key);
+        let ends = (!self.translated).then_some((flow, upward));
         if let Transport::Tcp(tcp) = &packet.transport {
             self.arrived(tap, flow, upward, tcp, packet.network.identification, time_ns);
         }
@@ -180,7 +186,8 @@ impl Pairing {
             Transport::Fragment | Transport::Other => (0, 0),
         };
         let identification = packet.network.identification;
-        let seen = Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification };
+        let seen =
+            Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification, twins: false };
         if let Some(other) = self.take_best(tap, print, &seen) {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             self.matched(&first, &second);
@@ -196,8 +203,10 @@ impl Pairing {
     /// copy sent again, without an identification or timestamps, is the twin of the one that was lost.
     fn take_best(&mut self, tap: Tap, print: u64, seen: &Seen) -> Option<Seen> {
         let waiting = &mut self.sides[1 - tap as usize].waiting;
-        if !waiting.contains_key(&twin(print, 1)) {
-            return waiting.remove(&print);
+        match waiting.entry(print) {
+            Entry::Vacant(_) => return None,
+            Entry::Occupied(only) if !only.get().twins => return Some(only.remove()),
+            Entry::Occupied(_) => {}
         }
         let unusual = |other: &Seen| {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
@@ -214,11 +223,19 @@ impl Pairing {
     }
 
     fn flow(&mut self, key: Key) -> u32 {
+        // Trains of one flow are the rule.
+        if let Some((latest, number)) = self.latest
+            && latest == key
+        {
+            return number;
+        }
         let flows = &mut self.flows;
-        *self.index.entry(key).or_insert_with(|| {
+        let number = *self.index.entry(key).or_insert_with(|| {
             flows.push(Flow { key, ways: Default::default(), upward_is_there: None, undecided: Vec::new() });
             flows.len() as u32 - 1
-        })
+        });
+        self.latest = Some((key, number));
+        number
     }
 
     /// Shows a segment to what follows data behind this tap.
@@ -387,19 +404,29 @@ fn guess(flow: &Flow, floors: [Option<i64>; 2]) -> bool {
     upward == there
 }
 
-/// What a packet is known again by, and whether it carries data. `None` for one that cannot be told from others.
-fn fingerprint(packet: &Packet, ends: Option<(Key, bool)>) -> Option<(u64, bool)> {
+/// What a packet is known again by, and whether it carries data: `ends` are its flow and direction, where those are the same
+/// at both taps. `None` for one that cannot be told from others.
+fn fingerprint(packet: &Packet, ends: Option<(u32, bool)>) -> Option<(u64, bool)> {
     let mut hasher = FixedState::default().build_hasher();
-    (ends, packet.network.identification).hash(&mut hasher);
-    let data = match packet.transport {
+    let identification = u64::from(packet.network.identification);
+    let ends = ends.map_or(0, |(flow, upward)| (u64::from(flow) << 1 | u64::from(upward)) + 1);
+    hasher.write_u64(ends << 16 | identification);
+    let data = match &packet.transport {
         Transport::Tcp(tcp) => {
-            (tcp.sequence, tcp.acknowledgement, tcp.flags.0 & !(Flags::ECE.0 | Flags::CWR.0)).hash(&mut hasher);
-            (tcp.window, tcp.payload, tcp.options.timestamps, tcp.options.sack.as_slice()).hash(&mut hasher);
+            let flags = u64::from(tcp.flags.0 & !(Flags::ECE.0 | Flags::CWR.0));
+            hasher.write_u64(u64::from(tcp.sequence) << 32 | u64::from(tcp.acknowledgement));
+            hasher.write_u64(flags << 48 | u64::from(tcp.window) << 32 | u64::from(tcp.payload));
+            if let Some((value, echo)) = tcp.options.timestamps {
+                hasher.write_u64(u64::from(value) << 32 | u64::from(echo));
+            }
+            for &(from, to) in tcp.options.sack.as_slice() {
+                hasher.write_u64(u64::from(from) << 32 | u64::from(to));
+            }
             tcp.payload > 0
         }
         // A datagram without an identification is like every other of its length.
-        Transport::Udp { payload, .. } if packet.network.identification != 0 => {
-            payload.hash(&mut hasher);
+        Transport::Udp { payload, .. } if identification != 0 => {
+            hasher.write_u64(u64::from(*payload));
             true
         }
         _ => return None,
@@ -416,6 +443,14 @@ fn twin(print: u64, number: u64) -> u64 {
 
 /// Keeps a packet behind its twins.
 fn put(waiting: &mut HashMap<u64, Seen, FixedState>, print: u64, seen: Seen) {
+    match waiting.entry(print) {
+        Entry::Vacant(place) => {
+            place.insert(seen);
+            return;
+        }
+        Entry::Occupied(mut first) => first.get_mut().twins = true,
+    }
+    let seen = Seen { twins: true, ..seen };
     let free = (0..TWINS).map(|number| twin(print, number)).find(|print| !waiting.contains_key(print));
     waiting.insert(free.unwrap_or(print), seen);
 }

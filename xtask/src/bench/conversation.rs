@@ -26,6 +26,8 @@ struct Tap {
 #[derive(Debug, Clone, Copy, Default)]
 struct Segment<'a> {
     time_ns: u64,
+    /// What its timestamp is made of, if not that: it is the same at every tap.
+    stamped_ns: Option<u64>,
     /// The connection, and whether its server sent this.
     flow: u32,
     from_server: bool,
@@ -57,8 +59,9 @@ impl Tap {
             options.extend([1, 1]);
         }
         options.extend([1, 1, 8, 10]);
-        options.extend(((time_ns / 1_000_000) as u32).to_be_bytes());
-        options.extend(((time_ns / 1_000_000) as u32).wrapping_sub(1).to_be_bytes());
+        let stamp = (segment.stamped_ns.unwrap_or(time_ns) / 1_000_000) as u32;
+        options.extend(stamp.to_be_bytes());
+        options.extend(stamp.wrapping_sub(1).to_be_bytes());
         if !segment.sack.is_empty() {
             options.extend([1, 1, 5, 2 + 8 * segment.sack.len() as u8]);
             for (low, high) in segment.sack {
@@ -104,6 +107,79 @@ impl Tap {
     }
 }
 
+/// The taps of a bulk capture: beside the sender, and if it is wanted beside the receiver.
+struct Taps {
+    near: Tap,
+    far: Option<Tap>,
+    /// What the far tap has still to write, since it sees data later than the near one and acknowledgements earlier.
+    held: BinaryHeap<Held>,
+    order: u64,
+}
+
+/// A segment on its way to the far tap, the earliest first.
+struct Held {
+    time_ns: u64,
+    order: u64,
+    segment: Segment<'static>,
+    sack: Vec<(u32, u32)>,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.time_ns, other.order).cmp(&(self.time_ns, self.order))
+    }
+}
+
+impl Taps {
+    /// A segment passes the near tap, and the far one unless it is lost between them.
+    fn write(&mut self, segment: &Segment<'_>, lost: bool) -> Result<()> {
+        self.near.write(segment)?;
+        if self.far.is_some() && !lost {
+            let half = BULK_ROUND_TRIP_NS / 2;
+            let time_ns = if segment.from_server { segment.time_ns - half } else { segment.time_ns + half };
+            self.order += 1;
+            let kept = Segment { time_ns, stamped_ns: Some(segment.time_ns), sack: &[], ..*segment };
+            self.held.push(Held { time_ns, order: self.order, segment: kept, sack: segment.sack.to_vec() });
+            self.release(segment.time_ns.saturating_sub(half))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what passed the far tap before a time.
+    fn release(&mut self, until_ns: u64) -> Result<()> {
+        let Some(far) = &mut self.far else { return Ok(()) };
+        while self.held.peek().is_some_and(|held| held.time_ns < until_ns) {
+            if let Some(Held { segment, sack, .. }) = self.held.pop() {
+                far.write(&Segment { sack: &sack, ..segment })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        self.release(u64::MAX)?;
+        let far = self.far.map_or(Ok(0), Tap::finish)?;
+        Ok(self.near.finish()? + far)
+    }
+}
+
+/// Round trip of the bulk capture, nanoseconds.
+const BULK_ROUND_TRIP_NS: u64 = 10_000_000;
+
 /// Numbers that look random and are always the same (SplitMix64; Steele, Lea, Flood 2014).
 struct Random(u64);
 
@@ -120,31 +196,32 @@ impl Random {
 /// What a bulk capture has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bulk {
-    /// Frames.
+    /// Frames of both captures.
     pub frames: u64,
     /// Segments sent again.
     pub retransmits: u64,
 }
 
 /// One connection at 10 Gb/s over 10 ms for so many data segments, one in ten thousand lost behind the tap and repaired by
-/// selective acknowledgements.
-pub fn bulk(path: &Path, segments: u64) -> Result<Bulk> {
+/// selective acknowledgements; captured beside the sender, and beside the receiver if that is asked for.
+pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
     const GAP_NS: u64 = 1_230;
-    const ROUND_TRIP_NS: u64 = 10_000_000;
+    const ROUND_TRIP_NS: u64 = BULK_ROUND_TRIP_NS;
     const WINDOW: u64 = 10_000;
-    let mut tap = Tap::new(path)?;
+    let far = far.map(Tap::new).transpose()?;
+    let mut tap = Taps { near: Tap::new(near)?, far, held: BinaryHeap::new(), order: 0 };
     let mut random = Random(7);
     let base = 4_000_000_000_u32;
     let number = |segment: u64| base.wrapping_add(1).wrapping_add((segment * u64::from(SEGMENT)) as u32);
     let mut now = 1_700_000_000_000_000_000_u64;
     let data = Segment { acknowledgement: 901, flags: ACK, payload: SEGMENT, window: 512, ..Segment::default() };
     let bare = Segment { from_server: true, sequence: 901, flags: ACK, window: 60_000, ..Segment::default() };
-    tap.write(&Segment { time_ns: now, sequence: base, flags: SYN, payload: 0, acknowledgement: 0, ..data })?;
+    tap.write(&Segment { time_ns: now, sequence: base, flags: SYN, payload: 0, acknowledgement: 0, ..data }, false)?;
     now += ROUND_TRIP_NS;
     let answer = Segment { sequence: 900, acknowledgement: number(0), flags: SYN | ACK, ..bare };
-    tap.write(&Segment { time_ns: now, ..answer })?;
+    tap.write(&Segment { time_ns: now, ..answer }, false)?;
     now += 20_000;
-    tap.write(&Segment { time_ns: now, sequence: number(0), payload: 0, ..data })?;
+    tap.write(&Segment { time_ns: now, sequence: number(0), payload: 0, ..data }, false)?;
     // What arrives at the receiver and comes back as an acknowledgement, by the time it passes the tap again.
     let mut back: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
     let mut beyond: BTreeMap<u64, u64> = BTreeMap::new();
@@ -154,8 +231,9 @@ pub fn bulk(path: &Path, segments: u64) -> Result<Bulk> {
     while acked < segments {
         if next < segments && next - acked < WINDOW && back.peek().is_none_or(|Reverse((at, _))| *at > now) {
             identification = identification.wrapping_add(1);
-            tap.write(&Segment { time_ns: now, sequence: number(next), identification, ..data })?;
-            if random.below(10_000) != 0 {
+            let lost = random.below(10_000) == 0;
+            tap.write(&Segment { time_ns: now, sequence: number(next), identification, ..data }, lost)?;
+            if !lost {
                 back.push(Reverse((now + ROUND_TRIP_NS, next)));
             }
             next += 1;
@@ -186,7 +264,7 @@ pub fn bulk(path: &Path, segments: u64) -> Result<Bulk> {
         }
         unacked = 0;
         let sack: Vec<_> = beyond.iter().rev().take(3).map(|(&low, &high)| (number(low), number(high))).collect();
-        tap.write(&Segment { time_ns: now, acknowledgement: number(expected), sack: &sack, ..bare })?;
+        tap.write(&Segment { time_ns: now, acknowledgement: number(expected), sack: &sack, ..bare }, false)?;
         acked = acked.max(expected);
         let lost = hole && beyond.first_key_value().is_some_and(|(low, high)| high - low >= 3);
         if lost && repaired <= expected {
@@ -194,7 +272,7 @@ pub fn bulk(path: &Path, segments: u64) -> Result<Bulk> {
             repaired = expected + 1;
             identification = identification.wrapping_add(1);
             now += 500;
-            tap.write(&Segment { time_ns: now, sequence: number(expected), identification, ..data })?;
+            tap.write(&Segment { time_ns: now, sequence: number(expected), identification, ..data }, false)?;
             retransmits += 1;
             back.push(Reverse((now + ROUND_TRIP_NS, expected)));
         }

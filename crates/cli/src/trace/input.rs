@@ -26,18 +26,15 @@ pub struct Capture {
     early: Option<String>,
 }
 
-/// What a capture brings.
-pub enum Item<'a> {
-    /// A frame.
-    Frame(Frame<'a>),
-    /// Statistics of an interface.
-    Statistics(InterfaceStatistics),
-}
+/// Who wants the frames and nothing else.
+pub struct Frames<F>(pub F);
 
-/// An item without its bytes, which are at this place of the buffer.
-enum Found {
-    Frame(Frame<'static>, usize, usize),
-    Statistics(InterfaceStatistics),
+impl<F: FnMut(&Frame<'_>)> Sink for Frames<F> {
+    fn frame(&mut self, frame: &Frame<'_>) {
+        (self.0)(frame);
+    }
+
+    fn statistics(&mut self, _: InterfaceStatistics) {}
 }
 
 /// Opens a capture; `-` is standard input.
@@ -97,13 +94,35 @@ impl Capture {
         Self { source, reader: Reader::new(), buffer, start, end, position: 0, early: None }
     }
 
-    /// What comes next; `None` at the end. What cannot be read on is no failure but the end: what came before it counts.
-    pub fn next(&mut self) -> anyhow::Result<Option<Item<'_>>> {
-        Ok(match self.find()? {
-            None => None,
-            Some(Found::Frame(frame, from, to)) => Some(Item::Frame(Frame { data: &self.buffer[from..to], ..frame })),
-            Some(Found::Statistics(statistics)) => Some(Item::Statistics(statistics)),
-        })
+    /// Gives `sink` the next frame, and what statistics come before it. `false` at the end. What cannot be read on is no
+    /// failure but the end: what came before it counts.
+    pub fn step(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+        while self.early.is_none() {
+            let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
+                Ok(next) => next,
+                Err(why) if self.reader.format().is_none() => return Err(why.into()),
+                Err(why) => {
+                    self.damaged(&why);
+                    break;
+                }
+            };
+            self.start += used;
+            self.position += used as u64;
+            match next {
+                Next::Frame(frame) => {
+                    sink.frame(&frame);
+                    return Ok(true);
+                }
+                Next::Statistics(statistics) => sink.statistics(statistics),
+                Next::Skipped => {}
+                Next::More(needed) => {
+                    if !self.fill(needed)? {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// Reads on and gives `sink` what came, as much as fits the buffer. `false` at the end.
@@ -126,38 +145,6 @@ impl Capture {
 
     fn damaged(&mut self, why: &CaptureError) {
         self.early = Some(format!("{why} (byte {})", self.position));
-    }
-
-    fn find(&mut self) -> anyhow::Result<Option<Found>> {
-        while self.early.is_none() {
-            let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
-                Ok(next) => next,
-                Err(why) if self.reader.format().is_none() => return Err(why.into()),
-                Err(why) => {
-                    self.damaged(&why);
-                    break;
-                }
-            };
-            let from = self.start;
-            self.start += used;
-            self.position += used as u64;
-            match next {
-                Next::Frame(frame) => {
-                    // Where in the buffer its bytes are: the buffer cannot be lent out from inside of a loop.
-                    let at = frame.data.as_ptr().addr() - self.buffer[from..].as_ptr().addr() + from;
-                    let length = frame.data.len();
-                    return Ok(Some(Found::Frame(Frame { data: &[], ..frame }, at, at + length)));
-                }
-                Next::Statistics(statistics) => return Ok(Some(Found::Statistics(statistics))),
-                Next::Skipped => {}
-                Next::More(needed) => {
-                    if !self.fill(needed)? {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(None)
     }
 
     /// Reads on, so that in the end this many bytes are there. `false` at the end of the input.

@@ -17,11 +17,11 @@ use anyhow::Context as _;
 use landspeed_model::{BuildInfo, TraceDocument};
 use landspeed_trace::{Analysis, Graphs, Limits, Observer as _, Pairing, Row};
 use landspeed_units::{BitRate, Nanos};
-use landspeed_wire::capture::Frame;
+use landspeed_wire::capture::{self, Frame};
 
 use crate::output::Sink;
 use crate::{Outcome, options};
-use input::{Capture, Item};
+use input::Capture;
 pub use packets::{Written, header_trace};
 
 const EXAMPLES: &str = "\
@@ -160,29 +160,12 @@ impl Reading {
         more.with_context(|| format!("cannot analyse {}", self.file.display()))
     }
 
-    /// Takes the next item; `None` at the end. A frame is shown to `also`.
-    fn step(&mut self, mut also: impl FnMut(&Frame<'_>)) -> anyhow::Result<Option<()>> {
-        let next = self.capture.next().with_context(|| format!("cannot analyse {}", self.file.display()))?;
-        match next {
-            None => return Ok(None),
-            Some(Item::Frame(frame)) => {
-                if self.graphs.is_some() || self.columns.is_some() {
-                    let mut shown = None;
-                    self.analysis.frame_to(&frame, &mut |row: &Row| shown = Some(*row));
-                    if let (Some(graphs), Some(row)) = (&mut self.graphs, &shown) {
-                        graphs.row(row);
-                    }
-                    if let (Some(columns), Some(row)) = (&mut self.columns, &shown) {
-                        columns.packet(&frame, row)?;
-                    }
-                } else {
-                    self.analysis.frame(&frame);
-                }
-                also(&frame);
-            }
-            Some(Item::Statistics(statistics)) => self.analysis.statistics(statistics),
-        }
-        Ok(Some(()))
+    /// Takes the next frame; `false` at the end. It is shown to `also`.
+    fn step(&mut self, also: impl FnMut(&Frame<'_>)) -> anyhow::Result<bool> {
+        let Self { capture, analysis, graphs, columns, file } = self;
+        let mut shown = Shown { analysis, graphs: graphs.as_mut(), columns: columns.as_mut(), also, failure: None };
+        let more = capture.step(&mut shown).with_context(|| format!("cannot analyse {}", file.display()))?;
+        shown.failure.map_or(Ok(more), Err)
     }
 
     fn finish(self) -> anyhow::Result<TraceDocument> {
@@ -202,11 +185,43 @@ impl Reading {
     }
 }
 
+/// A capture's frames, shown to whoever wants each of them.
+struct Shown<'a, F> {
+    analysis: &'a mut Analysis,
+    graphs: Option<&'a mut Graphs>,
+    columns: Option<&'a mut packets::Columns>,
+    also: F,
+    failure: Option<anyhow::Error>,
+}
+
+impl<F: FnMut(&Frame<'_>)> capture::Sink for Shown<'_, F> {
+    fn frame(&mut self, frame: &Frame<'_>) {
+        if self.graphs.is_some() || self.columns.is_some() {
+            let Self { analysis, graphs, columns, failure, .. } = self;
+            analysis.frame_to(frame, &mut |row: &Row| {
+                if let Some(graphs) = graphs {
+                    graphs.row(row);
+                }
+                if let Some(columns) = columns {
+                    *failure = columns.packet(frame, row).err();
+                }
+            });
+        } else {
+            self.analysis.frame(frame);
+        }
+        (self.also)(frame);
+    }
+
+    fn statistics(&mut self, statistics: capture::InterfaceStatistics) {
+        self.analysis.statistics(statistics);
+    }
+}
+
 fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     let mut reading = Reading::open(args, file)?;
     if reading.graphs.is_some() || reading.columns.is_some() {
         // Every frame is looked at in order, which is one core's work.
-        while reading.step(|_| ())?.is_some() {}
+        while reading.step(|_| ())? {}
         return reading.finish();
     }
     let cores = cores(args);
@@ -239,7 +254,7 @@ fn chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument> {
         let mut readings = [Reading::open(args, from)?, Reading::open(args, to)?];
         let mut pairing = Pairing::new(args.nat);
         while let Some(tap) = pairing.wants() {
-            if readings[tap as usize].step(|frame| pairing.frame(tap, frame))?.is_none() {
+            if !readings[tap as usize].step(|frame| pairing.frame(tap, frame))? {
                 pairing.end(tap);
             }
         }

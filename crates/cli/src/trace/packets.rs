@@ -11,7 +11,7 @@ use landspeed_trace::{Analysis, Limits, Row};
 use landspeed_units::Bytes;
 use landspeed_wire::capture::Frame;
 
-use super::input::{Capture, Item};
+use super::input::{Capture, Frames};
 
 /// Where packets go.
 #[derive(Debug, clap::Args)]
@@ -100,14 +100,16 @@ pub fn header_trace(from: Box<dyn Read + Send>, path: &Path) -> anyhow::Result<W
     let mut columns = Columns::create(path, Detail::Headers)?;
     let mut capture = Capture::from_reader(from);
     let mut analysis = Analysis::new(Limits::default());
-    while let Some(item) = capture.next()? {
-        let Item::Frame(frame) = item else { continue };
-        let mut shown = None;
-        analysis.frame_to(&frame, &mut |row: &Row| shown = Some(*row));
-        if let Some(row) = &shown {
-            columns.packet(&frame, row)?;
+    let mut failure = None;
+    while failure.is_none() {
+        let mut each = Frames(|frame: &Frame<'_>| {
+            analysis.frame_to(frame, &mut |row: &Row| failure = columns.packet(frame, row).err());
+        });
+        if !capture.step(&mut each)? {
+            break;
         }
     }
+    failure.map_or(Ok(()), Err)?;
     columns.finish()
 }
 

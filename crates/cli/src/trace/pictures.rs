@@ -10,8 +10,9 @@ use anyhow::Context as _;
 use landspeed_model::TraceDocument;
 use landspeed_trace::{Analysis, GraphLimits, Graphs, Xplot};
 use landspeed_units::Nanos;
+use landspeed_wire::capture::Frame;
 
-use super::input::{Capture, Item};
+use super::input::{Capture, Frames};
 use super::{Args, limits};
 use crate::options;
 use crate::output::Sink;
@@ -76,11 +77,7 @@ pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Pat
     let mut graphs = Xplot::new(document, args.pictures.graphs, write);
     let mut analysis = Analysis::new(limits(args));
     let mut capture = Capture::open(file, false)?;
-    while let Some(item) = capture.next()? {
-        if let Item::Frame(frame) = item {
-            analysis.frame_to(&frame, &mut graphs);
-        }
-    }
+    while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_to(frame, &mut graphs)))? {}
     graphs.finish();
     trouble.map_or(Ok(()), Err)
 }

@@ -46,6 +46,7 @@ pub const ALL: &[(&str, Build)] = &[
     ("trace-bulk", trace::bulk),
     ("trace-many", trace::many),
     ("trace-tshark", trace::tshark),
+    ("trace-two-taps", trace::two_taps),
     ("trace-memory", trace::memory),
 ];
 

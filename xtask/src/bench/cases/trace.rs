@@ -109,7 +109,7 @@ fn speed(name: &str, target: Option<f64>) -> Case {
 
 /// One connection of 5.9 million frames. Promised: ten times tcptrace, half of plain reading, two cores 1.7 of one.
 pub fn bulk(bench: &Bench, name: &str) -> Case {
-    let capture = capture(|path| Ok(conversation::bulk(path, SEGMENTS)?.frames));
+    let capture = capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames));
     let tool = &bench.tools.landspeed;
     let case = with(speed(name, Some(10.0)), Role::Ours, "landspeed, one core", &ours(tool, &capture, "1"));
     let case = with(case, Role::OursToo, "landspeed, two cores", &ours(tool, &capture, "2"));
@@ -129,7 +129,7 @@ pub fn many(bench: &Bench, name: &str) -> Case {
 
 /// A capture that tshark can finish.
 pub fn tshark(bench: &Bench, name: &str) -> Case {
-    let capture = capture(|path| Ok(conversation::bulk(path, FEW_SEGMENTS)?.frames));
+    let capture = capture(|path| Ok(conversation::bulk(path, None, FEW_SEGMENTS)?.frames));
     let case = with(
         speed(name, Some(100.0)),
         Role::Ours,
@@ -140,12 +140,44 @@ pub fn tshark(bench: &Bench, name: &str) -> Case {
     with(case, Role::Rival, "tshark -z conv,tcp", &tshark).rounds(3)
 }
 
+/// Two taps of the bulk transfer, each packet found again. Promised: 5 million packets in a second, those of both captures.
+pub fn two_taps(bench: &Bench, name: &str) -> Case {
+    let captures = capture(|path| Ok(conversation::bulk(path, Some(&far(path)), SEGMENTS / 2)?.frames));
+    let found: Found<(Rc<Landspeed>, Rc<Capture>)> =
+        bench.tools.landspeed.clone().and_then(|tool| Ok(Rc::new((tool, captures?))));
+    let promised = "landspeed, promised 5,000 kpkt/s";
+    speed(name, None).with(Role::Ours, promised, &found, |found| {
+        Ok(Box::new(move || {
+            let (tool, near) = &*found;
+            let document = tempfile::NamedTempFile::new()?;
+            let mut command = Command::new(&tool.0);
+            command.arg("trace").arg(&near.path).arg(far(&near.path)).arg("--json").arg(document.path());
+            let started = now();
+            run_well(&mut command, LIMIT)?;
+            let pace = pace(near, started);
+            let document: Value = serde_json::from_str(&std::fs::read_to_string(document.path())?)?;
+            let told =
+                [&document["flows"][0]["lost_network"], &document["flows"][0]["forward"]["retransmits"]["fast"]];
+            ensure!(told[0].as_u64() > Some(0) && told[0] == told[1], "it placed {} of {} losses", told[0], told[1]);
+            Ok(vec![pace])
+        }) as Measure)
+    })
+}
+
+/// The capture of the other tap.
+fn far(near: &Path) -> PathBuf {
+    near.with_file_name("far.pcap")
+}
+
 /// Memory for 200,000 flows at once, and for one flow of many packets. Promised: 64 MiB and 1 KiB for each flow.
 pub fn memory(bench: &Bench, name: &str) -> Case {
     let mut case = Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None);
     let captures = [
         ("landspeed, 200,000 flows, promised 259 MiB", capture(|path| conversation::many(path, FLOWS))),
-        ("landspeed, one flow, promised 64 MiB", capture(|path| Ok(conversation::bulk(path, SEGMENTS)?.frames))),
+        (
+            "landspeed, one flow, promised 64 MiB",
+            capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames)),
+        ),
     ];
     for (who, capture) in captures {
         let found: Found<(Rc<Landspeed>, Rc<Capture>)> =
