@@ -79,11 +79,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         tally::one_check,
     );
     match setup::cargo_deny(&root, options.no_install) {
-        Ok(deny) => run.step(
-            "licences and bans",
-            Command::new(deny).args(["--offline", "check", "bans", "licenses", "sources"]),
-            tally::one_check,
-        ),
+        Ok(deny) => {
+            // It looks at crates of other platforms too, which no build here has fetched.
+            run.step("crates of every platform", &mut cargo(&["fetch", "--locked", "--quiet"]), tally::one_check);
+            run.step(
+                "licences and bans",
+                Command::new(deny).args(["--offline", "check", "bans", "licenses", "sources"]),
+                tally::one_check,
+            );
+        }
         Err(why) => run.skip("licences and bans", &format!("{why:#}")),
     }
     if !options.no_web {
