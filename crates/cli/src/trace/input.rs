@@ -37,8 +37,8 @@ impl<F: FnMut(&Frame<'_>)> Sink for Frames<F> {
     fn statistics(&mut self, _: InterfaceStatistics) {}
 }
 
-/// Opens a capture; `-` is standard input.
-fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
+/// Opens a capture, and says whether it has to be decompressed; `-` is standard input.
+fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, bool)> {
     let plain: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
@@ -48,7 +48,7 @@ fn open(path: &Path) -> anyhow::Result<Box<dyn Read + Send>> {
         }
         if is_columns(&file) {
             let stream = Stream::new(file).with_context(|| format!("cannot read {}", path.display()))?;
-            return Ok(Box::new(stream));
+            return Ok((Box::new(stream), true));
         }
         Box::new(file)
     };
@@ -62,25 +62,26 @@ fn is_columns(file: &File) -> bool {
 }
 
 /// Looks at the first bytes and puts a decompressor before them if they ask for one.
-fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let mut first = Vec::with_capacity(ZSTANDARD.len());
     plain.by_ref().take(ZSTANDARD.len() as u64).read_to_end(&mut first)?;
     let whole = io::Cursor::new(first.clone()).chain(plain);
     if first.starts_with(GZIP) {
-        return Ok(Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(whole))));
+        return Ok((Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(whole))), true));
     }
     if first.starts_with(ZSTANDARD) {
         let decoder = ruzstd::decoding::StreamingDecoder::new(BufReader::new(whole));
-        return Ok(Box::new(decoder.map_err(io::Error::other)?));
+        return Ok((Box::new(decoder.map_err(io::Error::other)?), true));
     }
-    Ok(Box::new(whole))
+    Ok((Box::new(whole), false))
 }
 
 impl Capture {
-    /// A capture at its beginning; `ahead` is whether another core reads it.
+    /// A capture at its beginning; `ahead` is whether another core may decompress it. Plain bytes are read here: fetching
+    /// them from another core costs more than reading them.
     pub fn open(path: &Path, ahead: bool) -> anyhow::Result<Self> {
-        let input = open(path)?;
-        let source = if ahead { Source::ahead(input)? } else { Source::Here(input) };
+        let (input, is_compressed) = open(path)?;
+        let source = if ahead && is_compressed { Source::ahead(input)? } else { Source::Here(input) };
         Ok(Self::from_source(source))
     }
 

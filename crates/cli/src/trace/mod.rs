@@ -62,7 +62,7 @@ pub struct Args {
     /// Addresses or ports change between the taps: packets are known by their numbers alone
     #[arg(long)]
     nat: bool,
-    /// Cores used: one more reads ahead, and where there are many flows the others share them [default: 2 if there are two]
+    /// Cores used: another decompresses, and where there are many flows they share them [default: 2 if there are two]
     #[arg(long, value_name = "N")]
     cores: Option<NonZero<usize>>,
     /// Write the document as JSON (- for standard output)

@@ -1,4 +1,4 @@
-//! Where a capture's bytes come from: read when they are wanted, or ahead of that by a thread of its own.
+//! Where a capture's bytes come from: read when they are wanted, or decompressed ahead of that by a thread of its own.
 
 use std::io::{self, Read};
 use std::ops::Range;
