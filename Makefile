@@ -1,5 +1,17 @@
 # Everything is a task of one program, `cargo xtask`; these are the names fingers know.
-.PHONY: help demo test check bench dist clean
+.PHONY: help demo test check bench dist install uninstall clean
+
+# For `make install`: where it goes, and which program.
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+BINARY ?= target/dist/landspeed
+BINDIR = $(PREFIX)/bin
+MANDIR = $(PREFIX)/share/man/man1
+BASH = $(PREFIX)/share/bash-completion/completions/landspeed
+ZSH = $(PREFIX)/share/zsh/site-functions/_landspeed
+FISH = $(PREFIX)/share/fish/vendor_completions.d/landspeed.fish
+UNIT = $(PREFIX)/lib/systemd/system/landspeed.service
+CONFIG = $(SYSCONFDIR)/landspeed/serve.toml
 
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -20,6 +32,28 @@ bench: ## beside iperf3, nuttcp, xfr and sockperf, interleaved; about half an ho
 
 dist: ## target/dist/landspeed: one static binary
 	cargo xtask dist
+
+target/dist/landspeed:
+	cargo xtask dist
+
+install: $(BINARY) ## program, manual pages, completions, systemd unit; PREFIX=/usr/local DESTDIR= BINARY=target/dist/landspeed
+	install -D -m 755 $(BINARY) $(DESTDIR)$(BINDIR)/landspeed
+	install -d $(DESTDIR)$(MANDIR) $(dir $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH)))
+	rm -f $(DESTDIR)$(MANDIR)/landspeed.1 $(DESTDIR)$(MANDIR)/landspeed-*.1
+	$(DESTDIR)$(BINDIR)/landspeed man $(DESTDIR)$(MANDIR)
+	chmod 644 $(DESTDIR)$(MANDIR)/landspeed.1 $(DESTDIR)$(MANDIR)/landspeed-*.1
+	$(DESTDIR)$(BINDIR)/landspeed completions bash > $(DESTDIR)$(BASH)
+	$(DESTDIR)$(BINDIR)/landspeed completions zsh > $(DESTDIR)$(ZSH)
+	$(DESTDIR)$(BINDIR)/landspeed completions fish > $(DESTDIR)$(FISH)
+	chmod 644 $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH))
+	install -d $(DESTDIR)$(dir $(UNIT))
+	sed 's,/usr/local/bin/,$(BINDIR)/,; s,/etc/landspeed/,$(SYSCONFDIR)/landspeed/,' packaging/landspeed.service > $(DESTDIR)$(UNIT)
+	chmod 644 $(DESTDIR)$(UNIT)
+	test -e $(DESTDIR)$(CONFIG) || install -D -m 644 packaging/serve.toml $(DESTDIR)$(CONFIG)
+
+uninstall: ## take all of it away again, except the configuration
+	rm -f $(DESTDIR)$(BINDIR)/landspeed $(DESTDIR)$(MANDIR)/landspeed.1 $(DESTDIR)$(MANDIR)/landspeed-*.1
+	rm -f $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH) $(UNIT))
 
 clean: ## what building and testing left
 	cargo clean

@@ -4,6 +4,7 @@
 
 mod calc;
 mod check;
+mod complete;
 mod demo;
 mod lab;
 mod manual;
@@ -97,6 +98,14 @@ enum Command {
 /// Runs the program. Errors go to standard error, one line each, with what to try.
 pub fn main() -> ExitCode {
     restore_broken_pipe_behaviour();
+    match complete::answer() {
+        Ok(false) => {}
+        Ok(true) => return Outcome::Clean.into(),
+        Err(error) => {
+            eprintln!("landspeed: cannot complete: {error}");
+            return Outcome::Failure.into();
+        }
+    }
     let matches = match Cli::command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
@@ -116,7 +125,7 @@ pub fn main() -> ExitCode {
         Command::Tap(args) => tap::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Schema(args) => schema::main(&args),
-        Command::Completions(args) => Ok(manual::completions(&args)),
+        Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     });
     match result {

@@ -17,15 +17,21 @@ const SCENARIO: &str = "scenario";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Which document: run, lab, labset, audit, facts, trace, tap; or scenario, what a lab scenario may say
+    #[arg(value_name = "DOCUMENT")]
     name: String,
+}
+
+/// What there is.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    landspeed_model::SCHEMA_NAMES.iter().copied().chain([SCENARIO])
 }
 
 /// Prints the schema.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let found = landspeed_model::schema(&args.name);
     let Some(schema) = found.or_else(|| (args.name == SCENARIO).then(landspeed_lab::scenario::schema)) else {
-        let names = landspeed_model::SCHEMA_NAMES.join(", ");
-        bail!("no document is called `{}`; there is: {names}, {SCENARIO}", args.name);
+        let names = names().collect::<Vec<_>>().join(", ");
+        bail!("no document is called `{}`; there is: {names}", args.name);
     };
     println!("{}", serde_json::to_string_pretty(&schema)?);
     Ok(Outcome::Clean)

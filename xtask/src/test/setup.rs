@@ -20,6 +20,13 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("tshark", "tshark"),
     ("capinfos", "wireshark-common"),
     ("chromium", "chromium"),
+    // What reads manual pages and completions.
+    ("zsh", "zsh"),
+    ("fish", "fish"),
+    ("man", "man-db"),
+    ("mandoc", "mandoc"),
+    ("groff", "groff-base"),
+    ("script", "bsdutils"),
     // For the lab's kernel.
     ("gcc", "gcc"),
     ("make", "make"),

@@ -32,6 +32,7 @@ enum Command {
     /// Print an exhibit's scenario
     Show {
         /// The exhibit
+        #[arg(value_name = "EXHIBIT")]
         name: String,
     },
     /// Run an exhibit; its document and report go into this directory unless told otherwise
@@ -42,7 +43,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct RunArgs {
     /// The exhibit
-    #[arg(required_unless_present = "all")]
+    #[arg(value_name = "EXHIBIT", required_unless_present = "all")]
     name: Option<String>,
     /// Run all of them, one after the other
     #[arg(long, conflicts_with_all = ["name", "json", "report", "set", "pcap"])]

@@ -1,0 +1,77 @@
+//! `landspeed completions` and `landspeed man`: what packagers install beside the program.
+
+mod examples;
+mod page;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use clap::CommandFactory;
+use landspeed_sys::clock;
+
+use crate::output::Sink;
+use crate::{Cli, Outcome, complete};
+
+const COMPLETION_EXAMPLES: &str = "\
+Examples:
+  source <(landspeed completions bash)
+  landspeed completions bash > ~/.local/share/bash-completion/completions/landspeed
+  landspeed completions zsh > ~/.zfunc/_landspeed
+  landspeed completions fish > ~/.config/fish/completions/landspeed.fish
+
+The script asks this program for the words, so it knows the interfaces, congestion controls, check codes and kernels of
+the host it runs on. It goes with the program it came from: write it anew when the program is replaced.";
+
+const MAN_EXAMPLES: &str = "\
+Examples:
+  landspeed man ~/.local/share/man/man1 && man landspeed-run
+  SOURCE_DATE_EPOCH=1700000000 landspeed man build/man1    the same pages each time, for packages
+
+Pages carry today's date, or that of SOURCE_DATE_EPOCH.";
+
+/// Options of `completions`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPLETION_EXAMPLES)]
+pub struct CompletionArgs {
+    /// Which shell
+    shell: clap_complete::Shell,
+}
+
+/// Options of `man`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MAN_EXAMPLES)]
+pub struct ManArgs {
+    /// Directory to write the pages to; it is made if need be
+    directory: PathBuf,
+}
+
+/// Prints a completion script.
+pub fn completions(args: &CompletionArgs) -> anyhow::Result<Outcome> {
+    Sink::Stdout.write(complete::script(args.shell)?.as_bytes())?;
+    Ok(Outcome::Clean)
+}
+
+/// Writes one page for the program and one for each command.
+pub fn man(args: &ManArgs) -> anyhow::Result<Outcome> {
+    let directory: &Path = &args.directory;
+    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    for (name, text) in page::all(Cli::command(), &date()?) {
+        Sink::File(directory.join(format!("{name}.1"))).write(text.as_bytes())?;
+    }
+    Ok(Outcome::Clean)
+}
+
+/// The day in the pages' footer, `2026-11-22`.
+fn date() -> anyhow::Result<String> {
+    let seconds = match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(text) => text.parse().with_context(|| format!("SOURCE_DATE_EPOCH is `{text}`, no number of seconds"))?,
+        Err(_) => clock::realtime_ns() / 1_000_000_000,
+    };
+    // The last day that has four digits in its year.
+    let time = UNIX_EPOCH + Duration::from_secs(seconds.min(253_402_300_799));
+    let mut text = humantime::format_rfc3339_seconds(time).to_string();
+    text.truncate("2026-11-22".len());
+    Ok(text)
+}

@@ -1,0 +1,185 @@
+//! A manual page from a command's definition.
+
+use clap::Command;
+use clap_mangen::Man;
+use clap_mangen::roff::{Inline, Roff, bold, roman};
+
+use super::examples::{self, Example};
+use super::tidy;
+
+/// What every command's exit status means.
+const EXIT_STATUS: [(&str, &str); 3] = [
+    ("0", "It did what was asked, and there is nothing to look at."),
+    ("1", "It did what was asked, and found something that a careful person would look at."),
+    ("2", "It could not do what was asked; standard error says why and what to try."),
+];
+
+/// Environment variables and who reads them.
+const ENVIRONMENT: [(&str, &str, &str); 5] = [
+    ("landspeed", "NO_COLOR", "Set, and not empty: no colours."),
+    ("landspeed-lab", "LANDSPEED_KERNELS", "Where the lab's kernels are kept, if not in the user's cache directory."),
+    ("landspeed-lab", "LANDSPEED_LAB_TMP", "Where a guest's memory and results are while it runs."),
+    ("landspeed-lab-kernel", "LANDSPEED_DEBIAN_MIRROR", "The mirror that kernel sources come from."),
+    ("landspeed-man", "SOURCE_DATE_EPOCH", "Seconds since 1970: the date of the pages."),
+];
+
+/// Every command that is not hidden: the page's name and its text.
+pub fn all(program: Command, date: &str) -> Vec<(String, String)> {
+    let mut program = program.disable_help_subcommand(true);
+    program.build();
+    let version = format!("landspeed {}", program.get_version().unwrap_or_default());
+    let book = Book { date, version };
+    let mut pages = Vec::new();
+    book.collect(&program, &[], &mut pages);
+    pages
+}
+
+struct Book<'a> {
+    date: &'a str,
+    version: String,
+}
+
+impl Book<'_> {
+    fn collect(&self, command: &Command, above: &[&Command], pages: &mut Vec<(String, String)>) {
+        pages.push((name(command).to_owned(), self.page(command, above)));
+        let above = [above, &[command]].concat();
+        for below in visible(command) {
+            self.collect(below, &above, pages);
+        }
+    }
+
+    fn page(&self, command: &Command, above: &[&Command]) -> String {
+        let (own, paragraphs) = examples::read(command);
+        let mut head = Roff::new();
+        head.control("TH", [&*name(command).to_uppercase(), "1", self.date, &self.version, "landspeed manual"]);
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        head.control("SH", ["NAME"]).text([roman(format!("{} - {about}", name(command)))]);
+        head.control("SH", ["SYNOPSIS"]);
+        synopsis(&mut head, command);
+        head.control("SH", ["DESCRIPTION"]);
+        let long = command.get_long_about().map_or_else(|| format!("{about}."), ToString::to_string);
+        for (index, paragraph) in long.split("\n\n").chain(paragraphs.iter().map(String::as_str)).enumerate() {
+            // The exit status has a section of its own.
+            let Some(paragraph) = before_exit_status(paragraph) else { continue };
+            if index > 0 {
+                head.control("PP", []);
+            }
+            head.text([roman(paragraph)]);
+        }
+
+        let mut tail = Roff::new();
+        if command.has_subcommands() {
+            tail.control("SH", ["COMMANDS"]);
+            for below in visible(command) {
+                tail.control("TP", []).text([bold(name(below)), roman("(1)")]);
+                tail.text([roman(below.get_about().map(ToString::to_string).unwrap_or_default())]);
+            }
+        }
+        let shown = if own.is_empty() { from_above(command, above) } else { own };
+        if !shown.is_empty() {
+            tail.control("SH", ["EXAMPLES"]);
+            for example in &shown {
+                tail.control("TP", []).text([bold(&*example.line)]).text([roman(&*example.comment)]);
+            }
+        }
+        tail.control("SH", ["EXIT STATUS"]);
+        for (status, meaning) in EXIT_STATUS {
+            tail.control("TP", []).text([bold(status)]).text([roman(meaning)]);
+        }
+        let variables: Vec<_> = ENVIRONMENT.iter().filter(|(whose, ..)| belongs(name(command), whose)).collect();
+        if !variables.is_empty() {
+            tail.control("SH", ["ENVIRONMENT"]);
+            for (_, variable, meaning) in variables {
+                tail.control("TP", []).text([bold(*variable)]).text([roman(*meaning)]);
+            }
+        }
+        tail.control("SH", ["SEE ALSO"]).text(see_also(command, above, &shown));
+        tidy::page(&head, &options(command), &tail)
+    }
+}
+
+fn name(command: &Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
+}
+
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|below| !below.is_hide_set())
+}
+
+/// `landspeed` is for the program's own page; `landspeed-lab` for it and for all below it.
+fn belongs(page: &str, whose: &str) -> bool {
+    page == whose || (whose != "landspeed" && page.strip_prefix(whose).is_some_and(|rest| rest.starts_with('-')))
+}
+
+/// As the help has it.
+fn synopsis(roff: &mut Roff, command: &Command) {
+    let usage = command.clone().render_usage().to_string();
+    let full = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
+    for (index, line) in usage.trim_start_matches("Usage:").lines().map(str::trim).enumerate() {
+        if index > 0 {
+            roff.control("br", []);
+        }
+        match line.strip_prefix(&full) {
+            Some(rest) => roff.text([bold(&*full), roman(rest)]),
+            None => roff.text([roman(line)]),
+        };
+    }
+}
+
+fn options(command: &Command) -> String {
+    let mut text = Vec::new();
+    Man::new(command.clone()).render_options_section(&mut text).expect("memory takes everything");
+    let mut text = String::from_utf8(text).expect("roff is text");
+    let headings: std::collections::BTreeSet<_> =
+        command.get_arguments().filter_map(clap::Arg::get_help_heading).collect();
+    for heading in headings {
+        // Sections have the names readers know; these are parts of OPTIONS.
+        let upper = heading.to_uppercase();
+        for said in [format!(".SH {upper}\n"), format!(".SH \"{upper}\"\n")] {
+            text = text.replace(&said, &format!(".SS \"{heading}\"\n"));
+        }
+    }
+    text
+}
+
+/// `None` when nothing else is said.
+fn before_exit_status(paragraph: &str) -> Option<&str> {
+    let text = paragraph.split("Exit status:").next().unwrap_or_default().trim();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Examples of the commands above that are of this one.
+fn from_above(command: &Command, above: &[&Command]) -> Vec<Example> {
+    let full = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let all = above.iter().flat_map(|above| examples::read(above).0);
+    all.filter(|example| example.line.contains(full)).collect()
+}
+
+/// The page above, those below, its neighbours, and the commands its examples call.
+fn see_also(command: &Command, above: &[&Command], examples: &[Example]) -> Vec<Inline> {
+    let mut names: Vec<&str> = above.last().map(|above| name(above)).into_iter().collect();
+    names.extend(visible(command).map(name));
+    match above {
+        // Neighbours of the program's commands are all commands: those it has to do with are in its examples.
+        [program] => {
+            let said = |other: &&Command| {
+                let call = other.get_bin_name().unwrap_or_default();
+                examples.iter().any(|example| example.line.contains(call) || example.comment.contains(call))
+            };
+            names.extend(visible(program).filter(said).map(name));
+        }
+        [.., above] => names.extend(visible(above).map(name)),
+        [] => {}
+    }
+    names.retain(|other| *other != name(command));
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|other| seen.insert(*other));
+    let mut inlines = Vec::new();
+    for other in names {
+        if !inlines.is_empty() {
+            inlines.push(roman(", "));
+        }
+        inlines.extend([bold(other), roman("(1)")]);
+    }
+    inlines
+}

@@ -1,0 +1,95 @@
+//! What `make install` puts on a machine: the program, pages that every formatter takes, completions that complete.
+//!
+//! Everything goes below a temporary directory. The shells are real ones at a terminal of their own, and keys are typed.
+#![forbid(unsafe_code)]
+
+mod pages;
+mod shells;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// `make install DESTDIR=…` of the program under test, gone when dropped.
+pub struct Installed(tempfile::TempDir);
+
+impl Installed {
+    /// `None`, and the reason is recorded, where there is no make.
+    pub fn new() -> Option<Self> {
+        if find("make").is_none() {
+            landspeed_testkit::skip::record("there is no make");
+            return None;
+        }
+        let installed = Self(tempfile::tempdir().expect("a temporary directory"));
+        installed.make("install");
+        Some(installed)
+    }
+
+    /// Runs `make TARGET` for the same place.
+    pub fn make(&self, target: &str) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut make = Command::new("make");
+        make.arg("-C").arg(root).args([target, "PREFIX=/usr"]);
+        make.arg(format!("DESTDIR={}", self.0.path().display()));
+        make.arg(format!("BINARY={}", env!("CARGO_BIN_EXE_landspeed")));
+        // An outer make's settings are not for this one.
+        make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env("SOURCE_DATE_EPOCH", "1700000000");
+        let out = make.output().expect("make runs");
+        assert!(out.status.success(), "{target}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+
+    /// A path below the place.
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.0.path().join(below)
+    }
+
+    /// Everything that is a file, relative, sorted.
+    pub fn files(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut open = vec![self.0.path().to_owned()];
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(directory).expect("a directory").flatten() {
+                if entry.path().is_dir() {
+                    open.push(entry.path());
+                } else {
+                    let path = entry.path();
+                    let relative = path.strip_prefix(self.0.path()).expect("below it");
+                    found.push(relative.to_string_lossy().into_owned());
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+/// Where `program` is.
+pub fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|candidate| candidate.is_file())
+}
+
+#[test]
+fn what_is_installed_can_be_taken_away_again_and_the_configuration_stays() {
+    let Some(installed) = Installed::new() else { return };
+    let files = installed.files();
+    for expected in [
+        "etc/landspeed/serve.toml",
+        "usr/bin/landspeed",
+        "usr/lib/systemd/system/landspeed.service",
+        "usr/share/bash-completion/completions/landspeed",
+        "usr/share/fish/vendor_completions.d/landspeed.fish",
+        "usr/share/man/man1/landspeed-run.1",
+        "usr/share/man/man1/landspeed.1",
+        "usr/share/zsh/site-functions/_landspeed",
+    ] {
+        assert!(files.iter().any(|file| file == expected), "{expected} is not in {files:?}");
+    }
+    let unit = std::fs::read_to_string(installed.path("usr/lib/systemd/system/landspeed.service")).expect("a unit");
+    assert!(unit.contains("ExecStart=/usr/bin/landspeed serve"), "{unit}");
+    let config = installed.path("etc/landspeed/serve.toml");
+    std::fs::write(&config, "max_tests = 7\n").expect("writable");
+    installed.make("install");
+    assert_eq!(std::fs::read_to_string(&config).expect("still there"), "max_tests = 7\n");
+    installed.make("uninstall");
+    assert_eq!(installed.files(), ["etc/landspeed/serve.toml"]);
+}

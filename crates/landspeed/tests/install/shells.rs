@@ -1,0 +1,185 @@
+//! Completions in the shells themselves: a terminal, keys typed, and what the command line then is.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use landspeed_sys::clock;
+
+use super::{Installed, find};
+
+/// More than a shell takes for one line on a busy machine, seconds.
+const PATIENCE_S: u64 = 60;
+
+/// What is typed before the tab key, and the last words of the command line after it.
+type Case = (String, String);
+
+/// The same for every shell. Words that depend on the machine are read from where the program reads them.
+fn cases() -> Vec<Case> {
+    let case = |typed: &str, words: &str| (typed.to_owned(), words.to_owned());
+    let mut cases = vec![
+        case("landspeed trac", "<landspeed><trace>"),
+        case("landspeed run --rever", "<run><--reverse>"),
+        case("landspeed run --send sendf", "<--send><sendfile>"),
+        case("landspeed schema fac", "<schema><facts>"),
+        case("landspeed lab gallery show nuttcp-b", "<show><nuttcp-burst>"),
+        case("landspeed check --explain TCP-00", "<--explain><TCP-00"),
+        case("landspeed trace transf", "<trace><transfer.pcap>"),
+        case("landspeed tune plan --json dir", "<--json><directory/>"),
+        case("landspeed lab run --cache dir", "<--cache><directory/>"),
+    ];
+    let controls = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    if let Some(control) = controls.split_whitespace().next() {
+        let rivals = controls.split_whitespace().filter(|other| other.starts_with(&control[..2])).count();
+        if rivals == 1 {
+            cases.push(case(&format!("landspeed run -C {}", &control[..2]), &format!("<-C><{control}>")));
+        }
+    }
+    let interfaces = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let with_l = interfaces.filter(|entry| entry.file_name().to_string_lossy().starts_with('l')).count();
+    if with_l == 1 {
+        cases.push(case("landspeed tap -i l", "<-i><lo>"));
+    }
+    cases
+}
+
+/// Types each case into `shell`, and compares. `setup` is typed first, line by line.
+fn each_case_completes(shell: &[&str], setup: &[String], installed: &Installed) {
+    let work = tempfile::tempdir().expect("a temporary directory");
+    std::fs::write(work.path().join("transfer.pcap"), "").expect("writable");
+    std::fs::create_dir(work.path().join("directory")).expect("writable");
+    let mut terminal = Terminal::open(shell, work.path(), installed);
+    for line in setup {
+        terminal.enter(line);
+    }
+    for (typed, words) in cases() {
+        // Tab completes; Ctrl-A goes to the beginning of the line, where a command that shows the words is put.
+        let said = terminal.enter(&format!("{typed}\t\x01printf '<%s>' "));
+        assert!(said.contains(&words), "{typed}<TAB> was to give {words}, and all was: {said:?}");
+    }
+    terminal.close();
+}
+
+/// A shell at a terminal that `script` makes.
+struct Terminal {
+    child: std::process::Child,
+    keys: Option<std::process::ChildStdin>,
+    screen: Arc<Mutex<String>>,
+    reader: Option<std::thread::JoinHandle<()>>,
+    lines: u32,
+}
+
+impl Terminal {
+    fn open(shell: &[&str], work: &Path, installed: &Installed) -> Self {
+        let mut path = std::ffi::OsString::from(installed.path("usr/bin"));
+        path.push(":/usr/bin:/bin");
+        let mut child = Command::new("script")
+            .args(["-q", "-f", "-e", "-c", &shell.join(" "), "/dev/null"])
+            .current_dir(work)
+            .env_clear()
+            .envs([("TERM", "dumb"), ("LC_ALL", "C.UTF-8"), ("SHELL", "/bin/sh"), ("PS1", "$ ")])
+            .env("PATH", path)
+            .env("HOME", work)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("script runs");
+        let keys = child.stdin.take();
+        let mut output = child.stdout.take().expect("piped");
+        let screen: Arc<Mutex<String>> = Arc::default();
+        let shown = Arc::clone(&screen);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut buffer) {
+                shown.lock().expect("no panic").push_str(&String::from_utf8_lossy(&buffer[..count]));
+            }
+        });
+        Self { child, keys, screen, reader: Some(reader), lines: 0 }
+    }
+
+    /// Types a line and Enter, waits until the shell has done it, and says what was shown meanwhile.
+    fn enter(&mut self, line: &str) -> String {
+        self.lines += 1;
+        let keys = self.keys.as_mut().expect("open");
+        let from = self.screen.lock().expect("no panic").len();
+        // The mark is computed, so that its echo is not taken for it.
+        let mark = format!("done-{}-done", self.lines * 7);
+        let typed = format!("{line}\r printf 'done-%d-done\\n' $(expr {} '*' 7)\r", self.lines);
+        keys.write_all(typed.as_bytes()).and_then(|()| keys.flush()).expect("the terminal takes keys");
+        let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
+        loop {
+            let said = self.screen.lock().expect("no panic")[from..].to_owned();
+            if said.contains(&mark) {
+                return said;
+            }
+            let now = clock::monotonic_ns();
+            assert!(now < deadline, "{PATIENCE_S} s were not enough for {line:?}: {said:?}");
+            clock::sleep_until(now + 5_000_000);
+        }
+    }
+
+    fn close(mut self) {
+        let keys = self.keys.as_mut().expect("open");
+        let _ = keys.write_all(b"exit\r").and_then(|()| keys.flush());
+        let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
+        while self.child.try_wait().expect("a child of ours").is_none() && clock::monotonic_ns() < deadline {
+            clock::sleep_until(clock::monotonic_ns() + 5_000_000);
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // The terminal goes, and the shell with it.
+        self.keys = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
+    }
+}
+
+/// Why this shell cannot be driven here.
+fn missing(shell: &str) -> Option<String> {
+    ["script", shell].iter().find(|program| find(program).is_none()).map(|program| format!("there is no {program}"))
+}
+
+#[test]
+fn bash_completes_commands_options_values_and_files() {
+    if let Some(why) = missing("bash") {
+        landspeed_testkit::skip!("{why}");
+    }
+    let Some(installed) = Installed::new() else { return };
+    let script = installed.path("usr/share/bash-completion/completions/landspeed");
+    let setup = ["bind 'set enable-bracketed-paste off'".to_owned(), format!("source {}", script.display())];
+    each_case_completes(&["bash", "--norc", "--noprofile", "-i"], &setup, &installed);
+}
+
+#[test]
+fn zsh_completes_commands_options_values_and_files() {
+    if let Some(why) = missing("zsh") {
+        landspeed_testkit::skip!("{why}");
+    }
+    let Some(installed) = Installed::new() else { return };
+    let functions = installed.path("usr/share/zsh/site-functions");
+    // As a user has it: the function is found in fpath, and loaded when it is first needed.
+    let setup = [
+        "bindkey -e; unsetopt zle_bracketed_paste; unset zle_bracketed_paste".to_owned(),
+        format!("fpath=({} $fpath); autoload -Uz compinit; compinit -u -D", functions.display()),
+    ];
+    each_case_completes(&["zsh", "-f", "-i"], &setup, &installed);
+}
+
+#[test]
+fn fish_completes_commands_options_values_and_files() {
+    if let Some(why) = missing("fish") {
+        landspeed_testkit::skip!("{why}");
+    }
+    let Some(installed) = Installed::new() else { return };
+    let script = installed.path("usr/share/fish/vendor_completions.d/landspeed.fish");
+    let setup = [format!("source {}", script.display())];
+    each_case_completes(&["fish", "--no-config", "-i"], &setup, &installed);
+}
