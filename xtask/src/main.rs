@@ -29,6 +29,8 @@ enum Task {
     Law,
     /// Run every check and test; the last line counts them
     Test(test::Options),
+    /// Download the releases of iperf3 that the tests speak with (Debian's, signed; kept under target/)
+    Iperf3,
     /// Build the static binary that ships, and prove that it is static
     Dist,
     /// Run every fuzz target for a while (nightly compiler, cargo-fuzz)
@@ -57,6 +59,7 @@ fn run(task: &Task) -> Result<ExitCode> {
     match task {
         Task::Law => law::run()?,
         Task::Test(options) => return test::run(options),
+        Task::Iperf3 => test::fetch_iperf3()?,
         Task::Dist => dist::run()?,
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Bench(options) => bench::run(options)?,

@@ -1,6 +1,8 @@
 //! `cargo xtask test`: everything that must hold before a commit, in one run with one closing line.
 
+mod apt;
 mod corpus;
+mod iperf3;
 mod setup;
 mod tally;
 
@@ -71,6 +73,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
         Err(why) => run.skip("the captures of tcpdump and Wireshark", &format!("{why:#}")),
     }
+    match iperf3::fetch(&root, options.no_install) {
+        Ok(place) => {
+            tests.env(iperf3::VARIABLE, place);
+        }
+        Err(why) => run.skip("iperf3 of other releases", &format!("{why:#}")),
+    }
     run.step("tests", &mut tests, tally::cargo_test);
     run.count_skips(&skip_log)?;
     run.step(
@@ -94,6 +102,13 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         run.web(options.no_install);
     }
     run.finish()
+}
+
+/// Downloads the releases of iperf3 that the tests speak with, for a single `cargo test` to use.
+pub fn fetch_iperf3() -> Result<()> {
+    let place = iperf3::fetch(&crate::law::root(), false)?;
+    println!("{}={}", iperf3::VARIABLE, place.display());
+    Ok(())
 }
 
 fn cargo(arguments: &[&str]) -> Command {

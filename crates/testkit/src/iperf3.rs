@@ -1,0 +1,72 @@
+//! Real iperf3 programs to speak with, of several releases.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Environment variable naming a directory with one directory for each release, `iperf3` inside. `cargo xtask iperf3`
+/// fills `target/iperf3`, which is looked at in any case.
+pub const VARIABLE: &str = "LANDSPEED_IPERF3";
+
+/// An iperf3 that runs here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Iperf3 {
+    /// Major and minor, as in 3.12.
+    pub version: (u32, u32),
+    /// The program. It replaces itself by exec, so that the process is the one that was started.
+    pub path: PathBuf,
+}
+
+impl fmt::Display for Iperf3 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "iperf3 {}.{}", self.version.0, self.version.1)
+    }
+}
+
+/// All there are, oldest first, each version once: those that `cargo xtask iperf3` downloaded, and the machine's own.
+/// Empty: the test skips.
+pub fn programs() -> Vec<Iperf3> {
+    let named = std::env::var_os(VARIABLE).map(PathBuf::from);
+    let place = named.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/iperf3"));
+    let kept = std::fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path().join("iperf3"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::split_paths(&path).map(|directory| directory.join("iperf3")).find(|path| path.is_file());
+    let mut found: Vec<Iperf3> = kept.chain(own).filter_map(|path| look(&path)).collect();
+    found.sort_by(|a, b| (a.version, &a.path).cmp(&(b.version, &b.path)));
+    found.dedup_by_key(|program| program.version);
+    found
+}
+
+fn look(path: &Path) -> Option<Iperf3> {
+    let out = Command::new(path).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let version = version(&String::from_utf8_lossy(&out.stdout))?;
+    Some(Iperf3 { version, path: path.to_owned() })
+}
+
+/// `iperf 3.12 (cJSON 1.7.15)`, `iperf 3.19.1+ …`.
+fn version(said: &str) -> Option<(u32, u32)> {
+    let number = said.lines().next()?.strip_prefix("iperf ")?.split_whitespace().next()?;
+    let mut parts = number.split(['.', '+', '-']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_numbers_and_sort_as_such() {
+        assert_eq!(version("iperf 3.12 (cJSON 1.7.15)\nLinux"), Some((3, 12)));
+        assert_eq!(version("iperf 3.19.1+ (cJSON 1.7.15)"), Some((3, 19)));
+        assert!(version("iperf 3.9 (cJSON)") < version("iperf 3.12 (cJSON)"));
+        assert_eq!(version("iperf version 2.1.8"), None);
+    }
+
+    #[test]
+    fn what_is_found_runs() {
+        for program in programs() {
+            let out = Command::new(&program.path).arg("--help").output().expect("it runs");
+            assert!(String::from_utf8_lossy(&out.stdout).contains("--bidir"), "{program}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Debian's packages without the machine's package manager: read, checked and downloaded as files.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::setup::quiet;
+
+const MIRROR: &str = "http://deb.debian.org/debian";
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// What of a suite is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// Source packages.
+    Sources,
+    /// Binary packages.
+    Programs,
+    /// Binary packages of a suite that moves daily: a mirror that is behind will do, it is signed all the same.
+    ProgramsOfAnyAge,
+}
+
+/// An apt with a state of its own: the machine's is neither read nor changed, only its ways out are kept.
+pub struct Apt<'a> {
+    directory: &'a Path,
+}
+
+impl<'a> Apt<'a> {
+    /// One whose everything is in `directory`.
+    pub fn new(directory: &'a Path) -> Result<Self> {
+        ensure!(Path::new(KEYRING).exists(), "without Debian's keys their packages cannot be checked");
+        for part in ["lists/partial", "cache/archives/partial", "source"] {
+            std::fs::create_dir_all(directory.join(part)).context("cannot make a directory")?;
+        }
+        let said = Command::new("apt-config").args(["dump", "Acquire"]).output().context("cannot run apt-config")?;
+        let said = String::from_utf8_lossy(&said.stdout);
+        let ways_out = said.lines().filter(|line| {
+            ["Acquire::http", "Acquire::ForceIPv"].iter().any(|way| line.starts_with(way)) && line.ends_with("\";")
+        });
+        let here = directory.display();
+        let mut settings = format!(
+            "Dir::State \"{here}\";\nDir::State::Lists \"{here}/lists\";\nDir::State::status \"/dev/null\";\n\
+             Dir::Cache \"{here}/cache\";\nDir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n\
+             Dir::Etc::sourcelist \"{here}/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n\
+             Dir::Etc::preferences \"/dev/null\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
+             Dir::Log \"/dev/null\";\nAPT::Sandbox::User \"root\";\nAcquire::Languages \"none\";\n\
+             Acquire::Retries \"2\";\nAcquire::http::Timeout \"20\";\nDebug::NoLocking \"true\";\n"
+        );
+        for way in ways_out {
+            settings.push_str(way);
+            settings.push('\n');
+        }
+        std::fs::write(directory.join("apt.conf"), settings).context("cannot write apt's settings")?;
+        Ok(Self { directory })
+    }
+
+    /// Reads the index of a suite. Debian signs it, and through it every package.
+    pub fn read(&self, suite: &str, index: Index) -> Result<()> {
+        let (kind, when) = match index {
+            Index::Sources => ("deb-src", ""),
+            Index::Programs => ("deb", ""),
+            Index::ProgramsOfAnyAge => ("deb", " check-valid-until=no"),
+        };
+        let line = format!("{kind} [signed-by={KEYRING}{when}] {MIRROR} {suite} main\n");
+        std::fs::write(self.directory.join("sources.list"), line).context("cannot write apt's sources")?;
+        // Without this apt takes an unreachable mirror for a warning.
+        self.run(&["--allow-releaseinfo-change", "-oAPT::Update::Error-Mode=any", "update"])
+    }
+
+    /// Where downloads come to.
+    pub fn downloads(&self) -> PathBuf {
+        self.directory.join("source")
+    }
+
+    /// Runs `apt-get`; what it downloads is in [`Apt::downloads`].
+    pub fn run(&self, arguments: &[&str]) -> Result<()> {
+        let mut apt = Command::new("apt-get");
+        apt.env("APT_CONFIG", self.directory.join("apt.conf")).current_dir(self.downloads());
+        quiet(apt.arg("-qq").args(arguments))
+    }
+
+    /// The tarball of a package as its authors made it.
+    pub fn original(&self, name: &str) -> Result<PathBuf> {
+        let files = std::fs::read_dir(self.downloads()).context("cannot read the download")?;
+        let is = |path: &PathBuf| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let signature = path.extension().is_some_and(|extension| extension == "asc");
+            file.starts_with(&format!("{name}_")) && file.contains(".orig.tar") && !signature
+        };
+        files.flatten().map(|entry| entry.path()).find(is).with_context(|| format!("no source of {name} came"))
+    }
+}
