@@ -9,7 +9,7 @@ use landspeed_flow::control::message::{ToClient, ToServer};
 use landspeed_flow::control::{self, hello, preface};
 use landspeed_flow::end::EndReport;
 use landspeed_flow::mtu;
-use landspeed_flow::udp::header;
+use landspeed_flow::udp::header::Format;
 use landspeed_flow::validate;
 
 /// The header of a datagram.
@@ -17,11 +17,17 @@ use landspeed_flow::validate;
 /// # Panics
 /// When the decoder breaks its claim; so do the others.
 pub fn udp_header(bytes: &[u8]) {
-    let Some(read) = header::decode(bytes) else { return };
-    let mut written = [0; header::BYTES];
-    header::write_constant(&mut written, read.tag);
-    header::stamp(&mut written, read.seq, read.sent_ns);
-    assert_eq!(written, bytes[..header::BYTES]);
+    let Some(tag) = bytes.first_chunk().copied().map(u32::from_be_bytes) else { return };
+    for format in [Format::Landspeed { tag }, Format::Iperf3 { wide: true }, Format::Iperf3 { wide: false }] {
+        let Some(read) = format.decode(bytes, 0) else { continue };
+        let mut written = vec![0; format.bytes()];
+        format.write_constant(&mut written);
+        format.stamp(&mut written, read);
+        // iperf3's microseconds may be more than a second's worth; what is written is one of the ways to say it.
+        let again = format.decode(&written, read.seq);
+        assert_eq!(again.map(|stamp| stamp.seq), Some(read.seq));
+        assert!(matches!(format, Format::Iperf3 { .. }) || written == bytes[..format.bytes()]);
+    }
 }
 
 /// The exchange that opens a UDP flow.

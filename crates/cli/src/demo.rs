@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use landspeed_flow::client::{Request, Target};
-use landspeed_flow::server::{Limits, Server, ServerConfig};
+use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig};
 use landspeed_model::{
     Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, RunDocument, SendMode, Status, UdpParameters,
 };
 use landspeed_units::BitRate;
 
 use crate::output::Sink;
-use crate::run::{live, measure};
+use crate::run::{FarEnd, live, measure};
 use crate::{Outcome, text};
 
 const EXAMPLES: &str = "\
@@ -46,6 +46,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         allow: Vec::new(),
         key: None,
         describe: false,
+        iperf3: Iperf3Config::default(),
         tap: None,
     };
     let server = Server::bind(config, |_| ()).map_err(|e| anyhow::anyhow!("{e}"))?;
@@ -63,7 +64,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
             }
             println!("── {} ──\n{}\n", scene.headline, scene.why);
             let request = Request {
-                target: Target { host: addr.ip().to_string(), port: addr.port() },
+                target: Target { host: addr.ip().to_string(), port: Some(addr.port()) },
                 parameters: scene.parameters,
                 key: None,
                 command: vec!["landspeed".to_owned(), "demo".to_owned(), scene.name.to_owned()],
@@ -71,7 +72,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
                 start_ns: None,
             };
             let view = live::View::new(&request);
-            let document = measure(&request, interrupted, view, &mut |_| ());
+            let document = measure(&request, &FarEnd::Landspeed, interrupted, view, &mut |_| ());
             println!("{}", text::summary(&document));
             if document.status != Status::Complete || !document.conservation.holds {
                 outcome = Outcome::Findings;

@@ -11,7 +11,8 @@ use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_flow::client::DEFAULT_PORT;
 use landspeed_flow::control::channel::Key;
-use landspeed_flow::server::{Limits, Server, ServerConfig, ServerEvent, TapHook};
+use landspeed_flow::iperf3::auth::{DEFAULT_SKEW_S, Users};
+use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig, ServerEvent, TapHook};
 use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
 
@@ -26,7 +27,8 @@ Examples:
   landspeed serve --key-file site.key                    only holders of the key may test
   landspeed serve --config /etc/landspeed/serve.toml
 
-One port carries everything, so one firewall rule for TCP and one for UDP is enough.";
+One port carries everything, so one firewall rule for TCP and one for UDP is enough; iperf3's clients are answered on
+theirs, 5201.";
 
 /// Options of `serve`. A key of the configuration file is the long option's name with underscores.
 #[derive(Debug, clap::Args)]
@@ -60,6 +62,25 @@ pub struct Args {
     /// Needs CAP_NET_RAW
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "64M")]
     allow_tap: Option<Bytes>,
+    /// Port for iperf3's clients, on the same addresses [default: 5201, unless --key-file asks for a key or the kernel
+    /// chooses the port]
+    #[arg(long, value_name = "PORT", conflicts_with = "no_iperf3")]
+    iperf3_port: Option<u16>,
+    /// Do not answer iperf3's clients
+    #[arg(long)]
+    no_iperf3: bool,
+    /// iperf3's clients must be one of these users: lines of USER,SHA256("{USER}PASSWORD")
+    #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
+    authorized_users_path: Option<PathBuf>,
+    /// Private key (PEM) that iperf3's clients encrypt their credentials for
+    #[arg(long, value_name = "FILE", requires = "authorized_users_path")]
+    rsa_private_key_path: Option<PathBuf>,
+    /// How far the clock of an iperf3 client may be off [default: 10 s]
+    #[arg(long, value_name = "TIME", value_parser = options::time, requires = "authorized_users_path")]
+    time_skew_threshold: Option<Nanos>,
+    /// Credentials are padded as iperf3 before 3.17 does
+    #[arg(long, requires = "authorized_users_path")]
+    use_pkcs1_padding: bool,
     /// Configuration file (TOML); options given here count more
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -83,6 +104,14 @@ struct File {
     #[serde(default)]
     describe: bool,
     allow_tap: Option<Bytes2>,
+    iperf3_port: Option<u16>,
+    #[serde(default)]
+    no_iperf3: bool,
+    authorized_users_path: Option<PathBuf>,
+    rsa_private_key_path: Option<PathBuf>,
+    time_skew_threshold: Option<Nanos2>,
+    #[serde(default)]
+    use_pkcs1_padding: bool,
 }
 
 /// Quantities in the file are written as on the command line.
@@ -152,7 +181,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let interrupted = landspeed_sys::process::catch_interrupts();
     let quiet = args.quiet;
     let key = config.key.is_some();
-    let log = Log { quiet, key, refusals: Mutex::default() };
+    let users = config.iperf3.users.is_some();
+    let log = Log { quiet, key, users, refusals: Mutex::default() };
     let server = Server::bind(config, move |event| log.say(&event)).map_err(|error| match error.advice() {
         Some(advice) => anyhow!("{error}; {advice}"),
         None => anyhow!("{error}"),
@@ -209,9 +239,9 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         max_tests: args.max_tests.or(file.max_tests).unwrap_or(defaults.max_tests),
         max_duration_ns: args
             .max_duration
-            .or(file.max_duration.map(|n| n.0))
+            .or(file.max_duration.as_ref().map(|n| n.0))
             .map_or(defaults.max_duration_ns, Nanos::get),
-        max_rate_bps: args.max_rate.or(file.max_rate.map(|r| r.0)).map(BitRate::bps),
+        max_rate_bps: args.max_rate.or(file.max_rate.as_ref().map(|r| r.0)).map(BitRate::bps),
     };
     if limits.max_tests == 0 {
         let place = if args.max_tests.is_some() { "--max-tests".to_owned() } else { format!("{origin}: max_tests") };
@@ -219,9 +249,37 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     }
     let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
     let key = key_file.map(|path| options::key(path)).transpose()?;
+    let iperf3 = iperf3(args, &file, &listen, key.is_some())?;
     let tap = args.allow_tap.or(file.allow_tap.map(|bytes| bytes.0));
     let tap = tap.map(|bytes| TapHook(Arc::new(ForClients::new(bytes.get()))));
-    Ok(ServerConfig { listen, limits, allow, key, describe: args.describe || file.describe, tap })
+    Ok(ServerConfig { listen, limits, allow, key, describe: args.describe || file.describe, iperf3, tap })
+}
+
+/// Where iperf3's clients are answered. They cannot hold our key: a server that asks for one answers them only if it is
+/// told a port for them, or users.
+fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyhow::Result<Iperf3Config> {
+    let pair = |users: &Option<PathBuf>, key: &Option<PathBuf>| users.clone().zip(key.clone());
+    let paths = pair(&args.authorized_users_path, &args.rsa_private_key_path)
+        .or_else(|| pair(&file.authorized_users_path, &file.rsa_private_key_path));
+    if paths.is_none() && (file.authorized_users_path.is_some() || file.rsa_private_key_path.is_some()) {
+        bail!("authorized_users_path and rsa_private_key_path need each other");
+    }
+    let skew_s = args
+        .time_skew_threshold
+        .or(file.time_skew_threshold.as_ref().map(|n| n.0))
+        .map_or(DEFAULT_SKEW_S, |skew| skew.get() / 1_000_000_000);
+    let pkcs1 = args.use_pkcs1_padding || file.use_pkcs1_padding;
+    let users = paths.map(|(users, key)| Users::open(&key, &users, skew_s, pkcs1)).transpose()?;
+    let asked = args.iperf3_port.or(file.iperf3_port);
+    let unasked_for = asked.is_none() && ((keyed && users.is_none()) || listen.iter().any(|addr| addr.port() == 0));
+    if args.no_iperf3 || (file.no_iperf3 && args.iperf3_port.is_none()) || unasked_for {
+        return Ok(Iperf3Config::default());
+    }
+    let port = asked.unwrap_or(landspeed_flow::iperf3::DEFAULT_PORT);
+    let mut addresses: Vec<SocketAddr> = listen.iter().map(|addr| SocketAddr::new(addr.ip(), port)).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    Ok(Iperf3Config { listen: addresses, optional: asked.is_none(), users })
 }
 
 /// File, line and what is wrong there, in one line.
@@ -255,6 +313,7 @@ fn new_key(path: &Path) -> anyhow::Result<Outcome> {
 struct Log {
     quiet: bool,
     key: bool,
+    users: bool,
     refusals: Mutex<Refusals>,
 }
 
@@ -291,6 +350,13 @@ impl Log {
             ServerEvent::Listening(addr) => {
                 let who = if self.key { "holders of the key" } else { "anyone who can reach it" };
                 line(&format!("landspeed: listening on {addr} (TCP and UDP), for {who}"));
+            }
+            ServerEvent::ListeningIperf3(addr) => {
+                let who = if self.users { "users of the list" } else { "anyone who can reach it" };
+                line(&format!("landspeed: listening on {addr} for iperf3's clients, for {who}"));
+            }
+            ServerEvent::NoIperf3 { addr, why } => {
+                line(&format!("landspeed: no answer to iperf3's clients on {addr}: {why}"));
             }
             _ if self.quiet => {}
             ServerEvent::TestStarted { id, peer, what } => {

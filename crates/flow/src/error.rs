@@ -55,6 +55,12 @@ pub enum FlowError {
         /// Where.
         addr: SocketAddr,
     },
+    /// What answered is no iperf3 server.
+    #[error("{addr} is not an iperf3 server")]
+    NotIperf3 {
+        /// Where.
+        addr: SocketAddr,
+    },
     /// The server wants a key.
     #[error("the server requires a pre-shared key")]
     KeyRequired,
@@ -124,6 +130,7 @@ impl FlowError {
             Self::Setup { .. } => "socket-setup",
             Self::Version { .. } => "version-mismatch",
             Self::NotLandspeed { .. } => "not-landspeed",
+            Self::NotIperf3 { .. } => "not-iperf3",
             Self::KeyRequired => "key-required",
             Self::KeyUnexpected => "key-unexpected",
             Self::WrongKey => "wrong-key",
@@ -141,7 +148,7 @@ impl FlowError {
             Self::Resolve { .. } => "check the spelling, or give an address",
             Self::NoAddress { .. } => "drop -4/-6, or give an address of that family",
             Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => {
-                "start `landspeed serve` there, or name its port as HOST:PORT"
+                "start `landspeed serve` there, or name its port as HOST:PORT; where iperf3 serves, add --iperf3"
             }
             Self::Connect { addr: SocketAddr::V6(v6), source }
                 if v6.ip().is_unicast_link_local() && source.kind() == io::ErrorKind::InvalidInput =>
@@ -156,6 +163,7 @@ impl FlowError {
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
             Self::Version { .. } => "update landspeed on the server",
             Self::NotLandspeed { .. } => "something else listens there; check the port",
+            Self::NotIperf3 { .. } => "something else listens there; check the port (iperf3's own is 5201)",
             Self::KeyRequired => "pass --key-file with the server's key",
             Self::KeyUnexpected => "drop --key-file, or start the server with it",
             Self::WrongKey => "use the same key file at both ends",

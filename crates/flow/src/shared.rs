@@ -12,6 +12,8 @@ pub struct Counters {
     bytes: AtomicU64,
     /// UDP datagrams sent or delivered (first copies), or transactions completed.
     packets: AtomicU64,
+    /// UDP receiver: highest sequence number seen plus one.
+    highest: AtomicU64,
     /// When the first byte moved, monotonic nanoseconds; 0 before.
     first_ns: AtomicU64,
     /// When the last byte moved, monotonic nanoseconds, as of the last update the thread bothered to stamp.
@@ -36,6 +38,17 @@ impl Counters {
     pub fn publish(&self, bytes: u64, packets: u64) {
         self.packets.store(packets, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Release);
+    }
+
+    /// Publishes the highest sequence number seen plus one.
+    #[inline]
+    pub fn publish_highest(&self, highest: u64) {
+        self.highest.store(highest, Ordering::Relaxed);
+    }
+
+    /// Highest sequence number seen plus one.
+    pub fn highest(&self) -> u64 {
+        self.highest.load(Ordering::Relaxed)
     }
 
     /// Stamps the first byte's time.

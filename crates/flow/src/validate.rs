@@ -2,6 +2,7 @@
 
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, SendMode};
 
+use crate::dialect::Dialect;
 use crate::end::RrSlot;
 
 /// Parallel streams a test may have in each direction.
@@ -14,8 +15,6 @@ pub const MAX_WRITE: u64 = 64 << 20;
 pub const MAX_BYTES: u64 = 1 << 60;
 /// Memory that the write buffers of a test may take at one end, bytes.
 pub const MAX_BUFFERS: u64 = 1 << 30;
-/// Smallest UDP payload: the header that is counted by.
-pub const MIN_UDP_PAYLOAD: u32 = crate::udp::header::BYTES as u32;
 /// Largest UDP payload over IPv4 (65535 − 20 − 8); IPv6 carries a little more, but one limit is easier to explain.
 pub const MAX_UDP_PAYLOAD: u32 = 65_507;
 /// Finest sampling interval, nanoseconds.
@@ -23,8 +22,13 @@ pub const MIN_INTERVAL_NS: u64 = 1_000_000;
 /// Coarsest sampling interval, nanoseconds.
 pub const MAX_INTERVAL_NS: u64 = 10_000_000_000;
 
-/// What is wrong with the parameters, in words, or nothing.
+/// What is wrong with the parameters of a test between two landspeeds, in words, or nothing.
 pub fn check(p: &Parameters) -> Result<(), String> {
+    check_in(p, Dialect::Landspeed)
+}
+
+/// What is wrong with the parameters, in words, or nothing.
+pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
     let within = |ok: bool, message: &str| if ok { Ok(()) } else { Err(message.to_owned()) };
     within((1..=MAX_STREAMS).contains(&p.streams), "--parallel: 1 to 128 streams")?;
     within(p.time_ns.is_some() || p.bytes.is_some(), "a test needs an end: --time or --bytes")?;
@@ -54,10 +58,12 @@ pub fn check(p: &Parameters) -> Result<(), String> {
         Protocol::Tcp => {}
         Protocol::Udp => {
             let Some(udp) = &p.udp else { return Err("a UDP test needs UDP parameters".to_owned()) };
-            within(
-                (MIN_UDP_PAYLOAD..=MAX_UDP_PAYLOAD).contains(&udp.payload_bytes),
-                "--len: a UDP payload of 24 (the header that losses are counted by) to 65507 bytes",
-            )?;
+            let least = dialect.format(0).bytes() as u32;
+            if !(least..=MAX_UDP_PAYLOAD).contains(&udp.payload_bytes) {
+                return Err(format!(
+                    "--len: a UDP payload of {least} (the header that losses are counted by) to 65507 bytes"
+                ));
+            }
             within((1..=65_536).contains(&udp.burst_packets), "--burst: 1 to 65536 packets")?;
             within(p.send == SendMode::Copy, "UDP is sent by copy: drop --send")?;
             within(!p.mptcp, "multipath TCP has no UDP: drop --mptcp")?;

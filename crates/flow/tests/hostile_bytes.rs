@@ -8,7 +8,7 @@ use landspeed_flow::control::preface::{self, Purpose, Token};
 use landspeed_flow::control::{hello, message};
 use landspeed_flow::end::{Cuts, EndReport};
 use landspeed_flow::mtu;
-use landspeed_flow::udp::header;
+use landspeed_flow::udp::header::{self, Format, Stamp};
 use proptest::prelude::*;
 
 /// A way to damage bytes: each step flips bits, cuts, repeats or inserts.
@@ -31,8 +31,9 @@ fn damaged(mut bytes: Vec<u8>, damage: &[(u8, usize, u8)]) -> Vec<u8> {
 
 fn datagram(tag: u32, seq: u64, sent_ns: u64) -> Vec<u8> {
     let mut bytes = vec![0; header::BYTES];
-    header::write_constant(&mut bytes, tag);
-    header::stamp(&mut bytes, seq, sent_ns);
+    let format = Format::Landspeed { tag };
+    format.write_constant(&mut bytes);
+    format.stamp(&mut bytes, Stamp { seq, sent_ns });
     bytes
 }
 

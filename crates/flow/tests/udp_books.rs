@@ -5,6 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::os::fd::AsFd;
 
 use landspeed_flow::shared::{Budget, Counters, Stop};
+use landspeed_flow::udp::header::Format;
 use landspeed_flow::udp::{
     Finish, Pacing, Payload, ReceiveOutcome, ReceivePlan, SendOutcome, SendPlan, receive_stream, send_stream,
 };
@@ -32,8 +33,15 @@ fn paced(payload: u64, packets_per_s: u64, burst: u32, grain_ns: u64) -> SendPla
         burst_packets: NonZeroU32::new(burst).unwrap(),
         grain_ns,
     };
-    let payload = Payload::new(payload).unwrap();
-    SendPlan { start_ns: 0, end_ns: u64::MAX, tag: TAG, payload, pacing: Some(pacing), gso: true }
+    let payload = Payload::new(payload, Format::Landspeed { tag: TAG }).unwrap();
+    SendPlan {
+        start_ns: 0,
+        end_ns: u64::MAX,
+        format: Format::Landspeed { tag: TAG },
+        payload,
+        pacing: Some(pacing),
+        gso: true,
+    }
 }
 
 /// Runs a stream of `packets` datagrams, or of the plan's span if that is shorter.
@@ -42,7 +50,7 @@ fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: &SendPlan, packets: u64) 
     let start_ns = monotonic_ns() + 5 * MS;
     let plan = SendPlan { start_ns, end_ns: start_ns.saturating_add(span_ns), ..plan.clone() };
     let expected = ReceivePlan {
-        tag: plan.tag,
+        format: plan.format,
         payload: plan.payload,
         rate_bps: plan.pacing.map(|pacing| pacing.rate_bps.get()),
         gro: true,
@@ -119,8 +127,15 @@ fn an_unpaced_stream_balances_on_both_families_with_and_without_offload() {
         };
         connect(&sender, &receiver);
         for (payload, gso) in [(64, true), (1448, true), (8948, true), (65_487, true), (1448, false)] {
-            let payload = Payload::new(payload).unwrap();
-            let plan = SendPlan { start_ns: 0, end_ns: u64::MAX, tag: TAG, payload, pacing: None, gso };
+            let payload = Payload::new(payload, Format::Landspeed { tag: TAG }).unwrap();
+            let plan = SendPlan {
+                start_ns: 0,
+                end_ns: u64::MAX,
+                format: Format::Landspeed { tag: TAG },
+                payload,
+                pacing: None,
+                gso,
+            };
             let (sending, receiving) = run(&sender, &receiver, &plan, 3_000);
             let (sent, udp) = (sending.udp.sent_packets, &receiving.udp);
             assert_eq!(sent + sending.udp.send_errors, 3_000);
@@ -153,7 +168,8 @@ fn strangers_do_not_get_into_the_books() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     // Another test's datagrams and plain junk, from the very address the receiver listens to.
-    let other = SendPlan { tag: TAG + 1, pacing: None, gso: false, ..paced(100, 1, 1, 0) };
+    let other =
+        SendPlan { format: Format::Landspeed { tag: TAG + 1 }, pacing: None, gso: false, ..paced(100, 1, 1, 0) };
     let budget = Budget::new(Some(300));
     let earlier = send_stream(sender.as_fd(), &other, &Counters::default(), &Stop::default(), &budget);
     assert_eq!(earlier.udp.sent_packets, 3);
@@ -172,7 +188,13 @@ fn a_stop_ends_a_sender_and_a_receiver_that_hears_nothing() {
     let stop = Stop::default();
     let slow = SendPlan { start_ns: monotonic_ns(), ..paced(1000, 1, 1, 0) }; // one packet, then a second's wait
     let fast = SendPlan { pacing: None, ..slow.clone() };
-    let silent = ReceivePlan { tag: TAG + 1, payload: slow.payload, rate_bps: None, gro: true, quiet_ns: MS };
+    let silent = ReceivePlan {
+        format: Format::Landspeed { tag: TAG + 1 },
+        payload: slow.payload,
+        rate_bps: None,
+        gro: true,
+        quiet_ns: MS,
+    };
     let begin_ns = monotonic_ns();
     let (slow, fast, silent) = std::thread::scope(|scope| {
         let (sender, stop) = (&sender, &stop);

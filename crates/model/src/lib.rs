@@ -7,6 +7,7 @@
 mod audit;
 mod facts;
 mod host;
+mod iperf3;
 mod lab;
 mod latency;
 mod ledger;
@@ -30,6 +31,7 @@ pub use host::{
     CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, NicSnapshot, NumaNode, PressureDeltas,
     QdiscDelta, SoftnetDelta,
 };
+pub use iperf3::Iperf3End;
 pub use lab::{
     CellFlow, CellQueue, KernelInfo, LabCapture, LabCell, LabCheck, LabDocument, LabFlow, LabLink, LabQueue,
     LabSetDocument, LabStatus, QueueRole, QueueSeries, Reference, ScenarioInfo, Topology, TopologyLink, TopologyNode,

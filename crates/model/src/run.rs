@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Conservation, Cost, Direction, HostSeries, HostSnapshot, LatencyResult, LatencyUnderLoad, Parameters, RUN_SCHEMA,
-    Stream, Verdict,
+    Conservation, Cost, Direction, HostSeries, HostSnapshot, Iperf3End, LatencyResult, LatencyUnderLoad, Parameters,
+    RUN_SCHEMA, Stream, Verdict,
 };
 
 /// One measurement between two hosts.
@@ -57,6 +57,9 @@ pub struct RunDocument {
     pub cost: Cost,
     /// What the hosts did meanwhile.
     pub host_series: Ends<HostSeries>,
+    /// Where the far end was an iperf3 server: what it said, and what it could not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iperf3: Option<Iperf3End>,
     /// What held it back.
     pub verdict: Verdict,
     /// `--bidir`: the same for the other direction.

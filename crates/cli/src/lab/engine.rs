@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use landspeed_flow::client::{self, Request, RunEvent, Target};
-use landspeed_flow::server::{Limits, Server, ServerConfig};
+use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig};
 use landspeed_lab::guest::{Engine, Order};
 use landspeed_model::RunDocument;
 
@@ -22,6 +22,7 @@ impl Engine for Flow {
             allow: Vec::new(),
             key: None,
             describe: false,
+            iperf3: Iperf3Config::default(),
             tap: None,
         };
         let server = Server::bind(config, |_| {}).map_err(|error| error.to_string())?;
@@ -31,7 +32,7 @@ impl Engine for Flow {
 
     fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument {
         let request = Request {
-            target: Target { host: order.control.ip().to_string(), port: order.control.port() },
+            target: Target { host: order.control.ip().to_string(), port: Some(order.control.port()) },
             parameters: order.parameters.clone(),
             key: None,
             command: Vec::new(),

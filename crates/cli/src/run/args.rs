@@ -19,6 +19,7 @@ Examples:
   landspeed run dtn.example --send splice --receive discard --cpus 2 --peer-cpus 2
   landspeed run dtn.example -u -b 300m --burst 65        UDP in bursts of 65 packets
   landspeed run dtn.example --rr --rate 10000 -l 64/1k   open loop, 64-byte requests, 1-KiB responses
+  landspeed run old.example --iperf3 -R                  against an iperf3 server, from it
   landspeed run '[fe80::1%eth0]:5210' --probe-mtu        a link-local address with its zone
 
 The short options of iperf3 mean the same here. A bare size is in bytes, K/M/G are powers of 1024 for sizes and of
@@ -50,6 +51,9 @@ pub struct Args {
     /// Send this many bytes in each direction instead of for a time
     #[arg(short = 'n', long, help_heading = "Traffic", allow_hyphen_values = true)]
     bytes: Option<Bytes>,
+    /// Send this many writes (UDP: datagrams) in each direction instead of for a time
+    #[arg(short = 'k', long, help_heading = "Traffic", conflicts_with = "bytes")]
+    blocks: Option<u64>,
     /// Leave the first part of the transfer out of the figures; it is added to the time
     #[arg(short = 'O', long, value_parser = options::time, help_heading = "Traffic", allow_hyphen_values = true)]
     omit: Option<Nanos>,
@@ -112,7 +116,7 @@ pub struct Args {
     #[arg(long, help_heading = "UDP and request/response")]
     no_gro: bool,
     /// Request/response instead of bulk data (TCP, or UDP with -u)
-    #[arg(long, help_heading = "UDP and request/response", conflicts_with_all = ["reverse", "bidir", "bytes"])]
+    #[arg(long, help_heading = "UDP and request/response", conflicts_with_all = ["reverse", "bidir", "bytes", "blocks"])]
     rr: bool,
     /// Request/response sizes: 64, 64/1k, 1,64,1k or 1..1M (powers of two)
     #[arg(
@@ -159,6 +163,12 @@ pub struct Args {
     /// Prove the path MTU in both directions first, with don't-fragment probes
     #[arg(long, help_heading = "Network")]
     probe_mtu: bool,
+    /// The far end is an iperf3 server (3.1 or later), port 5201: this end is measured as ever, of the far end the document
+    /// has what iperf3 tells
+    #[arg(long, help_heading = "iperf3", conflicts_with_all = ["tap", "key_file", "rr", "probe", "probe_mtu"])]
+    pub iperf3: bool,
+    #[command(flatten)]
+    pub with_iperf3: super::iperf3::Args,
     /// File with the pre-shared key of the server
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub key_file: Option<PathBuf>,
@@ -212,15 +222,19 @@ enum ReceiveArg {
 impl Args {
     /// Where the server is.
     pub fn server(&self) -> Target {
-        Target { host: self.target.host.clone(), port: self.port.unwrap_or(self.target.port) }
+        Target { host: self.target.host.clone(), port: self.port.or(self.target.port) }
     }
 
     /// What is asked for, as far as it can be read, and why it makes no sense if it makes none.
     pub fn parameters(&self) -> (Parameters, Result<(), String>) {
         let mut parameters = self.plain_parameters();
-        let sound =
-            self.read_sizes_and_rates(&mut parameters).and_then(|()| landspeed_flow::validate::check(&parameters));
+        let sound = self.read_sizes_and_rates(&mut parameters).and_then(|()| self.check(&parameters));
         (parameters, sound)
+    }
+
+    /// iperf3's datagrams have shorter headers, and what it has no word for is refused by its client.
+    fn check(&self, parameters: &Parameters) -> Result<(), String> {
+        if self.iperf3 { Ok(()) } else { landspeed_flow::validate::check(parameters) }
     }
 
     fn plain_parameters(&self) -> Parameters {
@@ -239,10 +253,10 @@ impl Args {
                 _ => Direction::Upload,
             },
             streams: self.streams,
-            time_ns: match (self.time, self.bytes) {
+            time_ns: match (self.time, self.bytes.is_some() || self.blocks.is_some()) {
                 (Some(time), _) => Some(time.get()),
-                (None, Some(_)) => None,
-                (None, None) => Some(10_000_000_000),
+                (None, true) => None,
+                (None, false) => Some(10_000_000_000),
             },
             bytes: self.bytes.map(Bytes::get),
             omit_ns: self.omit.map_or(0, Nanos::get),
@@ -310,6 +324,9 @@ impl Args {
                 });
             }
             Protocol::TcpRr | Protocol::UdpRr => p.rr = Some(self.transactions()?),
+        }
+        if let Some(blocks) = self.blocks {
+            p.bytes = Some(blocks.saturating_mul(p.write_bytes));
         }
         Ok(())
     }

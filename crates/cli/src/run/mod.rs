@@ -1,6 +1,7 @@
 //! `landspeed run`.
 
 mod args;
+pub mod iperf3;
 pub mod live;
 mod taps;
 
@@ -8,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use landspeed_flow::client::{self, Request, RunEvent};
+use landspeed_flow::iperf3::Extras;
 use landspeed_model::{Direction, ErrorEntry, RunDocument, Status};
 
 pub use args::Args;
@@ -49,7 +51,11 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
                 judge(&mut document);
                 document
             } else {
-                measure(&request, interrupted, view, &mut |event| lines.event(event))
+                let far = args.with_iperf3.far_end(args.iperf3);
+                match far {
+                    Ok(far) => measure(&request, &far, interrupted, view, &mut |event| lines.event(event)),
+                    Err(why) => client::not_begun(&request, why),
+                }
             }
         }
         Err(why) => client::not_begun(&request, why),
@@ -82,17 +88,31 @@ fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Resul
     Ok(())
 }
 
+/// What serves at the far end.
+#[derive(Debug)]
+pub enum FarEnd {
+    /// `landspeed serve`.
+    Landspeed,
+    /// `iperf3 -s`.
+    Iperf3(Extras),
+}
+
 /// Runs a test, shows it while it lasts, and reads the verdict from its document.
 pub fn measure(
     request: &Request,
+    far: &FarEnd,
     interrupted: &AtomicBool,
     mut view: live::View,
     also: &mut dyn FnMut(&RunEvent<'_>),
 ) -> RunDocument {
-    let mut document = client::run(request, interrupted, &mut |event| {
+    let mut observe = |event: RunEvent<'_>| {
         also(&event);
         view.show(&event);
-    });
+    };
+    let mut document = match far {
+        FarEnd::Landspeed => client::run(request, interrupted, &mut observe),
+        FarEnd::Iperf3(extras) => landspeed_flow::iperf3::client::run(request, extras, interrupted, &mut observe),
+    };
     view.finish();
     judge(&mut document);
     document

@@ -18,18 +18,22 @@ pub fn balance(
         (Protocol::Udp, Some(totals)) => udp_books(totals, streams, parameters, client, server),
         _ => tcp_books(streams),
     };
-    let receivers: i64 = streams.iter().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes as i64).sum();
-    let intervals: i64 = streams
-        .iter()
-        .filter(|s| s.intervals_from == "receiver")
-        .flat_map(|s| &s.intervals)
-        .map(|i| i.bytes as i64)
-        .sum();
+    let told = || streams.iter().filter(|s| s.intervals_from == "receiver");
+    let receivers: i64 = told().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes as i64).sum();
+    let intervals: i64 = told().flat_map(|s| &s.intervals).map(|i| i.bytes as i64).sum();
     books.intervals_minus_totals_bytes = intervals - receivers;
     let missing = [(client, "client"), (server, "server")].into_iter().filter(|(report, _)| report.is_none());
     for (_, name) in missing {
         books.holds = false;
         books.notes.push(format!("the {name}'s report is missing: its side of the books is unknown"));
+    }
+    if server.is_some_and(|report| !report.has_timeline()) {
+        books.notes.push("the far end's figures are iperf3's own, from its results".to_owned());
+        if books.unaccounted_bytes > 0 && parameters.protocol == Protocol::Tcp {
+            let why =
+                "an iperf3 that is told of the end reads no further: what lay in its socket's buffer is not counted";
+            books.notes.push(why.to_owned());
+        }
     }
     if books.intervals_minus_totals_bytes != 0 {
         books.holds = false;

@@ -6,8 +6,8 @@ mod streams;
 mod sums;
 
 use landspeed_model::{
-    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Parameters, PathInfo, Protocol,
-    RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
+    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Iperf3End, Parameters, PathInfo,
+    Protocol, RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
 };
 
 use crate::client::Request;
@@ -27,6 +27,7 @@ pub struct Ingredients {
     pub server_host: Option<HostSnapshot>,
     pub client: Option<EndReport>,
     pub server: Option<EndReport>,
+    pub iperf3: Option<Iperf3End>,
     pub notes: Vec<String>,
     pub errors: Vec<ErrorEntry>,
 }
@@ -46,6 +47,7 @@ impl Ingredients {
             server_host: None,
             client: None,
             server: None,
+            iperf3: None,
             notes: Vec::new(),
             errors: Vec::new(),
         }
@@ -83,7 +85,7 @@ pub fn document(found: Ingredients) -> RunDocument {
     let summary = sums::summary(&parameters, &streams, &phases, udp.as_ref(), &latency, under_load.as_ref());
     let conservation =
         ledger::balance(&parameters, &streams, udp.as_ref(), found.client.as_ref(), found.server.as_ref());
-    let cost = costs::both(found.client.as_ref(), found.server.as_ref(), &phases);
+    let cost = costs::both(found.client.as_ref(), found.server.as_ref().filter(|r| r.has_timeline()), &phases);
     let mut errors = found.errors.clone();
     for (host, report) in [("client", &found.client), ("server", &found.server)] {
         let Some(report) = report else { continue };
@@ -130,10 +132,16 @@ pub fn document(found: Ingredients) -> RunDocument {
         latency_under_load: under_load,
         conservation,
         cost,
-        host_series: Ends { client: found.client.map(|r| r.host), server: found.server.map(|r| r.host) },
+        host_series: Ends { client: found.client.map(|r| r.host), server: observed(found.server).map(|r| r.host) },
+        iperf3: found.iperf3,
         verdict: undetermined(),
         reverse_verdict: (parameters.direction == Direction::Both).then(undetermined),
     }
+}
+
+/// An end that was watched while it lasted, and not only asked for its totals.
+fn observed(report: Option<EndReport>) -> Option<EndReport> {
+    report.filter(EndReport::has_timeline)
 }
 
 fn undetermined() -> Verdict {

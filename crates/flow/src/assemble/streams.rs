@@ -29,14 +29,16 @@ fn one(id: u32, client: Option<&EndReport>, server: Option<&EndReport>) -> Optio
         near.as_ref().filter(matching).or(far.as_ref().filter(matching))
     };
     let (sender, receiver) = (pick(true), pick(false));
-    let (intervals, intervals_from) = match (receiver, sender) {
+    // An iperf3 server tells totals only.
+    let over_time = |end: &&(StreamReport, Cuts)| !end.0.end.samples.is_empty();
+    let (intervals, intervals_from) = match (receiver.filter(over_time), sender.filter(over_time)) {
         (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| s.bytes), "receiver"),
         (None, Some((sender, cuts))) => {
             // Without the receiver's word the sender's acknowledgements are the best there is.
             let base = sender.end.samples.first().and_then(acked).unwrap_or(0);
             (intervals(&sender.end.samples, cuts, |s| acked(s).map_or(s.bytes, |n| n.saturating_sub(base))), "sender")
         }
-        (None, None) => return None,
+        (None, None) => (Vec::new(), "receiver"),
     };
     Some(Stream {
         id,

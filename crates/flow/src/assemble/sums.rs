@@ -19,7 +19,8 @@ pub fn phases(
     let mut found = Vec::new();
     for &direction in parameters.direction.parts() {
         let (receiver, sender) = if direction == Direction::Upload { (server, client) } else { (client, server) };
-        let Some(cuts) = receiver.or(sender).map(|r| r.cuts) else { continue };
+        let watched = [receiver, sender].into_iter().flatten().find(|r| r.has_timeline()).or(receiver).or(sender);
+        let Some(cuts) = watched.map(|r| r.cuts) else { continue };
         for (name, start_ns, end_ns) in spans(&cuts) {
             let bytes = streams
                 .iter()

@@ -55,7 +55,7 @@ pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBo
 }
 
 /// What a server says reaches terminals and pages.
-fn make_printable(value: &mut Value) {
+pub fn make_printable(value: &mut Value) {
     match value {
         Value::String(text) => *text = printable(text, MOST_CHARACTERS),
         Value::Array(values) => values.iter_mut().for_each(make_printable),

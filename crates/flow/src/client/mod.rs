@@ -15,7 +15,9 @@ use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo
 use landspeed_sys::{clock, thread};
 
 pub use describe::facts;
+pub(crate) use describe::make_printable;
 pub use far_tap::FarTap;
+pub(crate) use target::local_address;
 pub use target::{DEFAULT_PORT, Target};
 
 use crate::address;
@@ -24,6 +26,7 @@ use crate::control::channel::{Key, Receiver, Sender};
 use crate::control::message::{Accepted, MAX_REPORT, SenderDone, ToClient, ToServer};
 use crate::control::preface::Token;
 use crate::control::printable;
+use crate::dialect::Dialect;
 use crate::end::{self, EndPlan, EndReport, IDLE_NS, Side, Watch};
 use crate::error::FlowError;
 use crate::layout::{self, StreamSpec};
@@ -132,15 +135,11 @@ fn attempt(
     mut far_tap: Option<&mut FarTap<'_>>,
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
-    let allowed = thread::allowed_cores();
-    if let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) {
-        let source = io::Error::new(io::ErrorKind::InvalidInput, format!("this host lets it use {}", list(&allowed)));
-        return Err(FlowError::Setup { what: format!("run on core {core} (--cpus)"), source });
-    }
+    check_cores(parameters)?;
     let server = request.target.resolve(parameters.family)?;
     // Control and data may take different ways; the data's is the one that is measured.
     let far = request.data.map_or(server, |ip| SocketAddr::new(ip, server.port()));
-    let bind = target::local_address(parameters.bind.as_deref(), far)?;
+    let bind = local_address(parameters.bind.as_deref(), far)?;
     let control_bind = if request.data.is_some() { None } else { bind };
     // Before the connection: a server gives strangers little time.
     let host = landspeed_host::snapshot(Some(far));
@@ -200,6 +199,7 @@ fn attempt(
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
     let plan = EndPlan {
         side: Side::Client,
+        dialect: Dialect::Landspeed,
         parameters: effective,
         t0_ns,
         streams,
@@ -208,6 +208,14 @@ fn attempt(
         receive_cap_bps: None,
     };
     run_end(plan, &mut tx, &mut rx, interrupted, observe, found, far_tap)
+}
+
+/// Whether this end's threads may run where they are asked to.
+pub(crate) fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
+    let allowed = thread::allowed_cores();
+    let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
+    let source = io::Error::new(io::ErrorKind::InvalidInput, format!("this host lets it use {}", list(&allowed)));
+    Err(FlowError::Setup { what: format!("run on core {core} (--cpus)"), source })
 }
 
 fn wait_ready(rx: &mut Receiver, interrupted: &AtomicBool) -> Result<(), FlowError> {

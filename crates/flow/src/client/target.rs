@@ -16,8 +16,8 @@ pub const DEFAULT_PORT: u16 = 5210;
 pub struct Target {
     /// Name or address; a link-local IPv6 address may carry a zone (`fe80::1%eth0`).
     pub host: String,
-    /// Port.
-    pub port: u16,
+    /// Port, if one was given.
+    pub port: Option<u16>,
 }
 
 /// Text that names no server.
@@ -34,23 +34,23 @@ impl FromStr for Target {
     fn from_str(text: &str) -> Result<Self, BadTarget> {
         let bad = |why| BadTarget { text: text.to_owned(), why };
         let port = |digits: &str| match digits.parse::<u16>() {
-            Ok(port) if port > 0 => Ok(port),
+            Ok(port) if port > 0 => Ok(Some(port)),
             _ => Err(bad("the port must be 1 to 65535")),
         };
         let (host, port) = if let Some(rest) = text.strip_prefix('[') {
             let (host, after) = rest.split_once(']').ok_or_else(|| bad("the bracket is not closed"))?;
             match after.strip_prefix(':') {
                 Some(digits) => (host, port(digits)?),
-                None if after.is_empty() => (host, DEFAULT_PORT),
+                None if after.is_empty() => (host, None),
                 None => return Err(bad("a colon and a port follow a bracket")),
             }
         } else if text.matches(':').count() > 1 {
             // An IPv6 literal without brackets: all of it is the address.
-            (text, DEFAULT_PORT)
+            (text, None)
         } else if let Some((host, digits)) = text.split_once(':') {
             (host, port(digits)?)
         } else {
-            (text, DEFAULT_PORT)
+            (text, None)
         };
         if host.is_empty() || host.len() > 255 || host.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(bad("the host is missing or has spaces"));
@@ -59,20 +59,18 @@ impl FromStr for Target {
     }
 }
 
+/// With the port it has; with [`DEFAULT_PORT`] if none was given.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
+        let port = self.port.unwrap_or(DEFAULT_PORT);
+        if self.host.contains(':') { write!(f, "[{}]:{port}", self.host) } else { write!(f, "{}:{port}", self.host) }
     }
 }
 
 impl Target {
     /// The first address of the wanted family.
     pub fn resolve(&self, family: Family) -> Result<SocketAddr, FlowError> {
-        let found = (self.host.as_str(), self.port)
+        let found = (self.host.as_str(), self.port.unwrap_or(DEFAULT_PORT))
             .to_socket_addrs()
             .map_err(|source| FlowError::Resolve { host: self.host.clone(), source })?;
         let mut found = found.filter(|addr| match family {
@@ -104,19 +102,19 @@ pub fn local_address(bind: Option<&str>, server: SocketAddr) -> Result<Option<So
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> (String, u16) {
+    fn parse(text: &str) -> (String, Option<u16>) {
         let target: Target = text.parse().expect(text);
         (target.host, target.port)
     }
 
     #[test]
     fn hosts_ports_and_zones_are_told_apart() {
-        assert_eq!(parse("dtn.example"), ("dtn.example".into(), DEFAULT_PORT));
-        assert_eq!(parse("dtn.example:99"), ("dtn.example".into(), 99));
-        assert_eq!(parse("192.0.2.1:99"), ("192.0.2.1".into(), 99));
-        assert_eq!(parse("fe80::1%eth0"), ("fe80::1%eth0".into(), DEFAULT_PORT));
-        assert_eq!(parse("[fe80::1%eth0]:99"), ("fe80::1%eth0".into(), 99));
-        assert_eq!(parse("[::1]"), ("::1".into(), DEFAULT_PORT));
+        assert_eq!(parse("dtn.example"), ("dtn.example".into(), None));
+        assert_eq!(parse("dtn.example:99"), ("dtn.example".into(), Some(99)));
+        assert_eq!(parse("192.0.2.1:99"), ("192.0.2.1".into(), Some(99)));
+        assert_eq!(parse("fe80::1%eth0"), ("fe80::1%eth0".into(), None));
+        assert_eq!(parse("[fe80::1%eth0]:99"), ("fe80::1%eth0".into(), Some(99)));
+        assert_eq!(parse("[::1]"), ("::1".into(), None));
     }
 
     #[test]

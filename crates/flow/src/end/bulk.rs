@@ -11,6 +11,7 @@ use landspeed_sys::{clock, socket};
 use super::streams::{Finished, StreamPlan, Task, read_info};
 use super::{DRAIN_NS, Watch};
 use crate::control::message::SenderDone;
+use crate::udp::header::Format;
 use crate::{tcp, udp};
 
 /// Pacing rate of one stream, bytes/s.
@@ -49,8 +50,10 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
     end.zerocopy = outcome.zerocopy;
     end.error = outcome.error.map(|e| format!("send: {e}"));
     describe_tcp(stream, fd, end);
-    // Everything is read: now the end of file may go out.
-    let _ = tcp.shutdown(Shutdown::Write);
+    if task.dialect.closes_streams() {
+        // Everything is read: now the end of file may go out.
+        let _ = tcp.shutdown(Shutdown::Write);
+    }
 }
 
 /// Waits until the peer has acknowledged everything, or the drain time is over.
@@ -114,7 +117,9 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     end.app_wait_ns = outcome.app_wait_ns;
     end.error = match outcome.error {
         Some(error) => Some(format!("receive: {error}")),
-        None if !outcome.complete => Some("the sender's end of file did not arrive".to_owned()),
+        None if !outcome.complete && task.dialect.closes_streams() => {
+            Some("the sender's end of file did not arrive".to_owned())
+        }
         None => None,
     };
 }
@@ -131,7 +136,7 @@ fn read_bytes(parameters: &Parameters) -> usize {
 
 pub(super) fn send_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished) {
     let Task { stream, parameters, t0_ns, watch, budget, ref done, .. } = *task;
-    let plan = udp_send_plan(parameters, stream.tag, t0_ns);
+    let plan = udp_send_plan(parameters, task.dialect.format(stream.tag), t0_ns);
     let outcome = udp::send_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, budget);
     let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
     let packets = outcome.udp.sent_packets;
@@ -150,7 +155,7 @@ pub(super) fn send_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished
 
 pub(super) fn receive_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished) {
     let Task { stream, parameters, watch, .. } = *task;
-    let plan = udp_receive_plan(parameters, stream.tag);
+    let plan = udp_receive_plan(parameters, task.dialect.format(stream.tag));
     let outcome = udp::receive_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, &stream.finish);
     let end = &mut finished.end;
     end.bytes = outcome.bytes;
@@ -166,7 +171,7 @@ pub(super) fn receive_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finis
 /// After the sender's final count: how long nothing must arrive before what is missing counts as lost, nanoseconds.
 const QUIET_NS: u64 = 200_000_000;
 
-fn udp_send_plan(parameters: &Parameters, tag: u32, t0_ns: u64) -> udp::SendPlan {
+fn udp_send_plan(parameters: &Parameters, format: Format, t0_ns: u64) -> udp::SendPlan {
     let wanted = parameters.udp.clone().unwrap_or_default();
     let pacing = parameters.rate_bps.and_then(NonZeroU64::new).map(|rate_bps| udp::Pacing {
         rate_bps,
@@ -177,24 +182,24 @@ fn udp_send_plan(parameters: &Parameters, tag: u32, t0_ns: u64) -> udp::SendPlan
     udp::SendPlan {
         start_ns: t0_ns,
         end_ns: length.map_or(u64::MAX, |t| t0_ns.saturating_add(t)),
-        tag,
-        payload: udp_payload(&wanted),
+        format,
+        payload: udp_payload(&wanted, format),
         pacing,
         gso: wanted.gso,
     }
 }
 
-fn udp_receive_plan(parameters: &Parameters, tag: u32) -> udp::ReceivePlan {
+fn udp_receive_plan(parameters: &Parameters, format: Format) -> udp::ReceivePlan {
     let wanted = parameters.udp.clone().unwrap_or_default();
     udp::ReceivePlan {
-        tag,
-        payload: udp_payload(&wanted),
+        format,
+        payload: udp_payload(&wanted, format),
         rate_bps: parameters.rate_bps,
         gro: wanted.gro,
         quiet_ns: QUIET_NS,
     }
 }
 
-fn udp_payload(wanted: &UdpParameters) -> udp::Payload {
-    udp::Payload::new(u64::from(wanted.payload_bytes)).expect("validate::check bounds the payload")
+fn udp_payload(wanted: &UdpParameters, format: Format) -> udp::Payload {
+    udp::Payload::new(u64::from(wanted.payload_bytes), format).expect("validate::check bounds the payload")
 }

@@ -23,6 +23,7 @@ pub use streams::{DataSocket, Job, StreamPlan};
 pub use transactions::{Connector, IDLE_NS, RrSlot};
 
 use crate::control::message::SenderDone;
+use crate::dialect::Dialect;
 use crate::shared::{Budget, Counters, Stop};
 use crate::udp::Finish;
 
@@ -42,6 +43,8 @@ pub enum Side {
 pub struct EndPlan {
     /// Which end.
     pub side: Side,
+    /// Whose rules it follows.
+    pub dialect: Dialect,
     /// What was agreed.
     pub parameters: Parameters,
     /// The agreed start on this host's monotonic clock, nanoseconds.
@@ -61,7 +64,7 @@ pub struct EndPlan {
 pub struct Watch {
     /// Stop flags; the control thread may set them.
     pub stop: Stop,
-    counters: Vec<(bool, Arc<Counters>)>,
+    counters: Vec<(u32, bool, Arc<Counters>)>,
     transactions: Vec<Arc<Counters>>,
     answers: Vec<Arc<Counters>>,
     finishes: Vec<(u32, Arc<Finish>)>,
@@ -78,7 +81,7 @@ impl Watch {
                 .streams
                 .iter()
                 .filter(|s| s.job.is_bulk())
-                .map(|s| (s.job.sends(), Arc::clone(&s.counters)))
+                .map(|s| (s.id, s.job.sends(), Arc::clone(&s.counters)))
                 .collect(),
             transactions: plan
                 .streams
@@ -100,9 +103,14 @@ impl Watch {
 
     /// Bytes so far: (written here, read here).
     pub fn bytes(&self) -> (u64, u64) {
-        self.counters.iter().fold((0, 0), |(sent, received), (sends, counters)| {
+        self.counters.iter().fold((0, 0), |(sent, received), (_, sends, counters)| {
             if *sends { (sent + counters.bytes(), received) } else { (sent, received + counters.bytes()) }
         })
+    }
+
+    /// Counters of the bulk streams by number.
+    pub fn counters(&self) -> impl Iterator<Item = (u32, &Counters)> {
+        self.counters.iter().map(|(id, _, counters)| (*id, &**counters))
     }
 
     /// Transactions completed so far by requesters here.
@@ -141,8 +149,9 @@ pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) ->
         for stream in &plan.streams {
             let budget = if stream.direction == Direction::Upload { &upload } else { &download };
             let (t0_ns, side, parameters, done) = (plan.t0_ns, plan.side, &parameters, done.clone());
-            let receive_cap_bps = plan.receive_cap_bps;
-            let task = streams::Task { stream, parameters, side, t0_ns, watch, budget, done, receive_cap_bps };
+            let (dialect, receive_cap_bps) = (plan.dialect, plan.receive_cap_bps);
+            let task =
+                streams::Task { stream, parameters, side, dialect, t0_ns, watch, budget, done, receive_cap_bps };
             let thread = std::thread::Builder::new()
                 .name(format!("stream-{}", stream.id))
                 .spawn_scoped(scope, move || streams::run(&task));

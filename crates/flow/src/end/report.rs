@@ -59,6 +59,11 @@ pub struct EndReport {
 }
 
 impl EndReport {
+    /// Whether the end was watched while it lasted. An iperf3 server's totals are a report without a timeline.
+    pub fn has_timeline(&self) -> bool {
+        self.cuts.end_ns.is_some()
+    }
+
     /// Reads a server's report of a test with these streams.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use landspeed_sys::{clock, socket, thread};
 use super::transactions::{self, Connector, RrSlot};
 use super::{Side, Watch, bulk};
 use crate::control::message::SenderDone;
+use crate::dialect::Dialect;
 use crate::rr::RrOutcome;
 use crate::shared::{Budget, Counters};
 use crate::udp::Finish;
@@ -150,6 +151,7 @@ pub(super) struct Task<'a> {
     pub stream: &'a StreamPlan,
     pub parameters: &'a Parameters,
     pub side: Side,
+    pub dialect: Dialect,
     pub t0_ns: u64,
     pub watch: &'a Watch,
     pub budget: &'a Budget,

@@ -222,7 +222,7 @@ fn refuse(mut stream: TcpStream, status: Status) {
 }
 
 /// A listener that also takes multipath connections where the kernel can; plain ones cost the same there.
-fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
     let domain = Domain::for_address(addr);
     let multipath = Socket::new(domain, Type::STREAM, Some(Protocol::MPTCP)).and_then(|s| finish_listener(s, addr));
     let socket = match multipath {

@@ -3,6 +3,7 @@
 use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::thread;
 
+use crate::dialect::Dialect;
 use crate::end::affordable_interval_ns;
 use crate::layout::duration_ns;
 use crate::validate;
@@ -29,8 +30,8 @@ impl Default for Limits {
 
 impl Limits {
     /// What a test will get, and where that differs from what it asked for. `Err` when it must be refused.
-    pub fn apply(&self, asked: &Parameters) -> Result<(Parameters, Vec<String>), String> {
-        validate::check(asked)?;
+    pub fn apply(&self, asked: &Parameters, dialect: Dialect) -> Result<(Parameters, Vec<String>), String> {
+        validate::check_in(asked, dialect)?;
         let mut granted = asked.clone();
         let mut notes = Vec::new();
         if duration_ns(asked).is_some_and(|d| d > self.max_duration_ns) {
@@ -101,7 +102,7 @@ mod tests {
         let month_ns = 30 * 24 * 3600 * 1_000_000_000;
         let limits = Limits { max_duration_ns: month_ns, ..Limits::default() };
         let asked = Parameters { time_ns: None, bytes: Some(1 << 30), ..Parameters::default() };
-        let (granted, _) = limits.apply(&asked).expect("nothing is wrong with it");
+        let (granted, _) = limits.apply(&asked, Dialect::Landspeed).expect("nothing is wrong with it");
         assert!(granted.interval_ns <= 100_000_000.max(asked.interval_ns), "{} ns", granted.interval_ns);
         assert_eq!(validate::check(&granted), Ok(()));
     }

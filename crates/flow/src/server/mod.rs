@@ -4,16 +4,17 @@
 //! UDP hellos on the same port. Each test has a session thread of its own. What belongs to a test finds it through
 //! the registry by the test's secret token.
 
-mod door;
-mod handshakes;
+pub(crate) mod door;
+pub(crate) mod handshakes;
 mod limits;
+pub(crate) mod occupancy;
 mod registry;
-mod running;
-mod session;
+pub(crate) mod running;
+pub(crate) mod session;
 mod setting_up;
 mod shares;
 mod tap;
-mod udp_door;
+pub(crate) mod udp_door;
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,6 +25,8 @@ use ipnet::IpNet;
 
 use crate::control::channel::Key;
 use crate::error::FlowError;
+use crate::iperf3::auth::Users;
+use crate::iperf3::door as iperf3;
 
 pub use limits::Limits;
 pub use tap::{RunningTap, TapHook, Tapper};
@@ -41,8 +44,21 @@ pub struct ServerConfig {
     pub key: Option<Key>,
     /// Describe this host to clients that hold no key. With a key, its holders may ask.
     pub describe: bool,
+    /// Where iperf3's clients are answered, and who of them.
+    pub iperf3: Iperf3Config,
     /// What captures this end of tests for clients that ask; nobody may if there is none.
     pub tap: Option<TapHook>,
+}
+
+/// How iperf3's clients are answered.
+#[derive(Debug, Clone, Default)]
+pub struct Iperf3Config {
+    /// Where to listen; nowhere if empty.
+    pub listen: Vec<SocketAddr>,
+    /// Whether it matters little if a port is taken: an `iperf3 -s` may run there already.
+    pub optional: bool,
+    /// Only these may test; anyone if `None`.
+    pub users: Option<Users>,
 }
 
 /// What a server says of its life.
@@ -50,6 +66,15 @@ pub struct ServerConfig {
 pub enum ServerEvent {
     /// It listens.
     Listening(SocketAddr),
+    /// It listens for iperf3's clients.
+    ListeningIperf3(SocketAddr),
+    /// It does not, though it might have.
+    NoIperf3 {
+        /// Where it would have.
+        addr: SocketAddr,
+        /// Why not.
+        why: String,
+    },
     /// A test was accepted.
     TestStarted {
         /// Its identifier.
@@ -91,26 +116,27 @@ pub struct ServerCounts {
     pub dropped: AtomicU64,
 }
 
-struct Shared {
-    config: ServerConfig,
+/// What all threads of a server share.
+pub(crate) struct Shared {
+    pub(crate) config: ServerConfig,
     registry: registry::Registry,
-    counts: Arc<ServerCounts>,
-    handshakes: Arc<handshakes::Handshakes>,
+    pub(crate) counts: Arc<ServerCounts>,
+    pub(crate) handshakes: Arc<handshakes::Handshakes>,
     shares: Arc<shares::Shares>,
-    stop: Arc<AtomicBool>,
+    pub(crate) stop: Arc<AtomicBool>,
     events: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
 
 impl Shared {
-    fn tell(&self, event: ServerEvent) {
+    pub(crate) fn tell(&self, event: ServerEvent) {
         (self.events)(event);
     }
 
-    fn stopping(&self) -> bool {
+    pub(crate) fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    fn allows(&self, peer: SocketAddr) -> bool {
+    pub(crate) fn allows(&self, peer: SocketAddr) -> bool {
         let ip = crate::address::unmap(peer).ip();
         self.config.allow.is_empty() || self.config.allow.iter().any(|net| net.contains(&ip))
     }
@@ -120,6 +146,7 @@ impl Shared {
 pub struct Server {
     shared: Arc<Shared>,
     doors: Vec<door::Door>,
+    iperf3: Vec<iperf3::Door>,
 }
 
 impl Server {
@@ -141,12 +168,27 @@ impl Server {
             events: Box::new(events),
         });
         let doors = listen.iter().map(|&addr| door::Door::bind(addr)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { shared, doors })
+        let mut iperf3 = Vec::new();
+        for &addr in &shared.config.iperf3.listen {
+            match iperf3::Door::bind(addr) {
+                Ok(door) => iperf3.push(door),
+                Err(error) if shared.config.iperf3.optional => {
+                    shared.tell(ServerEvent::NoIperf3 { addr, why: error.to_string() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self { shared, doors, iperf3 })
     }
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.doors.iter().filter_map(|door| door.local_addr().ok()).collect()
+    }
+
+    /// Where it listens for iperf3's clients.
+    pub fn iperf3_addresses(&self) -> Vec<SocketAddr> {
+        self.iperf3.iter().filter_map(|door| door.local_addr().ok()).collect()
     }
 
     /// Setting this ends [`Server::run`] and every test.
@@ -161,13 +203,19 @@ impl Server {
 
     /// Serves until the stop flag is set.
     pub fn run(self) -> io::Result<()> {
-        let Self { shared, doors } = self;
+        let Self { shared, doors, iperf3 } = self;
         std::thread::scope(|scope| {
             for door in &doors {
                 let (tcp, udp) = (Arc::clone(&shared), Arc::clone(&shared));
                 shared.tell(ServerEvent::Listening(door.local_addr()?));
                 scope.spawn(move || door.accept(&tcp));
                 scope.spawn(move || udp_door::answer(&door.udp, &udp));
+            }
+            for door in &iperf3 {
+                let (tcp, udp) = (Arc::clone(&shared), Arc::clone(&shared));
+                shared.tell(ServerEvent::ListeningIperf3(door.local_addr()?));
+                scope.spawn(move || door.accept(&tcp));
+                scope.spawn(move || door.hear_datagrams(&udp));
             }
             Ok(())
         })

@@ -95,18 +95,19 @@ pub fn run_end(plan: EndPlan, tx: &mut Sender, rx: &mut Receiver, shared: &Share
 /// Holds a test to the server's rate, whatever its client makes of what was granted.
 ///
 /// A TCP receiver is held back by reading no faster; what arrives by UDP or as requests can only be counted.
-struct Police {
+pub struct Police {
     bytes_per_s: u64,
     t0_ns: u64,
 }
 
 impl Police {
-    fn new(rate_bps: u64, t0_ns: u64) -> Self {
+    /// For a test that starts at `t0_ns`.
+    pub fn new(rate_bps: u64, t0_ns: u64) -> Self {
         Self { bytes_per_s: rate_bps / 8, t0_ns }
     }
 
     /// More than a tenth above the rate since the start, beyond a second's worth and a megabyte.
-    fn sees_speeding(&mut self, now_ns: u64, watch: &Watch) -> bool {
+    pub fn sees_speeding(&mut self, now_ns: u64, watch: &Watch) -> bool {
         let elapsed_ns = now_ns.saturating_sub(self.t0_ns) + 1_000_000_000;
         let allowed = u128::from(self.bytes_per_s) * u128::from(elapsed_ns) * 11 / 10 / 1_000_000_000 + (1 << 20);
         let (_, received) = watch.bytes();

@@ -12,14 +12,15 @@ use landspeed_model::{ErrorEntry, Parameters};
 use landspeed_sys::clock;
 
 use super::handshakes::Place;
+use super::occupancy::{Full, Occupancy};
 use super::running::run_end;
 use super::setting_up::{Doors, Test, prepare};
-use super::shares::{Share, Taken};
 use super::{ServerEvent, Shared, tap};
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::message::{Accepted, MAX_GREETING, MAX_MESSAGE, ToClient, ToServer, report_parts};
 use crate::control::preface::Token;
 use crate::control::printable;
+use crate::dialect::Dialect;
 use crate::end::{EndPlan, Side};
 use crate::error::FlowError;
 use crate::layout;
@@ -37,7 +38,7 @@ const DESCRIPTION_NS: u64 = 30_000_000_000;
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) {
     let Ok(place) = shared.handshakes.enter(crate::address::unmap(peer).ip(), &stream) else { return };
     let shared = Arc::clone(shared);
-    let session = Session { shared, peer, greeting: Some(place), share: None, running: false, id: None };
+    let session = Session { shared, peer, greeting: Some(place), occupancy: None, id: None };
     // Where no thread can be had the connection closes, and its place is free again.
     let _ = std::thread::Builder::new().name("session".to_owned()).spawn(move || session.main(stream));
 }
@@ -47,20 +48,9 @@ struct Session {
     peer: SocketAddr,
     /// Its place among the handshakes, until a test is granted.
     greeting: Option<Place>,
-    /// What its test takes of this host.
-    share: Option<Taken>,
-    /// Counted among the running tests.
-    running: bool,
+    /// Its place among the running tests.
+    occupancy: Option<Occupancy>,
     id: Option<String>,
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.share = None;
-        if self.running {
-            self.shared.counts.running.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
 }
 
 impl Session {
@@ -156,26 +146,25 @@ impl Session {
             message,
             advice: advice.map(str::to_owned),
         };
-        let granted =
-            self.shared.config.limits.apply(asked).map_err(|message| refusal("not-permitted", message, None))?;
-        let most = self.shared.config.limits.max_tests;
-        let running = &self.shared.counts.running;
-        if running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).is_err() {
-            return Err(refusal(
+        let granted = self
+            .shared
+            .config
+            .limits
+            .apply(asked, Dialect::Landspeed)
+            .map_err(|message| refusal("not-permitted", message, None))?;
+        let occupancy = Occupancy::take(&self.shared, &granted.0).map_err(|full| match full {
+            Full::Tests(most) => refusal(
                 "server-busy",
                 format!("{most} tests are running, which is all this server takes"),
                 Some("try again in a moment, or raise --max-tests there"),
-            ));
-        }
-        self.running = true;
-        self.share = self.shared.shares.take(Share::of(&granted.0, self.shared.config.limits.max_duration_ns));
-        if self.share.is_none() {
-            return Err(refusal(
+            ),
+            Full::Share => refusal(
                 "server-busy",
                 "the tests that are running leave too little memory and threads for this one".to_owned(),
                 Some("try again in a moment, or ask for less: --parallel, --len, a longer --interval"),
-            ));
-        }
+            ),
+        })?;
+        self.occupancy = Some(occupancy);
         Ok(granted)
     }
 
@@ -224,7 +213,8 @@ impl Session {
         let cap = |most: u64| most.saturating_add(most / 20) / streams_each_way;
         let receive_cap_bps = shared.config.limits.max_rate_bps.map(cap);
         let limit_ns = shared.config.limits.max_duration_ns;
-        let plan = EndPlan { side: Side::Server, parameters, t0_ns, streams, interface, limit_ns, receive_cap_bps };
+        let (side, dialect) = (Side::Server, Dialect::Landspeed);
+        let plan = EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, receive_cap_bps };
         let report = run_end(plan, tx, rx, &shared)?;
         let sent_by = clock::monotonic_ns() + REPORT_NS;
         for part in report_parts(&report)
@@ -256,7 +246,8 @@ impl Session {
     }
 }
 
-fn describe(p: &Parameters) -> String {
+/// A test in a few words.
+pub fn describe(p: &Parameters) -> String {
     let kind = match p.protocol {
         landspeed_model::Protocol::Tcp => "TCP",
         landspeed_model::Protocol::Udp => "UDP",

@@ -35,7 +35,7 @@ pub(super) fn answer(udp: &UdpSocket, shared: &Arc<Shared>) {
 }
 
 /// A socket on the server's own port that hears only `peer`.
-fn connect_back(local: SocketAddr, peer: SocketAddr) -> std::io::Result<UdpSocket> {
+pub fn connect_back(local: SocketAddr, peer: SocketAddr) -> std::io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_port(true)?;
     let mut local = local;

@@ -1,56 +1,123 @@
-//! What each datagram of a UDP stream starts with.
+//! What each datagram of a UDP stream starts with, in our own format and in iperf3's. The rest of the payload is filler.
+//!
+//! Ours, 24 bytes, big-endian:
+//!
+//! | offset | bytes | field | meaning |
+//! |---|---|---|---|
+//! | 0 | 4 | `tag` | names the test and stream; whatever carries another one is foreign |
+//! | 4 | 1 | version | 1 |
+//! | 5 | 3 | reserved | zero when sent; a reader refuses anything else, so that later versions can use them |
+//! | 8 | 8 | `seq` | number of the datagram, from 0, never reused, never wrapping |
+//! | 16 | 8 | `sent_ns` | when it left by the sender's clock, nanoseconds after the stream's start |
+//!
+//! iperf3's, 12 or 16 bytes, big-endian: seconds (4) and microseconds (4) of the sender's monotonic clock, then the number
+//! of the datagram, from 1, in 4 bytes (which wrap) or in 8. Nothing in it tells a stray from the test's own.
 
-/// The header of a datagram, 24 bytes, big-endian. The rest of the payload is filler.
-///
-/// | offset | bytes | field | meaning |
-/// |---|---|---|---|
-/// | 0 | 4 | `tag` | names the test and stream; whatever carries another one is foreign |
-/// | 4 | 1 | version | 1 |
-/// | 5 | 3 | reserved | zero when sent; a reader refuses anything else, so that later versions can use them |
-/// | 8 | 8 | `seq` | number of the datagram, from 0, never reused, never wrapping |
-/// | 16 | 8 | `sent_ns` | when it left by the sender's clock, nanoseconds after the stream's start |
+/// How the datagrams of a stream are numbered and stamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
-    /// Names the test and stream.
-    pub tag: u32,
-    /// Number of the datagram.
+pub enum Format {
+    /// Ours.
+    Landspeed {
+        /// Names the test and stream.
+        tag: u32,
+    },
+    /// iperf3's.
+    Iperf3 {
+        /// Whether numbers have 64 bits.
+        wide: bool,
+    },
+}
+
+/// What a header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Number of the datagram, from 0.
     pub seq: u64,
-    /// When it left, nanoseconds after the stream's start by the sender's clock: read once per system call, just before it.
+    /// When it left by the sender's clock, nanoseconds: read once per system call, just before it.
     pub sent_ns: u64,
 }
 
-/// Length of a header, and so the least payload of a datagram, bytes.
+/// Length of our header, and so the least payload of a datagram, bytes.
 pub const BYTES: usize = 24;
 const VERSION: u8 = 1;
 
-/// Reads the header of a datagram; `None` if it is too short or of another version.
-#[inline]
-pub fn decode(datagram: &[u8]) -> Option<Header> {
-    let header = datagram.first_chunk::<BYTES>()?;
-    let [t0, t1, t2, t3, VERSION, 0, 0, 0, numbers @ ..] = header else { return None };
-    let numbers = u128::from_be_bytes(*numbers);
-    Some(Header {
-        tag: u32::from_be_bytes([*t0, *t1, *t2, *t3]),
-        seq: (numbers >> 64) as u64,
-        sent_ns: numbers as u64,
-    })
+impl Format {
+    /// Length of a header, and so the least payload of a datagram, bytes.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::Landspeed { .. } => BYTES,
+            Self::Iperf3 { wide: true } => 16,
+            Self::Iperf3 { wide: false } => 12,
+        }
+    }
+
+    /// Writes what is the same in all datagrams of a stream.
+    ///
+    /// # Panics
+    /// If `datagram` is shorter than a header; so does [`Format::stamp`].
+    pub fn write_constant(self, datagram: &mut [u8]) {
+        if let Self::Landspeed { tag } = self {
+            datagram[..4].copy_from_slice(&tag.to_be_bytes());
+            datagram[4..8].copy_from_slice(&[VERSION, 0, 0, 0]);
+        }
+    }
+
+    /// Writes what differs from datagram to datagram.
+    #[inline]
+    pub fn stamp(self, datagram: &mut [u8], stamp: Stamp) {
+        let Stamp { seq, sent_ns } = stamp;
+        match self {
+            Self::Landspeed { .. } => {
+                let numbers = u128::from(seq) << 64 | u128::from(sent_ns);
+                datagram[8..24].copy_from_slice(&numbers.to_be_bytes());
+            }
+            Self::Iperf3 { wide } => {
+                datagram[..8].copy_from_slice(&iperf3_time(sent_ns).to_be_bytes());
+                let number = seq.wrapping_add(1);
+                if wide {
+                    datagram[8..16].copy_from_slice(&number.to_be_bytes());
+                } else {
+                    datagram[8..12].copy_from_slice(&(number as u32).to_be_bytes());
+                }
+            }
+        }
+    }
+
+    /// Reads the header of a datagram; `None` if it is too short or not of this stream. `next` is the number that is
+    /// expected: a short number stands for the one nearest to it.
+    #[inline]
+    pub fn decode(self, datagram: &[u8], next: u64) -> Option<Stamp> {
+        match self {
+            Self::Landspeed { tag } => {
+                let header = datagram.first_chunk::<BYTES>()?;
+                let [t0, t1, t2, t3, VERSION, 0, 0, 0, numbers @ ..] = header else { return None };
+                let numbers = u128::from_be_bytes(*numbers);
+                (u32::from_be_bytes([*t0, *t1, *t2, *t3]) == tag)
+                    .then_some(Stamp { seq: (numbers >> 64) as u64, sent_ns: numbers as u64 })
+            }
+            Self::Iperf3 { wide } => {
+                let (time, rest) = datagram.split_first_chunk::<8>()?;
+                let time = u64::from_be_bytes(*time);
+                let sent_ns = (time >> 32) * 1_000_000_000 + (time & 0xFFFF_FFFF) * 1_000;
+                let seq = if wide {
+                    u64::from_be_bytes(*rest.first_chunk()?).checked_sub(1)?
+                } else {
+                    nearest(u32::from_be_bytes(*rest.first_chunk()?).wrapping_sub(1), next)?
+                };
+                Some(Stamp { seq, sent_ns })
+            }
+        }
+    }
 }
 
-/// Writes what is the same in all datagrams of a stream.
-///
-/// # Panics
-/// If `datagram` is shorter than a header; so do the functions below.
-pub fn write_constant(datagram: &mut [u8], tag: u32) {
-    datagram[..4].copy_from_slice(&tag.to_be_bytes());
-    datagram[4..8].copy_from_slice(&[VERSION, 0, 0, 0]);
+/// Seconds and microseconds, 32 bits each.
+fn iperf3_time(ns: u64) -> u64 {
+    (ns / 1_000_000_000) << 32 | ns % 1_000_000_000 / 1_000
 }
 
-/// Writes what differs from datagram to datagram.
-#[inline]
-pub fn stamp(datagram: &mut [u8], seq: u64, sent_ns: u64) {
-    let header = datagram.first_chunk_mut::<BYTES>().expect("a datagram holds a header");
-    let numbers = u128::from(seq) << 64 | u128::from(sent_ns);
-    header[8..].copy_from_slice(&numbers.to_be_bytes());
+/// The number with these lower 32 bits that is nearest to `next`.
+fn nearest(low: u32, next: u64) -> Option<u64> {
+    next.checked_add_signed(i64::from(low.wrapping_sub(next as u32) as i32))
 }
 
 #[cfg(test)]
@@ -59,47 +126,73 @@ mod tests {
 
     use super::*;
 
-    fn encode(header: Header) -> [u8; BYTES] {
-        let mut bytes = [0; BYTES];
-        write_constant(&mut bytes, header.tag);
-        stamp(&mut bytes, header.seq, header.sent_ns);
+    const OURS: Format = Format::Landspeed { tag: 0x0102_0304 };
+    const WIDE: Format = Format::Iperf3 { wide: true };
+    const NARROW: Format = Format::Iperf3 { wide: false };
+
+    fn encode(format: Format, stamp: Stamp) -> Vec<u8> {
+        let mut bytes = vec![0; format.bytes()];
+        format.write_constant(&mut bytes);
+        format.stamp(&mut bytes, stamp);
         bytes
     }
 
     #[test]
-    fn the_layout_is_the_documented_one() {
-        let bytes = encode(Header { tag: 0x0102_0304, seq: 0x1112_1314_1516_1718, sent_ns: 0x21 });
+    fn the_layouts_are_the_documented_ones() {
+        let stamp = Stamp { seq: 0x1112_1314_1516_1718, sent_ns: 0x21 };
         let expected =
             [1, 2, 3, 4, 1, 0, 0, 0, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0, 0, 0, 0, 0, 0, 0, 0x21];
-        assert_eq!(bytes, expected);
+        assert_eq!(encode(OURS, stamp), expected);
+        let stamp = Stamp { seq: 0xFF, sent_ns: 3_000_005_999 };
+        assert_eq!(encode(WIDE, stamp), [0, 0, 0, 3, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 1, 0]);
+        assert_eq!(encode(NARROW, stamp), [0, 0, 0, 3, 0, 0, 0, 5, 0, 0, 1, 0]);
     }
 
     #[test]
     fn a_short_datagram_has_no_header() {
-        let bytes = encode(Header { tag: 1, seq: 2, sent_ns: 3 });
-        assert!((0..BYTES).all(|length| decode(&bytes[..length]).is_none()));
+        for format in [OURS, WIDE, NARROW] {
+            let bytes = encode(format, Stamp { seq: 2, sent_ns: 3000 });
+            assert!((0..format.bytes()).all(|length| format.decode(&bytes[..length], 0).is_none()));
+        }
     }
 
     #[test]
-    fn another_version_or_a_reserved_bit_is_not_ours() {
-        for at in 4..8 {
-            let mut bytes = encode(Header { tag: 1, seq: 2, sent_ns: 3 });
+    fn another_tag_version_or_reserved_bit_is_not_ours() {
+        for at in 0..8 {
+            let mut bytes = encode(OURS, Stamp { seq: 2, sent_ns: 3 });
             bytes[at] ^= 0x80;
-            assert_eq!(decode(&bytes), None);
+            assert_eq!(OURS.decode(&bytes, 0), None);
         }
+    }
+
+    #[test]
+    fn a_number_of_zero_is_nobodys() {
+        assert_eq!(WIDE.decode(&[0; 16], 0), None);
+        assert_eq!(NARROW.decode(&[0; 12], 0), None, "one before the first");
     }
 
     proptest! {
         #[test]
-        fn a_header_survives_the_wire(tag: u32, seq: u64, sent_ns: u64, filler in prop::collection::vec(any::<u8>(), 0..40)) {
-            let header = Header { tag, seq, sent_ns };
-            let datagram = [encode(header).as_slice(), &filler].concat();
-            prop_assert_eq!(decode(&datagram), Some(header));
+        fn a_header_survives_the_wire(seq in 0..u64::MAX, us in 0..u64::MAX / 5000, filler in prop::collection::vec(any::<u8>(), 0..40)) {
+            let stamp = Stamp { seq, sent_ns: us % 4_000_000_000_000 * 1000 };
+            for format in [OURS, WIDE] {
+                let datagram = [encode(format, stamp).as_slice(), &filler].concat();
+                prop_assert_eq!(format.decode(&datagram, 0), Some(stamp));
+            }
         }
 
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = decode(&bytes);
+        fn short_numbers_are_unwrapped_around_what_is_expected(seq in 1u64 << 31..1 << 60, off in -(1i64 << 30)..1 << 30) {
+            let datagram = encode(NARROW, Stamp { seq, sent_ns: 0 });
+            let next = seq.checked_add_signed(off).unwrap();
+            prop_assert_eq!(NARROW.decode(&datagram, next).map(|stamp| stamp.seq), Some(seq));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), next: u64) {
+            for format in [OURS, WIDE, NARROW] {
+                let _ = format.decode(&bytes, next);
+            }
         }
     }
 }

@@ -27,6 +27,7 @@ use landspeed_model::UdpEnd;
 use landspeed_sys::udp::MAX_DATAGRAM_BYTES;
 
 pub use finish::Finish;
+use header::Format;
 pub use ledger::SequenceLedger;
 pub use receive::receive_stream;
 pub use send::send_stream;
@@ -35,15 +36,16 @@ pub use send::send_stream;
 /// one without effort, and each keeps its own kernel timestamp.
 pub const GRO_FROM_PPS: u64 = 100_000;
 
-/// Payload of each datagram, bytes: holds a [`header::Header`] and fits a datagram.
+/// Payload of each datagram, bytes: holds a header and fits a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Payload(NonZeroU32);
 
 impl Payload {
-    /// Takes 24 to 65,507 bytes.
-    pub fn new(bytes: u64) -> Result<Self, PayloadError> {
-        let fits = (header::BYTES as u64..=MAX_DATAGRAM_BYTES as u64).contains(&bytes);
-        let bytes = u32::try_from(bytes).ok().filter(|_| fits).ok_or(PayloadError { bytes })?;
+    /// Takes 24 (for iperf3 16 or 12) to 65,507 bytes.
+    pub fn new(bytes: u64, format: Format) -> Result<Self, PayloadError> {
+        let least = format.bytes();
+        let fits = (least as u64..=MAX_DATAGRAM_BYTES as u64).contains(&bytes);
+        let bytes = u32::try_from(bytes).ok().filter(|_| fits).ok_or(PayloadError { bytes, least })?;
         Ok(Self(NonZeroU32::new(bytes).expect("at least a header's length")))
     }
 
@@ -55,10 +57,12 @@ impl Payload {
 
 /// A datagram of this payload cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a UDP payload of {bytes} bytes: it takes 24 (our header) to 65507 (the most a datagram holds)")]
+#[error("a UDP payload of {bytes} bytes: it takes {least} (the header) to 65507 (the most a datagram holds)")]
 pub struct PayloadError {
     /// What was asked for.
     pub bytes: u64,
+    /// Length of a header.
+    pub least: usize,
 }
 
 /// A constant mean rate.
@@ -89,8 +93,8 @@ pub struct SendPlan {
     pub start_ns: u64,
     /// When to stop; nothing due at or after it is sent. `u64::MAX` leaves it to the budget and to `Stop`.
     pub end_ns: u64,
-    /// The tag of every datagram.
-    pub tag: u32,
+    /// How datagrams are numbered and stamped.
+    pub format: Format,
     /// Length of every datagram.
     pub payload: Payload,
     /// The rate; as fast as possible if `None`.
@@ -102,8 +106,8 @@ pub struct SendPlan {
 /// What a receiver is to expect. Times are `CLOCK_MONOTONIC` nanoseconds.
 #[derive(Debug, Clone)]
 pub struct ReceivePlan {
-    /// The tag of this stream's datagrams; all else is foreign.
-    pub tag: u32,
+    /// How this stream's datagrams are numbered and stamped; all else is foreign.
+    pub format: Format,
     /// Length of the sender's datagrams.
     pub payload: Payload,
     /// The sender's rate, payload bits per second; unlimited if `None`. Decides on GRO ([`GRO_FROM_PPS`]).
@@ -206,10 +210,12 @@ mod tests {
 
     #[test]
     fn a_payload_holds_a_header_and_fits_a_datagram() {
-        assert_eq!(Payload::new(24).unwrap().bytes(), 24);
-        assert_eq!(Payload::new(65_507).unwrap().bytes(), 65_507);
-        for bytes in [0, 23, 65_508, u64::MAX] {
-            assert_eq!(Payload::new(bytes), Err(PayloadError { bytes }));
+        for (format, least) in [(Format::Landspeed { tag: 0 }, 24), (Format::Iperf3 { wide: true }, 16)] {
+            assert_eq!(Payload::new(least, format).unwrap().bytes(), least as u32);
+            assert_eq!(Payload::new(65_507, format).unwrap().bytes(), 65_507);
+            for bytes in [0, least - 1, 65_508, u64::MAX] {
+                assert_eq!(Payload::new(bytes, format), Err(PayloadError { bytes, least: least as usize }));
+            }
         }
     }
 }

@@ -62,7 +62,7 @@ impl<'a> Receiver<'a> {
             counters,
             finish,
             batch: ReceiveBatch::new(CALL_MESSAGES, MESSAGE_BYTES),
-            arrivals: Arrivals::new(plan.tag),
+            arrivals: Arrivals::new(plan.format),
             drops_before: None,
             last_heard_ns: 0,
             nap: Nap::default(),
@@ -161,6 +161,7 @@ impl<'a> Receiver<'a> {
         let last_ns = arrived_ns(now_ns, last_stamp_ns);
         self.outcome.last_ns = Some(last_ns);
         self.counters.stamp_last(last_ns);
+        self.counters.publish_highest(self.arrivals.ledger().highest_seq());
         self.counters.publish(self.arrivals.bytes(), self.arrivals.ledger().delivered());
         bytes
     }

@@ -13,8 +13,9 @@ use landspeed_sys::udp::{
     gso_supported,
 };
 
+use super::header::{Format, Stamp};
 use super::wait::{LOOK_UP_NS, Waiter};
-use super::{Pacing, SendOutcome, SendPlan, StreamError, header};
+use super::{Pacing, SendOutcome, SendPlan, StreamError};
 use crate::schedule::{Departure, Pacer};
 use crate::shared::{Budget, Counters, Stop};
 
@@ -87,7 +88,7 @@ impl<'a> Sender<'a> {
         let mut batch = SendBatch::new((CALL_BYTES / payload).clamp(1, CALL_DATAGRAMS), payload);
         for (i, datagram) in batch.datagrams_mut().enumerate() {
             fill(datagram, i as u64);
-            header::write_constant(datagram, plan.tag);
+            plan.format.write_constant(datagram);
         }
         Self {
             socket,
@@ -255,9 +256,13 @@ impl<'a> Sender<'a> {
 
     #[inline]
     fn stamp(&mut self, first: usize, end: usize, now_ns: u64) {
-        let sent_ns = now_ns.saturating_sub(self.plan.start_ns);
+        let format = self.plan.format;
+        let sent_ns = match format {
+            Format::Landspeed { .. } => now_ns.saturating_sub(self.plan.start_ns),
+            Format::Iperf3 { .. } => now_ns,
+        };
         for (seq, datagram) in (self.seq..).zip(self.batch.datagrams_mut().take(end).skip(first)) {
-            header::stamp(datagram, seq, sent_ns);
+            format.stamp(datagram, Stamp { seq, sent_ns });
         }
     }
 

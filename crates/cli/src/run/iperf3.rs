@@ -1,0 +1,75 @@
+//! What `run --iperf3` understands beyond any run.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use landspeed_flow::iperf3::auth::PublicKey;
+use landspeed_flow::iperf3::{Credentials, Extras};
+use landspeed_model::ErrorEntry;
+
+use super::FarEnd;
+
+/// Options of `run --iperf3`. Names and meaning are iperf3's.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[group(id = "iperf3-options")]
+pub struct Args {
+    /// Have the server send what it prints; it goes into the document
+    #[arg(long, alias = "get-server-output", help_heading = "iperf3", requires = "iperf3")]
+    server_output: bool,
+    /// User, where the server wants to know; the password is in IPERF3_PASSWORD or asked for
+    #[arg(long, value_name = "NAME", help_heading = "iperf3", requires_all = ["iperf3", "rsa_public_key_path"])]
+    username: Option<String>,
+    /// The server's public key (PEM)
+    #[arg(long, value_name = "FILE", help_heading = "iperf3", requires = "username")]
+    rsa_public_key_path: Option<PathBuf>,
+    /// Pad as iperf3 before 3.17 does
+    #[arg(long, help_heading = "iperf3", requires = "username")]
+    use_pkcs1_padding: bool,
+    /// Local port of the first data connection
+    #[arg(long, value_name = "PORT", help_heading = "iperf3", requires = "iperf3", value_parser = clap::value_parser!(u16).range(1..))]
+    cport: Option<u16>,
+    /// Number UDP datagrams with 32 bits, for servers before 3.1
+    #[arg(long, help_heading = "iperf3", requires = "iperf3")]
+    udp_counters_32bit: bool,
+}
+
+impl Args {
+    /// Who serves, and what it is to be told.
+    ///
+    /// # Errors
+    /// A key that cannot be read, or no password.
+    pub fn far_end(&self, iperf3: bool) -> Result<FarEnd, ErrorEntry> {
+        if !iperf3 {
+            return Ok(FarEnd::Landspeed);
+        }
+        let entry = |message| ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None };
+        let credentials = match (&self.username, &self.rsa_public_key_path) {
+            (Some(user), Some(path)) => Some(Credentials {
+                user: user.clone(),
+                key: PublicKey::open(path).map_err(|error| entry(error.to_string()))?,
+                password: password(user).map_err(entry)?,
+                pkcs1: self.use_pkcs1_padding,
+            }),
+            _ => None,
+        };
+        Ok(FarEnd::Iperf3(Extras {
+            credentials,
+            server_output: self.server_output,
+            narrow_counters: self.udp_counters_32bit,
+            local_port: self.cport,
+        }))
+    }
+}
+
+/// From the environment, else from the terminal without showing it.
+fn password(user: &str) -> Result<String, String> {
+    if let Ok(password) = std::env::var("IPERF3_PASSWORD") {
+        return Ok(password);
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err("no password: set IPERF3_PASSWORD".to_owned());
+    }
+    eprint!("Password of {user}: ");
+    let _ = std::io::stderr().flush();
+    rpassword::read_password().map_err(|error| format!("cannot read the password: {error}"))
+}

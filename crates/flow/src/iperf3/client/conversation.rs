@@ -1,0 +1,137 @@
+//! The control connection of a client.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+
+use landspeed_model::TcpInfo;
+use landspeed_sys::{clock, socket};
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+
+use super::STEP_NS;
+use crate::control::patient;
+use crate::error::FlowError;
+use crate::iperf3::words::{Cookie, Line, State, server_error};
+use crate::sockets;
+
+/// The control connection of a client.
+pub struct Conversation<'a> {
+    /// The connection.
+    pub line: Line,
+    server: SocketAddr,
+    /// The user's wish to stop.
+    pub interrupted: &'a AtomicBool,
+}
+
+impl<'a> Conversation<'a> {
+    /// Connects and introduces the test.
+    pub fn open(
+        server: SocketAddr,
+        bind: Option<SocketAddr>,
+        cookie: &Cookie,
+        interrupted: &'a AtomicBool,
+    ) -> Result<Self, FlowError> {
+        let setup = |source| FlowError::Setup { what: "open the control connection".into(), source };
+        let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).map_err(setup)?;
+        sockets::connect(&socket, server, bind, interrupted)?;
+        let mut stream: TcpStream = socket.into();
+        stream.set_nodelay(true).map_err(setup)?;
+        patient::write_all(&mut stream, cookie, clock::monotonic_ns() + STEP_NS)
+            .map_err(|source| FlowError::PeerLost { during: "introducing the connection", source })?;
+        let line = Line::new(stream).map_err(setup)?;
+        Ok(Self { line, server, interrupted })
+    }
+
+    /// The connection's round trip as the kernel sees it.
+    pub fn round_trip_ns(&self) -> u64 {
+        let info = socket::tcp_info(self.line.stream().as_fd()).ok();
+        let info = info.map(|raw| TcpInfo::decode(raw.as_bytes()));
+        info.map_or(0, |info| u64::from(info.rtt_us) * 1000)
+    }
+
+    /// Says a state.
+    pub fn say(&mut self, state: State, during: &'static str) -> Result<(), FlowError> {
+        let by = clock::monotonic_ns() + STEP_NS;
+        self.line.say(state, by).map_err(|source| FlowError::PeerLost { during, source })
+    }
+
+    /// Says a text.
+    pub fn say_json(&mut self, text: &Value, during: &'static str) -> Result<(), FlowError> {
+        let by = clock::monotonic_ns() + STEP_NS;
+        self.line.say_json(text, by).map_err(|source| FlowError::PeerLost { during, source })
+    }
+
+    /// Waits for one state and takes no other.
+    pub fn expect(&mut self, wanted: State, during: &'static str) -> Result<(), FlowError> {
+        let byte = self.line.hear(clock::monotonic_ns() + STEP_NS, self.interrupted).map_err(|source| {
+            let error = match source.kind() {
+                io::ErrorKind::TimedOut => {
+                    FlowError::Timeout { what: "the server's next word", seconds: STEP_NS / 1_000_000_000 }
+                }
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset if wanted == State::ParamExchange => {
+                    FlowError::NotIperf3 { addr: self.server }
+                }
+                _ => FlowError::PeerLost { during, source },
+            };
+            FlowError::or_interrupted(self.interrupted, error)
+        })?;
+        match State::decode(byte) {
+            Some(state) if state == wanted => Ok(()),
+            _ if wanted == State::ParamExchange && State::decode(byte) != Some(State::AccessDenied) => {
+                Err(self.refusal(byte, during).filter_known().unwrap_or(FlowError::NotIperf3 { addr: self.server }))
+            }
+            _ => Err(self.refusal(byte, during).error),
+        }
+    }
+
+    /// What a word that was not awaited means.
+    pub fn refusal(&mut self, byte: u8, during: &'static str) -> Meant {
+        let refused = |code: &str, message: String, advice: Option<&str>| FlowError::Refused {
+            code: code.to_owned(),
+            message,
+            advice: advice.map(str::to_owned),
+        };
+        let known = |error| Meant { error, known: true };
+        match State::decode(byte) {
+            Some(State::AccessDenied) => known(refused(
+                "server-busy",
+                "it is busy with another test (an iperf3 server runs one at a time)".to_owned(),
+                Some("try again in a moment; `landspeed serve` there runs many"),
+            )),
+            Some(State::ServerTerminate) => known(refused("server-stopped", "it was stopped".to_owned(), None)),
+            Some(State::ServerError) => {
+                let (number, errno) = self.line.hear_error(clock::monotonic_ns() + 1_000_000_000).unwrap_or((0, 0));
+                let system =
+                    if errno > 0 { format!(": {}", io::Error::from_raw_os_error(errno)) } else { String::new() };
+                let advice = (number == 142).then_some(
+                    "give --username, --rsa-public-key-path and the password in IPERF3_PASSWORD; an iperf3 before 3.17 \
+                     needs --use-pkcs1-padding",
+                );
+                known(refused("iperf3-error", format!("{}{system}", server_error(number)), advice))
+            }
+            Some(state) => {
+                let message = format!("the server said {state:?} out of turn");
+                Meant { error: FlowError::Protocol { during, message }, known: false }
+            }
+            None => {
+                let message = format!("the server said {}, which is no word of iperf3's", byte as i8);
+                Meant { error: FlowError::Protocol { during, message }, known: false }
+            }
+        }
+    }
+}
+
+/// What a word means, and whether it is one of iperf3's refusals.
+pub struct Meant {
+    /// As an error.
+    pub error: FlowError,
+    known: bool,
+}
+
+impl Meant {
+    fn filter_known(self) -> Option<FlowError> {
+        self.known.then_some(self.error)
+    }
+}

@@ -1,0 +1,314 @@
+//! A test against an iperf3 server: this end measured as in any test, the far end's totals as it says them.
+
+mod conversation;
+mod far;
+mod open;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+
+use landspeed_model::{Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, SendMode};
+use landspeed_sys::clock;
+use serde_json::Value;
+
+use self::conversation::Conversation;
+use self::open::Held;
+use super::results::{Known, Results};
+use super::wanted::{self, MAX_BLOCK};
+use super::words::{self, MAX_SERVER_RESULTS, State, Unheard};
+use super::{DEFAULT_PORT, Extras};
+use crate::address;
+use crate::assemble::{self, Ingredients};
+use crate::client::{Progress, Request, RunEvent, Target, local_address, not_begun};
+use crate::control::message::SenderDone;
+use crate::control::preface::Token;
+use crate::control::printable;
+use crate::dialect::Dialect;
+use crate::end::{self, EndPlan, EndReport, Job, Side, Watch};
+use crate::error::FlowError;
+use crate::layout::{self, StreamSpec};
+use crate::validate;
+
+/// How long the server may take over one step, nanoseconds.
+const STEP_NS: u64 = 15_000_000_000;
+/// How long data may still come after the server was told of the end, nanoseconds.
+const TAIL_NS: u64 = 10_000_000_000;
+/// Nothing more comes after so long a silence, nanoseconds.
+const QUIET_NS: u64 = 500_000_000;
+/// After everything was acknowledged: how long the server's readers get beyond two round trips, nanoseconds.
+const GRACE_NS: u64 = 20_000_000;
+
+/// Runs a test to its end and says everything in the document, failures included.
+pub fn run(
+    request: &Request,
+    extras: &Extras,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+) -> RunDocument {
+    let dialect = dialect(extras);
+    let sound = validate::check_in(&request.parameters, dialect).and_then(|()| wanted::sayable(&request.parameters));
+    if let Err(message) = sound {
+        return not_begun(request, ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None });
+    }
+    let mut found = Ingredients::new(request);
+    found.iperf3 =
+        Some(Iperf3End { results: Value::Null, output: None, not_visible: far::not_visible(&request.parameters) });
+    if let Err(error) = attempt(request, extras, interrupted, observe, &mut found) {
+        found.errors.push(error.entry());
+    }
+    assemble::document(found)
+}
+
+fn dialect(extras: &Extras) -> Dialect {
+    Dialect::Iperf3 { wide: !extras.narrow_counters }
+}
+
+fn attempt(
+    request: &Request,
+    extras: &Extras,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+    found: &mut Ingredients,
+) -> Result<(), FlowError> {
+    let parameters = &request.parameters;
+    crate::client::check_cores(parameters)?;
+    let target = Target { port: Some(request.target.port.unwrap_or(DEFAULT_PORT)), ..request.target.clone() };
+    let server = target.resolve(parameters.family)?;
+    let bind = local_address(parameters.bind.as_deref(), server)?;
+    let host = landspeed_host::snapshot(Some(server));
+    let interface = host.nic.as_ref().map(|nic| nic.name.clone());
+    found.client_host = Some(host);
+    let authtoken = extras.credentials.as_ref().map(|c| c.key.token(&c.user, &c.password, c.pkcs1)).transpose();
+    let authtoken =
+        authtoken.map_err(|message| FlowError::Protocol { during: "writing the credentials", message })?;
+    let cookie = words::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
+    let mut conversation = Conversation::open(server, bind, &cookie, interrupted)?;
+    let rtt_ns = conversation.round_trip_ns();
+    found.id = Token::random()
+        .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?
+        .to_hex()
+        .chars()
+        .take(32)
+        .collect();
+    conversation.expect(State::ParamExchange, "to hear the server's first word")?;
+    conversation.say_json(&wanted::encode(parameters, extras, authtoken.as_deref()), "asking for the test")?;
+    conversation.expect(State::CreateStreams, "asking for the test")?;
+    let mut effective = parameters.clone();
+    effective.write_bytes = if parameters.protocol == Protocol::Tcp && parameters.direction != Direction::Upload {
+        parameters.write_bytes.min(MAX_BLOCK)
+    } else {
+        parameters.write_bytes
+    };
+    let local = conversation.line.stream().local_addr().map_or_else(|_| String::new(), address::display);
+    let path = PathInfo {
+        target: target.to_string(),
+        client_addr: local,
+        server_addr: address::display(server),
+        loopback: server.ip().is_loopback()
+            || conversation.line.stream().local_addr().is_ok_and(|a| a.ip() == server.ip()),
+        control_rtt_ns: rtt_ns,
+        authenticated: false,
+        ..PathInfo::default()
+    };
+    let notes = notes(parameters);
+    observe(RunEvent::Accepted { id: &found.id, parameters: &effective, notes: &notes, path: &path });
+    found.effective = Some(effective.clone());
+    found.notes = notes;
+    found.path = Some(path);
+    let specs = layout::streams(&effective)
+        .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
+    let streams = open::open_streams(&specs, server, bind, &effective, extras, &cookie, interrupted)?;
+    let held = open::hold(&streams)?;
+    conversation.expect(State::TestStart, "opening the streams")?;
+    conversation.expect(State::TestRunning, "starting")?;
+    let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
+    let plan = EndPlan {
+        side: Side::Client,
+        dialect: dialect(extras),
+        parameters: effective,
+        t0_ns: clock::monotonic_ns() + 1_000_000,
+        streams,
+        interface,
+        limit_ns,
+        receive_cap_bps: None,
+    };
+    let mut run = Run { conversation, held, specs, rtt_ns, found };
+    run.to_the_end(plan, observe)
+}
+
+/// Where this end does otherwise than was asked for.
+fn notes(p: &Parameters) -> Vec<String> {
+    let mut notes = Vec::new();
+    if p.protocol == Protocol::Tcp && p.write_bytes > MAX_BLOCK && p.direction != Direction::Upload {
+        notes.push("iperf3 writes at most 1 MiB at a time".to_owned());
+    }
+    if p.omit_ns > 0 {
+        notes.push(
+            "the omitted part is left out here; the server counts all, so that both ends' totals mean the same"
+                .to_owned(),
+        );
+    }
+    if p.direction != Direction::Upload && p.send == SendMode::Sendfile {
+        notes.push("whether the server really sends without copying is not visible".to_owned());
+    }
+    notes
+}
+
+/// A test whose streams are open.
+struct Run<'a, 'b> {
+    conversation: Conversation<'a>,
+    held: Vec<Held>,
+    specs: Vec<StreamSpec>,
+    rtt_ns: u64,
+    found: &'b mut Ingredients,
+}
+
+/// What ended the traffic.
+enum End {
+    /// Time or bytes.
+    Due,
+    /// The user.
+    Interrupted,
+    /// The server.
+    Server(FlowError),
+}
+
+impl Run<'_, '_> {
+    fn to_the_end(&mut self, plan: EndPlan, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<(), FlowError> {
+        let watch = Watch::new(&plan);
+        let t0_ns = plan.t0_ns;
+        let parameters = plan.parameters.clone();
+        let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
+        self.found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
+        std::thread::scope(|scope| {
+            let watch = &watch;
+            let worker = scope.spawn(move || end::run(plan, watch, &done_tx));
+            let give_up = || {
+                watch.stop.stop_sending();
+                watch.stop.stop_receiving();
+            };
+            let end = self.traffic(watch, t0_ns, &parameters, &done_rx, observe);
+            watch.stop.stop_sending();
+            let told = match end {
+                End::Due => self.exchange(watch, &|| worker.is_finished()),
+                End::Interrupted => {
+                    let _ = self.conversation.say(State::ClientTerminate, "stopping");
+                    Err(FlowError::Interrupted)
+                }
+                End::Server(error) => Err(error),
+            };
+            if told.is_err() {
+                give_up();
+            }
+            let report = worker.join().map_err(|_| FlowError::Protocol {
+                during: "running the test",
+                message: "a thread of the test panicked".to_owned(),
+            })?;
+            let result = told.and_then(|()| self.results(&report));
+            self.found.client = Some(report);
+            result
+        })
+    }
+
+    /// Watches until the test is over; the sampler stops the senders when the time is up.
+    fn traffic(
+        &mut self,
+        watch: &Watch,
+        t0_ns: u64,
+        parameters: &Parameters,
+        done: &mpsc::Receiver<SenderDone>,
+        observe: &mut dyn FnMut(RunEvent<'_>),
+    ) -> End {
+        let senders = self.specs.iter().filter(|spec| spec.client_job == Job::Send).count();
+        let mut finished = 0;
+        loop {
+            if self.conversation.interrupted.load(Ordering::Relaxed) {
+                return End::Interrupted;
+            }
+            match self.conversation.line.poll(5) {
+                Ok(None) => {}
+                Ok(Some(byte)) => return End::Server(self.conversation.refusal(byte, "running the test").error),
+                Err(source) => return End::Server(FlowError::PeerLost { during: "running the test", source }),
+            }
+            finished += done.try_iter().count();
+            let now = clock::monotonic_ns();
+            let (sent, downloaded) = watch.bytes();
+            if now >= t0_ns {
+                let queued: u64 = self.held.iter().map(Held::queued).sum();
+                observe(RunEvent::Progress(Progress {
+                    t_ns: now - t0_ns,
+                    // What the far end's kernel has acknowledged, since it tells nothing itself before the end.
+                    uploaded: sent.saturating_sub(queued),
+                    uploaded_t_ns: now - t0_ns,
+                    downloaded,
+                    sent,
+                    transactions: 0,
+                }));
+            }
+            let received_all = parameters.direction != Direction::Upload
+                && parameters.bytes.is_some_and(|bytes| downloaded >= bytes);
+            let sent_all = senders > 0 && finished >= senders;
+            if watch.stop.sending() || received_all || (sent_all && parameters.direction == Direction::Upload) {
+                return End::Due;
+            }
+        }
+    }
+
+    /// Tells the server of the end once it has everything, and waits until what it sent is here.
+    fn exchange(&mut self, watch: &Watch, finished: &dyn Fn() -> bool) -> Result<(), FlowError> {
+        let deadline_ns = clock::monotonic_ns() + TAIL_NS;
+        while self.held.iter().any(|held| held.queued() > 0) && clock::monotonic_ns() < deadline_ns {
+            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        }
+        if self.held.iter().any(|held| held.sends) {
+            // iperf3 stops reading at the word: what lies in its sockets by then it never counts.
+            clock::sleep_until(clock::monotonic_ns() + GRACE_NS + 2 * self.rtt_ns);
+        }
+        self.conversation.say(State::TestEnd, "ending the test")?;
+        let told_ns = clock::monotonic_ns();
+        self.conversation.expect(State::ExchangeResults, "ending the test")?;
+        let (mut bytes, mut since_ns) = (0, told_ns);
+        while !finished() {
+            let now = clock::monotonic_ns();
+            let (_, received) = watch.bytes();
+            if received != bytes {
+                (bytes, since_ns) = (received, now);
+            }
+            if now > since_ns + QUIET_NS.max(3 * self.rtt_ns) || now > told_ns + TAIL_NS {
+                watch.stop.stop_receiving();
+            }
+            clock::sleep_until(now + 1_000_000);
+        }
+        Ok(())
+    }
+
+    /// The last exchange: this end's totals for the server's.
+    fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
+        let ours = Results::of_end(report, &self.specs, &Known::default());
+        self.conversation.say_json(&Value::Object(ours.encode()), "sending the results")?;
+        let by = clock::monotonic_ns() + STEP_NS;
+        let during = "in the server's results";
+        let text = self.conversation.line.hear_json(MAX_SERVER_RESULTS, by, self.conversation.interrupted);
+        let mut text = text.map_err(|unheard: Unheard| unheard.during(during))?;
+        let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
+        let server = far::server_report(&theirs, &self.specs, report)
+            .map_err(|message| FlowError::Protocol { during, message })?;
+        self.found.server = Some(server);
+        if let Some(iperf3) = &mut self.found.iperf3 {
+            iperf3.output = text.as_object_mut().and_then(|fields| {
+                fields.remove("server_output_json").or_else(|| fields.remove("server_output_text"))
+            });
+            if let Some(Value::String(printed)) = &mut iperf3.output {
+                *printed = printed.lines().map(|line| printable(line, 400)).collect::<Vec<_>>().join("\n");
+            }
+            self.found.server_version = iperf3.output.as_ref().and_then(far::version);
+            crate::client::make_printable(&mut text);
+            iperf3.results = text;
+        }
+        // The rest is good manners.
+        if self.conversation.expect(State::DisplayResults, "saying good-bye").is_ok() {
+            let _ = self.conversation.say(State::IperfDone, "saying good-bye");
+        }
+        Ok(())
+    }
+}
