@@ -51,6 +51,9 @@ pub struct LabDocument {
     pub queues: Vec<LabQueue>,
     /// Links, one entry for each direction.
     pub links: Vec<LabLink>,
+    /// What hosts dropped on purpose after it came in, of those that were to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_drops: Vec<LabHostDrops>,
     /// Captures asked for. Not part of the digest.
     pub captures: Vec<LabCapture>,
     /// What was verified about this run; one failure makes it invalid.
@@ -250,6 +253,15 @@ pub struct LabLink {
     pub lost: u64,
     /// Bytes over what the rate could have carried from the scenario's zero to its end, 0..=1.
     pub utilisation: f64,
+}
+
+/// What a host dropped of what came in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabHostDrops {
+    /// The host.
+    pub host: String,
+    /// Frames dropped behind the place where a capture sees them.
+    pub dropped: u64,
 }
 
 /// A capture.

@@ -10,6 +10,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 pub mod egress;
+mod frame_clock;
+
+pub use frame_clock::frame_clock;
 
 // linux/bpf.h: commands, kinds, and the source register that turns a 64-bit constant into the address of a map's value.
 const BPF_MAP_CREATE: libc::c_int = 0;

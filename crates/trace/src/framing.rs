@@ -1,33 +1,67 @@
 //! A period underneath: acknowledgements that a framing (SONET: 125 µs) pushed together come in clusters whose distances are
 //! multiples of the frame's.
+//!
+//! Much else makes clusters: a sender's bursts, an interrupt's moderation, a window that is sent once in a round trip. A
+//! framing is told from them by what a clock of its own does. Its phase does not wander, however many clusters lie between
+//! two; pauses do not set it anew; which frames are empty has no rhythm of its own; and a gap says nothing of how much came
+//! before or after it. Where any of this is not so, or cannot be seen (no frame is empty), there is no period.
 
 use std::f64::consts::TAU;
 
 /// Acknowledgements this close are of one cluster, nanoseconds.
 const CLUSTER_NS: u64 = 2_000;
-/// Distances are counted to this grain, nanoseconds: what a capture's clock and a host's interrupts leave of them.
-const GRAIN_NS: u64 = 500;
-/// Distances counted.
-const GRAINS: usize = 8_192;
+/// Clusters of a stretch kept without a hole: several round trips are in it.
+const STRETCH: usize = 1_024;
+/// Stretches kept, spread over the capture.
+const STRETCHES: usize = 4;
 /// Periods looked for, nanoseconds.
 const LEAST_NS: f64 = 10_000.0;
 const MOST_NS: f64 = 1_000_000.0;
-/// A distance of more periods than this says nothing of the period.
+/// A distance of more periods than this says nothing of a period that is not well known yet.
 const MOST_PERIODS: f64 = 8.0;
-/// Distances before anything is said.
-const ENOUGH: u64 = 100;
+/// Clusters before anything is said.
+const ENOUGH: usize = 256;
 /// The least agreement that is a period: that of an error of a seventh of it (a normal one).
 const LEAST_AGREEMENT: f64 = 0.7;
-/// Share of the distances that must be of two periods and more: what is merely even has one distance.
-const LEAST_MULTIPLES: f64 = 0.05;
+/// Clusters of one period: those that begin within this share of it.
+const TOGETHER: f64 = 0.125;
+/// Distances of several periods that it takes, as a share and as a number: what is merely even has one distance.
+const LEAST_MULTIPLES: (f64, usize) = (0.05, 24);
+/// Share of the distances that must be of one period: it is not a part of what is held.
+const LEAST_SINGLES: f64 = 0.15;
+/// Share of the clusters that must be more than one acknowledgement: something was pushed together.
+const LEAST_BUNCHED: f64 = 0.1;
+/// Clusters over which the phase must hold.
+const FAR: usize = 32;
+/// How much the phase's variance may grow until then: without a clock it grows by as many times as there are clusters.
+const MOST_GROWTH: f64 = 4.0;
+/// What the phase may always vary by, as the variance in periods: what a capture's clock leaves of it.
+const PHASE_FLOOR: f64 = 1e-4;
+/// Above this correlation something else than a framing says when clusters come. A window that is sent again in each round
+/// trip over a framing comes to this at most, one whose round trip is taken for periods to more.
+const MOST_RHYTHM: f64 = 0.3;
+/// Above this one their errors come from somewhere else.
+const MOST_ERROR_RHYTHM: f64 = 0.2;
+/// Below this correlation, trains are over.
+const TRAIN_OVER: f64 = 0.05;
+/// Errors smaller than this, in periods, are not looked at.
+const LEAST_ERROR: f64 = 0.01;
+/// Above this one the gaps follow from what was sent.
+const MOST_PROPORTION: f64 = 0.5;
 
-/// Distances between the beginnings of clusters.
+/// Clusters, as they are needed to find a period.
 #[derive(Debug, Clone, Default)]
 pub struct Framing {
-    cluster_ns: Option<u64>,
+    first_ns: Option<u64>,
     latest_ns: u64,
-    counts: Vec<u32>,
-    total: u64,
+    clusters: u64,
+    /// Begin of a cluster since the first one in nanoseconds, shifted by 8 bits, and how many acknowledgements it has (255
+    /// and more are 255).
+    kept: Vec<u64>,
+    /// Of so many stretches one is kept, less one.
+    skipped: u64,
+    /// Whether the present cluster is kept.
+    keeping: bool,
 }
 
 /// A period.
@@ -35,7 +69,8 @@ pub struct Framing {
 pub struct Period {
     /// Nanoseconds.
     pub period_ns: u64,
-    /// How well the distances keep to it, from 0 to 1: the length of their mean direction on a circle of one period.
+    /// How well the clusters keep to it, from 0 to 1, also over many periods: the length of the mean direction of their
+    /// distances on a circle of one period.
     pub agreement: f64,
 }
 
@@ -45,120 +80,331 @@ impl Framing {
     pub fn acknowledgement(&mut self, time_ns: u64) {
         let near = time_ns.saturating_sub(self.latest_ns) < CLUSTER_NS;
         self.latest_ns = self.latest_ns.max(time_ns);
-        let Some(cluster_ns) = self.cluster_ns else {
-            self.cluster_ns = Some(time_ns);
-            return;
-        };
-        if near {
+        if near && self.first_ns.is_some() {
+            if self.keeping
+                && let Some(cluster) = self.kept.last_mut()
+                && *cluster & 0xff < 0xff
+            {
+                *cluster += 1;
+            }
             return;
         }
-        self.cluster_ns = Some(time_ns);
-        let grain = (time_ns.saturating_sub(cluster_ns) / GRAIN_NS) as usize;
-        if grain < GRAINS {
-            if self.counts.is_empty() {
-                self.counts = vec![0; GRAINS];
+        self.cluster(time_ns);
+    }
+
+    fn cluster(&mut self, time_ns: u64) {
+        let first_ns = *self.first_ns.get_or_insert(time_ns);
+        let stretch = self.clusters / STRETCH as u64;
+        self.clusters += 1;
+        if self.kept.len() == STRETCH * STRETCHES {
+            // Every other stretch goes, and of those to come too.
+            self.skipped = self.skipped * 2 + 1;
+            for number in 1..STRETCHES / 2 {
+                self.kept.copy_within(2 * number * STRETCH..(2 * number + 1) * STRETCH, number * STRETCH);
             }
-            self.counts[grain] = self.counts[grain].saturating_add(1);
-            self.total += 1;
+            self.kept.truncate(STRETCHES / 2 * STRETCH);
+        }
+        self.keeping = stretch.is_multiple_of(self.skipped + 1);
+        if self.keeping {
+            self.kept.push(time_ns.saturating_sub(first_ns) << 8 | 1);
         }
     }
 
-    /// The longest period the distances keep to, if there is one.
+    /// The longest period the clusters keep to, if there is one.
     pub fn period(&self) -> Option<Period> {
-        if self.total < ENOUGH {
+        if self.kept.len() < ENOUGH {
             return None;
         }
-        let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        let distances: Vec<(f64, f64)> = filled
-            .map(|(grain, &count)| (((grain as u64 * GRAIN_NS) + GRAIN_NS / 2) as f64, f64::from(count)))
-            .collect();
-        let agreement = |period: f64| agreement(&distances, period, self.total as f64);
         // A step this fine turns the longest distance by a tenth of a circle at most.
         let steps = std::iter::successors(Some(MOST_NS), |period| Some(period / 1.012));
-        let tried = steps.take_while(|&period| period >= LEAST_NS).map(|period| (period, agreement(period)));
-        let tried: Vec<(f64, f64)> = tried.collect();
+        let tried: Vec<(f64, f64)> = steps
+            .take_while(|&period| period >= LEAST_NS)
+            .map(|period| (period, self.grouped(period).agreement(period)))
+            .collect();
         let best = tried.iter().map(|(_, agreement)| *agreement).fold(0.0, f64::max);
         if best < LEAST_AGREEMENT {
             return None;
         }
         // A half and a third of a period fit as well: the longest is it.
         let (coarse, _) = tried.into_iter().find(|(_, agreement)| *agreement >= LEAST_AGREEMENT.max(best - 0.15))?;
+        let groups = self.grouped(coarse);
         let near = (-40..=40).map(|step| coarse * (1.0 + f64::from(step) * 0.001));
         let (period, agreement) =
-            near.map(|period| (period, agreement(period))).max_by(|one, other| one.1.total_cmp(&other.1))?;
-        let more = distances.iter().filter(|(distance, _)| *distance > 1.5 * period).map(|(_, count)| count);
-        if more.sum::<f64>() < LEAST_MULTIPLES * self.total as f64 {
-            return None;
+            near.map(|period| (period, groups.agreement(period))).max_by(|one, other| one.1.total_cmp(&other.1))?;
+        let (period, kept) = groups.keeps_phase(period)?;
+        groups
+            .is_of_frames(period)
+            .then(|| Period { period_ns: period.round() as u64, agreement: agreement.min(kept) })
+    }
+
+    /// What would be of one frame of this period is one group.
+    fn grouped(&self, period: f64) -> Groups {
+        let mut groups = Groups::default();
+        for stretch in self.kept.chunks(STRETCH) {
+            let mut begin: Option<f64> = None;
+            for &cluster in stretch {
+                let (at, acks) = ((cluster >> 8) as f64, (cluster & 0xff) as f64);
+                match (begin, groups.acks.last_mut()) {
+                    (Some(begin), Some(sum)) if at - begin < TOGETHER * period => *sum += acks,
+                    _ => {
+                        begin = Some(at);
+                        groups.begins.push(at);
+                        groups.acks.push(acks);
+                    }
+                }
+            }
+            groups.ends.push(groups.begins.len());
         }
-        Some(Period { period_ns: period.round() as u64, agreement })
+        groups
     }
 }
 
-/// How well distances keep to a period. Those of less than half of it count against it.
-fn agreement(distances: &[(f64, f64)], period: f64, total: f64) -> f64 {
-    let (mut cosine, mut sine, mut used) = (0.0, 0.0, 0.0);
-    for &(distance, count) in distances.iter().filter(|(distance, _)| *distance < MOST_PERIODS * period) {
-        used += count;
-        if distance >= period / 2.0 {
-            let (s, c) = (distance / period * TAU).sin_cos();
-            cosine += c * count;
-            sine += s * count;
+/// Clusters put together that one frame of a certain period would have.
+#[derive(Debug, Default)]
+struct Groups {
+    begins: Vec<f64>,
+    acks: Vec<f64>,
+    /// Where each stretch ends.
+    ends: Vec<usize>,
+}
+
+/// Directions on a circle of one period, added up.
+#[derive(Debug, Default)]
+struct Circle {
+    cosine: f64,
+    sine: f64,
+    count: f64,
+}
+
+impl Circle {
+    fn add(&mut self, turns: f64) {
+        let (s, c) = (turns * TAU).sin_cos();
+        self.cosine += c;
+        self.sine += s;
+        self.count += 1.0;
+    }
+
+    /// Distances of a period point to 0, not anywhere: half a period off is no agreement.
+    fn agreement(&self) -> f64 {
+        if self.count == 0.0 {
+            return 0.0;
+        }
+        (self.cosine / self.count).max(0.0) - (self.sine / self.count).abs()
+    }
+
+    /// The variance of the angle in periods², were it a normal one.
+    fn variance(&self) -> f64 {
+        let length = self.cosine.hypot(self.sine) / self.count;
+        -2.0 * length.clamp(1e-9, 1.0).ln() / (TAU * TAU)
+    }
+}
+
+impl Groups {
+    /// The stretches, as ranges.
+    fn stretches(&self) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, &end)| begin..end)
+    }
+
+    /// Distances between groups so many apart.
+    fn distances(&self, apart: usize) -> impl Iterator<Item = f64> + '_ {
+        self.stretches().flat_map(move |stretch| {
+            let begins = &self.begins[stretch];
+            begins.iter().zip(begins.iter().skip(apart)).map(|(one, other)| other - one)
+        })
+    }
+
+    /// How well distances keep to a period. Those of less than half of it count against it.
+    fn agreement(&self, period: f64) -> f64 {
+        let (mut circle, mut total, mut short) = (Circle::default(), 0.0, 0.0);
+        for distance in self.distances(1) {
+            total += 1.0;
+            if distance < period / 2.0 {
+                short += 1.0;
+            } else if distance < MOST_PERIODS * period {
+                circle.add(distance / period);
+            }
+        }
+        let used = circle.count + short;
+        if used < total / 2.0 { 0.0 } else { circle.agreement() * circle.count / used }
+    }
+
+    /// The period made exact over more and more clusters, and how well they keep to it over many: `None` if its phase
+    /// wanders.
+    fn keeps_phase(&self, period: f64) -> Option<(f64, f64)> {
+        let over = |apart: usize, period: f64| {
+            let mut circle = Circle::default();
+            for distance in self.distances(apart).filter(|distance| *distance < MOST_PERIODS * period * apart as f64)
+            {
+                circle.add(distance / period);
+            }
+            circle
+        };
+        let mut period = period;
+        let mut apart = 1;
+        let near = over(1, period);
+        while apart < FAR {
+            apart *= 2;
+            let distances = self.distances(apart).filter(|distance| *distance < MOST_PERIODS * period * apart as f64);
+            let (sum, count) = distances.fold((0.0, 0.0), |(sum, count), distance| (sum + distance, count + 1.0));
+            if count < 64.0 {
+                return None;
+            }
+            // A third of a turn to either side of what fewer clusters told, and then finer.
+            for step in [60.0, 1_200.0].map(|parts| period / (sum / count) / parts) {
+                let tried = (-20..=20).map(|number| period * (1.0 + f64::from(number) * step));
+                let tried = tried.map(|period| (period, over(apart, period).agreement()));
+                (period, _) = tried.max_by(|one, other| one.1.total_cmp(&other.1))?;
+            }
+        }
+        let far = over(FAR, period);
+        let wanders = far.variance() > MOST_GROWTH * near.variance() + PHASE_FLOOR;
+        let agreement = far.agreement();
+        (!wanders && agreement >= LEAST_AGREEMENT - 0.15).then_some((period, agreement))
+    }
+
+    /// Whether the groups are those of a framing, and not of something else that has a period.
+    fn is_of_frames(&self, period: f64) -> bool {
+        let distances: Vec<f64> = self.distances(1).collect();
+        let total = distances.len() as f64;
+        let multiples: Vec<f64> = distances.iter().map(|distance| distance / period).filter(|&n| n > 1.5).collect();
+        let singles = distances.iter().filter(|distance| (0.5..1.5).contains(&(**distance / period))).count() as f64;
+        let (share, number) = LEAST_MULTIPLES;
+        if (multiples.len() as f64) < (share * total).max(number as f64) || singles < LEAST_SINGLES * total {
+            return false;
+        }
+        // Pauses keep to it by themselves, not only where even distances outnumber them.
+        let mut paused = Circle::default();
+        multiples
+            .iter()
+            .filter(|multiple| **multiple < 4.0 * MOST_PERIODS)
+            .for_each(|&multiple| paused.add(multiple));
+        let bunched = self.acks.iter().filter(|acks| **acks > 1.0).count() as f64;
+        paused.agreement() >= LEAST_AGREEMENT - 0.1
+            && bunched >= LEAST_BUNCHED * self.acks.len() as f64
+            && self.proportion(period) < MOST_PROPORTION
+            && self.has_no_rhythm(period)
+    }
+
+    /// How closely the gap before or after a group goes with its size: what is paced waits as long as what it sent takes.
+    fn proportion(&self, period: f64) -> f64 {
+        let [before, after] = [1, 0].map(|shift| {
+            let (mut x, mut y) = (Vec::new(), Vec::new());
+            for stretch in self.stretches() {
+                let (begins, acks) = (&self.begins[stretch.clone()], &self.acks[stretch]);
+                for (number, pair) in begins.windows(2).enumerate() {
+                    x.push(((pair[1] - pair[0]) / period).round().min(MOST_PERIODS));
+                    y.push(acks[number + shift]);
+                }
+            }
+            correlation(&x, &y)
+        });
+        before.max(after)
+    }
+
+    /// Whether what fills the frames does not recur: over all lags, the excess of the frames that have something so long
+    /// after another that has over those that have something anyway is small (1 is a strict pattern), and so is how alike
+    /// the errors are of what is so far apart. A round trip that is cut into periods shows in the one or the other.
+    fn has_no_rhythm(&self, period: f64) -> bool {
+        let lattices: Vec<Lattice> =
+            self.stretches().map(|stretch| Lattice::new(&self.begins[stretch], period)).collect();
+        let longest = lattices.iter().map(|lattice| lattice.full.len()).max().unwrap_or(0);
+        let errors = || lattices.iter().flat_map(|lattice| &lattice.errors);
+        let variance = errors().map(|error| error * error).sum::<f64>() / errors().count() as f64;
+        // What is full for a while is full a little later too, and errors last. That is no rhythm: it has to come back.
+        let (mut filling, mut erring) = (Recurrence::default(), Recurrence::default());
+        for lag in 1..longest / 2 {
+            let (mut again, mut tried, mut filled, mut alike) = (0.0, 0.0, 0.0, 0.0);
+            for Lattice { slots, full, errors } in &lattices {
+                let reach = full.len().saturating_sub(lag) as u64;
+                let within = slots.partition_point(|&slot| slot < reach);
+                for (slot, error) in slots[..within].iter().zip(errors) {
+                    if let Some(other) = (full[*slot as usize + lag] as usize).checked_sub(1) {
+                        again += 1.0;
+                        alike += error * errors[other];
+                    }
+                }
+                tried += within as f64;
+                filled += within as f64 * (slots.len() as f64 / full.len().max(1) as f64);
+            }
+            // Less what chance may add, four deviations.
+            if tried >= 128.0 && filled < tried {
+                let base = filled / tried;
+                filling.see((again / tried - base - 4.0 * (base * (1.0 - base) / tried).sqrt()) / (1.0 - base));
+            }
+            if again >= 128.0 && variance > LEAST_ERROR * LEAST_ERROR {
+                erring.see(alike / again / variance - 4.0 / again.sqrt());
+            }
+        }
+        filling.gone && filling.most < MOST_RHYTHM && erring.most < MOST_ERROR_RHYTHM
+    }
+}
+
+/// What comes back after it has gone.
+#[derive(Debug, Default)]
+struct Recurrence {
+    gone: bool,
+    most: f64,
+}
+
+impl Recurrence {
+    fn see(&mut self, excess: f64) {
+        self.gone |= excess < TRAIN_OVER;
+        if self.gone {
+            self.most = self.most.max(excess);
         }
     }
-    if used < total / 2.0 {
-        return 0.0;
+}
+
+/// The groups of a stretch on a lattice of one period.
+#[derive(Debug)]
+struct Lattice {
+    /// Periods since the first, of each group.
+    slots: Vec<u64>,
+    /// Of each period, the number of the group in it; 0 for none.
+    full: Vec<u32>,
+    /// How far off each group is, in periods, less what those around it are.
+    errors: Vec<f64>,
+}
+
+impl Lattice {
+    fn new(begins: &[f64], period: f64) -> Self {
+        // Pauses longer than this are cut short: nothing recurs after them that would not otherwise.
+        const LONGEST: u64 = 4 * STRETCH as u64;
+        const AROUND: usize = FAR;
+        let (mut slot, mut error) = (0, 0.0);
+        let (mut slots, mut raw) = (vec![0], vec![0.0]);
+        for pair in begins.windows(2) {
+            let periods = (pair[1] - pair[0]) / period;
+            slot += (periods.round() as u64).clamp(1, LONGEST);
+            error += periods - periods.round();
+            slots.push(slot);
+            raw.push(error);
+        }
+        let mut full = vec![0; slot as usize + 1];
+        slots.iter().enumerate().for_each(|(number, &slot)| full[slot as usize] = number as u32 + 1);
+        let errors = raw.iter().enumerate().map(|(number, error)| {
+            let around = &raw[number.saturating_sub(AROUND)..(number + AROUND + 1).min(raw.len())];
+            error - around.iter().sum::<f64>() / around.len() as f64
+        });
+        Self { slots, full, errors: errors.collect() }
     }
-    // Distances of a period point to 0, not anywhere: half a period off is no agreement.
-    (cosine / used).max(0.0) - (sine / used).abs()
+}
+
+/// Pearson's.
+fn correlation(x: &[f64], y: &[f64]) -> f64 {
+    let count = x.len() as f64;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
+    let (mean_x, mean_y) = (mean(x), mean(y));
+    let (mut xy, mut xx, mut yy) = (0.0, 0.0, 0.0);
+    for (x, y) in x.iter().zip(y) {
+        let (x, y) = (x - mean_x, y - mean_y);
+        xy += x * y;
+        xx += x * x;
+        yy += y * y;
+    }
+    if xx * yy > 0.0 { xy / (xx * yy).sqrt() } else { 0.0 }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A little noise that repeats.
-    fn noise(number: u64) -> u64 {
-        number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
-    }
-
-    fn found(times: impl Iterator<Item = u64>) -> Option<Period> {
-        let mut framing = Framing::default();
-        let mut times: Vec<u64> = times.collect();
-        times.sort_unstable();
-        for time in times {
-            framing.acknowledgement(1_000_000_000 + time);
-        }
-        framing.period()
-    }
-
-    proptest! {
-        #[test]
-        fn a_framing_is_found_whatever_its_load(
-            period_ns in prop::sample::select(vec![125_000_u64, 250_000, 62_500, 100_000]), share in 20_u64..90, jitter_ns in 1_u64..6_000, seed: u32,
-        ) {
-            // In each frame some acknowledgements, or none.
-            let times = (0..4_000_u64).filter(|frame| noise(frame + u64::from(seed)) % 100 < share).flat_map(|frame| {
-                let start = frame * period_ns + noise(frame * 7) % jitter_ns;
-                (0..=noise(frame) % 5).map(move |ack| start + ack * 40)
-            });
-            let period = found(times).expect("a period");
-            let off = period.period_ns.abs_diff(period_ns) as f64 / period_ns as f64;
-            prop_assert!(off < 0.02, "{period:?} for {period_ns}");
-            prop_assert!(period.agreement > 0.7, "{period:?}");
-        }
-
-        #[test]
-        fn what_comes_at_random_or_evenly_has_no_framing(mean_ns in 20_000_u64..200_000, seed: u32) {
-            let gap = |number: u64| {
-                let share = (noise(number + u64::from(seed)) % 1_000_000 + 1) as f64 / 1_000_001.0;
-                (-share.ln() * mean_ns as f64) as u64
-            };
-            let random = (0..3_000).scan(0, |time, number| { *time += gap(number); Some(*time) });
-            prop_assert_eq!(found(random), None);
-            let even = (0..3_000).map(|number| number * mean_ns + noise(number) % 2_000);
-            prop_assert_eq!(found(even), None);
-        }
-    }
-}
+mod tests;

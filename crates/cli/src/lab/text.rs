@@ -35,6 +35,9 @@ pub fn run(document: &LabDocument) -> String {
     let mut rows = vec![["QUEUE", "KIND", "LIMIT", "PEAK", "MEAN", "WAIT p99", "DROPS", "MARKS"].map(str::to_owned)];
     rows.extend(queues.iter().take(MAX_ROWS).map(|queue| row(queue)));
     page.text.push_str(&table(&rows));
+    for host in &document.host_drops {
+        page.line("dropped", &format!("{} dropped {} frames after they had come in", host.host, host.dropped));
+    }
     for link in document.links.iter().filter(|link| link.lost > 0) {
         page.line("lost", &format!("{} lost {} of {} frames", link.name, link.lost, link.lost + link.packets));
     }

@@ -118,7 +118,7 @@ fn wire(page: &mut Page, station: &TraceStation) {
         }
         if let Some((period, confidence)) = spacing.period_ns.zip(spacing.period_confidence) {
             let period = Nanos::new(period);
-            let _ = write!(words, "; in frames of {period} or a part of it (agreement {confidence:.2})");
+            let _ = write!(words, "; in frames of {period} (agreement {confidence:.2})");
         }
         page.line("acks", &words);
     }

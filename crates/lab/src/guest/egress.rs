@@ -12,7 +12,7 @@ use crate::scenario::ETHERNET_HEADER;
 use crate::scenario::QueueKind;
 
 /// A wire holds what is under way, and nothing may be lost to its limit.
-const WIRE_LIMIT: u32 = u32::MAX / 2;
+pub(super) const WIRE_LIMIT: u32 = u32::MAX / 2;
 
 /// Installs a port's way out.
 pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), String> {

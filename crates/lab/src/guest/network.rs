@@ -6,9 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use landspeed_sys::bpf::{FrameFilter, Pattern};
+use landspeed_sys::bpf::{FrameFilter, Pattern, frame_clock};
 use landspeed_sys::ethtool::Ethtool;
-use landspeed_sys::netlink::configure::{Bridge, Discipline, LinkSettings, NewLink, NewRoute, RouteMetrics};
+use landspeed_sys::netlink::configure::{
+    self, Bridge, Discipline, Fq, LinkSettings, NewLink, NewRoute, RouteMetrics,
+};
 use landspeed_sys::netlink::{self, LinkId, Netlink, NetlinkError, QdiscReading};
 use landspeed_sys::netns;
 
@@ -40,7 +42,7 @@ pub struct Network {
     sockets: Vec<Mutex<Netlink>>,
     /// Interface index of every port.
     indices: Vec<Vec<u32>>,
-    /// What loses given frames, by the wire and the port they would leave by.
+    /// What loses given frames: by the wire and the port they would leave by, by the host and the port they came by.
     filters: BTreeMap<(usize, usize), FrameFilter>,
 }
 
@@ -189,7 +191,10 @@ impl Network {
     /// Periodic losses, losses of given frames and of long ones, which netem does not know.
     fn load_filters(&mut self, index: usize, node: &Node) -> Result<(), String> {
         for (port, at) in node.ports.iter().enumerate() {
-            let EgressKind::Wire(Impairments { loss, .. }) = &at.egress.kind else { continue };
+            let loss = match &at.egress.kind {
+                EgressKind::Wire(Impairments { loss, .. }) => loss,
+                EgressKind::Shaped { .. } => &at.drops,
+            };
             let pattern = match loss {
                 PlannedLoss::Every(distance) => Pattern::Every(*distance),
                 PlannedLoss::Packets(numbers) => Pattern::Numbers(numbers.clone()),
@@ -224,7 +229,14 @@ impl Network {
             egress::install(&mut socket, interface, port)?;
         }
         match node.role {
-            Role::Host => {}
+            Role::Host => {
+                for (port, &interface) in self.indices[index].iter().enumerate() {
+                    let Some(filter) = self.filters.get(&(index, port)) else { continue };
+                    // Behind the place where captures take their copy.
+                    socket.add_qdisc(interface, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
+                    socket.filter_ingress(interface, filter.program()).map_err(words)?;
+                }
+            }
             Role::Switch => {
                 let bridge = Bridge { multicast_snooping: false, ..Bridge::default() };
                 socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }, &bridge).map_err(words)?;
@@ -238,13 +250,19 @@ impl Network {
                 }
             }
             Role::Wire => {
-                for (from, to) in [(0, 1), (1, 0)] {
-                    let filter = self.filters.get(&(index, to));
-                    let (from, to) = (self.indices[index][from], self.indices[index][to]);
+                for (from, out) in [(0, 1), (1, 0)] {
+                    let filter = self.filters.get(&(index, out));
+                    let (from, to) = (self.indices[index][from], self.indices[index][out]);
                     socket.add_qdisc(from, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
                     if let Some(filter) = filter {
                         socket.filter_ingress(from, filter.program()).map_err(words)?;
                     }
+                    let EgressKind::Wire(impairments) = &node.ports[out].egress.kind else { continue };
+                    let to = if impairments.frame_ns == 0 {
+                        to
+                    } else {
+                        framed(&mut socket, out, node.ports[out].mtu, impairments.frame_ns, to)?
+                    };
                     socket.redirect_ingress(from, to).map_err(words)?;
                 }
             }
@@ -363,6 +381,36 @@ impl Network {
         }
         Ok(found)
     }
+}
+
+/// A cable inside of a wire's node that lets frames out at the ticks of a clock, and where it is put in; what comes out goes
+/// on to `to`. It loses nothing and holds what came since the last tick.
+fn framed(socket: &mut Netlink, port: usize, mtu: u32, frame_ns: u64, to: u32) -> Result<u32, String> {
+    let (near, far) = (format!("clock{port}"), format!("clocked{port}"));
+    let settings = || LinkSettings { mtu_bytes: Some(mtu), ..LinkSettings::default() };
+    let ends = [&near, &far].map(|name| NewLink { name, settings: settings(), ..NewLink::default() });
+    socket.add_veth(&ends[0], &ends[1]).map_err(words)?;
+    let (near_index, far_index) = (up(socket, &near)?, up(socket, &far)?);
+    for name in [&near, &far] {
+        let mut tool = Ethtool::new(name).map_err(|e| e.to_string())?;
+        tool.set_features(SEGMENTATION, false).map_err(|e| e.to_string())?;
+        tool.set_features(MERGING, false).map_err(|e| e.to_string())?;
+    }
+    let hold = Fq {
+        limit_packets: Some(egress::WIRE_LIMIT),
+        flow_limit_packets: Some(egress::WIRE_LIMIT),
+        pacing: Some(false),
+        timer_slack_ns: Some(0),
+        ..Fq::default()
+    };
+    let handle = configure::handle(1, 0);
+    socket.add_qdisc(near_index, netlink::Qdisc::ROOT, handle, &Discipline::Fq(hold)).map_err(words)?;
+    socket.add_qdisc(near_index, netlink::Qdisc::INGRESS, 0, &Discipline::Clsact).map_err(words)?;
+    let clock = frame_clock(frame_ns).map_err(|e| format!("cannot load the clock of a framing: {e}"))?;
+    socket.filter_egress(near_index, clock.as_fd()).map_err(words)?;
+    socket.add_qdisc(far_index, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
+    socket.redirect_ingress(far_index, to).map_err(words)?;
+    Ok(near_index)
 }
 
 /// One reading, with the counters that are 32 bits wide taken as they are: no run drops 2³² packets.

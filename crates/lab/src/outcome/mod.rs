@@ -4,13 +4,13 @@ mod checks;
 mod digest;
 
 use landspeed_model::{
-    BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabLink, LabQueue, LabStatus,
-    QueueRole, ScenarioInfo, Status, Topology, Warning,
+    BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabHostDrops, LabLink, LabQueue,
+    LabStatus, QueueRole, ScenarioInfo, Status, Topology, Warning,
 };
 
 use crate::boot::Booted;
 use crate::guest::{GuestReport, PortReport, QueueReport};
-use crate::plan::{Egress, EgressKind, Plan};
+use crate::plan::{Egress, EgressKind, Plan, PlannedLoss, Role};
 
 /// What a document says besides the readings.
 #[derive(Debug, Clone)]
@@ -54,6 +54,7 @@ pub fn failed(frame: Frame, errors: Vec<ErrorEntry>) -> LabDocument {
         flows: Vec::new(),
         queues: Vec::new(),
         links: Vec::new(),
+        host_drops: Vec::new(),
         captures: Vec::new(),
         checks: Vec::new(),
     }
@@ -72,6 +73,7 @@ pub fn document(frame: Frame, plan: &Plan, booted: Booted) -> LabDocument {
     document.checks = checks::all(plan, &report);
     document.queues = report.queues.iter().map(|queue| self::queue(plan, &report, queue)).collect();
     document.links = links(plan, &report);
+    document.host_drops = host_drops(plan, &report);
     document.captures = captures(plan, &report);
     document.flows = flows(plan, report);
     document.status = status(&document);
@@ -168,7 +170,8 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
         rate_bps: egress.rate_bps,
         bytes: grown.tx_bytes,
         packets: grown.tx_packets,
-        drops: grown.drops + grown.filtered,
+        // What a host's filter drops came in: it never was in the queue of its way out.
+        drops: grown.drops + if wire { grown.filtered } else { 0 },
         marks: found.detail.get("marked").copied().unwrap_or(0),
         peak_bytes: found.peak_bytes,
         mean_bytes: found.backlog_sum as f64 / samples,
@@ -212,6 +215,16 @@ fn links(plan: &Plan, report: &GuestReport) -> Vec<LabLink> {
         }
     }
     links
+}
+
+fn host_drops(plan: &Plan, report: &GuestReport) -> Vec<LabHostDrops> {
+    let hosts = plan.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Host);
+    let drops = hosts.flat_map(|(node, it)| {
+        let dropping = it.ports.iter().enumerate().filter(|(_, at)| at.drops != PlannedLoss::None);
+        dropping
+            .map(move |(port, _)| LabHostDrops { host: it.name.clone(), dropped: grown(report, node, port).filtered })
+    });
+    drops.collect()
 }
 
 fn captures(plan: &Plan, report: &GuestReport) -> Vec<LabCapture> {

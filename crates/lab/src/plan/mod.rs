@@ -93,6 +93,9 @@ pub struct Port {
     pub gso_max_segs: Option<u32>,
     /// Gather arriving packets for this long, nanoseconds.
     pub gro_ns: Option<u64>,
+    /// Hosts: what their kernel drops of what comes in.
+    #[serde(default)]
+    pub drops: PlannedLoss,
 }
 
 /// What frames leave an interface through.
@@ -173,6 +176,9 @@ pub struct Impairments {
     /// Frames that come within this of the first that waits leave together, nanoseconds; 0 for not.
     #[serde(default)]
     pub slot_ns: u64,
+    /// Frames wait for the next tick of a clock of this period, nanoseconds; 0 for not.
+    #[serde(default)]
+    pub frame_ns: u64,
     /// Losses.
     pub loss: PlannedLoss,
     /// Share that overtakes, 0..=1.
@@ -286,11 +292,17 @@ impl Plan {
     pub fn features(&self) -> Vec<&'static str> {
         let mut wanted = BTreeSet::new();
         for port in self.nodes.iter().flat_map(|node| &node.ports) {
+            if port.drops != PlannedLoss::None {
+                wanted.insert("CONFIG_NET_CLS_BPF");
+            }
             match &port.egress.kind {
                 EgressKind::Shaped { discipline, .. } => {
                     wanted.insert(queues::symbol(discipline.kind));
                 }
                 EgressKind::Wire(impairments) => {
+                    if impairments.frame_ns > 0 {
+                        wanted.extend([queues::symbol(crate::scenario::QueueKind::Fq), "CONFIG_NET_CLS_BPF"]);
+                    }
                     if matches!(
                         impairments.loss,
                         PlannedLoss::Every(_) | PlannedLoss::Packets(_) | PlannedLoss::LongerThan(_)

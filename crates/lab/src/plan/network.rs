@@ -94,6 +94,7 @@ fn merged(all: &HostSettings, own: &HostSettings) -> HostSettings {
         gro: own.gro.or(all.gro),
         delayed_ack: own.delayed_ack.or(all.delayed_ack),
         buffers: own.buffers.clone().or_else(|| all.buffers.clone()),
+        drops: own.drops.clone().or_else(|| all.drops.clone()),
         sysctl,
     }
 }
@@ -193,6 +194,7 @@ impl Network {
                 },
                 gso_max_segs: None,
                 gro_ns: None,
+                drops: PlannedLoss::None,
             };
             self.nodes[wire].ports.push(inner);
             let port = self.nodes[node].ports.len() - 1;
@@ -232,6 +234,7 @@ impl Network {
             },
             gso_max_segs: None,
             gro_ns: None,
+            drops: PlannedLoss::None,
         };
         if *role == Role::Switch {
             let switch = &scenario.switch[name];
@@ -258,6 +261,7 @@ impl Network {
         port.addresses = vec![(numbered(Ipv4Addr::new(10, 0, 0, 0), node).into(), 8), (numbered_v6(node).into(), 64)];
         port.gso_max_segs = (!tso).then_some(1);
         port.gro_ns = settings.gro.map(|t| t.0.get()).filter(|&ns| ns > 0);
+        port.drops = settings.drops.as_ref().map_or(PlannedLoss::None, loss);
         port.egress.role = QueueRole::Host;
         port.egress.kind = EgressKind::Shaped {
             rate_bps: if tso { framed as u64 } else { rate_bps },
@@ -433,6 +437,7 @@ fn direction(link: &Link, own: &LinkDirection, seed: u64) -> Impairments {
         jitter_ns: jitter.map_or(0, |j| j.spread.0.get()),
         normal: jitter.is_some_and(|j| j.distribution == Distribution::Normal),
         slot_ns: own.slot.or(link.slot).map_or(0, |t| t.0.get()),
+        frame_ns: own.frame_clock.or(link.frame_clock).map_or(0, |t| t.0.get()),
         loss: own.loss.as_ref().or(link.loss.as_ref()).map_or(PlannedLoss::None, loss),
         reorder: share(own.reorder.or(link.reorder)),
         duplicate: share(own.duplicate.or(link.duplicate)),
@@ -473,6 +478,9 @@ fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
         }
         if it.slot_ns > 0 {
             words.push(format!("{way}: slots of {:.3} ms", it.slot_ns as f64 / 1e6));
+        }
+        if it.frame_ns > 0 {
+            words.push(format!("{way}: frames of {:.3} ms", it.frame_ns as f64 / 1e6));
         }
         if it.reorder > 0.0 {
             words.push(format!("{way}: reorders {:.4} %", it.reorder * 100.0));

@@ -135,6 +135,10 @@ pub struct HostSettings {
     /// untuned kernel has: 6 MiB and 4 MiB), or a size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<Buffers>,
+    /// Frames that its kernel drops after they came in, behind the place where a capture sees them: `{ every = 700 }`,
+    /// `{ packets = [100, 101] }` or `{ longer-than = 1000 }`, as on a link. Default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<Loss>,
     /// Further sysctls of the host's network namespace, such as `"net.ipv4.tcp_slow_start_after_idle" = 0`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, SysctlValue>,
@@ -291,10 +295,13 @@ pub struct Link {
     /// Spread of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
-    /// Frames wait for each other and leave together, this long after the first of them: a framing underneath, such as
-    /// 125 us of SONET. Default not.
+    /// Frames wait for each other and leave together, this long after the first of them. Default not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Time>,
+    /// Frames wait for the next tick of a clock of this period and leave together: a framing underneath that keeps its own
+    /// time, as SONET's of 125 us. Default not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame_clock: Option<Time>,
     /// What is lost on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
@@ -325,10 +332,13 @@ pub struct LinkDirection {
     /// Spread of the delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
-    /// Frames wait for each other and leave together, this long after the first of them: a framing underneath, such as
-    /// 125 us of SONET. Default not.
+    /// Frames wait for each other and leave together, this long after the first of them. Default not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Time>,
+    /// Frames wait for the next tick of a clock of this period and leave together: a framing underneath that keeps its own
+    /// time, as SONET's of 125 us. Default not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame_clock: Option<Time>,
     /// What is lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,

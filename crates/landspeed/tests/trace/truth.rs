@@ -158,3 +158,77 @@ fn two_taps_place_every_loss_between_them() {
     let round_trip = count(&path["round_trip_ns"]);
     assert!((20_000_000..20_100_000).contains(&round_trip), "{round_trip} ns over a path of 20 ms");
 }
+
+/// Frames of a capture that came from a host (the lab numbers their addresses), by IP identification and sequence number.
+fn frames_from(file: &str, sender: &[u8; 6]) -> Vec<(u16, u32)> {
+    let bytes = std::fs::read(file).expect("a capture");
+    let mut frames = Vec::new();
+    let mut at = 24;
+    while let Some(record) = bytes.get(at..at + 16) {
+        let captured = u32::from_le_bytes(record[8..12].try_into().expect("four bytes")) as usize;
+        let frame = &bytes[at + 16..at + 16 + captured];
+        if frame[6..12] == *sender {
+            let tcp = 14 + usize::from(frame[14] & 15) * 4;
+            let sequence = u32::from_be_bytes(frame[tcp + 4..tcp + 8].try_into().expect("four bytes"));
+            frames.push((u16::from_be_bytes([frame[18], frame[19]]), sequence));
+        }
+        at += 16 + captured;
+    }
+    frames
+}
+
+#[test]
+fn what_the_path_lost_and_what_the_receivers_kernel_dropped_are_told_apart_packet_for_packet() {
+    // Every 1499th frame is lost on the link, and every 997th that arrived is dropped behind the receiver's tap.
+    let text = scenario("loss = { every = 1499 }", "cubic", "")
+        .replace("[host.receiver]\n", "[host.receiver]\ndrops = { every = 997 }\n");
+    let ran = ran!(text, 5);
+    let dropped = count(&ran.lab["host_drops"][0]["dropped"]);
+    let both = document(&[&ran.file("sender"), &ran.file("receiver")]);
+    let flow = &both["flows"][0];
+    assert!(ran.lost() > 5 && dropped > 8, "{} and {dropped} say nothing", ran.lost());
+    assert_eq!((count(&flow["lost_network"]), count(&flow["lost_receiver"])), (ran.lost(), dropped));
+    for (place, tap, every, so_many) in
+        [("network", "sender", 1499, ran.lost()), ("receiver", "receiver", 997, dropped)]
+    {
+        // The tap before the place saw each frame that was dropped, and all of them are so many frames apart.
+        let frames = frames_from(&ran.file(tap), &[2, 0x4c, 0, 1, 0, 0]);
+        let losses = both["losses"].as_array().expect("a list").iter().filter(|loss| loss["place"] == place);
+        let numbers: Vec<usize> = losses
+            .map(|loss| {
+                let wanted = (count(&loss["identification"]) as u16, count(&loss["sequence"]) as u32);
+                let mut found = frames.iter().enumerate().filter(|(_, frame)| **frame == wanted);
+                let (number, _) = found.next().expect("a frame of the capture");
+                assert!(found.next().is_none(), "{wanted:?} is not one frame");
+                number
+            })
+            .collect();
+        assert_eq!(numbers.len() as u64, so_many);
+        assert!(numbers.windows(2).all(|pair| pair[1] - pair[0] == every), "{place}: {numbers:?}");
+    }
+}
+
+#[test]
+fn acknowledgements_over_a_link_with_a_frame_clock_show_its_period_and_others_none() {
+    let found = |back: &str, streams: u32| -> Option<Option<u64>> {
+        let text = scenario("loss = \"0.05%\"", "cubic", "")
+            .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nback = {{ {back} }}\n"), 1)
+            .replace("to = \"receiver\"\n", &format!("to = \"receiver\"\nstreams = {streams}\n"));
+        let ran = run(&text, 6)?;
+        let stations = document(&[&ran.file("sender")])["stations"].clone();
+        let periods = stations.as_array().expect("a list").iter().map(|it| &it["ack_spacing"]["period_ns"]);
+        Some(periods.filter_map(Value::as_u64).next())
+    };
+    for streams in [1, 4] {
+        let Some(none) = found("", streams) else {
+            skip!("no kernel is built for the lab (`landspeed lab kernel build`)");
+        };
+        assert_eq!(none, None, "{streams} streams without a framing");
+    }
+    for (period, within) in [("125us", 124_900..125_100), ("250us", 249_800..250_200)] {
+        let told = found(&format!("frame-clock = \"{period}\""), 4).flatten();
+        assert!(told.is_some_and(|told| within.contains(&told)), "{told:?} for {period}");
+    }
+    // Held back, but by no clock of its own.
+    assert_eq!(found("slot = \"125us\"", 4).flatten(), None);
+}

@@ -29,7 +29,7 @@ const BPF_PROG_QUERY: libc::c_int = 16;
 const BPF_PROG_TYPE_CGROUP_SKB: u32 = 8;
 const BPF_CGROUP_INET_EGRESS: u32 = 1;
 const BPF_F_ALLOW_MULTI: u32 = 2;
-const BPF_FUNC_KTIME_GET_NS: i32 = 5;
+pub(super) const BPF_FUNC_KTIME_GET_NS: i32 = 5;
 /// Programs of one group that are looked through; the kernel allows 64.
 const PROGRAMS_MOST: usize = 64;
 
@@ -37,7 +37,7 @@ const PROGRAMS_MOST: usize = 64;
 const SKB_LENGTH: i16 = 0;
 const SKB_PRIORITY: i16 = 32;
 const SKB_IFINDEX: i16 = 40;
-const SKB_TIME: i16 = 152;
+pub(super) const SKB_TIME: i16 = 152;
 const SKB_SEGMENTS: i16 = 164;
 
 // Opcodes beyond those of the frame filter.
@@ -46,7 +46,7 @@ const STORE_32: u8 = 0x63;
 const ATOMIC_ADD: u8 = 0xdb;
 const MULTIPLY_CONSTANT: u8 = 0x27;
 const DIVIDE: u8 = 0x3f;
-const CALL: u8 = 0x85;
+pub(super) const CALL: u8 = 0x85;
 const JUMP_IF_NOT_CONSTANT: u8 = 0x55;
 const JUMP_IF_AT_LEAST: u8 = 0x3d;
 const JUMP_IF_MORE: u8 = 0x2d;

@@ -57,6 +57,9 @@ fn settings(key: &str, host: &HostSettings, judgement: &mut Judgement) {
         congestion(&format!("{key}.congestion"), name, judgement);
     }
     judgement.time(format!("{key}.gro"), host.gro, 0, 100_000_000, "at most 100ms");
+    if let Some(drops) = &host.drops {
+        super::links::drops(&format!("{key}.drops"), drops, judgement);
+    }
     if let Some(Buffers::UpTo(size)) = &host.buffers
         && !(4096..=MAX_BUFFER).contains(&size.0.get())
     {

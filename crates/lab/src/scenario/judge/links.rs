@@ -14,6 +14,8 @@ const MAX_RATE: u64 = 10_000_000_000_000;
 const MIN_RATE: u64 = 1_000;
 /// Longest one-way delay, nanoseconds.
 const MAX_DELAY: u64 = 60_000_000_000;
+/// Longest period of a link's framing, nanoseconds.
+const MAX_FRAME: u64 = 1_000_000_000;
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
     for (i, link) in scenario.link.iter().enumerate() {
@@ -79,6 +81,13 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
             );
         }
     }
+    judgement.time(
+        key("frame-clock", own.frame_clock.is_some()),
+        own.frame_clock.or(link.frame_clock),
+        0,
+        MAX_FRAME,
+        "at most 1s",
+    );
     if let Some(loss) = own.loss.as_ref().or(link.loss.as_ref()) {
         judge_loss(&key("loss", own.loss.is_some()), loss, judgement);
     }
@@ -97,6 +106,21 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
                 "less than 100%",
             );
         }
+    }
+}
+
+/// What a host drops after it came in.
+pub(super) fn drops(key: &str, loss: &Loss, judgement: &mut Judgement) {
+    match loss {
+        Loss::Pattern(LossPattern::Every(_) | LossPattern::Packets(_) | LossPattern::LongerThan(_)) => {
+            judge_loss(key, loss, judgement);
+        }
+        Loss::Random(_) | Loss::Pattern(LossPattern::Random(_) | LossPattern::GilbertElliott(_)) => judgement
+            .refuse_with(
+                key,
+                "a host drops given frames, none at random",
+                "{ every = 700 }, { packets = [100] } or { longer-than = 1000 }",
+            ),
     }
 }
 

@@ -87,6 +87,7 @@ pub fn testbed() -> LabDocument {
         ],
         queues,
         links: directions,
+        host_drops: Vec::new(),
         captures: vec![LabCapture {
             name: "west:east".to_owned(),
             file: "west-east.pcapng".to_owned(),

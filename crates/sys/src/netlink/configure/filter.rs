@@ -26,6 +26,8 @@ const TC_ACT_STOLEN: u32 = 4;
 const ETH_P_ALL: u16 = 3;
 /// What comes in, of `ingress` and `clsact` alike (`TC_H_CLSACT` with `TC_H_MIN_INGRESS`).
 const INGRESS_BLOCK: u32 = 0xffff_fff2;
+/// What goes out, of `clsact`.
+const EGRESS_BLOCK: u32 = 0xffff_fff3;
 
 impl Netlink {
     /// Sends every packet that arrives at `from_ifindex` out by `to_ifindex`, through its queueing discipline, unseen by
@@ -33,7 +35,7 @@ impl Netlink {
     /// [`super::Discipline::Ingress`] or [`super::Discipline::Clsact`] first. What is redirected keeps its size: super-packets stay super-packets.
     pub fn redirect_ingress(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_NEWTFILTER, CREATE);
-        ingress_header(&mut request, from_ifindex, REDIRECT_PRIORITY);
+        filter_header(&mut request, from_ifindex, INGRESS_BLOCK, REDIRECT_PRIORITY);
         request.text(TCA_KIND, "matchall");
         request.nest(TCA_OPTIONS, |r| {
             r.nest(TCA_MATCHALL_ACT, |r| {
@@ -56,8 +58,18 @@ impl Netlink {
     /// [`Netlink::redirect_ingress`] gets it (`bpf direct-action`). `ifindex` needs [`super::Discipline::Ingress`] or
     /// [`super::Discipline::Clsact`] first.
     pub fn filter_ingress(&mut self, ifindex: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
+        self.program(ifindex, INGRESS_BLOCK, program)
+    }
+
+    /// Asks `program` ([`crate::bpf::frame_clock`]) about every packet that leaves by `ifindex`, before its queueing
+    /// discipline gets it. `ifindex` needs [`super::Discipline::Clsact`] first.
+    pub fn filter_egress(&mut self, ifindex: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
+        self.program(ifindex, EGRESS_BLOCK, program)
+    }
+
+    fn program(&mut self, ifindex: u32, block: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_NEWTFILTER, CREATE);
-        ingress_header(&mut request, ifindex, PROGRAM_PRIORITY);
+        filter_header(&mut request, ifindex, block, PROGRAM_PRIORITY);
         request.text(TCA_KIND, "bpf");
         request.nest(TCA_OPTIONS, |r| {
             r.u32(TCA_BPF_FD, program.as_raw_fd() as u32);
@@ -69,6 +81,6 @@ impl Netlink {
 }
 
 /// The filter's handle is the kernel's choice; info is the priority and the protocol it looks at.
-fn ingress_header(request: &mut Request, ifindex: u32, priority: u32) {
-    traffic_control_header(request, ifindex, 0, INGRESS_BLOCK, priority << 16 | u32::from(ETH_P_ALL.to_be()));
+fn filter_header(request: &mut Request, ifindex: u32, block: u32, priority: u32) {
+    traffic_control_header(request, ifindex, 0, block, priority << 16 | u32::from(ETH_P_ALL.to_be()));
 }

@@ -1,0 +1,228 @@
+//! A framing is found whatever else there is, and what is none is not taken for one.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Numbers that look random and repeat (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, most: u64) -> u64 {
+        self.next() % most.max(1)
+    }
+
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn exponential(&mut self, mean: f64) -> f64 {
+        -(1.0 - self.share()).ln() * mean
+    }
+
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.share()).sum::<f64>() - 6.0
+    }
+}
+
+fn found(times: impl IntoIterator<Item = f64>) -> Option<Period> {
+    let mut framing = Framing::default();
+    let mut times: Vec<u64> = times.into_iter().map(|time| time.max(0.0) as u64).collect();
+    times.sort_unstable();
+    for time in times {
+        framing.acknowledgement(1_000_000_000 + time);
+    }
+    framing.period()
+}
+
+/// A burst of acknowledgements from `time` on.
+fn burst(times: &mut Vec<f64>, time: f64, acks: u64) {
+    times.extend((0..acks).map(|number| time + number as f64 * 300.0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn a_framing_is_found_whatever_its_load(
+        period in prop::sample::select(vec![125_000.0, 250_000.0, 62_500.0, 100_000.0]),
+        load in 0.25_f64..2.0, jitter in 0.0_f64..0.05, drift_ppm in -50.0_f64..50.0, seed: u64,
+    ) {
+        // What comes at random waits for the end of its frame.
+        let mut random = Random(seed);
+        let (mut arrival, mut times, mut frame, mut late) = (0.0, Vec::new(), 0.0, 0.0);
+        for _ in 0..6_000 {
+            arrival += random.exponential(period / load);
+            let end = (arrival / period).ceil();
+            if end > frame {
+                (frame, late) = (end, random.normal().abs() * jitter * period);
+            } else {
+                late += 400.0;
+            }
+            times.push(end * period * (1.0 + drift_ppm * 1e-6) + late);
+        }
+        let period_ns = found(times).expect("a period");
+        let off = (period_ns.period_ns as f64 / period - 1.0).abs();
+        prop_assert!(off < 0.001, "{period_ns:?} for {period}");
+    }
+
+    #[test]
+    fn bursts_at_random_have_no_framing(mean in 20_000.0_f64..400_000.0, most in 1_u64..12, seed: u64) {
+        let mut random = Random(seed);
+        let (mut time, mut times) = (0.0, Vec::new());
+        for _ in 0..3_000 {
+            time += random.exponential(mean);
+            burst(&mut times, time, 1 + random.below(most));
+        }
+        prop_assert_eq!(found(times), None);
+    }
+
+    #[test]
+    fn what_is_merely_even_has_no_framing(gap in 12_000.0_f64..900_000.0, jitter in 0.0_f64..0.1, acks in 1_u64..6, seed: u64) {
+        let mut random = Random(seed);
+        let mut times = Vec::new();
+        for number in 0..3_000 {
+            burst(&mut times, (f64::from(number) + random.normal() * jitter) * gap, acks);
+        }
+        prop_assert_eq!(found(times), None);
+    }
+
+    #[test]
+    fn paced_bursts_have_no_framing(
+        gap in 20_000.0_f64..900_000.0, noise in 0.003_f64..0.2, skipped in 0.0_f64..0.6, most in 1_u64..6, seed: u64,
+    ) {
+        // Each waits for the one before: sometimes twice or three times as long.
+        let mut random = Random(seed);
+        let (mut time, mut times) = (0.0, Vec::new());
+        for _ in 0..3_000 {
+            let mut gaps = 1.0;
+            while random.share() < skipped {
+                gaps += 1.0;
+            }
+            time += gap * gaps * (1.0 + random.normal() * noise).max(0.1);
+            burst(&mut times, time, 1 + random.below(most));
+        }
+        prop_assert_eq!(found(times), None);
+    }
+
+    #[test]
+    fn bursts_that_wait_as_long_as_they_take_have_no_framing(unit in 20_000.0_f64..400_000.0, most in 2_u64..5, seed: u64) {
+        // Paced to the nanosecond.
+        let mut random = Random(seed);
+        let (mut time, mut times) = (0.0, Vec::new());
+        for _ in 0..3_000 {
+            let units = 1 + random.below(most);
+            burst(&mut times, time, 2 * units);
+            time += unit * units as f64;
+        }
+        prop_assert_eq!(found(times), None);
+    }
+
+    #[test]
+    fn windows_sent_once_in_a_round_trip_have_no_framing(
+        round_trip in 300_000.0_f64..20_000_000.0, spacing in 20_000.0_f64..200_000.0, most in 1_u64..12,
+        jitter in 0.0_f64..0.05, varied: bool, seed: u64,
+    ) {
+        let mut random = Random(seed);
+        let mut times = Vec::new();
+        for number in 0..1_000 {
+            let clusters = if varied { 1 + random.below(most) } else { most };
+            for cluster in 0..clusters {
+                let at = f64::from(number) * round_trip + (cluster as f64 + random.normal() * jitter) * spacing;
+                if (cluster as f64 + 1.0) * spacing < round_trip {
+                    burst(&mut times, at, 1 + random.below(3));
+                }
+            }
+        }
+        prop_assert_eq!(found(times), None);
+    }
+
+    #[test]
+    fn windows_of_a_round_trip_that_is_nearly_a_multiple_of_what_is_inside_have_no_framing(
+        periods in 2_u32..40, off in 0.1_f64..0.9, spacing in 20_000.0_f64..200_000.0, share in 0.1_f64..0.6,
+        jitter in 0.0_f64..0.02, seed: u64,
+    ) {
+        let mut random = Random(seed);
+        let mut times = Vec::new();
+        for number in 0..1_500 {
+            let begin = f64::from(number) * spacing * (f64::from(periods) + off);
+            for cluster in 0..periods {
+                if cluster == 0 || random.share() < share {
+                    burst(&mut times, begin + (f64::from(cluster) + random.normal() * jitter) * spacing, 1 + random.below(3));
+                }
+            }
+        }
+        prop_assert_eq!(found(times), None);
+    }
+
+    #[test]
+    fn a_bottlenecks_clock_is_no_framing(serial in 12_000.0_f64..400_000.0, load in 0.3_f64..1.2, seed: u64) {
+        // Segments leave a busy link at its pace; every second one is acknowledged, and sometimes every one.
+        let mut random = Random(seed);
+        let (mut arrival, mut free, mut owed, mut times) = (0.0, 0.0_f64, 0, Vec::new());
+        for _ in 0..8_000 {
+            arrival += random.exponential(serial / load);
+            free = free.max(arrival) + serial;
+            owed += 1;
+            if owed == 2 || random.below(5) == 0 {
+                times.push(free);
+                owed = 0;
+            }
+        }
+        prop_assert_eq!(found(times), None);
+    }
+
+    #[test]
+    fn interrupts_that_are_moderated_are_no_framing(
+        hold in 20_000.0_f64..400_000.0, load in 0.2_f64..6.0, from_first: bool, seed: u64,
+    ) {
+        // What comes is handled at once, or a while after the first of it, but not sooner than that after the last time.
+        let mut random = Random(seed);
+        let (mut arrival, mut due, mut times) = (0.0, 0.0_f64, Vec::new());
+        for _ in 0..12_000 {
+            arrival += random.exponential(hold / load);
+            if arrival > due {
+                due = if from_first || arrival < due + hold { arrival.max(due) + hold } else { arrival };
+            }
+            times.push(due);
+        }
+        prop_assert_eq!(found(times), None);
+    }
+}
+
+/// More of them with `PROPTEST_CASES`.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(48)
+}
+
+#[test]
+fn a_framing_that_is_always_full_cannot_be_told() {
+    let mut times = Vec::new();
+    for frame in 0..3_000 {
+        burst(&mut times, f64::from(frame) * 125_000.0, 5);
+    }
+    assert_eq!(found(times), None);
+}
+
+#[test]
+fn a_long_capture_is_thinned_and_a_framing_still_found() {
+    let mut random = Random(1);
+    let mut framing = Framing::default();
+    for frame in (0..200_000_u64).filter(|_| random.below(3) > 0) {
+        for ack in 0..=frame % 3 {
+            framing.acknowledgement(frame * 125_000 + ack * 300);
+        }
+        assert!(framing.kept.len() <= STRETCH * STRETCHES);
+    }
+    assert!(framing.skipped > 0);
+    let found = framing.period().expect("a period");
+    assert!(found.period_ns.abs_diff(125_000) <= 5, "{found:?}");
+}
