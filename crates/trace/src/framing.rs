@@ -42,6 +42,9 @@ const PHASE_FLOOR: f64 = 1e-4;
 const MOST_RHYTHM: f64 = 0.3;
 /// Above this one their errors come from somewhere else.
 const MOST_ERROR_RHYTHM: f64 = 0.2;
+/// A period of so many, up to the longest number looked at, that is full in this share of the rounds begins each of them.
+const ALWAYS: f64 = 0.93;
+const LONGEST_BEAT: usize = 128;
 /// Below this correlation, trains are over.
 const TRAIN_OVER: f64 = 0.05;
 /// Errors smaller than this, in periods, are not looked at.
@@ -336,7 +339,8 @@ impl Groups {
                 erring.see(alike / again / variance - 4.0 / again.sqrt());
             }
         }
-        filling.gone && filling.most < MOST_RHYTHM && erring.most < MOST_ERROR_RHYTHM
+        let calm = filling.gone && filling.most < MOST_RHYTHM && erring.most < MOST_ERROR_RHYTHM;
+        calm && !lattices.iter().any(Lattice::has_a_beat)
     }
 }
 
@@ -388,6 +392,20 @@ impl Lattice {
             error - around.iter().sum::<f64>() / around.len() as f64
         });
         Self { slots, full, errors: errors.collect() }
+    }
+
+    /// Whether one period of so many is always full, and others are not: what begins anew in each round trip.
+    fn has_a_beat(&self) -> bool {
+        let share = self.slots.len() as f64 / self.full.len() as f64;
+        let mut of_place = vec![0_u32; LONGEST_BEAT];
+        (2..LONGEST_BEAT.min(self.full.len() / 16)).any(|beat| {
+            of_place[..beat].fill(0);
+            self.slots.iter().for_each(|&slot| of_place[slot as usize % beat] += 1);
+            let rounds = (self.full.len() / beat) as f64;
+            let fullest = f64::from(of_place[..beat].iter().copied().max().unwrap_or(0)) / rounds;
+            let chance = (share * (1.0 - share) / rounds).sqrt();
+            fullest > ALWAYS && fullest - share > 5.0 * chance
+        })
     }
 }
 
