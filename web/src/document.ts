@@ -1197,6 +1197,8 @@ export interface LabDocument {
   errors: ErrorEntry[];
   /** Flows, in the scenario's order. */
   flows: LabFlow[];
+  /** What hosts dropped on purpose after it came in, of those that were to. */
+  host_drops?: LabHostDrops[] | null | undefined;
   /** The kernel whose TCP this was. */
   kernel: KernelInfo;
   /** The program that wrote it. */
@@ -1245,6 +1247,14 @@ export interface LabFlow {
   start_ns: number;
   /** Receiving node (the server). */
   to: string;
+}
+
+/** What a host dropped of what came in. */
+export interface LabHostDrops {
+  /** Frames dropped behind the place where a capture sees them. */
+  dropped: number;
+  /** The host. */
+  host: string;
 }
 
 /** One direction of a link. */
@@ -2418,6 +2428,8 @@ export interface PathDirection {
   matched: number;
   /** Packets that changed places with another of their flow. */
   reordered: number;
+  /** Packets only one tap showed, at a time when the other had not begun yet or had ended: neither lost nor made on the way, for all that can be known. */
+  undetermined?: number | null | undefined;
 }
 
 /** Packets sent again, by why. */

@@ -131,6 +131,10 @@ pub struct PathDirection {
     pub lost_other: u64,
     /// Packets that passed the later tap and not the earlier: made on the way, or missed by the earlier tap.
     pub appeared: u64,
+    /// Packets only one tap showed, at a time when the other had not begun yet or had ended: neither lost nor made on the way,
+    /// for all that can be known.
+    #[serde(default)]
+    pub undetermined: u64,
     /// Packets that changed places with another of their flow.
     pub reordered: u64,
     /// Delay over the least, median, nanoseconds, of up to 16,384 packets drawn evenly.

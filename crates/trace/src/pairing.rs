@@ -75,6 +75,8 @@ pub(crate) struct Between {
     pub only: [[u64; 2]; 2],
     /// The first of those with payload.
     pub listed: [Vec<Seen>; 2],
+    /// Packets only one tap showed when the other was not capturing, for all that is known, by tap.
+    pub undetermined: [u64; 2],
     /// Second tap's clock minus the first's: least, greatest, latest.
     least_ns: Option<i64>,
     greatest_ns: Option<i64>,
@@ -178,7 +180,7 @@ impl Pairing {
         if let Transport::Tcp(tcp) = &packet.transport {
             self.arrived(tap, flow, upward, tcp, packet.network.identification, time_ns);
         }
-        let Some((print, data)) = fingerprint(&packet, ends) else { return };
+        let Some((print, data)) = fingerprint(&packet, frame.data, ends) else { return };
         self.ranks += 1;
         let (sequence, payload) = match packet.transport {
             Transport::Tcp(tcp) => (tcp.sequence, tcp.payload),
@@ -193,8 +195,11 @@ impl Pairing {
             self.matched(&first, &second);
         } else {
             let side = &mut self.sides[tap as usize];
-            put(&mut side.waiting, print, seen);
-            side.order.push_back((time_ns, print));
+            if put(&mut side.waiting, print, seen) {
+                side.order.push_back((time_ns, print));
+            } else {
+                self.given_up += 1;
+            }
         }
         self.give_up(tap);
     }
@@ -322,7 +327,7 @@ impl Pairing {
                 if crowded {
                     self.given_up += 1;
                 } else {
-                    self.lose(other, &seen);
+                    self.lose(other, &seen, false);
                 }
             }
         }
@@ -336,11 +341,16 @@ impl Pairing {
         if first.time_ns == time_ns { take(waiting, print, 0) } else { None }
     }
 
-    /// A packet that only one tap showed.
-    fn lose(&mut self, side: usize, seen: &Seen) {
+    /// A packet that only one tap showed; at the `end`, maybe because the other's capture was over.
+    fn lose(&mut self, side: usize, seen: &Seen, end: bool) {
         let own = (seen.flow, seen.upward);
         let (flow, upward) = if side == 0 { own } else { self.names.get(&own).copied().unwrap_or(own) };
+        let outside = self.is_outside(side, seen, (flow, upward), end);
         let between = &mut self.flows[flow as usize].ways[usize::from(!upward)];
+        if outside {
+            between.undetermined[side] += 1;
+            return;
+        }
         between.only[side][usize::from(seen.data)] += 1;
         if seen.data && self.listed < 4 * MOST_LISTED && between.listed[side].len() < MOST_LISTED {
             self.listed += 1;
@@ -348,12 +358,29 @@ impl Pairing {
         }
     }
 
+    /// Whether a packet of one tap would have come past the other before its capture began, or after its end, by the delays
+    /// seen. What was sent after it and came is a proof that it would have come in time.
+    fn is_outside(&self, side: usize, seen: &Seen, (flow, upward): (u32, bool), end: bool) -> bool {
+        let other = &self.sides[1 - side];
+        let Some(first_ns) = other.first_ns else { return false };
+        let between = &self.flows[flow as usize].ways[usize::from(!upward)];
+        let least = between.least_ns.or(self.least_ns);
+        let Some((least, greatest)) = least.zip(between.greatest_ns.or(self.greatest_ns)) else { return false };
+        // By the other tap's clock, at the soonest and at the latest.
+        let (soonest, latest) = match side {
+            0 => (seen.time_ns.saturating_add(least), seen.time_ns.saturating_add(greatest)),
+            _ => (seen.time_ns.saturating_sub(greatest), seen.time_ns.saturating_sub(least)),
+        };
+        let (top, rank) = if side == 0 { (between.top.0, seen.rank) } else { (between.top.1, seen.rank) };
+        soonest < first_ns || end && latest > other.latest_ns && rank > top
+    }
+
     /// Ends it: what lies between the taps, and what that means for each flow.
     pub fn finish(mut self, from: String, to: String) -> Placed {
         for side in 0..2 {
             while let Some((time_ns, print)) = self.sides[side].order.pop_front() {
                 if let Some(seen) = self.still_waiting(side, print, time_ns) {
-                    self.lose(side, &seen);
+                    self.lose(side, &seen, true);
                 }
             }
         }
@@ -406,7 +433,7 @@ fn guess(flow: &Flow, floors: [Option<i64>; 2]) -> bool {
 
 /// What a packet is known again by, and whether it carries data: `ends` are its flow and direction, where those are the same
 /// at both taps. `None` for one that cannot be told from others.
-fn fingerprint(packet: &Packet, ends: Option<(u32, bool)>) -> Option<(u64, bool)> {
+fn fingerprint(packet: &Packet, frame: &[u8], ends: Option<(u32, bool)>) -> Option<(u64, bool)> {
     let mut hasher = FixedState::default().build_hasher();
     let identification = u64::from(packet.network.identification);
     let ends = ends.map_or(0, |(flow, upward)| (u64::from(flow) << 1 | u64::from(upward)) + 1);
@@ -424,15 +451,23 @@ fn fingerprint(packet: &Packet, ends: Option<(u32, bool)>) -> Option<(u64, bool)
             }
             tcp.payload > 0
         }
-        // A datagram without an identification is like every other of its length.
-        Transport::Udp { payload, .. } if identification != 0 => {
+        Transport::Udp { payload, at, .. } => {
             hasher.write_u64(u64::from(*payload));
+            // IPv6 has no identification: what is in it has to tell it, of which both taps must have as much. Its checksum
+            // does not: a host that leaves it to its interface shows another one.
+            if identification == 0 {
+                let told = (*payload as usize).min(DATAGRAM_HEAD);
+                hasher.write(frame.get(*at..at + told).filter(|head| !head.is_empty())?);
+            }
             true
         }
         _ => return None,
     };
     Some((hasher.finish(), data))
 }
+
+/// Bytes of a datagram by which it is known again. Sequence numbers are in them, and the least that captures keep has them.
+const DATAGRAM_HEAD: usize = 16;
 
 /// Places further on where twins of a fingerprint wait: what is sent twice alike arrives in the order sent.
 const TWINS: u64 = 64;
@@ -441,18 +476,18 @@ fn twin(print: u64, number: u64) -> u64 {
     print.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Keeps a packet behind its twins.
-fn put(waiting: &mut HashMap<u64, Seen, FixedState>, print: u64, seen: Seen) {
+/// Keeps a packet behind its twins, if there is room.
+fn put(waiting: &mut HashMap<u64, Seen, FixedState>, print: u64, seen: Seen) -> bool {
     match waiting.entry(print) {
         Entry::Vacant(place) => {
             place.insert(seen);
-            return;
+            return true;
         }
         Entry::Occupied(mut first) => first.get_mut().twins = true,
     }
     let seen = Seen { twins: true, ..seen };
     let free = (0..TWINS).map(|number| twin(print, number)).find(|print| !waiting.contains_key(print));
-    waiting.insert(free.unwrap_or(print), seen);
+    free.is_some_and(|free| waiting.insert(free, seen).is_none())
 }
 
 /// Takes one of the packets of a fingerprint, the oldest being number 0, and moves its younger twins up.

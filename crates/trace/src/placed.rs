@@ -165,6 +165,7 @@ fn add(sum: &mut PathDirection, between: &Between, is_there: bool) {
     sum.lost_other += only[0];
     sum.lost_data += only[1];
     sum.appeared += other[0] + other[1];
+    sum.undetermined += between.undetermined.iter().sum::<u64>();
     sum.reordered += between.reordered;
 }
 

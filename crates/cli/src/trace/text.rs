@@ -284,6 +284,9 @@ fn between(page: &mut Page, path: &TracePath) {
         if way.appeared > 0 {
             let _ = write!(words, "; {} seen only at the later tap", way.appeared);
         }
+        if way.undetermined > 0 {
+            let _ = write!(words, "; {} when the other tap had not begun or had ended", way.undetermined);
+        }
         if let Some((p50, p99)) = way.delay_variation_p50_ns.zip(way.delay_variation_p99_ns) {
             let _ = write!(words, "; delay over the least: median {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
         }

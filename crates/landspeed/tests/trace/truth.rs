@@ -232,3 +232,20 @@ fn acknowledgements_over_a_link_with_a_frame_clock_show_its_period_and_others_no
     // Held back, but by no clock of its own.
     assert_eq!(found("slot = \"125us\"", 4).flatten(), None);
 }
+
+#[test]
+fn datagrams_of_ipv6_are_matched_and_each_loss_is_found() {
+    let text = scenario("loss = { every = 701 }", "cubic", "")
+        .replace("to = \"receiver\"\n", "to = \"receiver\"\nprotocol = \"udp\"\nrate = \"100M\"\nipv6 = true\n");
+    let ran = ran!(text, 7);
+    let both = document(&[&ran.file("sender"), &ran.file("receiver")]);
+    let (path, flow) = (&both["path"][0], &both["flows"][0]);
+    assert!(ran.lost() > 10, "{} losses say nothing", ran.lost());
+    assert!(flow["source"]["address"].as_str().expect("an address").contains(':'), "{}", flow["source"]);
+    assert_eq!(count(&path["forward"]["lost_data"]), ran.lost(), "{:#}", path["forward"]);
+    assert_eq!(count(&flow["lost_network"]), ran.lost());
+    assert_eq!(
+        (&path["forward"]["undetermined"], &path["forward"]["appeared"], &path["given_up"]),
+        (&0.into(), &0.into(), &0.into())
+    );
+}
