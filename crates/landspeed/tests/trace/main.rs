@@ -8,6 +8,7 @@ mod placed;
 mod road;
 mod truth;
 mod udp;
+mod xplot;
 
 use std::process::{Command, Output};
 

@@ -1,0 +1,127 @@
+//! What `--xplot` draws besides the time-sequence graph, dot for dot against tcptrace's files of the same capture. The table
+//! of what differs is in docs/trace.md; each line of it is an assertion here.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use landspeed_testkit::skip;
+
+use crate::trace;
+use crate::truth::{run, scenario};
+
+/// Dots of one colour: microseconds, as text, and their values.
+type Dots = Vec<(String, f64)>;
+
+fn dots(file: &Path) -> BTreeMap<String, Dots> {
+    let text = fs::read_to_string(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
+    let (mut color, mut found) = (String::new(), BTreeMap::<String, Dots>::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["title" | "xlabel" | "ylabel"] | ["ltext" | "atext", ..] => {
+                lines.next();
+            }
+            [alone] => (*alone).clone_into(&mut color),
+            ["dot", time, value, own @ ..] => {
+                let (whole, rest) = time.split_once('.').expect("seconds");
+                let of = own.first().map_or(&*color, |own| *own).to_owned();
+                let value = value.parse().expect("a number");
+                found.entry(of).or_default().push((format!("{whole}.{}", &rest[..6]), value));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Dots that the first have more often than the second.
+fn besides(some: impl Iterator<Item = (String, f64)>, others: &[(String, f64)]) -> Vec<(String, f64)> {
+    let mut left = BTreeMap::<(String, u64), u32>::new();
+    for (time, value) in others {
+        *left.entry((time.clone(), value.to_bits())).or_default() += 1;
+    }
+    let more = some.filter(|(time, value)| match left.get_mut(&(time.clone(), value.to_bits())) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => true,
+    });
+    more.collect()
+}
+
+#[test]
+fn outstanding_data_round_trips_and_rates_have_the_dots_of_tcptraces() {
+    let Some(ran) = run(&scenario("loss = { every = 1500 }", "cubic", ""), 4) else {
+        skip!("no kernel is built for the lab (`landspeed lab kernel build`)");
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    for tap in ["sender", "receiver"] {
+        let (ours, theirs) = (directory.path().join(tap), directory.path().join(format!("{tap}-judge")));
+        fs::create_dir(&theirs).expect("room");
+        let file = ran.file(tap);
+        assert!(trace(&[&file, "--xplot", ours.to_str().expect("plain")]).status.success());
+        let judge = Command::new("tcptrace").args(["-G", "-n", "-zy", &file]).current_dir(&theirs).output();
+        if !judge.is_ok_and(|output| output.status.success()) {
+            skip!("tcptrace is not installed");
+        }
+        let both = |kind: &str, color: &str| {
+            let of =
+                |directory: &Path| dots(&directory.join(format!("a2b_{kind}.xpl"))).remove(color).unwrap_or_default();
+            (of(&ours), of(&theirs))
+        };
+
+        // Outstanding: tcptrace counts one byte more than there is, and draws the SYN, the FIN and their ACKs.
+        let (mine, judged) = both("owin", "red");
+        assert!(judged.len() > 10_000, "{tap}: {} dots say nothing", judged.len());
+        let missing = besides(judged.iter().map(|(time, value)| (time.clone(), value - 1.0)), &mine);
+        assert!(missing.len() <= 4 && missing.iter().all(|(_, value)| *value == 0.0), "{tap}: {missing:?}");
+        let (mine, judged) = both("owin", "yellow");
+        let missing = besides(judged.into_iter(), &mine);
+        assert!(missing.len() <= 4, "{tap}: {missing:?}");
+
+        // Rates: by time in microseconds there, in nanoseconds here; what came in the same one has no rate.
+        let (mine, judged) = both("tput", "yellow");
+        assert!(mine.len() > 5_000);
+        let mut at = BTreeMap::<&str, Vec<f64>>::new();
+        judged.iter().for_each(|(time, value)| at.entry(time).or_default().push(*value));
+        let agrees = |(time, value): &&(String, f64)| {
+            let span_us = 1448.0 / value * 1e6;
+            let theirs = at.get(time.as_str()).map(Vec::as_slice).unwrap_or_default();
+            let (least, most) = (value * span_us / (span_us + 1.0) - 1.0, value * span_us / (span_us - 1.0) + 1.0);
+            span_us <= 1.0 || theirs.iter().any(|theirs| (least..=most).contains(theirs))
+        };
+        let others: Vec<_> = mine.iter().filter(|dot| !agrees(dot)).collect();
+        // The segment at the end of what the application wrote is shorter.
+        assert!(others.len() <= 2, "{tap}: {others:?}");
+
+        // Round trips: whole milliseconds there, and none of less than one.
+        let (mine, judged) = both("rtt", "red");
+        if tap == "receiver" {
+            assert!(mine.len() > 1_000 && judged.len() < 20, "{} and {}", mine.len(), judged.len());
+            continue;
+        }
+        let mut at = BTreeMap::<&str, Vec<f64>>::new();
+        judged.iter().for_each(|(time, value)| at.entry(time).or_default().push(*value));
+        let alike = |(time, value): &&(String, f64)| {
+            at.get(time.as_str()).is_some_and(|all| all.iter().any(|theirs| (theirs - value).abs() <= 1.0))
+        };
+        let (same, other): (Vec<_>, Vec<_>) = mine.iter().partition(alike);
+        assert!(same.len() > 1_000 && other.len() * 20 < same.len(), "{} and {}", same.len(), other.len());
+        // An acknowledgement of two segments: from the first of them here, from the last there.
+        for (time, value) in other {
+            assert!(
+                at.get(time.as_str()).is_some_and(|all| all.iter().all(|theirs| theirs < value)),
+                "{time} {value}"
+            );
+        }
+        // What waited for a hole before it to be filled is no round trip.
+        let most = |all: &Dots| all.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+        assert!(most(&judged) > 39.0 && most(&mine) < 30.0, "{} and {}", most(&judged), most(&mine));
+        let times: BTreeSet<&str> = mine.iter().map(|(time, _)| time.as_str()).collect();
+        assert!(times.iter().all(|time| at.contains_key(time)), "no round trip that tcptrace has not");
+    }
+}
