@@ -9,6 +9,7 @@ use crate::direction::Direction;
 use crate::flows::{Flows, add, payload};
 use crate::intake::{Intake, Seen};
 use crate::key::told;
+use crate::known::{Directions, Headers};
 use crate::row::Observer;
 use crate::table::{Flow, State};
 
@@ -46,18 +47,20 @@ pub struct Analysis {
     /// Frames the flows have not been given yet, and how many.
     batch: Vec<Seen>,
     waiting: usize,
+    /// The headers of the latest of them.
+    headers: Option<Headers>,
+    known: Directions,
 }
 
 impl Analysis {
     /// An analysis of nothing yet.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            intake: Intake::new(limits),
-            flows: Flows::new(limits),
-            batch: vec![Seen::default(); BATCH],
-            waiting: 0,
-        }
+        Self::of(limits, Intake::new(limits), Flows::new(limits))
+    }
+
+    fn of(limits: Limits, intake: Intake, flows: Flows) -> Self {
+        let (batch, known) = (vec![Seen::default(); BATCH], Directions::new());
+        Self { limits, intake, flows, batch, waiting: 0, headers: None, known }
     }
 
     /// What has been read so far.
@@ -66,17 +69,52 @@ impl Analysis {
     }
 
     /// Takes a frame, in the order of the capture.
-    #[inline]
+    #[inline(always)]
     pub fn frame(&mut self, frame: &Frame<'_>) {
+        if !self.expected(frame) {
+            self.any(frame);
+        }
+    }
+
+    /// Takes a frame by the short way, if it is what was to come next in a flow that is known. `false`, and nothing done,
+    /// for any other.
+    #[inline(always)]
+    fn expected(&mut self, frame: &Frame<'_>) -> bool {
+        let Some((whose, brief)) = self.known.find(frame) else { return false };
+        if self.waiting > 0 {
+            self.flush();
+        }
+        let times = self.intake.times(frame);
+        let taken = self.flows.expected(whose.flow, whose.upward, &brief, times, frame.original);
+        if taken {
+            self.intake.expected(frame, times[0], usize::from(whose.station), brief.payload == 0);
+        }
+        taken
+    }
+
+    /// Takes any frame.
+    #[inline(never)]
+    fn any(&mut self, frame: &Frame<'_>) {
         self.intake.frame(frame, &mut self.batch[self.waiting]);
+        self.headers = Headers::of(frame);
         self.waiting += 1;
         if self.waiting == BATCH {
             self.flush();
         }
     }
 
+    /// Gives the flows what waits for them, and keeps where packets like the latest one belong: of many flows hardly any is
+    /// met again soon, so more would be wasted.
+    #[inline(never)]
     fn flush(&mut self) {
         self.flows.batch(&self.batch[..self.waiting]);
+        if let Some(seen) = self.waiting.checked_sub(1).and_then(|latest| self.batch.get(latest))
+            && seen.is_segment()
+            && let Some(headers) = self.headers.take()
+            && let Some(flow) = self.flows.at(&seen.key)
+        {
+            self.known.keep(&headers, self.intake.latest_station(), seen.upward, flow);
+        }
         self.waiting = 0;
     }
 
@@ -112,7 +150,7 @@ impl Analysis {
         for share in shares {
             flows.join(share);
         }
-        Self { limits, intake, flows, batch: vec![Seen::default(); BATCH], waiting: 0 }
+        Self::of(limits, intake, flows)
     }
 
     /// Ends the analysis. `interface` names an interface of the capture by its number.
@@ -162,7 +200,7 @@ impl Analysis {
 }
 
 impl Sink for Analysis {
-    #[inline]
+    #[inline(always)]
     fn frame(&mut self, frame: &Frame<'_>) {
         Self::frame(self, frame);
     }
@@ -288,4 +326,42 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
         );
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_wire::LinkType;
+
+    use super::*;
+
+    /// A segment of 100 bytes.
+    fn segment(number: u32, flags: u8) -> [u8; 54] {
+        let mut data = [0; 54];
+        data[12..24].copy_from_slice(&[0x08, 0x00, 0x45, 0, 0, 140, 0, 1, 0x40, 0, 64, 6]);
+        data[26..38].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x14, 0x51]);
+        data[38..42].copy_from_slice(&(number * 100).to_be_bytes());
+        data[46..48].copy_from_slice(&[0x50, flags]);
+        data
+    }
+
+    #[test]
+    fn what_comes_next_takes_the_short_way_and_nothing_else_does() {
+        let mut analysis = Analysis::new(Limits::default());
+        let mut expected = |number: u32, flags: u8| {
+            let data = segment(number, flags);
+            let time_ns = 1_000_000_000 + u64::from(number);
+            let frame = Frame { interface: 0, link: LinkType::ETHERNET, time_ns, original: 154, data: &data };
+            let expected = analysis.expected(&frame);
+            if !expected {
+                analysis.any(&frame);
+            }
+            expected
+        };
+        let batch = BATCH as u32;
+        assert!((0..batch).all(|number| !expected(number, 0x10)), "nothing is known yet");
+        assert!((batch..2 * batch).all(|number| expected(number, 0x10)), "all of it was to come");
+        assert!(!expected(2 * batch + 1, 0x10), "one is missing");
+        assert!(!expected(2 * batch + 2, 0x11), "it ends");
+        assert_eq!(analysis.frames(), 2 * u64::from(batch) + 2);
+    }
 }

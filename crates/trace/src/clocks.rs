@@ -101,6 +101,9 @@ pub struct Clocks {
     ways: [Way; 2],
     start_ns: Option<i64>,
     width_ns: u64,
+    /// The bin of the latest match, and where it begins.
+    at: usize,
+    from_ns: u64,
 }
 
 /// The difference of the clocks as a function of time: a line with steps.
@@ -162,7 +165,7 @@ pub struct Delays {
 impl Clocks {
     /// Nothing matched yet.
     pub fn new() -> Self {
-        Self { ways: Default::default(), start_ns: None, width_ns: LEAST_WIDTH_NS }
+        Self { ways: Default::default(), start_ns: None, width_ns: LEAST_WIDTH_NS, at: 0, from_ns: 0 }
     }
 
     /// A packet that passed both taps; `back` tells the way.
@@ -171,19 +174,30 @@ impl Clocks {
         let start_ns = *self.start_ns.get_or_insert(time_ns);
         // What is earlier than the first match belongs to the first bin.
         let since_ns = time_ns.saturating_sub(start_ns).max(0) as u64;
-        while since_ns / self.width_ns >= MOST_BINS as u64 {
-            self.width_ns *= 2;
-            for way in &mut self.ways {
-                way.bins = way.bins.chunks(2).map(joined).collect();
-            }
+        // A division only where another bin is met.
+        if since_ns.wrapping_sub(self.from_ns) >= self.width_ns {
+            self.turn(since_ns);
         }
-        let at = (since_ns / self.width_ns) as usize;
+        let at = self.at;
         let way = &mut self.ways[usize::from(back)];
         if at >= way.bins.len() {
             way.bins.resize(at + 1, Bin::default());
         }
         way.bins[at].add(point);
         way.keep(point);
+    }
+
+    /// Finds the bin of a time.
+    #[cold]
+    fn turn(&mut self, since_ns: u64) {
+        while since_ns / self.width_ns >= MOST_BINS as u64 {
+            self.width_ns *= 2;
+            for way in &mut self.ways {
+                way.bins = way.bins.chunks(2).map(joined).collect();
+            }
+        }
+        self.at = (since_ns / self.width_ns) as usize;
+        self.from_ns = self.at as u64 * self.width_ns;
     }
 
     /// The floors of both ways so far: least difference there, greatest back.

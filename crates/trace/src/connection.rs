@@ -1,7 +1,7 @@
 //! A TCP connection as the tap sees it.
 
 use landspeed_model::TraceHandshake;
-use landspeed_wire::{Flags, TcpHeader};
+use landspeed_wire::{Brief, Flags, TcpHeader};
 
 use crate::direction::{Acknowledging, Direction, Mark, Passing, Reaction};
 use crate::intake::Seen;
@@ -43,14 +43,65 @@ impl Connection {
         let identification = seen.identification;
         let mark = Mark { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
         let class = from.pass(tcp, Passing { time_ns, wire, mark });
-        let window_moved = from.announce(tcp);
+        let window_moved = from.announce(tcp.window, tcp.flags);
         let mut reaction = Reaction::default();
         if tcp.flags.has(Flags::ACK) {
-            reaction = to.acknowledged(Acknowledging { tcp, time_ns, window_moved }, mss, room);
+            let handshake = Flags(Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0);
+            let by = Acknowledging {
+                acknowledgement: tcp.acknowledgement,
+                sack: tcp.options.sack.as_slice(),
+                bare: tcp.payload == 0 && !tcp.flags.has(handshake),
+                time_ns,
+                window_moved,
+            };
+            reaction = to.acknowledged(by, mss, room);
             from.note(reaction);
         }
         self.shake(tcp, upward, time_ns);
         Passed { class, reaction }
+    }
+
+    /// A plain segment passes that brings what comes next, or acknowledges only: what [`pass`](Self::pass) comes to for it, by
+    /// a shorter way. `false`, and nothing done, for any other: those between the handshake and the first one from the
+    /// client, earlier ones than the latest, and those out of order.
+    #[inline(always)]
+    pub fn pass_expected(
+        &mut self,
+        brief: &Brief<'_>,
+        time_ns: u64,
+        wire: u32,
+        upward: bool,
+        room: &mut u32,
+    ) -> bool {
+        let shaking = self.syn_ack_ns.is_some() && self.client_rtt_ns.is_none();
+        let [up, down] = &mut self.directions;
+        let expected = if upward { up.expects(brief) } else { down.expects(brief) };
+        if !expected || shaking || self.last_ns == 0 || time_ns < self.last_ns {
+            return false;
+        }
+        let span_ns = time_ns - self.last_ns;
+        self.last_ns = time_ns;
+        let (mss, windows) = (up.mss().min(down.mss()), [down.window(), up.window()]);
+        up.spend(span_ns, windows[0], mss);
+        down.spend(span_ns, windows[1], mss);
+        let (from, to) = if upward { (up, down) } else { (down, up) };
+        let mark = Mark { identification: brief.identification, timestamp: brief.timestamp };
+        from.pass_expected(brief, Passing { time_ns, wire, mark });
+        let window_moved = from.announce(brief.window, Flags::ACK);
+        if brief.payload > 0 && to.is_told_nothing_by(brief) {
+            return true;
+        }
+        let sack = brief.sack();
+        let by = Acknowledging {
+            acknowledgement: brief.acknowledgement,
+            sack: sack.as_slice(),
+            bare: brief.payload == 0,
+            time_ns,
+            window_moved,
+        };
+        let reaction = to.acknowledged(by, mss, room);
+        from.note(reaction);
+        true
     }
 
     /// Reads a little of everything that a segment needs; the value means nothing.

@@ -1,12 +1,13 @@
 //! What one end of a TCP connection sent, and what the other end made of it.
 
-use landspeed_model::{Retransmits, TraceDirection, TraceLimits, TraceRtt};
-use landspeed_wire::{Flags, TcpHeader};
+use landspeed_model::{Retransmits, TraceLimits};
+use landspeed_wire::{Brief, Flags, TcpHeader};
 
-use crate::histogram::Histogram;
 use crate::row::Class;
 use crate::rtt::RoundTrips;
 use crate::sequence::{anchor, unwrap};
+
+mod document;
 
 /// Holes remembered in a direction. More at once are merged, which is counted as missing data, never forgotten.
 const MOST_HOLES: usize = 1024;
@@ -101,6 +102,8 @@ pub struct Direction {
     limits: TraceLimits,
     /// Of this end as a receiver.
     window: Option<u32>,
+    /// The field it was last announced by in a segment that is no SYN and no reset; none before, and after one of those.
+    window_field: Option<u16>,
     window_min: Option<u32>,
     window_max: Option<u32>,
     zero_windows: u32,
@@ -118,8 +121,12 @@ pub struct Direction {
 /// What an acknowledgement says of the other direction.
 #[derive(Debug, Clone, Copy)]
 pub struct Acknowledging<'a> {
-    /// The header.
-    pub tcp: &'a TcpHeader,
+    /// The number.
+    pub acknowledgement: u32,
+    /// Selective ones.
+    pub sack: &'a [(u32, u32)],
+    /// Whether it brings nothing else: no data, no handshake.
+    pub bare: bool,
     /// When.
     pub time_ns: u64,
     /// Whether the window moved against the one before.
@@ -160,7 +167,7 @@ impl Direction {
 
     /// Reads a little of everything that a segment needs; the value means nothing.
     pub fn touch(&self) -> u64 {
-        self.packets ^ self.next ^ self.limits.total_ns ^ self.rtt.count ^ self.in_flight_max
+        self.packets ^ self.next ^ self.limits.sending_ns ^ self.rtt.count ^ self.in_flight_max
     }
 
     /// A number of this direction from the first one seen on, unwrapped; `None` before that.
@@ -182,10 +189,7 @@ impl Direction {
         let length =
             u64::from(tcp.payload) + u64::from(tcp.flags.has(Flags::SYN)) + u64::from(tcp.flags.has(Flags::FIN));
         if tcp.payload > 0 {
-            self.payload_bytes += u64::from(tcp.payload);
-            self.data_packets += 1;
-            self.first_data_ns.get_or_insert(passing.time_ns);
-            self.last_moved_ns = self.last_moved_ns.max(passing.time_ns);
+            self.data(tcp.payload, passing.time_ns);
         } else if length == 0 && tcp.flags.has(Flags::ACK) {
             self.pure_acks += 1;
         }
@@ -196,6 +200,56 @@ impl Direction {
         let class = self.place(tcp, length, passing);
         self.last_ns = passing.time_ns;
         class
+    }
+
+    /// Whether a plain segment brings the number that comes next, or none.
+    #[inline]
+    pub fn expects(&self, brief: &Brief<'_>) -> bool {
+        self.next != 0 && (brief.payload == 0 || brief.sequence == self.next as u32)
+    }
+
+    /// Whether a segment with data acknowledges what was acknowledged before, and nothing else.
+    #[inline]
+    pub fn is_told_nothing_by(&self, brief: &Brief<'_>) -> bool {
+        let near = self.next.wrapping_sub(self.acked) < 1 << 31;
+        near && self.acked != 0 && brief.acknowledgement == self.acked as u32 && brief.has_no_sack()
+    }
+
+    /// A plain segment passes that was expected: what [`pass`](Self::pass) comes to for it.
+    #[inline(always)]
+    pub fn pass_expected(&mut self, brief: &Brief<'_>, passing: Passing) {
+        self.packets += 1;
+        self.wire_bytes += u64::from(passing.wire);
+        self.timestamps |= brief.timestamp.is_some();
+        if brief.payload == 0 {
+            self.pure_acks += 1;
+        } else {
+            self.data(brief.payload, passing.time_ns);
+            self.advance(self.next, self.next + u64::from(brief.payload), brief.payload, passing);
+        }
+        self.last_ns = passing.time_ns;
+    }
+
+    /// Counts payload, whether it is new or not.
+    #[inline]
+    fn data(&mut self, payload: u32, time_ns: u64) {
+        self.payload_bytes += u64::from(payload);
+        self.data_packets += 1;
+        self.first_data_ns.get_or_insert(time_ns);
+        self.last_moved_ns = self.last_moved_ns.max(time_ns);
+    }
+
+    /// Numbers that go on from the highest one.
+    #[inline]
+    fn advance(&mut self, start: u64, end: u64, payload: u32, passing: Passing) {
+        self.next = end;
+        self.unique_bytes += u64::from(payload);
+        let in_flight = self.in_flight();
+        self.in_flight_max = self.in_flight_max.max(in_flight);
+        if payload > 0 {
+            self.rtt.sent(end, passing.time_ns, in_flight);
+        }
+        self.last_data = Some((start, (end - start) as u32, passing.mark));
     }
 
     /// Finds out what the numbers of a segment mean.
@@ -214,14 +268,7 @@ impl Direction {
             if start > self.next {
                 self.skip(start, passing);
             }
-            self.next = end;
-            self.unique_bytes += u64::from(tcp.payload);
-            let in_flight = self.in_flight();
-            self.in_flight_max = self.in_flight_max.max(in_flight);
-            if tcp.payload > 0 {
-                self.rtt.sent(end, passing.time_ns, in_flight);
-            }
-            self.last_data = Some((start, length as u32, passing.mark));
+            self.advance(start, end, tcp.payload, passing);
             return Class::New;
         }
         if length <= 1 && start + 1 == self.next && self.acked >= start {
@@ -379,31 +426,16 @@ impl Direction {
     }
 
     /// The other end acknowledges. `room` is how many round-trip histograms may still be made.
+    #[inline]
     pub fn acknowledged(&mut self, by: Acknowledging<'_>, mss: u64, room: &mut u32) -> Reaction {
         let mut reaction = Reaction::default();
         if self.next == 0 {
             // The data was before the capture, or takes another way.
             return reaction;
         }
-        let tcp = by.tcp;
-        let ack = unwrap(tcp.acknowledgement, self.next);
+        let ack = unwrap(by.acknowledgement, self.next);
         let first_ack = self.acked == 0;
-        for (number, &(from, to)) in tcp.options.sack.as_slice().iter().enumerate() {
-            let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));
-            let inside_second = number == 0
-                && tcp
-                    .options
-                    .sack
-                    .as_slice()
-                    .get(1)
-                    .is_some_and(|&(low, high)| unwrap(low, self.next) <= from && to <= unwrap(high, self.next));
-            if number == 0 && (to <= ack || inside_second) {
-                reaction.dsack = true;
-                self.retransmits.spurious = (self.retransmits.spurious + 1).min(self.retransmits.total());
-            } else if to > self.sacked && to <= self.next {
-                self.sacked = to;
-            }
-        }
+        reaction.dsack = self.selectively(by.sack, ack);
         if ack > self.acked {
             if ack > self.next {
                 // Acknowledged, but never seen here.
@@ -424,11 +456,31 @@ impl Direction {
             if self.acked >= self.recovery {
                 self.by_timeout = false;
             }
-        } else if ack == self.acked && tcp.payload == 0 && !by.window_moved && self.next > ack && !is_handshake(tcp) {
+        } else if ack == self.acked && by.bare && !by.window_moved && self.next > ack {
             self.repeats_of_ack += 1;
             reaction.duplicate = true;
         }
         reaction
+    }
+
+    /// The other end acknowledges selectively. Returns whether it reports data that came twice (RFC 2883).
+    #[inline]
+    fn selectively(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
+        let mut twice = false;
+        for (number, &(from, to)) in blocks.iter().enumerate() {
+            let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));
+            let inside_second = number == 0
+                && blocks
+                    .get(1)
+                    .is_some_and(|&(low, high)| unwrap(low, self.next) <= from && to <= unwrap(high, self.next));
+            if number == 0 && (to <= ack || inside_second) {
+                twice = true;
+                self.retransmits.spurious = (self.retransmits.spurious + 1).min(self.retransmits.total());
+            } else if to > self.sacked && to <= self.next {
+                self.sacked = to;
+            }
+        }
+        twice
     }
 
     /// Holes below what is acknowledged: those numbers arrived, but not past this tap.
@@ -447,12 +499,18 @@ impl Direction {
     }
 
     /// This end, as a receiver, announces a window. Returns whether it moved.
-    pub fn announce(&mut self, tcp: &TcpHeader) -> bool {
-        let syn = tcp.flags.has(Flags::SYN);
+    #[inline]
+    pub fn announce(&mut self, window: u16, flags: Flags) -> bool {
+        let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
+        if plain && self.window_field == Some(window) {
+            return false;
+        }
+        self.window_field = plain.then_some(window);
+        let syn = flags.has(Flags::SYN);
         // At most 2^30 (RFC 7323).
-        let window = u32::from(tcp.window) << if syn { 0 } else { self.scale.unwrap_or(0) };
+        let window = u32::from(window) << if syn { 0 } else { self.scale.unwrap_or(0) };
         let moved = self.window != Some(window);
-        if !syn && !tcp.flags.has(Flags::RST) {
+        if plain {
             if window == 0 && self.window.is_some_and(|before| before > 0) {
                 self.zero_windows = self.zero_windows.saturating_add(1);
             }
@@ -470,13 +528,13 @@ impl Direction {
     }
 
     /// Time passes between two packets of the connection; `window` is the other end's.
+    #[inline]
     pub fn spend(&mut self, span_ns: u64, window: Option<u64>, mss: u64) {
-        if self.acked == 0 || self.data_packets == 0 {
+        if self.data_packets == 0 || self.acked == 0 {
             return;
         }
         let in_flight = self.in_flight();
         let limits = &mut self.limits;
-        limits.total_ns += span_ns;
         if in_flight == 0 {
             limits.idle_ns += span_ns;
         } else if self.acked < self.recovery {
@@ -506,55 +564,7 @@ impl Direction {
     /// Sets the scale in force (RFC 7323: both ends announced one, and at most 14).
     pub fn scale_in_force(&mut self, scale: u8) {
         self.scale = Some(scale.min(14));
-    }
-
-    /// As the document says it.
-    pub fn document(&self) -> TraceDirection {
-        let rtt = &self.rtt;
-        let quantile = |share| {
-            let value = rtt.histogram.as_ref()?.quantile(share)?;
-            // A bucket's middle may lie beside all that was seen.
-            Some(value.clamp(rtt.min_ns, rtt.max_ns))
-        };
-        let outstanding: u64 =
-            self.holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
-        TraceDirection {
-            packets: self.packets,
-            wire_bytes: self.wire_bytes,
-            payload_bytes: self.payload_bytes,
-            unique_bytes: self.unique_bytes,
-            pure_acks: self.pure_acks,
-            mss: self.mss,
-            window_scale: self.announced_scale,
-            sack_permitted: self.sack_permitted,
-            timestamps: self.timestamps,
-            closed: self.closed,
-            retransmits: self.retransmits,
-            out_of_order: u64::from(self.out_of_order),
-            duplicates: u64::from(self.duplicates),
-            missing_bytes: self.missing_bytes + outstanding,
-            probes: u64::from(self.probes),
-            duplicate_acks: self.duplicate_acks,
-            dsacks: u64::from(self.dsacks),
-            zero_windows: u64::from(self.zero_windows),
-            window_min_bytes: self.window_min.map(u64::from),
-            window_max_bytes: self.window_max.map(u64::from),
-            in_flight_max_bytes: self.in_flight_max,
-            packets_per_ack: (self.advancing_acks > 0).then(|| self.data_packets as f64 / self.advancing_acks as f64),
-            stretch_acks: self.stretch_acks,
-            rtt: (rtt.count > 0).then(|| TraceRtt {
-                samples: rtt.count,
-                min_ns: rtt.min_ns,
-                mean_ns: rtt.sum_ns / rtt.count,
-                p50_ns: quantile(0.5),
-                p90_ns: quantile(0.9),
-                p99_ns: quantile(0.99),
-                max_ns: rtt.max_ns,
-                histogram: rtt.histogram.as_ref().map(Histogram::buckets).unwrap_or_default(),
-            }),
-            limits: (self.limits.total_ns > 0).then_some(self.limits),
-            numbered: None,
-        }
+        self.window_field = None;
     }
 }
 
@@ -581,8 +591,4 @@ impl Default for Reaction {
     fn default() -> Self {
         Self { rtt_ns: Self::NO_SAMPLE, duplicate: false, dsack: false }
     }
-}
-
-fn is_handshake(tcp: &TcpHeader) -> bool {
-    tcp.flags.has(Flags::SYN) || tcp.flags.has(Flags::RST) || tcp.flags.has(Flags::FIN)
 }

@@ -1,10 +1,12 @@
 //! What the flows make of the packets: the half of an analysis that needs no bytes of frames.
 
 use landspeed_model::{TraceBins, UnlistedFlows};
+use landspeed_wire::Brief;
 
 use crate::analysis::Limits;
 use crate::direction::Direction;
 use crate::intake::{Body, Place, Seen};
+use crate::key::Key;
 use crate::row::{Observer, Row, RowFlow, Unobserved};
 use crate::table::{Flow, State, Table};
 
@@ -26,12 +28,21 @@ pub struct Flows {
     evicted: UnlistedFlows,
 }
 
-/// The bin the last frame was counted in.
+/// The bin the last frame was counted in, and what it has got since it was opened.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
     at: usize,
     from_ns: u64,
     to_ns: u64,
+    bytes: u64,
+    again: u32,
+}
+
+/// Where a flow is: by its number it is known if another one took its place.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FlowAt {
+    at: u32,
+    number: u64,
 }
 
 impl Flows {
@@ -82,6 +93,33 @@ impl Flows {
         }
     }
 
+    /// Where a flow is.
+    pub(crate) fn at(&self, key: &Key) -> Option<FlowAt> {
+        let at = self.table.place(key)?;
+        Some(FlowAt { at, number: self.table.at(at)?.number })
+    }
+
+    /// A plain segment of a known flow, if its connection expects it. `false`, and nothing done, if it does not.
+    #[inline(always)]
+    pub(crate) fn expected(
+        &mut self,
+        flow: FlowAt,
+        upward: bool,
+        brief: &Brief<'_>,
+        [time_ns, since_ns]: [u64; 2],
+        wire: u32,
+    ) -> bool {
+        let Some(Flow { number, last_ns, state: State::Tcp(connection), .. }) = self.table.at_mut(flow.at) else {
+            return false;
+        };
+        if *number != flow.number || !connection.pass_expected(brief, time_ns, wire, upward, &mut self.room) {
+            return false;
+        }
+        *last_ns = (*last_ns).max(time_ns);
+        self.bin(since_ns, wire, false);
+        true
+    }
+
     #[inline]
     fn seen<O: Observer>(&mut self, seen: &Seen) -> Option<RowFlow> {
         let (again, flow) = match seen.body {
@@ -120,18 +158,28 @@ impl Flows {
         (again, row)
     }
 
+    #[inline]
     fn bin(&mut self, since_ns: u64, wire: u32, again: bool) {
         if since_ns < self.open.from_ns || since_ns >= self.open.to_ns {
             self.turn(since_ns);
         }
-        let at = self.open.at;
-        self.bins.bytes[at] += u64::from(wire);
-        self.bins.retransmits[at] += u32::from(again);
+        self.open.bytes += u64::from(wire);
+        self.open.again += u32::from(again);
+    }
+
+    /// Puts what the open bin has got to the others.
+    fn settle(&mut self) {
+        let Open { at, bytes, again, .. } = std::mem::take(&mut self.open);
+        if let (Some(sum), Some(count)) = (self.bins.bytes.get_mut(at), self.bins.retransmits.get_mut(at)) {
+            *sum += bytes;
+            *count += again;
+        }
     }
 
     /// Opens the bin of a time.
     #[cold]
     fn turn(&mut self, since_ns: u64) {
+        self.settle();
         let bins = &mut self.bins;
         while since_ns / bins.width_ns >= MOST_BINS as u64 {
             bins.width_ns *= 2;
@@ -144,7 +192,7 @@ impl Flows {
             bins.retransmits.resize(at + 1, 0);
         }
         let from_ns = at as u64 * bins.width_ns;
-        self.open = Open { at, from_ns, to_ns: from_ns + bins.width_ns };
+        self.open = Open { at, from_ns, to_ns: from_ns + bins.width_ns, ..Open::default() };
     }
 
     /// How many flows there are.
@@ -158,7 +206,8 @@ impl Flows {
     }
 
     /// Deals its flows out to new ones of so many shares, each to the one that [`Seen::share`] says.
-    pub fn split(self, limits: Limits, shares: usize) -> Vec<Self> {
+    pub fn split(mut self, limits: Limits, shares: usize) -> Vec<Self> {
+        self.settle();
         let Self { table, bins, open, room, evicted } = self;
         let limits = Limits { flows: limits.flows.div_ceil(shares.max(1)), ..limits };
         let mut parts: Vec<_> = (0..shares.max(1)).map(|_| Self::new(limits)).collect();
@@ -173,7 +222,9 @@ impl Flows {
     }
 
     /// Takes what another had of the same capture.
-    pub(crate) fn join(&mut self, other: Self) {
+    pub(crate) fn join(&mut self, mut other: Self) {
+        self.settle();
+        other.settle();
         let Self { table, bins, evicted, .. } = other;
         self.table.join(table);
         self.evicted.flows += evicted.flows;
@@ -196,7 +247,8 @@ impl Flows {
     }
 
     /// The flows in memory, the sums of those that were evicted, and the bins.
-    pub(crate) fn finish(self) -> (Vec<Flow>, UnlistedFlows, TraceBins) {
+    pub(crate) fn finish(mut self) -> (Vec<Flow>, UnlistedFlows, TraceBins) {
+        self.settle();
         (self.table.into_flows(), self.evicted, self.bins)
     }
 }

@@ -14,12 +14,10 @@ pub struct Histogram {
     total: u64,
 }
 
+#[inline]
 fn bucket(value: u64) -> usize {
-    if value < PER_OCTAVE as u64 {
-        return value as usize;
-    }
-    // The top five bits: the leading one and four that choose among sixteen.
-    let shift = value.ilog2() as usize - 4;
+    // The top five bits: the leading one and four that choose among sixteen. Values with fewer have a bucket each.
+    let shift = (value | PER_OCTAVE as u64).ilog2() as usize - 4;
     let index = shift * PER_OCTAVE + (value >> shift) as usize;
     index.min(BUCKETS - 1)
 }

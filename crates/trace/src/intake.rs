@@ -103,6 +103,11 @@ impl Seen {
         if self.body == Body::None { 0 } else { self.key.share(shares) }
     }
 
+    /// Whether it is a TCP segment.
+    pub(crate) fn is_segment(&self) -> bool {
+        self.body == Body::Tcp
+    }
+
     /// Payload on the wire, bytes.
     pub(crate) fn payload(&self) -> u32 {
         match self.body {
@@ -186,7 +191,28 @@ impl Intake {
     /// Takes a frame, in the order of the capture, and says into `seen` what is known of it.
     #[inline]
     pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut Seen) -> Place {
+        [seen.time_ns, seen.since_ns] = self.times(frame);
+        self.count(frame, seen.time_ns);
+        let (time_ns, number) = (seen.time_ns, self.capture.frames);
+        seen.wire = frame.original;
+        let pure_ack = if plain(frame.link, frame.data, &mut self.network, &mut seen.tcp) {
+            seen.segment(&self.network)
+        } else {
+            self.layers(frame, seen)
+        };
+        let gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack);
+        Place { number, interface: frame.interface, gap_ns }
+    }
+
+    /// A frame's time, and how long that is after the first one's, nanoseconds.
+    #[inline]
+    pub(crate) fn times(&mut self, frame: &Frame<'_>) -> [u64; 2] {
         let time_ns = frame.time_ns.min(LATEST_NS);
+        [time_ns, time_ns.saturating_sub(*self.begin_ns.get_or_insert(time_ns))]
+    }
+
+    #[inline]
+    fn count(&mut self, frame: &Frame<'_>, time_ns: u64) {
         let capture = &mut self.capture;
         capture.frames += 1;
         capture.wire_bytes += u64::from(frame.original);
@@ -196,17 +222,18 @@ impl Intake {
         self.previous_ns = time_ns;
         self.first_ns = self.first_ns.min(time_ns);
         self.latest_ns = self.latest_ns.max(time_ns);
-        let number = capture.frames;
-        seen.time_ns = time_ns;
-        seen.since_ns = time_ns.saturating_sub(*self.begin_ns.get_or_insert(time_ns));
-        seen.wire = frame.original;
-        let pure_ack = if plain(frame.link, frame.data, &mut self.network, &mut seen.tcp) {
-            seen.segment(&self.network)
-        } else {
-            self.layers(frame, seen)
-        };
-        let gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack);
-        Place { number, interface: frame.interface, gap_ns }
+    }
+
+    /// Takes a plain segment of a known station.
+    #[inline(always)]
+    pub(crate) fn expected(&mut self, frame: &Frame<'_>, time_ns: u64, station: usize, pure_ack: bool) {
+        self.count(frame, time_ns);
+        self.stations[station].frame(time_ns, frame.original, pure_ack);
+    }
+
+    /// The station of the latest frame that was dissected.
+    pub(crate) fn latest_station(&self) -> usize {
+        self.latest_station
     }
 
     /// Dissects what is not plain. Returns whether it is an acknowledgement and nothing else.

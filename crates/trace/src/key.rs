@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use landspeed_model::TraceEndpoint;
-use landspeed_wire::{Network, Packet, Transport};
+use landspeed_wire::Network;
 
 /// An address and a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,15 +64,6 @@ impl Key {
             .fold(ports, |mixed, word| (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
         let mixed = mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);
         ((u128::from(mixed) * shares as u128) >> 64) as usize
-    }
-
-    /// Of a packet, if it has ports.
-    pub fn of_packet(packet: &Packet) -> Option<(Self, bool)> {
-        match packet.transport {
-            Transport::Tcp(tcp) => Some(Self::of(&packet.network, tcp.source, tcp.destination)),
-            Transport::Udp { source, destination, .. } => Some(Self::of(&packet.network, source, destination)),
-            Transport::Fragment | Transport::Other => None,
-        }
     }
 }
 

@@ -4,6 +4,10 @@
 //! else: a hole in the numbers is a loss before the tap, a reordering or a frame the tap itself missed, and which of them is
 //! told by evidence ([`Direction`](landspeed_model::TraceDirection)'s fields say how much of it there was).
 #![forbid(unsafe_code)]
+#![expect(
+    clippy::inline_always,
+    reason = "what goes the short way stays in registers: built elsewhere and copied it stalls, which costs as much as all the rest"
+)]
 
 mod analysis;
 mod arrivals;
@@ -17,6 +21,7 @@ mod graph;
 mod histogram;
 mod intake;
 mod key;
+mod known;
 mod pairing;
 mod placed;
 mod row;
@@ -25,6 +30,7 @@ mod sequence;
 mod station;
 mod table;
 mod udp;
+mod waiting;
 mod xplot;
 
 pub use analysis::{Analysis, Limits};

@@ -4,18 +4,18 @@
 //! and its ends unless they are translated on the way. Which tap a packet passes first is told by the clocks' differences
 //! themselves: they are greater one way than the other by the round trip between the taps, whatever the clocks say.
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::fast::FixedState;
 use landspeed_wire::capture::{Frame, LATEST_NS};
-use landspeed_wire::{Flags, Packet, TcpHeader, Transport, dissect};
+use landspeed_wire::{Flags, Network, Packet, TcpHeader, Transport, dissect, plain};
 
 use crate::arrivals::{Arrival, Arrivals};
 use crate::clocks::Clocks;
 use crate::key::Key;
 use crate::placed::{Ended, Placed};
+use crate::waiting::Waiting;
 
 /// A packet that did not come past the other tap for so long after the others of its time is lost, nanoseconds.
 const PATIENCE_NS: i64 = 1_000_000_000;
@@ -41,7 +41,7 @@ const MOST_LISTED: usize = 1_000;
 const MOST_UNDECIDED: usize = 256;
 
 /// A packet at one tap that the other has not shown yet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     pub time_ns: i64,
     rank: u64,
@@ -52,16 +52,12 @@ pub(crate) struct Seen {
     pub sequence: u32,
     pub payload: u32,
     pub identification: u16,
-    /// Whether others of its fingerprint may wait behind it.
-    twins: bool,
 }
 
 /// One tap.
 #[derive(Debug, Default)]
 struct Side {
-    waiting: HashMap<u64, Seen, FixedState>,
-    /// Times and fingerprints in the order read.
-    order: VecDeque<(i64, u64)>,
+    waiting: Waiting,
     first_ns: Option<i64>,
     latest_ns: i64,
     ended: bool,
@@ -173,33 +169,48 @@ impl Pairing {
         let side = &mut self.sides[tap as usize];
         side.first_ns.get_or_insert(time_ns);
         side.latest_ns = side.latest_ns.max(time_ns);
-        let Ok(packet) = dissect(frame.link, frame.data, frame.original) else { return };
-        let Some((key, upward)) = Key::of_packet(&packet) else { return };
+        let (mut network, mut tcp) = (Network::default(), TcpHeader::default());
+        let body = if plain(frame.link, frame.data, &mut network, &mut tcp) {
+            Body::Tcp(&tcp)
+        } else {
+            let Ok(Packet { network: dissected, transport, .. }) = dissect(frame.link, frame.data, frame.original)
+            else {
+                return;
+            };
+            network = dissected;
+            match transport {
+                Transport::Tcp(dissected) => {
+                    tcp = dissected;
+                    Body::Tcp(&tcp)
+                }
+                Transport::Udp { source, destination, payload, at } => {
+                    let told = (payload as usize).min(DATAGRAM_HEAD);
+                    let head = frame.data.get(at..at + told).filter(|head| !head.is_empty());
+                    Body::Udp([source, destination], payload, head)
+                }
+                Transport::Fragment | Transport::Other => return,
+            }
+        };
+        let [source, destination] = body.ports();
+        let (key, upward) = Key::of(&network, source, destination);
         let flow = self.flow(key);
         let ends = (!self.translated).then_some((flow, upward));
-        if let Transport::Tcp(tcp) = &packet.transport {
-            self.arrived(tap, flow, upward, tcp, packet.network.identification, time_ns);
+        let identification = network.identification;
+        if let Body::Tcp(tcp) = body {
+            self.arrived(tap, flow, upward, tcp, identification, time_ns);
         }
-        let Some((print, data)) = fingerprint(&packet, frame.data, ends) else { return };
+        let Some(print) = fingerprint(identification, body, ends) else { return };
         self.ranks += 1;
-        let (sequence, payload) = match packet.transport {
-            Transport::Tcp(tcp) => (tcp.sequence, tcp.payload),
-            Transport::Udp { payload, .. } => (0, payload),
-            Transport::Fragment | Transport::Other => (0, 0),
+        let (sequence, payload, data) = match body {
+            Body::Tcp(tcp) => (tcp.sequence, tcp.payload, tcp.payload > 0),
+            Body::Udp(_, payload, _) => (0, payload, true),
         };
-        let identification = packet.network.identification;
-        let seen =
-            Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification, twins: false };
+        let seen = Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification };
         if let Some(other) = self.take_best(tap, print, &seen) {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             self.matched(&first, &second);
         } else {
-            let side = &mut self.sides[tap as usize];
-            if put(&mut side.waiting, print, seen) {
-                side.order.push_back((time_ns, print));
-            } else {
-                self.given_up += 1;
-            }
+            self.given_up += u64::from(!self.sides[tap as usize].waiting.put(print, seen));
         }
         self.give_up(tap);
     }
@@ -207,24 +218,16 @@ impl Pairing {
     /// The packet of the other tap that this one is: among twins the one whose delay is the most usual, then the oldest. A
     /// copy sent again, without an identification or timestamps, is the twin of the one that was lost.
     fn take_best(&mut self, tap: Tap, print: u64, seen: &Seen) -> Option<Seen> {
-        let waiting = &mut self.sides[1 - tap as usize].waiting;
-        match waiting.entry(print) {
-            Entry::Vacant(_) => return None,
-            Entry::Occupied(only) if !only.get().twins => return Some(only.remove()),
-            Entry::Occupied(_) => {}
-        }
+        let flows = &self.flows;
         let unusual = |other: &Seen| {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
-            let between = &self.flows[first.flow as usize].ways[usize::from(!first.upward)];
+            let between = &flows[first.flow as usize].ways[usize::from(!first.upward)];
             let difference = second.time_ns - first.time_ns;
             let (least, greatest) =
                 (between.least_ns.unwrap_or(difference), between.greatest_ns.unwrap_or(difference));
             (least - difference).max(difference - greatest).max(0)
         };
-        let twins =
-            (0..TWINS).map_while(|number| waiting.get(&twin(print, number)).map(|other| (number, unusual(other))));
-        let (number, _) = twins.min_by_key(|&(_, unusual)| unusual)?;
-        take(waiting, print, number)
+        self.sides[1 - tap as usize].waiting.take_best(print, unusual)
     }
 
     fn flow(&mut self, key: Key) -> u32 {
@@ -317,13 +320,12 @@ impl Pairing {
             Tap::Second => self.greatest_ns.unwrap_or(0),
         };
         let settled = self.matched >= ENOUGH_MATCHES;
-        while let Some(&(time_ns, print)) = self.sides[other].order.front() {
+        while let Some(time_ns) = self.sides[other].waiting.oldest() {
             let crowded = self.sides[other].waiting.len() > MOST_WAITING;
             if !(crowded || settled && time_ns.saturating_add(later).saturating_add(PATIENCE_NS) < reached) {
                 break;
             }
-            self.sides[other].order.pop_front();
-            if let Some(seen) = self.still_waiting(other, print, time_ns) {
+            if let Some(seen) = self.sides[other].waiting.take_oldest() {
                 if crowded {
                     self.given_up += 1;
                 } else {
@@ -331,14 +333,6 @@ impl Pairing {
                 }
             }
         }
-    }
-
-    /// Takes out a packet by the fingerprint and time it was put in with, if it was not matched meanwhile.
-    fn still_waiting(&mut self, side: usize, print: u64, time_ns: i64) -> Option<Seen> {
-        let waiting = &mut self.sides[side].waiting;
-        // Twins move up in the order of their age: if it still waits, it is the first of them.
-        let first = waiting.get(&print)?;
-        if first.time_ns == time_ns { take(waiting, print, 0) } else { None }
     }
 
     /// A packet that only one tap showed; at the `end`, maybe because the other's capture was over.
@@ -378,8 +372,8 @@ impl Pairing {
     /// Ends it: what lies between the taps, and what that means for each flow.
     pub fn finish(mut self, from: String, to: String) -> Placed {
         for side in 0..2 {
-            while let Some((time_ns, print)) = self.sides[side].order.pop_front() {
-                if let Some(seen) = self.still_waiting(side, print, time_ns) {
+            while self.sides[side].waiting.oldest().is_some() {
+                if let Some(seen) = self.sides[side].waiting.take_oldest() {
                     self.lose(side, &seen, true);
                 }
             }
@@ -431,15 +425,33 @@ fn guess(flow: &Flow, floors: [Option<i64>; 2]) -> bool {
     upward == there
 }
 
-/// What a packet is known again by, and whether it carries data: `ends` are its flow and direction, where those are the same
-/// at both taps. `None` for one that cannot be told from others.
-fn fingerprint(packet: &Packet, frame: &[u8], ends: Option<(u32, bool)>) -> Option<(u64, bool)> {
+/// What of a packet tells it from others.
+#[derive(Debug, Clone, Copy)]
+enum Body<'a> {
+    /// A segment.
+    Tcp(&'a TcpHeader),
+    /// A datagram: ports, payload, what it begins with if that was captured.
+    Udp([u16; 2], u32, Option<&'a [u8]>),
+}
+
+impl Body<'_> {
+    fn ports(self) -> [u16; 2] {
+        match self {
+            Self::Tcp(tcp) => [tcp.source, tcp.destination],
+            Self::Udp(ports, ..) => ports,
+        }
+    }
+}
+
+/// What a packet is known again by: `ends` are its flow and direction, where those are the same at both taps. `None` for one
+/// that cannot be told from others.
+#[inline]
+fn fingerprint(identification: u16, body: Body<'_>, ends: Option<(u32, bool)>) -> Option<u64> {
     let mut hasher = FixedState::default().build_hasher();
-    let identification = u64::from(packet.network.identification);
     let ends = ends.map_or(0, |(flow, upward)| (u64::from(flow) << 1 | u64::from(upward)) + 1);
-    hasher.write_u64(ends << 16 | identification);
-    let data = match &packet.transport {
-        Transport::Tcp(tcp) => {
+    hasher.write_u64(ends << 16 | u64::from(identification));
+    match body {
+        Body::Tcp(tcp) => {
             let flags = u64::from(tcp.flags.0 & !(Flags::ECE.0 | Flags::CWR.0));
             hasher.write_u64(u64::from(tcp.sequence) << 32 | u64::from(tcp.acknowledgement));
             hasher.write_u64(flags << 48 | u64::from(tcp.window) << 32 | u64::from(tcp.payload));
@@ -449,53 +461,18 @@ fn fingerprint(packet: &Packet, frame: &[u8], ends: Option<(u32, bool)>) -> Opti
             for &(from, to) in tcp.options.sack.as_slice() {
                 hasher.write_u64(u64::from(from) << 32 | u64::from(to));
             }
-            tcp.payload > 0
         }
-        Transport::Udp { payload, at, .. } => {
-            hasher.write_u64(u64::from(*payload));
+        Body::Udp(_, payload, head) => {
+            hasher.write_u64(u64::from(payload));
             // IPv6 has no identification: what is in it has to tell it, of which both taps must have as much. Its checksum
             // does not: a host that leaves it to its interface shows another one.
             if identification == 0 {
-                let told = (*payload as usize).min(DATAGRAM_HEAD);
-                hasher.write(frame.get(*at..at + told).filter(|head| !head.is_empty())?);
+                hasher.write(head?);
             }
-            true
         }
-        _ => return None,
-    };
-    Some((hasher.finish(), data))
+    }
+    Some(hasher.finish())
 }
 
 /// Bytes of a datagram by which it is known again. Sequence numbers are in them, and the least that captures keep has them.
 const DATAGRAM_HEAD: usize = 16;
-
-/// Places further on where twins of a fingerprint wait: what is sent twice alike arrives in the order sent.
-const TWINS: u64 = 64;
-
-fn twin(print: u64, number: u64) -> u64 {
-    print.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-}
-
-/// Keeps a packet behind its twins, if there is room.
-fn put(waiting: &mut HashMap<u64, Seen, FixedState>, print: u64, seen: Seen) -> bool {
-    match waiting.entry(print) {
-        Entry::Vacant(place) => {
-            place.insert(seen);
-            return true;
-        }
-        Entry::Occupied(mut first) => first.get_mut().twins = true,
-    }
-    let seen = Seen { twins: true, ..seen };
-    let free = (0..TWINS).map(|number| twin(print, number)).find(|print| !waiting.contains_key(print));
-    free.is_some_and(|free| waiting.insert(free, seen).is_none())
-}
-
-/// Takes one of the packets of a fingerprint, the oldest being number 0, and moves its younger twins up.
-fn take(waiting: &mut HashMap<u64, Seen, FixedState>, print: u64, number: u64) -> Option<Seen> {
-    let taken = waiting.remove(&twin(print, number))?;
-    for number in number + 1..TWINS {
-        let Some(next) = waiting.remove(&twin(print, number)) else { break };
-        waiting.insert(twin(print, number - 1), next);
-    }
-    Some(taken)
-}

@@ -20,8 +20,8 @@ const TELLING_FRAMES: u64 = 10;
 #[derive(Debug, Clone)]
 struct Bins {
     width_ns: u64,
-    /// Start of the present bin; `None` before the first frame.
-    start_ns: Option<u64>,
+    /// End of the present bin; 0 before the first frame.
+    end_ns: u64,
     bytes: u64,
     bins: u64,
     empty: u64,
@@ -38,7 +38,7 @@ impl Bins {
         let above_bytes = above_bps.map(|bps| (u128::from(bps) * u128::from(width_ns) / 8_000_000_000) as u64);
         Self {
             width_ns,
-            start_ns: None,
+            end_ns: 0,
             bytes: 0,
             bins: 0,
             empty: 0,
@@ -50,18 +50,19 @@ impl Bins {
         }
     }
 
-    #[inline]
-    fn record(&mut self, time_ns: u64, wire: u32) {
-        let start_ns = *self.start_ns.get_or_insert(time_ns - time_ns % self.width_ns);
-        // Frames that step back in time count to the bin that is open.
-        if time_ns >= start_ns + self.width_ns {
+    /// Opens the bin of a time, if that is not before the end of the present one: frames that step back in time count to the
+    /// bin that is open.
+    fn turn(&mut self, time_ns: u64) {
+        if time_ns < self.end_ns {
+            return;
+        }
+        if self.end_ns > 0 {
             self.close();
-            let skipped = (time_ns - start_ns) / self.width_ns - 1;
+            let skipped = (time_ns - self.end_ns) / self.width_ns;
             self.bins += skipped;
             self.empty += skipped;
-            self.start_ns = Some(time_ns - time_ns % self.width_ns);
         }
-        self.bytes += u64::from(wire);
+        self.end_ns = time_ns - time_ns % self.width_ns + self.width_ns;
     }
 
     fn close(&mut self) {
@@ -78,7 +79,7 @@ impl Bins {
     }
 
     fn rates(mut self) -> BinRates {
-        if self.start_ns.is_none() {
+        if self.end_ns == 0 {
             return BinRates::default();
         }
         self.close();
@@ -103,13 +104,13 @@ impl Bins {
     }
 }
 
-/// A train under way.
+/// Where the train under way began.
 #[derive(Debug, Clone, Copy, Default)]
 struct Train {
-    frames: u64,
     first_ns: u64,
-    last_ns: u64,
-    /// Bytes after its first frame.
+    /// The station's frames before it.
+    frames: u64,
+    /// The station's bytes before its second frame.
     bytes: u64,
 }
 
@@ -121,10 +122,11 @@ pub struct Station {
     /// Source address of its frames; `None` where the link has none.
     pub mac: Option<[u8; 6]>,
     frames: u64,
-    wire_bytes: u64,
+    /// Every frame's bytes are counted here.
     fine: Bins,
+    /// Has the bytes of the bins of `fine` that are over: the open one is a part of its open one.
     coarse: Bins,
-    last_ns: Option<u64>,
+    last_ns: u64,
     gaps: [Histogram; 3],
     train: Train,
     train_gap_ns: u64,
@@ -145,10 +147,9 @@ impl Station {
             interface,
             mac,
             frames: 0,
-            wire_bytes: 0,
             fine: Bins::new(MILLISECOND_NS, above_bps),
             coarse: Bins::new(10 * MILLISECOND_NS, above_bps),
-            last_ns: None,
+            last_ns: 0,
             gaps: CLASSES.map(|_| Histogram::new()),
             train: Train::default(),
             train_gap_ns,
@@ -166,28 +167,29 @@ impl Station {
     /// A frame of this station. Returns the time since the one before, nanoseconds.
     #[inline]
     pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) -> Option<u64> {
-        self.frames += 1;
-        self.wire_bytes += u64::from(wire);
-        self.fine.record(time_ns, wire);
-        self.coarse.record(time_ns, wire);
+        if time_ns >= self.fine.end_ns {
+            self.turn(time_ns);
+        }
         if let Some(bursts) = &mut self.bursts {
             bursts.frame(time_ns, wire);
         }
-        let gap_ns = self.last_ns.replace(time_ns).map(|last_ns| time_ns.saturating_sub(last_ns));
-        if let Some(gap_ns) = gap_ns {
-            let class = usize::from(wire > CLASSES[0].1) + usize::from(wire > CLASSES[1].1);
-            self.gaps[class].record(gap_ns);
-            if gap_ns > self.train_gap_ns {
-                self.end_train();
-                self.train = Train { frames: 1, first_ns: time_ns, last_ns: time_ns, bytes: 0 };
-            } else {
-                self.train.frames += 1;
-                self.train.last_ns = time_ns;
-                self.train.bytes += u64::from(wire);
-            }
+        let mut gap_ns = None;
+        if self.frames == 0 {
+            self.train = Train { first_ns: time_ns, frames: 0, bytes: u64::from(wire) };
         } else {
-            self.train = Train { frames: 1, first_ns: time_ns, last_ns: time_ns, bytes: 0 };
+            let gap = time_ns.saturating_sub(self.last_ns);
+            gap_ns = Some(gap);
+            let class = usize::from(wire > CLASSES[0].1) + usize::from(wire > CLASSES[1].1);
+            self.gaps[class].record(gap);
+            if gap > self.train_gap_ns {
+                self.end_train();
+                let bytes = self.wire_bytes() + u64::from(wire);
+                self.train = Train { first_ns: time_ns, frames: self.frames, bytes };
+            }
         }
+        self.frames += 1;
+        self.fine.bytes += u64::from(wire);
+        self.last_ns = time_ns;
         if pure_ack {
             self.acks += 1;
             self.framing.acknowledgement(time_ns);
@@ -198,23 +200,39 @@ impl Station {
         gap_ns
     }
 
+    /// Bytes so far.
+    fn wire_bytes(&self) -> u64 {
+        self.fine.total_bytes + self.fine.bytes
+    }
+
+    /// Opens the bins of a time that is past the end of the open one.
+    #[cold]
+    fn turn(&mut self, time_ns: u64) {
+        self.coarse.bytes += self.fine.bytes;
+        self.fine.turn(time_ns);
+        self.coarse.turn(time_ns);
+    }
+
     fn end_train(&mut self) {
         let train = self.train;
-        if train.frames < 2 {
+        let frames = self.frames - train.frames;
+        if frames < 2 {
             return;
         }
-        self.trains.record(train.frames);
-        self.longest = self.longest.max(train.frames);
-        let span_ns = train.last_ns.saturating_sub(train.first_ns);
-        if train.frames >= TELLING_FRAMES && span_ns > 0 {
+        self.trains.record(frames);
+        self.longest = self.longest.max(frames);
+        let span_ns = self.last_ns.saturating_sub(train.first_ns);
+        if frames >= TELLING_FRAMES && span_ns > 0 {
             // In Mb/s, so that every line's rate is far from the end of the histogram.
-            self.train_rates.record(train.bytes.saturating_mul(8_000) / span_ns);
+            self.train_rates.record((self.wire_bytes() - train.bytes).saturating_mul(8_000) / span_ns);
         }
     }
 
     /// As the document says it; times count from `zero_ns`.
     pub fn document(mut self, interface: String, zero_ns: u64) -> TraceStation {
         self.end_train();
+        let wire_bytes = self.wire_bytes();
+        self.coarse.bytes += self.fine.bytes;
         let classes = CLASSES.iter().zip(&self.gaps).filter(|(_, gaps)| gaps.total() > 0);
         let gaps = classes.map(|(&(from_bytes, to_bytes), gaps)| GapClass {
             from_bytes,
@@ -248,7 +266,7 @@ impl Station {
             interface,
             mac,
             frames: self.frames,
-            wire_bytes: self.wire_bytes,
+            wire_bytes,
             per_1ms: self.fine.rates(),
             per_10ms: self.coarse.rates(),
             gaps,

@@ -63,6 +63,17 @@ impl Table {
         self.index.get(key).copied()
     }
 
+    /// The flow that is there.
+    pub fn at(&self, place: u32) -> Option<&Flow> {
+        self.flows.get(place as usize)
+    }
+
+    /// The flow that is there.
+    #[inline]
+    pub fn at_mut(&mut self, place: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(place as usize)
+    }
+
     /// Reads what the next packet of a flow will need; the value means nothing.
     pub fn touch(&self, place: u32) -> u64 {
         self.flows.get(place as usize).map_or(0, |flow| match &flow.state {

@@ -131,9 +131,9 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 /// Two fillers and a timestamp option: how every stack sends it.
-const ALIGNED_TIMESTAMPS: u32 = 0x0101_080a;
+pub(crate) const ALIGNED_TIMESTAMPS: u32 = 0x0101_080a;
 /// Bytes of [`ALIGNED_TIMESTAMPS`] with its values.
-const ALIGNED_LENGTH: usize = 12;
+pub(crate) const ALIGNED_LENGTH: usize = 12;
 
 /// Parses a header that begins `segment`, which had `length` bytes on the wire, into `header`. `None` if it is cut or
 /// malformed. In place, because what is built elsewhere and copied costs more than all of the parsing.

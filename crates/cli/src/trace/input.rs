@@ -14,9 +14,14 @@ use super::source::Source;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
+/// Room before bytes that are [fed](Capture::feed), for the beginning of a record that those before ended in.
+pub const ROOM: usize = 64 << 10;
+
 /// A capture being read, one item after the other.
 pub struct Capture {
     source: Source,
+    /// The file it is read from, if it is a plain one.
+    file: Option<File>,
     reader: Reader,
     buffer: Vec<u8>,
     start: usize,
@@ -37,8 +42,17 @@ impl<F: FnMut(&Frame<'_>)> Sink for Frames<F> {
     fn statistics(&mut self, _: InterfaceStatistics) {}
 }
 
-/// Opens a capture, and says whether it has to be decompressed; `-` is standard input.
-fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, bool)> {
+/// What a capture is read from.
+struct Input {
+    bytes: Box<dyn Read + Send>,
+    is_compressed: bool,
+    /// The file whose bytes they are.
+    file: Option<File>,
+}
+
+/// Opens a capture; `-` is standard input.
+fn open(path: &Path) -> anyhow::Result<Input> {
+    let mut whole = None;
     let plain: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
@@ -48,11 +62,13 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, bool)> {
         }
         if is_columns(&file) {
             let stream = Stream::new(file).with_context(|| format!("cannot read {}", path.display()))?;
-            return Ok((Box::new(stream), true));
+            return Ok(Input { bytes: Box::new(stream), is_compressed: true, file: None });
         }
+        whole = file.try_clone().ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()));
         Box::new(file)
     };
-    decompressed(plain).with_context(|| format!("cannot read {}", path.display()))
+    let (bytes, is_compressed) = decompressed(plain).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(Input { bytes, is_compressed, file: whole.filter(|_| !is_compressed) })
 }
 
 /// Whether a file is one of columns, which are not read from front to back.
@@ -80,9 +96,9 @@ impl Capture {
     /// A capture at its beginning; `ahead` is whether another core may decompress it. Plain bytes are read here: fetching
     /// them from another core costs more than reading them.
     pub fn open(path: &Path, ahead: bool) -> anyhow::Result<Self> {
-        let (input, is_compressed) = open(path)?;
-        let source = if ahead && is_compressed { Source::ahead(input)? } else { Source::Here(input) };
-        Ok(Self::from_source(source))
+        let Input { bytes, is_compressed, file } = open(path)?;
+        let source = if ahead && is_compressed { Source::ahead(bytes)? } else { Source::Here(bytes) };
+        Ok(Self { file, ..Self::from_source(source) })
     }
 
     /// A capture that comes from somewhere.
@@ -92,7 +108,7 @@ impl Capture {
 
     fn from_source(source: Source) -> Self {
         let (buffer, start, end) = (Vec::new(), 0, 0);
-        Self { source, reader: Reader::new(), buffer, start, end, position: 0, early: None }
+        Self { source, file: None, reader: Reader::new(), buffer, start, end, position: 0, early: None }
     }
 
     /// Gives `sink` the next frame, and what statistics come before it. `false` at the end. What cannot be read on is no
@@ -142,6 +158,33 @@ impl Capture {
                 Ok(false)
             }
         }
+    }
+
+    /// The file that is being read, if it is a plain one whose format is known, how far it has been read, and its size.
+    pub fn rest_of_file(&self) -> anyhow::Result<Option<(File, u64, u64)>> {
+        let left = self.end - self.start;
+        let Some(file) = &self.file else { return Ok(None) };
+        if self.reader.format().is_none() || self.early.is_some() || left > ROOM {
+            return Ok(None);
+        }
+        Ok(Some((file.try_clone()?, self.position + left as u64, file.metadata()?.len())))
+    }
+
+    /// Gives `sink` what is whole of the bytes that follow those read so far, which begin after [`ROOM`] in `piece`. `false` if
+    /// it does not go on like this.
+    pub fn feed(&mut self, piece: &mut [u8], sink: &mut impl Sink) -> bool {
+        let from = ROOM - (self.end - self.start);
+        piece[from..ROOM].copy_from_slice(&self.buffer[self.start..self.end]);
+        let (used, needed) = self.reader.drain(&piece[from..], sink);
+        let left = &piece[from + used..];
+        self.buffer.clear();
+        self.buffer.extend_from_slice(left);
+        (self.start, self.end) = (0, left.len());
+        self.position += used as u64;
+        if let Err(why) = &needed {
+            self.damaged(why);
+        }
+        needed.is_ok() && self.end <= ROOM
     }
 
     fn damaged(&mut self, why: &CaptureError) {

@@ -7,6 +7,7 @@ mod packets;
 mod pictures;
 mod source;
 mod text;
+mod turns;
 
 use std::ffi::OsStr;
 use std::num::NonZero;
@@ -168,6 +169,21 @@ impl Reading {
         shown.failure.map_or(Ok(more), Err)
     }
 
+    /// Takes all of it on one core.
+    fn whole(mut self) -> anyhow::Result<TraceDocument> {
+        if self.shows_frames() {
+            while self.step(|_| ())? {}
+        } else {
+            while self.drain()? {}
+        }
+        self.finish()
+    }
+
+    /// Whether somebody looks at every frame in order, which is one core's work.
+    fn shows_frames(&self) -> bool {
+        self.graphs.is_some() || self.columns.is_some()
+    }
+
     fn finish(self) -> anyhow::Result<TraceDocument> {
         let reader = self.capture.reader();
         let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
@@ -219,20 +235,20 @@ impl<F: FnMut(&Frame<'_>)> capture::Sink for Shown<'_, F> {
 
 fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     let mut reading = Reading::open(args, file)?;
-    if reading.graphs.is_some() || reading.columns.is_some() {
-        // Every frame is looked at in order, which is one core's work.
-        while reading.step(|_| ())? {}
-        return reading.finish();
-    }
     let cores = cores(args);
+    if cores == 1 || reading.shows_frames() {
+        return reading.whole();
+    }
     while reading.drain()? {
-        if cores > 1 && reading.analysis.live_flows() > cores::ENOUGH_FLOWS {
+        if reading.analysis.live_flows() > cores::ENOUGH_FLOWS {
             let (limits, file) = (limits(args), file.display());
             let begun = std::mem::replace(&mut reading.analysis, Analysis::new(limits));
             let whole = cores::rest(&mut reading.capture, begun, limits, cores);
             reading.analysis = whole.with_context(|| format!("cannot analyse {file}"))?;
             break;
         }
+        let taken = turns::some(&mut reading.capture, &mut reading.analysis, cores);
+        taken.with_context(|| format!("cannot read {}", file.display()))?;
     }
     reading.finish()
 }
@@ -243,6 +259,37 @@ fn cores(args: &Args) -> usize {
     args.cores.map_or_else(usual, NonZero::get)
 }
 
+/// Analyses two taps and finds the packets of each at the other, in one pass.
+fn together(mut readings: [Reading; 2], pairing: &mut Pairing) -> anyhow::Result<[TraceDocument; 2]> {
+    while let Some(tap) = pairing.wants() {
+        if !readings[tap as usize].step(|frame| pairing.frame(tap, frame))? {
+            pairing.end(tap);
+        }
+    }
+    let [first, second] = readings;
+    Ok([first.finish()?, second.finish()?])
+}
+
+/// The same on two cores, each with a pass of its own: what reading twice costs is less than handing packets over.
+fn apart(readings: [Reading; 2], pairing: &mut Pairing) -> anyhow::Result<[TraceDocument; 2]> {
+    let open = |reading: &Reading| Capture::open(&reading.file, false);
+    let mut captures = [open(&readings[0])?, open(&readings[1])?];
+    thread::scope(|scope| {
+        let analysed = scope.spawn(|| {
+            let [first, second] = readings;
+            anyhow::Ok([first.whole()?, second.whole()?])
+        });
+        while let Some(tap) = pairing.wants() {
+            // What is wrong with a file is said by its analysis.
+            let more = captures[tap as usize].step(&mut input::Frames(|frame: &Frame<'_>| pairing.frame(tap, frame)));
+            if !more.unwrap_or(false) {
+                pairing.end(tap);
+            }
+        }
+        analysed.join().unwrap_or_else(|why| std::panic::resume_unwind(why))
+    })
+}
+
 /// Taps of one path, from the sender's to the receiver's.
 fn chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument> {
     let mut whole: Option<TraceDocument> = None;
@@ -251,15 +298,10 @@ fn chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument> {
         if from == to {
             anyhow::bail!("{} is named twice: each file is another tap of the path", from.display());
         }
-        let mut readings = [Reading::open(args, from)?, Reading::open(args, to)?];
+        let readings = [Reading::open(args, from)?, Reading::open(args, to)?];
         let mut pairing = Pairing::new(args.nat);
-        while let Some(tap) = pairing.wants() {
-            if !readings[tap as usize].step(|frame| pairing.frame(tap, frame))? {
-                pairing.end(tap);
-            }
-        }
-        let [first, second] = readings;
-        let (first, second) = (first.finish()?, second.finish()?);
+        let again = cores(args) > 1 && [from, to].into_iter().all(|file| file.is_file());
+        let [first, second] = if again { apart(readings, &mut pairing)? } else { together(readings, &mut pairing)? };
         let document = whole.get_or_insert(first);
         let (from, to) = (from.display().to_string(), to.display().to_string());
         pairing.finish(from, to).tell(document, &second);

@@ -10,7 +10,8 @@ pub const HEADER: usize = 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variant {
     order: Order,
-    nanoseconds: bool,
+    /// Nanoseconds that its times' fractions count.
+    fraction_ns: u64,
     /// Bytes of a record header: 16, or 24 with the fields of Kuznetzov's patch.
     record: usize,
     name: &'static str,
@@ -19,16 +20,16 @@ pub struct Variant {
 /// The variant of a magic number, read in little-endian order.
 pub fn variant(magic: u32) -> Option<Variant> {
     use Order::{Big, Little};
-    let (order, nanoseconds, record, name) = match magic {
-        0xa1b2_c3d4 => (Little, false, 16, "pcap, µs"),
-        0xd4c3_b2a1 => (Big, false, 16, "pcap, µs, big-endian"),
-        0xa1b2_3c4d => (Little, true, 16, "pcap, ns"),
-        0x4d3c_b2a1 => (Big, true, 16, "pcap, ns, big-endian"),
-        0xa1b2_cd34 => (Little, false, 24, "pcap with Kuznetzov's records"),
-        0x34cd_b2a1 => (Big, false, 24, "pcap with Kuznetzov's records, big-endian"),
+    let (order, fraction_ns, record, name) = match magic {
+        0xa1b2_c3d4 => (Little, 1_000, 16, "pcap, µs"),
+        0xd4c3_b2a1 => (Big, 1_000, 16, "pcap, µs, big-endian"),
+        0xa1b2_3c4d => (Little, 1, 16, "pcap, ns"),
+        0x4d3c_b2a1 => (Big, 1, 16, "pcap, ns, big-endian"),
+        0xa1b2_cd34 => (Little, 1_000, 24, "pcap with Kuznetzov's records"),
+        0x34cd_b2a1 => (Big, 1_000, 24, "pcap with Kuznetzov's records, big-endian"),
         _ => return None,
     };
-    Some(Variant { order, nanoseconds, record, name })
+    Some(Variant { order, fraction_ns, record, name })
 }
 
 /// A reader past the header.
@@ -77,7 +78,7 @@ impl Pcap {
     /// The next record.
     #[inline]
     pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
-        let Variant { order, nanoseconds, record, .. } = self.variant;
+        let Variant { order, fraction_ns, record, .. } = self.variant;
         let Some(header) = bytes.first_chunk::<16>() else { return Ok((0, Next::More(record))) };
         let captured = order.u32_at(header, 8);
         if captured > LONGEST {
@@ -86,8 +87,7 @@ impl Pcap {
         let end = record + captured as usize;
         let Some(data) = bytes.get(record..end) else { return Ok((0, Next::More(end))) };
         let fraction = u64::from(order.u32_at(header, 4));
-        let time_ns = u64::from(order.u32_at(header, 0)) * 1_000_000_000
-            + if nanoseconds { fraction } else { fraction * 1_000 };
+        let time_ns = u64::from(order.u32_at(header, 0)) * 1_000_000_000 + fraction * fraction_ns;
         let original = order.u32_at(header, 12).max(captured);
         Ok((end, Next::Frame(Frame { interface: 0, link: self.link, time_ns, original, data })))
     }
