@@ -8,6 +8,8 @@ use landspeed_flow::control::frames::Frames;
 use landspeed_flow::control::message::{ToClient, ToServer};
 use landspeed_flow::control::{self, hello, preface};
 use landspeed_flow::end::EndReport;
+use landspeed_flow::iperf3::results::Results;
+use landspeed_flow::iperf3::wanted;
 use landspeed_flow::mtu;
 use landspeed_flow::udp::header::Format;
 use landspeed_flow::validate;
@@ -27,6 +29,20 @@ pub fn udp_header(bytes: &[u8]) {
         let again = format.decode(&written, read.seq);
         assert_eq!(again.map(|stamp| stamp.seq), Some(read.seq));
         assert!(matches!(format, Format::Iperf3 { .. }) || written == bytes[..format.bytes()]);
+    }
+}
+
+/// What an iperf3 client asks for, and what either end says came of it.
+pub fn iperf3_texts(bytes: &[u8]) {
+    let Ok(text) = serde_json::from_slice(bytes) else { return };
+    if let Ok(wanted) = wanted::decode(&text) {
+        let _ = validate::check_in(&wanted.parameters, wanted.dialect);
+    }
+    if let Ok(results) = Results::decode(&text) {
+        let again = serde_json::Value::Object(results.encode());
+        let counts =
+            |r: &Results| r.streams.iter().map(|s| (s.number, s.bytes, s.packets, s.errors)).collect::<Vec<_>>();
+        assert_eq!(Results::decode(&again).map(|r| counts(&r)), Ok(counts(&results)));
     }
 }
 

@@ -188,7 +188,12 @@ fn visibility(flow: &Flow) -> Vec<String> {
     let mut missing = Vec::new();
     for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {
         if !seen && !flow.is_rr() {
-            missing.push(format!("the {}'s report: this verdict is from one end", host.name()));
+            let what = if flow.document.iperf3.is_some() {
+                format!("the {} over time (iperf3 tells totals only): this verdict is from one end", host.name())
+            } else {
+                format!("the {}'s report: this verdict is from one end", host.name())
+            };
+            missing.push(what);
         }
     }
     if flow.document.status == Status::Partial {

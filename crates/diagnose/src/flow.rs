@@ -1,7 +1,7 @@
 //! One direction of a run in its steady phase, both ends: what every cause looks at.
 
 use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
-use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Status, TcpInfo};
+use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo};
 
 use crate::host::{End, HostView, mean};
 use crate::stream::StreamView;
@@ -93,9 +93,11 @@ impl<'a> Flow<'a> {
         self.parameters.protocol == Protocol::Udp
     }
 
-    /// Samples of the worst-sampled sender in the span.
+    /// Samples of the worst-sampled sender in the span; of the worst-sampled receiver, where the sender told totals only.
     pub(crate) fn samples(&self) -> usize {
-        self.streams.iter().map(|stream| stream.sent.len()).min().unwrap_or(0)
+        let seen = self.sender_seen();
+        let of = |stream: &StreamView<'_>| if seen { stream.sent.len() } else { stream.read.len() };
+        self.streams.iter().map(of).min().unwrap_or(0)
     }
 
     /// Whether there are samples enough for a verdict that is sure of itself.
@@ -103,14 +105,14 @@ impl<'a> Flow<'a> {
         self.steady && self.samples() >= MIN_SAMPLES && self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS
     }
 
-    /// Whether every stream's sender reported.
+    /// Whether every stream's sender reported, and more than its totals.
     pub(crate) fn sender_seen(&self) -> bool {
-        !self.streams.is_empty() && self.streams.iter().all(|stream| stream.sender().is_some())
+        !self.streams.is_empty() && self.streams.iter().all(|stream| stream.sender().is_some_and(watched))
     }
 
-    /// Whether every stream's receiver reported.
+    /// Whether every stream's receiver reported, and more than its totals.
     pub(crate) fn receiver_seen(&self) -> bool {
-        !self.streams.is_empty() && self.streams.iter().all(|stream| stream.receiver().is_some())
+        !self.streams.is_empty() && self.streams.iter().all(|stream| stream.receiver().is_some_and(watched))
     }
 
     /// Whether the run ended as it should, with both reports.
@@ -281,6 +283,11 @@ impl<'a> Flow<'a> {
             _ => format!("the {}", host.name()),
         }
     }
+}
+
+/// Whether an end was watched over time. An iperf3 tells its totals only.
+fn watched(end: &StreamEnd) -> bool {
+    !end.samples.is_empty()
 }
 
 /// The span of all samples of a direction, for a run that recorded no steady phase.

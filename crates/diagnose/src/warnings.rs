@@ -88,7 +88,11 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
     };
     if !flow.sender_seen() || !flow.receiver_seen() {
         let lost = if flow.sender_seen() { &flow.receiver } else { &flow.sender };
-        let message = format!("The {}'s report of the {way} is missing: it was seen from one end only.", lost.name());
+        let message = if flow.document.iperf3.is_some() {
+            format!("The far end is iperf3, which tells its totals: the {way} was watched from the other end only.")
+        } else {
+            format!("The {}'s report of the {way} is missing: it was seen from one end only.", lost.name())
+        };
         push(found, "one-ended", message);
     }
     let length = flow.span_ns.1 - flow.span_ns.0;

@@ -1,5 +1,8 @@
 //! Whose rules the two ends of a test follow.
 
+use landspeed_model::Parameters;
+
+use crate::iperf3::wanted::block_bytes;
 use crate::udp::header::Format;
 
 /// A control protocol, and what follows from it for the data.
@@ -21,6 +24,14 @@ impl Dialect {
         match self {
             Self::Landspeed => Format::Landspeed { tag },
             Self::Iperf3 { wide } => Format::Iperf3 { wide },
+        }
+    }
+
+    /// Length of the blocks that TCP streams are made of, bytes, where they are.
+    pub fn block_bytes(self, parameters: &Parameters) -> Option<u64> {
+        match self {
+            Self::Landspeed => None,
+            Self::Iperf3 { .. } => Some(block_bytes(parameters)),
         }
     }
 

@@ -46,6 +46,7 @@ proptest! {
         claims::udp_hello(&bytes);
         claims::preface(&bytes);
         claims::control_message(&bytes);
+        claims::iperf3_texts(&bytes);
         claims::frames(&bytes);
         claims::mtu_message(&bytes);
         claims::server_report(&bytes);
@@ -99,6 +100,19 @@ proptest! {
     fn a_damaged_message_breaks_nothing(stream: u32, bytes: u64, packets: u64, stopped_ns: u64, damage in damage()) {
         let message = ToServer::SenderDone(SenderDone { stream, bytes, packets, stopped_ns });
         claims::control_message(&damaged(serde_json::to_vec(&message).unwrap(), &damage));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn a_damaged_iperf3_text_breaks_nothing(number: u64, bytes: i64, jitter: f64, damage in damage()) {
+        let stream = serde_json::json!({"id": number, "bytes": bytes, "retransmits": -1, "jitter": jitter, "errors": bytes, "packets": number});
+        let results = serde_json::json!({"cpu_util_total": jitter, "streams": [stream]}).to_string();
+        claims::iperf3_texts(&damaged(results.into_bytes(), &damage));
+        let wanted = serde_json::json!({"tcp": true, "time": number, "num": bytes, "len": number, "bandwidth": jitter, "parallel": 2}).to_string();
+        claims::iperf3_texts(&damaged(wanted.into_bytes(), &damage));
     }
 }
 

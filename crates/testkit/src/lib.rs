@@ -6,6 +6,7 @@ pub mod detour;
 pub mod iperf3;
 pub mod netns;
 pub mod pair;
+pub mod process;
 pub mod random;
 pub mod relay;
 pub mod skip;

@@ -33,6 +33,7 @@ pub fn summary(document: &RunDocument) -> String {
         loss::write(document, &mut out);
         books(document, &mut out);
         cost(document, &mut out);
+        far_end(document, &mut out);
         verdict(&document.verdict, "verdict", &mut out);
         if let Some(reverse) = &document.reverse_verdict {
             verdict(reverse, "down", &mut out);
@@ -212,7 +213,9 @@ fn books(d: &RunDocument, out: &mut Page) {
     if c.queued > 0 {
         let _ = write!(line, " + {} still queued", amount(c.queued));
     }
-    if c.holds {
+    if c.holds && c.unaccounted_bytes != 0 {
+        let _ = write!(line, "; they balance but for {} B", c.unaccounted_bytes);
+    } else if c.holds {
         line += "; they balance exactly";
     } else {
         let _ = write!(line, "; they do NOT balance: {} B unaccounted for", c.unaccounted_bytes);
@@ -221,6 +224,21 @@ fn books(d: &RunDocument, out: &mut Page) {
         let _ = write!(line, "; {note}");
     }
     out.line("books", &line);
+}
+
+/// What an iperf3 server told beyond its totals.
+fn far_end(d: &RunDocument, out: &mut Page) {
+    let Some(far) = &d.iperf3 else { return };
+    let mut line = d.landspeed.server_version.clone().unwrap_or_else(|| "iperf3".to_owned());
+    if let Some(share) = far.results.get("cpu_util_total").and_then(serde_json::Value::as_f64) {
+        let _ = write!(line, ", which used {share:.0} % of a core");
+    }
+    if let Some(name) = far.results.get("congestion_used").and_then(serde_json::Value::as_str) {
+        let _ = write!(line, ", congestion control {name}");
+    }
+    line += "; not visible there: ";
+    line += &far.not_visible.join("; ");
+    out.line("far end", &line);
 }
 
 fn cost(d: &RunDocument, out: &mut Page) {

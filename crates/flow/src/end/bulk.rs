@@ -38,6 +38,7 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
         write_bytes: parameters.write_bytes as usize,
         start_ns: t0_ns,
         rate_bytes_per_s: parameters.rate_bps.map(|bps| bps / 8),
+        block_bytes: task.dialect.block_bytes(parameters),
     };
     let outcome = tcp::send_stream(fd, &plan, &stream.counters, &watch.stop, budget);
     let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);

@@ -13,9 +13,9 @@ pub mod door;
 mod extras;
 mod identity;
 mod printed;
-mod results;
+pub mod results;
 mod session;
-mod wanted;
+pub mod wanted;
 mod words;
 
 pub use extras::{Credentials, Extras};

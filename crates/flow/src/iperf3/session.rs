@@ -128,7 +128,7 @@ impl Session {
         let what = format!("iperf3: {}{user}", describe(&granted));
         self.shared.tell(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
         let streams = self.streams(&specs, &granted)?;
-        let report = self.test(&wanted, granted, &specs, streams)?;
+        let report = self.test(&wanted, &granted, &specs, streams)?;
         self.shared.counts.completed.fetch_add(1, Ordering::Relaxed);
         let (sent, received) = report.streams.iter().fold((0, 0), |(s, r), stream| {
             if stream.sends { (s + stream.end.bytes, r) } else { (s, r + stream.end.bytes) }
@@ -273,7 +273,7 @@ impl Session {
     fn test(
         &mut self,
         wanted: &Wanted,
-        granted: Parameters,
+        granted: &Parameters,
         specs: &[StreamSpec],
         streams: Vec<StreamPlan>,
     ) -> Result<EndReport, Ended> {
@@ -315,7 +315,7 @@ impl Session {
         let results = Results::of_end(&report, specs, &known);
         let mut text = results.encode();
         if wanted.server_output {
-            text.insert("server_output_text".to_owned(), json!(printed::output(&report, &granted, &known)));
+            text.insert("server_output_text".to_owned(), json!(printed::output(&report, granted, &known)));
         }
         self.line.say_json(&Value::Object(text), soon()).map_err(lost("sending the results"))?;
         self.line.say(State::DisplayResults, soon()).map_err(lost("saying good-bye"))?;

@@ -214,12 +214,15 @@ impl Line {
         Ok(byte[0])
     }
 
-    /// The two numbers after [`State::ServerError`]: iperf3's and the system's.
-    pub fn hear_error(&mut self, deadline_ns: u64) -> io::Result<(i32, i32)> {
-        let mut bytes = [0; 8];
-        patient::read_exact(&mut self.stream, &mut bytes, deadline_ns, None)?;
-        let [a, b, c, d, rest @ ..] = bytes;
-        Ok((i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes(rest)))
+    /// The two numbers after [`State::ServerError`]: iperf3's and the system's, zero where they do not come. Of a failed
+    /// authorization, servers say only the first.
+    pub fn hear_error(&mut self, deadline_ns: u64) -> (i32, i32) {
+        let mut number = || {
+            let mut bytes = [0; 4];
+            patient::read_exact(&mut self.stream, &mut bytes, deadline_ns, None)
+                .map_or(0, |()| i32::from_be_bytes(bytes))
+        };
+        (number(), number())
     }
 
     /// A text of at most `most` bytes. Takes no more memory than has arrived.

@@ -31,13 +31,11 @@ impl Occupancy {
         if running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1)).is_err() {
             return Err(Full::Tests(most));
         }
-        match shared.shares.take(Share::of(parameters, shared.config.limits.max_duration_ns)) {
-            Some(share) => Ok(Self { shared: Arc::clone(shared), _share: share }),
-            None => {
-                running.fetch_sub(1, Ordering::Relaxed);
-                Err(Full::Share)
-            }
-        }
+        let Some(share) = shared.shares.take(Share::of(parameters, shared.config.limits.max_duration_ns)) else {
+            running.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full::Share);
+        };
+        Ok(Self { shared: Arc::clone(shared), _share: share })
     }
 }
 

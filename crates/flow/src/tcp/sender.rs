@@ -25,6 +25,8 @@ pub struct SendPlan {
     pub start_ns: u64,
     /// Offer no more than this, bytes/s of payload.
     pub rate_bytes_per_s: Option<u64>,
+    /// Send whole blocks of this length, bytes: one that is begun is finished, whatever the time and the budget.
+    pub block_bytes: Option<u64>,
 }
 
 /// What a sender did.
@@ -55,6 +57,7 @@ pub fn send_stream(
     let result = Writer::new(fd, plan).and_then(|mut writer| {
         clock::sleep_until(plan.start_ns);
         drive(&mut writer, plan, counters, stop, budget, &mut outcome)?;
+        finish_block(&mut writer, plan, counters, stop, &mut outcome)?;
         writer.finish(stop, &mut outcome)
     });
     outcome.error = result.err();
@@ -101,6 +104,29 @@ fn drive(
             }
         }
         budget.give_back(chunk);
+    }
+    Ok(())
+}
+
+/// Sends what its block still lacks. An iperf3 counts whole blocks only.
+fn finish_block(
+    writer: &mut Writer<'_>,
+    plan: &SendPlan,
+    counters: &Counters,
+    stop: &Stop,
+    outcome: &mut SendOutcome,
+) -> io::Result<()> {
+    let Some(block) = plan.block_bytes else { return Ok(()) };
+    while outcome.bytes % block != 0 && !stop.receiving() {
+        outcome.syscalls += 1;
+        match writer.write((block - outcome.bytes % block) as usize, outcome) {
+            Ok(n) => {
+                outcome.bytes += n as u64;
+                counters.publish(outcome.bytes, 0);
+            }
+            Err(error) if is_tick(&error) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

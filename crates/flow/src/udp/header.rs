@@ -112,7 +112,7 @@ impl Format {
 
 /// Seconds and microseconds, 32 bits each.
 fn iperf3_time(ns: u64) -> u64 {
-    (ns / 1_000_000_000) << 32 | ns % 1_000_000_000 / 1_000
+    ((ns / 1_000_000_000) << 32) | (ns % 1_000_000_000 / 1_000)
 }
 
 /// The number with these lower 32 bits that is nearest to `next`.

@@ -1,13 +1,12 @@
 //! Starting servers and clients, and judging the documents they leave.
 
-use std::io::{BufRead as _, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::JoinHandle;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use landspeed_sys::clock;
+pub use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 
 /// More than any run of these tests takes on a busy machine, seconds.
@@ -18,118 +17,6 @@ pub fn landspeed() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
     command.stdin(Stdio::null()).env("NO_COLOR", "1");
     command
-}
-
-/// Looks every few milliseconds until `holds`; panics after `seconds`.
-pub fn until(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = clock::monotonic_ns() + seconds * 1_000_000_000;
-    while !holds() {
-        let now = clock::monotonic_ns();
-        assert!(now < deadline, "{seconds} s were not enough for: {what}");
-        clock::sleep_until(now + 5_000_000);
-    }
-}
-
-/// A process whose output is read all the time, killed when dropped.
-pub struct Process {
-    child: Child,
-    out: Arc<Mutex<String>>,
-    err: Arc<Mutex<String>>,
-    readers: Vec<JoinHandle<()>>,
-    started_ns: u64,
-}
-
-/// How a process ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// Exit status; 128 + n when signal n ended it.
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-    pub seconds: f64,
-}
-
-impl Process {
-    pub fn start(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
-        let (out, err) = (Arc::default(), Arc::default());
-        let readers = vec![
-            gather(child.stdout.take().expect("piped"), Arc::clone(&out)),
-            gather(child.stderr.take().expect("piped"), Arc::clone(&err)),
-        ];
-        Self { child, out, err, readers, started_ns: clock::monotonic_ns() }
-    }
-
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    pub fn stdout(&self) -> String {
-        self.out.lock().unwrap().clone()
-    }
-
-    pub fn stderr(&self) -> String {
-        self.err.lock().unwrap().clone()
-    }
-
-    /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`).
-    pub fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
-    }
-
-    /// SIGKILL.
-    pub fn kill(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    /// Waits for the end; a process that takes longer is killed and the test fails.
-    pub fn end(mut self, seconds: u64) -> Ended {
-        use std::os::unix::process::ExitStatusExt as _;
-        let deadline = clock::monotonic_ns() + seconds * 1_000_000_000;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("our own child") {
-                break status;
-            }
-            let now = clock::monotonic_ns();
-            assert!(now < deadline, "still running after {seconds} s:\n{}", self.stdout());
-            clock::sleep_until(now + 5_000_000);
-        };
-        let seconds = (clock::monotonic_ns() - self.started_ns) as f64 / 1e9;
-        for reader in self.readers.drain(..) {
-            reader.join().expect("a reader does not panic");
-        }
-        let stderr = self.err.lock().unwrap().clone();
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        Ended { code, stdout: self.stdout(), stderr, seconds }
-    }
-
-    /// Open descriptors and threads right now.
-    pub fn resources(&self) -> (usize, usize) {
-        let count = |what: &str| std::fs::read_dir(format!("/proc/{}/{what}", self.id())).map_or(0, Iterator::count);
-        (count("fd"), count("task"))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-        // Whatever a test was about: a thread of the program that panicked is a defect.
-        let said = self.stderr();
-        assert!(std::thread::panicking() || !said.contains("panicked"), "{said}");
-    }
-}
-
-fn gather(from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
-    std::thread::spawn(move || {
-        let mut from = BufReader::new(from);
-        let mut line = Vec::new();
-        while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-            into.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
-            line.clear();
-        }
-    })
 }
 
 /// A server on a port of its own.

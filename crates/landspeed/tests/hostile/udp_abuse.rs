@@ -7,7 +7,7 @@ use std::time::Duration;
 use landspeed_flow::control::hello::{self, HELLO_LEN, Step};
 use landspeed_flow::control::message::{SenderDone, ToClient, ToServer};
 use landspeed_flow::control::preface::Token;
-use landspeed_flow::udp::header;
+use landspeed_flow::udp::header::{self, Format, Stamp};
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_sys::clock;
 
@@ -134,10 +134,11 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
         let at_ns = test.server_clock();
         test.tx.send(&ToServer::Start { at_ns }).unwrap();
         let mut datagram = vec![0; 1448];
-        header::write_constant(&mut datagram, test.token.datagram_tag(0));
+        let format = Format::Landspeed { tag: test.token.datagram_tag(0) };
+        format.write_constant(&mut datagram);
         for seq in [0, 1, 1, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1, 5, 1 << 32, 0] {
             for sent_ns in [0, u64::MAX, at_ns] {
-                header::stamp(&mut datagram, seq, sent_ns);
+                format.stamp(&mut datagram, Stamp { seq, sent_ns });
                 socket.send(&datagram).unwrap();
                 // Cut to the header, and longer than a datagram of this test.
                 socket.send(&datagram[..header::BYTES]).unwrap();

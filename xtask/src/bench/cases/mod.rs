@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod cpu;
+mod iperf3;
 mod lab;
 mod paced;
 mod round_trips;
@@ -36,6 +37,14 @@ pub const ALL: &[(&str, Build)] = &[
     ("cpu-udp", cpu::udp),
     ("concurrent", concurrent::case),
     ("sampling", sampling::case),
+    ("iperf3-client-up", |bench, name| iperf3::client_tcp(bench, name, &[])),
+    ("iperf3-client-down", |bench, name| iperf3::client_tcp(bench, name, &["-R"])),
+    ("iperf3-client-udp-8948", |bench, name| iperf3::client_udp(bench, name, 8948)),
+    ("iperf3-client-udp-1448", |bench, name| iperf3::client_udp(bench, name, 1448)),
+    ("iperf3-server-up", |bench, name| iperf3::server_tcp(bench, name, &[])),
+    ("iperf3-server-down", |bench, name| iperf3::server_tcp(bench, name, &["-R"])),
+    ("iperf3-server-udp-8948", |bench, name| iperf3::server_udp(bench, name, 8948)),
+    ("iperf3-server-udp-1448", |bench, name| iperf3::server_udp(bench, name, 1448)),
     ("tap", tap::case),
     ("lab-single", lab::single),
     ("lab-long-fat", lab::long_fat),

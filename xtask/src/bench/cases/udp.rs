@@ -29,7 +29,12 @@ pub fn loss_free(bench: &Bench, name: &str, size: u64, target: f64) -> Case {
         .with(Role::RivalToo, "xfr", &tools.xfr, search(size, tolerated, &[]))
 }
 
-fn search(size: u64, tolerated: f64, extra: &[&'static str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
+/// Starts a tool's server once; each run is a search for the highest rate that loses nothing.
+pub fn search(
+    size: u64,
+    tolerated: f64,
+    extra: &[&'static str],
+) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
     let extra = extra.to_vec();
     move |tool| {
         let port = free_port()?;

@@ -28,6 +28,13 @@ impl Landspeed {
         Running::start(&mut command)?.until("listening", |_| net::is_listening(port))
     }
 
+    /// Starts the server so that iperf3's clients find it on `port`.
+    pub fn serve_iperf3(&self, port: u16) -> Result<Running> {
+        let mut command = pinned(&self.0, None);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--iperf3-port", &port.to_string()]);
+        Running::start(&mut command)?.until("listening", |_| net::is_listening(port))
+    }
+
     /// Starts a client.
     pub fn start(&self, port: u16, seconds: u32, core: Option<usize>, arguments: &[&str]) -> Result<Client> {
         let document = tempfile::NamedTempFile::new()?;

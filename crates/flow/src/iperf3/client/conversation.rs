@@ -70,8 +70,16 @@ impl<'a> Conversation<'a> {
                 io::ErrorKind::TimedOut => {
                     FlowError::Timeout { what: "the server's next word", seconds: STEP_NS / 1_000_000_000 }
                 }
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset if wanted == State::ParamExchange => {
-                    FlowError::NotIperf3 { addr: self.server }
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset if wanted == State::CreateStreams => {
+                    FlowError::Refused {
+                        code: "iperf3-error".to_owned(),
+                        message: "it hung up when it heard what is wanted".to_owned(),
+                        advice: Some(
+                            "a current iperf3 does so when it does not know the user or the password (authorization), \
+                             and at options it does not have; its own log says which"
+                                .to_owned(),
+                        ),
+                    }
                 }
                 _ => FlowError::PeerLost { during, source },
             };
@@ -102,7 +110,7 @@ impl<'a> Conversation<'a> {
             )),
             Some(State::ServerTerminate) => known(refused("server-stopped", "it was stopped".to_owned(), None)),
             Some(State::ServerError) => {
-                let (number, errno) = self.line.hear_error(clock::monotonic_ns() + 1_000_000_000).unwrap_or((0, 0));
+                let (number, errno) = self.line.hear_error(clock::monotonic_ns() + 1_000_000_000);
                 let system =
                     if errno > 0 { format!(": {}", io::Error::from_raw_os_error(errno)) } else { String::new() };
                 let advice = (number == 142).then_some(

@@ -4,6 +4,7 @@ mod conversation;
 mod far;
 mod open;
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
@@ -15,7 +16,7 @@ use self::conversation::Conversation;
 use self::open::Held;
 use super::results::{Known, Results};
 use super::wanted::{self, MAX_BLOCK};
-use super::words::{self, MAX_SERVER_RESULTS, State, Unheard};
+use super::words::{self, Cookie, MAX_SERVER_RESULTS, State, Unheard};
 use super::{DEFAULT_PORT, Extras};
 use crate::address;
 use crate::assemble::{self, Ingredients};
@@ -31,12 +32,17 @@ use crate::validate;
 
 /// How long the server may take over one step, nanoseconds.
 const STEP_NS: u64 = 15_000_000_000;
+/// How often a connection is made that is hung up on before the first word, and how long after each, nanoseconds.
+const ATTEMPTS: u32 = 4;
+const AGAIN_NS: u64 = 100_000_000;
 /// How long data may still come after the server was told of the end, nanoseconds.
 const TAIL_NS: u64 = 10_000_000_000;
 /// Nothing more comes after so long a silence, nanoseconds.
 const QUIET_NS: u64 = 500_000_000;
-/// After everything was acknowledged: how long the server's readers get beyond two round trips, nanoseconds.
-const GRACE_NS: u64 = 20_000_000;
+/// After everything was acknowledged: how long the server's readers may pause beyond two round trips, nanoseconds, and how
+/// long they get in all.
+const GRACE_NS: u64 = 50_000_000;
+const READING_NS: u64 = 3_000_000_000;
 
 /// Runs a test to its end and says everything in the document, failures included.
 pub fn run(
@@ -82,7 +88,7 @@ fn attempt(
     let authtoken =
         authtoken.map_err(|message| FlowError::Protocol { during: "writing the credentials", message })?;
     let cookie = words::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
-    let mut conversation = Conversation::open(server, bind, &cookie, interrupted)?;
+    let mut conversation = greeted(server, bind, &cookie, interrupted)?;
     let rtt_ns = conversation.round_trip_ns();
     found.id = Token::random()
         .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?
@@ -90,7 +96,6 @@ fn attempt(
         .chars()
         .take(32)
         .collect();
-    conversation.expect(State::ParamExchange, "to hear the server's first word")?;
     conversation.say_json(&wanted::encode(parameters, extras, authtoken.as_deref()), "asking for the test")?;
     conversation.expect(State::CreateStreams, "asking for the test")?;
     let mut effective = parameters.clone();
@@ -133,7 +138,33 @@ fn attempt(
         receive_cap_bps: None,
     };
     let mut run = Run { conversation, held, specs, rtt_ns, found };
-    run.to_the_end(plan, observe)
+    run.finish(plan, observe)
+}
+
+/// Connects, and hears the first word. Between two tests an iperf3 server closes its port for a moment, and with it the
+/// connections that wait there: one that is hung up on is made again.
+fn greeted<'a>(
+    server: SocketAddr,
+    bind: Option<SocketAddr>,
+    cookie: &Cookie,
+    interrupted: &'a AtomicBool,
+) -> Result<Conversation<'a>, FlowError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut conversation = match Conversation::open(server, bind, cookie, interrupted) {
+            Err(FlowError::Connect { .. }) if attempts > 1 => return Err(FlowError::NotIperf3 { addr: server }),
+            opened => opened?,
+        };
+        match conversation.expect(State::ParamExchange, "waiting for the server's first word") {
+            Ok(()) => return Ok(conversation),
+            Err(FlowError::PeerLost { .. }) if attempts < ATTEMPTS => {
+                clock::sleep_until(clock::monotonic_ns() + AGAIN_NS);
+            }
+            Err(FlowError::PeerLost { .. }) => return Err(FlowError::NotIperf3 { addr: server }),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Where this end does otherwise than was asked for.
@@ -174,7 +205,7 @@ enum End {
 }
 
 impl Run<'_, '_> {
-    fn to_the_end(&mut self, plan: EndPlan, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<(), FlowError> {
+    fn finish(&mut self, plan: EndPlan, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<(), FlowError> {
         let watch = Watch::new(&plan);
         let t0_ns = plan.t0_ns;
         let parameters = plan.parameters.clone();
@@ -261,8 +292,7 @@ impl Run<'_, '_> {
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
         if self.held.iter().any(|held| held.sends) {
-            // iperf3 stops reading at the word: what lies in its sockets by then it never counts.
-            clock::sleep_until(clock::monotonic_ns() + GRACE_NS + 2 * self.rtt_ns);
+            self.let_it_read();
         }
         self.conversation.say(State::TestEnd, "ending the test")?;
         let told_ns = clock::monotonic_ns();
@@ -280,6 +310,22 @@ impl Run<'_, '_> {
             clock::sleep_until(now + 1_000_000);
         }
         Ok(())
+    }
+
+    /// iperf3 stops reading at the word: what lies in its sockets by then it never counts. So long as it reads, the windows
+    /// that its sockets offer grow; when they no longer do, it has everything.
+    fn let_it_read(&self) {
+        let windows = || self.held.iter().map(Held::window).sum::<u64>();
+        let grace_ns = GRACE_NS + 2 * self.rtt_ns;
+        let (mut widest, mut since_ns) = (windows(), clock::monotonic_ns());
+        let deadline_ns = since_ns + READING_NS.max(2 * grace_ns);
+        while clock::monotonic_ns() < deadline_ns.min(since_ns + grace_ns) {
+            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+            let now = windows();
+            if now > widest {
+                (widest, since_ns) = (now, clock::monotonic_ns());
+            }
+        }
     }
 
     /// The last exchange: this end's totals for the server's.

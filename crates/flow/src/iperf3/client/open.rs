@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use landspeed_model::{Parameters, Protocol};
+use landspeed_model::{Parameters, Protocol, TcpInfo};
 use landspeed_sys::{clock, socket};
 
 use super::STEP_NS;
@@ -42,19 +42,16 @@ pub fn open_streams(
                 Some(local)
             }
         };
-        let socket = match p.protocol {
-            Protocol::Udp => {
-                let udp = sockets::connect_udp(server, bind, p)?;
-                hello(&udp, stop)?;
-                DataSocket::Udp(udp)
-            }
-            _ => {
-                let mut tcp = sockets::connect_tcp(server, bind, p, spec.client_job == Job::Send, stop)?;
-                let by = clock::monotonic_ns() + STEP_NS;
-                patient::write_all(&mut tcp, cookie, by)
-                    .map_err(|source| FlowError::PeerLost { during: "opening a stream", source })?;
-                DataSocket::Tcp(tcp)
-            }
+        let socket = if p.protocol == Protocol::Udp {
+            let udp = sockets::connect_udp(server, bind, p)?;
+            hello(&udp, stop)?;
+            DataSocket::Udp(udp)
+        } else {
+            let mut tcp = sockets::connect_tcp(server, bind, p, spec.client_job == Job::Send, stop)?;
+            let by = clock::monotonic_ns() + STEP_NS;
+            patient::write_all(&mut tcp, cookie, by)
+                .map_err(|source| FlowError::PeerLost { during: "opening a stream", source })?;
+            DataSocket::Tcp(tcp)
         };
         Ok(StreamPlan::new(spec.id, spec.index, spec.direction, spec.job(Side::Client), socket, 0))
     };
@@ -86,7 +83,7 @@ fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
                 Ok(_) => {}
                 // The port was closed a moment ago: iperf3 opens it when it asks for streams.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    again_ns = now + HELLO_AGAIN_NS / 10
+                    again_ns = now + HELLO_AGAIN_NS / 10;
                 }
                 Err(error) => return Err(failed(error)),
             }
@@ -115,6 +112,13 @@ pub struct Held {
 }
 
 impl Held {
+    /// What the peer's socket says it can still take, bytes (TCP). It grows while its application reads what has come.
+    pub fn window(&self) -> u64 {
+        let fd = self.fd.as_ref().filter(|_| self.sends).map(AsFd::as_fd);
+        let info = fd.and_then(|fd| socket::tcp_info(fd).ok()).map(|raw| TcpInfo::decode(raw.as_bytes()));
+        info.and_then(|info| info.snd_wnd_bytes).map_or(0, u64::from)
+    }
+
     /// Bytes that are not acknowledged, or (UDP) not yet handed to the device.
     pub fn queued(&self) -> u64 {
         let fd = self.fd.as_ref().filter(|_| self.sends).map(AsFd::as_fd);

@@ -1,0 +1,196 @@
+//! Servers that speak iperf3 badly or not at all: our client ends in time, says why in one line, and panics at nothing.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use landspeed_sys::clock;
+use landspeed_testkit::random::Random;
+use serde_json::{Value, json};
+
+use crate::parties::our_client;
+
+/// What a server does next.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Says bytes.
+    Say(Vec<u8>),
+    /// Says a text with its length.
+    Text(String),
+    /// Reads the cookie.
+    Cookie,
+    /// Reads a text with its length.
+    Request,
+    /// Takes a data connection and keeps it, unread.
+    Stream,
+    /// Takes a data connection and reads it in the background.
+    Reader,
+    /// Waits for one byte.
+    Word,
+    /// Stays open and silent.
+    Silence(u64),
+}
+use Step::{Cookie, Reader, Request, Say, Silence, Stream, Text, Word};
+
+/// Runs `options` against a server that follows the script and then hangs up.
+fn against(script: Vec<Step>, options: &str) -> (i32, Value) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = listener.local_addr().expect("an address").to_string();
+    let server = std::thread::spawn(move || {
+        let (mut control, _) = listener.accept()?;
+        control.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let mut kept = Vec::new();
+        for step in script {
+            match step {
+                Say(bytes) => control.write_all(&bytes)?,
+                Text(text) => {
+                    control.write_all(&(text.len() as u32).to_be_bytes())?;
+                    control.write_all(text.as_bytes())?;
+                }
+                Cookie => control.read_exact(&mut [0; 37])?,
+                Request => {
+                    let mut length = [0; 4];
+                    control.read_exact(&mut length)?;
+                    control.read_exact(&mut vec![0; u32::from_be_bytes(length) as usize])?;
+                }
+                Stream => kept.push(listener.accept()?.0),
+                Reader => {
+                    let (stream, _) = listener.accept()?;
+                    std::thread::spawn(move || drain(stream));
+                }
+                Word => control.read_exact(&mut [0; 1])?,
+                Silence(ms) => clock::sleep_until(clock::monotonic_ns() + ms * 1_000_000),
+            }
+        }
+        Ok::<_, std::io::Error>(kept)
+    });
+    let outcome = our_client(&target, options);
+    let _ = server.join().expect("the script does not panic");
+    outcome
+}
+
+fn drain(mut stream: TcpStream) {
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(20)));
+    let mut buffer = vec![0; 1 << 20];
+    while matches!(stream.read(&mut buffer), Ok(1..)) {}
+}
+
+/// As an honest server goes, up to the start.
+fn started() -> Vec<Step> {
+    vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Reader, Say(vec![1]), Say(vec![2])]
+}
+
+fn results(bytes: &Value) -> Value {
+    let stream = json!({"id": 1, "bytes": bytes, "retransmits": -1, "jitter": 0, "errors": 0, "packets": 0});
+    json!({"cpu_util_total": 1, "cpu_util_user": 1, "cpu_util_system": 1, "sender_has_retransmits": -1, "streams": [stream]})
+}
+
+#[test]
+fn what_answers_before_the_test_is_told_in_one_word() {
+    let number = |n: i32| [&[0xFE][..], &n.to_be_bytes(), &[0; 4]].concat();
+    for (script, code, message) in [
+        (vec![], "not-iperf3", "is not an iperf3 server"),
+        (vec![Cookie, Say(b"HTTP/1.1 400 Bad Request\r\n".to_vec()), Silence(200)], "not-iperf3", "is not an iperf3"),
+        (vec![Cookie, Say(vec![0xFF])], "server-busy", "busy"),
+        (vec![Cookie, Say(vec![9]), Request, Say(number(142))], "iperf3-error", "authorization failed"),
+        (vec![Cookie, Say(vec![9]), Request, Say(number(9999))], "iperf3-error", "iperf3's error 9999"),
+        (vec![Cookie, Say(vec![9]), Request, Say(vec![0xFE])], "iperf3-error", "iperf3's error 0"),
+        (vec![Cookie, Say(vec![9]), Request, Say(vec![11])], "server-stopped", "stopped"),
+        (vec![Cookie, Say(vec![9]), Request], "iperf3-error", "hung up"),
+        (vec![Cookie, Say(vec![9]), Request, Say(vec![2])], "protocol", "out of turn"),
+        (vec![Cookie, Say(vec![9]), Request, Say(vec![77])], "protocol", "no word"),
+        (vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream], "peer-lost", "lost the peer"),
+    ] {
+        let what = format!("{script:?}");
+        let (status, document) = against(script, "-t 0.5");
+        let error = &document["errors"][0];
+        assert_eq!((status, &error["code"]), (2, &Value::from(code)), "{what}: {error}");
+        assert!(error["message"].to_string().contains(message), "{what}: {error}");
+    }
+}
+
+#[test]
+fn silence_is_waited_for_and_no_longer() {
+    let clients: Vec<_> = [
+        vec![Cookie, Silence(18_000)],
+        vec![Cookie, Say(vec![9]), Silence(18_000)],
+        vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Silence(18_000)],
+        [started(), vec![Word, Silence(18_000)]].concat(),
+        [started(), vec![Word, Say(vec![13]), Silence(18_000)]].concat(),
+    ]
+    .into_iter()
+    .map(|script| std::thread::spawn(|| against(script, "-t 0.5")))
+    .collect();
+    for client in clients {
+        let (status, document) = client.join().expect("a document");
+        assert!(status == 1 || status == 2, "{document:#}");
+        let code = document["errors"][0]["code"].as_str().unwrap_or_default();
+        assert!(["timeout", "peer-lost"].contains(&code), "{:#}", document["errors"]);
+    }
+}
+
+#[test]
+fn what_was_measured_until_the_server_failed_is_kept() {
+    for (more, code) in [
+        (vec![Silence(300)], "peer-lost"),
+        (vec![Silence(300), Say(vec![11])], "server-stopped"),
+        (vec![Silence(300), Say(vec![13])], "protocol"),
+        (vec![Word, Say(vec![13]), Request, Text("no JSON".to_owned())], "protocol"),
+        (vec![Word, Say(vec![13]), Request, Say(u32::MAX.to_be_bytes().to_vec())], "protocol"),
+        (vec![Word, Say(vec![13]), Request, Text(json!({"streams": []}).to_string())], "protocol"),
+        (vec![Word, Say(vec![13]), Request, Text(results(&json!(-5)).to_string())], "protocol"),
+        (vec![Word, Say(vec![13]), Request, Text(results(&json!(u64::MAX)).to_string())], "protocol"),
+        (vec![Word, Say(vec![13]), Request], "peer-lost"),
+    ] {
+        let what = format!("{more:?}");
+        let (status, document) = against([started(), more].concat(), "-t 1");
+        assert_eq!((status, &document["status"]), (1, &Value::from("partial")), "{what}: {:#}", document["errors"]);
+        assert_eq!(document["errors"][0]["code"], code, "{what}: {:#}", document["errors"]);
+        assert!(document["totals"]["client"]["bytes_sent"].as_u64() > Some(0), "{what}");
+        assert_eq!(document["conservation"]["holds"], false, "{what}: half of the books is missing");
+    }
+}
+
+#[test]
+fn a_server_that_lies_is_contradicted_by_the_books() {
+    let script =
+        [started(), vec![Word, Say(vec![13]), Request, Text(results(&json!(7)).to_string()), Say(vec![14]), Word]];
+    let (status, document) = against(script.concat(), "-n 1M");
+    assert_eq!(status, 1, "{:#}", document["conservation"]);
+    assert_eq!(document["conservation"]["unaccounted_bytes"], (1 << 20) - 7, "{:#}", document["conservation"]);
+}
+
+#[test]
+fn a_server_puts_no_escape_sequences_on_the_screen() {
+    let mut text = results(&json!(1 << 20));
+    text["congestion_used"] = json!("\u{1b}[2Jcubic");
+    text["server_output_text"] = json!("one\n\u{1b}]0;owned\u{7}two");
+    let script = [started(), vec![Word, Say(vec![13]), Request, Text(text.to_string()), Say(vec![14]), Word]];
+    let (_, document) = against(script.concat(), "-n 1M --server-output");
+    assert!(!document.to_string().contains("\\u001b"), "{:#}", document["iperf3"]);
+    assert!(document["iperf3"]["output"].to_string().contains("two"), "{:#}", document["iperf3"]);
+}
+
+#[test]
+fn damaged_dialogues_never_stop_the_client() {
+    let mut random = Random::new(0x1_9e3f);
+    for _ in 0..40 {
+        let mut text = results(&json!(1 << 20)).to_string().into_bytes();
+        for _ in 0..=random.below(4) {
+            let at = random.below(text.len() as u64) as usize;
+            match random.below(3) {
+                0 => text[at] = random.below(256) as u8,
+                1 => text.extend_from_within(at..),
+                _ => text.insert(at, b'9'),
+            }
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut script = [started(), vec![Word, Say(vec![13]), Request, Text(text), Say(vec![14])]].concat();
+        if random.happens(0.5) {
+            let at = random.below(script.len() as u64) as usize;
+            script[at] = Say(vec![random.below(256) as u8]);
+        }
+        let (status, _) = against(script, "-n 1M");
+        assert!((0..=2).contains(&status), "{status}");
+    }
+}

@@ -1,0 +1,105 @@
+//! Servers and clients of both kinds.
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::process::{Command, Stdio};
+
+use landspeed_testkit::iperf3::Iperf3;
+use landspeed_testkit::process::{Process, until};
+use serde_json::Value;
+
+/// More than any run of these tests takes on a busy machine, seconds.
+pub const PATIENCE_S: u64 = 60;
+
+/// A port that both protocols have free now.
+pub fn free_port() -> u16 {
+    for _ in 0..100 {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|tcp| tcp.local_addr()).expect("a port").port();
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port is free for both TCP and UDP");
+}
+
+/// The program under test.
+pub fn landspeed(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
+    command.args(arguments).stdin(Stdio::null()).env("NO_COLOR", "1");
+    command
+}
+
+/// An `iperf3 -s`; where it listens.
+pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
+    let port = free_port().to_string();
+    let mut command = Command::new(&iperf3.path);
+    command.args(["-s", "-p", &port, "--forceflush"]).args(arguments).stdin(Stdio::null());
+    let process = Process::start(command);
+    until(PATIENCE_S, "iperf3 to listen", || process.stdout().contains("Server listening"));
+    (process, format!("127.0.0.1:{port}"))
+}
+
+/// A `landspeed serve`; where it answers iperf3.
+pub fn our_server(arguments: &[&str]) -> (Process, SocketAddr) {
+    let mut command = landspeed(&["serve", "--listen", "127.0.0.1:0", "--iperf3-port", "0"]);
+    command.args(arguments);
+    let process = Process::start(command);
+    let mut addr = None;
+    until(PATIENCE_S, "the server's address", || {
+        let said = process.stdout();
+        let line = said.lines().find(|line| line.contains("for iperf3's clients"));
+        addr = line.and_then(|line| line.split_once("listening on ")?.1.split_once(' ')?.0.parse().ok());
+        addr.is_some()
+    });
+    (process, addr.expect("just found"))
+}
+
+/// `landspeed run --iperf3` to its end: exit status and document.
+pub fn our_client(target: &str, arguments: &str) -> (i32, Value) {
+    our_client_with(target, arguments, &[])
+}
+
+/// The same with an environment.
+pub fn our_client_with(target: &str, arguments: &str, environment: &[(&str, &str)]) -> (i32, Value) {
+    let mut command = landspeed(&["run", target, "--iperf3", "--json", "-"]);
+    command.args(arguments.split_whitespace()).envs(environment.iter().copied());
+    let ended = Process::start(command).end(PATIENCE_S);
+    let document = serde_json::from_str(&ended.stdout)
+        .unwrap_or_else(|why| panic!("`{arguments}` left no document: {why}\n{}{}", ended.stdout, ended.stderr));
+    (ended.code, document)
+}
+
+/// An iperf3 client against `target` to its end: its JSON.
+pub fn their_client(iperf3: &Iperf3, target: SocketAddr, arguments: &str) -> Value {
+    begin_their_client(iperf3, target, arguments).0()
+}
+
+/// The same, begun.
+pub fn begin_their_client(
+    iperf3: &Iperf3,
+    target: SocketAddr,
+    arguments: &str,
+) -> (Box<dyn FnOnce() -> Value + Send>, u32) {
+    let mut command = Command::new(&iperf3.path);
+    command.args(["-c", &target.ip().to_string(), "-p", &target.port().to_string(), "-J"]);
+    command.args(arguments.split_whitespace()).stdin(Stdio::null());
+    let (what, process) = (format!("{iperf3} {arguments}"), Process::start(command));
+    let number = process.id();
+    let finish = move || {
+        let ended = process.end(PATIENCE_S);
+        // Some releases print a warning before the document.
+        let json = ended.stdout.find('{').map_or("", |at| &ended.stdout[at..]);
+        serde_json::from_str(json).unwrap_or_else(|why| panic!("{what}: {why}\n{}{}", ended.stdout, ended.stderr))
+    };
+    (Box::new(finish), number)
+}
+
+/// A whole number of a document.
+#[track_caller]
+pub fn number(value: &Value) -> i64 {
+    value.as_i64().or_else(|| value.as_f64().map(|n| n as i64)).unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+/// A list of a document.
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}

@@ -1,0 +1,122 @@
+//! Users, passwords and RSA keys, against iperf3's own at either end.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use landspeed_testkit::iperf3::{Iperf3, programs};
+use landspeed_testkit::process::Process;
+use landspeed_testkit::skip;
+use serde_json::Value;
+
+use crate::parties::{PATIENCE_S, our_client_with, our_server, their_server};
+
+/// Made by `openssl`, as iperf3's manual says.
+struct Keys {
+    _place: tempfile::TempDir,
+    public: PathBuf,
+    private: PathBuf,
+    users: PathBuf,
+}
+
+const USER: &str = "mario";
+const PASSWORD: &str = "rossi";
+/// SHA-256 of `{mario}rossi`, the example of iperf3's manual.
+const DIGEST: &str = "bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b";
+
+impl Keys {
+    fn make(traditional: bool) -> Option<Self> {
+        let place = tempfile::tempdir().expect("a directory");
+        let [public, private, users] = ["public.pem", "private.pem", "users.csv"].map(|name| place.path().join(name));
+        let openssl = |arguments: &[&Path]| Command::new("openssl").args(arguments).output().ok();
+        let plain = place.path().join("key.pem");
+        openssl(&["genrsa".as_ref(), "-out".as_ref(), &plain, "2048".as_ref()])?;
+        let form: &[&str] = if traditional { &["-traditional"] } else { &[] };
+        let mut arguments: Vec<&Path> = vec!["rsa".as_ref(), "-in".as_ref(), &plain, "-out".as_ref(), &private];
+        arguments.extend(form.iter().map(Path::new));
+        assert!(openssl(&arguments)?.status.success());
+        openssl(&["rsa".as_ref(), "-in".as_ref(), &plain, "-pubout".as_ref(), "-out".as_ref(), &public])?;
+        let digest = openssl_digest();
+        assert_eq!(digest, DIGEST, "the digest of the manual's example");
+        std::fs::write(&users, format!("# name,digest\nluigi,00\n{USER},{digest}\n")).expect("a user file");
+        Some(Self { _place: place, public, private, users })
+    }
+
+    fn of_server(&self) -> Vec<String> {
+        let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
+        let (private, users) = (text(&self.private), text(&self.users));
+        vec!["--rsa-private-key-path".to_owned(), private, "--authorized-users-path".to_owned(), users]
+    }
+}
+
+fn openssl_digest() -> String {
+    let script = format!("printf '{{{USER}}}{PASSWORD}' | openssl dgst -sha256 -r");
+    let out = Command::new("sh").args(["-c", &script]).output().expect("a shell");
+    String::from_utf8_lossy(&out.stdout).split(' ').next().unwrap_or_default().to_owned()
+}
+
+fn their_client(iperf3: &Iperf3, port: u16, keys: &Keys, password: &str) -> (i32, String) {
+    let mut command = Command::new(&iperf3.path);
+    command.args(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "1M", "--username", USER]);
+    command.arg("--rsa-public-key-path").arg(&keys.public).env("IPERF3_PASSWORD", password);
+    let ended = Process::start(command).end(PATIENCE_S);
+    (ended.code, ended.stdout + &ended.stderr)
+}
+
+#[test]
+fn iperf3s_clients_prove_themselves_to_our_server() {
+    let programs = programs();
+    if programs.is_empty() {
+        skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
+    }
+    for (pkcs1, traditional) in [(true, true), (false, false)] {
+        let Some(keys) = Keys::make(traditional) else { skip!("no openssl here to make keys with") };
+        let mut options = keys.of_server();
+        options.extend(pkcs1.then(|| "--use-pkcs1-padding".to_owned()));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let (server, target) = our_server(&options);
+        // OAEP came with 3.17; a current client cannot pad otherwise.
+        for iperf3 in programs.iter().filter(|p| pkcs1 == (p.version < (3, 17))) {
+            let said = their_client(iperf3, target.port(), &keys, PASSWORD);
+            assert_eq!(said.0, 0, "{iperf3}: {}\n{}", said.1, server.stdout());
+            let said = their_client(iperf3, target.port(), &keys, "bowser");
+            assert!(said.0 != 0 && said.1.contains("authorization failed"), "{iperf3}: {}", said.1);
+        }
+        assert!(server.stdout().contains("for mario"), "{}", server.stdout());
+        // Nobody in particular.
+        let (code, document) = our_client_with(&target.to_string(), "-n 1M", &[]);
+        assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("iperf3-error")));
+    }
+}
+
+#[test]
+fn our_client_proves_itself_to_iperf3s_servers() {
+    let programs = programs();
+    if programs.is_empty() {
+        skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
+    }
+    let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
+    let options = keys.of_server();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    for iperf3 in programs {
+        let (_server, target) = their_server(&iperf3, &options);
+        let padding = if iperf3.version < (3, 17) { "--use-pkcs1-padding" } else { "" };
+        let public = keys.public.display();
+        let arguments = format!("-n 1M --username {USER} --rsa-public-key-path {public} {padding}");
+        let (code, document) = our_client_with(&target, &arguments, &[("IPERF3_PASSWORD", PASSWORD)]);
+        assert_eq!(code, 0, "{iperf3}: {:#}", document["errors"]);
+        let (code, document) = our_client_with(&target, &arguments, &[("IPERF3_PASSWORD", "bowser")]);
+        assert_eq!(code, 2, "{iperf3}: {:#}", document["errors"]);
+        assert!(document["errors"].to_string().contains("authorization"), "{iperf3}: {}", document["errors"]);
+    }
+}
+
+#[test]
+fn without_a_password_or_a_key_nothing_is_sent() {
+    let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
+    for (key, word) in [(&keys.public, "IPERF3_PASSWORD"), (&keys.users, "RSA public key")] {
+        let arguments = format!("--username {USER} --rsa-public-key-path {}", key.display());
+        let (code, document) = our_client_with("127.0.0.1:1", &arguments, &[]);
+        assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("bad-credentials")));
+        assert!(document["errors"][0]["message"].to_string().contains(word), "{}", document["errors"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! iperf3's protocol: the same far end, and whose program at the near end does better.
+
+use std::rc::Rc;
+
+use anyhow::Result;
+
+use super::tcp::stream;
+use super::udp::search;
+use crate::bench::Bench;
+use crate::bench::case::{Case, Role};
+use crate::bench::child::Running;
+use crate::bench::row::{Better, Unit};
+use crate::bench::tools::{Bulk, Found, Landspeed, Offer, Transfer};
+
+/// One tool's client against another's server.
+struct Between {
+    client: Rc<dyn Bulk>,
+    server: Rc<dyn Bulk>,
+    /// What makes the client speak the server's protocol.
+    dialect: &'static [&'static str],
+}
+
+impl Bulk for Between {
+    fn serve(&self, port: u16) -> Result<Running> {
+        self.server.serve(port)
+    }
+
+    fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {
+        self.client.tcp(port, seconds, &[self.dialect, extra].concat())
+    }
+
+    fn udp(&self, port: u16, seconds: u32, offer: Offer, extra: &[&str]) -> Result<Transfer> {
+        self.client.udp(port, seconds, offer, &[self.dialect, extra].concat())
+    }
+}
+
+/// `landspeed serve` as iperf3's clients see it.
+struct Iperf3Door(Rc<Landspeed>);
+
+impl Bulk for Iperf3Door {
+    fn serve(&self, port: u16) -> Result<Running> {
+        self.0.serve_iperf3(port)
+    }
+
+    fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {
+        self.0.tcp(port, seconds, extra)
+    }
+
+    fn udp(&self, port: u16, seconds: u32, offer: Offer, extra: &[&str]) -> Result<Transfer> {
+        self.0.udp(port, seconds, offer, extra)
+    }
+}
+
+/// Both clients against an iperf3 server: ours first.
+fn clients(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
+    let both = bench.tools.ours().and_then(|ours| Ok((ours, bench.tools.iperf3.clone()?)));
+    let ours =
+        both.map(|(client, server)| Rc::new(Between { client, server, dialect: &["--iperf3"] }) as Rc<dyn Bulk>);
+    (ours, bench.tools.iperf3.clone())
+}
+
+/// Both servers before an iperf3 client: ours first.
+fn servers(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
+    let both = bench.tools.landspeed.clone().and_then(|ours| Ok((ours, bench.tools.iperf3.clone()?)));
+    let ours = both.map(|(ours, client)| {
+        let server = Rc::new(Iperf3Door(ours)) as Rc<dyn Bulk>;
+        Rc::new(Between { client, server, dialect: &[] }) as Rc<dyn Bulk>
+    });
+    (ours, bench.tools.iperf3.clone())
+}
+
+/// One TCP stream to an iperf3 server, or from it.
+pub fn client_tcp(bench: &Bench, name: &str, way: &'static [&'static str]) -> Case {
+    let (ours, theirs) = clients(bench);
+    tcp(bench, name, way, "client", &ours, &theirs)
+}
+
+/// One TCP stream from an iperf3 client, or to it.
+pub fn server_tcp(bench: &Bench, name: &str, way: &'static [&'static str]) -> Case {
+    let (ours, theirs) = servers(bench);
+    tcp(bench, name, way, "server", &ours, &theirs)
+}
+
+fn tcp(
+    bench: &Bench,
+    name: &str,
+    way: &'static [&'static str],
+    role: &str,
+    ours: &Found<dyn Bulk>,
+    theirs: &Found<dyn Bulk>,
+) -> Case {
+    Case::new(name)
+        .metric("goodput", Unit::Bps, Better::Higher, Some(1.0))
+        .with(Role::Ours, &format!("landspeed as {role}"), ours, stream(bench.seconds, way))
+        .with(Role::Rival, &format!("iperf3 as {role}"), theirs, stream(bench.seconds, way))
+}
+
+/// Datagrams to an iperf3 server.
+pub fn client_udp(bench: &Bench, name: &str, size: u64) -> Case {
+    let (ours, theirs) = clients(bench);
+    udp(bench, name, size, "client", &ours, &theirs)
+}
+
+/// Datagrams from an iperf3 client.
+pub fn server_udp(bench: &Bench, name: &str, size: u64) -> Case {
+    let (ours, theirs) = servers(bench);
+    udp(bench, name, size, "server", &ours, &theirs)
+}
+
+fn udp(bench: &Bench, name: &str, size: u64, role: &str, ours: &Found<dyn Bulk>, theirs: &Found<dyn Bulk>) -> Case {
+    let tolerated = bench.tolerated_loss;
+    Case::new(name)
+        .metric("loss-free goodput", Unit::Bps, Better::Higher, Some(1.0))
+        .metric("loss-free datagrams", Unit::PacketsPerS, Better::Higher, Some(1.0))
+        .metric("goodput flat out, losing", Unit::Bps, Better::Higher, None)
+        .with(Role::Ours, &format!("landspeed as {role}"), ours, search(size, tolerated, &[]))
+        .with(Role::Rival, &format!("iperf3 as {role}"), theirs, search(size, tolerated, &[]))
+}
