@@ -6,6 +6,7 @@ mod calc;
 mod check;
 mod complete;
 mod demo;
+mod iperf3;
 mod lab;
 mod manual;
 mod options;
@@ -73,6 +74,8 @@ enum Command {
     Run(Box<run::Args>),
     /// Be the far end of tests
     Serve(serve::Args),
+    /// Stand in for iperf3: its flags, its lines, its JSON
+    Iperf3(Box<iperf3::Args>),
     /// Show what landspeed does on this machine alone
     Demo(demo::Args),
     /// Audit a host for a job: every finding explained, with its source
@@ -106,7 +109,7 @@ pub fn main() -> ExitCode {
             return Outcome::Failure.into();
         }
     }
-    let matches = match Cli::command().try_get_matches() {
+    let matches = match Cli::command().try_get_matches_from(words()) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are answers; everything else is a failure of the command line.
@@ -117,6 +120,7 @@ pub fn main() -> ExitCode {
     let result = Cli::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|cli| match cli.command {
         Command::Run(args) => run::main(&args),
         Command::Serve(args) => serve::main(&args),
+        Command::Iperf3(args) => iperf3::main(&args),
         Command::Demo(args) => demo::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Calc(args) => calc::main(&args),
@@ -135,6 +139,16 @@ pub fn main() -> ExitCode {
             Outcome::Failure.into()
         }
     }
+}
+
+/// The command line; called by the name of iperf3, the program is that command.
+fn words() -> Vec<std::ffi::OsString> {
+    let mut words: Vec<_> = std::env::args_os().collect();
+    let name = words.first().map(|called| std::path::Path::new(called).file_name().unwrap_or_default().to_owned());
+    if name.is_some_and(|name| name == iperf3::NAME) {
+        words.insert(1, iperf3::NAME.into());
+    }
+    words
 }
 
 /// `landspeed … | head` should end quietly, as other tools do: output errors of that kind end the program with the

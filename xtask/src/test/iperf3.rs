@@ -50,6 +50,29 @@ pub fn fetch(root: &Path, no_install: bool) -> Result<PathBuf> {
     Ok(place)
 }
 
+/// Names the directory of the Python package `iperf3`, a reader of iperf3's JSON.
+pub const CONSUMERS: &str = "LANDSPEED_IPERF3_CONSUMERS";
+/// Version and digest of its source.
+const READER: &str =
+    "iperf3==0.1.11 --hash=sha256:d50eebbf2dcf445a173f98a82f9c433e0302d3dfb7987e1f21b86b35ef63ce26\n";
+
+/// Where the reader is; downloads it if it is not there yet.
+pub fn consumers(root: &Path, no_install: bool) -> Result<PathBuf> {
+    let place = root.join("target").join("iperf3-consumers");
+    if place.join("iperf3").is_dir() {
+        return Ok(place);
+    }
+    ensure!(!no_install, "it is not downloaded yet");
+    let scratch = tempfile::tempdir().context("cannot make a directory")?;
+    let wanted = scratch.path().join("requirements.txt");
+    std::fs::write(&wanted, READER).context("cannot write what is wanted")?;
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"]);
+    pip.args(["--no-deps", "--no-compile", "--require-hashes", "--target"]).arg(&place).arg("-r").arg(&wanted);
+    quiet(&mut pip)?;
+    Ok(place)
+}
+
 fn download(suite: &Suite, there: &Path) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a directory")?;
     let apt = Apt::new(scratch.path())?;

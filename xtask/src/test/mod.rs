@@ -79,6 +79,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
         Err(why) => run.skip("iperf3 of other releases", &format!("{why:#}")),
     }
+    match iperf3::consumers(&root, options.no_install) {
+        Ok(place) => {
+            tests.env(iperf3::CONSUMERS, place);
+        }
+        Err(why) => run.skip("a reader of iperf3's JSON", &format!("{why:#}")),
+    }
     run.step("tests", &mut tests, tally::cargo_test);
     run.count_skips(&skip_log)?;
     run.step(
@@ -108,6 +114,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
 pub fn fetch_iperf3() -> Result<()> {
     let place = iperf3::fetch(&crate::law::root(), false)?;
     println!("{}={}", iperf3::VARIABLE, place.display());
+    let readers = iperf3::consumers(&crate::law::root(), false)?;
+    println!("{}={}", iperf3::CONSUMERS, readers.display());
     Ok(())
 }
 

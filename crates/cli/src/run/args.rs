@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use landspeed_flow::client::Target;
 use landspeed_model::{
-    Direction, Family, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, SendMode,
-    UdpParameters,
+    Direction, Family, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, RunDocument,
+    SendMode, UdpParameters,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -179,6 +180,9 @@ pub struct Args {
     /// Write the document here (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<Sink>,
+    /// What --json writes: landspeed's document, or one that reads like iperf3's
+    #[arg(long, value_enum, default_value = "landspeed", requires = "json", help_heading = "Output")]
+    format: FormatArg,
     /// Write events as they happen, one JSON object a line, the document last
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub jsonl: Option<Sink>,
@@ -198,6 +202,14 @@ pub struct Args {
 }
 
 type Cores = Vec<u32>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FormatArg {
+    /// `landspeed schema run`
+    Landspeed,
+    /// What `iperf3 -J` writes, with reports each second unless -i says otherwise
+    Iperf3Json,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum SendArg {
@@ -223,6 +235,23 @@ impl Args {
     /// Where the server is.
     pub fn server(&self) -> Target {
         Target { host: self.target.host.clone(), port: self.port.or(self.target.port) }
+    }
+
+    /// The document as `--json` is to have it.
+    pub fn encode(&self, document: &RunDocument) -> anyhow::Result<Vec<u8>> {
+        let server = self.server();
+        let default =
+            if self.iperf3 { landspeed_flow::iperf3::DEFAULT_PORT } else { landspeed_flow::client::DEFAULT_PORT };
+        let mut text = match self.format {
+            FormatArg::Landspeed => serde_json::to_vec(document).context("cannot encode the document")?,
+            FormatArg::Iperf3Json => {
+                let interval_ns = self.interval.map_or(1_000_000_000, Nanos::get);
+                let place = (server.host, server.port.unwrap_or(default));
+                return Ok(crate::iperf3::json(document, interval_ns, place)?.into_bytes());
+            }
+        };
+        text.push(b'\n');
+        Ok(text)
     }
 
     /// What is asked for, as far as it can be read, and why it makes no sense if it makes none.

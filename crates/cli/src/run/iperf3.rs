@@ -62,7 +62,10 @@ impl Args {
 }
 
 /// From the environment, else from the terminal without showing it.
-fn password(user: &str) -> Result<String, String> {
+///
+/// # Errors
+/// There is neither.
+pub fn password(user: &str) -> Result<String, String> {
     if let Ok(password) = std::env::var("IPERF3_PASSWORD") {
         return Ok(password);
     }

@@ -135,10 +135,7 @@ fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<(
     // Each output is tried: a full disk for one must not lose the other.
     let mut failures = Vec::new();
     if let Some(sink) = &args.json {
-        let written = serde_json::to_vec(document).context("cannot encode the document").and_then(|mut text| {
-            text.push(b'\n');
-            sink.write(&text)
-        });
+        let written = args.encode(document).and_then(|text| sink.write(&text));
         failures.extend(written.err());
     }
     if let Some(path) = &args.report {

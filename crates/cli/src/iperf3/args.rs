@@ -1,0 +1,432 @@
+//! iperf3's flags, and what they become.
+
+use std::path::PathBuf;
+
+use landspeed_flow::client::Target;
+use landspeed_model::{Direction, Family, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
+use landspeed_units::{BitRate, Bytes};
+
+use super::quantity::Format;
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed iperf3 -c dtn.example -P 4 -t 30      as iperf3 -c, with its lines
+  landspeed iperf3 -c dtn.example -u -b 1G -J     as iperf3 -J
+  landspeed iperf3 -s -1                          a server for one test
+  ln -s landspeed ~/.local/bin/iperf3             scripts that call iperf3 find this one
+
+Both ends speak iperf3's protocol. A flag that is not here is refused; none is taken and ignored unless its help says so.
+`landspeed run --iperf3` and `landspeed serve` say more about the same test.
+Exit status: 0 the test ran, 1 it did not.";
+
+/// Options of `iperf3`: names and meaning are iperf3's.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES, disable_version_flag = true)]
+#[command(group(clap::ArgGroup::new("role").required(true).args(["client", "server", "version"])))]
+pub struct Args {
+    /// Run as a client of this server
+    #[arg(short, long, value_name = "HOST")]
+    pub client: Option<String>,
+    /// Run as a server
+    #[arg(short, long)]
+    pub server: bool,
+    /// Print the version
+    #[arg(short, long, exclusive = true)]
+    pub version: bool,
+
+    /// Server's port
+    #[arg(short, long, default_value_t = landspeed_flow::iperf3::DEFAULT_PORT, help_heading = "Either")]
+    pub port: u16,
+    /// Unit of rates
+    #[arg(short, long, value_enum, default_value = "a", hide_possible_values = true, help_heading = "Either")]
+    pub format: Format,
+    /// Seconds between reports; 0 for none
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval, help_heading = "Either")]
+    pub interval: u64,
+    /// Write the process's number here
+    #[arg(short = 'I', long, value_name = "FILE", help_heading = "Either")]
+    pub pidfile: Option<PathBuf>,
+    /// Core of the streams here, and of those at the server
+    #[arg(short = 'A', long, value_name = "N[,M]", value_parser = affinity, help_heading = "Either")]
+    pub affinity: Option<Affinity>,
+    /// Address here
+    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Either")]
+    pub bind: Option<String>,
+    /// Say more
+    #[arg(short = 'V', long, help_heading = "Either")]
+    pub verbose: bool,
+    /// Print JSON
+    #[arg(short = 'J', long, help_heading = "Either")]
+    pub json: bool,
+    /// Print JSON, an object a line: start, each interval, end. They come when the test is over
+    #[arg(long, help_heading = "Either", conflicts_with = "json")]
+    pub json_stream: bool,
+    /// Print into this file
+    #[arg(long, value_name = "FILE", help_heading = "Either")]
+    pub logfile: Option<PathBuf>,
+    /// Of no effect: output is written at once
+    #[arg(long, help_heading = "Either")]
+    forceflush: bool,
+    /// Of no effect: every wait has a limit
+    #[arg(long, value_name = "MS", help_heading = "Either")]
+    rcv_timeout: Option<u32>,
+    /// Of no effect: every wait has a limit
+    #[arg(long, value_name = "MS", help_heading = "Either")]
+    snd_timeout: Option<u32>,
+    /// IPv4 only
+    #[arg(short = '4', long, conflicts_with = "version6", help_heading = "Either")]
+    pub version4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long, help_heading = "Either")]
+    pub version6: bool,
+    /// Credentials are padded as before 3.17
+    #[arg(long, help_heading = "Either")]
+    pub use_pkcs1_padding: bool,
+
+    /// Serve in the background
+    #[arg(short = 'D', long, conflicts_with = "client", help_heading = "Server")]
+    pub daemon: bool,
+    /// Serve one test, then stop
+    #[arg(short = '1', long, conflicts_with = "client", help_heading = "Server")]
+    pub one_off: bool,
+    /// Highest rate of one test in one direction
+    #[arg(long, value_name = "RATE", value_parser = bitrate, conflicts_with = "client", help_heading = "Server")]
+    pub server_bitrate_limit: Option<u64>,
+    /// Longest test, seconds
+    #[arg(long, value_name = "SECONDS", conflicts_with = "client", help_heading = "Server")]
+    pub server_max_duration: Option<u64>,
+    /// Private key (PEM) that credentials are encrypted for
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "authorized_users_path",
+        conflicts_with = "client",
+        help_heading = "Server"
+    )]
+    pub rsa_private_key_path: Option<PathBuf>,
+    /// Who may test: lines of USER,SHA256("{USER}PASSWORD")
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "rsa_private_key_path",
+        conflicts_with = "client",
+        help_heading = "Server"
+    )]
+    pub authorized_users_path: Option<PathBuf>,
+    /// How far a client's clock may be off, seconds
+    #[arg(long, value_name = "SECONDS", requires = "authorized_users_path", help_heading = "Server")]
+    pub time_skew_threshold: Option<u64>,
+
+    /// UDP
+    #[arg(short, long, conflicts_with = "server", help_heading = "Client")]
+    udp: bool,
+    /// Of no effect: connecting has a limit
+    #[arg(long, value_name = "MS", conflicts_with = "server", help_heading = "Client")]
+    connect_timeout: Option<u32>,
+    /// Rate of each stream, and packets in a burst; 0 is no limit [default: UDP 1M, TCP 0]
+    #[arg(short, long, alias = "bandwidth", value_name = "RATE[/N]", value_parser = pace, conflicts_with = "server",
+          help_heading = "Client")]
+    bitrate: Option<Pace>,
+    /// Of no effect: pacing is exact
+    #[arg(long, value_name = "US", conflicts_with = "server", help_heading = "Client")]
+    pacing_timer: Option<String>,
+    /// Pacing in the kernel, each stream
+    #[arg(long, value_name = "RATE", value_parser = bitrate, conflicts_with = "server", help_heading = "Client")]
+    fq_rate: Option<u64>,
+    /// Seconds to test [default: 10]
+    #[arg(short, long, value_name = "SECONDS", conflicts_with_all = ["server", "bytes", "blockcount"],
+          help_heading = "Client")]
+    time: Option<u64>,
+    /// Bytes to send in each direction instead of a time
+    #[arg(short = 'n', long, value_name = "SIZE", value_parser = size, conflicts_with_all = ["server", "blockcount"], help_heading = "Client")]
+    bytes: Option<u64>,
+    /// Writes or datagrams to send in each direction instead of a time
+    #[arg(short = 'k', long, value_name = "N", value_parser = size, conflicts_with = "server", help_heading = "Client")]
+    pub blockcount: Option<u64>,
+    /// Bytes of a write or a datagram [default: TCP 128K, UDP 1448]
+    #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "server", help_heading = "Client")]
+    length: Option<u64>,
+    /// Port here of the first stream
+    #[arg(long, value_name = "PORT", conflicts_with = "server", help_heading = "Client")]
+    pub cport: Option<u16>,
+    /// Streams in each direction
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, conflicts_with = "server", help_heading = "Client",
+          value_parser = clap::value_parser!(u32).range(1..=128))]
+    parallel: u32,
+    /// The server sends
+    #[arg(short = 'R', long, conflicts_with_all = ["server", "bidir"], help_heading = "Client")]
+    reverse: bool,
+    /// Both send
+    #[arg(long, conflicts_with = "server", help_heading = "Client")]
+    bidir: bool,
+    /// Socket buffers
+    #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "server", help_heading = "Client")]
+    window: Option<u64>,
+    /// Maximum segment size
+    #[arg(short = 'M', long, value_name = "BYTES", conflicts_with = "server", help_heading = "Client")]
+    set_mss: Option<u32>,
+    /// TCP_NODELAY
+    #[arg(short = 'N', long, conflicts_with = "server", help_heading = "Client")]
+    no_delay: bool,
+    /// Multipath TCP
+    #[arg(short, long, conflicts_with = "server", help_heading = "Client")]
+    mptcp: bool,
+    /// Type of service: 0 to 255, 0x…, 0…; the ECN bits are the kernel's
+    #[arg(short = 'S', long, value_name = "TOS", value_parser = tos, conflicts_with = "server", help_heading = "Client")]
+    tos: Option<u8>,
+    /// DSCP: 0 to 63, or ef, cs1, af41
+    #[arg(long, value_parser = crate::options::dscp, conflicts_with_all = ["server", "tos"],
+          help_heading = "Client")]
+    dscp: Option<u8>,
+    /// sendfile(2)
+    #[arg(short = 'Z', long, conflicts_with = "server", help_heading = "Client")]
+    zerocopy: bool,
+    /// The receiver here drops what comes
+    #[arg(long, conflicts_with = "server", help_heading = "Client")]
+    skip_rx_copy: bool,
+    /// Seconds at the beginning that do not count; they are added to the time
+    #[arg(short = 'O', long, value_name = "SECONDS", conflicts_with = "server", help_heading = "Client")]
+    omit: Option<u64>,
+    /// Text before every line
+    #[arg(short = 'T', long, conflicts_with = "server", help_heading = "Client")]
+    title: Option<String>,
+    /// Text to carry in the JSON
+    #[arg(long, value_name = "TEXT", conflicts_with = "server", help_heading = "Client")]
+    pub extra_data: Option<String>,
+    /// Congestion control of the senders
+    #[arg(
+        short = 'C',
+        long,
+        alias = "linux-congestion",
+        value_name = "NAME",
+        conflicts_with = "server",
+        help_heading = "Client"
+    )]
+    congestion: Option<String>,
+    /// Have the server send what it prints
+    #[arg(long, conflicts_with = "server", help_heading = "Client")]
+    pub get_server_output: bool,
+    /// Of no effect: they have 64 bits
+    #[arg(long, conflicts_with = "server", help_heading = "Client")]
+    udp_counters_64bit: bool,
+    /// Of no effect: what is sent repeats
+    #[arg(long, conflicts_with = "server", help_heading = "Client")]
+    repeating_payload: bool,
+    /// User; the password is in IPERF3_PASSWORD or asked for
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "rsa_public_key_path",
+        conflicts_with = "server",
+        help_heading = "Client"
+    )]
+    pub username: Option<String>,
+    /// The server's public key (PEM)
+    #[arg(long, value_name = "FILE", requires = "username", conflicts_with = "server", help_heading = "Client")]
+    pub rsa_public_key_path: Option<PathBuf>,
+}
+
+/// `-A N[,M]`.
+pub type Affinity = (Option<u32>, Option<u32>);
+
+/// `-b RATE[/N]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Bits/s; no limit if `None`.
+    pub rate: Option<u64>,
+    /// Packets that leave together.
+    pub burst: u32,
+}
+
+impl Args {
+    /// Where the server is. The port is always a flag of its own, so that a colon is an IPv6 address's.
+    pub fn target(&self) -> Target {
+        Target { host: self.client.clone().unwrap_or_default(), port: Some(self.port) }
+    }
+
+    /// What `landspeed run --iperf3` is asked for.
+    pub fn parameters(&self) -> Result<Parameters, String> {
+        let bounded = self.bytes.is_some() || self.blockcount.is_some();
+        if self.time == Some(0) {
+            return Err("-t 0: a test without an end is not to be had here; give it a time".to_owned());
+        }
+        let second = 1_000_000_000;
+        let (write_bytes, udp) = self.sizes()?;
+        let bitrate = self.bitrate.unwrap_or(Pace { rate: self.udp.then_some(1_000_000), burst: 1 });
+        let (near, far) = self.affinity.unwrap_or_default();
+        Ok(Parameters {
+            protocol: if self.udp { Protocol::Udp } else { Protocol::Tcp },
+            direction: match (self.reverse, self.bidir) {
+                (true, _) => Direction::Download,
+                (_, true) => Direction::Both,
+                _ => Direction::Upload,
+            },
+            streams: self.parallel,
+            time_ns: (!bounded).then(|| self.time.unwrap_or(10).saturating_mul(second)),
+            bytes: self.bytes.or(self.blockcount.map(|blocks| blocks.saturating_mul(write_bytes))),
+            omit_ns: self.omit.unwrap_or(0).saturating_mul(second),
+            // Fine enough to have a reading near every report.
+            interval_ns: (self.interval_ns() / 10).clamp(10_000_000, 100_000_000),
+            write_bytes,
+            window_bytes: self.window,
+            mss_bytes: self.set_mss,
+            congestion: self.congestion.clone(),
+            nodelay: self.no_delay,
+            mptcp: self.mptcp,
+            dscp: self.dscp.or(self.tos.map(|tos| tos >> 2)),
+            pace_bps: self.fq_rate,
+            rate_bps: bitrate.rate,
+            send: if self.zerocopy { SendMode::Sendfile } else { SendMode::Copy },
+            receive: if self.skip_rx_copy { ReceiveMode::Discard } else { ReceiveMode::Copy },
+            client_cpus: near.into_iter().collect(),
+            server_cpus: far.into_iter().collect(),
+            family: match (self.version4, self.version6) {
+                (true, _) => Family::V4,
+                (_, true) => Family::V6,
+                _ => Family::Any,
+            },
+            bind: self.bind.clone(),
+            udp: udp.map(|payload_bytes| UdpParameters {
+                payload_bytes,
+                burst_packets: bitrate.burst,
+                ..UdpParameters::default()
+            }),
+            title: self.title.clone(),
+            ..Parameters::default()
+        })
+    }
+
+    /// Bytes of a write, and of a datagram if it is one.
+    fn sizes(&self) -> Result<(u64, Option<u32>), String> {
+        if !self.udp {
+            return Ok((self.length.unwrap_or(128 * 1024), None));
+        }
+        let default = UdpParameters::default().payload_bytes;
+        let payload = self.length.map_or(Ok(default), u32::try_from);
+        let payload = payload.map_err(|_| "-l: no datagram is that long".to_owned())?;
+        Ok((u64::from(payload), Some(payload)))
+    }
+
+    /// Between reports; an hour stands for none.
+    pub fn interval_ns(&self) -> u64 {
+        if self.interval == 0 { 3_600_000_000_000 } else { self.interval }
+    }
+}
+
+/// Seconds, as nanoseconds; 0, or 0.1 to 60 as in iperf3.
+fn interval(text: &str) -> Result<u64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    if seconds == 0.0 || (0.1..=60.0).contains(&seconds) {
+        return Ok((seconds * 1e9).round() as u64);
+    }
+    Err(format!("`{text}`: 0.1 to 60 seconds, or 0 for no reports"))
+}
+
+fn affinity(text: &str) -> Result<Affinity, String> {
+    let core = |text: &str| text.parse::<u32>().map(Some).map_err(|_| format!("`{text}` is no core"));
+    match text.split_once(',') {
+        None => Ok((core(text)?, None)),
+        Some(("", far)) => Ok((None, core(far)?)),
+        Some((near, far)) => Ok((core(near)?, core(far)?)),
+    }
+}
+
+/// K, M, G and T are powers of 1024.
+fn size(text: &str) -> Result<u64, String> {
+    text.parse::<Bytes>().map(Bytes::get).map_err(|error| error.to_string())
+}
+
+/// K, M, G and T are powers of 1000; 0 is no limit.
+fn bitrate(text: &str) -> Result<u64, String> {
+    text.parse::<BitRate>().map(BitRate::bps).map_err(|error| error.to_string())
+}
+
+fn pace(text: &str) -> Result<Pace, String> {
+    let (rate, burst) = text.split_once('/').unwrap_or((text, "1"));
+    let burst = burst.parse().ok().filter(|burst| (1..=65_536).contains(burst));
+    let burst = burst.ok_or_else(|| format!("`{text}`: packets in a burst are 1 to 65536"))?;
+    Ok(Pace { rate: Some(bitrate(rate)?).filter(|rate| *rate > 0), burst })
+}
+
+/// Decimal, `0x` or octal, as C reads it.
+fn tos(text: &str) -> Result<u8, String> {
+    let digits = text.to_ascii_lowercase();
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => u8::from_str_radix(hex, 16),
+        None if digits.len() > 1 && digits.starts_with('0') => u8::from_str_radix(&digits, 8),
+        None => digits.parse(),
+    };
+    let value = value.map_err(|_| format!("`{text}` is no type of service; write 0 to 255 or 0xb8"))?;
+    if value & 3 != 0 {
+        return Err(format!("`{text}` sets ECN bits, which are the kernel's; {:#x} has none", value & !3));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn read(line: &str) -> Result<Args, clap::Error> {
+        Line::try_parse_from(std::iter::once("iperf3").chain(line.split_whitespace())).map(|line| line.args)
+    }
+
+    fn parameters(line: &str) -> Parameters {
+        read(line)
+            .and_then(|args| args.parameters().map_err(|why| clap::Error::raw(clap::error::ErrorKind::Io, why)))
+            .unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    #[test]
+    fn lines_that_scripts_have_mean_what_they_mean_to_iperf3() {
+        let p = parameters("-c dtn -u -b 10m/32 -l 1400 -P 4 -R -t 5 -O 2 -S 0xb8 -4");
+        assert_eq!((p.protocol, p.direction, p.streams), (Protocol::Udp, Direction::Download, 4));
+        assert_eq!((p.rate_bps, p.time_ns, p.omit_ns), (Some(10_000_000), Some(5_000_000_000), 2_000_000_000));
+        let udp = p.udp.expect("UDP");
+        assert_eq!((udp.payload_bytes, udp.burst_packets, p.dscp, p.family), (1400, 32, Some(46), Family::V4));
+
+        let p =
+            parameters("--client dtn --bytes 10M --length 64K --bidir --window 4M --congestion cubic -N -Z -A 1,2");
+        assert_eq!((p.bytes, p.time_ns, p.write_bytes, p.window_bytes), (Some(10 << 20), None, 65536, Some(4 << 20)));
+        assert_eq!((p.direction, p.nodelay, p.send), (Direction::Both, true, SendMode::Sendfile));
+        assert_eq!((p.client_cpus, p.server_cpus, p.congestion.as_deref()), (vec![1], vec![2], Some("cubic")));
+
+        assert_eq!(parameters("-c dtn -k 3 -l 1K").bytes, Some(3072));
+        assert_eq!(parameters("-c dtn -b 0").rate_bps, None);
+        assert_eq!(parameters("-c dtn -u -b 0").rate_bps, None);
+        assert_eq!(parameters("-c dtn -u").rate_bps, Some(1_000_000));
+        assert_eq!(parameters("-c dtn").write_bytes, 131_072);
+        assert_eq!(parameters("-c dtn -A ,3").server_cpus, [3]);
+    }
+
+    #[test]
+    fn a_server_of_one_test_is_one() {
+        let args = read("-s -1 -p 5999 -D -I x.pid").expect("a line");
+        assert!(args.server && args.one_off && args.daemon && args.port == 5999);
+        assert!(read("-s -R").is_err() && read("-c dtn -1").is_err() && read("").is_err());
+    }
+
+    #[test]
+    fn what_is_not_to_be_had_is_refused_by_its_name() {
+        for line in
+            ["-c dtn --sctp", "-c dtn -F file", "-c dtn -L 5", "-c dtn --timestamps", "-c dtn --dont-fragment"]
+        {
+            let error = read(line).expect_err(line).to_string();
+            let flag = line.split_whitespace().nth(2).expect("a flag");
+            assert!(error.contains(flag), "{line}: {error}");
+        }
+        for line in ["-c dtn -S 0xb9", "-c dtn -i 0.01", "-c dtn -b x", "-c dtn -b 1M/0", "-c dtn -A x"] {
+            assert!(read(line).is_err(), "{line}");
+        }
+        let endless = read("-c dtn -t 0").expect("a line").parameters();
+        assert!(endless.expect_err("no end").contains("-t 0"));
+    }
+}

@@ -1,0 +1,150 @@
+//! `landspeed iperf3`: iperf3's flags, its lines and its JSON, and landspeed's engine.
+
+mod args;
+mod convert;
+mod document;
+mod quantity;
+mod server;
+mod text;
+
+use std::io::Write;
+
+use anyhow::Context as _;
+use landspeed_flow::client::{self, Request};
+use landspeed_flow::iperf3::auth::PublicKey;
+use landspeed_flow::iperf3::{Credentials, Extras};
+use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
+
+pub use args::Args;
+
+use crate::Outcome;
+use crate::run::{self, FarEnd, live};
+use convert::Wishes;
+use document::Document;
+
+/// The name that makes the program this command.
+pub const NAME: &str = "iperf3";
+
+/// A client, or a server.
+pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+    if args.version {
+        println!("iperf {} (landspeed {})", convert::RELEASE, env!("CARGO_PKG_VERSION"));
+        return Ok(Outcome::Clean);
+    }
+    if args.daemon {
+        return server::detach(args);
+    }
+    if let Some(path) = &args.pidfile {
+        // As iperf3 writes it: a number and a NUL.
+        std::fs::write(path, format!("{}\0", std::process::id()))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let ended = if args.server { server::main(args) } else { client(args) };
+    if let Some(path) = &args.pidfile {
+        let _ = std::fs::remove_file(path);
+    }
+    ended
+}
+
+/// `run --format iperf3-json`: a run's document as iperf3's.
+pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyhow::Result<String> {
+    anyhow::ensure!(
+        matches!(run.requested.protocol, Protocol::Tcp | Protocol::Udp),
+        "--format iperf3-json: iperf3 has no words for request/response"
+    );
+    let wishes = Wishes { interval_ns, server, ..Wishes::default() };
+    Ok(serde_json::to_string_pretty(&convert::document(run, &wishes))? + "\n")
+}
+
+/// Where lines go.
+fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
+    let Some(path) = &args.logfile else { return Ok(Box::new(std::io::stdout())) };
+    // iperf3 adds to what is there.
+    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    Ok(Box::new(file.with_context(|| format!("cannot write {}", path.display()))?))
+}
+
+fn client(args: &Args) -> anyhow::Result<Outcome> {
+    let mut out = output(args)?;
+    let parameters = args.parameters().map_err(|why| anyhow::anyhow!(why))?;
+    let request = Request {
+        target: args.target(),
+        parameters,
+        key: None,
+        command: std::env::args().collect(),
+        data: None,
+        start_ns: None,
+    };
+    let run = match far_end(args) {
+        Ok(far) => {
+            let interrupted = landspeed_sys::process::catch_interrupts();
+            run::measure(&request, &far, interrupted, live::View::silent(), &mut |_| {})
+        }
+        Err(message) => {
+            client::not_begun(&request, ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None })
+        }
+    };
+    let document = convert::document(
+        &run,
+        &Wishes {
+            interval_ns: args.interval_ns(),
+            blocks: args.blockcount.unwrap_or(0),
+            extra_data: args.extra_data.clone(),
+            server: (request.target.host.clone(), args.port),
+        },
+    );
+    let text = if args.json {
+        serde_json::to_string_pretty(&document)? + "\n"
+    } else if args.json_stream {
+        lines(&document)?
+    } else {
+        text::client(&document, text::Style { format: args.format, verbose: args.verbose })
+    };
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the report")?;
+    if let Some(error) = document.error.as_ref().filter(|_| !args.json && !args.json_stream) {
+        eprintln!("iperf3: error - {error}");
+    }
+    Ok(if run.status == Status::Complete { Outcome::Clean } else { Outcome::Findings })
+}
+
+fn far_end(args: &Args) -> Result<FarEnd, String> {
+    let credentials = match (&args.username, &args.rsa_public_key_path) {
+        (Some(user), Some(path)) => Some(Credentials {
+            user: user.clone(),
+            key: PublicKey::open(path).map_err(|error| error.to_string())?,
+            password: run::iperf3::password(user)?,
+            pkcs1: args.use_pkcs1_padding,
+        }),
+        _ => None,
+    };
+    Ok(FarEnd::Iperf3(Extras {
+        credentials,
+        server_output: args.get_server_output,
+        narrow_counters: false,
+        local_port: args.cport,
+    }))
+}
+
+/// `--json-stream`: an event a line.
+fn lines(document: &Document) -> anyhow::Result<String> {
+    let mut out = String::new();
+    let mut say = |event: &str, data: serde_json::Value| {
+        out.push_str(&serde_json::json!({ "event": event, "data": data }).to_string());
+        out.push('\n');
+    };
+    say("start", serde_json::to_value(&document.start)?);
+    for interval in &document.intervals {
+        say("interval", serde_json::to_value(interval)?);
+    }
+    if let Some(output) = &document.server_output_text {
+        say("server_output_text", output.clone().into());
+    }
+    if let Some(output) = &document.server_output_json {
+        say("server_output_json", output.clone());
+    }
+    if let Some(error) = &document.error {
+        say("error", error.clone().into());
+    }
+    say("end", serde_json::to_value(&document.end)?);
+    Ok(out)
+}

@@ -1,0 +1,149 @@
+//! `landspeed iperf3 -s`.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use landspeed_flow::address::display;
+use landspeed_flow::iperf3::auth::{DEFAULT_SKEW_S, Users};
+use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig, ServerEvent};
+
+use super::{Args, output};
+use crate::Outcome;
+
+const RULE: &str = "-----------------------------------------------------------";
+
+/// Serves until interrupted, or one test.
+pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+    if args.json || args.json_stream {
+        bail!(
+            "-J: a server here prints no JSON; clients have it with --get-server-output, and `landspeed serve` logs"
+        );
+    }
+    let out = Arc::new(Mutex::new(output(args)?));
+    let interrupted = landspeed_sys::process::catch_interrupts();
+    let (tests, ended) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicBool::new(false)));
+    let log = Log { out, tests, ended: Arc::clone(&ended), port: args.port, one_off: args.one_off };
+    let server = Server::bind(configuration(args)?, move |event| log.say(&event)).map_err(|error| {
+        let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+        anyhow!("unable to start listener for connections: {error}{advice}")
+    })?;
+    let (stop, counts) = (server.stop_flag(), server.counts());
+    let one_off = args.one_off;
+    let watcher = std::thread::spawn(move || {
+        let over = || interrupted.load(Ordering::Relaxed) || (one_off && ended.load(Ordering::Relaxed));
+        while !over() {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    server.run().context("the server failed")?;
+    let _ = watcher.join();
+    for _ in 0..50 {
+        if counts.running.load(Ordering::Relaxed) == 0 {
+            break;
+        }
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    Ok(Outcome::Clean)
+}
+
+fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
+    let ip = match &args.bind {
+        Some(address) => address.parse::<IpAddr>().with_context(|| format!("-B {address}: no address"))?,
+        None if args.version4 => Ipv4Addr::UNSPECIFIED.into(),
+        // Where IPv6 is switched off IPv4 is all there is.
+        None if std::net::UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).is_err() => Ipv4Addr::UNSPECIFIED.into(),
+        None => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let users = match (&args.rsa_private_key_path, &args.authorized_users_path) {
+        (Some(key), Some(users)) => {
+            let skew_s = args.time_skew_threshold.unwrap_or(DEFAULT_SKEW_S);
+            Some(Users::open(key, users, skew_s, args.use_pkcs1_padding)?)
+        }
+        _ => None,
+    };
+    let defaults = Limits::default();
+    Ok(ServerConfig {
+        listen: Vec::new(),
+        limits: Limits {
+            max_duration_ns: args
+                .server_max_duration
+                .map_or(defaults.max_duration_ns, |s| s.saturating_mul(1_000_000_000)),
+            max_rate_bps: args.server_bitrate_limit.filter(|rate| *rate > 0),
+            ..defaults
+        },
+        allow: Vec::new(),
+        key: None,
+        describe: false,
+        iperf3: Iperf3Config { listen: vec![SocketAddr::new(ip, args.port)], optional: false, users },
+        tap: None,
+    })
+}
+
+/// iperf3's lines, as far as a server that has many clients can have them.
+struct Log {
+    out: Arc<Mutex<Box<dyn Write + Send>>>,
+    tests: Arc<AtomicU64>,
+    ended: Arc<AtomicBool>,
+    port: u16,
+    one_off: bool,
+}
+
+impl Log {
+    fn say(&self, event: &ServerEvent) {
+        let banner = |test: u64| format!("{RULE}\nServer listening on {} (test #{test})\n{RULE}\n", self.port);
+        let text = match event {
+            ServerEvent::ListeningIperf3(_) => banner(self.tests.load(Ordering::Relaxed)),
+            ServerEvent::TestStarted { peer, what, .. } => {
+                let peer = display(*peer);
+                let (host, port) = peer.rsplit_once(':').map_or((&*peer, ""), |(host, port)| (host, port));
+                format!("Accepted connection from {}, port {port}\n{what}\n", host.trim_matches(['[', ']']))
+            }
+            ServerEvent::TestEnded { outcome, .. } => {
+                let next = self.tests.fetch_add(1, Ordering::Relaxed) + 1;
+                let again = if self.one_off { String::new() } else { banner(next) };
+                format!("{outcome}\n{again}")
+            }
+            ServerEvent::Refused { peer, why } => format!("iperf3: error - {}: {why}\n", display(*peer)),
+            _ => return,
+        };
+        // A server goes on when nobody reads its log.
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        drop(out);
+        if matches!(event, ServerEvent::TestEnded { .. }) {
+            self.ended.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// `-D`: the same again without it, in a process group of its own and away from the terminal.
+pub fn detach(args: &Args) -> anyhow::Result<Outcome> {
+    let program = std::env::current_exe().context("this program's file is not known")?;
+    let mut words: Vec<_> = std::env::args_os().skip(1).filter(|word| word != "-D" && word != "--daemon").collect();
+    if words.first().is_none_or(|word| word != super::NAME) {
+        words.insert(0, super::NAME.into());
+    }
+    if words
+        .iter()
+        .any(|word| word.to_string_lossy().strip_prefix('-').is_some_and(|w| !w.starts_with('-') && w.contains('D')))
+    {
+        bail!("-D stands alone: write -s -D");
+    }
+    let _ = output(args)?;
+    Command::new(program)
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .context("cannot start the server")?;
+    Ok(Outcome::Clean)
+}

@@ -1,0 +1,163 @@
+//! Against real iperf3s.
+
+use std::collections::BTreeSet;
+
+use landspeed_testkit::iperf3;
+use serde_json::Value;
+
+use super::{Server, json, landspeed, run};
+
+/// Kinds of test, and the flags both programs know them by.
+const KINDS: &[&[&str]] = &[
+    &["-t", "1"],
+    &["-t", "1", "-R"],
+    &["-t", "1", "--bidir"],
+    &["-t", "1", "-P", "2"],
+    &["-n", "10M"],
+    &["-t", "1", "-u", "-b", "20M"],
+    &["-t", "1", "-u", "-b", "20M", "-R"],
+    &["-t", "1", "-u", "-b", "20M", "--bidir"],
+];
+
+/// Paths of all keys, arrays taken as one.
+fn keys(value: &Value, at: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(all) => all.iter().for_each(|(key, value)| keys(value, &format!("{at}/{key}"), into)),
+        Value::Array(all) => all.iter().for_each(|value| keys(value, at, into)),
+        _ => {
+            into.insert(at.to_owned());
+        }
+    }
+}
+
+fn keys_of(value: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    keys(value, "", &mut found);
+    found
+}
+
+/// What iperf3 tells and the document has not.
+fn excused(key: &str, kind: &[&str]) -> bool {
+    let udp_receiver = kind.contains(&"-u") && (kind.contains(&"-R") || kind.contains(&"--bidir"));
+    // tcp_info's later fields, and what the far end's sender or receiver knew but never says.
+    ["snd_wnd", "reorder", "max_snd_wnd"].iter().any(|field| key.ends_with(field))
+        || (udp_receiver && key.starts_with("/intervals"))
+        || ["max_rtt", "min_rtt", "mean_rtt", "max_snd_cwnd"].iter().any(|field| key.ends_with(field))
+            && kind.contains(&"-R")
+        // Buffers of a direction that a datagram socket does not use.
+        || (kind.contains(&"-u") && key.ends_with("buf_actual"))
+        || key == "/end/receiver_tcp_congestion"
+        || key == "/end/sender_tcp_congestion" && kind.contains(&"-R")
+}
+
+fn bytes(document: &Value, sum: &str) -> u64 {
+    let pointer = format!("/end/{sum}/bytes");
+    document.pointer(&pointer).and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer}: {document:#}"))
+}
+
+#[test]
+fn the_client_writes_what_the_real_client_writes_key_by_key_and_adds_up() {
+    let programs = iperf3::programs();
+    let Some(newest) = programs.last() else {
+        landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
+    };
+    for kind in KINDS {
+        let client = |program: &std::path::Path, first: &[&str]| {
+            let server = Server::start(&newest.path, &[]);
+            let port = server.port.to_string();
+            let words = [first, &["-c", "127.0.0.1", "-p", &port, "-J"], *kind].concat();
+            json(&run(program, &words))
+        };
+        let (ours, theirs) = (client(&landspeed(), &["iperf3"]), client(&newest.path, &[]));
+        assert_eq!(ours.get("error"), None, "{kind:?}: {ours:#}");
+        let (ours_has, theirs_has) = (keys_of(&ours), keys_of(&theirs));
+        let missing: Vec<_> = theirs_has.difference(&ours_has).filter(|key| !excused(key, kind)).collect();
+        let added: Vec<_> = ours_has.difference(&theirs_has).collect();
+        assert!(missing.is_empty(), "{kind:?}: {newest} has {missing:?}");
+        assert!(added.is_empty(), "{kind:?}: {newest} has not {added:?}");
+        // Reports add up to the total.
+        let sums = [
+            ("sum", "sum_sent", "sum_received"),
+            ("sum_bidir_reverse", "sum_sent_bidir_reverse", "sum_received_bidir_reverse"),
+        ];
+        for (sum, sent, received) in sums {
+            let intervals = ours["intervals"].as_array().expect("intervals");
+            let rows: Vec<&Value> = intervals.iter().filter_map(|interval| interval.get(sum)).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let total: u64 = rows.iter().filter_map(|row| row["bytes"].as_u64()).sum();
+            let sends = rows[0]["sender"] == true;
+            assert_eq!(total, bytes(&ours, if sends { sent } else { received }), "{kind:?}: {ours:#}");
+        }
+    }
+}
+
+#[test]
+fn every_release_is_spoken_with_as_its_own_client_and_server_would() {
+    let programs = iperf3::programs();
+    if programs.is_empty() {
+        landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
+    }
+    for program in &programs {
+        // Not -n with -R: 3.9's client does not end such a test with its own server either.
+        for kind in [&["-n", "4M"][..], &["-t", "1", "-u", "-b", "5M"], &["-t", "1", "-R"]] {
+            // Ours to theirs.
+            let server = Server::start(&program.path, &[]);
+            let port = server.port.to_string();
+            let words = [&["iperf3", "-c", "127.0.0.1", "-p", &port, "-J"][..], kind].concat();
+            let ours = json(&run(&landspeed(), &words));
+            assert_eq!(ours.get("error"), None, "{program} {kind:?}: {ours:#}");
+            let (sent, received) = (bytes(&ours, "sum_sent"), bytes(&ours, "sum_received"));
+            assert!(received > 0 && received <= sent, "{program} {kind:?}: {sent} and {received}");
+            // Theirs to ours.
+            let mut server = Server::start(&landspeed(), &["iperf3"]);
+            let port = server.port.to_string();
+            let words = [&["-c", "127.0.0.1", "-p", &port, "-J"][..], kind].concat();
+            let theirs = json(&run(&program.path, &words));
+            assert_eq!(theirs.get("error"), None, "{program} {kind:?}: {theirs:#}");
+            assert!(server.ended(), "{program} {kind:?}: -1 is one test");
+        }
+    }
+}
+
+#[test]
+fn a_run_against_our_own_server_reads_like_iperf3_too() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (far, written) = (directory.path().join("far.log"), directory.path().join("run.json"));
+    // `demo` would do: a server of ours whose port the kernel chooses says where it listens.
+    let log = std::fs::File::create(&far).expect("writable");
+    let mut server = std::process::Command::new(landspeed())
+        .args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3"])
+        .stdin(std::process::Stdio::null())
+        .stdout(log)
+        .spawn()
+        .expect("a server");
+    let deadline = landspeed_sys::clock::monotonic_ns() + super::PATIENCE_S * 1_000_000_000;
+    let at = loop {
+        let said = std::fs::read_to_string(&far).unwrap_or_default();
+        if let Some((_, rest)) = said.split_once("listening on ")
+            && let Some(at) = rest.split_whitespace().next()
+            && rest.contains('\n')
+        {
+            break at.to_owned();
+        }
+        let now = landspeed_sys::clock::monotonic_ns();
+        assert!(now < deadline, "it does not listen: {said}");
+        landspeed_sys::clock::sleep_until(now + 5_000_000);
+    };
+    let path = written.to_string_lossy().into_owned();
+    let out =
+        run(&landspeed(), &["run", &at, "-t", "1", "-O", "1", "-q", "--json", &path, "--format", "iperf3-json"]);
+    let _ = server.kill();
+    let _ = server.wait();
+    let text = std::fs::read_to_string(&written).unwrap_or_else(|error| panic!("{error}: {out:?}"));
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    let intervals = document["intervals"].as_array().expect("intervals");
+    let omitted = intervals.iter().filter(|interval| interval["sum"]["omitted"] == true).count();
+    assert!(omitted == 1 && intervals.len() == 2, "{document:#}");
+    // The part that does not count is in no total.
+    let counted: u64 =
+        intervals.iter().filter(|i| i["sum"]["omitted"] == false).filter_map(|i| i["sum"]["bytes"].as_u64()).sum();
+    assert_eq!(counted, bytes(&document, "sum_sent"), "{document:#}");
+}

@@ -1,0 +1,69 @@
+//! What scripts rely on beside the figures: lines, files, exit status, the name.
+
+use std::os::unix::fs::symlink;
+
+use super::{Server, json, landspeed, run};
+
+fn text(output: &std::process::Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn called_iperf3_it_is_iperf3() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let name = directory.path().join("iperf3");
+    symlink(landspeed(), &name).expect("a link");
+    assert!(text(&run(&name, &["--version"])).starts_with("iperf 3."));
+    let server = Server::start(&name, &[]);
+    let out = run(&name, &["-c", "127.0.0.1", "-p", &server.port.to_string(), "-t", "1", "-f", "m"]);
+    let said = text(&out);
+    assert!(out.status.success(), "{said}");
+    // As scripts do it: the receiver's line, its rate.
+    let receiver = said.lines().find(|line| line.ends_with("receiver")).expect("a receiver's line");
+    let words: Vec<&str> = receiver.split_whitespace().collect();
+    let unit = words.iter().position(|word| *word == "Mbits/sec").expect("-f m");
+    assert!(words[unit - 1].parse::<f64>().expect("a rate") > 0.0, "{receiver}");
+    assert!(said.ends_with("\niperf Done.\n"), "{said}");
+}
+
+#[test]
+fn nobody_at_the_far_end_is_an_error_and_a_status_of_one() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("a port that nobody has now").port().to_string();
+    let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).starts_with("iperf3: error - "), "{out:?}");
+    let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port, "-J"]);
+    assert_eq!(out.status.code(), Some(1));
+    let document = json(&out);
+    assert!(document["error"].as_str().is_some_and(|error| error.contains("refused")), "{document}");
+    assert_eq!(document["intervals"], serde_json::json!([]));
+}
+
+#[test]
+fn a_flag_that_is_not_to_be_had_is_named() {
+    for flag in ["--sctp", "--dont-fragment", "--timestamps"] {
+        let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", flag]);
+        assert!(!out.status.success());
+        assert!(String::from_utf8_lossy(&out.stderr).contains(flag), "{out:?}");
+    }
+}
+
+#[test]
+fn output_goes_to_the_log_file_and_streams_are_objects_a_line() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let (log, pid) = (directory.path().join("log"), directory.path().join("pid"));
+    let server = Server::start(&landspeed(), &["iperf3", "-I", &pid.to_string_lossy()]);
+    let number = std::fs::read_to_string(&pid).expect("-I");
+    assert!(number.trim_end_matches('\0').parse::<u32>().is_ok_and(|number| number > 1), "{number:?}");
+    let port = server.port.to_string();
+    let log_name = log.to_string_lossy();
+    let words = ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "2", "--json-stream", "--logfile", &log_name];
+    let out = run(&landspeed(), &words);
+    assert!(out.status.success() && out.stdout.is_empty(), "{out:?}");
+    let said = std::fs::read_to_string(&log).expect("--logfile");
+    let events: Vec<serde_json::Value> =
+        said.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect();
+    let names: Vec<_> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert_eq!(names, ["start", "interval", "interval", "end"]);
+}
