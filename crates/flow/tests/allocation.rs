@@ -35,7 +35,7 @@ fn tcp_loops_allocate_nothing_once_they_run() {
         let (stop, budget) = (Stop::default(), Budget::new(None));
         let (sent, received) = (Counters::default(), Counters::default());
         let start_ns = clock::monotonic_ns();
-        let send = SendPlan { mode, write_bytes: 64 * 1024, start_ns, rate_bytes_per_s: None };
+        let send = SendPlan { mode, write_bytes: 64 * 1024, start_ns, rate_bytes_per_s: None, block_bytes: None };
         let take = ReceivePlan { mode: receive, read_bytes: 64 * 1024, rate_bytes_per_s: None, start_ns };
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {

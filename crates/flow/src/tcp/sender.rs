@@ -117,7 +117,7 @@ fn finish_block(
     outcome: &mut SendOutcome,
 ) -> io::Result<()> {
     let Some(block) = plan.block_bytes else { return Ok(()) };
-    while outcome.bytes % block != 0 && !stop.receiving() {
+    while !outcome.bytes.is_multiple_of(block) && !stop.receiving() {
         outcome.syscalls += 1;
         match writer.write((block - outcome.bytes % block) as usize, outcome) {
             Ok(n) => {

@@ -34,7 +34,8 @@ impl Client {
     /// Up to the question for the parameters.
     fn introduced(addr: SocketAddr) -> Self {
         let mut client = Self::connect(addr);
-        client.say(&client.cookie.clone());
+        let cookie = client.cookie;
+        client.say(&cookie);
         assert_eq!(client.hear(), Some(9), "it asks what is wanted");
         client
     }
@@ -124,8 +125,14 @@ fn who_leaves_at_any_step_is_forgotten() {
         let mut client = Client::connect(addr);
         let mut data = None;
         let script: [&mut dyn FnMut(&mut Client); 6] = [
-            &mut |c| c.say(&c.cookie.clone()[..20]),
-            &mut |c| c.say(&c.cookie.clone()[20..]),
+            &mut |c| {
+                let cookie = c.cookie;
+                c.say(&cookie[..20]);
+            },
+            &mut |c| {
+                let cookie = c.cookie;
+                c.say(&cookie[20..]);
+            },
             &mut |c| c.say_json(&wanted().to_string()),
             &mut |c| {
                 assert_eq!((c.hear(), c.hear()), (Some(9), Some(10)));
@@ -195,7 +202,8 @@ fn damaged_dialogues_never_stop_the_server() {
         let (wanted, results) = (wanted().to_string(), results().to_string());
         let mut client = Client::connect(addr);
         client.stream.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout");
-        client.say(&client.cookie.clone());
+        let cookie = client.cookie;
+        client.say(&cookie);
         client.say_json(&damaged(&mut random, &wanted));
         let _data = client.data();
         let _ = (client.hear(), client.hear(), client.hear());

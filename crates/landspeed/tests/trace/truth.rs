@@ -160,14 +160,14 @@ fn two_taps_place_every_loss_between_them() {
 }
 
 /// Frames of a capture that came from a host (the lab numbers their addresses), by IP identification and sequence number.
-fn frames_from(file: &str, sender: &[u8; 6]) -> Vec<(u16, u32)> {
+fn frames_from(file: &str, sender: [u8; 6]) -> Vec<(u16, u32)> {
     let bytes = std::fs::read(file).expect("a capture");
     let mut frames = Vec::new();
     let mut at = 24;
     while let Some(record) = bytes.get(at..at + 16) {
         let captured = u32::from_le_bytes(record[8..12].try_into().expect("four bytes")) as usize;
         let frame = &bytes[at + 16..at + 16 + captured];
-        if frame[6..12] == *sender {
+        if frame[6..12] == sender {
             let tcp = 14 + usize::from(frame[14] & 15) * 4;
             let sequence = u32::from_be_bytes(frame[tcp + 4..tcp + 8].try_into().expect("four bytes"));
             frames.push((u16::from_be_bytes([frame[18], frame[19]]), sequence));
@@ -192,7 +192,7 @@ fn what_the_path_lost_and_what_the_receivers_kernel_dropped_are_told_apart_packe
         [("network", "sender", 1499, ran.lost()), ("receiver", "receiver", 997, dropped)]
     {
         // The tap before the place saw each frame that was dropped, and all of them are so many frames apart.
-        let frames = frames_from(&ran.file(tap), &[2, 0x4c, 0, 1, 0, 0]);
+        let frames = frames_from(&ran.file(tap), [2, 0x4c, 0, 1, 0, 0]);
         let losses = both["losses"].as_array().expect("a list").iter().filter(|loss| loss["place"] == place);
         let numbers: Vec<usize> = losses
             .map(|loss| {
@@ -216,8 +216,8 @@ fn acknowledgements_over_a_link_with_a_frame_clock_show_its_period_and_others_no
             .replace("to = \"receiver\"\n", &format!("to = \"receiver\"\nstreams = {streams}\n"));
         let ran = run(&text, 6)?;
         let stations = document(&[&ran.file("sender")])["stations"].clone();
-        let periods = stations.as_array().expect("a list").iter().map(|it| &it["ack_spacing"]["period_ns"]);
-        Some(periods.filter_map(Value::as_u64).next())
+        let mut periods = stations.as_array().expect("a list").iter().map(|it| &it["ack_spacing"]["period_ns"]);
+        Some(periods.find_map(Value::as_u64))
     };
     for streams in [1, 4] {
         let Some(none) = found("", streams) else {

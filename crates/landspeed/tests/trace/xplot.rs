@@ -87,7 +87,9 @@ fn outstanding_data_round_trips_and_rates_have_the_dots_of_tcptraces() {
         let (mine, judged) = both("tput", "yellow");
         assert!(mine.len() > 5_000);
         let mut at = BTreeMap::<&str, Vec<f64>>::new();
-        judged.iter().for_each(|(time, value)| at.entry(time).or_default().push(*value));
+        for (time, value) in &judged {
+            at.entry(time).or_default().push(*value);
+        }
         let agrees = |(time, value): &&(String, f64)| {
             let span_us = 1448.0 / value * 1e6;
             let theirs = at.get(time.as_str()).map(Vec::as_slice).unwrap_or_default();
@@ -105,7 +107,9 @@ fn outstanding_data_round_trips_and_rates_have_the_dots_of_tcptraces() {
             continue;
         }
         let mut at = BTreeMap::<&str, Vec<f64>>::new();
-        judged.iter().for_each(|(time, value)| at.entry(time).or_default().push(*value));
+        for (time, value) in &judged {
+            at.entry(time).or_default().push(*value);
+        }
         let alike = |(time, value): &&(String, f64)| {
             at.get(time.as_str()).is_some_and(|all| all.iter().any(|theirs| (theirs - value).abs() <= 1.0))
         };
