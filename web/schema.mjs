@@ -60,6 +60,8 @@ function type(schema, indent) {
     const parts = union.map((part) => type(part, indent)).sort((a, b) => (a === "null") - (b === "null"));
     return parts.length > 4 ? "\n  | " + parts.join("\n  | ") : parts.join(" | ");
   }
+  // Anything at all: what another program said.
+  if (schema.type === undefined && !schema.properties) return "unknown";
   const types = Array.isArray(schema.type) ? schema.type : [schema.type];
   return types
     .map((name) => plain(name, schema, indent))

@@ -332,6 +332,16 @@ export interface Interval {
   start_ns: number;
 }
 
+/** The far end of a test that was run against iperf3: totals, and nothing over time. */
+export interface Iperf3End {
+  /** What a landspeed there would have told, and this document lacks. */
+  not_visible: string[];
+  /** What it printed, if that was asked for (`--server-output`): text, or the object of an `iperf3 -s -J`. */
+  output?: unknown | null | undefined;
+  /** Its results as it sent them, without what it printed. Its streams are numbered 1, 3, 4, 5 … */
+  results: unknown;
+}
+
 /** Latency of one request/response measurement: a whole round trip, never halved. */
 export interface LatencyResult {
   /** Transactions completed per second. */
@@ -1065,6 +1075,8 @@ export interface RunDocument {
   hosts: Ends;
   /** Identifier of the test, 32 hex digits. */
   id: string;
+  /** Where the far end was an iperf3 server: what it said, and what it could not say. */
+  iperf3?: Iperf3End | null | undefined;
   /** The program that wrote it. */
   landspeed: BuildInfo;
   /** Request/response results, one for each size. */
