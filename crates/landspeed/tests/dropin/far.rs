@@ -109,7 +109,9 @@ fn every_release_is_spoken_with_as_its_own_client_and_server_would() {
             let ours = json(&run(&landspeed(), &words));
             assert_eq!(ours.get("error"), None, "{program} {kind:?}: {ours:#}");
             let (sent, received) = (bytes(&ours, "sum_sent"), bytes(&ours, "sum_received"));
-            assert!(received > 0 && received <= sent, "{program} {kind:?}: {sent} and {received}");
+            // Since 3.16 iperf3's sender may say less than it sent: its threads still write while it adds up.
+            let unsaid = if kind.contains(&"-R") { 4 * 131_072 } else { 0 };
+            assert!(received > 0 && received <= sent + unsaid, "{program} {kind:?}: {sent} and {received}");
             // Theirs to ours.
             let mut server = Server::start(&landspeed(), &["iperf3"]);
             let port = server.port.to_string();
