@@ -31,7 +31,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         println!("iperf {} (landspeed {})", convert::RELEASE, env!("CARGO_PKG_VERSION"));
         return Ok(Outcome::Clean);
     }
-    if args.daemon {
+    if args.daemon && !server::is_detached() {
         return server::detach(args);
     }
     if let Some(path) = &args.pidfile {

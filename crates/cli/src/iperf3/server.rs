@@ -123,22 +123,22 @@ impl Log {
     }
 }
 
-/// `-D`: the same again without it, in a process group of its own and away from the terminal.
+/// Set in the background: `-D` is done.
+const DETACHED: &str = "LANDSPEED_IPERF3_DETACHED";
+
+/// Whether this is the one in the background already.
+pub fn is_detached() -> bool {
+    std::env::var_os(DETACHED).is_some()
+}
+
+/// `-D`: the same again, in a process group of its own and away from the terminal.
 pub fn detach(args: &Args) -> anyhow::Result<Outcome> {
     let program = std::env::current_exe().context("this program's file is not known")?;
-    let mut words: Vec<_> = std::env::args_os().skip(1).filter(|word| word != "-D" && word != "--daemon").collect();
-    if words.first().is_none_or(|word| word != super::NAME) {
-        words.insert(0, super::NAME.into());
-    }
-    if words
-        .iter()
-        .any(|word| word.to_string_lossy().strip_prefix('-').is_some_and(|w| !w.starts_with('-') && w.contains('D')))
-    {
-        bail!("-D stands alone: write -s -D");
-    }
+    // What cannot be written is better said here, where somebody reads it.
     let _ = output(args)?;
     Command::new(program)
-        .args(words)
+        .args(crate::words().into_iter().skip(1))
+        .env(DETACHED, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

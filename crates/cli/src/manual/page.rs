@@ -83,7 +83,9 @@ impl Book<'_> {
             }
         }
         tail.control("SH", ["EXIT STATUS"]);
-        for (status, meaning) in EXIT_STATUS {
+        let own = paragraphs.iter().find_map(|paragraph| own_exit_status(paragraph));
+        let statuses = own.unwrap_or_else(|| EXIT_STATUS.map(|(status, is)| (status.into(), is.into())).into());
+        for (status, meaning) in statuses {
             tail.control("TP", []).text([bold(status)]).text([roman(meaning)]);
         }
         let variables: Vec<_> = ENVIRONMENT.iter().filter(|(whose, ..)| belongs(name(command), whose)).collect();
@@ -148,6 +150,31 @@ fn before_exit_status(paragraph: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
+/// `Exit status: 0 as asked, 1 refused, 2 failure.`, where a command has words of its own for it.
+fn own_exit_status(paragraph: &str) -> Option<Vec<(String, String)>> {
+    let (_, said) = paragraph.split_once("Exit status: ")?;
+    if said.starts_with("0 clean, 1 findings, 2 failure") {
+        return None;
+    }
+    let mut statuses: Vec<(String, String)> = Vec::new();
+    for part in said.trim_end_matches('.').split(", ") {
+        match (part.split_once(' '), statuses.last_mut()) {
+            (Some((status, meaning)), _) if status.parse::<u8>().is_ok() => {
+                statuses.push((status.to_owned(), meaning.to_owned()));
+            }
+            (_, Some((_, meaning))) => meaning.extend([", ", part]),
+            _ => return None,
+        }
+    }
+    for (_, meaning) in &mut statuses {
+        if let Some(first) = meaning.get(..1).map(str::to_uppercase) {
+            meaning.replace_range(..1, &first);
+        }
+        meaning.push('.');
+    }
+    Some(statuses)
+}
+
 /// Examples of the commands above that are of this one.
 fn from_above(command: &Command, above: &[&Command]) -> Vec<Example> {
     let full = command.get_bin_name().unwrap_or_else(|| command.get_name());
@@ -182,4 +209,19 @@ fn see_also(command: &Command, above: &[&Command], examples: &[Example]) -> Vec<
         inlines.extend([bold(other), roman("(1)")]);
     }
     inlines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_may_have_its_own_words_for_its_exit_status() {
+        let own = own_exit_status("Text. Exit status: 0 as asked, 1 refused, or left to you, 2 failure.");
+        let own = own.expect("three of them");
+        let own: Vec<_> = own.iter().map(|(status, meaning)| (status.as_str(), meaning.as_str())).collect();
+        assert_eq!(own, [("0", "As asked."), ("1", "Refused, or left to you."), ("2", "Failure.")]);
+        assert_eq!(own_exit_status("Exit status: 0 clean, 1 findings, 2 failure."), None);
+        assert_eq!(own_exit_status("No word of it."), None);
+    }
 }

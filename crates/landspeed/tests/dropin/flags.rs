@@ -2,7 +2,9 @@
 
 use std::os::unix::fs::symlink;
 
-use super::{Server, json, landspeed, run};
+use landspeed_sys::clock;
+
+use super::{PATIENCE_S, Server, json, landspeed, run};
 
 fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -24,6 +26,33 @@ fn called_iperf3_it_is_iperf3() {
     let unit = words.iter().position(|word| *word == "Mbits/sec").expect("-f m");
     assert!(words[unit - 1].parse::<f64>().expect("a rate") > 0.0, "{receiver}");
     assert!(said.ends_with("\niperf Done.\n"), "{said}");
+}
+
+#[test]
+fn a_server_in_the_background_serves_after_its_parent_is_gone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let pid = directory.path().join("pid");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = free.expect("a free port").port().to_string();
+    // Written as scripts write it. It serves one test, so that nothing is left behind.
+    let out = run(&landspeed(), &["iperf3", "-s1D", "-p", &port, "-I", &pid.to_string_lossy()]);
+    assert!(out.status.success(), "{out:?}");
+    let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
+    let mut served = false;
+    while !served && clock::monotonic_ns() < deadline {
+        // It may not listen yet.
+        served = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port, "-n", "1M"]).status.success();
+    }
+    let mut gone = false;
+    while !gone && clock::monotonic_ns() < deadline {
+        // The file goes when the server does.
+        gone = !pid.exists();
+        clock::sleep_until(clock::monotonic_ns() + 5_000_000);
+    }
+    if !gone && let Ok(number) = std::fs::read_to_string(&pid) {
+        let _ = std::process::Command::new("kill").arg(number.trim_end_matches('\0')).status();
+    }
+    assert!(served && gone, "served: {served}, gone: {gone}");
 }
 
 #[test]
