@@ -95,7 +95,7 @@ impl Book<'_> {
                 tail.control("TP", []).text([bold(*variable)]).text([roman(*meaning)]);
             }
         }
-        tail.control("SH", ["SEE ALSO"]).text(see_also(command, above, &shown));
+        tail.control("SH", ["SEE ALSO"]).text(see_also(command, above, &shown, &paragraphs));
         tidy::page(&head, &options(command), &tail)
     }
 }
@@ -182,8 +182,8 @@ fn from_above(command: &Command, above: &[&Command]) -> Vec<Example> {
     all.filter(|example| example.line.contains(full)).collect()
 }
 
-/// The page above, those below, its neighbours, and the commands its examples call.
-fn see_also(command: &Command, above: &[&Command], examples: &[Example]) -> Vec<Inline> {
+/// The page above, those below, its neighbours, and the commands its examples and remarks call.
+fn see_also(command: &Command, above: &[&Command], examples: &[Example], remarks: &[String]) -> Vec<Inline> {
     let mut names: Vec<&str> = above.last().map(|above| name(above)).into_iter().collect();
     names.extend(visible(command).map(name));
     match above {
@@ -192,6 +192,7 @@ fn see_also(command: &Command, above: &[&Command], examples: &[Example]) -> Vec<
             let said = |other: &&Command| {
                 let call = other.get_bin_name().unwrap_or_default();
                 examples.iter().any(|example| example.line.contains(call) || example.comment.contains(call))
+                    || remarks.iter().any(|remark| remark.contains(call))
             };
             names.extend(visible(program).filter(said).map(name));
         }
