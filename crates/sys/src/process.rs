@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Raises the soft limit of open files to the hard one. Best effort.
 pub fn raise_open_files_limit() {
@@ -19,8 +19,18 @@ pub fn raise_open_files_limit() {
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// When the first one came, on the monotonic clock; 0 before.
+static FIRST_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Signals this near to the first are one wish: timeout(1) signals its child, and then the child's group.
+const ONE_WISH_NS: u64 = 100_000_000;
+
 extern "C" fn on_signal(signal: libc::c_int) {
-    if INTERRUPTED.swap(true, Ordering::Relaxed) {
+    // clock_gettime is async-signal-safe.
+    let now_ns = crate::clock::monotonic_ns();
+    let first = FIRST_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+    INTERRUPTED.store(true, Ordering::Relaxed);
+    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= ONE_WISH_NS) {
         // Asked twice: leave at once. `_exit` is async-signal-safe; 128 + n is what a shell reports for a signal.
         // SAFETY: _exit takes an integer and does not return.
         unsafe { libc::_exit(128 + signal) };

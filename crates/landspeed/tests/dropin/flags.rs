@@ -56,6 +56,19 @@ fn a_server_in_the_background_serves_after_its_parent_is_gone() {
 }
 
 #[test]
+fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
+    let server = Server::start(&landspeed(), &["iperf3"]);
+    let port = server.port.to_string();
+    // timeout signals twice, the program and its group: one wish, not the second Ctrl-C of somebody in a hurry.
+    let program = landspeed();
+    let words = ["-s", "INT", "2", &program.to_string_lossy(), "iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30"];
+    let out = run(std::path::Path::new("timeout"), &words);
+    let said = text(&out);
+    assert!(said.lines().any(|line| line.ends_with("sender")), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
+}
+
+#[test]
 fn nobody_at_the_far_end_is_an_error_and_a_status_of_one() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let port = free.expect("a port that nobody has now").port().to_string();
