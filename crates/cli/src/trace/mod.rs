@@ -63,7 +63,8 @@ pub struct Args {
     /// Addresses or ports change between the taps: packets are known by their numbers alone
     #[arg(long)]
     nat: bool,
-    /// Cores used: another decompresses, and where there are many flows they share them [default: 2 if there are two]
+    /// Cores used: another decompresses, they take turns at a plain file, and share the flows where there are many [default: 2
+    /// if there are two]
     #[arg(long, value_name = "N")]
     cores: Option<NonZero<usize>>,
     /// Write the document as JSON (- for standard output)

@@ -1,5 +1,6 @@
 //! `landspeed trace` as it is used: on captures of the lab, whose counters are the truth, and on files that are none.
 
+mod cores;
 mod corpus;
 mod files;
 mod oracles;

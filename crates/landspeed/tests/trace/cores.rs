@@ -1,0 +1,65 @@
+//! The number of cores changes nothing in what is told.
+
+use crate::document;
+
+/// Packets, enough for several pieces of a file that cores take in turns.
+const PACKETS: u32 = 60_000;
+
+/// A connection's data and acknowledgements; from a packet on, every fifth is of a connection of its own.
+fn capture(others_from: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 96, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for number in 0..PACKETS {
+        let other = if number >= others_from && number % 5 == 0 { number } else { 0 };
+        let acknowledges = number % 3 == 2;
+        let payload = if acknowledges { 0 } else { 1_000_u16 };
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
+        frame.extend((40 + payload).to_be_bytes());
+        frame.extend([0, 1, 0x40, 0, 64, 6, 0, 0]);
+        let ends = [[10, 1, (other >> 8) as u8, other as u8], [10, 0, 0, 2]];
+        let (from, to) = if acknowledges { (1, 0) } else { (0, 1) };
+        frame.extend([ends[from], ends[to]].concat());
+        frame.extend([[0x9c, 0x40], [0x14, 0x51]][from]);
+        frame.extend([[0x9c, 0x40], [0x14, 0x51]][to]);
+        let sent = (number / 3 * 2 + number % 3) * 1_000;
+        let numbers = if acknowledges { [7, sent] } else { [sent, 7] };
+        numbers.iter().for_each(|number| frame.extend(number.to_be_bytes()));
+        frame.extend([0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+        frame.resize(90, 0);
+        let time_us = u64::from(number) * 37;
+        let words = [1 + time_us / 1_000_000, time_us % 1_000_000, 90, u64::from(payload) + 54];
+        words.iter().for_each(|word| bytes.extend((*word as u32).to_le_bytes()));
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+#[test]
+fn the_number_of_cores_changes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let alone = capture(PACKETS);
+    let cut = alone[..alone.len() - 33].to_vec();
+    let mut damaged = alone.clone();
+    // In the middle of a record: its length.
+    let at = 24 + 40_000 * 106 + 8;
+    damaged[at..at + 4].fill(0xff);
+    let cases = [("alone", &alone), ("cut", &cut), ("damaged", &damaged), ("many later", &capture(PACKETS / 2))];
+    for (name, bytes) in cases {
+        let file = directory.path().join("a.pcap");
+        std::fs::write(&file, bytes).expect("room");
+        let file = file.to_str().expect("plain");
+        let told = |cores: &str| {
+            let mut document = document(&[file, "--cores", cores, "--top", "10000"]);
+            document["command"].take();
+            document
+        };
+        let one = told("1");
+        let frames = if name == "damaged" { 40_000 } else { PACKETS - u32::from(name == "cut") };
+        assert_eq!(one["capture"]["frames"], frames, "{name}");
+        for cores in ["2", "3"] {
+            assert_eq!(told(cores), one, "{name}, {cores} cores");
+        }
+    }
+}
