@@ -245,8 +245,8 @@ impl<'a> Test<'a> {
             };
             let (whole, sent, received) = if self.udp {
                 let whole = of_way(|stream| stream.udp.as_ref());
-                let ends = whole.as_ref().map(split_datagrams);
-                let (sent, received) = ends.unzip();
+                let (sent, received) = whole.as_ref().map(split_datagrams).unzip();
+                let received = received.filter(|received| received.lost_packets.is_some());
                 (whole, sent, received)
             } else {
                 (None, of_way(|stream| stream.sender.as_ref()), of_way(|stream| stream.receiver.as_ref()))
@@ -284,15 +284,15 @@ impl<'a> Test<'a> {
             let omitted = at_cut.map_or(0, |cut| cut.packets);
             let sent = sender.and_then(|end| end.udp.as_ref()).map_or(0, |udp| udp.sent_packets);
             let arrived = receiver.and_then(|end| end.udp.as_ref());
-            let delivered = arrived.map_or(sent, |udp| udp.delivered_packets);
             let packets = sent.saturating_sub(omitted) as i64;
-            let lost = sent as i64 - delivered as i64;
+            // Where the receiver did not get to say what came, nothing is said of it.
+            let lost = arrived.map(|udp| sent as i64 - udp.delivered_packets as i64);
             let row = Row {
-                jitter_ms: Some(arrived.and_then(|udp| udp.jitter_ns).unwrap_or(0) as f64 / 1e6),
-                lost_packets: Some(lost),
+                jitter_ms: arrived.map(|udp| udp.jitter_ns.unwrap_or(0) as f64 / 1e6),
+                lost_packets: lost,
                 packets: Some(packets),
-                lost_percent: Some(percent(lost, packets)),
-                out_of_order: Some(arrived.map_or(0, |udp| udp.reordered_packets) as i64),
+                lost_percent: lost.map(|lost| percent(lost, packets)),
+                out_of_order: arrived.map(|udp| udp.reordered_packets as i64),
                 ..numbered(sender.or(receiver).map_or(0, bytes))
             };
             return EndStream { udp: Some(row), ..EndStream::default() };

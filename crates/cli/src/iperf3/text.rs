@@ -251,9 +251,9 @@ impl Page<'_> {
     fn datagram_totals(&self, out: &mut String, row: &Row) {
         let sums = (&self.document.end.sum_sent, &self.document.end.sum_received);
         let packets = row.packets.unwrap_or_default();
-        let lost = row.lost_packets.unwrap_or_default();
         let sent = Row { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..row.clone() };
         self.datagram_total(out, &sent, "sender");
+        let Some(lost) = row.lost_packets else { return };
         // Every datagram is as long as the next.
         let arrived =
             row.bytes.checked_div(packets.unsigned_abs()).unwrap_or(0) * (packets - lost).max(0).unsigned_abs();

@@ -57,15 +57,20 @@ fn a_server_in_the_background_serves_after_its_parent_is_gone() {
 
 #[test]
 fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
-    let server = Server::start(&landspeed(), &["iperf3"]);
-    let port = server.port.to_string();
-    // timeout signals twice, the program and its group: one wish, not the second Ctrl-C of somebody in a hurry.
-    let program = landspeed();
-    let words = ["-s", "INT", "2", &program.to_string_lossy(), "iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30"];
-    let out = run(std::path::Path::new("timeout"), &words);
-    let said = text(&out);
-    assert!(said.lines().any(|line| line.ends_with("sender")), "{out:?}");
-    assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
+    for kind in [&[][..], &["-u"]] {
+        let server = Server::start(&landspeed(), &["iperf3"]);
+        let port = server.port.to_string();
+        // timeout signals twice, the program and its group: one wish, not the second Ctrl-C of somebody in a hurry.
+        let program = landspeed();
+        let program = program.to_string_lossy();
+        let words = ["-s", "INT", "2", &program, "iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30"];
+        let out = run(std::path::Path::new("timeout"), &[&words[..], kind].concat());
+        let said = text(&out);
+        assert!(said.lines().any(|line| line.ends_with("sender")), "{out:?}");
+        // The receiver did not get to say anything, and nobody says it for it.
+        assert!(!said.lines().any(|line| line.ends_with("receiver")), "{out:?}");
+        assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
+    }
 }
 
 #[test]
