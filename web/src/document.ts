@@ -2598,6 +2598,22 @@ export interface TraceDetail {
   window: number;
 }
 
+/** The second capture's figure less the first's, with its interval: blocks of time, resampled. */
+export interface TraceDifference {
+  /** Length of a block of each, nanoseconds. */
+  block_ns: [number, number];
+  /** Blocks of each. */
+  blocks: [number, number];
+  /** Whether the interval is without 0: it is a change and not the captures' own noise. */
+  changed: boolean;
+  /** Upper end. */
+  high: number;
+  /** Confidence level, 0 to 1. */
+  level: number;
+  /** Lower end. */
+  low: number;
+}
+
 /** What one end sent. */
 export interface TraceDirection {
   /** Whether it sent a FIN or a RST. */
@@ -2696,6 +2712,8 @@ export interface TraceFigure {
   a?: number | null | undefined;
   /** In the second. */
   b?: number | null | undefined;
+  /** How sure the difference is, by what the figure varies within each capture; `None` where that cannot be told. */
+  difference?: TraceDifference | null | undefined;
   /** What it is. */
   name: string;
   /** Its unit: `bps`, `ns`, `bytes`, `ratio` or `count`. */

@@ -56,7 +56,8 @@ pub use trace::{
     TraceLimits, TraceLoss, TraceNumbered, TracePath, TraceRtt, TraceStation, TraceTransport, Trains, UnlistedFlows,
 };
 pub use trace_graph::{
-    TraceBuckets, TraceComparison, TraceDetail, TraceFigure, TraceGraphs, TraceRate, TraceSeries, TraceWay,
+    TraceBuckets, TraceComparison, TraceDetail, TraceDifference, TraceFigure, TraceGraphs, TraceRate, TraceSeries,
+    TraceWay,
 };
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Evidence, Verdict};

@@ -166,4 +166,24 @@ pub struct TraceFigure {
     pub a: Option<f64>,
     /// In the second.
     pub b: Option<f64>,
+    /// How sure the difference is, by what the figure varies within each capture; `None` where that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<TraceDifference>,
+}
+
+/// The second capture's figure less the first's, with its interval: blocks of time, resampled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceDifference {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Confidence level, 0 to 1.
+    pub level: f64,
+    /// Length of a block of each, nanoseconds.
+    pub block_ns: [u64; 2],
+    /// Blocks of each.
+    pub blocks: [u64; 2],
+    /// Whether the interval is without 0: it is a change and not the captures' own noise.
+    pub changed: bool,
 }

@@ -12,6 +12,7 @@
 mod analysis;
 mod arrivals;
 mod bursts;
+mod cells;
 mod clocks;
 mod connection;
 mod direction;
@@ -34,6 +35,7 @@ mod waiting;
 mod xplot;
 
 pub use analysis::{Analysis, Limits};
+pub use cells::{Cell, Cells};
 pub use flows::Flows;
 pub use graph::{GraphLimits, Graphs};
 pub use intake::{Intake, Place, Seen};

@@ -8,7 +8,7 @@ use landspeed_model::{
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use super::{Args, alone, pictures};
+use super::{Args, alone, noise, pictures};
 use crate::Outcome;
 use crate::output::Sink;
 use crate::text::Page;
@@ -24,11 +24,12 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
         pictures::xplot(args, &b, other, &directory.join("b"))?;
     }
     let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
-    let figures = figures(&a, &b);
+    let mut figures = figures(&a, &b);
+    let noise = noise::add(args, [(&a, one), (&b, other)], &mut figures)?;
     let (schema, command) = (TRACE_COMPARISON_SCHEMA.to_owned(), std::env::args().collect());
     let comparison = TraceComparison { schema, landspeed, command, a, b, figures };
     if args.json != Some(Sink::Stdout) {
-        print!("{}", summary(&comparison));
+        print!("{}", summary(&comparison, &noise));
     }
     if let Some(sink) = &args.json {
         sink.write(&serde_json::to_vec_pretty(&comparison)?)?;
@@ -53,7 +54,7 @@ fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
     let mut add = |name: &str, unit: &str, of: &dyn Fn(&TraceDocument) -> Option<f64>| {
         let (a, b) = (of(a), of(b));
         if a.is_some() || b.is_some() {
-            figures.push(TraceFigure { name: name.to_owned(), unit: unit.to_owned(), a, b });
+            figures.push(TraceFigure { name: name.to_owned(), unit: unit.to_owned(), a, b, difference: None });
         }
     };
     let of_flow = |of: fn(&TraceFlow) -> Option<f64>| move |d: &TraceDocument| d.flows.first().and_then(of);
@@ -101,7 +102,7 @@ fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
     figures
 }
 
-fn summary(comparison: &TraceComparison) -> String {
+fn summary(comparison: &TraceComparison, noise: &str) -> String {
     let mut page = Page::default();
     for (name, document) in [("A", &comparison.a), ("B", &comparison.b)] {
         let capture = &document.capture;
@@ -113,13 +114,20 @@ fn summary(comparison: &TraceComparison) -> String {
         page.line(name, &words);
     }
     let width = comparison.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
-    let _ = writeln!(page.text, "\n  {:width$}  {:>12}  {:>12}  {:>8}", "", "A", "B", "B/A");
-    for TraceFigure { name, unit, a, b } in &comparison.figures {
+    let _ = writeln!(page.text, "\n  {:width$}  {:>12}  {:>12}  {:>8}  B - A, 95 %", "", "A", "B", "B/A");
+    for TraceFigure { name, unit, a, b, difference } in &comparison.figures {
         let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| figure(value, unit));
         let ratio = a.zip(*b).filter(|(a, _)| *a > 0.0).map(|(a, b)| format!("{:.3}", b / a));
-        let line = format!("  {name:width$}  {:>12}  {:>12}  {:>8}", told(a), told(b), ratio.unwrap_or_default());
+        let sure = difference.as_ref().map(|difference| {
+            let end = |value: f64| format!("{}{}", if value < 0.0 { "-" } else { "+" }, figure(value.abs(), unit));
+            let called = if difference.changed { "changed" } else { "within the noise" };
+            format!("{} to {}: {called}", end(difference.low), end(difference.high))
+        });
+        let (ratio, sure) = (ratio.unwrap_or_default(), sure.unwrap_or_default());
+        let line = format!("  {name:width$}  {:>12}  {:>12}  {ratio:>8}  {sure}", told(a), told(b));
         let _ = writeln!(page.text, "{}", line.trim_end());
     }
+    page.line("noise", noise);
     for (name, document) in [("A", &comparison.a), ("B", &comparison.b)] {
         for warning in &document.warnings {
             page.line("note", &format!("{name}: {}", warning.message));
@@ -134,6 +142,7 @@ fn figure(value: f64, unit: &str) -> String {
         "bps" => BitRate::from_bps(whole).to_string(),
         "ns" => Nanos::new(whole).to_string(),
         "bytes" => Bytes::new(whole).to_string(),
+        "ratio" if value < 0.1 => format!("{value:.5}"),
         "ratio" => format!("{value:.3}"),
         _ => whole.to_string(),
     }

@@ -3,6 +3,7 @@
 mod against;
 mod cores;
 mod input;
+mod noise;
 mod packets;
 mod pictures;
 mod source;

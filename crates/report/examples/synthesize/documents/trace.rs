@@ -30,7 +30,13 @@ pub fn hostile() -> TraceDocument {
 
 /// Both, as if they were two runs.
 pub fn comparison() -> TraceComparison {
-    let figure = |name: &str, unit: &str, a, b| TraceFigure { name: name.to_owned(), unit: unit.to_owned(), a, b };
+    let figure = |name: &str, unit: &str, a, b| TraceFigure {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        a,
+        b,
+        difference: None,
+    };
     TraceComparison {
         schema: TRACE_COMPARISON_SCHEMA.to_owned(),
         landspeed: BuildInfo { version: "0.1.0".to_owned(), server_version: None },

@@ -1,0 +1,95 @@
+//! One flow cut into equal cells of time, so that a figure's own variation within a capture can be told.
+
+use landspeed_model::{TraceDocument, TraceEndpoint, TraceTransport};
+
+use crate::key::told;
+use crate::{Class, Observer, Row};
+
+/// What passed in one cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cell {
+    /// Payload seen for the first time, bytes.
+    pub new_bytes: u64,
+    /// Packets with data, and of these, those sent again.
+    pub packets: u64,
+    /// Sent again.
+    pub again: u64,
+    /// Acknowledgements.
+    pub acks: u64,
+    /// Of these, duplicates.
+    pub duplicate_acks: u64,
+    /// Round trips, and their sum, nanoseconds.
+    pub rtts: u64,
+    /// Their sum, nanoseconds.
+    pub rtt_sum_ns: u64,
+    /// What was in flight after each packet with data, added up, bytes.
+    pub in_flight_sum: u64,
+}
+
+impl Cell {
+    /// Both together.
+    pub fn join(&mut self, other: &Self) {
+        self.new_bytes += other.new_bytes;
+        self.packets += other.packets;
+        self.again += other.again;
+        self.acks += other.acks;
+        self.duplicate_acks += other.duplicate_acks;
+        self.rtts += other.rtts;
+        self.rtt_sum_ns += other.rtt_sum_ns;
+        self.in_flight_sum += other.in_flight_sum;
+    }
+}
+
+/// The first flow of a document, over time.
+#[derive(Debug, Clone)]
+pub struct Cells {
+    source: TraceEndpoint,
+    destination: TraceEndpoint,
+    start_ns: u64,
+    /// Width of a cell, nanoseconds.
+    pub width_ns: u64,
+    /// The cells, from the flow's beginning to its end.
+    pub cells: Vec<Cell>,
+}
+
+impl Cells {
+    /// For the first flow of a document of the same capture, if it is one of TCP that lasts: so many cells.
+    pub fn new(document: &TraceDocument, count: usize) -> Option<Self> {
+        let flow = document.flows.first().filter(|flow| flow.transport == TraceTransport::Tcp)?;
+        let width_ns = flow.duration_ns / count.max(1) as u64;
+        let start_ns = document.capture.start_ns.saturating_add(flow.start_ns);
+        let (source, destination) = (flow.source.clone(), flow.destination.clone());
+        (width_ns > 0).then(|| Self { source, destination, start_ns, width_ns, cells: vec![Cell::default(); count] })
+    }
+}
+
+impl Observer for Cells {
+    fn row(&mut self, row: &Row) {
+        let Some(flow) = &row.flow else { return };
+        let Some(tcp) = &flow.tcp else { return };
+        let (from, to) = (told(flow.source), told(flow.destination));
+        let there = from == self.source && to == self.destination;
+        if !(there || from == self.destination && to == self.source) {
+            return;
+        }
+        let Some(since_ns) = row.time_ns.checked_sub(self.start_ns) else { return };
+        let number = ((since_ns / self.width_ns) as usize).min(self.cells.len() - 1);
+        let Some(cell) = self.cells.get_mut(number) else { return };
+        if there && flow.payload > 0 {
+            cell.packets += 1;
+            cell.in_flight_sum = cell.in_flight_sum.saturating_add(tcp.in_flight);
+            if tcp.class.is_retransmission() {
+                cell.again += 1;
+            } else if matches!(tcp.class, Class::New | Class::OutOfOrder) {
+                cell.new_bytes += u64::from(flow.payload);
+            }
+        } else if !there && tcp.acknowledgement.is_some() {
+            cell.acks += 1;
+            cell.duplicate_acks += u64::from(tcp.duplicate_ack);
+            if let Some(rtt_ns) = tcp.rtt_ns {
+                cell.rtts += 1;
+                cell.rtt_sum_ns = cell.rtt_sum_ns.saturating_add(rtt_ns);
+            }
+        }
+    }
+}
