@@ -43,7 +43,15 @@ pub struct Door {
 #[derive(Debug, Default)]
 pub struct Tests {
     tcp: Mutex<HashMap<Cookie, mpsc::SyncSender<Arrival>>>,
-    udp: Mutex<HashMap<IpAddr, mpsc::SyncSender<UdpSocket>>>,
+    udp: Mutex<HashMap<IpAddr, Hellos>>,
+}
+
+/// Where the hellos of an address go.
+#[derive(Debug, Clone)]
+struct Hellos {
+    deliver: mpsc::SyncSender<UdpSocket>,
+    /// The address that the client talks to: its streams are answered from it.
+    local: IpAddr,
 }
 
 /// A data connection and its place in the order of arrival, which tells the streams of a test apart.
@@ -172,23 +180,12 @@ impl Door {
             let from = unmap(from);
             // Whoever has no test that waits for streams gets no answer at all.
             let Some(test) = lock(&self.tests.udp).get(&from.ip()).cloned() else { continue };
-            let Ok(door) = self.udp.local_addr().map(unmap) else { continue };
-            let Some(local) = local_towards(door, from) else { continue };
-            if let Ok(connected) = udp_door::connect_back(local, from) {
-                let _ = test.try_send(connected);
+            let Ok(port) = self.udp.local_addr().map(|addr| addr.port()) else { continue };
+            if let Ok(connected) = udp_door::connect_back(SocketAddr::new(test.local, port), from) {
+                let _ = test.deliver.try_send(connected);
             }
         }
     }
-}
-
-/// The address that answers `peer`: a door on every address answers from the one the route to the peer starts at.
-fn local_towards(door: SocketAddr, peer: SocketAddr) -> Option<SocketAddr> {
-    if !door.ip().is_unspecified() {
-        return Some(door);
-    }
-    let probe = UdpSocket::bind((crate::address::any_like(peer), 0)).ok()?;
-    probe.connect(peer).ok()?;
-    Some(SocketAddr::new(probe.local_addr().ok()?.ip(), door.port()))
 }
 
 impl Waiting {
@@ -240,13 +237,19 @@ impl Tests {
     }
 
     /// Has the hellos from this address delivered as connected sockets; `None` while another test of it does.
-    pub fn await_udp(self: &Arc<Self>, peer: IpAddr, most: usize) -> Option<(mpsc::Receiver<UdpSocket>, Awaited)> {
+    /// `local` is the address that the client talks to.
+    pub fn await_udp(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        local: IpAddr,
+        most: usize,
+    ) -> Option<(mpsc::Receiver<UdpSocket>, Awaited)> {
         let mut tests = lock(&self.udp);
         if tests.contains_key(&peer) {
             return None;
         }
         let (tx, rx) = mpsc::sync_channel(most);
-        tests.insert(peer, tx);
+        tests.insert(peer, Hellos { deliver: tx, local });
         Some((rx, Awaited { tests: Arc::clone(self), key: Key::Udp(peer) }))
     }
 }

@@ -224,8 +224,9 @@ impl Session {
     fn udp_sockets(&mut self, wanted: usize) -> Result<Vec<DataSocket>, Ended> {
         const ANSWER: &[u8; 4] = b"6789";
         let turn_by_ns = clock::monotonic_ns() + TURN_NS;
+        let local = unmap(self.line.stream().local_addr().map_err(lost("opening a UDP stream"))?).ip();
         let (arrivals, _awaited) = loop {
-            if let Some(turn) = self.tests.await_udp(unmap(self.peer).ip(), wanted) {
+            if let Some(turn) = self.tests.await_udp(unmap(self.peer).ip(), local, wanted) {
                 break turn;
             }
             if clock::monotonic_ns() > turn_by_ns {

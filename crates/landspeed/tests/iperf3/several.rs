@@ -43,3 +43,42 @@ fn an_iperf3_that_serves_already_keeps_its_port_and_ours_serves_on() {
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains(&port) && ended.stderr.lines().count() == 1, "{}", ended.stderr);
 }
+
+#[test]
+fn only_addresses_on_the_list_are_answered() {
+    let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
+    let (server, target) = our_server(&["--allow", "192.0.2.0/24"]);
+    let said = begin_their_client(&iperf3, target, "-t 1").0();
+    assert!(said["error"].is_string(), "{said:#}");
+    let (code, document) = our_client(&target.to_string(), "-t 1");
+    assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("not-iperf3")));
+    assert!(server.stdout().contains("its address is not allowed here"), "{}", server.stdout());
+}
+
+#[test]
+fn both_families_are_served_from_the_address_that_was_asked() {
+    let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        skip!("no IPv6 here");
+    }
+    let mut command = crate::parties::landspeed(&["serve", "--listen", "[::]:0", "--iperf3-port", "0"]);
+    command.stdin(std::process::Stdio::null());
+    let server = landspeed_testkit::process::Process::start(command);
+    let mut port = None;
+    landspeed_testkit::process::until(20, "the server's address", || {
+        let said = server.stdout();
+        let line = said.lines().find(|line| line.contains("for iperf3's clients")).map(str::to_owned);
+        port = line.and_then(|line| line.split_once("[::]:")?.1.split_once(' ')?.0.parse::<u16>().ok());
+        port.is_some()
+    });
+    let port = port.expect("just found");
+    for host in ["::1", "127.0.0.1", "127.0.0.2"] {
+        let target = std::net::SocketAddr::new(host.parse().expect("an address"), port);
+        for options in ["-n 1M", "-t 1 -u -b 5M", "-t 1 -u -b 5M -R"] {
+            let said = begin_their_client(&iperf3, target, options).0();
+            assert_eq!(said["error"], Value::Null, "{host} {options}\n{}", server.stdout());
+            let (code, document) = our_client(&target.to_string(), options);
+            assert!(code <= 1 && document["status"] == "complete", "{host} {options}: {:#}", document["errors"]);
+        }
+    }
+}
