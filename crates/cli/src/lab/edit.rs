@@ -16,6 +16,14 @@ pub fn take_axis(text: &mut String, key: &str) -> Option<String> {
     label
 }
 
+/// The key that a `[[vary]]` of this label varies: tables and charts show the label, so it is what is set.
+pub fn key_labelled(text: &str, label: &str) -> Option<String> {
+    let table: toml::Table = toml::from_str(text).ok()?;
+    let mut axes = table.get("vary")?.as_array()?.iter();
+    let axis = axes.find(|axis| axis.get("label").and_then(toml::Value::as_str) == Some(label))?;
+    axis.get("key")?.as_str().map(str::to_owned)
+}
+
 /// Sets a key of the scenario itself which cannot be varied, such as `repeats`.
 pub fn set_top(text: &mut String, key: &str, value: &str) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -53,6 +61,12 @@ mod tests {
         let before = text.clone();
         assert_eq!(take_axis(&mut text, "c"), None);
         assert_eq!(text, before);
+    }
+
+    #[test]
+    fn a_label_stands_for_the_key_it_names() {
+        assert_eq!(key_labelled(TEXT, "x"), Some("a.b".to_owned()));
+        assert_eq!(key_labelled(TEXT, "a.b"), None);
     }
 
     #[test]

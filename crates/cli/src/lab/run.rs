@@ -178,6 +178,7 @@ fn with_sets(text: &str, options: &Options) -> (String, Option<String>) {
             edit::set_top(&mut text, &key, &values[0]);
             continue;
         }
+        let key = edit::key_labelled(&text, &key).unwrap_or(key);
         let label = edit::take_axis(&mut text, &key).map(|label| format!("label = {}\n", quoted(&label)));
         let (key, label) = (quoted(&key), label.unwrap_or_default());
         let _ = write!(text, "\n\n[[vary]]\nkey = {key}\n{label}values = [{}]\n", values.join(", "));
