@@ -109,8 +109,11 @@ function figures(run: RunDocument): HTMLElement {
   };
   const steady = s.steady_ns > 0 ? ` over ${nanos(s.steady_ns)}` : "";
   const both = isNumber(s.reverse_goodput_bps);
+  const first = run.streams.filter((stream) => stream.direction === run.streams[0]?.direction);
+  const acknowledged = first.some((stream) => stream.intervals_from !== "receiver");
+  const seen = acknowledged ? "as acknowledged to the sender" : "at the receiver";
   if (isNumber(s.goodput_bps)) {
-    figure(rate(s.goodput_bps), "goodput", `goodput at the receiver${both ? ", client to server" : ""}, steady phase${steady}`);
+    figure(rate(s.goodput_bps), "goodput", `goodput ${seen}${both ? ", client to server" : ""}, steady phase${steady}`);
   }
   if (both) figure(rate(s.reverse_goodput_bps), "reverse-goodput", `goodput, server to client`);
   if (!isNumber(s.goodput_bps) && isNumber(s.transactions_per_s)) {
