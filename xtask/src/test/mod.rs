@@ -221,7 +221,8 @@ impl Run {
         match pages(&reports) {
             Ok(pages) => {
                 let mut test = npm("test");
-                self.step("web: reports in a browser", test.env("LANDSPEED_REPORT", pages), tally::script);
+                test.env("LANDSPEED_REPORT", pages).env("SCREENSHOTS", self.root.join("target").join("pictures"));
+                self.step("web: reports in a browser", &mut test, tally::script);
             }
             Err(why) => self.skip("web: reports in a browser", &format!("no report was drawn: {why:#}")),
         }
