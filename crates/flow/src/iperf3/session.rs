@@ -164,8 +164,9 @@ impl Session {
             return Err(Ended::Refused(Refusal::Rate, format!("it asked for {all} bit/s, and {most} are allowed")));
         }
         // A test without an end ends at the server's limit, or by the client's word.
+        let endless_ns = limits.max_duration_ns.saturating_sub(asked.omit_ns);
         let bounded = Parameters {
-            time_ns: asked.time_ns.or_else(|| asked.bytes.is_none().then_some(limits.max_duration_ns)),
+            time_ns: asked.time_ns.or_else(|| asked.bytes.is_none().then_some(endless_ns)),
             ..asked.clone()
         };
         let refused = |why: String| {
