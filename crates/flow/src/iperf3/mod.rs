@@ -4,7 +4,7 @@
 //! Only the agreement is iperf3's. The bytes are moved, counted and sampled by [`crate::end`] like those of any test; what
 //! an iperf3 far end cannot tell stays empty in the document, and the document says so.
 //!
-//! One TCP connection carries the control protocol: a cookie of 37 bytes, then states of one byte ([`words::State`]) and
+//! One TCP connection carries the control protocol: a cookie of 37 bytes, then states of one byte (`words::State`) and
 //! two JSON texts, what is wanted ([`wanted`]) and what came of it ([`results`]). Data connections go to the same port.
 
 pub mod auth;

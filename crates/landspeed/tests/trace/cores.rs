@@ -25,12 +25,16 @@ fn capture(others_from: u32) -> Vec<u8> {
         frame.extend([[0x9c, 0x40], [0x14, 0x51]][to]);
         let sent = (number / 3 * 2 + number % 3) * 1_000;
         let numbers = if acknowledges { [7, sent] } else { [sent, 7] };
-        numbers.iter().for_each(|number| frame.extend(number.to_be_bytes()));
+        for number in numbers {
+            frame.extend(number.to_be_bytes());
+        }
         frame.extend([0x50, 0x10, 1, 0, 0, 0, 0, 0]);
         frame.resize(90, 0);
         let time_us = u64::from(number) * 37;
         let words = [1 + time_us / 1_000_000, time_us % 1_000_000, 90, u64::from(payload) + 54];
-        words.iter().for_each(|word| bytes.extend((*word as u32).to_le_bytes()));
+        for word in words {
+            bytes.extend((*word as u32).to_le_bytes());
+        }
         bytes.extend(frame);
     }
     bytes

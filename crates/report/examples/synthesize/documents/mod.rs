@@ -134,6 +134,7 @@ fn skeleton(parameters: Parameters) -> RunDocument {
             notes: Vec::new(),
         },
         cost: Cost::default(),
+        iperf3: None,
         host_series: Ends::default(),
         verdict: Verdict {
             cause: Cause::Undetermined,
