@@ -33,7 +33,7 @@ fn capture(others_from: u32) -> Vec<u8> {
         let time_us = u64::from(number) * 37;
         let words = [1 + time_us / 1_000_000, time_us % 1_000_000, 90, u64::from(payload) + 54];
         for word in words {
-            bytes.extend((*word as u32).to_le_bytes());
+            bytes.extend((word as u32).to_le_bytes());
         }
         bytes.extend(frame);
     }
