@@ -95,6 +95,9 @@ pub fn streams(parameters: &Parameters) -> Result<Vec<StreamSpec>, crate::rr::Pl
     Ok(specs)
 }
 
+/// How long a test of unknown length is foreseen to last, nanoseconds.
+pub const UNFORESEEN_NS: u64 = 3_600_000_000_000;
+
 /// How long after the agreed start a test's timeline may last before it is cut off, nanoseconds.
 pub fn duration_ns(parameters: &Parameters) -> Option<u64> {
     let one = parameters.time_ns? + parameters.omit_ns;

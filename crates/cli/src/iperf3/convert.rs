@@ -4,6 +4,9 @@
 //! taken from this end's readings, at the grid asked for; they add up to the total exactly. What landspeed knows beyond has
 //! no place there; what iperf3 would tell and the document lacks (losses of a single interval) is left out, not made up.
 
+use std::collections::BTreeMap;
+
+use landspeed_flow::iperf3::Moments;
 use landspeed_model::{
     Direction, Parameters, PhaseName, Protocol, RunDocument, Sample, Status, Stream, StreamEnd, TcpInfo,
 };
@@ -28,8 +31,13 @@ pub const RELEASE: &str = "3.22";
 
 /// The whole document.
 pub fn document(run: &RunDocument, wishes: &Wishes) -> Document {
+    rest(run, wishes, &Told::default())
+}
+
+/// What is to be said when the test is over and some of its intervals were told as they happened: all but those.
+pub fn rest(run: &RunDocument, wishes: &Wishes, told: &Told) -> Document {
     let p = run.effective.as_ref().unwrap_or(&run.requested);
-    let test = Test::new(run, p, wishes);
+    let test = Test::new(run, p, wishes, told);
     let (output_json, output_text) = match run.iperf3.as_ref().and_then(|end| end.output.clone()) {
         Some(serde_json::Value::String(text)) => (None, Some(text)),
         output => (output, None),
@@ -44,6 +52,40 @@ pub fn document(run: &RunDocument, wishes: &Wishes) -> Document {
         server_output_json: output_json,
         server_output_text: output_text,
         error: run.errors.first().filter(|_| failed).map(|error| error.message.clone()),
+    }
+}
+
+/// The interval that ends now, of a test that goes on.
+pub fn interval(opened: &RunDocument, told: &mut Told, due_ns: u64, streams: &[(u32, Sample)]) -> Interval {
+    let p = opened.effective.as_ref().unwrap_or(&opened.requested);
+    let mut test = Test::of_ways(opened, p);
+    test.grid = vec![told.due_ns, due_ns];
+    for way in &mut test.streams {
+        let Some((_, now)) = streams.iter().find(|(id, _)| *id == way.stream.id) else { continue };
+        way.at = vec![told.last(way.stream.id), Reading::of(now, told.last(way.stream.id).packets)];
+    }
+    told.due_ns = due_ns;
+    told.last = test.streams.iter().filter_map(|way| Some((way.stream.id, way.at.last()?.clone()))).collect();
+    if due_ns == test.omit_ns {
+        told.cut.clone_from(&told.last);
+    }
+    test.interval(1)
+}
+
+/// What was told of a test while it lasted.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// The last moment told of, nanoseconds after the start.
+    due_ns: u64,
+    /// Readings then, by the stream's number.
+    last: BTreeMap<u32, Reading>,
+    /// Readings at the end of the omitted part.
+    cut: BTreeMap<u32, Reading>,
+}
+
+impl Told {
+    fn last(&self, stream: u32) -> Reading {
+        self.last.get(&stream).cloned().unwrap_or_default()
     }
 }
 
@@ -133,21 +175,25 @@ struct Way<'a> {
     number: u32,
     stream: &'a Stream,
     /// This end's readings at the grid.
-    at: Vec<Reading<'a>>,
+    at: Vec<Reading>,
+    /// That at the end of the omitted part, where there is one.
+    cut: Option<Reading>,
 }
 
 /// This end's counters at a moment.
-#[derive(Clone, Copy)]
-struct Reading<'a> {
+#[derive(Debug, Clone, Default)]
+struct Reading {
     t_ns: u64,
     bytes: u64,
     packets: u64,
-    sample: Option<&'a Sample>,
+    tcp: Option<Box<TcpInfo>>,
 }
 
-impl<'a> Reading<'a> {
-    fn tcp(&self) -> Option<&'a TcpInfo> {
-        self.sample.and_then(|sample| sample.tcp.as_deref())
+impl Reading {
+    /// A sample without a count of packets has what was counted before.
+    fn of(sample: &Sample, packets: u64) -> Self {
+        let packets = sample.packets.unwrap_or(packets);
+        Self { t_ns: sample.t_ns, bytes: sample.bytes, packets, tcp: sample.tcp.clone() }
     }
 }
 
@@ -174,7 +220,16 @@ impl Way<'_> {
 }
 
 impl<'a> Test<'a> {
-    fn new(run: &'a RunDocument, p: &Parameters, wishes: &Wishes) -> Self {
+    /// Nothing is known yet but the streams.
+    fn of_ways(run: &'a RunDocument, p: &Parameters) -> Self {
+        let mut streams: Vec<&Stream> = run.streams.iter().collect();
+        streams.sort_by_key(|stream| (stream.direction == Direction::Download, stream.id));
+        let way = |(index, stream)| Way { number: 5 + 2 * index as u32, stream, at: Vec::new(), cut: None };
+        let streams = streams.into_iter().enumerate().map(way).collect();
+        Self { run, udp: p.protocol == Protocol::Udp, streams, omit_ns: p.omit_ns, stop_ns: 0, grid: Vec::new() }
+    }
+
+    fn new(run: &'a RunDocument, p: &Parameters, wishes: &Wishes, told: &Told) -> Self {
         let steady = run.phases.iter().filter(|phase| phase.name == PhaseName::Steady);
         let last_reading = || {
             let ends = run.streams.iter().flat_map(|stream| [&stream.sender, &stream.receiver]).flatten();
@@ -182,15 +237,19 @@ impl<'a> Test<'a> {
         };
         let stop_ns = steady.map(|phase| phase.end_ns).max().unwrap_or_else(last_reading);
         let omit_ns = p.omit_ns.min(stop_ns);
-        let grid = grid(omit_ns, stop_ns, wishes.interval_ns);
-        let mut streams: Vec<&Stream> = run.streams.iter().collect();
-        streams.sort_by_key(|stream| (stream.direction == Direction::Download, stream.id));
-        let streams = streams.into_iter().enumerate().map(|(index, stream)| {
-            let mut way = Way { number: 5 + 2 * index as u32, stream, at: Vec::new() };
-            way.at = readings(way.stream, way.sends(), &grid);
-            way
-        });
-        Self { run, udp: p.protocol == Protocol::Udp, streams: streams.collect(), omit_ns, stop_ns, grid }
+        let grid = match told.due_ns {
+            0 => grid(omit_ns, stop_ns, wishes.interval_ns),
+            due_ns => [due_ns].into_iter().chain((stop_ns > due_ns).then_some(stop_ns)).collect(),
+        };
+        let mut test = Self { omit_ns, stop_ns, ..Self::of_ways(run, p) };
+        let cut = grid.iter().position(|moment| *moment == omit_ns).filter(|_| omit_ns > 0);
+        for way in &mut test.streams {
+            let id = way.stream.id;
+            way.at = readings(way.stream, way.sends(), &grid, told.last(id));
+            way.cut = told.cut.get(&id).or_else(|| way.at.get(cut?)).cloned();
+        }
+        test.grid = grid;
+        test
     }
 
     fn intervals(&self) -> Vec<Interval> {
@@ -212,7 +271,7 @@ impl<'a> Test<'a> {
 
     /// Since the report before. Time begins anew after the omitted part.
     fn during(&self, way: &Way<'_>, index: usize) -> Option<Row> {
-        let (from, to) = (way.at.get(index - 1)?, way.at.get(index)?);
+        let (from, to) = (way.at.get(index.checked_sub(1)?)?, way.at.get(index)?);
         let omitted = self.grid[index] <= self.omit_ns;
         let zero_ns = if omitted { 0 } else { self.omit_ns.min(from.t_ns) };
         let span = (from.t_ns - zero_ns, to.t_ns.saturating_sub(zero_ns));
@@ -222,8 +281,8 @@ impl<'a> Test<'a> {
         if self.udp {
             row.packets = Some(to.packets.saturating_sub(from.packets) as i64);
         } else if way.sends() {
-            let before = from.tcp().map_or(0, |tcp| tcp.total_retrans);
-            if let Some(now) = to.tcp() {
+            let before = from.tcp.as_ref().map_or(0, |tcp| tcp.total_retrans);
+            if let Some(now) = &to.tcp {
                 row.retransmits = Some(i64::from(now.total_retrans) - i64::from(before));
                 row.snd_cwnd = Some(u64::from(now.snd_cwnd) * u64::from(now.snd_mss_bytes));
                 row.rtt = Some(now.rtt_us.into());
@@ -275,8 +334,7 @@ impl<'a> Test<'a> {
     fn total(&self, way: &Way<'_>) -> EndStream {
         let span = (0, self.stop_ns - self.omit_ns);
         // The far end has no readings at the cut, or none at all: what this end had moved by then stands for it.
-        let cut = self.grid.iter().position(|moment| *moment == self.omit_ns).and_then(|index| way.at.get(index));
-        let at_cut = cut.filter(|_| self.omit_ns > 0).copied();
+        let at_cut = way.cut.as_ref();
         let bytes = |end: &StreamEnd| end.bytes.saturating_sub(at_cut.map_or(0, |cut| cut.bytes));
         let numbered = |bytes| Row { socket: Some(way.number), ..row(span, bytes, way.sends()) };
         let (sender, receiver) = (way.stream.sender.as_ref(), way.stream.receiver.as_ref());
@@ -298,7 +356,7 @@ impl<'a> Test<'a> {
             return EndStream { udp: Some(row), ..EndStream::default() };
         }
         let sent = sender.map(|end| {
-            let omitted = at_cut.and_then(|cut| cut.tcp()).map_or(0, |tcp| tcp.total_retrans);
+            let omitted = at_cut.and_then(|cut| cut.tcp.as_ref()).map_or(0, |tcp| tcp.total_retrans);
             let mut row = numbered(bytes(end));
             row.retransmits = end.retransmits.map(|all| all as i64 - i64::from(omitted));
             let tcp = end.samples.iter().filter(|sample| sample.t_ns > self.omit_ns).filter_map(|s| s.tcp.as_deref());
@@ -339,49 +397,41 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Moments of reports: through the omitted part, then anew from its end. What is left at the end is a report of its own
-/// only if it is worth one.
+/// Moments of reports from the start to the end.
 fn grid(omit_ns: u64, stop_ns: u64, interval_ns: u64) -> Vec<u64> {
-    let interval_ns = interval_ns.max(1_000_000);
-    let mut grid = vec![0];
-    for (from, to) in [(0, omit_ns), (omit_ns, stop_ns)] {
-        let mut at = from + interval_ns;
-        while at + interval_ns / 10 < to {
-            grid.push(at);
-            at += interval_ns;
-        }
-        if to > from {
-            grid.push(to);
-        }
+    let moments = Moments::new(omit_ns, Some(stop_ns), interval_ns);
+    let mut grid: Vec<u64> = std::iter::successors(Some(0), |at| moments.after(*at)).collect();
+    if grid.last() < Some(&stop_ns) {
+        grid.push(stop_ns);
     }
     grid
 }
 
-/// This end's counters at each moment of the grid, from the nearest reading; at the end, the totals.
-fn readings<'a>(stream: &'a Stream, sends: bool, grid: &[u64]) -> Vec<Reading<'a>> {
+/// This end's counters at each moment of the grid, from the nearest reading; at the first one those given, at the end the
+/// totals.
+fn readings(stream: &Stream, sends: bool, grid: &[u64], first: Reading) -> Vec<Reading> {
     let Some(end) = (if sends { stream.sender.as_ref() } else { stream.receiver.as_ref() }) else {
         return Vec::new();
     };
-    let mut at = vec![Reading { t_ns: 0, bytes: 0, packets: 0, sample: None }];
+    let mut last = first.clone();
+    let mut at = vec![first];
     let mut samples = end.samples.iter().peekable();
-    let mut last = at[0];
     for (index, &moment) in grid.iter().enumerate().skip(1) {
         while let Some(sample) = samples.peek() {
             // A reading is nearer than the one before it as long as it is not as far beyond.
             if sample.t_ns.saturating_sub(moment) > moment.saturating_sub(last.t_ns) {
                 break;
             }
-            let packets = sample.packets.unwrap_or(last.packets);
-            last = Reading { t_ns: sample.t_ns, bytes: sample.bytes, packets, sample: Some(sample) };
+            last = Reading::of(sample, last.packets);
             samples.next();
         }
         if index + 1 == grid.len() {
             let udp = end.udp.as_ref();
             let packets = udp.map_or(0, |udp| if sends { udp.sent_packets } else { udp.delivered_packets });
-            let sample = end.samples.iter().rev().find(|sample| sample.tcp.is_some());
-            last = Reading { t_ns: moment, bytes: end.bytes, packets, sample };
+            let tcp = end.samples.iter().rev().find_map(|sample| sample.tcp.clone());
+            last = Reading { t_ns: moment, bytes: end.bytes, packets, tcp };
         }
-        at.push(last);
+        at.push(last.clone());
     }
     at
 }
@@ -446,7 +496,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_begin_anew_after_the_omitted_part_and_a_stub_is_no_report() {
+    fn reports_reach_from_the_start_to_the_end() {
         let s = SECOND_NS;
         assert_eq!(grid(0, 2 * s + 5, s), [0, s, 2 * s + 5]);
         assert_eq!(grid(s + s / 2, 3 * s + s / 2, s), [0, s, s + s / 2, 2 * s + s / 2, 3 * s + s / 2]);

@@ -5,6 +5,7 @@ mod convert;
 mod document;
 mod quantity;
 mod server;
+mod telling;
 mod text;
 
 use std::io::Write;
@@ -20,7 +21,7 @@ pub use args::Args;
 use crate::Outcome;
 use crate::run::{self, FarEnd, live};
 use convert::Wishes;
-use document::Document;
+use telling::{Form, Telling};
 
 /// The name that makes the program this command.
 pub const NAME: &str = "iperf3";
@@ -65,7 +66,7 @@ fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
 }
 
 fn client(args: &Args) -> anyhow::Result<Outcome> {
-    let mut out = output(args)?;
+    let out = output(args)?;
     let parameters = args.parameters().map_err(|why| anyhow::anyhow!(why))?;
     let request = Request {
         target: args.target(),
@@ -75,39 +76,34 @@ fn client(args: &Args) -> anyhow::Result<Outcome> {
         data: None,
         start_ns: None,
     };
-    let run = match far_end(args) {
+    let wishes = Wishes {
+        interval_ns: args.interval_ns(),
+        blocks: args.blockcount.unwrap_or(0),
+        extra_data: args.extra_data.clone(),
+        server: (request.target.host.clone(), args.port),
+    };
+    let form = match (args.json, args.json_stream) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Events,
+        _ => Form::Text(text::Style { format: args.format, verbose: args.verbose }),
+    };
+    let mut telling = Telling::new(form, &wishes, out);
+    let run = match far_end(args, telling.is_live()) {
         Ok(far) => {
             let interrupted = landspeed_sys::process::catch_interrupts();
-            run::measure(&request, &far, interrupted, live::View::silent(), &mut |_| {})
+            run::measure(&request, &far, interrupted, live::View::silent(), &mut |event| {
+                telling.event(event, interrupted);
+            })
         }
         Err(message) => {
             client::not_begun(&request, ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None })
         }
     };
-    let document = convert::document(
-        &run,
-        &Wishes {
-            interval_ns: args.interval_ns(),
-            blocks: args.blockcount.unwrap_or(0),
-            extra_data: args.extra_data.clone(),
-            server: (request.target.host.clone(), args.port),
-        },
-    );
-    let text = if args.json {
-        serde_json::to_string_pretty(&document)? + "\n"
-    } else if args.json_stream {
-        lines(&document)?
-    } else {
-        text::client(&document, text::Style { format: args.format, verbose: args.verbose })
-    };
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write the report")?;
-    if let Some(error) = document.error.as_ref().filter(|_| !args.json && !args.json_stream) {
-        eprintln!("iperf3: error - {error}");
-    }
+    telling.finish(&run).context("cannot write the report")?;
     Ok(if run.status == Status::Complete { Outcome::Clean } else { Outcome::Findings })
 }
 
-fn far_end(args: &Args) -> Result<FarEnd, String> {
+fn far_end(args: &Args, live: bool) -> Result<FarEnd, String> {
     let credentials = match (&args.username, &args.rsa_public_key_path) {
         (Some(user), Some(path)) => Some(Credentials {
             user: user.clone(),
@@ -122,29 +118,7 @@ fn far_end(args: &Args) -> Result<FarEnd, String> {
         server_output: args.get_server_output,
         narrow_counters: false,
         local_port: args.cport,
+        endless: args.is_endless(),
+        report_ns: live.then(|| args.interval_ns()),
     }))
-}
-
-/// `--json-stream`: an event a line.
-fn lines(document: &Document) -> anyhow::Result<String> {
-    let mut out = String::new();
-    let mut say = |event: &str, data: serde_json::Value| {
-        out.push_str(&serde_json::json!({ "event": event, "data": data }).to_string());
-        out.push('\n');
-    };
-    say("start", serde_json::to_value(&document.start)?);
-    for interval in &document.intervals {
-        say("interval", serde_json::to_value(interval)?);
-    }
-    if let Some(output) = &document.server_output_text {
-        say("server_output_text", output.clone().into());
-    }
-    if let Some(output) = &document.server_output_json {
-        say("server_output_json", output.clone());
-    }
-    if let Some(error) = &document.error {
-        say("error", error.clone().into());
-    }
-    say("end", serde_json::to_value(&document.end)?);
-    Ok(out)
 }

@@ -18,14 +18,40 @@ const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 
 /// The whole report of a test.
 pub fn client(document: &Document, style: Style) -> String {
-    let page = Page { document, style, udp: is_udp(document), bidir: is_bidir(document) };
+    let told = document.error.is_none() || !document.intervals.is_empty();
+    let middle = || intervals(document, style, true) + &end(document, style);
+    head(document, style) + &if told { middle() } else { tail(document) }
+}
+
+/// What is said before the first byte.
+pub fn head(document: &Document, style: Style) -> String {
     let mut out = String::new();
-    page.head(&mut out);
-    if document.error.is_none() || !document.intervals.is_empty() {
-        page.intervals(&mut out);
-        page.totals(&mut out);
-    }
-    page.tail(&mut out);
+    Page::of(document, style).head(&mut out);
+    titled(document, out)
+}
+
+/// The intervals of the document, with the heading before the first of the test.
+pub fn intervals(document: &Document, style: Style, first: bool) -> String {
+    let mut out = String::new();
+    Page::of(document, style).intervals(&mut out, first);
+    titled(document, out)
+}
+
+/// Totals, and what comes after them.
+pub fn end(document: &Document, style: Style) -> String {
+    let mut out = String::new();
+    Page::of(document, style).totals(&mut out);
+    titled(document, out) + &tail(document)
+}
+
+fn tail(document: &Document) -> String {
+    let mut out = String::new();
+    Page::of(document, Style::default()).tail(&mut out);
+    titled(document, out)
+}
+
+/// `--title` stands before each line.
+fn titled(document: &Document, out: String) -> String {
     match &document.title {
         Some(title) => out.lines().flat_map(|line| [title, ":  ", line, "\n"]).collect(),
         None => out,
@@ -38,8 +64,10 @@ fn is_udp(document: &Document) -> bool {
 
 /// Both ends of it send.
 fn is_bidir(document: &Document) -> bool {
-    let senders = |sender| document.intervals.iter().flat_map(|i| &i.streams).any(|row| row.sender == sender);
-    senders(true) && senders(false)
+    document.start.test_start.as_ref().is_some_and(|test| test.bidir == Some(1)) || {
+        let senders = |sender| document.intervals.iter().flat_map(|i| &i.streams).any(|row| row.sender == sender);
+        senders(true) && senders(false)
+    }
 }
 
 struct Page<'a> {
@@ -49,7 +77,11 @@ struct Page<'a> {
     bidir: bool,
 }
 
-impl Page<'_> {
+impl<'a> Page<'a> {
+    fn of(document: &'a Document, style: Style) -> Self {
+        Self { document, style, udp: is_udp(document), bidir: is_bidir(document) }
+    }
+
     fn head(&self, out: &mut String) {
         let start = &self.document.start;
         if self.style.verbose {
@@ -113,10 +145,15 @@ impl Page<'_> {
         }
     }
 
-    fn intervals(&self, out: &mut String) {
-        self.heading(out, true);
-        let last = self.document.intervals.len();
+    fn intervals(&self, out: &mut String, first: bool) {
+        if first {
+            self.heading(out, true);
+        }
         for (index, interval) in self.document.intervals.iter().enumerate() {
+            let many = interval.streams.len() > if self.bidir { 2 } else { 1 };
+            if many && !(first && index == 0) {
+                let _ = writeln!(out, "{RULE}");
+            }
             // A bidirectional test has a sum for each way, behind the streams of that way.
             for sender in [true, false] {
                 let rows: Vec<&Row> = interval.streams.iter().filter(|row| row.sender == sender).collect();
@@ -130,10 +167,6 @@ impl Page<'_> {
                 {
                     self.during(out, sum);
                 }
-            }
-            let many = interval.streams.len() > if self.bidir { 2 } else { 1 };
-            if many && index + 1 < last {
-                let _ = writeln!(out, "{RULE}");
             }
         }
     }

@@ -57,6 +57,8 @@ impl Args {
             server_output: self.server_output,
             narrow_counters: self.udp_counters_32bit,
             local_port: self.cport,
+            endless: false,
+            report_ns: None,
         }))
     }
 }

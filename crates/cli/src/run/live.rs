@@ -64,7 +64,7 @@ impl View {
     pub fn show(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Accepted { parameters, .. } => self.parameters = (*parameters).clone(),
-            RunEvent::Mtu(_) => {}
+            RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
             RunEvent::Progress(progress) => self.progress(progress),
         }
     }

@@ -188,6 +188,7 @@ impl Lines {
                 "event": "accepted", "id": id, "parameters": parameters, "notes": notes, "path": path,
             }),
             RunEvent::Mtu(probe) => serde_json::json!({ "event": "mtu", "probe": probe }),
+            RunEvent::Opened(_) | RunEvent::Readings { .. } => return,
             RunEvent::Progress(p) => {
                 // The control thread looks fifty times a second; a line ten times a second is plenty.
                 if p.t_ns < self.last_ns + 100_000_000 {

@@ -14,7 +14,7 @@ use crate::client::Request;
 use crate::end::EndReport;
 
 /// What a client has found out so far.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Ingredients {
     pub requested: Parameters,
     pub command: Vec<String>,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument};
+use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
 use landspeed_sys::{clock, thread};
 
 pub use describe::facts;
@@ -77,6 +77,15 @@ pub enum RunEvent<'a> {
     Progress(Progress),
     /// A path MTU probe is done.
     Mtu(&'a MtuProbe),
+    /// All connections are open and nothing has moved: the document so far. Only where readings are asked for.
+    Opened(&'a RunDocument),
+    /// This end's streams at a moment of reporting. Only where they are asked for.
+    Readings {
+        /// The moment, nanoseconds after the start.
+        due_ns: u64,
+        /// The reading nearest to it of each stream, by the stream's number.
+        streams: &'a [(u32, Sample)],
+    },
 }
 
 /// Live figures. Each end counts what it reads; the peer's figures are a moment old.

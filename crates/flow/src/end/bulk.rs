@@ -76,7 +76,7 @@ fn connection_is_gone(fd: BorrowedFd<'_>) -> bool {
     socket::tcp_info(fd).map_or(true, |raw| raw.as_bytes().first() == Some(&TCP_CLOSE))
 }
 
-fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut StreamEnd) {
+pub(super) fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut StreamEnd) {
     end.send_queue_bytes = socket::send_queue(fd).ok().map(u64::from);
     end.receive_queue_bytes = socket::receive_queue(fd).ok().map(u64::from);
     end.congestion = socket::congestion(fd).ok();

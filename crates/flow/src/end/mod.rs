@@ -18,7 +18,7 @@ use landspeed_model::{Direction, Parameters};
 use landspeed_sys::clock;
 
 pub use report::{Cuts, EndReport, RrReport, StreamReport};
-pub use sampler::{MAX_SAMPLES, affordable_interval_ns};
+pub use sampler::{MAX_SAMPLES, affordable_interval_ns, keep_affordable};
 pub use streams::{DataSocket, Job, StreamPlan};
 pub use transactions::{Connector, IDLE_NS, RrSlot};
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sampler::Series;
 use super::streams::Finished;
-use super::{EndPlan, Side, StreamPlan};
+use super::{EndPlan, Side, StreamPlan, bulk};
 use crate::control::plausible::Plausible;
 use crate::control::printable;
 use crate::end::transactions;
@@ -64,6 +64,21 @@ impl EndReport {
         self.cuts.end_ns.is_some()
     }
 
+    /// What can be said before the first byte: who is connected to whom, and with what.
+    pub fn at_start(streams: &[StreamPlan]) -> Self {
+        let opened = |stream: &StreamPlan| {
+            let mut end = StreamEnd::default();
+            if let Some(fd) = stream.socket.fd().filter(|_| stream.socket.is_tcp()) {
+                bulk::describe_tcp(stream, fd, &mut end);
+            }
+            StreamReport::new(stream, end)
+        };
+        Self {
+            streams: streams.iter().filter(|stream| stream.job.is_bulk()).map(opened).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Reads a server's report of a test with these streams.
     ///
     /// # Errors
@@ -106,6 +121,21 @@ pub struct StreamReport {
     pub end: StreamEnd,
 }
 
+impl StreamReport {
+    fn new(stream: &StreamPlan, end: StreamEnd) -> Self {
+        let (local, peer) = stream.socket.addresses();
+        let text = |addr: Option<std::net::SocketAddr>| addr.map_or_else(String::new, crate::address::display);
+        Self {
+            id: stream.id,
+            direction: stream.direction,
+            sends: stream.job.sends(),
+            local_addr: text(local),
+            peer_addr: text(peer),
+            end,
+        }
+    }
+}
+
 /// One request/response stream at one end.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RrReport {
@@ -135,16 +165,7 @@ pub(super) fn build(
         }
         if stream.job.is_bulk() {
             end.samples = close_samples(stream, series, &end);
-            let (local, peer) = stream.socket.addresses();
-            let text = |addr: Option<std::net::SocketAddr>| addr.map_or_else(String::new, crate::address::display);
-            report.streams.push(StreamReport {
-                id: stream.id,
-                direction: stream.direction,
-                sends: stream.job.sends(),
-                local_addr: text(local),
-                peer_addr: text(peer),
-                end,
-            });
+            report.streams.push(StreamReport::new(stream, end));
         } else {
             report.rr_streams.push(RrReport { id: stream.id, thread_cpu_ns: end.thread_cpu_ns, error: end.error });
         }

@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_host::HostSampler;
-use landspeed_model::{CongestionDetail, Sample, TcpInfo};
+use landspeed_model::{CongestionDetail, Parameters, Sample, TcpInfo};
 use landspeed_sys::{clock, socket, thread};
 
 use super::{Cuts, DRAIN_NS, EndPlan, StreamPlan, Watch};
@@ -30,6 +30,23 @@ const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
 pub fn affordable_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
     let per_stream = MAX_SAMPLES / u64::from(streams.max(1));
     asked_ns.max(duration_ns.div_ceil(per_stream.max(1)))
+}
+
+/// Samples a test of this length, nanoseconds, as finely as was asked for and can be kept; says so where that is coarser.
+pub fn keep_affordable(parameters: &mut Parameters, length_ns: u64) -> Option<String> {
+    let asked_ns = parameters.interval_ns;
+    let streams = parameters.streams * parameters.direction.parts().len() as u32;
+    let affordable_ns = affordable_interval_ns(asked_ns, length_ns, streams);
+    parameters.interval_ns = affordable_ns;
+    // Reading the host's counters costs too; its readings come out of the same test's memory.
+    parameters.host_interval_ns = affordable_interval_ns(parameters.host_interval_ns, length_ns, 16);
+    (affordable_ns != asked_ns).then(|| {
+        format!(
+            "sampling every {:.1} ms instead of {:.1} ms keeps the report within its size",
+            affordable_ns as f64 / 1e6,
+            asked_ns as f64 / 1e6
+        )
+    })
 }
 
 /// One stream's readings.

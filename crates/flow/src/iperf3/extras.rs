@@ -13,6 +13,10 @@ pub struct Extras {
     pub narrow_counters: bool,
     /// Local port of the first data connection; the others take the next ones.
     pub local_port: Option<u16>,
+    /// Ask the server for a test without an end: this end says when it is over.
+    pub endless: bool,
+    /// Say this end's readings so often, nanoseconds ([`RunEvent::Readings`](crate::client::RunEvent::Readings)).
+    pub report_ns: Option<u64>,
 }
 
 /// A user of an iperf3 server.

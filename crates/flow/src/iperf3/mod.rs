@@ -12,6 +12,7 @@ pub mod client;
 pub mod door;
 mod extras;
 mod identity;
+mod moments;
 mod printed;
 pub mod results;
 mod session;
@@ -19,6 +20,7 @@ pub mod wanted;
 mod words;
 
 pub use extras::{Credentials, Extras};
+pub use moments::Moments;
 pub use words::Refusal;
 
 /// Where iperf3 listens when nothing else is said.

@@ -53,7 +53,8 @@ pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value
     let udp = p.protocol == Protocol::Udp;
     say(if udp { "udp" } else { "tcp" }, json!(true));
     say("omit", json!(0));
-    say("time", json!(p.time_ns.map_or(0, |t| (t + p.omit_ns).div_ceil(SECOND_NS))));
+    let time_ns = p.time_ns.filter(|_| !extras.endless);
+    say("time", json!(time_ns.map_or(0, |t| (t + p.omit_ns).div_ceil(SECOND_NS))));
     say("num", json!(p.bytes.unwrap_or(0)));
     say("blockcount", json!(0));
     say("parallel", json!(p.streams));

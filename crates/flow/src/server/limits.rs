@@ -4,8 +4,8 @@ use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::thread;
 
 use crate::dialect::Dialect;
-use crate::end::affordable_interval_ns;
-use crate::layout::duration_ns;
+use crate::end::keep_affordable;
+use crate::layout::{UNFORESEEN_NS, duration_ns};
 use crate::validate;
 
 /// Finest interval at which a client may have the host's counters read, nanoseconds.
@@ -67,24 +67,11 @@ impl Limits {
         // How long a number of bytes takes is not known. Their samples are kept for a time that most tests end within, and
         // not for the longest that is allowed.
         let length = duration_ns(asked).unwrap_or_else(|| self.max_duration_ns.min(UNFORESEEN_NS));
-        let streams = asked.streams * asked.direction.parts().len() as u32;
-        let affordable = affordable_interval_ns(asked.interval_ns, length, streams);
-        if affordable != asked.interval_ns {
-            granted.interval_ns = affordable;
-            notes.push(format!(
-                "sampling every {:.1} ms instead of {:.1} ms keeps the report within its size",
-                affordable as f64 / 1e6,
-                asked.interval_ns as f64 / 1e6
-            ));
-        }
-        // Reading the host's counters costs too; its readings come out of the same test's memory.
-        granted.host_interval_ns = asked.host_interval_ns.max(affordable_interval_ns(HOST_INTERVAL_NS, length, 16));
+        notes.extend(keep_affordable(&mut granted, length));
+        granted.host_interval_ns = granted.host_interval_ns.max(HOST_INTERVAL_NS);
         Ok((granted, notes))
     }
 }
-
-/// How long a test of unknown length is foreseen to last, nanoseconds.
-pub(crate) const UNFORESEEN_NS: u64 = 3_600_000_000_000;
 
 /// What an open loop is going to move, in the direction that moves more, bits/s.
 fn transactions_bps(asked: &Parameters) -> f64 {

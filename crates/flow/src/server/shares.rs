@@ -6,7 +6,6 @@ use landspeed_model::{Parameters, Protocol};
 
 use crate::end::MAX_SAMPLES;
 use crate::layout;
-use crate::server::limits::UNFORESEEN_NS;
 
 /// Memory that the tests of a server may hold together, bytes.
 pub const MEMORY_BYTES: u64 = 4 << 30;
@@ -35,7 +34,7 @@ impl Share {
     /// What a test with these (validated) parameters takes at its server for at most `longest_ns`.
     pub fn of(parameters: &Parameters, longest_ns: u64) -> Self {
         let threads = layout::streams(parameters).map_or(1, |specs| specs.len() as u64);
-        let length = layout::duration_ns(parameters).unwrap_or_else(|| longest_ns.min(UNFORESEEN_NS));
+        let length = layout::duration_ns(parameters).unwrap_or_else(|| longest_ns.min(layout::UNFORESEEN_NS));
         let bulk = matches!(parameters.protocol, Protocol::Tcp | Protocol::Udp);
         let samples = if bulk {
             (length / parameters.interval_ns.max(1) + 16).saturating_mul(threads).min(MAX_SAMPLES)

@@ -1,6 +1,8 @@
 //! What scripts rely on beside the figures: lines, files, exit status, the name.
 
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
 
 use landspeed_sys::clock;
 
@@ -50,7 +52,7 @@ fn a_server_in_the_background_serves_after_its_parent_is_gone() {
         clock::sleep_until(clock::monotonic_ns() + 5_000_000);
     }
     if !gone && let Ok(number) = std::fs::read_to_string(&pid) {
-        let _ = std::process::Command::new("kill").arg(number.trim_end_matches('\0')).status();
+        let _ = Command::new("kill").arg(number.trim_end_matches('\0')).status();
     }
     assert!(served && gone, "served: {served}, gone: {gone}");
 }
@@ -71,6 +73,67 @@ fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
         assert!(!said.lines().any(|line| line.ends_with("receiver")), "{out:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
     }
+}
+
+#[test]
+fn intervals_are_told_while_the_test_runs_and_add_up() {
+    let server = Server::start(&landspeed(), &["iperf3"]);
+    let port = server.port.to_string();
+    let words =
+        ["iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "2", "-O", "1", "-i", "0.5", "-P", "2", "--json-stream"];
+    let mut client = Command::new("timeout")
+        .arg(PATIENCE_S.to_string())
+        .arg(landspeed())
+        .args(words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("timeout, of coreutils, runs");
+    let lines = BufReader::new(client.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let mut running_at = Vec::new();
+    let mut events = Vec::new();
+    for line in lines {
+        let event: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        if event["event"] != "end" {
+            running_at.push(client.try_wait().expect("a child").is_none());
+        }
+        events.push(event);
+    }
+    assert!(client.wait().expect("a child").success());
+    let names: Vec<_> = events.iter().map(|event| event["event"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["start", "interval", "interval", "interval", "interval", "interval", "interval", "end"]);
+    // The first interval was there with five more to come.
+    assert!(running_at[1], "{running_at:?}");
+    let (mut omitted, mut moved) = (0, 0);
+    for event in &events[1..7] {
+        let sum = &event["data"]["sum"];
+        let bytes = sum["bytes"].as_u64().expect("bytes");
+        if sum["omitted"] == true {
+            omitted += bytes;
+        } else {
+            moved += bytes;
+        }
+        assert_eq!(event["data"]["streams"].as_array().map(Vec::len), Some(2));
+    }
+    assert!(omitted > 0, "{events:?}");
+    let end = &events[7]["data"];
+    assert_eq!(end["sum_sent"]["bytes"], moved);
+    assert_eq!(end["sum_received"]["bytes"], moved);
+}
+
+#[test]
+fn a_test_without_an_end_runs_until_nobody_listens() {
+    let server = Server::start(&landspeed(), &["iperf3"]);
+    let script = format!(
+        "timeout {PATIENCE_S} {} iperf3 -c 127.0.0.1 -p {} -t 0 -i 0.1 | head -n 4",
+        landspeed().display(),
+        server.port
+    );
+    let out = run(std::path::Path::new("sh"), &["-c", &script]);
+    let said = text(&out);
+    assert_eq!(said.lines().count(), 4, "{out:?}");
+    assert!(said.lines().last().is_some_and(|line| line.contains(" sec ")), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("Broken pipe"), "{out:?}");
 }
 
 #[test]

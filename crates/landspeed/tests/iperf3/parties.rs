@@ -30,12 +30,22 @@ pub fn landspeed(arguments: &[&str]) -> Command {
 
 /// An `iperf3 -s`; where it listens.
 pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
-    let port = free_port().to_string();
-    let mut command = Command::new(&iperf3.path);
-    command.args(["-s", "-p", &port, "--forceflush"]).args(arguments).stdin(Stdio::null());
-    let process = Process::start(command);
-    until(PATIENCE_S, "iperf3 to listen", || process.stdout().contains("Server listening"));
-    (process, format!("127.0.0.1:{port}"))
+    let mut said = String::new();
+    for _ in 0..5 {
+        let port = free_port().to_string();
+        // Old releases do not flush the line that says so.
+        let mut command = Command::new("stdbuf");
+        command.arg("-oL").arg(&iperf3.path).args(["-s", "-p", &port]).args(arguments).stdin(Stdio::null());
+        let mut process = Process::start(command);
+        let listens = |process: &Process| process.stdout().contains("Server listening");
+        until(PATIENCE_S, &format!("{iperf3} to listen"), || listens(&process) || process.has_ended());
+        if listens(&process) && !process.has_ended() {
+            return (process, format!("127.0.0.1:{port}"));
+        }
+        // A connection of another test may have taken the port.
+        said = process.end(PATIENCE_S).stderr;
+    }
+    panic!("{iperf3} does not listen: {said}");
 }
 
 /// A `landspeed serve`; where it answers iperf3.

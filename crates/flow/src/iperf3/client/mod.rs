@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use landspeed_model::{Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, SendMode};
+use landspeed_model::{
+    Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, Sample, SendMode,
+};
 use landspeed_sys::clock;
 use serde_json::Value;
 
@@ -17,7 +19,7 @@ use self::open::Held;
 use super::results::{Known, Results};
 use super::wanted::{self, MAX_BLOCK};
 use super::words::{self, Cookie, MAX_SERVER_RESULTS, State, Unheard};
-use super::{DEFAULT_PORT, Extras};
+use super::{DEFAULT_PORT, Extras, Moments};
 use crate::address;
 use crate::assemble::{self, Ingredients};
 use crate::client::{Progress, Request, RunEvent, Target, local_address, not_begun};
@@ -115,7 +117,9 @@ fn attempt(
         authenticated: false,
         ..PathInfo::default()
     };
-    let notes = notes(parameters);
+    let mut notes = notes(parameters);
+    let length_ns = layout::duration_ns(parameters).unwrap_or(layout::UNFORESEEN_NS);
+    notes.extend(end::keep_affordable(&mut effective, length_ns));
     observe(RunEvent::Accepted { id: &found.id, parameters: &effective, notes: &notes, path: &path });
     found.effective = Some(effective.clone());
     found.notes = notes;
@@ -124,6 +128,10 @@ fn attempt(
         .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
     let streams = open::open_streams(&specs, server, bind, &effective, extras, &cookie, interrupted)?;
     let held = open::hold(&streams)?;
+    if extras.report_ns.is_some() {
+        let client = Some(EndReport::at_start(&streams));
+        observe(RunEvent::Opened(&assemble::document(Ingredients { client, ..found.clone() })));
+    }
     conversation.expect(State::TestStart, "opening the streams")?;
     conversation.expect(State::TestRunning, "starting")?;
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
@@ -137,7 +145,7 @@ fn attempt(
         limit_ns,
         receive_cap_bps: None,
     };
-    let mut run = Run { conversation, held, specs, rtt_ns, found };
+    let mut run = Run { conversation, held, specs, rtt_ns, report_ns: extras.report_ns, found };
     run.finish(plan, observe)
 }
 
@@ -191,6 +199,7 @@ struct Run<'a, 'b> {
     held: Vec<Held>,
     specs: Vec<StreamSpec>,
     rtt_ns: u64,
+    report_ns: Option<u64>,
     found: &'b mut Ingredients,
 }
 
@@ -252,11 +261,15 @@ impl Run<'_, '_> {
     ) -> End {
         let senders = self.specs.iter().filter(|spec| spec.client_job == Job::Send).count();
         let mut finished = 0;
+        let (omit_ns, stop_ns) = (parameters.omit_ns, parameters.time_ns.map(|time_ns| time_ns + parameters.omit_ns));
+        let moments = self.report_ns.map(|every_ns| Moments::new(omit_ns, stop_ns, every_ns));
+        let mut due_ns = moments.and_then(|moments| moments.after(0));
         loop {
             if self.conversation.interrupted.load(Ordering::Relaxed) {
                 return End::Interrupted;
             }
-            match self.conversation.line.poll(5) {
+            let left_ns = due_ns.map_or(u64::MAX, |due_ns| (t0_ns + due_ns).saturating_sub(clock::monotonic_ns()));
+            match self.conversation.line.poll((left_ns / 1_000_000).clamp(1, 5) as u32) {
                 Ok(None) => {}
                 Ok(Some(byte)) => return End::Server(self.conversation.refusal(byte, "running the test").error),
                 Err(source) => return End::Server(FlowError::PeerLost { during: "running the test", source }),
@@ -276,6 +289,10 @@ impl Run<'_, '_> {
                     transactions: 0,
                 }));
             }
+            if let Some(at_ns) = due_ns.filter(|at_ns| now >= t0_ns + at_ns) {
+                observe(RunEvent::Readings { due_ns: at_ns, streams: &self.readings(watch, t0_ns) });
+                due_ns = moments.and_then(|moments| moments.after(now - t0_ns));
+            }
             let received_all = parameters.direction != Direction::Upload
                 && parameters.bytes.is_some_and(|bytes| downloaded >= bytes);
             let sent_all = senders > 0 && finished >= senders;
@@ -283,6 +300,14 @@ impl Run<'_, '_> {
                 return End::Due;
             }
         }
+    }
+
+    fn readings(&self, watch: &Watch, t0_ns: u64) -> Vec<(u32, Sample)> {
+        let of = |(id, counters)| {
+            let held = self.held.iter().find(|held| held.stream == id)?;
+            Some((id, held.reading(counters, t0_ns)))
+        };
+        watch.counters().filter_map(of).collect()
     }
 
     /// Tells the server of the end once it has everything, and waits until what it sent is here.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use landspeed_model::{Parameters, Protocol, TcpInfo};
+use landspeed_model::{Parameters, Protocol, Sample, TcpInfo};
 use landspeed_sys::{clock, socket};
 
 use super::STEP_NS;
@@ -16,6 +16,7 @@ use crate::error::FlowError;
 use crate::iperf3::Extras;
 use crate::iperf3::words::Cookie;
 use crate::layout::StreamSpec;
+use crate::shared::Counters;
 use crate::sockets;
 
 /// How long the server may take to answer a UDP hello, and after how long it is said again, nanoseconds.
@@ -99,7 +100,7 @@ pub fn hold(streams: &[StreamPlan]) -> Result<Vec<Held>, FlowError> {
         .map(|stream| {
             let fd = stream.socket.fd().map(|fd| fd.try_clone_to_owned()).transpose();
             let fd = fd.map_err(|source| FlowError::Setup { what: "hold a data connection".into(), source })?;
-            Ok(Held { fd, sends: stream.job.sends() })
+            Ok(Held { fd, stream: stream.id, sends: stream.job.sends(), tcp: stream.socket.is_tcp() })
         })
         .collect()
 }
@@ -107,16 +108,34 @@ pub fn hold(streams: &[StreamPlan]) -> Result<Vec<Held>, FlowError> {
 /// A connection held open.
 pub struct Held {
     fd: Option<OwnedFd>,
+    /// Number of its stream.
+    pub stream: u32,
     /// Whether this end sends on it.
     pub sends: bool,
+    tcp: bool,
 }
 
 impl Held {
     /// What the peer's socket says it can still take, bytes (TCP). It grows while its application reads what has come.
     pub fn window(&self) -> u64 {
-        let fd = self.fd.as_ref().filter(|_| self.sends).map(AsFd::as_fd);
-        let info = fd.and_then(|fd| socket::tcp_info(fd).ok()).map(|raw| TcpInfo::decode(raw.as_bytes()));
-        info.and_then(|info| info.snd_wnd_bytes).map_or(0, u64::from)
+        self.tcp_info().filter(|_| self.sends).and_then(|info| info.snd_wnd_bytes).map_or(0, u64::from)
+    }
+
+    /// What the kernel says of the connection.
+    fn tcp_info(&self) -> Option<TcpInfo> {
+        let fd = self.fd.as_ref().filter(|_| self.tcp).map(AsFd::as_fd);
+        fd.and_then(|fd| socket::tcp_info(fd).ok()).map(|raw| TcpInfo::decode(raw.as_bytes()))
+    }
+
+    /// The stream as it is now.
+    pub fn reading(&self, counters: &Counters, t0_ns: u64) -> Sample {
+        Sample {
+            t_ns: clock::monotonic_ns().saturating_sub(t0_ns),
+            bytes: counters.bytes(),
+            packets: (!self.tcp).then(|| counters.packets()),
+            tcp: self.tcp_info().map(Box::new),
+            ..Sample::default()
+        }
     }
 
     /// Bytes that are not acknowledged, or (UDP) not yet handed to the device.
