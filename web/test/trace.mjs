@@ -9,6 +9,9 @@ export async function tracePageClaims(page, trace, { claim, settled }) {
   claim("every station has a row", (await page.locator("#stations tbody tr").count()) === trace.stations.length);
   claim("every flow has a row", (await page.locator("#flows tbody tr").count()) === Math.min(100, trace.flows.length));
   for (const path of trace.path) claim("losses between the taps are there", text.includes(path.from) && (await page.locator("#paths").count()) === 1);
+  const unknown = trace.path.flatMap((p) => [p.forward, p.backward]).map((d) => String(d.undetermined ?? 0));
+  const shown = await page.locator("#paths table").first().locator("tbody tr td:nth-child(6)").allInnerTexts().catch(() => []);
+  if (trace.path.length > 0) claim("what only one tap could see is not lost", JSON.stringify(shown.map((t) => t.replaceAll(/\D/g, ""))) === JSON.stringify(unknown), `${shown} is not ${unknown}`);
   const gaps = trace.stations.slice(0, 6).filter((s) => s.gaps.length > 0).length;
   claim("every station's gaps are drawn", (await page.locator("[id^=chart-gaps-] svg path.mean").count()) >= gaps);
   if (!trace.graphs) {
@@ -20,6 +23,9 @@ export async function tracePageClaims(page, trace, { claim, settled }) {
 
 export async function comparisonPageClaims(page, both, { claim, settled }) {
   claim("every figure has a row", (await page.locator("#figures tbody tr").count()) === both.figures.length);
+  const verdicts = await page.locator("#figures tbody tr td:last-child").allInnerTexts();
+  const said = both.figures.map((f) => (f.difference ? (f.difference.changed ? "changed" : "within the noise") : "–"));
+  claim("it says what changed beyond noise", JSON.stringify(verdicts) === JSON.stringify(said), `${verdicts} is not ${said}`);
   for (const id of ["gaps-data", "rtts"]) claim(`${id} has a line for each`, (await page.locator(`#chart-${id} path.mean`).count()) === 2);
   const [a, b] = await page.evaluate(() => ["a", "b"].map((s) => document.getElementById(`chart-sequence-${s}`).getBoundingClientRect()).map((r) => [r.left, r.top, r.width]));
   claim("the graphs stand side by side", a[1] === b[1] && a[0] + a[2] <= b[0] && Math.abs(a[2] - b[2]) < 2, `${a} | ${b}`);

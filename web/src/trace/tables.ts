@@ -99,16 +99,19 @@ export function stationsSection(trace: TraceDocument, id = "stations"): HTMLElem
 /** Where packets were lost, between each tap and the next. */
 export function pathsSection(trace: TraceDocument, id = "paths"): HTMLElement | null {
   if (trace.path.length === 0) return null;
+  const chain = trace.path.length > 1;
   const row = (name: string, d: PathDirection) => [
     rowHead(name),
     num(integer(d.matched)),
     num(integer(d.lost_data)),
     num(integer(d.lost_other)),
     num(integer(d.appeared)),
+    num(integer(d.undetermined ?? 0)),
     num(integer(d.reordered)),
     num(nanos(d.delay_variation_p50_ns)),
     num(nanos(d.delay_variation_p99_ns)),
     num(nanos(d.delay_variation_max_ns)),
+    ...(chain ? [num(isNumber(d.delay_share) ? percent(d.delay_share) : NONE)] : []),
   ];
   const rows = trace.path.flatMap((p) => [row(`${p.from} → ${p.to}`, p.forward), row(`${p.to} → ${p.from}`, p.backward)]);
   const clocks = trace.path.map((p) =>
@@ -119,9 +122,9 @@ export function pathsSection(trace: TraceDocument, id = "paths"): HTMLElement | 
     id,
     "Between the taps",
     table(
-      ["From tap to tap", right("Matched"), right("Lost, with data"), right("without"), right("Seen later only"), right("Reordered"), right("Delay over the least, median"), right("99 %"), right("most")],
+      ["From tap to tap", right("Matched"), right("Lost, with data"), right("without"), right("Seen later only"), right("While one tap ran"), right("Reordered"), right("Delay over the least, median"), right("99 %"), right("most"), ...(chain ? [right("Share of all hops’ 99 %")] : [])],
       rows,
-      { class: "wide", caption: "Packets known again at the next tap, and those that never came" },
+      { class: "wide", caption: "Packets known again at the next tap, and those that never came. What one tap saw before the other began, or after it ended, is neither lost nor made on the way" },
     ),
     h("ul.notes", null, ...clocks),
     placed.length > 0
@@ -154,12 +157,25 @@ export function figureText(value: Maybe, unit: string): string {
 export function figuresSection(both: TraceComparison): HTMLElement {
   const row = (f: TraceFigure) => {
     const ratio = isNumber(f.a) && isNumber(f.b) && f.a > 0 ? `× ${significant(f.b / f.a)}` : NONE;
-    return [rowHead(f.name), num(figureText(f.a, f.unit)), num(figureText(f.b, f.unit)), num(ratio)];
+    const d = f.difference;
+    const end = (value: number) => `${value < 0 ? "−" : "+"}${figureText(Math.abs(value), f.unit)}`;
+    return [
+      rowHead(f.name),
+      num(figureText(f.a, f.unit)),
+      num(figureText(f.b, f.unit)),
+      num(ratio),
+      num(d ? `${end(d.low)} to ${end(d.high)}` : NONE),
+      d ? h(d.changed ? "b" : "span", null, d.changed ? "changed" : "within the noise") : NONE,
+    ];
   };
+  const [sure] = both.figures.flatMap((f) => f.difference ?? []).sort((a, b) => Math.min(...a.blocks) - Math.min(...b.blocks));
   return section(
     "figures",
     "Figures",
-    table(["", right("A"), right("B"), right("B / A")], both.figures.map(row), { class: "pair", caption: "Of each capture’s largest flow and busiest stations" }),
+    table(["", right("A"), right("B"), right("B / A"), right(`B − A${sure ? `, ${percent(sure.level)}` : ""}`), "so it has"], both.figures.map(row), { class: "pair", caption: "Of each capture’s largest flow and busiest stations" }),
+    sure
+      ? h("p.muted", null, `The intervals come from blocks of time within each capture, resampled: ${integer(sure.blocks[0])} of ${nanos(sure.block_ns[0])} and ${integer(sure.blocks[1])} of ${nanos(sure.block_ns[1])} where least is known. What varies from one run to the next they cannot tell.`)
+      : null,
     h("p.muted", null, "One run each: a difference is a fact about these two captures, not yet about their causes."),
   );
 }

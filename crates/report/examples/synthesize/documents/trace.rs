@@ -1,6 +1,8 @@
 //! Captures: of the lab, as `landspeed trace --series --json` wrote them.
 
-use landspeed_model::{BuildInfo, TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDocument, TraceFigure, Warning};
+use landspeed_model::{
+    BuildInfo, TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure, Warning,
+};
 
 const HOSTILE: &str = "</script><script>document.title='owned'</script><!--<img src=x onerror=alert(1)>";
 
@@ -37,6 +39,14 @@ pub fn comparison() -> TraceComparison {
         b,
         difference: None,
     };
+    let sure = |(low, high), blocks| TraceDifference {
+        low,
+        high,
+        level: 0.95,
+        changed: low > 0.0 || high < 0.0,
+        blocks,
+        block_ns: [160_000_000; 2],
+    };
     TraceComparison {
         schema: TRACE_COMPARISON_SCHEMA.to_owned(),
         landspeed: BuildInfo { version: "0.1.0".to_owned(), server_version: None },
@@ -45,6 +55,14 @@ pub fn comparison() -> TraceComparison {
         b: thinned(),
         figures: vec![
             figure("goodput", "bps", Some(2.5e8), Some(2.4e8)),
+            TraceFigure {
+                difference: Some(sure((-3.1e6, 1.4e6), [96, 80])),
+                ..figure("goodput in the thick of it", "bps", Some(2.51e8), Some(2.5e8))
+            },
+            TraceFigure {
+                difference: Some(sure((2.2e-4, 4.9e-4), [24, 20])),
+                ..figure("retransmissions for each packet", "ratio", Some(0.0), Some(3.5e-4))
+            },
             figure("round trip, median", "ns", Some(2e7), None),
             figure("retransmissions", "count", Some(0.0), Some(13.0)),
         ],
