@@ -172,6 +172,27 @@ fn network(text: &str) -> Result<IpNet, String> {
         .ok_or_else(|| format!("`{text}` is no network; write 192.0.2.0/24, 2001:db8::/32 or one address"))
 }
 
+/// Serves until it is over, and waits a few seconds for the tests that run then.
+pub fn until(server: Server, over: impl Fn() -> bool + Send + 'static) -> anyhow::Result<()> {
+    let (stop, counts) = (server.stop_flag(), server.counts());
+    let watcher = std::thread::spawn(move || {
+        while !over() {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    server.run().context("the server failed")?;
+    let _ = watcher.join();
+    // Sessions see the flag within moments, tell their clients, and end.
+    for _ in 0..50 {
+        if counts.running.load(Ordering::Relaxed) == 0 {
+            break;
+        }
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    Ok(())
+}
+
 /// Serves until interrupted.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(path) = &args.new_key {
@@ -187,22 +208,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         Some(advice) => anyhow!("{error}; {advice}"),
         None => anyhow!("{error}"),
     })?;
-    let (stop, counts) = (server.stop_flag(), server.counts());
-    let watcher = std::thread::spawn(move || {
-        while !interrupted.load(Ordering::Relaxed) {
-            std::thread::park_timeout(Duration::from_millis(100));
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-    server.run().context("the server failed")?;
-    let _ = watcher.join();
-    // Sessions see the flag within moments, tell their clients, and end.
-    for _ in 0..50 {
-        if counts.running.load(Ordering::Relaxed) == 0 {
-            break;
-        }
-        std::thread::park_timeout(Duration::from_millis(100));
-    }
+    let counts = server.counts();
+    until(server, || interrupted.load(Ordering::Relaxed))?;
     line(&format!("landspeed: stopped after {} tests", counts.completed.load(Ordering::Relaxed)));
     Ok(Outcome::Clean)
 }

@@ -6,7 +6,6 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use landspeed_flow::address::display;
@@ -14,7 +13,7 @@ use landspeed_flow::iperf3::auth::{DEFAULT_SKEW_S, Users};
 use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig, ServerEvent};
 
 use super::{Args, output};
-use crate::Outcome;
+use crate::{Outcome, serve};
 
 const RULE: &str = "-----------------------------------------------------------";
 
@@ -33,23 +32,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
         anyhow!("unable to start listener for connections: {error}{advice}")
     })?;
-    let (stop, counts) = (server.stop_flag(), server.counts());
     let one_off = args.one_off;
-    let watcher = std::thread::spawn(move || {
-        let over = || interrupted.load(Ordering::Relaxed) || (one_off && ended.load(Ordering::Relaxed));
-        while !over() {
-            std::thread::park_timeout(Duration::from_millis(20));
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-    server.run().context("the server failed")?;
-    let _ = watcher.join();
-    for _ in 0..50 {
-        if counts.running.load(Ordering::Relaxed) == 0 {
-            break;
-        }
-        std::thread::park_timeout(Duration::from_millis(100));
-    }
+    serve::until(server, move || interrupted.load(Ordering::Relaxed) || (one_off && ended.load(Ordering::Relaxed)))?;
     Ok(Outcome::Clean)
 }
 
