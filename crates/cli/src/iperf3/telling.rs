@@ -36,7 +36,8 @@ struct Begun {
     run: RunDocument,
     document: Document,
     told: Told,
-    intervals: usize,
+    /// No interval was told of yet.
+    silent: bool,
 }
 
 impl<'a> Telling<'a> {
@@ -68,7 +69,7 @@ impl<'a> Telling<'a> {
             Form::Events => self.object("start", &document.start),
             Form::Json => return,
         }
-        self.begun = Some(Begun { run: run.clone(), document, told: Told::default(), intervals: 0 });
+        self.begun = Some(Begun { run: run.clone(), document, told: Told::default(), silent: true });
     }
 
     fn interval(&mut self, due_ns: u64, streams: &[(u32, Sample)]) {
@@ -79,18 +80,14 @@ impl<'a> Telling<'a> {
 
     fn show(&mut self, interval: Interval) {
         let Some(begun) = &mut self.begun else { return };
-        begun.document.intervals = vec![interval];
-        let first = begun.intervals == 0;
-        begun.intervals += 1;
+        let first = std::mem::replace(&mut begun.silent, false);
         match self.form {
             Form::Text(style) => {
+                begun.document.intervals = vec![interval];
                 let rows = text::intervals(&begun.document, style, first);
                 self.say(&rows);
             }
-            Form::Events => {
-                let interval = begun.document.intervals.pop().unwrap_or_default();
-                self.object("interval", &interval);
-            }
+            Form::Events => self.object("interval", &interval),
             Form::Json => {}
         }
     }
