@@ -168,13 +168,13 @@ export function figuresSection(both: TraceComparison): HTMLElement {
       d ? h(d.changed ? "b" : "span", null, d.changed ? "changed" : "within the noise") : NONE,
     ];
   };
-  const [sure] = both.figures.flatMap((f) => f.difference ?? []).sort((a, b) => Math.min(...a.blocks) - Math.min(...b.blocks));
+  const sure = both.figures.map((f) => f.difference).find((d) => d);
   return section(
     "figures",
     "Figures",
     table(["", right("A"), right("B"), right("B / A"), right(`B − A${sure ? `, ${percent(sure.level)}` : ""}`), "so it has"], both.figures.map(row), { class: "pair", caption: "Of each capture’s largest flow and busiest stations" }),
     sure
-      ? h("p.muted", null, `The intervals come from blocks of time within each capture, resampled: ${integer(sure.blocks[0])} of ${nanos(sure.block_ns[0])} and ${integer(sure.blocks[1])} of ${nanos(sure.block_ns[1])} where least is known. What varies from one run to the next they cannot tell.`)
+      ? h("p.muted", null, `The intervals come from blocks of time within each capture, resampled: ${integer(sure.blocks[0])} of ${nanos(sure.block_ns[0])} and ${integer(sure.blocks[1])} of ${nanos(sure.block_ns[1])}. What varies from one run to the next they cannot tell.`)
       : null,
     h("p.muted", null, "One run each: a difference is a fact about these two captures, not yet about their causes."),
   );

@@ -39,12 +39,12 @@ pub fn comparison() -> TraceComparison {
         b,
         difference: None,
     };
-    let sure = |(low, high), blocks| TraceDifference {
+    let sure = |(low, high)| TraceDifference {
         low,
         high,
         level: 0.95,
         changed: low > 0.0 || high < 0.0,
-        blocks,
+        blocks: [24, 20],
         block_ns: [160_000_000; 2],
     };
     TraceComparison {
@@ -56,11 +56,11 @@ pub fn comparison() -> TraceComparison {
         figures: vec![
             figure("goodput", "bps", Some(2.5e8), Some(2.4e8)),
             TraceFigure {
-                difference: Some(sure((-3.1e6, 1.4e6), [96, 80])),
+                difference: Some(sure((-3.1e6, 1.4e6))),
                 ..figure("goodput in the thick of it", "bps", Some(2.51e8), Some(2.5e8))
             },
             TraceFigure {
-                difference: Some(sure((2.2e-4, 4.9e-4), [24, 20])),
+                difference: Some(sure((2.2e-4, 4.9e-4))),
                 ..figure("retransmissions for each packet", "ratio", Some(0.0), Some(3.5e-4))
             },
             figure("round trip, median", "ns", Some(2e7), None),
