@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use landspeed_flow::control::frames::Frames;
+use landspeed_flow::control::keyed_hello::KeyedHello;
 use landspeed_flow::control::message::{ToClient, ToServer};
 use landspeed_flow::control::{self, hello, preface};
 use landspeed_flow::end::EndReport;
@@ -48,8 +49,12 @@ pub fn iperf3_texts(bytes: &[u8]) {
 
 /// The exchange that opens a UDP flow.
 pub fn udp_hello(bytes: &[u8]) {
-    let Some((stream, step)) = hello::decode(bytes) else { return };
-    assert!(hello::decode(&hello::encode(stream, step)) == Some((stream, step)));
+    if let Some((stream, step)) = hello::decode(bytes) {
+        assert!(hello::decode(&hello::encode(stream, step)) == Some((stream, step)));
+    }
+    if let Some(keyed) = KeyedHello::decode(bytes) {
+        assert!(KeyedHello::decode(&keyed.encode()) == Some(keyed));
+    }
 }
 
 /// The preface of a TCP connection, and the answer to it.

@@ -25,3 +25,26 @@ pub fn unmap(addr: SocketAddr) -> SocketAddr {
         SocketAddr::V4(_) => addr,
     }
 }
+
+/// The network that counts as one client host: an IPv4 address, or the /64 of an IPv6 address, inside which a host may
+/// choose any address it likes (RFC 4291, section 2.5.4; RFC 8981).
+pub fn client_host(addr: SocketAddr) -> IpAddr {
+    match unmap(addr).ip() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_host_is_an_ipv4_address_or_an_ipv6_slash_64() {
+        let host = |text: &str| client_host(text.parse().expect("an address"));
+        assert_eq!(host("[2001:db8::1]:1"), host("[2001:db8::ffff:0:0:2]:2"));
+        assert_ne!(host("[2001:db8::1]:1"), host("[2001:db8:0:1::1]:1"));
+        assert_eq!(host("[::ffff:192.0.2.1]:1"), host("192.0.2.1:2"));
+        assert_ne!(host("192.0.2.1:1"), host("192.0.2.2:1"));
+    }
+}

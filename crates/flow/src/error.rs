@@ -70,6 +70,20 @@ pub enum FlowError {
     /// The keys differ.
     #[error("the pre-shared keys do not match")]
     WrongKey,
+    /// The test has a key and the far end of a data socket does not prove that it holds the stream's secret.
+    #[error("cannot trust the data socket to {addr}: its other end is not the server that holds the key")]
+    UnprovedServer {
+        /// Where to.
+        addr: SocketAddr,
+    },
+    /// No answer to the opening of a UDP flow.
+    #[error("cannot open a UDP flow to {addr}: no answer within {seconds} s")]
+    UdpUnanswered {
+        /// Where to.
+        addr: SocketAddr,
+        /// How long it was tried.
+        seconds: u64,
+    },
     /// The server said no.
     #[error("the server refused: {message}")]
     Refused {
@@ -120,6 +134,15 @@ impl FlowError {
         if stop.load(Ordering::Relaxed) { Self::Interrupted } else { error }
     }
 
+    /// A server without a place for this client.
+    pub(crate) fn busy() -> Self {
+        Self::Refused {
+            code: "server-busy".to_owned(),
+            message: "it is busy".to_owned(),
+            advice: Some("try again in a moment".to_owned()),
+        }
+    }
+
     /// The stable word of the error in documents.
     pub fn code(&self) -> &str {
         match self {
@@ -134,8 +157,9 @@ impl FlowError {
             Self::KeyRequired => "key-required",
             Self::KeyUnexpected => "key-unexpected",
             Self::WrongKey => "wrong-key",
+            Self::UnprovedServer { .. } => "unproved-server",
             Self::Refused { code, .. } => code,
-            Self::Timeout { .. } => "timeout",
+            Self::UdpUnanswered { .. } | Self::Timeout { .. } => "timeout",
             Self::PeerLost { .. } => "peer-lost",
             Self::Protocol { .. } => "protocol",
             Self::Interrupted => "interrupted",
@@ -167,6 +191,13 @@ impl FlowError {
             Self::KeyRequired => "pass --key-file with the server's key",
             Self::KeyUnexpected => "drop --key-file, or start the server with it",
             Self::WrongKey => "use the same key file at both ends",
+            Self::UnprovedServer { .. } => {
+                "look for a proxy, a NAT rule or another host that answers on that address and port"
+            }
+            Self::UdpUnanswered { .. } => {
+                "check that a firewall lets UDP of this port through, and that UDP leaves from the address of the control \
+                 connection (--bind chooses it); else start the server with --data-from-anywhere, or use a key"
+            }
             Self::Refused { advice, .. } => return advice.clone(),
             Self::Timeout { .. } => {
                 "check the path for loss and that a firewall lets TCP and UDP of this one port through"

@@ -14,6 +14,8 @@ pub struct Counters {
     packets: AtomicU64,
     /// UDP receiver: highest sequence number seen plus one.
     highest: AtomicU64,
+    /// Bytes that arrived and are not among `bytes`: datagrams of strangers, damaged ones, duplicates.
+    discarded: AtomicU64,
     /// When the first byte moved, monotonic nanoseconds; 0 before.
     first_ns: AtomicU64,
     /// When the last byte moved, monotonic nanoseconds, as of the last update the thread bothered to stamp.
@@ -44,6 +46,17 @@ impl Counters {
     #[inline]
     pub fn publish_highest(&self, highest: u64) {
         self.highest.store(highest, Ordering::Relaxed);
+    }
+
+    /// Publishes how many bytes arrived that [`bytes`](Self::bytes) does not count: junk, duplicates.
+    #[inline]
+    pub fn publish_discarded(&self, bytes: u64) {
+        self.discarded.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes that arrived and are not among [`bytes`](Self::bytes).
+    pub fn discarded(&self) -> u64 {
+        self.discarded.load(Ordering::Relaxed)
     }
 
     /// Highest sequence number seen plus one.
@@ -100,6 +113,11 @@ impl Stop {
     /// Tells receivers to give up (the drain deadline passed, or the test was aborted).
     pub fn stop_receiving(&self) {
         self.receiving.store(true, Ordering::Release);
+    }
+
+    /// The flag behind [`Stop::sending`], for waits that take a flag.
+    pub fn sending_flag(&self) -> &AtomicBool {
+        &self.sending
     }
 
     /// Whether senders must stop.

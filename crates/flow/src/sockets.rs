@@ -4,17 +4,19 @@ use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use landspeed_model::Parameters;
-use landspeed_sys::{clock, socket as raw};
+use landspeed_sys::socket as raw;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::control::deadline::Deadline;
 use crate::control::patient;
 use crate::end::DataSocket;
 use crate::error::FlowError;
 
-/// How long a connection may take to open, nanoseconds.
-const CONNECT_NS: u64 = 10_000_000_000;
+/// How long a connection may take to open.
+const CONNECT: Duration = Duration::from_secs(10);
 
 fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
     let what = what.into();
@@ -56,7 +58,7 @@ pub fn connect(
     if let Some(local) = bind {
         socket.bind(&local.into()).map_err(setup(format!("bind {}", local.ip())))?;
     }
-    patient::connect(socket, server, clock::monotonic_ns() + CONNECT_NS, Some(stop))
+    patient::connect(socket, server, &Deadline::after(CONNECT).or_stop(stop))
         .map_err(|source| FlowError::or_interrupted(stop, FlowError::Connect { addr: server, source }))
 }
 

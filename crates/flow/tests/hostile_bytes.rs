@@ -3,6 +3,8 @@
 #[path = "../../../fuzz/src/lib.rs"]
 mod claims;
 
+use landspeed_flow::control::credentials::TestId;
+use landspeed_flow::control::keyed_hello::{self, KeyedHello};
 use landspeed_flow::control::message::{SenderDone, ToServer};
 use landspeed_flow::control::preface::{self, Purpose, Token};
 use landspeed_flow::control::{hello, message};
@@ -91,8 +93,25 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_preface_breaks_nothing(stream: u32, token: [u8; 32], keyed: bool, control: bool, damage in damage()) {
-        let purpose = if control { Purpose::Control { keyed } } else { Purpose::Data { stream, token: Token(token) } };
+    fn a_damaged_keyed_hello_breaks_nothing(
+        stream: u32, kind in 0..4usize, id: [u8; 16], nonces: [[u8; 16]; 2], proof: [u8; 32], damage in damage()
+    ) {
+        use keyed_hello::Kind::{Challenge, Hello, Proof, Welcome};
+        let kind = [Hello, Challenge, Proof, Welcome][kind];
+        let [client_nonce, server_nonce] = nonces;
+        let hello = KeyedHello { kind, stream, test: TestId(id), client_nonce, server_nonce, proof };
+        claims::udp_hello(&damaged(hello.encode().to_vec(), &damage));
+    }
+
+    #[test]
+    fn a_damaged_preface_breaks_nothing(
+        stream: u32, token: [u8; 32], id: [u8; 16], nonce: [u8; 16], keyed: bool, control: bool, damage in damage()
+    ) {
+        let purpose = match (control, keyed) {
+            (true, keyed) => Purpose::Control { keyed },
+            (false, true) => Purpose::KeyedData { stream, test: TestId(id), nonce },
+            (false, false) => Purpose::Data { stream, token: Token(token) },
+        };
         claims::preface(&damaged(preface::encode(purpose).to_vec(), &damage));
     }
 

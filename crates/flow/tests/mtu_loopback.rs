@@ -23,7 +23,7 @@ fn pair(host: &str) -> Option<(UdpSocket, UdpSocket)> {
 fn both_ways(host: &str) -> Option<Vec<MtuProbe>> {
     let (client, server) = pair(host)?;
     let found = std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG));
+        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
         probe(&client, TAG, &AtomicBool::new(false))
     });
     println!("{found:#?}");
@@ -62,7 +62,7 @@ fn a_server_that_does_not_answer_costs_seconds_and_a_note() {
 fn an_interrupted_probe_says_so() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     let found = std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG));
+        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
         probe(&client, TAG, &AtomicBool::new(true))
     });
     for one in found {
@@ -75,7 +75,7 @@ fn an_interrupted_probe_says_so() {
 fn the_server_leaves_a_silent_client() {
     let (_client, server) = pair("127.0.0.1").expect("loopback");
     let start = monotonic_ns();
-    serve(&server, TAG);
+    serve(&server, TAG, &AtomicBool::new(false));
     assert!((2 * S..15 * S).contains(&(monotonic_ns() - start)));
 }
 
@@ -84,7 +84,7 @@ fn strangers_and_malformed_requests_get_no_answer() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG));
+        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
         let mut short = Message::new(Kind::ProbeUp, TAG, 1, 1_000).encode().to_vec();
         short.resize(999, 0);
         let unanswered = [
@@ -118,7 +118,7 @@ fn a_client_whose_welcome_was_lost_is_welcomed_again() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG));
+        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
         client.send(&hello::encode(7, Step::Proof(Token([1; 32]), [2; 16]))).expect("sent");
         let mut buffer = [0; 128];
         let n = client.recv(&mut buffer).expect("an answer");

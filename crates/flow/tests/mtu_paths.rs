@@ -80,7 +80,7 @@ impl Routed {
         server.connect(client.local_addr().expect("bound")).expect("a route");
         let start_ns = monotonic_ns();
         let found = std::thread::scope(|scope| {
-            scope.spawn(|| self.server.run(|| serve(&server, TAG)));
+            scope.spawn(|| self.server.run(|| serve(&server, TAG, &AtomicBool::new(false))));
             self.client.run(|| probe(&client, TAG, &AtomicBool::new(false)))
         });
         let took_ns = monotonic_ns() - start_ns;

@@ -13,6 +13,7 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         limits: Limits::default(),
         allow: Vec::new(),
         key: None,
+        data_from_anywhere: false,
         describe: false,
         iperf3: Iperf3Config::default(),
         tap: None,

@@ -15,5 +15,6 @@ pub mod ring;
 pub mod rrsock;
 pub mod socket;
 pub mod thread;
+pub mod trust;
 pub mod tun;
 pub mod udp;

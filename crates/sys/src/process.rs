@@ -1,20 +1,24 @@
 //! The process as a whole, and the programs it starts.
 
 use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Raises the soft limit of open files to the hard one. Best effort.
-pub fn raise_open_files_limit() {
+/// Raises the soft limit of open files to the hard one, where that is allowed. Returns the limit in force.
+pub fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place; both calls take it by pointer for their duration.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+            let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 {
+                limit = raised;
+            }
         }
     }
+    limit.rlim_cur
 }
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -135,19 +139,92 @@ pub fn stop_self() {
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
-/// Ends a process of this program that no longer answers. `started` is the start time it had, in clock ticks since boot (field
-/// 22 of `/proc/PID/stat`): a number that was given to another process meanwhile is left alone.
-pub fn kill_stuck(pid: u32, started: u64) {
-    let Ok(number) = libc::pid_t::try_from(pid) else { return };
-    if number > 1 && start_ticks(pid) == Some(started) {
-        // SAFETY: kill takes integers.
-        unsafe { libc::kill(number, libc::SIGKILL) };
+/// A process by its number and its start time (field 22 of `/proc/PID/stat`, clock ticks since boot): a number that was given to
+/// another process meanwhile is not the same process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Process id.
+    pub pid: u32,
+    /// Start time, clock ticks since boot.
+    pub started: u64,
+}
+
+impl Identity {
+    /// The calling process.
+    pub fn own() -> Self {
+        let pid = std::process::id();
+        Self { pid, started: start_ticks(pid).unwrap_or(0) }
+    }
+
+    /// Whether it exists. A zombie that nobody has waited for does not: it holds nothing any more.
+    pub fn is_alive(&self) -> bool {
+        let fields = stat_fields(self.pid);
+        fields.is_some_and(|fields| {
+            start_of(&fields) == Some(self.started) && !matches!(fields.first().map(String::as_str), Some("Z" | "X"))
+        })
+    }
+
+    /// Ends it by SIGKILL if it is still the same process. Returns whether the signal was sent.
+    pub fn kill(&self) -> bool {
+        let Ok(number) = libc::pid_t::try_from(self.pid) else { return false };
+        if number <= 1 {
+            return false;
+        }
+        // SAFETY: pidfd_open takes integers; it returns a new descriptor or -1.
+        let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, number, 0) };
+        let held = i32::try_from(descriptor).ok().filter(|&descriptor| descriptor >= 0).map(|descriptor| {
+            // SAFETY: the kernel has just given this descriptor to us, and nobody else knows it.
+            unsafe { OwnedFd::from_raw_fd(descriptor) }
+        });
+        // Looked at only now: the descriptor keeps the number from being given to another process unnoticed.
+        if start_ticks(self.pid) != Some(self.started) {
+            return false;
+        }
+        let info = std::ptr::null::<libc::siginfo_t>();
+        match &held {
+            // SAFETY: the descriptor is open, and a null siginfo is what pidfd_send_signal(2) allows.
+            Some(held) => unsafe {
+                libc::syscall(libc::SYS_pidfd_send_signal, held.as_raw_fd(), libc::SIGKILL, info, 0) == 0
+            },
+            // Before Linux 5.3.
+            // SAFETY: kill takes integers.
+            None => unsafe { libc::kill(number, libc::SIGKILL) == 0 },
+        }
     }
 }
 
 /// When a process was started, in clock ticks since boot; `None` if it is gone.
 pub fn start_ticks(pid: u32) -> Option<u64> {
+    start_of(&stat_fields(pid)?)
+}
+
+/// Fields of `/proc/PID/stat` from the third on, the state.
+fn stat_fields(pid: u32) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything; field 3 follows the last one.
-    text.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    Some(text.rsplit_once(')')?.1.split_whitespace().map(ToOwned::to_owned).collect())
+}
+
+fn start_of(fields: &[String]) -> Option<u64> {
+    fields.get(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_very_process_is_killed() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("it starts");
+        let pid = child.id();
+        let child_of_now = Identity { pid, started: start_ticks(pid).expect("it runs") };
+        let another = Identity { started: child_of_now.started + 1, ..child_of_now };
+        assert!(child_of_now.is_alive() && !another.is_alive());
+        assert!(!another.kill(), "another process had that number");
+        assert!(child.try_wait().expect("a child").is_none());
+        assert!(child_of_now.kill());
+        child.wait().expect("a child");
+        assert!(!child_of_now.is_alive() && !child_of_now.kill());
+        assert!(Identity::own().is_alive());
+    }
 }

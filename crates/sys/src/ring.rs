@@ -278,6 +278,13 @@ impl Ring {
         attach(&self.socket, &[Instruction::pass(0)]).step("stop taking packets")
     }
 
+    /// Replaces the filter while packets are taken; none is taken twice or without a filter.
+    pub fn replace_filter(&mut self, filter: &[Instruction]) -> Result<(), RingError> {
+        attach(&self.socket, filter).step("attach the filter")?;
+        self.filter = filter.to_vec();
+        Ok(())
+    }
+
     /// Unhooks it from the interface, so that packets do not even come by; [`Ring::start`] goes on. Not for one of a group.
     pub fn unhook(&mut self) -> Result<(), RingError> {
         self.socket.bind(&address(self.ifindex, NO_PROTOCOL).step("bind")?).step("unhook from the interface")

@@ -143,6 +143,11 @@ pub fn send(fd: BorrowedFd<'_>, data: &[u8], flags: libc::c_int) -> io::Result<u
     check(unsafe { libc::send(fd.as_raw_fd(), data.as_ptr().cast(), data.len(), flags | libc::MSG_NOSIGNAL) })
 }
 
+/// Sends as much as fits without waiting, whether or not the socket blocks otherwise.
+pub fn send_nonblocking(fd: BorrowedFd<'_>, data: &[u8]) -> io::Result<usize> {
+    send(fd, data, libc::MSG_DONTWAIT)
+}
+
 /// Sends without copying. The caller must keep `data` unchanged until the completion is reaped; its content is not
 /// looked at here, so a change would only change what the peer receives.
 #[inline]

@@ -20,6 +20,18 @@ pub fn pin_to_core(core: u32) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Gives the calling thread the lowest real-time priority (`SCHED_FIFO`, sched(7)).
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_NICE`.
+pub fn use_fifo_policy() -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 1 };
+    // The system call itself: musl's function of that name only fails.
+    // SAFETY: the kernel reads one sched_param at the pointer, which is valid for the call.
+    let rc = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameter) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Cores the calling thread may run on.
 pub fn allowed_cores() -> Vec<u32> {
     // SAFETY: an all-zero cpu_set_t is a valid empty set.

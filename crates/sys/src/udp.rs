@@ -7,6 +7,7 @@
 mod options;
 mod receive;
 mod send;
+mod source;
 
 pub use options::{
     MtuDiscovery, block_at_most, drain_error_queue, enable_gro, enable_send_errors, enable_timestamps, gso_supported,
@@ -14,6 +15,7 @@ pub use options::{
 };
 pub use receive::{Message, ReceiveBatch};
 pub use send::{SendBatch, SendFailure};
+pub use source::send_from;
 
 /// Most payload that one segmentation-offload super-packet carries, bytes: the smaller of what IPv4 (65,507) and a
 /// jumbo-less IPv6 packet with its 40-byte header counted in (65,487) allow.

@@ -12,6 +12,7 @@ use landspeed_sys::thread;
 use serde_json::Value;
 
 use crate::netns::Namespace;
+use crate::process::Process;
 
 /// Measurements beside each other measure each other: one pair at a time in a test process.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -71,6 +72,18 @@ impl Pair {
     /// Where the server listens.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// The server's process.
+    pub fn server_id(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// Starts `landspeed run` with `arguments` (separated by blanks): a process to watch, to stop and to continue.
+    pub fn start_run(&self, arguments: &str) -> Process {
+        let mut client = command(&self.program, self.client.as_deref());
+        client.args(["run", &self.target]).args(arguments.split_ascii_whitespace());
+        Process::start(client)
     }
 
     /// Runs `landspeed run` with `arguments` (separated by blanks) and returns its document.

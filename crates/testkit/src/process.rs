@@ -20,6 +20,15 @@ pub fn until(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`) to a process.
+///
+/// # Panics
+/// If it cannot.
+pub fn signal(id: u32, name: &str) {
+    let kill = format!("kill -{name} {id}");
+    assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
+}
+
 /// A process whose output is read all the time, killed when dropped.
 pub struct Process {
     child: Child,
@@ -83,8 +92,7 @@ impl Process {
     /// # Panics
     /// If it cannot.
     pub fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
+        signal(self.id(), name);
     }
 
     /// Whether it is over.

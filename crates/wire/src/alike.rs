@@ -39,6 +39,10 @@ pub struct Brief<'a> {
     pub payload: u32,
     /// TSval.
     pub timestamp: Option<u32>,
+    /// DSCP and ECN.
+    pub traffic_class: u8,
+    /// Whether it has the flag PSH.
+    pub pushed: bool,
     sack: &'a [u8],
 }
 
@@ -90,7 +94,7 @@ impl Alike {
     }
 
     /// What a frame says that these headers do not, if it is a plain segment like them: an acknowledgement, with data or none,
-    /// and with no options but timestamps and selective acknowledgements, all of them captured.
+    /// without a flag of ECN, and with no options but timestamps and selective acknowledgements, all of them captured.
     #[inline(always)]
     pub fn brief<'a>(&self, link: LinkType, frame: &'a [u8]) -> Option<Brief<'a>> {
         let header: &[u8; PLAIN] = frame.first_chunk()?;
@@ -99,8 +103,10 @@ impl Alike {
             | (self.link[1] ^ theirs.link[1])
             | (self.addresses ^ theirs.addresses)
             | u64::from((self.ports ^ theirs.ports) | (self.kind ^ theirs.kind) | (self.way ^ theirs.way));
-        let other = Flags::FIN.0 | Flags::SYN.0 | Flags::RST.0 | Flags::ACK.0;
-        if differ != 0 || link != LinkType::ETHERNET || u16::from(header[47]) & other != Flags::ACK.0 {
+        let other =
+            Flags::FIN.0 | Flags::SYN.0 | Flags::RST.0 | Flags::ACK.0 | Flags::ECE.0 | Flags::CWR.0 | Flags::AE.0;
+        let flags = u16::from_be_bytes([header[46], header[47]]);
+        if differ != 0 || link != LinkType::ETHERNET || flags & other != Flags::ACK.0 {
             return None;
         }
         let length = usize::from(header[46] >> 4) * 4;
@@ -124,6 +130,8 @@ impl Alike {
             window: half(header, 48),
             payload,
             timestamp,
+            traffic_class: header[15],
+            pushed: flags & Flags::PSH.0 != 0,
             sack,
         })
     }

@@ -5,7 +5,10 @@ use crate::LinkType;
 
 mod pcap;
 mod pcapng;
+mod sort;
 pub mod write;
+
+pub use sort::{SORTED_WITHIN_NS, Sorted, Sorter};
 
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

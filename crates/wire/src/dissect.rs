@@ -112,7 +112,8 @@ const ETHERNET_INSIDE: u16 = 0x6558;
 enum Layer {
     EtherType(u16, usize),
     Ip(usize),
-    Done(Network, Transport),
+    /// With the place of the transport header.
+    Done(Network, Transport, usize),
 }
 
 /// Dissects a frame of a link type that had `original` bytes on the wire.
@@ -121,7 +122,19 @@ pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Un
     if plain(link, frame, &mut network, &mut tcp) {
         return Ok(Packet { network, transport: Transport::Tcp(tcp), wrapping: Wrapping::default() });
     }
-    layers(link, frame, original)
+    layers(link, frame, original).map(|(packet, _)| packet)
+}
+
+/// Dissects a frame, and says how many of its bytes are headers, up to the end of the transport header with its options; what
+/// is behind them is payload. Without a TCP or UDP header: up to the end of the IP headers.
+pub fn dissect_headers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), Undissected> {
+    let (packet, at) = layers(link, frame, original)?;
+    let end = match packet.transport {
+        Transport::Tcp(_) => at + usize::from(octet(frame, at + 12).ok_or(Undissected::Cut)? >> 4) * 4,
+        Transport::Udp { at: payload, .. } => payload,
+        Transport::Fragment | Transport::Other => at,
+    };
+    Ok((packet, end.min(frame.len())))
 }
 
 /// Dissects what nearly every frame is: Ethernet, IPv4 without options or a fragment's offset, TCP. `false` says nothing: it
@@ -152,7 +165,7 @@ pub fn plain(link: LinkType, frame: &[u8], network: &mut Network, tcp: &mut TcpH
     tcp::parse(&frame[34..], payload, tcp).is_some()
 }
 
-fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Undissected> {
+fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), Undissected> {
     let mut wrapping = Wrapping::default();
     let mut layer = match link::above(link, frame) {
         Above::EtherType(kind, at) => Layer::EtherType(kind, at),
@@ -166,11 +179,11 @@ fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Undisse
                 internet(frame, at, original, &mut wrapping)?
             }
             Layer::EtherType(kind, at) => tagged(frame, kind, at, &mut wrapping)?,
-            Layer::Done(network, transport) => return Ok(Packet { network, transport, wrapping }),
+            Layer::Done(network, transport, at) => return Ok((Packet { network, transport, wrapping }, at)),
         };
     }
     match layer {
-        Layer::Done(network, transport) => Ok(Packet { network, transport, wrapping }),
+        Layer::Done(network, transport, at) => Ok((Packet { network, transport, wrapping }, at)),
         _ => Err(Undissected::Malformed),
     }
 }
@@ -245,7 +258,7 @@ fn v4(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
     };
     let later_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
     if later_fragment {
-        return Ok(Layer::Done(network, Transport::Fragment));
+        return Ok(Layer::Done(network, Transport::Fragment, at + length));
     }
     transport(frame, at + length, network, wrapping)
 }
@@ -290,7 +303,7 @@ fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
     let network =
         Network { version: 6, source, destination, traffic_class, hop_limit, identification: 0, protocol, payload };
     if later_fragment {
-        return Ok(Layer::Done(network, Transport::Fragment));
+        return Ok(Layer::Done(network, Transport::Fragment, next));
     }
     transport(frame, next, network, wrapping)
 }
@@ -302,7 +315,7 @@ fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping)
         6 => {
             let mut header = TcpHeader::default();
             match tcp::parse(segment, network.payload, &mut header) {
-                Some(()) => Ok(Layer::Done(network, Transport::Tcp(header))),
+                Some(()) => Ok(Layer::Done(network, Transport::Tcp(header), at)),
                 None if segment.len() < 20 => Err(CUT),
                 None => Err(Undissected::Malformed),
             }
@@ -324,7 +337,7 @@ fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping)
                 });
             }
             let payload = network.payload.checked_sub(8).ok_or(Undissected::Malformed)?;
-            Ok(Layer::Done(network, Transport::Udp { source, destination, payload, at: at + 8 }))
+            Ok(Layer::Done(network, Transport::Udp { source, destination, payload, at: at + 8 }, at))
         }
         4 | 41 => {
             wrapping.add(Wrapping::IP);
@@ -334,12 +347,12 @@ fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping)
             let flags = be16(segment, 0).ok_or(CUT)?;
             let kind = be16(segment, 2).ok_or(CUT)?;
             if flags & 0x0007 != 0 {
-                return Ok(Layer::Done(network, Transport::Other));
+                return Ok(Layer::Done(network, Transport::Other, at));
             }
             wrapping.add(Wrapping::GRE);
             let optional = [0x8000, 0x2000, 0x1000].into_iter().filter(|flag| flags & flag != 0).count();
             Ok(Layer::EtherType(kind, at + 4 + 4 * optional))
         }
-        _ => Ok(Layer::Done(network, Transport::Other)),
+        _ => Ok(Layer::Done(network, Transport::Other, at)),
     }
 }

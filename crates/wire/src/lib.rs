@@ -18,7 +18,7 @@ mod numbered;
 mod tcp;
 
 pub use alike::{Alike, Brief};
-pub use dissect::{Network, Packet, Transport, Undissected, Wrapping, dissect, plain};
+pub use dissect::{Network, Packet, Transport, Undissected, Wrapping, dissect, dissect_headers, plain};
 pub use link::LinkType;
 pub use numbered::{Numbered, Numbering};
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};

@@ -21,6 +21,8 @@ impl Flags {
     pub const ECE: Self = Self(0x40);
     /// Congestion window reduced.
     pub const CWR: Self = Self(0x80);
+    /// Accurate ECN (RFC 9768).
+    pub const AE: Self = Self(0x100);
 
     /// Whether any of the other's flags is set.
     pub fn has(self, other: Self) -> bool {

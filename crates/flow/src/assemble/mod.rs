@@ -2,6 +2,7 @@
 
 mod costs;
 mod ledger;
+mod spread;
 mod streams;
 mod sums;
 
@@ -77,7 +78,7 @@ impl Ingredients {
 /// Writes the document. The verdict is left undetermined: naming causes is another crate's job.
 pub fn document(found: Ingredients) -> RunDocument {
     let parameters = found.parameters().clone();
-    let streams = streams::join(found.client.as_ref(), found.server.as_ref());
+    let mut streams = streams::join(found.client.as_ref(), found.server.as_ref());
     let phases = sums::phases(&parameters, &streams, found.client.as_ref(), found.server.as_ref());
     let latency = found.client.as_ref().map(|c| c.latency.clone()).unwrap_or_default();
     let under_load = found.client.as_ref().and_then(|c| c.under_load.clone());
@@ -110,6 +111,10 @@ pub fn document(found: Ingredients) -> RunDocument {
     let warnings = notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
     let totals =
         Ends { client: found.client.as_ref().map(sums::totals), server: found.server.as_ref().map(sums::totals) };
+    // Requests move no bulk data: no sum above counts them.
+    if matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr) {
+        streams.extend(streams::transactions(found.client.as_ref(), found.server.as_ref()));
+    }
     RunDocument {
         schema: RUN_SCHEMA.to_owned(),
         landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: found.server_version },
@@ -154,5 +159,6 @@ fn undetermined() -> Verdict {
         ruled_out: Vec::new(),
         missing: vec!["a completed measurement".to_owned()],
         next_step: "Mend what failed and run again.".to_owned(),
+        epochs: Vec::new(),
     }
 }

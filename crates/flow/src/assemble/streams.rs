@@ -1,8 +1,8 @@
 //! Matching the two ends of each stream, and cutting the receiver's readings into intervals.
 
-use landspeed_model::{Interval, Sample, Stream};
+use landspeed_model::{Direction, Interval, Sample, Stream, StreamEnd};
 
-use crate::end::{Cuts, EndReport, StreamReport};
+use crate::end::{Cuts, EndReport, RrReport, StreamReport};
 
 /// All streams either end reported, by number.
 pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Stream> {
@@ -11,6 +11,41 @@ pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Strea
     ids.sort_unstable();
     ids.dedup();
     ids.into_iter().filter_map(|id| one(id, client, server)).collect()
+}
+
+/// The streams that carried requests: what each end said of them, without readings over time.
+pub fn transactions(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Stream> {
+    let mut ids: Vec<u32> =
+        [client, server].into_iter().flatten().flat_map(|r| r.rr_streams.iter().map(|s| s.id)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let of =
+        |report: Option<&EndReport>, id: u32| report.and_then(|r| r.rr_streams.iter().find(|s| s.id == id).cloned());
+    let end = |report: &RrReport| StreamEnd {
+        thread_cpu_ns: report.thread_cpu_ns,
+        error: report.error.clone(),
+        ..StreamEnd::default()
+    };
+    ids.into_iter()
+        .map(|id| {
+            let (near, far) = (of(client, id), of(server, id));
+            let (client_addr, server_addr) = match (&near, &far) {
+                (Some(near), _) => (near.local_addr.clone(), near.peer_addr.clone()),
+                (None, Some(far)) => (far.peer_addr.clone(), far.local_addr.clone()),
+                (None, None) => (String::new(), String::new()),
+            };
+            Stream {
+                id,
+                direction: Direction::Upload,
+                client_addr,
+                server_addr,
+                intervals: Vec::new(),
+                intervals_from: "receiver".to_owned(),
+                sender: near.as_ref().map(end),
+                receiver: far.as_ref().map(end),
+            }
+        })
+        .collect()
 }
 
 fn one(id: u32, client: Option<&EndReport>, server: Option<&EndReport>) -> Option<Stream> {

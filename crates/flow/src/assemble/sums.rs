@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Direction, EndTotals, Interval, LatencyResult, LatencyUnderLoad, Parameters, Phase, PhaseName, Protocol, Stream,
-    Summary, UdpTotals,
+    Direction, EndTotals, LatencyResult, LatencyUnderLoad, Parameters, Phase, PhaseName, Protocol, Stream, Summary,
+    UdpTotals,
 };
 
+use super::spread;
 use crate::end::{Cuts, EndReport};
 
 /// The phases of each direction, as its receiver cut them (or its sender, if the receiver is silent).
@@ -100,6 +101,15 @@ pub fn summary(
         .iter()
         .find(|p| p.direction == parts[0] && p.name == PhaseName::Steady)
         .map_or(0, |p| p.end_ns - p.start_ns);
+    let spread = |part: usize| -> (Option<f64>, Option<String>) {
+        let Some(&direction) = parts.get(part).filter(|_| bulk) else { return (None, None) };
+        match spread::of(streams, direction, parameters.interval_ns) {
+            Ok(cv) => (Some(cv), None),
+            Err(why) => (None, Some(why)),
+        }
+    };
+    let (goodput_cv, goodput_cv_unknown) = spread(0);
+    let (reverse_goodput_cv, reverse_goodput_cv_unknown) = spread(1);
     let headline = latency.first().or(under_load.map(|u| &u.loaded)).filter(|l| l.completed > 0);
     let retransmits: Vec<u64> = streams.iter().filter_map(|s| s.sender.as_ref()?.retransmits).collect();
     Summary {
@@ -113,37 +123,14 @@ pub fn summary(
             .iter()
             .filter_map(|s| s.sender.as_ref()?.samples.iter().rev().find_map(|x| x.tcp.as_ref()?.min_rtt_us))
             .min(),
-        goodput_cv: bulk.then(|| variation(streams, parts[0])).flatten(),
+        goodput_cv,
+        goodput_cv_unknown,
+        reverse_goodput_cv,
+        reverse_goodput_cv_unknown,
         transactions_per_s: latency.first().map(|l| l.achieved_per_s),
         latency_p50_ns: headline.map(|l| l.p50_ns),
         latency_p99_ns: headline.map(|l| l.p99_ns),
     }
-}
-
-/// Coefficient of variation of the summed rate over the intervals of the steady phase. All streams of an end are read
-/// at the same ticks, so the n-th intervals belong together.
-fn variation(streams: &[Stream], direction: Direction) -> Option<f64> {
-    let steady: Vec<Vec<&Interval>> = streams
-        .iter()
-        .filter(|s| s.direction == direction)
-        .map(|s| s.intervals.iter().filter(|i| i.phase == PhaseName::Steady).collect())
-        .collect();
-    let n = steady.iter().map(Vec::len).min()?;
-    let longest = steady.first()?.iter().map(|i| i.end_ns - i.start_ns).max()?;
-    let rates: Vec<f64> = (0..n)
-        // Cuts leave stubs of intervals at the ends of a phase; their rates are mostly noise.
-        .filter(|&i| (steady[0][i].end_ns - steady[0][i].start_ns) * 2 >= longest)
-        .filter_map(|i| {
-            let bytes: u64 = steady.iter().map(|s| s[i].bytes).sum();
-            ratio(bytes as f64, (steady[0][i].end_ns - steady[0][i].start_ns) as f64)
-        })
-        .collect();
-    if rates.len() < 2 {
-        return None;
-    }
-    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-    let variance = rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / (rates.len() - 1) as f64;
-    ratio(variance.sqrt(), mean)
 }
 
 /// Sums of one end.

@@ -6,14 +6,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::Parameters;
-use landspeed_sys::clock;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::control::channel::{self, Key, Receiver, Role, Sender};
-use crate::control::hello;
+use crate::control::credentials::Credentials;
+use crate::control::deadline::Deadline;
+use crate::control::entry;
 use crate::control::message::MAX_MESSAGE;
-use crate::control::patient;
-use crate::control::preface::{self, ANSWER_LEN, PROTOCOL_VERSION, Purpose, Status, Token};
+use crate::control::preface::Purpose;
+use crate::control::{hello, keyed_hello};
 use crate::end::{Connector, DataSocket, Job, Side, StreamPlan};
 use crate::error::FlowError;
 use crate::layout::{self, Link};
@@ -34,55 +35,10 @@ pub fn control(
     sockets::connect(&socket, server, bind, stop)?;
     let mut stream: TcpStream = socket.into();
     let local = stream.local_addr().map_err(setup)?;
-    introduce(&mut stream, server, Purpose::Control { keyed: key.is_some() }, stop)?;
-    let (tx, rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, ANSWER)?;
+    let deadline = Deadline::after(ANSWER).or_stop(stop);
+    entry::introduce(&mut stream, server, Purpose::Control { keyed: key.is_some() }, &deadline)?;
+    let (tx, rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, ANSWER, stop)?;
     Ok((tx, rx, local))
-}
-
-/// Sends a preface and reads the answer.
-fn introduce(
-    stream: &mut TcpStream,
-    server: SocketAddr,
-    purpose: Purpose,
-    stop: &AtomicBool,
-) -> Result<(), FlowError> {
-    let during = "while introducing a connection";
-    let lost = |source| FlowError::PeerLost { during, source };
-    stream.set_nodelay(true).map_err(lost)?;
-    let deadline_ns = clock::monotonic_ns() + ANSWER.as_nanos() as u64;
-    patient::write_all(stream, &preface::encode(purpose), deadline_ns).map_err(lost)?;
-    let mut answer = [0; ANSWER_LEN];
-    patient::read_exact(stream, &mut answer, deadline_ns, Some(stop)).map_err(|error| {
-        FlowError::or_interrupted(
-            stop,
-            match error.kind() {
-                io::ErrorKind::TimedOut => {
-                    FlowError::Timeout { what: "the server's first answer", seconds: ANSWER.as_secs() }
-                }
-                // Whoever hangs up on a preface does not know it.
-                _ => FlowError::NotLandspeed { addr: server },
-            },
-        )
-    })?;
-    let (theirs, status) = preface::decode_answer(&answer).ok_or(FlowError::NotLandspeed { addr: server })?;
-    let refused = |code: &str, message: &str, advice: Option<&str>| FlowError::Refused {
-        code: code.to_owned(),
-        message: message.to_owned(),
-        advice: advice.map(str::to_owned),
-    };
-    match status {
-        Status::Welcome => Ok(()),
-        Status::Version => Err(FlowError::Version { ours: PROTOCOL_VERSION, theirs }),
-        Status::Busy => Err(refused("server-busy", "it is busy", Some("try again in a moment"))),
-        Status::KeyRequired => Err(FlowError::KeyRequired),
-        Status::KeyUnexpected => Err(FlowError::KeyUnexpected),
-        Status::NotAllowed => Err(refused(
-            "not-allowed",
-            "this host's address is not in its --allow list",
-            Some("ask its operator, or choose another source address with --bind"),
-        )),
-        Status::UnknownTest => Err(refused("unknown-test", "it no longer knows this test", Some("run it again"))),
-    }
 }
 
 /// Opens the data sockets of a test.
@@ -90,26 +46,26 @@ pub fn data(
     server: SocketAddr,
     bind: Option<SocketAddr>,
     parameters: &Parameters,
-    token: Token,
+    credentials: Credentials,
     stop: &AtomicBool,
 ) -> Result<Vec<StreamPlan>, FlowError> {
     let specs = layout::streams(parameters)
         .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
     let open = |spec: &layout::StreamSpec| {
-        let purpose = Purpose::Data { stream: spec.id, token };
         let socket = match spec.link {
             Link::Tcp => {
                 let mut tcp = sockets::connect_tcp(server, bind, parameters, spec.client_job != Job::Receive, stop)?;
                 let nodelay = parameters.nodelay || !spec.client_job.is_bulk();
-                introduce(&mut tcp, server, purpose, stop)?;
+                entry::enter(&mut tcp, server, spec.id, &credentials, &Deadline::after(ANSWER).or_stop(stop))?;
                 let _ = tcp.set_nodelay(nodelay);
                 DataSocket::Tcp(tcp)
             }
-            Link::Udp => DataSocket::Udp(introduced(server, bind, parameters, spec.id, token)?),
-            Link::Connect => DataSocket::Connector(Connector { server, bind, preface: preface::encode(purpose) }),
+            Link::Udp => DataSocket::Udp(introduced(server, bind, parameters, spec.id, &credentials, stop)?),
+            Link::Connect => DataSocket::Connector(Connector { server, bind, stream: spec.id, credentials }),
         };
         let job = spec.job(Side::Client);
-        Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, token.datagram_tag(spec.id)))
+        let tag = credentials.datagram_tag(spec.id);
+        Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, tag))
     };
     // Each takes some round trips: all at once, so that many streams over a long path are ready together.
     std::thread::scope(|scope| {
@@ -134,9 +90,14 @@ pub fn introduced(
     bind: Option<SocketAddr>,
     parameters: &Parameters,
     stream: u32,
-    token: Token,
+    credentials: &Credentials,
+    stop: &AtomicBool,
 ) -> Result<UdpSocket, FlowError> {
     let udp = sockets::connect_udp(server, bind, parameters)?;
-    hello::introduce(&udp, stream, token)?;
+    if credentials.is_keyed() {
+        keyed_hello::introduce(&udp, stream, credentials, stop)?;
+    } else {
+        hello::introduce(&udp, stream, credentials.token(), stop)?;
+    }
     Ok(udp)
 }

@@ -4,20 +4,20 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::{Facts, Family};
-use landspeed_sys::clock;
 use serde_json::Value;
 
 use super::target::Target;
 use super::{connect, unexpected};
 use crate::control::channel::Key;
+use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_FACTS, ToClient, ToServer};
 use crate::control::printable;
 use crate::error::FlowError;
 
 /// How long the server may take for one part.
 const STEP: Duration = Duration::from_secs(15);
-/// How long all parts may take together, nanoseconds.
-const ALL_NS: u64 = 60_000_000_000;
+/// How long all parts may take together.
+const ALL: Duration = Duration::from_mins(1);
 /// Longest text of one fact: a kernel's command line has at most 4096 (x86).
 const MOST_CHARACTERS: usize = 4096;
 
@@ -26,10 +26,10 @@ const MOST_CHARACTERS: usize = 4096;
 /// # Errors
 /// The server cannot be reached, is older and does not know the question, refuses, or answers with something else.
 pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBool) -> Result<Facts, FlowError> {
-    let server = target.resolve(family)?;
+    let server = target.resolve(family, stop)?;
     let (mut tx, mut rx, _) = connect::control(server, None, key, stop)?;
-    tx.send(&ToServer::Describe { version: env!("CARGO_PKG_VERSION").to_owned() })?;
-    let deadline_ns = clock::monotonic_ns() + ALL_NS;
+    let deadline = Deadline::after(ALL).or_stop(stop);
+    tx.send(&ToServer::Describe { version: env!("CARGO_PKG_VERSION").to_owned() }, &deadline)?;
     let mut text = String::new();
     loop {
         let (part, last) = match rx.wait::<ToClient>("the description of the server's host", STEP, stop)? {
@@ -42,9 +42,8 @@ pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBo
         if text.len() > MAX_FACTS {
             return Err(wrong(format!("it is longer than {MAX_FACTS} bytes")));
         }
-        if clock::monotonic_ns() > deadline_ns {
-            let seconds = ALL_NS / 1_000_000_000;
-            return Err(FlowError::Timeout { what: "the description of the server's host", seconds });
+        if deadline.passed() {
+            return Err(deadline.missed("the description of the server's host"));
         }
         if last {
             let mut value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use landspeed_sys::clock;
 
 use super::{STEP, unexpected};
 use crate::control::channel::{Receiver, Sender};
+use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_CAPTURE, ToClient, ToServer};
 use crate::control::printable;
 use crate::error::FlowError;
 
-/// A server that is silent so long in the middle of a capture is gone, nanoseconds.
-const SILENCE_NS: u64 = 20_000_000_000;
+/// How long the server may take for one part of its capture.
+const PART: Duration = Duration::from_secs(20);
 
 /// Where the far end's capture goes, and what became of it.
 pub struct FarTap<'a> {
@@ -33,7 +33,7 @@ impl<'a> FarTap<'a> {
 
     /// Asks the server to capture. That it does not is no failure of the test.
     pub(super) fn ask(&mut self, tx: &mut Sender, rx: &mut Receiver, stop: &AtomicBool) -> Result<(), FlowError> {
-        tx.send(&ToServer::Tap)?;
+        tx.send(&ToServer::Tap, &Deadline::after(STEP).or_stop(stop))?;
         match rx.wait::<ToClient>("the server to begin its capture", STEP, stop)? {
             ToClient::Tapping { refused } => {
                 self.outcome = Some(refused.map_or(Ok(0), |why| Err(printable(&why, 400))));
@@ -44,27 +44,21 @@ impl<'a> FarTap<'a> {
     }
 
     /// Fetches the capture, which follows the report. What goes wrong is kept as the outcome: the test itself is over.
-    pub(super) fn fetch(&mut self, rx: &mut Receiver) {
+    pub(super) fn fetch(&mut self, rx: &mut Receiver, stop: &AtomicBool) {
         if matches!(self.outcome, Some(Ok(_))) {
-            self.outcome = Some(self.take_all(rx));
+            self.outcome = Some(self.take_all(rx, stop));
         }
     }
 
-    fn take_all(&mut self, rx: &mut Receiver) -> Result<u64, String> {
+    fn take_all(&mut self, rx: &mut Receiver, stop: &AtomicBool) -> Result<u64, String> {
         let mut total = 0;
-        let mut heard_ns = clock::monotonic_ns();
         loop {
-            if clock::monotonic_ns() > heard_ns + SILENCE_NS {
-                return Err("the server fell silent while it sent its capture".to_owned());
-            }
-            let message = rx.poll::<ToClient>(Duration::from_millis(100)).map_err(|error| error.to_string())?;
-            let (data, last) = match message {
-                Some(ToClient::Capture { failed: Some(why), .. }) => return Err(printable(&why, 400)),
-                Some(ToClient::Capture { data, last, failed: None }) => (data, last),
-                Some(ToClient::Error(entry)) => return Err(printable(&entry.message, 400)),
-                None | Some(_) => continue,
+            let part = rx.wait::<ToClient>("the next part of the server's capture", PART, stop);
+            let (data, last) = match part.map_err(|error| error.to_string())? {
+                ToClient::Capture { failed: Some(why), .. } => return Err(printable(&why, 400)),
+                ToClient::Capture { data, last, failed: None } => (data, last),
+                other => return Err(unexpected("in the server's capture", other).to_string()),
             };
-            heard_ns = clock::monotonic_ns();
             let part = STANDARD_NO_PAD.decode(data.as_bytes()).map_err(|_| "its capture is damaged".to_owned())?;
             total += part.len() as u64;
             if total > MAX_CAPTURE {

@@ -1,19 +1,21 @@
 //! The near end: asks for a test, runs its half, puts both halves into one document.
 
 mod connect;
+mod conversation;
 mod describe;
 mod far_tap;
 mod target;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
 use landspeed_sys::{clock, thread};
 
+use conversation::Conversation;
 pub use describe::facts;
 pub(crate) use describe::make_printable;
 pub use far_tap::FarTap;
@@ -23,21 +25,21 @@ pub use target::{DEFAULT_PORT, Target};
 use crate::address;
 use crate::assemble::{self, Ingredients};
 use crate::control::channel::{Key, Receiver, Sender};
-use crate::control::message::{Accepted, MAX_REPORT, SenderDone, ToClient, ToServer};
+use crate::control::credentials::Credentials;
+use crate::control::deadline::Deadline;
+use crate::control::message::{Accepted, SenderDone, ToClient, ToServer};
 use crate::control::preface::Token;
 use crate::control::printable;
 use crate::dialect::Dialect;
-use crate::end::{self, EndPlan, EndReport, IDLE_NS, Side, Watch};
+use crate::end::{self, EndPlan, IDLE_NS, Side, Watch};
 use crate::error::FlowError;
-use crate::layout::{self, StreamSpec};
+use crate::layout;
 use crate::validate;
 
 /// A server that says nothing for this long during a test is gone.
 const SILENCE_NS: u64 = 15_000_000_000;
 /// How long the server may take over each step before the start.
 const STEP: Duration = Duration::from_secs(15);
-/// How long after this end has finished the server's report may take to begin, nanoseconds.
-const REPORT_NS: u64 = 20_000_000_000;
 /// Pings that align the two clocks.
 const PINGS: u32 = 10;
 
@@ -53,7 +55,8 @@ pub struct Request {
     /// Command line, for the document.
     pub command: Vec<String>,
     /// Where the data goes when that is another address of the server's than `target`, which then carries the control
-    /// connection alone. The server must listen there on the same port.
+    /// connection alone. The server must listen there on the same port. Where that makes the data leave from another
+    /// address of this host, a server without a key must be set to take data from anywhere.
     pub data: Option<IpAddr>,
     /// When to start, on this host's monotonic clock, nanoseconds; as soon as everything is ready when `None` or past.
     pub start_ns: Option<u64>,
@@ -145,7 +148,7 @@ fn attempt(
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
     check_cores(parameters)?;
-    let server = request.target.resolve(parameters.family)?;
+    let server = request.target.resolve(parameters.family, interrupted)?;
     // Control and data may take different ways; the data's is the one that is measured.
     let far = request.data.map_or(server, |ip| SocketAddr::new(ip, server.port()));
     let bind = local_address(parameters.bind.as_deref(), far)?;
@@ -155,10 +158,9 @@ fn attempt(
     let interface = host.nic.as_ref().map(|nic| nic.name.clone());
     found.client_host = Some(host);
     let (mut tx, mut rx, local) = connect::control(server, control_bind, request.key.as_ref(), interrupted)?;
-    tx.send(&ToServer::Hello {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        parameters: Box::new(parameters.clone()),
-    })?;
+    let hello =
+        ToServer::Hello { version: env!("CARGO_PKG_VERSION").to_owned(), parameters: Box::new(parameters.clone()) };
+    tx.send(&hello, &Deadline::after(STEP).or_stop(interrupted))?;
     let accepted = match rx.wait::<ToClient>("the server's acceptance", STEP, interrupted)? {
         ToClient::Accepted(accepted) => accepted.printable(),
         other => return Err(unexpected("before the acceptance", other)),
@@ -169,6 +171,7 @@ fn attempt(
         during: "in the acceptance",
         message: "the token is not 64 hex digits".to_owned(),
     })?;
+    let credentials = Credentials::new(token, request.key.is_some());
     let clock = align_clocks(&mut tx, &mut rx, interrupted)?;
     let mut path = PathInfo {
         target: request.target.to_string(),
@@ -192,19 +195,19 @@ fn attempt(
     let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
     found.accept(id, effective.clone(), notes, host, version);
     if effective.probe_mtu {
-        let socket = connect::introduced(far, bind, &effective, layout::MTU_STREAM, token)?;
-        path.mtu = crate::mtu::probe(&socket, token.datagram_tag(layout::MTU_STREAM), interrupted);
+        let socket = connect::introduced(far, bind, &effective, layout::MTU_STREAM, &credentials, interrupted)?;
+        path.mtu = crate::mtu::probe(&socket, credentials.datagram_tag(layout::MTU_STREAM), interrupted);
         path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
     }
     found.path = Some(path);
-    let streams = connect::data(far, bind, &effective, token, interrupted)?;
-    tx.send(&ToServer::Opened)?;
+    let streams = connect::data(far, bind, &effective, credentials, interrupted)?;
+    tx.queue(&ToServer::Opened)?;
     wait_ready(&mut rx, interrupted)?;
     // Far enough ahead for the message to arrive and both ends' threads to be waiting.
     let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
     let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
     let t0_ns = request.start_ns.map_or(soonest_ns, |wanted| wanted.max(soonest_ns));
-    tx.send(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
+    tx.queue(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
     let plan = EndPlan {
         side: Side::Client,
@@ -216,7 +219,7 @@ fn attempt(
         limit_ns,
         receive_cap_bps: None,
     };
-    run_end(plan, &mut tx, &mut rx, interrupted, observe, found, far_tap)
+    run_end(plan, (&mut tx, &mut rx), interrupted, observe, found, far_tap)
 }
 
 /// Whether this end's threads may run where they are asked to.
@@ -267,7 +270,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
     let mut best: Option<(u64, i64)> = None;
     for n in 0..PINGS {
         let sent = clock::monotonic_ns();
-        tx.send(&ToServer::Ping { n })?;
+        tx.queue(&ToServer::Ping { n })?;
         match rx.wait::<ToClient>("an answer to a ping", STEP, interrupted)? {
             ToClient::Pong { n: echoed, now_ns } if echoed == n => {
                 let received = clock::monotonic_ns();
@@ -286,10 +289,12 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
 }
 
 /// The run: traffic on its own threads, the control connection and the live view on this one.
+///
+/// Nothing in here waits for the server: time, silence and the user's wish to stop are looked at every 20 ms, whatever the
+/// server sends or leaves unread.
 fn run_end(
     plan: EndPlan,
-    tx: &mut Sender,
-    rx: &mut Receiver,
+    (tx, rx): (&mut Sender, &mut Receiver),
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     found: &mut Ingredients,
@@ -303,30 +308,25 @@ fn run_end(
     std::thread::scope(|scope| {
         let watch_ref = &watch;
         let worker = scope.spawn(move || end::run(plan, watch_ref, &done_tx));
-        let mut state = Conversation { t0_ns, specs, ..Conversation::new() };
-        let mut stopped = false;
+        let mut state = Conversation::new(t0_ns, specs, tx.min_rtt_ns());
         while !worker.is_finished() {
             let now = clock::monotonic_ns();
-            if interrupted.load(Ordering::Relaxed) && !stopped {
-                stopped = true;
+            if state.sees_interrupt(interrupted, tx) {
                 watch.stop.stop_sending();
-                found.errors.push(FlowError::Interrupted.entry());
-                let _ = tx.send(&ToServer::Stop);
+            }
+            if state.has_waited_enough(now) {
+                watch.stop.stop_receiving();
             }
             for done in done_rx.try_iter() {
                 state.say(tx, &ToServer::SenderDone(done));
             }
-            if now > state.alive_ns {
+            if now > state.alive_ns && !tx.is_blocked() {
                 state.alive_ns = now + 1_000_000_000;
                 state.say(tx, &ToServer::Alive);
             }
-            state.listen(rx, &watch, Duration::from_millis(20));
-            if now > state.heard_ns.max(t0_ns) + SILENCE_NS && state.lost.is_none() {
-                state.lost = Some(FlowError::Timeout {
-                    what: "a sign of life from the server",
-                    seconds: SILENCE_NS / 1_000_000_000,
-                });
-            }
+            state.listen(tx, rx, &watch, Duration::from_millis(20));
+            let due_ns = state.heard_ns.max(t0_ns) + SILENCE_NS;
+            state.give_up_after(now, due_ns, "a message from the server", SILENCE_NS);
             if state.lost.is_some() {
                 watch.stop.stop_sending();
                 watch.stop.stop_receiving();
@@ -356,104 +356,25 @@ fn run_end(
                 });
             }
         }
-        let patience = clock::monotonic_ns() + REPORT_NS;
-        state.heard_ns = clock::monotonic_ns();
+        state.await_report();
         while state.lost.is_none() && state.server.is_none() {
-            state.listen(rx, &watch, Duration::from_millis(50));
-            if clock::monotonic_ns() > patience.max(state.heard_ns + REPORT_NS / 2) {
-                state.lost =
-                    Some(FlowError::Timeout { what: "the server's report", seconds: REPORT_NS / 1_000_000_000 });
-            }
+            state.sees_interrupt(interrupted, tx);
+            state.listen(tx, rx, &watch, Duration::from_millis(50));
         }
         if let Some(tap) = far_tap.filter(|_| state.server.is_some()) {
-            tap.fetch(rx);
+            tap.fetch(rx, interrupted);
         }
-        let _ = tx.send(&ToServer::Bye);
+        let _ = tx.queue(&ToServer::Bye);
         tx.close();
+        if state.is_closing() {
+            found.errors.push(FlowError::Interrupted.entry());
+        }
         found.server = state.server.take();
         match state.lost.take() {
+            // What the interrupt cut short is no second error.
+            Some(FlowError::Timeout { .. }) if state.is_closing() => Ok(()),
             Some(error) if found.server.is_none() => Err(error),
             _ => Ok(()),
         }
     })
-}
-
-/// The control connection during a run.
-struct Conversation {
-    t0_ns: u64,
-    heard_ns: u64,
-    alive_ns: u64,
-    /// Bytes at the server, and when it counted them.
-    uploaded: (u64, u64),
-    /// What the server's report may be about.
-    specs: Vec<StreamSpec>,
-    report: String,
-    server: Option<EndReport>,
-    lost: Option<FlowError>,
-}
-
-impl Conversation {
-    fn new() -> Self {
-        let now = clock::monotonic_ns();
-        Self {
-            t0_ns: now,
-            heard_ns: now,
-            alive_ns: now,
-            uploaded: (0, 0),
-            specs: Vec::new(),
-            report: String::new(),
-            server: None,
-            lost: None,
-        }
-    }
-
-    fn say(&mut self, tx: &mut Sender, message: &ToServer) {
-        if self.lost.is_none() {
-            self.lost = tx.send(message).err();
-        }
-    }
-
-    /// Takes in one message, if one comes in time.
-    fn listen(&mut self, rx: &mut Receiver, watch: &Watch, patience: Duration) {
-        if self.lost.is_some() || self.server.is_some() {
-            clock::sleep_until(clock::monotonic_ns() + patience.as_nanos() as u64);
-            return;
-        }
-        match rx.poll::<ToClient>(patience) {
-            Ok(None) => {}
-            Ok(Some(message)) => {
-                self.heard_ns = clock::monotonic_ns();
-                self.take(message, watch);
-            }
-            Err(error) => self.lost = Some(error),
-        }
-    }
-
-    fn take(&mut self, message: ToClient, watch: &Watch) {
-        match message {
-            ToClient::Progress { received, t_ns, .. } => self.uploaded = (received, t_ns),
-            ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
-            ToClient::Report { text, last } => {
-                if self.report.len() + text.len() > MAX_REPORT {
-                    self.lost = Some(FlowError::Protocol {
-                        during: "in the server's report",
-                        message: "it is too large".into(),
-                    });
-                    return;
-                }
-                self.report.push_str(&text);
-                if last {
-                    match EndReport::of_server(&self.report, &self.specs) {
-                        Ok(report) => self.server = Some(report),
-                        Err(message) => {
-                            self.lost = Some(FlowError::Protocol { during: "in the server's report", message });
-                        }
-                    }
-                    self.report = String::new();
-                }
-            }
-            ToClient::Error(entry) => self.lost = Some(refused(entry)),
-            _ => {}
-        }
-    }
 }

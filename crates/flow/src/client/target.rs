@@ -3,13 +3,20 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use landspeed_model::Family;
 
+use crate::control::deadline::Deadline;
 use crate::error::FlowError;
 
 /// The port a server listens on when nothing else is said.
 pub const DEFAULT_PORT: u16 = 5210;
+
+/// How long the resolver may take.
+const RESOLVE: Duration = Duration::from_secs(30);
 
 /// Where a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,11 +76,12 @@ impl fmt::Display for Target {
 
 impl Target {
     /// The first address of the wanted family.
-    pub fn resolve(&self, family: Family) -> Result<SocketAddr, FlowError> {
-        let found = (self.host.as_str(), self.port.unwrap_or(DEFAULT_PORT))
-            .to_socket_addrs()
-            .map_err(|source| FlowError::Resolve { host: self.host.clone(), source })?;
-        let mut found = found.filter(|addr| match family {
+    ///
+    /// # Errors
+    /// The name is unknown, has no such address, or takes too long; [`FlowError::Interrupted`] when `stop` is set.
+    pub fn resolve(&self, family: Family, stop: &AtomicBool) -> Result<SocketAddr, FlowError> {
+        let found = self.addresses(stop)?;
+        let mut found = found.into_iter().filter(|addr| match family {
             Family::Any => true,
             Family::V4 => addr.is_ipv4(),
             Family::V6 => addr.is_ipv6(),
@@ -82,6 +90,31 @@ impl Target {
             host: self.host.clone(),
             family: if family == Family::V6 { "IPv6" } else { "IPv4" },
         })
+    }
+
+    /// Every address. The resolver blocks for as long as its servers are silent, so a name is looked up on a thread that
+    /// is left behind when it takes too long.
+    fn addresses(&self, stop: &AtomicBool) -> Result<Vec<SocketAddr>, FlowError> {
+        let target = (self.host.clone(), self.port.unwrap_or(DEFAULT_PORT));
+        let unresolved = |source| FlowError::Resolve { host: self.host.clone(), source };
+        let is_literal = self.host.parse::<IpAddr>().is_ok() || self.host.contains('%');
+        if is_literal {
+            return target.to_socket_addrs().map(Iterator::collect).map_err(unresolved);
+        }
+        let (answer, answered) = mpsc::channel();
+        let look_up = move || {
+            let _ = answer.send(target.to_socket_addrs().map(Iterator::collect));
+        };
+        std::thread::Builder::new().name("resolver".to_owned()).spawn(look_up).map_err(unresolved)?;
+        let deadline = Deadline::after(RESOLVE).or_stop(stop);
+        while let Ok(slice) = deadline.slice() {
+            match answered.recv_timeout(slice) {
+                Ok(found) => return found.map_err(unresolved),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Err(deadline.missed("the address of the server"))
     }
 }
 

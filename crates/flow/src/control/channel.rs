@@ -7,14 +7,17 @@
 
 use std::io::{self, Read};
 use std::net::TcpStream;
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use landspeed_sys::clock;
+use landspeed_model::TcpInfo;
+use landspeed_sys::{clock, socket};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::deadline::Deadline;
 use super::frames::Frames;
 use super::preface::PROTOCOL_VERSION;
 use super::{patient, printable};
@@ -24,10 +27,12 @@ const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Plaintext of one Noise message: 65535 less the 16-byte tag.
 const NOISE_CHUNK: usize = 65_519;
 const TAG: usize = 16;
-/// How long one message may take to leave: a peer that reads a byte now and then holds nothing for long.
-const WRITE_PATIENCE: Duration = Duration::from_secs(20);
-/// How often a wait looks whether it is still wanted.
-const TICK: Duration = Duration::from_millis(100);
+const WHILE_SENDING: &str = "while sending a control message";
+/// How long a queued message may take to leave, nanoseconds: a peer that does not read holds nothing for longer.
+const UNREAD_NS: u64 = 10_000_000_000;
+
+/// What a server says in place of its handshake message when it has no place for the client: a message of no bytes.
+pub const BUSY_HANDSHAKE: [u8; 2] = [0, 0];
 
 /// A 256-bit pre-shared key.
 #[derive(Clone)]
@@ -61,7 +66,10 @@ pub struct Sender {
     stream: TcpStream,
     session: Option<Arc<snow::StatelessTransportState>>,
     nonce: u64,
-    scratch: Vec<u8>,
+    /// Encoded messages that the kernel has not taken yet.
+    outbox: Vec<u8>,
+    /// Since when the kernel takes nothing, monotonic nanoseconds.
+    blocked_ns: Option<u64>,
 }
 
 /// The reading half. Partial frames survive a timeout, so it can be polled.
@@ -79,28 +87,29 @@ pub enum Role {
     Server,
 }
 
-/// Runs the handshake if there is a key and splits the connection.
+/// Runs the handshake within `patience` if there is a key and splits the connection.
 ///
 /// # Errors
 /// [`FlowError::WrongKey`] when the peer does not hold the same key, [`FlowError::Timeout`] and
-/// [`FlowError::PeerLost`] when it goes silent or away.
+/// [`FlowError::PeerLost`] when it goes silent or away, [`FlowError::Interrupted`] when `stop` is set.
 pub fn open(
     mut stream: TcpStream,
     role: Role,
     key: Option<&Key>,
     limit: usize,
     patience: Duration,
+    stop: &AtomicBool,
 ) -> Result<(Sender, Receiver), FlowError> {
     let during = "in the key handshake";
     let lost = |source| FlowError::PeerLost { during, source };
     stream.set_nodelay(true).map_err(lost)?;
     let session = match key {
         None => None,
-        Some(key) => Some(Arc::new(handshake(&mut stream, role, key, patience)?)),
+        Some(key) => Some(Arc::new(handshake(&mut stream, role, key, patience, stop)?)),
     };
     let twin = stream.try_clone().map_err(lost)?;
     Ok((
-        Sender { stream: twin, session: session.clone(), nonce: 0, scratch: Vec::new() },
+        Sender { stream: twin, session: session.clone(), nonce: 0, outbox: Vec::new(), blocked_ns: None },
         Receiver { stream, frames: Frames::sealed(session, limit) },
     ))
 }
@@ -111,11 +120,12 @@ fn handshake(
     role: Role,
     key: &Key,
     patience: Duration,
+    stop: &AtomicBool,
 ) -> Result<snow::StatelessTransportState, FlowError> {
     let during = "in the key handshake";
-    let deadline_ns = clock::monotonic_ns() + patience.as_nanos() as u64;
+    let deadline = Deadline::after(patience).or_stop(stop);
     let unread = |error: io::Error| match error.kind() {
-        io::ErrorKind::TimedOut => FlowError::Timeout { what: "the key handshake", seconds: patience.as_secs() },
+        io::ErrorKind::TimedOut => deadline.missed("the key handshake"),
         // An end that cannot decrypt our first message hangs up: to us that is the wrong key.
         _ => FlowError::WrongKey,
     };
@@ -138,14 +148,17 @@ fn handshake(
         let n = state.write_message(&[], buffer).map_err(broken)?;
         let mut frame = (n as u16).to_be_bytes().to_vec();
         frame.extend_from_slice(&buffer[..n]);
-        patient::write_all(stream, &frame, deadline_ns).map_err(|source| FlowError::PeerLost { during, source })
+        patient::write_all(stream, &frame, &deadline).map_err(|source| FlowError::PeerLost { during, source })
     };
     let mut hear = |stream: &mut TcpStream, state: &mut snow::HandshakeState| {
         let mut len = [0; 2];
-        patient::read_exact(stream, &mut len, deadline_ns, None).map_err(unread)?;
+        patient::read_exact(stream, &mut len, &deadline).map_err(unread)?;
         let n = usize::from(u16::from_be_bytes(len));
+        if len == BUSY_HANDSHAKE && role == Role::Client {
+            return Err(FlowError::busy());
+        }
         let body = message.get_mut(..n).ok_or(FlowError::WrongKey)?;
-        patient::read_exact(stream, body, deadline_ns, None).map_err(unread)?;
+        patient::read_exact(stream, body, &deadline).map_err(unread)?;
         let mut none = [0u8; 256];
         state.read_message(body, &mut none).map_err(|_| FlowError::WrongKey)?;
         Ok(())
@@ -164,32 +177,82 @@ fn handshake(
 }
 
 impl Sender {
-    /// Sends one message.
-    pub fn send<T: Serialize>(&mut self, message: &T) -> Result<(), FlowError> {
-        let during = "while sending a control message";
-        let body = serde_json::to_vec(message)
-            .map_err(|e| FlowError::Protocol { during, message: format!("cannot encode: {e}") })?;
-        let mut plain = Vec::with_capacity(body.len() + 4);
-        plain.extend_from_slice(&(body.len() as u32).to_be_bytes());
-        plain.extend_from_slice(&body);
-        let deadline_ns = clock::monotonic_ns() + WRITE_PATIENCE.as_nanos() as u64;
-        let result = match &self.session {
-            None => patient::write_all(&mut self.stream, &plain, deadline_ns),
-            Some(session) => {
-                self.scratch.clear();
-                for chunk in plain.chunks(NOISE_CHUNK) {
-                    let start = self.scratch.len();
-                    self.scratch.resize(start + 2 + chunk.len() + TAG, 0);
-                    let n = session
-                        .write_message(self.nonce, chunk, &mut self.scratch[start + 2..])
-                        .map_err(|e| FlowError::Protocol { during, message: e.to_string() })?;
-                    self.scratch[start..start + 2].copy_from_slice(&(n as u16).to_be_bytes());
-                    self.nonce += 1;
+    /// Sends one message and waits until the kernel has taken it.
+    ///
+    /// # Errors
+    /// [`FlowError::PeerLost`] when the connection breaks or the deadline passes.
+    pub fn send<T: Serialize>(&mut self, message: &T, deadline: &Deadline<'_>) -> Result<(), FlowError> {
+        self.encode(message)?;
+        let result = patient::write_all(&mut self.stream, &self.outbox, deadline);
+        self.outbox.clear();
+        result.map_err(|source| FlowError::PeerLost { during: WHILE_SENDING, source })
+    }
+
+    /// Queues one message and hands the kernel what it takes now; [`Sender::flush`] hands over the rest. Never waits.
+    ///
+    /// # Errors
+    /// As [`Sender::flush`].
+    pub fn queue<T: Serialize>(&mut self, message: &T) -> Result<(), FlowError> {
+        self.encode(message)?;
+        self.flush()
+    }
+
+    /// Hands queued messages to the kernel, without waiting.
+    ///
+    /// # Errors
+    /// [`FlowError::PeerLost`] when the connection is broken, or when the peer has not read for 10 s.
+    pub fn flush(&mut self) -> Result<(), FlowError> {
+        let lost = |source| FlowError::PeerLost { during: WHILE_SENDING, source };
+        while !self.outbox.is_empty() {
+            match socket::send_nonblocking(self.stream.as_fd(), &self.outbox) {
+                Ok(n) => {
+                    self.outbox.drain(..n);
+                    self.blocked_ns = None;
                 }
-                patient::write_all(&mut self.stream, &self.scratch, deadline_ns)
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let now_ns = clock::monotonic_ns();
+                    let since_ns = *self.blocked_ns.get_or_insert(now_ns);
+                    let unread = now_ns.saturating_sub(since_ns) > UNREAD_NS;
+                    return if unread { Err(lost(io::ErrorKind::TimedOut.into())) } else { Ok(()) };
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(lost(error)),
             }
+        }
+        Ok(())
+    }
+
+    /// Whether queued messages wait for the peer to read.
+    pub fn is_blocked(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Appends a message to the outbox as it goes over the wire.
+    fn encode<T: Serialize>(&mut self, message: &T) -> Result<(), FlowError> {
+        let broken = |message| FlowError::Protocol { during: WHILE_SENDING, message };
+        let body = serde_json::to_vec(message).map_err(|e| broken(format!("cannot encode: {e}")))?;
+        let length = (body.len() as u32).to_be_bytes();
+        let Some(session) = &self.session else {
+            self.outbox.extend_from_slice(&length);
+            self.outbox.extend_from_slice(&body);
+            return Ok(());
         };
-        result.map_err(|source| FlowError::PeerLost { during, source })
+        for chunk in [length.as_slice(), &body].concat().chunks(NOISE_CHUNK) {
+            let start = self.outbox.len();
+            self.outbox.resize(start + 2 + chunk.len() + TAG, 0);
+            let n = session
+                .write_message(self.nonce, chunk, &mut self.outbox[start + 2..])
+                .map_err(|e| broken(e.to_string()))?;
+            self.outbox[start..start + 2].copy_from_slice(&(n as u16).to_be_bytes());
+            self.nonce += 1;
+        }
+        Ok(())
+    }
+
+    /// The connection's minimum RTT as the kernel has measured it, nanoseconds, 1 s at most.
+    pub fn min_rtt_ns(&self) -> u64 {
+        let info = socket::tcp_info(self.stream.as_fd()).ok().map(|raw| TcpInfo::decode(raw.as_bytes()));
+        info.map_or(0, |info| u64::from(info.min_rtt_us.unwrap_or(info.rtt_us)) * 1000).min(1_000_000_000)
     }
 
     /// Closes the connection in both directions.
@@ -204,53 +267,61 @@ impl Receiver {
         self.frames.set_limit(limit);
     }
 
-    /// The next message, or `None` if none was complete within `patience`.
+    /// The next message, or `None` if nothing comes within `patience` or none is complete a second `patience` later,
+    /// whatever has arrived of it meanwhile. Looks at least once at what is there.
     pub fn poll<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<Option<T>, FlowError> {
         let during = "while waiting for a control message";
         let lost = |source| FlowError::PeerLost { during, source };
+        // In the lab a reading of the clock takes time, so there is none before a message comes in pieces.
+        let mut deadline_ns = None;
+        let mut wait = patience.max(Duration::from_millis(1));
+        let mut chunk = [0u8; 16 * 1024];
         loop {
             if let Some(body) = self.frames.take()? {
                 // The decoder quotes what it does not know, and that is the peer's text.
                 let unknown = |e: serde_json::Error| FlowError::Protocol {
                     during,
-                    message: format!("not a message we know: {}", printable(&e.to_string(), 200)),
+                    message: format!("unknown message: {}", printable(&e.to_string(), 200)),
                 };
                 return serde_json::from_slice(&body).map(Some).map_err(unknown);
             }
-            self.stream.set_read_timeout(Some(patience.max(Duration::from_millis(1)))).map_err(lost)?;
-            let mut chunk = [0u8; 16 * 1024];
+            if let Some(deadline_ns) = deadline_ns {
+                let left_ns = u64::saturating_sub(deadline_ns, clock::monotonic_ns());
+                if left_ns == 0 {
+                    return Ok(None);
+                }
+                wait = Duration::from_nanos(left_ns.max(1_000_000));
+            }
+            self.stream.set_read_timeout(Some(wait)).map_err(lost)?;
             match self.stream.read(&mut chunk) {
                 Ok(0) => return Err(lost(io::Error::new(io::ErrorKind::UnexpectedEof, "connection closed"))),
                 Ok(n) => self.frames.push(&chunk[..n])?,
                 Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => return Ok(None),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(None),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(source) => return Err(lost(source)),
+            }
+            if !self.frames.has_message() {
+                deadline_ns.get_or_insert_with(|| clock::monotonic_ns() + patience.as_nanos() as u64);
             }
         }
     }
 
-    /// The next message; `what` names it in the error when it does not come in time.
+    /// The next message of a step that may take `limit`; `what` names it in the error when it does not come in time.
     ///
     /// # Errors
-    /// [`FlowError::Interrupted`] soon after `stop` is set, [`FlowError::Timeout`] after `patience`.
+    /// [`FlowError::Interrupted`] soon after `stop` is set, [`FlowError::Timeout`] after `limit`.
     pub fn wait<T: DeserializeOwned>(
         &mut self,
         what: &'static str,
-        patience: Duration,
+        limit: Duration,
         stop: &AtomicBool,
     ) -> Result<T, FlowError> {
-        let deadline = clock::monotonic_ns() + patience.as_nanos() as u64;
-        loop {
-            let now = clock::monotonic_ns();
-            if now >= deadline {
-                return Err(FlowError::Timeout { what, seconds: patience.as_secs() });
-            }
-            if stop.load(Ordering::Relaxed) {
-                return Err(FlowError::Interrupted);
-            }
-            if let Some(message) = self.poll(TICK.min(Duration::from_nanos(deadline - now)))? {
+        let deadline = Deadline::after(limit).or_stop(stop);
+        while let Ok(slice) = deadline.slice() {
+            if let Some(message) = self.poll(slice)? {
                 return Ok(message);
             }
         }
+        Err(deadline.missed(what))
     }
 }

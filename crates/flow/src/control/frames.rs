@@ -68,6 +68,15 @@ impl Frames {
         Ok(())
     }
 
+    /// Whether the next message is whole, or announced to be over the limit.
+    pub fn has_message(&self) -> bool {
+        let held = &self.plain[self.at..];
+        held.first_chunk::<4>().is_some_and(|header| {
+            let len = u32::from_be_bytes(*header) as usize;
+            len > self.limit || held.len() >= 4 + len
+        })
+    }
+
     /// The next whole message.
     ///
     /// # Errors

@@ -2,7 +2,9 @@
 //!
 //! Four datagrams of the same 64 bytes: the client's hello carries the test's token; the server answers with a
 //! challenge (a nonce, no token); the client's proof repeats nonce and token; the server's welcome ends it. Nothing
-//! the server sends is longer than what it answers, and nothing follows until the address has returned the nonce.
+//! the server sends is longer than what it answers, and nothing follows until the address has returned the nonce. The
+//! nonce is a cookie that only the server can make for that sender: it keeps no state, and the stream stays open to
+//! others, until the proof has come. With a key: [`super::keyed_hello`].
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -15,21 +17,25 @@
 
 use std::io;
 use std::net::UdpSocket;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_sys::clock;
 
+use super::deadline::Deadline;
 use super::preface::Token;
 use crate::error::FlowError;
 
 /// Length of every datagram of the exchange.
 pub const HELLO_LEN: usize = 64;
 
+/// Longest datagram of an exchange, with or without a key.
+const MAX_LEN: usize = super::keyed_hello::KEYED_HELLO_LEN;
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
 /// A lost datagram is repeated after this.
 const RETRY: Duration = Duration::from_millis(200);
 /// How long a client tries.
-const PATIENCE_S: u64 = 5;
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A step of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,29 +91,81 @@ pub fn decode(datagram: &[u8]) -> Option<(u32, Step)> {
 }
 
 /// The client's side, on a socket connected to the server.
-pub fn introduce(socket: &UdpSocket, stream: u32, token: Token) -> Result<(), FlowError> {
-    let setup = |source| FlowError::Setup { what: format!("use UDP stream {stream}"), source };
-    socket.set_read_timeout(Some(RETRY)).map_err(setup)?;
-    let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
-    let mut say = encode(stream, Step::Hello(token));
-    let mut buffer = [0; HELLO_LEN + 1];
-    while clock::monotonic_ns() < deadline {
-        match socket.send(&say) {
-            Ok(_) => {}
-            // An ICMP error of an earlier datagram; the retry will tell.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
-            Err(source) => return Err(setup(source)),
+pub fn introduce(socket: &UdpSocket, stream: u32, token: Token, stop: &AtomicBool) -> Result<(), FlowError> {
+    exchange(socket, &encode(stream, Step::Hello(token)), stop, |datagram| match decode(datagram) {
+        Some((s, Step::Challenge(nonce))) if s == stream => {
+            Heard::Say(encode(stream, Step::Proof(token, nonce)).to_vec())
         }
-        match socket.recv(&mut buffer).map(|n| decode(&buffer[..n])) {
-            Ok(Some((s, Step::Challenge(nonce)))) if s == stream => say = encode(stream, Step::Proof(token, nonce)),
-            Ok(Some((s, Step::Welcome))) if s == stream => return Ok(()),
-            Ok(_) => {}
-            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => std::thread::park_timeout(RETRY),
+        Some((s, Step::Welcome)) if s == stream => Heard::Welcome,
+        _ => Heard::Nothing,
+    })
+}
+
+/// What a client makes of a datagram.
+pub(super) enum Heard {
+    /// It is not for this exchange.
+    Nothing,
+    /// This is to be said from now on.
+    Say(Vec<u8>),
+    /// The exchange is over.
+    Welcome,
+    /// It should come from the server and does not.
+    Forged,
+}
+
+/// Says the first datagram, and then what `hear` makes of the answers, until it is over; repeats what is not answered.
+pub(super) fn exchange(
+    socket: &UdpSocket,
+    first: &[u8],
+    stop: &AtomicBool,
+    mut hear: impl FnMut(&[u8]) -> Heard,
+) -> Result<(), FlowError> {
+    let setup = |source| FlowError::Setup { what: "open a UDP flow".to_owned(), source };
+    let addr = socket.peer_addr().map_err(setup)?;
+    let deadline = Deadline::after(PATIENCE).or_stop(stop);
+    let mut say = first.to_vec();
+    let mut forged = false;
+    let mut buffer = [0; MAX_LEN + 1];
+    let mut next_ns = 0;
+    loop {
+        let now = clock::monotonic_ns();
+        let Ok(slice) = deadline.slice() else {
+            return Err(match deadline.missed("opening a UDP flow") {
+                FlowError::Timeout { .. } if forged => FlowError::UnprovedServer { addr },
+                FlowError::Timeout { seconds, .. } => FlowError::UdpUnanswered { addr, seconds },
+                interrupted => interrupted,
+            });
+        };
+        if now >= next_ns {
+            next_ns = now + RETRY.as_nanos() as u64;
+            match socket.send(&say) {
+                Ok(_) => {}
+                // An ICMP error of an earlier datagram; the retry will tell.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
+                Err(source) => return Err(setup(source)),
+            }
+        }
+        // Until the next repetition: an answer that is not for us does not make us repeat ourselves.
+        let left = Duration::from_nanos(next_ns.saturating_sub(now).max(1_000_000));
+        socket.set_read_timeout(Some(left.min(slice))).map_err(setup)?;
+        match socket.recv(&mut buffer).map(|n| hear(&buffer[..n])) {
+            Ok(Heard::Say(datagram)) => {
+                // A repeated answer is not answered at once a second time.
+                if datagram != say {
+                    say = datagram;
+                    next_ns = 0;
+                }
+            }
+            Ok(Heard::Welcome) => return Ok(()),
+            Ok(Heard::Forged) => forged = true,
+            Ok(Heard::Nothing) => {}
+            Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
+                std::thread::park_timeout(RETRY);
+            }
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(source) => return Err(setup(source)),
         }
     }
-    Err(FlowError::Timeout { what: "opening a UDP flow", seconds: PATIENCE_S })
 }
 
 #[cfg(test)]

@@ -7,9 +7,12 @@
 //! | 10 | 1 | kind: 1 control, 2 data |
 //! | 11 | 1 | flags: bit 0 = the client holds a key |
 //! | 12 | 4 | stream number (data), big-endian |
-//! | 16 | 32 | token of the test (data), else zero |
+//! | 16 | 32 | data without a key: token of the test; data with a key: public identifier of the test (16) and the client's nonce (16); else zero |
 //!
-//! The answer is 16 bytes: `LNDSPEED`, version, status, five zero bytes.
+//! The answer is 16 bytes: `LNDSPEED`, version, status, five zero bytes. On a data connection with a key the proofs of both
+//! ends follow ([`super::credentials`]).
+
+use super::credentials::{Nonce, TestId};
 
 /// Version of the protocol; both ends must have the same.
 pub const PROTOCOL_VERSION: u16 = 1;
@@ -20,7 +23,8 @@ pub const ANSWER_LEN: usize = 16;
 
 const MAGIC: &[u8; 8] = b"LNDSPEED";
 
-/// Names one test for its data connections. Secret: it is only ever sent over the control connection.
+/// The secret of one test. Without a key data connections show it; with a key it is only ever sent inside the control
+/// connection's Noise session, and secrets are derived from it ([`super::credentials::Credentials`]).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token(pub [u8; 32]);
 
@@ -30,7 +34,7 @@ impl Token {
         Ok(Self(landspeed_sys::random::bytes()?))
     }
 
-    /// The 32-bit tag that UDP datagrams carry, so that strays are told from the test's own.
+    /// The 32-bit tag of UDP datagrams in a test without a key.
     pub fn datagram_tag(&self, stream: u32) -> u32 {
         let word = u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]]);
         word.wrapping_add(stream.wrapping_mul(0x9E37_79B9))
@@ -72,12 +76,21 @@ pub enum Purpose {
         /// A Noise handshake comes first.
         keyed: bool,
     },
-    /// Payload of a stream follows.
+    /// Payload of a stream follows; the test has no key.
     Data {
         /// Which stream.
         stream: u32,
         /// Of which test.
         token: Token,
+    },
+    /// The proofs of both ends follow, then payload of a stream; the test has a key.
+    KeyedData {
+        /// Which stream.
+        stream: u32,
+        /// Of which test.
+        test: TestId,
+        /// The client's nonce.
+        nonce: Nonce,
     },
 }
 
@@ -107,6 +120,13 @@ pub fn encode(purpose: Purpose) -> [u8; PREFACE_LEN] {
             bytes[12..16].copy_from_slice(&stream.to_be_bytes());
             bytes[16..48].copy_from_slice(&token.0);
         }
+        Purpose::KeyedData { stream, test, nonce } => {
+            bytes[10] = 2;
+            bytes[11] = 1;
+            bytes[12..16].copy_from_slice(&stream.to_be_bytes());
+            bytes[16..32].copy_from_slice(&test.0);
+            bytes[32..48].copy_from_slice(&nonce);
+        }
     }
     bytes
 }
@@ -123,9 +143,15 @@ pub fn decode(bytes: &[u8; PREFACE_LEN]) -> Result<Purpose, BadPreface> {
     match bytes[10] {
         1 => Ok(Purpose::Control { keyed: bytes[11] & 1 == 1 }),
         2 => {
+            let stream = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
+            let (mut first, mut second) = ([0; 16], [0; 16]);
+            first.copy_from_slice(&bytes[16..32]);
+            second.copy_from_slice(&bytes[32..48]);
+            if bytes[11] & 1 == 1 {
+                return Ok(Purpose::KeyedData { stream, test: TestId(first), nonce: second });
+            }
             let mut token = [0; 32];
             token.copy_from_slice(&bytes[16..48]);
-            let stream = u32::from_be_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
             Ok(Purpose::Data { stream, token: Token(token) })
         }
         kind => Err(BadPreface::Kind(kind)),
@@ -149,10 +175,12 @@ pub enum Status {
     NotAllowed,
     /// No test has this token, or the stream is not expected.
     UnknownTest,
+    /// A data connection, without a key, from another address than the control connection's.
+    WrongAddress,
 }
 
 impl Status {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Welcome,
         Self::Version,
         Self::Busy,
@@ -160,6 +188,7 @@ impl Status {
         Self::KeyUnexpected,
         Self::NotAllowed,
         Self::UnknownTest,
+        Self::WrongAddress,
     ];
 }
 
@@ -191,6 +220,7 @@ mod tests {
             Purpose::Control { keyed: true },
             Purpose::Control { keyed: false },
             Purpose::Data { stream: 0xDEAD_BEEF, token },
+            Purpose::KeyedData { stream: 0xDEAD_BEEF, test: TestId([5; 16]), nonce: [6; 16] },
         ] {
             assert_eq!(decode(&encode(purpose)), Ok(purpose));
         }

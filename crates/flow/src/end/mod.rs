@@ -66,7 +66,8 @@ pub struct Watch {
     pub stop: Stop,
     counters: Vec<(u32, bool, Arc<Counters>)>,
     transactions: Vec<Arc<Counters>>,
-    answers: Vec<Arc<Counters>>,
+    /// Counters of a responder here, and the larger of its messages, bytes.
+    answers: Vec<(Arc<Counters>, u64)>,
     finishes: Vec<(u32, Arc<Finish>)>,
     awaited: u32,
     peer_done: AtomicU32,
@@ -92,8 +93,13 @@ impl Watch {
             answers: plan
                 .streams
                 .iter()
-                .filter(|s| matches!(s.job, Job::Respond(_) | Job::Echo(_)))
-                .map(|s| Arc::clone(&s.counters))
+                .filter_map(|s| match s.job {
+                    Job::Respond(slot) | Job::Echo(slot) => {
+                        let larger = slot.size.request_bytes.max(slot.size.response_bytes);
+                        Some((Arc::clone(&s.counters), u64::from(larger)))
+                    }
+                    _ => None,
+                })
                 .collect(),
             finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
             awaited: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
@@ -118,9 +124,15 @@ impl Watch {
         self.transactions.iter().map(|counters| counters.packets()).sum()
     }
 
-    /// Bytes of requests answered here so far, and of the answers.
+    /// Bytes that arrived on sockets of receivers here so far, junk and duplicates included.
+    pub fn arrived_bytes(&self) -> u64 {
+        let receiving = self.counters.iter().filter(|(_, sends, _)| !sends);
+        receiving.map(|(_, _, counters)| counters.bytes() + counters.discarded()).sum()
+    }
+
+    /// Bytes that responders here moved so far in the direction of their larger messages, junk included.
     pub fn answered_bytes(&self) -> u64 {
-        self.answers.iter().map(|counters| counters.bytes()).sum()
+        self.answers.iter().map(|(counters, larger)| counters.packets() * larger + counters.discarded()).sum()
     }
 
     /// The peer's sender of one stream is done: what is missing by now is lost, not late.
@@ -168,7 +180,7 @@ pub fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) ->
                 Err(error) => streams::Finished::failed(&format!("cannot start a thread: {error}")),
             })
             .collect();
-        (sampler.into_series(), finished)
+        (sampler.finish(), finished)
     });
     let now_ns = clock::monotonic_ns();
     report::build(&plan, report, finished, host.finish(now_ns, plan.t0_ns))

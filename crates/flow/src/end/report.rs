@@ -3,7 +3,7 @@
 use landspeed_model::{Direction, HostSeries, LatencyResult, LatencyUnderLoad, PhaseName, Sample, StreamEnd};
 use serde::{Deserialize, Serialize};
 
-use super::sampler::Series;
+use super::sampler::{Sampled, Series};
 use super::streams::Finished;
 use super::{EndPlan, Side, StreamPlan, bulk};
 use crate::control::plausible::Plausible;
@@ -141,21 +141,31 @@ impl StreamReport {
 pub struct RrReport {
     /// Number within the test.
     pub id: u32,
-    /// Processor time of its thread, nanoseconds.
+    /// This end's address.
+    #[serde(default)]
+    pub local_addr: String,
+    /// The other end's, as seen here.
+    #[serde(default)]
+    pub peer_addr: String,
+    /// CPU time of its thread, nanoseconds.
     pub thread_cpu_ns: u64,
     /// Why it ended early.
     pub error: Option<String>,
 }
 
+impl RrReport {
+    fn new(stream: &StreamPlan, end: StreamEnd) -> Self {
+        let StreamReport { id, local_addr, peer_addr, end, .. } = StreamReport::new(stream, end);
+        Self { id, local_addr, peer_addr, thread_cpu_ns: end.thread_cpu_ns, error: end.error }
+    }
+}
+
 /// Puts the pieces of an end together.
-pub(super) fn build(
-    plan: &EndPlan,
-    (series, cuts, sampler_cpu_ns): (Vec<Series>, Cuts, u64),
-    finished: Vec<Finished>,
-    host: HostSeries,
-) -> EndReport {
+pub(super) fn build(plan: &EndPlan, sampled: Sampled, finished: Vec<Finished>, host: HostSeries) -> EndReport {
+    let Sampled { series, cuts, cpu_ns, gaps } = sampled;
     let mut report = EndReport { cuts, host, ..EndReport::default() };
-    report.host.sampler_cpu_ns = report.host.sampler_cpu_ns.max(sampler_cpu_ns);
+    report.host.sampler_cpu_ns = report.host.sampler_cpu_ns.max(cpu_ns);
+    report.host.sampler_gaps = gaps;
     let mut outcomes = Vec::new();
     for ((stream, series), finished) in plan.streams.iter().zip(series).zip(finished) {
         let Finished { mut end, rr, notes } = finished;
@@ -167,7 +177,7 @@ pub(super) fn build(
             end.samples = close_samples(stream, series, &end);
             report.streams.push(StreamReport::new(stream, end));
         } else {
-            report.rr_streams.push(RrReport { id: stream.id, thread_cpu_ns: end.thread_cpu_ns, error: end.error });
+            report.rr_streams.push(RrReport::new(stream, end));
         }
     }
     (report.latency, report.under_load) = transactions::merge(&outcomes, plan.t0_ns);

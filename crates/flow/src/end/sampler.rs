@@ -7,7 +7,7 @@ use std::os::fd::BorrowedFd;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_host::HostSampler;
-use landspeed_model::{CongestionDetail, Parameters, Sample, TcpInfo};
+use landspeed_model::{CongestionDetail, Parameters, Sample, TcpInfo, TimeSpan};
 use landspeed_sys::{clock, socket, thread};
 
 use super::{Cuts, DRAIN_NS, EndPlan, StreamPlan, Watch};
@@ -25,6 +25,11 @@ const NAP_NS: u64 = 20_000_000;
 const STARTUP_NAP_NS: u64 = 500_000;
 /// A stream that has moved nothing by then no longer holds start-up open, nanoseconds.
 const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
+/// A look at the flags that comes so much later than the longest nap allows is a gap: the sampler was not run. Ten times
+/// what a scheduler keeps a woken thread waiting on a busy core, nanoseconds.
+const GAP_NS: u64 = 100_000_000;
+/// Gaps kept; a host that stops its sampler more often has one long gap from there on.
+const MAX_GAPS: usize = 1000;
 
 /// The finest sampling interval that keeps a test inside its 100,000 samples, given what was asked for.
 pub fn affordable_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
@@ -73,6 +78,14 @@ struct Reading {
     detail: [u8; 20],
 }
 
+/// The counters of one stream at a boundary.
+#[derive(Debug)]
+struct Counted {
+    at: usize,
+    bytes: u64,
+    packets: u64,
+}
+
 /// Reads the streams of one end.
 pub struct Sampler<'a> {
     plan: &'a EndPlan,
@@ -81,6 +94,43 @@ pub struct Sampler<'a> {
     series: Vec<Series>,
     cuts: Cuts,
     next_detail_ns: u64,
+    /// Kept between boundaries so that a reading allocates nothing.
+    counted: Vec<Counted>,
+    gaps: Gaps,
+}
+
+/// Spans in which the sampler was due and did not run.
+#[derive(Debug, Default)]
+struct Gaps {
+    last_ns: u64,
+    found: Vec<TimeSpan>,
+}
+
+impl Gaps {
+    /// Notes that the sampler runs at `t_ns`, nanoseconds after the start.
+    fn look(&mut self, t_ns: u64) {
+        let start_ns = std::mem::replace(&mut self.last_ns, t_ns);
+        if t_ns.saturating_sub(start_ns) <= NAP_NS + GAP_NS {
+            return;
+        }
+        let full = self.found.len() >= MAX_GAPS;
+        match self.found.last_mut().filter(|_| full) {
+            Some(last) => last.end_ns = t_ns,
+            None => self.found.push(TimeSpan { start_ns, end_ns: t_ns }),
+        }
+    }
+}
+
+/// What a sampler leaves.
+pub struct Sampled {
+    /// Readings of each stream.
+    pub series: Vec<Series>,
+    /// Where the timeline was cut.
+    pub cuts: Cuts,
+    /// Processor time of the sampler, nanoseconds.
+    pub cpu_ns: u64,
+    /// When it did not run.
+    pub gaps: Vec<TimeSpan>,
 }
 
 impl<'a> Sampler<'a> {
@@ -103,11 +153,13 @@ impl<'a> Sampler<'a> {
                 meter: None,
             })
             .collect();
-        Self { plan, watch, host, series, cuts: Cuts::default(), next_detail_ns: 0 }
+        let counted = Vec::with_capacity(plan.streams.len());
+        Self { plan, watch, host, series, cuts: Cuts::default(), next_detail_ns: 0, counted, gaps: Gaps::default() }
     }
 
-    pub fn into_series(self) -> (Vec<Series>, Cuts, u64) {
-        (self.series, self.cuts, thread::thread_time().total_ns)
+    pub fn finish(self) -> Sampled {
+        let cpu_ns = thread::thread_time().total_ns;
+        Sampled { series: self.series, cuts: self.cuts, cpu_ns, gaps: self.gaps.found }
     }
 
     /// Samples from just before the start until every stream has finished.
@@ -117,7 +169,7 @@ impl<'a> Sampler<'a> {
         thread::set_timer_slack_ns(1);
         clock::sleep_until(t0);
         self.sample_host();
-        self.sample_streams();
+        self.sample_streams(clock::monotonic_ns());
         let (interval, host_interval) = (parameters.interval_ns.max(1), parameters.host_interval_ns.max(1));
         let omit_at = t0 + parameters.omit_ns;
         let stop_at = t0 + parameters.time_ns.map_or(self.plan.limit_ns, |t| t + parameters.omit_ns);
@@ -126,17 +178,20 @@ impl<'a> Sampler<'a> {
         let mut asked_to_stop = false;
         while !all_finished() {
             let now = clock::monotonic_ns();
+            self.gaps.look(now.saturating_sub(t0));
+            // One reading for all that is due now: it follows the clock's at once.
+            let mut boundary = None;
             if self.cuts.startup_end_ns.is_none() && (self.all_moved() || now > t0 + STARTUP_LIMIT_NS) {
-                self.cuts.startup_end_ns = Some(self.sample_streams());
+                self.cuts.startup_end_ns = Some(self.sample_once(now, &mut boundary));
             }
             if self.cuts.omit_end_ns.is_none() && parameters.omit_ns > 0 && now >= omit_at {
-                self.cuts.omit_end_ns = Some(self.sample_streams());
+                self.cuts.omit_end_ns = Some(self.sample_once(now, &mut boundary));
                 self.sample_host();
             }
             if self.cuts.steady_end_ns.is_none()
                 && (now >= stop_at || self.watch.stop.sending() || self.watch.all_peer_senders_done())
             {
-                self.cuts.steady_end_ns = Some(self.sample_streams());
+                self.cuts.steady_end_ns = Some(self.sample_once(now, &mut boundary));
                 self.watch.stop.stop_sending();
                 self.sample_host();
             }
@@ -148,7 +203,7 @@ impl<'a> Sampler<'a> {
                 asked_to_stop = true;
             }
             if now >= next_stream {
-                self.sample_streams();
+                self.sample_once(now, &mut boundary);
                 next_stream += interval * ((now - next_stream) / interval + 1);
             }
             if now >= next_host {
@@ -171,7 +226,9 @@ impl<'a> Sampler<'a> {
             clock::sleep_until(until);
         }
         self.next_detail_ns = 0;
-        self.cuts.end_ns = Some(self.sample_streams());
+        let now = clock::monotonic_ns();
+        self.gaps.look(now.saturating_sub(t0));
+        self.cuts.end_ns = Some(self.sample_streams(now));
         self.sample_host();
     }
 
@@ -183,36 +240,57 @@ impl<'a> Sampler<'a> {
         self.host.sample(clock::monotonic_ns());
     }
 
-    /// Reads every bulk stream once; returns the time of the first reading, nanoseconds after the start.
-    fn sample_streams(&mut self) -> u64 {
-        let mut first = None;
-        let now = clock::monotonic_ns();
+    /// The boundary of this look at the flags, read if it has not been.
+    fn sample_once(&mut self, now: u64, boundary: &mut Option<u64>) -> u64 {
+        *boundary.get_or_insert_with(|| self.sample_streams(now))
+    }
+
+    /// Reads every bulk stream once, all at one boundary: `now`, which the clock has just said. Returns its time, nanoseconds after the start.
+    ///
+    /// The counters come first, in one pass without a system call: they decide what belongs to which interval and phase. What
+    /// the kernel says of each socket is read after that and may be a few microseconds younger.
+    fn sample_streams(&mut self, now: u64) -> u64 {
+        let t_ns = now.saturating_sub(self.plan.t0_ns);
         let detailed = now >= self.next_detail_ns;
         if detailed {
             self.next_detail_ns = now + DETAIL_NS;
         }
-        for (stream, series) in self.plan.streams.iter().zip(&mut self.series) {
-            if !stream.job.is_bulk() || series.raw.len() >= MAX_SAMPLES as usize {
-                continue;
-            }
+        let is_read = |stream: &StreamPlan, series: &Series| {
+            stream.job.is_bulk() && stream.socket.fd().is_some() && series.raw.len() < MAX_SAMPLES as usize
+        };
+        let streams = || self.plan.streams.iter().enumerate();
+        self.counted.clear();
+        self.counted.extend(
+            streams().filter(|(at, stream)| is_read(stream, &self.series[*at])).map(|(at, stream)| Counted {
+                at,
+                bytes: stream.counters.bytes(),
+                packets: stream.counters.packets(),
+            }),
+        );
+        for counted in &self.counted {
+            let (stream, series) = (&self.plan.streams[counted.at], &mut self.series[counted.at]);
             let Some(fd) = stream.socket.fd() else { continue };
             if series.meter.is_none() {
                 series.meter = stream.counters.thread().and_then(|id| thread::ThreadMeter::open(id).ok());
             }
-            let reading = read(stream, fd, self.plan.t0_ns, series, detailed);
-            first.get_or_insert(reading.t_ns);
+            let reading = read(stream, fd, (t_ns, counted), series, detailed);
             series.raw.push(reading);
         }
-        first.unwrap_or_else(|| clock::monotonic_ns().saturating_sub(self.plan.t0_ns))
+        t_ns
     }
 }
 
-fn read(stream: &StreamPlan, fd: BorrowedFd<'_>, t0_ns: u64, series: &Series, detailed: bool) -> Reading {
-    let bytes = stream.counters.bytes();
+fn read(
+    stream: &StreamPlan,
+    fd: BorrowedFd<'_>,
+    (t_ns, counted): (u64, &Counted),
+    series: &Series,
+    detailed: bool,
+) -> Reading {
     let mut reading = Reading {
-        t_ns: clock::monotonic_ns().saturating_sub(t0_ns),
-        bytes,
-        packets: stream.counters.packets(),
+        t_ns,
+        bytes: counted.bytes,
+        packets: counted.packets,
         send_queue: None,
         receive_queue: None,
         memory: (detailed || !stream.job.sends()).then(|| socket::mem_info(fd).ok()).flatten(),
@@ -282,5 +360,30 @@ fn decode(reading: &Reading, congestion: &str, tcp: bool) -> Sample {
         tcp: (!info.is_empty()).then(|| Box::new(TcpInfo::decode(info))),
         tcp_info_raw: (!info.is_empty()).then(|| STANDARD.encode(info)),
         congestion: CongestionDetail::decode(congestion, detail),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_looks_are_gaps_and_naps_are_not() {
+        let mut gaps = Gaps::default();
+        let ms = |n: u64| n * 1_000_000;
+        for t in [0, 20, 40, 160, 180, 1310, 1330] {
+            gaps.look(ms(t));
+        }
+        assert_eq!(gaps.found, [TimeSpan { start_ns: ms(180), end_ns: ms(1310) }]);
+    }
+
+    #[test]
+    fn gaps_are_bounded() {
+        let mut gaps = Gaps::default();
+        for k in 1..=5000 {
+            gaps.look(k * 1_000_000_000);
+        }
+        assert_eq!(gaps.found.len(), MAX_GAPS);
+        assert_eq!(gaps.found.last().map(|gap| gap.end_ns), Some(5_000_000_000_000));
     }
 }

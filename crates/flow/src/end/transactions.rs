@@ -2,12 +2,16 @@
 
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::{LatencyResult, LatencyUnderLoad, Parameters, RrSize, StreamEnd};
 
 use super::Watch;
 use super::streams::{DataSocket, Job, StreamPlan};
+use crate::control::credentials::Credentials;
+use crate::control::deadline::Deadline;
+use crate::control::{entry, patient};
 use crate::rr::{self, Load, ProbePlan, RrOutcome, RrPlan};
 
 /// How long a probe listens to the idle path before the load comes, nanoseconds.
@@ -102,7 +106,7 @@ pub(super) fn run(
             udp.try_clone().map(|udp| rr::request_udp(udp, &slot.plan(t0_ns), counters, stop))
         }
         (Job::Request(slot), DataSocket::Connector(connector)) => {
-            Ok(rr::request_connect(&mut || connector.connect(), &slot.plan(t0_ns), counters, stop))
+            Ok(rr::request_connect(&mut || connector.connect(stop.sending_flag()), &slot.plan(t0_ns), counters, stop))
         }
         (Job::Probe(slot), DataSocket::Tcp(tcp)) => {
             tcp.try_clone().map(|tcp| slot.probe_plan(t0_ns).run_tcp(tcp, counters, stop))
@@ -195,29 +199,25 @@ pub struct Connector {
     pub server: std::net::SocketAddr,
     /// From where.
     pub bind: Option<std::net::SocketAddr>,
-    /// What each connection opens with.
-    pub preface: [u8; crate::control::preface::PREFACE_LEN],
+    /// Number of the stream.
+    pub stream: u32,
+    /// What each connection shows.
+    pub credentials: Credentials,
 }
 
 impl Connector {
-    fn connect(&self) -> std::io::Result<TcpStream> {
-        use std::io::{Read, Write};
+    /// Connects and is answered, within 2 s in all, sooner when `stop` is set.
+    fn connect(&self, stop: &AtomicBool) -> std::io::Result<TcpStream> {
         const PATIENCE: Duration = Duration::from_secs(2);
-        let mut stream = match self.bind {
-            None => TcpStream::connect_timeout(&self.server, PATIENCE)?,
-            Some(local) => {
-                let domain = socket2::Domain::for_address(self.server);
-                let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None)?;
-                socket.bind(&local.into())?;
-                socket.connect_timeout(&self.server.into(), PATIENCE)?;
-                socket.into()
-            }
-        };
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(&self.preface)?;
-        let mut answer = [0; crate::control::preface::ANSWER_LEN];
-        stream.read_exact(&mut answer)?;
+        let deadline = Deadline::after(PATIENCE).or_stop(stop);
+        let socket = socket2::Socket::new(socket2::Domain::for_address(self.server), socket2::Type::STREAM, None)?;
+        if let Some(local) = self.bind {
+            socket.bind(&local.into())?;
+        }
+        patient::connect(&socket, self.server, &deadline)?;
+        let mut stream: TcpStream = socket.into();
+        entry::enter(&mut stream, self.server, self.stream, &self.credentials, &deadline)
+            .map_err(|error| std::io::Error::other(error.to_string()))?;
         // A closed connection lingers in TIME_WAIT on our side; thousands of them would use up the ports.
         let _ = socket2::SockRef::from(&stream.as_fd()).set_linger(Some(Duration::ZERO));
         Ok(stream)

@@ -2,11 +2,12 @@
 //!
 //! A client encrypts `user`, password and the time for the server's public key. The server looks the user up in a file of
 //! `user,SHA-256("{user}password")` lines, read anew for each test, as iperf3 does. There is no nonce: what was overheard
-//! can be used again while its time is near enough. This server remembers the tokens of that time and takes none twice.
+//! can be used again while its time is near enough. This server remembers the tokens of that time and takes none twice. What
+//! a server before it took is not remembered: tokens of the time before this one started are refused. A client whose clock
+//! is ahead leaves that much of a gap, at most the allowed skew.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +19,7 @@ use aws_lc_rs::rsa::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_sys::clock;
+use landspeed_sys::trust::{self, Content, Policy, TrustError};
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 use sha2::{Digest as _, Sha256};
@@ -28,6 +30,7 @@ pub const DEFAULT_SKEW_S: u64 = 10;
 const MOST_SEEN: usize = 65_536;
 /// Longest token, bytes of text: a key of 16,384 bits.
 const MOST_TOKEN: usize = 4096;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Longest user file, bytes.
 const MOST_USERS: u64 = 16 << 20;
 
@@ -35,13 +38,8 @@ const MOST_USERS: u64 = 16 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] TrustError),
     /// What is in it.
     #[error("{} holds no RSA {kind} key of 2048 to 8192 bits in PEM", path.display())]
     Key {
@@ -50,10 +48,6 @@ pub enum KeyError {
         /// `public` or `private`.
         kind: &'static str,
     },
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, KeyError> {
-    std::fs::read(path).map_err(|source| KeyError::Read { path: path.to_owned(), source })
 }
 
 /// A server's public key.
@@ -68,8 +62,8 @@ impl fmt::Debug for PublicKey {
 
 impl PublicKey {
     /// Reads `openssl rsa -pubout`'s file.
-    pub fn open(path: &Path) -> Result<Self, KeyError> {
-        let text = read(path)?;
+    pub fn open(path: &Path, policy: Policy) -> Result<Self, KeyError> {
+        let text = trust::read(path, "public key", Content::Public, policy)?;
         let key = SubjectPublicKeyInfoDer::from_pem_slice(&text).ok();
         let key = key.and_then(|der| PublicEncryptingKey::from_der(der.as_ref()).ok());
         key.map(|key| Self(Arc::new(key))).ok_or_else(|| KeyError::Key { path: path.to_owned(), kind: "public" })
@@ -105,8 +99,11 @@ pub struct Users(Arc<Table>);
 struct Table {
     key: PrivateDecryptingKey,
     file: PathBuf,
+    policy: Policy,
     skew_s: u64,
     pkcs1: bool,
+    /// The second of the clock before the first whose tokens are taken.
+    opened_s: u64,
     seen: Mutex<VecDeque<(u64, [u8; 32])>>,
 }
 
@@ -119,8 +116,11 @@ impl fmt::Debug for Users {
 impl Users {
     /// Takes the server's private key (PKCS#8 or PKCS#1, PEM, not encrypted) and the file of users. `pkcs1` takes tokens
     /// with that padding, which clients before 3.17 send, in place of OAEP.
-    pub fn open(key: &Path, users: &Path, skew_s: u64, pkcs1: bool) -> Result<Self, KeyError> {
-        let text = read(key)?;
+    ///
+    /// Waits for the clock's next second: tokens carry whole seconds, and one of the present second may have been used with
+    /// a server that ended in it.
+    pub fn open(key: &Path, users: &Path, skew_s: u64, pkcs1: bool, policy: Policy) -> Result<Self, KeyError> {
+        let text = trust::read(key, "private key", Content::Secret, policy)?;
         let der = PrivateKeyDer::from_pem_slice(&text).ok().and_then(|der| match der {
             PrivateKeyDer::Pkcs8(der) => Some(der.secret_pkcs8_der().to_vec()),
             PrivateKeyDer::Pkcs1(der) => Some(pkcs8_of(der.secret_pkcs1_der())),
@@ -128,9 +128,12 @@ impl Users {
         });
         let private = der.and_then(|der| PrivateDecryptingKey::from_pkcs8(&der).ok());
         let private = private.ok_or_else(|| KeyError::Key { path: key.to_owned(), kind: "private" })?;
-        read_users(users).map_err(|source| KeyError::Read { path: users.to_owned(), source })?;
+        read_users(users, policy)?;
+        let now_ns = clock::realtime_ns();
+        let opened_s = now_ns / SECOND_NS;
+        clock::sleep_until(clock::monotonic_ns() + SECOND_NS - now_ns % SECOND_NS);
         let seen = Mutex::default();
-        Ok(Self(Arc::new(Table { key: private, file: users.to_owned(), skew_s, pkcs1, seen })))
+        Ok(Self(Arc::new(Table { key: private, file: users.to_owned(), policy, skew_s, pkcs1, opened_s, seen })))
     }
 
     /// Checks a token; the user's name if it may test now.
@@ -143,11 +146,17 @@ impl Users {
         let plain = self.reveal(&hidden).ok_or("the token is not for this server's key")?;
         let plain = String::from_utf8(plain).map_err(|_| "the token is no text")?;
         let said = Said::read(&plain).ok_or("the token does not say who, with what password, when")?;
-        let now_s = clock::realtime_ns() / 1_000_000_000;
+        if said.time_s <= self.0.opened_s {
+            return Err(format!("the token is {} s older than this server", self.0.opened_s + 1 - said.time_s));
+        }
+        let now_s = clock::realtime_ns() / SECOND_NS;
         if now_s.abs_diff(said.time_s) > self.0.skew_s {
             return Err(format!("the clocks differ by {} s, or the token is old", now_s.abs_diff(said.time_s)));
         }
-        let users = read_users(&self.0.file).map_err(|error| format!("cannot read the users: {error}"))?;
+        let users = read_users(&self.0.file, self.0.policy).map_err(|error| match error {
+            TrustError::Untrusted(why) => why.cause(),
+            error @ TrustError::Io { .. } => error.to_string(),
+        })?;
         let known = users.lines().filter_map(|line| line.trim().split_once(',')).find(|(name, _)| *name == said.user);
         let digest = Sha256::digest(format!("{{{}}}{}", said.user, said.password));
         // The same work for a user who is not there.
@@ -192,10 +201,17 @@ impl Users {
     }
 }
 
-fn read_users(path: &Path) -> io::Result<String> {
+fn read_users(path: &Path, policy: Policy) -> Result<String, TrustError> {
     use std::io::Read as _;
+    const WHAT: &str = "user file";
     let mut text = String::new();
-    std::fs::File::open(path)?.take(MOST_USERS).read_to_string(&mut text)?;
+    let file = trust::open(path, WHAT, Content::Public, &[], policy)?;
+    file.take(MOST_USERS).read_to_string(&mut text).map_err(|cause| TrustError::Io {
+        operation: "read",
+        what: WHAT,
+        path: path.to_owned(),
+        cause,
+    })?;
     Ok(text)
 }
 

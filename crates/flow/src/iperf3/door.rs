@@ -15,14 +15,12 @@ use std::time::Duration;
 use landspeed_sys::{clock, socket};
 
 use super::session;
-use super::words::{COOKIE_LEN, Cookie};
-use crate::address::unmap;
+use super::words::{BUSY, COOKIE_LEN, Cookie};
+use crate::address::{client_host, unmap};
 use crate::error::FlowError;
 use crate::server::handshakes::crowded_out;
 use crate::server::{ServerEvent, Shared, door, udp_door};
 
-/// Connections that may wait at the door.
-const MAX_WAITING: usize = 1024;
 /// How long a connection may take to show its cookie, nanoseconds.
 const COOKIE_NS: u64 = 5_000_000_000;
 /// How often the stop flag is looked at.
@@ -42,8 +40,16 @@ pub struct Door {
 /// Tests that wait for their streams.
 #[derive(Debug, Default)]
 pub struct Tests {
-    tcp: Mutex<HashMap<Cookie, mpsc::SyncSender<Arrival>>>,
+    tcp: Mutex<HashMap<Cookie, Streams>>,
     udp: Mutex<HashMap<IpAddr, Hellos>>,
+}
+
+/// Where the connections with a cookie go.
+#[derive(Debug, Clone)]
+struct Streams {
+    deliver: mpsc::SyncSender<Arrival>,
+    /// Address of the test's control connection. The cookie is in the clear on each connection: it proves little.
+    client: IpAddr,
 }
 
 /// Where the hellos of an address go.
@@ -100,6 +106,7 @@ impl Door {
         let mut waiting: Vec<Waiting> = Vec::new();
         let mut ready = Vec::new();
         let mut accepted = 0;
+        let mut spare = door::Spare::default();
         while !shared.stopping() {
             let fds: Vec<BorrowedFd<'_>> =
                 std::iter::once(self.listener.as_fd()).chain(waiting.iter().map(|w| w.stream.as_fd())).collect();
@@ -107,26 +114,48 @@ impl Door {
                 continue;
             }
             let now = clock::monotonic_ns();
-            for at in (0..waiting.len()).rev() {
-                let shown = if ready.get(at + 1).copied().unwrap_or(false) { waiting[at].read() } else { Ok(false) };
-                match shown {
-                    Ok(true) => self.admit(waiting.swap_remove(at), shared),
-                    Ok(false) if now < waiting[at].deadline_ns => {}
-                    Ok(false) | Err(_) => {
-                        waiting.swap_remove(at);
-                        shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-            }
+            self.look_at(&mut waiting, |at| ready.get(at + 1).copied().unwrap_or(false), shared, now);
+            shared.farewells.look_after(now);
             if ready.first().copied().unwrap_or(false) {
-                self.accept_ready(&mut waiting, &mut accepted, shared, now);
+                self.accept_ready(&mut waiting, &mut accepted, &mut spare, shared, now);
             }
         }
     }
 
-    fn accept_ready(&self, waiting: &mut Vec<Waiting>, accepted: &mut u64, shared: &Shared, now: u64) {
+    /// Reads those that have something to read; admits whoever has shown a cookie, and drops junk and latecomers.
+    fn look_at(&self, waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared: &Arc<Shared>, now: u64) {
+        for at in (0..waiting.len()).rev() {
+            let shown = if is_ready(at) { waiting[at].read() } else { Ok(false) };
+            match shown {
+                Ok(true) => self.admit(waiting.swap_remove(at), shared),
+                Ok(false) if now < waiting[at].deadline_ns => {}
+                Ok(false) | Err(_) => {
+                    waiting.swap_remove(at);
+                    shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn accept_ready(
+        &self,
+        waiting: &mut Vec<Waiting>,
+        accepted: &mut u64,
+        spare: &mut door::Spare,
+        shared: &Arc<Shared>,
+        now: u64,
+    ) {
         // A bounded number at a time, so that a flood of connections cannot starve those already waiting.
-        for _ in 0..256 {
+        for visitor in 0..256 {
+            if waiting.len() >= shared.waiting_at_a_door() {
+                if visitor == 0 {
+                    self.look_at(waiting, |_| true, shared, now);
+                }
+                if waiting.len() >= shared.waiting_at_a_door() && !make_room(waiting, shared, now) {
+                    clock::sleep_until(clock::monotonic_ns() + door::GRACE_NAP_NS);
+                    return;
+                }
+            }
             match self.listener.accept() {
                 Ok((stream, peer)) => {
                     if !shared.allows(peer) {
@@ -136,9 +165,6 @@ impl Door {
                     if stream.set_nonblocking(true).is_err() {
                         continue;
                     }
-                    if waiting.len() >= MAX_WAITING {
-                        make_room(waiting, shared);
-                    }
                     *accepted += 1;
                     let (order, deadline_ns) = (*accepted, now + COOKIE_NS);
                     waiting.push(Waiting { stream, peer, order, deadline_ns, cookie: [0; COOKIE_LEN], have: 0 });
@@ -147,9 +173,10 @@ impl Door {
                 // The visitor left again.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
-                    // Out of descriptors or memory: visitors that say nothing leave first. The listener stays ready, so
-                    // without a pause this would spin.
-                    if !make_room(waiting, shared) {
+                    // As at the other door.
+                    let (answered, roomier) =
+                        (spare.answer(&self.listener, &BUSY), make_room(waiting, shared, u64::MAX));
+                    if !answered && !roomier {
                         clock::sleep_until(clock::monotonic_ns() + EXHAUSTED_NS);
                     }
                     return;
@@ -165,9 +192,19 @@ impl Door {
             return;
         }
         match self.tests.awaiting(&cookie) {
+            Some(test) if !shared.config.data_from_anywhere && unmap(peer).ip() != test.client => {
+                let why = "data from another address than its control connection's".to_owned();
+                shared.tell(ServerEvent::Refused { peer, why });
+            }
             // One stream too many is closed: its client sees the end of file.
-            Some(test) => drop(test.try_send(Arrival { order, stream })),
-            None => session::spawn(stream, peer, cookie, &self.tests, shared),
+            Some(test) => drop(test.deliver.try_send(Arrival { order, stream })),
+            None => {
+                if let Err(stream) = session::spawn(stream, peer, cookie, &self.tests, shared) {
+                    shared.farewells.say(stream, &BUSY);
+                    let why = "iperf3: no descriptor or thread is free".to_owned();
+                    shared.tell(ServerEvent::Refused { peer, why });
+                }
+            }
         }
     }
 
@@ -207,10 +244,15 @@ impl Waiting {
     }
 }
 
-/// Sends away the oldest of the address that has most connections waiting; false if there is none.
-fn make_room(waiting: &mut Vec<Waiting>, shared: &Shared) -> bool {
-    let Some(oldest) = crowded_out(waiting.iter().map(|w| (unmap(w.peer).ip(), w.order))) else { return false };
-    waiting.retain(|w| w.order != oldest);
+/// Tells one that waits that the server is busy, chosen as at the other door; false if there is none to choose.
+fn make_room(waiting: &mut Vec<Waiting>, shared: &Shared, now: u64) -> bool {
+    let oldest = crowded_out(waiting.iter().map(|w| (client_host(w.peer), w.order)));
+    let Some(at) = waiting.iter().position(|w| Some(w.order) == oldest) else { return false };
+    let host = client_host(waiting[at].peer);
+    if now < waiting[at].deadline_ns - COOKIE_NS + door::GRACE_NS && shared.shares.has_test(host) {
+        return false;
+    }
+    shared.farewells.say(waiting.swap_remove(at).stream, &BUSY);
     shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
     true
 }
@@ -221,18 +263,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Tests {
-    fn awaiting(&self, cookie: &Cookie) -> Option<mpsc::SyncSender<Arrival>> {
+    fn awaiting(&self, cookie: &Cookie) -> Option<Streams> {
         lock(&self.tcp).get(cookie).cloned()
     }
 
-    /// Has the connections with this cookie delivered; `None` if another test has the same.
-    pub fn await_tcp(self: &Arc<Self>, cookie: Cookie, most: usize) -> Option<(mpsc::Receiver<Arrival>, Awaited)> {
+    /// Has the connections with this cookie delivered; `None` if another test has the same. They come from `client`.
+    pub fn await_tcp(
+        self: &Arc<Self>,
+        cookie: Cookie,
+        client: IpAddr,
+        most: usize,
+    ) -> Option<(mpsc::Receiver<Arrival>, Awaited)> {
         let mut tests = lock(&self.tcp);
         if tests.contains_key(&cookie) {
             return None;
         }
-        let (tx, rx) = mpsc::sync_channel(most);
-        tests.insert(cookie, tx);
+        let (deliver, rx) = mpsc::sync_channel(most);
+        tests.insert(cookie, Streams { deliver, client });
         Some((rx, Awaited { tests: Arc::clone(self), key: Key::Tcp(cookie) }))
     }
 

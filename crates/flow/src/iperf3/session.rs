@@ -8,18 +8,20 @@ use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
-use landspeed_model::{Parameters, Protocol};
+use landspeed_model::{Direction, Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use serde_json::{Value, json};
-use socket2::SockRef;
+use socket2::{SockRef, TcpKeepalive};
 
 use super::door::{Arrival, Tests};
 use super::results::{Known, Omitted, Results};
 use super::wanted::{self, Wanted};
-use super::words::{Cookie, Line, MAX_CLIENT_RESULTS, MAX_WANTED, Refusal, State, Unheard};
+use super::words::{BUSY, Cookie, Line, MAX_CLIENT_RESULTS, MAX_WANTED, Refusal, State, Unheard};
 use super::{identity, printed};
-use crate::address::unmap;
+use crate::address::{client_host, unmap};
+use crate::control::deadline::Deadline;
 use crate::control::message::SenderDone;
 use crate::control::preface::Token;
 use crate::end::{self, DataSocket, EndPlan, EndReport, Job, Side, StreamPlan, Watch};
@@ -28,30 +30,62 @@ use crate::layout::{self, StreamSpec};
 use crate::server::handshakes::Place;
 use crate::server::occupancy::Occupancy;
 use crate::server::running::Police;
-use crate::server::session::describe;
+use crate::server::session::{describe, step};
 use crate::server::{ServerEvent, Shared};
 use crate::sockets;
 
-/// How long a client may take over each step, nanoseconds.
-const STEP_NS: u64 = 10_000_000_000;
+/// How long a client may take over each step.
+const STEP: Duration = Duration::from_secs(10);
+/// How long a client may take to read its last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the word that the server stops may take to leave.
+const STOPPING: Duration = Duration::from_millis(100);
+/// How long it may take to say good-bye.
+const FAREWELL: Duration = Duration::from_secs(5);
 /// How long a client may hold the turn of its address to open UDP streams, and how long another waits for it, nanoseconds.
 const TURN_NS: u64 = 10_000_000_000;
+/// A client whose host acknowledges nothing on the control connection for this long is gone, seconds.
+const VANISHED_S: u64 = 15;
 /// A client that moves nothing and says nothing for this long during a test is gone, nanoseconds. iperf3's own is 120 s.
 const SILENCE_NS: u64 = 120_000_000_000;
-/// How long beyond its time a test may last before it is ended, nanoseconds: iperf3's grace.
-const GRACE_NS: u64 = 40_000_000_000;
+/// How long beyond its time a test may last before it is ended, nanoseconds: its client's clock began later than ours.
+const GRACE_NS: u64 = 10_000_000_000;
 /// What is under way at the end may take this long after the last of it came, nanoseconds, and this long in all.
 const QUIET_NS: u64 = 300_000_000;
 const TAIL_NS: u64 = 10_000_000_000;
 
-/// Serves one control connection on a thread of its own.
-pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, cookie: Cookie, tests: &Arc<Tests>, shared: &Arc<Shared>) {
-    let Ok(place) = shared.handshakes.enter(unmap(peer).ip(), &stream) else { return };
+/// Serves one control connection on a thread of its own; gives it back if there is no descriptor or thread for that.
+pub(super) fn spawn(
+    stream: TcpStream,
+    peer: SocketAddr,
+    cookie: Cookie,
+    tests: &Arc<Tests>,
+    shared: &Arc<Shared>,
+) -> Result<(), TcpStream> {
+    let Ok(place) = shared.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };
     let (tests, shared) = (Arc::clone(tests), Arc::clone(shared));
-    let Ok(line) = Line::new(stream) else { return };
-    let session = Session { shared, tests, peer, cookie, line, greeting: Some(place), id: None };
-    // Where no thread can be had the connection closes, and its place is free again.
-    let _ = std::thread::Builder::new().name("iperf3".to_owned()).spawn(move || session.main());
+    let (hand_over, handed) = mpsc::sync_channel::<TcpStream>(1);
+    let thread = std::thread::Builder::new().name("iperf3".to_owned());
+    let started = thread.spawn(move || {
+        let Ok(Ok(line)) = handed.recv().map(Line::new) else { return };
+        Session { shared, tests, peer, cookie, line, greeting: Some(place), id: None }.main();
+    });
+    if started.is_err() {
+        return Err(stream);
+    }
+    keep_alive(&stream);
+    let _ = hand_over.send(stream);
+    Ok(())
+}
+
+/// Lets the kernel notice within [`VANISHED_S`] that the client's host is gone: iperf3's clients say nothing during a test,
+/// and what is sent by UDP is acknowledged by nobody.
+fn keep_alive(stream: &TcpStream) {
+    let probes = 3;
+    let each = Duration::from_secs(VANISHED_S / u64::from(probes));
+    let keepalive = TcpKeepalive::new().with_time(each).with_interval(each).with_retries(probes - 1);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+    let _ = socket::set_user_timeout_ms(stream.as_fd(), VANISHED_S as u32 * 1000);
 }
 
 struct Session {
@@ -85,20 +119,18 @@ fn lost(during: &'static str) -> impl FnOnce(io::Error) -> Ended {
     move |source| FlowError::PeerLost { during, source }.into()
 }
 
-fn soon() -> u64 {
-    clock::monotonic_ns() + STEP_NS
-}
-
 impl Session {
     fn main(mut self) {
         let Err(ended) = self.serve() else { return };
+        let lost_place = self.greeting.as_ref().and_then(Place::lost);
         let why = match ended {
+            _ if lost_place.is_some() => "too many clients are asking for tests at once".to_owned(),
             Ended::Refused(number, why) => {
-                let _ = self.line.refuse(number, clock::monotonic_ns() + 1_000_000_000);
+                let _ = self.line.refuse(number, &Deadline::after(LAST_WORDS));
                 why
             }
             Ended::Busy(why) => {
-                let _ = self.line.say(State::AccessDenied, clock::monotonic_ns() + 1_000_000_000);
+                let _ = self.line.say(State::AccessDenied, &Deadline::after(LAST_WORDS));
                 why
             }
             Ended::Lost(why) => why,
@@ -107,19 +139,29 @@ impl Session {
             Some(id) => ServerEvent::TestEnded { id: id.clone(), outcome: why },
             None => ServerEvent::Refused { peer: self.peer, why: format!("iperf3: {why}") },
         });
+        if let Some(stream) = lost_place {
+            self.shared.farewells.say_to_deaf(stream, &BUSY);
+            return;
+        }
         // Let the client read why before the connection goes.
         let _ = self.line.poll(500);
     }
 
     fn serve(&mut self) -> Result<(), Ended> {
-        self.line.say(State::ParamExchange, soon()).map_err(lost("greeting an iperf3 client"))?;
-        let text = self.line.hear_json(MAX_WANTED, soon(), &self.shared.stop).map_err(|unheard| match unheard {
-            Unheard::Text(message) => Ended::Refused(Refusal::Parameters, message),
-            lost @ Unheard::Lost(_) => lost.during("in an iperf3 client's request").into(),
-        })?;
+        self.line
+            .say(State::ParamExchange, &step(STEP, &self.shared.stop))
+            .map_err(lost("greeting an iperf3 client"))?;
+        let text =
+            self.line.hear_json(MAX_WANTED, &step(STEP, &self.shared.stop)).map_err(|unheard| match unheard {
+                Unheard::Text(message) => Ended::Refused(Refusal::Parameters, message),
+                lost @ Unheard::Lost(_) => lost.during("in an iperf3 client's request").into(),
+            })?;
         let wanted = wanted::decode(&text).map_err(|(number, why)| Ended::Refused(number, why))?;
         let user = self.authorize(&wanted)?;
-        let (granted, _occupancy) = self.grant(&wanted)?;
+        let (granted, occupancy) = self.grant(&wanted)?;
+        if self.greeting.as_ref().is_some_and(|place| !place.leave()) {
+            return Err(Ended::Busy("too many clients are asking for tests at once".to_owned()));
+        }
         self.greeting = None;
         let specs = layout::streams(&granted).map_err(|e| Ended::Refused(Refusal::Parameters, e.to_string()))?;
         let id: String = Token::random().map_err(lost("naming a test"))?.to_hex().chars().take(32).collect();
@@ -128,7 +170,7 @@ impl Session {
         let what = format!("iperf3: {}{user}", describe(&granted));
         self.shared.tell(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
         let streams = self.streams(&specs, &granted)?;
-        let report = self.test(&wanted, &granted, &specs, streams)?;
+        let report = self.test(&wanted, &granted, &specs, streams, occupancy.rate_limit_bps())?;
         self.shared.counts.completed.fetch_add(1, Ordering::Relaxed);
         let (sent, received) = report.streams.iter().fold((0, 0), |(s, r), stream| {
             if stream.sends { (s + stream.end.bytes, r) } else { (s, r + stream.end.bytes) }
@@ -178,9 +220,19 @@ impl Session {
             };
             Ended::Refused(number, why)
         };
-        let (granted, _) = limits.apply(&bounded, wanted.dialect).map_err(refused)?;
-        let occupancy = Occupancy::take(&self.shared, &granted)
-            .map_err(|full| Ended::Busy(format!("there is no room for another test ({full:?})")))?;
+        let (mut granted, _) = limits.apply(&bounded, wanted.dialect).map_err(refused)?;
+        // iperf3 has no words for a rate that is lowered: who asked for one gets it, or nothing.
+        let asked_bps = granted.rate_bps;
+        let occupancy = Occupancy::take(&self.shared, self.peer, &mut granted, &mut Vec::new()).map_err(|full| {
+            if full.is_temporary() {
+                Ended::Busy(full.to_string())
+            } else {
+                Ended::Refused(Refusal::Streams, full.to_string())
+            }
+        })?;
+        if asked.rate_bps.is_some() && granted.rate_bps != asked_bps {
+            return Err(Ended::Refused(Refusal::Rate, "the tests that are running leave too little rate".to_owned()));
+        }
         Ok((granted, occupancy))
     }
 
@@ -208,11 +260,14 @@ impl Session {
     }
 
     fn tcp_sockets(&mut self, wanted: usize) -> Result<Vec<DataSocket>, Ended> {
-        let Some((arrivals, _awaited)) = self.tests.await_tcp(self.cookie, wanted) else {
+        let client = unmap(self.peer).ip();
+        let Some((arrivals, _awaited)) = self.tests.await_tcp(self.cookie, client, wanted) else {
             return Err(Ended::Busy("another test has the same cookie".to_owned()));
         };
-        self.line.say(State::CreateStreams, soon()).map_err(lost("asking for the streams"))?;
-        let deadline_ns = soon();
+        self.line
+            .say(State::CreateStreams, &step(STEP, &self.shared.stop))
+            .map_err(lost("asking for the streams"))?;
+        let deadline_ns = clock::monotonic_ns() + STEP.as_nanos() as u64;
         let mut found: Vec<Arrival> = Vec::new();
         while found.len() < wanted {
             found.extend(arrivals.try_iter());
@@ -235,7 +290,9 @@ impl Session {
             }
             self.still_there(turn_by_ns)?;
         };
-        self.line.say(State::CreateStreams, soon()).map_err(lost("asking for the streams"))?;
+        self.line
+            .say(State::CreateStreams, &step(STEP, &self.shared.stop))
+            .map_err(lost("asking for the streams"))?;
         let deadline_ns = clock::monotonic_ns() + TURN_NS;
         let mut found: Vec<UdpSocket> = Vec::new();
         while found.len() < wanted {
@@ -260,7 +317,7 @@ impl Session {
     /// A short wait for the client to do its part; the end of it when it left, or takes too long.
     fn still_there(&mut self, deadline_ns: u64) -> Result<(), Ended> {
         if self.shared.stopping() {
-            let _ = self.line.say(State::ServerTerminate, clock::monotonic_ns() + 100_000_000);
+            let _ = self.line.say(State::ServerTerminate, &Deadline::after(STOPPING));
             return Err(Ended::Lost("the server stops".to_owned()));
         }
         if clock::monotonic_ns() > deadline_ns {
@@ -278,6 +335,7 @@ impl Session {
         granted: &Parameters,
         specs: &[StreamSpec],
         streams: Vec<StreamPlan>,
+        rate_limit_bps: Option<u64>,
     ) -> Result<EndReport, Ended> {
         let limits = self.shared.config.limits;
         // The client says when it is over; its clock began later than ours.
@@ -285,8 +343,8 @@ impl Session {
             (t + granted.omit_ns).min(limits.max_duration_ns).saturating_add(GRACE_NS)
         });
         let interface = landspeed_host::snapshot(Some(unmap(self.peer))).nic.map(|nic| nic.name);
-        self.line.say(State::TestStart, soon()).map_err(lost("starting"))?;
-        self.line.say(State::TestRunning, soon()).map_err(lost("starting"))?;
+        self.line.say(State::TestStart, &step(STEP, &self.shared.stop)).map_err(lost("starting"))?;
+        self.line.say(State::TestRunning, &step(STEP, &self.shared.stop)).map_err(lost("starting"))?;
         let cap = |most: u64| most.saturating_add(most / 20) / u64::from(granted.streams.max(1));
         let plan = EndPlan {
             side: Side::Server,
@@ -296,7 +354,7 @@ impl Session {
             streams,
             interface,
             limit_ns,
-            receive_cap_bps: limits.max_rate_bps.map(cap),
+            receive_cap_bps: rate_limit_bps.map(cap),
         };
         let watch = Watch::new(&plan);
         let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
@@ -307,7 +365,7 @@ impl Session {
             let watch = &watch;
             let worker = scope.spawn(move || end::run(plan, watch, &done_tx));
             let told = self
-                .traffic(watch, t0_ns, &mut known)
+                .traffic(watch, t0_ns, granted, rate_limit_bps, &mut known)
                 .and_then(|()| self.tail(watch, t0_ns, specs, &sending, &mut known, &|| worker.is_finished()));
             watch.stop.stop_sending();
             watch.stop.stop_receiving();
@@ -319,17 +377,27 @@ impl Session {
         if wanted.server_output {
             text.insert("server_output_text".to_owned(), json!(printed::output(&report, granted, &known)));
         }
-        self.line.say_json(&Value::Object(text), soon()).map_err(lost("sending the results"))?;
-        self.line.say(State::DisplayResults, soon()).map_err(lost("saying good-bye"))?;
+        self.line
+            .say_json(&Value::Object(text), &step(STEP, &self.shared.stop))
+            .map_err(lost("sending the results"))?;
+        self.line.say(State::DisplayResults, &step(STEP, &self.shared.stop)).map_err(lost("saying good-bye"))?;
         // It says good-bye; if it does not, nothing is lost any more.
-        let _ = self.line.hear(clock::monotonic_ns() + 5_000_000_000, &self.shared.stop);
+        let _ = self.line.hear(&step(FAREWELL, &self.shared.stop));
         Ok(report)
     }
 
     /// Watches until the client says that it is over.
-    fn traffic(&mut self, watch: &Watch, t0_ns: u64, known: &mut Known) -> Result<(), Ended> {
-        let mut police = self.shared.config.limits.max_rate_bps.map(|rate| Police::new(rate, t0_ns));
-        let (mut moved, mut moved_ns) = ((0, 0), t0_ns);
+    fn traffic(
+        &mut self,
+        watch: &Watch,
+        t0_ns: u64,
+        granted: &Parameters,
+        rate_limit_bps: Option<u64>,
+        known: &mut Known,
+    ) -> Result<(), Ended> {
+        let mut police = rate_limit_bps.map(|rate| Police::new(rate, t0_ns));
+        let signs = signs_of_life(granted);
+        let (mut moved, mut moved_ns) = (None, t0_ns);
         let mut omitting = known.omit_ns > 0;
         loop {
             let now = clock::monotonic_ns();
@@ -340,15 +408,16 @@ impl Session {
                     .map(|(id, c)| (id, Omitted { bytes: c.bytes(), packets: c.packets(), highest: c.highest() }))
                     .collect();
             }
-            if watch.bytes() != moved {
-                (moved, moved_ns) = (watch.bytes(), now);
+            let moves = signs(watch.bytes());
+            if moves.is_none() || moves != moved {
+                (moved, moved_ns) = (moves, now);
             }
             if self.shared.stopping() {
-                let _ = self.line.say(State::ServerTerminate, now + 100_000_000);
+                let _ = self.line.say(State::ServerTerminate, &Deadline::after(STOPPING));
                 return Err(Ended::Lost("the server stops".to_owned()));
             }
             if police.as_mut().is_some_and(|police| police.sees_speeding(now, watch)) {
-                let why = "the client moved more than this server's --max-rate allows".to_owned();
+                let why = "the client moved more than this server's --max-rate or --max-total-rate allows".to_owned();
                 return Err(Ended::Refused(Refusal::Rate, why));
             }
             if watch.stop.sending() {
@@ -383,8 +452,8 @@ impl Session {
         watch.stop.stop_sending();
         known.end_ns = Some(told_ns - t0_ns);
         sending.let_out(&self.shared);
-        self.line.say(State::ExchangeResults, soon()).map_err(lost("ending the test"))?;
-        let text = self.line.hear_json(MAX_CLIENT_RESULTS, soon(), &self.shared.stop);
+        self.line.say(State::ExchangeResults, &step(STEP, &self.shared.stop)).map_err(lost("ending the test"))?;
+        let text = self.line.hear_json(MAX_CLIENT_RESULTS, &step(STEP, &self.shared.stop));
         let text = text.map_err(|unheard| Ended::from(unheard.during("in the client's results")))?;
         let theirs = Results::decode(&text).map_err(Ended::Lost)?;
         let mut expected = 0;
@@ -405,14 +474,22 @@ impl Session {
                 (received, since_ns) = (bytes, now);
             }
             // What was omitted is not told to the byte, so only silence ends such a test.
+            let stopping = self.shared.stopping();
             let all_here = known.omit_ns == 0 && received >= expected && known.sent.is_empty();
-            if all_here || now > since_ns + QUIET_NS || now > told_ns + TAIL_NS {
+            if all_here || stopping || now > since_ns + QUIET_NS || now > told_ns + TAIL_NS {
                 watch.stop.stop_receiving();
             }
             clock::sleep_until(now + 500_000);
         }
         Ok(())
     }
+}
+
+/// What of (sent, received) bytes shows that the client is there. What TCP sends is acknowledged, what UDP sends is not:
+/// where that is all, only the control connection's keepalive is left.
+fn signs_of_life(granted: &Parameters) -> impl Fn((u64, u64)) -> Option<u64> {
+    let (udp, receives) = (granted.protocol == Protocol::Udp, granted.direction != Direction::Download);
+    move |(sent, received)| if udp { receives.then_some(received) } else { Some(sent + received) }
 }
 
 /// The connections that this end sends on, and the word of their threads that they have stopped.

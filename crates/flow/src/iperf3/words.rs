@@ -3,12 +3,12 @@
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
-use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
-use landspeed_sys::clock;
 use landspeed_sys::socket::{Readiness, wait};
 use serde_json::Value;
 
+use crate::control::deadline::Deadline;
 use crate::control::patient;
 use crate::error::FlowError;
 
@@ -64,6 +64,9 @@ pub enum State {
     /// Server: something is wrong; two numbers say what.
     ServerError = -2,
 }
+
+/// What a server says that has no place for a client: [`State::AccessDenied`].
+pub const BUSY: [u8; 1] = [State::AccessDenied as i8 as u8];
 
 impl State {
     /// Reads a state.
@@ -175,25 +178,25 @@ impl Line {
     }
 
     /// Sends a state.
-    pub fn say(&mut self, state: State, deadline_ns: u64) -> io::Result<()> {
-        patient::write_all(&mut self.stream, &[state as i8 as u8], deadline_ns)
+    pub fn say(&mut self, state: State, deadline: &Deadline<'_>) -> io::Result<()> {
+        patient::write_all(&mut self.stream, &[state as i8 as u8], deadline)
     }
 
     /// Sends an error with its two numbers; the second is the `errno`, which nobody needs of us.
-    pub fn refuse(&mut self, why: Refusal, deadline_ns: u64) -> io::Result<()> {
+    pub fn refuse(&mut self, why: Refusal, deadline: &Deadline<'_>) -> io::Result<()> {
         let mut words = [0; 9];
         words[0] = State::ServerError as i8 as u8;
         words[1..5].copy_from_slice(&(why as i32).to_be_bytes());
-        patient::write_all(&mut self.stream, &words, deadline_ns)
+        patient::write_all(&mut self.stream, &words, deadline)
     }
 
     /// Sends a text.
-    pub fn say_json(&mut self, value: &Value, deadline_ns: u64) -> io::Result<()> {
+    pub fn say_json(&mut self, value: &Value, deadline: &Deadline<'_>) -> io::Result<()> {
         let text = value.to_string();
         let length = u32::try_from(text.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut bytes = length.to_be_bytes().to_vec();
         bytes.extend_from_slice(text.as_bytes());
-        patient::write_all(&mut self.stream, &bytes, deadline_ns)
+        patient::write_all(&mut self.stream, &bytes, deadline)
     }
 
     /// The next byte if one comes within `wait_ms`, whatever it means.
@@ -202,33 +205,31 @@ impl Line {
             return Ok(None);
         }
         let mut byte = [0];
-        let soon = clock::monotonic_ns() + 100_000_000;
-        patient::read_exact(&mut self.stream, &mut byte, soon, None)?;
+        patient::read_exact(&mut self.stream, &mut byte, &Deadline::after(Duration::from_millis(100)))?;
         Ok(Some(byte[0]))
     }
 
     /// The next byte.
-    pub fn hear(&mut self, deadline_ns: u64, stop: &AtomicBool) -> io::Result<u8> {
+    pub fn hear(&mut self, deadline: &Deadline<'_>) -> io::Result<u8> {
         let mut byte = [0];
-        patient::read_exact(&mut self.stream, &mut byte, deadline_ns, Some(stop))?;
+        patient::read_exact(&mut self.stream, &mut byte, deadline)?;
         Ok(byte[0])
     }
 
     /// The two numbers after [`State::ServerError`]: iperf3's and the system's, zero where they do not come. Of a failed
     /// authorization, servers say only the first.
-    pub fn hear_error(&mut self, deadline_ns: u64) -> (i32, i32) {
+    pub fn hear_error(&mut self, deadline: &Deadline<'_>) -> (i32, i32) {
         let mut number = || {
             let mut bytes = [0; 4];
-            patient::read_exact(&mut self.stream, &mut bytes, deadline_ns, None)
-                .map_or(0, |()| i32::from_be_bytes(bytes))
+            patient::read_exact(&mut self.stream, &mut bytes, deadline).map_or(0, |()| i32::from_be_bytes(bytes))
         };
         (number(), number())
     }
 
     /// A text of at most `most` bytes. Takes no more memory than has arrived.
-    pub fn hear_json(&mut self, most: usize, deadline_ns: u64, stop: &AtomicBool) -> Result<Value, Unheard> {
+    pub fn hear_json(&mut self, most: usize, deadline: &Deadline<'_>) -> Result<Value, Unheard> {
         let mut length = [0; 4];
-        patient::read_exact(&mut self.stream, &mut length, deadline_ns, Some(stop))?;
+        patient::read_exact(&mut self.stream, &mut length, deadline)?;
         let length = u32::from_be_bytes(length) as usize;
         if length > most {
             return Err(Unheard::Text(format!("a text of {length} bytes, where {most} are the most")));
@@ -237,7 +238,7 @@ impl Line {
         while text.len() < length {
             let have = text.len();
             text.resize((have + 64 * 1024).min(length), 0);
-            patient::read_exact(&mut self.stream, &mut text[have..], deadline_ns, Some(stop))?;
+            patient::read_exact(&mut self.stream, &mut text[have..], deadline)?;
         }
         // Servers before 3.13 or so close their text with a zero byte.
         while text.last() == Some(&0) {

@@ -118,6 +118,9 @@ impl Client<'_> {
         let done = Message::new(Kind::Done, self.port.tag(), u32::MAX, 0);
         for _ in 0..3 {
             self.port.send(&done, HEADER_LEN);
+            if self.is_interrupted() {
+                return;
+            }
             let until_ns = (clock::monotonic_ns() + self.timeout_ns().min(250 * MS)).min(end_ns);
             loop {
                 match self.port.hear(until_ns) {
@@ -190,9 +193,9 @@ impl Client<'_> {
         }
     }
 
-    /// Hears one thing, if it comes in time.
+    /// Hears one thing, if it comes in time. Returns every 100 ms, so that the caller sees an interrupt.
     fn pause(&mut self, until_ns: u64, direction: Direction, search: &mut Search) -> bool {
-        match self.port.hear(until_ns) {
+        match self.port.hear(until_ns.min(clock::monotonic_ns() + 100 * MS)) {
             Some(heard) => {
                 self.take(&heard, direction, search);
                 true

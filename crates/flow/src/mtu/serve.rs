@@ -1,6 +1,7 @@
 //! The server's end: one answer to each request, and nothing unasked.
 
 use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_sys::clock;
 
@@ -9,6 +10,8 @@ use super::wire::{HEADER_LEN, Kind, Message};
 
 /// A client that asks nothing for this long is gone.
 const IDLE_NS: u64 = 3_000_000_000;
+/// How often the stop flag is looked at, nanoseconds.
+const TICK_NS: u64 = 100_000_000;
 /// However busy it keeps the server, this is the end.
 const TOTAL_NS: u64 = 20_000_000_000;
 /// More answers than any search needs.
@@ -19,16 +22,18 @@ const TOO_BIG: u16 = 90;
 const NOT_NOW: u16 = 11;
 
 /// Answers the probes of one client, whose address must have been proved: the answers may be larger than what they
-/// answer. Returns when the client is done, has been silent for 3 s, or after 20 s.
-pub fn serve(socket: &UdpSocket, tag: u32) {
+/// answer. Returns when the client is done, has been silent for 3 s, after 20 s, or soon after `stop` is set.
+pub fn serve(socket: &UdpSocket, tag: u32, stop: &AtomicBool) {
     let Ok(mut port) = Port::new(socket, tag) else { return };
     let mut state = State { interface_mtu: port.interface_mtu().unwrap_or(0), ..State::default() };
     let end_ns = clock::monotonic_ns() + TOTAL_NS;
     let mut idle_ns = clock::monotonic_ns() + IDLE_NS;
     let mut answers = 0;
-    while answers < MAX_ANSWERS && clock::monotonic_ns() < idle_ns.min(end_ns) {
-        match port.hear(idle_ns.min(end_ns)) {
-            None | Some(Heard::Gone) => return,
+    while answers < MAX_ANSWERS && clock::monotonic_ns() < idle_ns.min(end_ns) && !stop.load(Ordering::Relaxed) {
+        let tick_ns = clock::monotonic_ns() + TICK_NS;
+        match port.hear(idle_ns.min(end_ns).min(tick_ns)) {
+            None => {}
+            Some(Heard::Gone) => return,
             Some(Heard::TooBig { quoted, mtu }) => state.icmp(quoted.as_ref(), mtu),
             Some(Heard::Proof(stream)) => {
                 answers += 1;

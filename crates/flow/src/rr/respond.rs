@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
 use landspeed_sys::clock::monotonic_ns;
+use landspeed_sys::udp::MAX_DATAGRAM_BYTES;
 
 use super::flights::SequenceCode;
 use super::outcome::{ResponderOutcome, RrError};
@@ -29,6 +30,7 @@ struct Responder<'a> {
     /// What the counters held before: a stream's connections may come one after the other.
     earlier: (u64, u64),
     rounds: u64,
+    junk_bytes: u64,
     outcome: ResponderOutcome,
 }
 
@@ -42,6 +44,7 @@ impl<'a> Responder<'a> {
             counters,
             earlier: (counters.bytes(), counters.packets()),
             rounds: 0,
+            junk_bytes: counters.discarded(),
             outcome: ResponderOutcome::default(),
         }
     }
@@ -70,6 +73,13 @@ impl<'a> Responder<'a> {
         self.outcome.answered += requests;
         let (bytes, packets) = self.earlier;
         self.counters.publish(bytes + self.outcome.answered * self.bytes_each, packets + self.outcome.answered);
+    }
+
+    /// A datagram that is not a request.
+    fn junk(&mut self, bytes: usize) {
+        self.outcome.junk += 1;
+        self.junk_bytes += bytes as u64;
+        self.counters.publish_discarded(self.junk_bytes);
     }
 
     fn finish(mut self, ended: Result<(), RrError>) -> ResponderOutcome {
@@ -185,8 +195,8 @@ pub fn respond_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: 
 fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder<'_>) -> Result<(), RrError> {
     let request_bytes = plan.size.request_bytes as usize;
     let number = SequenceCode::len(plan.size.request_bytes, plan.size.response_bytes);
-    // One more than a request, so that a longer datagram is noticed.
-    let mut request = vec![0; request_bytes + 1];
+    // Room for any datagram: what is not a request is counted by its length.
+    let mut request = vec![0; MAX_DATAGRAM_BYTES + 1];
     let mut response = filler(plan.size.response_bytes as usize);
     while !responder.over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;
@@ -200,7 +210,7 @@ fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder
                     Err(_) => responder.outcome.unsent += 1,
                 }
             }
-            Ok(_) => responder.outcome.junk += 1,
+            Ok(n) => responder.junk(n),
             // The requester's port is closed: it may have ended, or not begun.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) if would_block(&error) => {

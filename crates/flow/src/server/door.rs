@@ -1,8 +1,10 @@
 //! The TCP doorman: accepts, reads the preface, sends each connection to where it belongs.
 //!
 //! One thread, never blocked by a client: connections that have not shown their preface wait in a bounded list, each
-//! with a deadline, and the oldest makes room when the list is full.
+//! with a deadline. When the list is full the oldest of the client host that holds most of it makes room, and is told that
+//! the server is busy.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,19 +14,26 @@ use std::sync::atomic::Ordering;
 use landspeed_sys::{clock, socket};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::farewells::turn_away;
 use super::handshakes::crowded_out;
+use super::proving::Proving;
 use super::{ServerEvent, Shared, session};
+use crate::address::client_host;
+use crate::control::credentials::TestName;
 use crate::control::preface::{self, BadPreface, PREFACE_LEN, Purpose, Status};
 use crate::error::FlowError;
 
-/// Connections that may wait at the door.
-const MAX_WAITING: usize = 2048;
-/// How long a connection may take to show its preface, nanoseconds.
+/// How long a connection may take to show its preface and, with a key, its proof, nanoseconds.
 const PREFACE_NS: u64 = 5_000_000_000;
 /// How often the stop flag is looked at.
 const TICK_MS: u32 = 100;
 /// How long to leave the listener alone when there is no descriptor for a connection, nanoseconds.
 const EXHAUSTED_NS: u64 = 50_000_000;
+/// How long a connection of a host with a running test may take to show its preface before it has to make room: its data
+/// connections arrive in numbers, nanoseconds.
+pub const GRACE_NS: u64 = 20_000_000;
+/// How long to leave the listener alone while all that wait have this grace, nanoseconds.
+pub const GRACE_NAP_NS: u64 = 1_000_000;
 
 /// One listening address, TCP and UDP on the same port.
 pub struct Door {
@@ -36,9 +45,13 @@ pub struct Door {
 struct Waiting {
     stream: TcpStream,
     peer: SocketAddr,
+    /// Connections accepted before it.
+    order: u64,
     deadline_ns: u64,
     bytes: [u8; PREFACE_LEN],
     have: usize,
+    /// Set on a data connection of a test with a key, once its preface has come.
+    proving: Option<Proving>,
 }
 
 impl Door {
@@ -71,6 +84,8 @@ impl Door {
     pub(super) fn accept(&self, shared: &Arc<Shared>) {
         let mut waiting: Vec<Waiting> = Vec::new();
         let mut ready = Vec::new();
+        let mut spare = Spare::default();
+        let mut accepted = 0;
         while !shared.stopping() {
             let fds: Vec<BorrowedFd<'_>> =
                 std::iter::once(self.listener.as_fd()).chain(waiting.iter().map(|w| w.stream.as_fd())).collect();
@@ -78,59 +93,59 @@ impl Door {
                 continue;
             }
             let now = clock::monotonic_ns();
-            for at in (0..waiting.len()).rev() {
-                if ready.get(at + 1).copied().unwrap_or(false) {
-                    match waiting[at].read() {
-                        Ok(false) => {}
-                        Ok(true) => {
-                            let visitor = waiting.swap_remove(at);
-                            admit(visitor, shared);
-                            continue;
-                        }
-                        Err(_) => {
-                            waiting.swap_remove(at);
-                            shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
-                            continue;
-                        }
-                    }
-                }
-                if now >= waiting[at].deadline_ns {
-                    waiting.swap_remove(at);
-                    shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
-                }
-            }
+            look_at(&mut waiting, |at| ready.get(at + 1).copied().unwrap_or(false), shared, now);
+            shared.farewells.look_after(now);
             if ready.first().copied().unwrap_or(false) {
-                self.accept_ready(&mut waiting, shared, now);
+                self.accept_ready(&mut waiting, &mut accepted, &mut spare, shared, now);
             }
         }
     }
 
-    fn accept_ready(&self, waiting: &mut Vec<Waiting>, shared: &Arc<Shared>, now: u64) {
+    fn accept_ready(
+        &self,
+        waiting: &mut Vec<Waiting>,
+        accepted: &mut u64,
+        spare: &mut Spare,
+        shared: &Arc<Shared>,
+        now: u64,
+    ) {
+        let busy = preface::encode_answer(Status::Busy);
         // A bounded number at a time, so that a flood of connections cannot starve those already waiting.
-        for _ in 0..256 {
+        for visitor in 0..256 {
+            if waiting.len() >= shared.waiting_at_a_door() {
+                if visitor == 0 {
+                    // Whoever has shown a preface by now keeps nobody out.
+                    look_at(waiting, |_| true, shared, now);
+                }
+                if waiting.len() >= shared.waiting_at_a_door() && !make_room(waiting, shared, now) {
+                    clock::sleep_until(clock::monotonic_ns() + GRACE_NAP_NS);
+                    return;
+                }
+            }
             match self.listener.accept() {
                 Ok((stream, peer)) => {
                     if !shared.allows(peer) {
-                        refuse(stream, Status::NotAllowed);
+                        refuse(stream, Status::NotAllowed, shared);
                         shared.tell(ServerEvent::Refused { peer, why: "its address is not allowed here".to_owned() });
                         continue;
                     }
                     if stream.set_nonblocking(true).is_err() {
                         continue;
                     }
-                    if waiting.len() >= MAX_WAITING {
-                        make_room(waiting, shared);
-                    }
-                    let deadline_ns = now + PREFACE_NS;
-                    waiting.push(Waiting { stream, peer, deadline_ns, bytes: [0; PREFACE_LEN], have: 0 });
+                    *accepted += 1;
+                    let (order, deadline_ns) = (*accepted, now + PREFACE_NS);
+                    let (bytes, have, proving) = ([0; PREFACE_LEN], 0, None);
+                    waiting.push(Waiting { stream, peer, order, deadline_ns, bytes, have, proving });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The visitor left again.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
-                    // Out of descriptors or memory: visitors that say nothing leave first. The listener stays ready, so
-                    // without a pause this would spin.
-                    if !make_room(waiting, shared) {
+                    // Out of descriptors or memory, which the bounds should have prevented: visitors that say nothing
+                    // leave first. The listener stays ready, so without a pause this would spin.
+                    let (answered, roomier) =
+                        (spare.answer(&self.listener, &busy), make_room(waiting, shared, u64::MAX));
+                    if !answered && !roomier {
                         clock::sleep_until(clock::monotonic_ns() + EXHAUSTED_NS);
                     }
                     return;
@@ -140,20 +155,64 @@ impl Door {
     }
 }
 
-/// Sends away the oldest of the address that has most connections waiting; false if there is none.
-fn make_room(waiting: &mut Vec<Waiting>, shared: &Shared) -> bool {
-    let held = waiting.iter().map(|w| (crate::address::unmap(w.peer).ip(), w.deadline_ns));
-    let Some(oldest) = crowded_out(held) else { return false };
-    if let Some(at) = waiting.iter().position(|w| w.deadline_ns == oldest) {
-        waiting.swap_remove(at);
-        shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
+/// A descriptor that is kept, so that there is one left to turn a client away with when there are no others.
+#[derive(Debug)]
+pub struct Spare(Option<File>);
+
+impl Default for Spare {
+    fn default() -> Self {
+        Self(File::open("/dev/null").ok())
     }
+}
+
+impl Spare {
+    /// Takes one connection off a listener in place of the spare, answers it and closes it; false if there was none.
+    pub fn answer(&mut self, listener: &TcpListener, words: &[u8]) -> bool {
+        self.0 = None;
+        let answered = listener.accept().map(|(stream, _)| turn_away(stream, words)).is_ok();
+        *self = Self::default();
+        answered
+    }
+}
+
+/// Reads those that have something to read; admits whoever has shown a preface, and drops junk and latecomers.
+fn look_at(waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared: &Arc<Shared>, now: u64) {
+    for at in (0..waiting.len()).rev() {
+        let shown = if is_ready(at) { waiting[at].read() } else { Ok(false) };
+        match shown {
+            Ok(true) => {
+                let visitor = waiting.swap_remove(at);
+                waiting.extend(admit(visitor, shared));
+            }
+            Ok(false) if now < waiting[at].deadline_ns => {}
+            Ok(false) | Err(_) => {
+                waiting.swap_remove(at);
+                shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Tells one that waits that the server is busy: the oldest of the client host that has most waiting. False if nobody
+/// waits, or that host has a test here and the connection is too young to have shown its preface.
+fn make_room(waiting: &mut Vec<Waiting>, shared: &Shared, now: u64) -> bool {
+    let oldest = crowded_out(waiting.iter().map(|w| (client_host(w.peer), w.order)));
+    let Some(at) = waiting.iter().position(|w| Some(w.order) == oldest) else { return false };
+    let host = client_host(waiting[at].peer);
+    if now < waiting[at].deadline_ns - PREFACE_NS + GRACE_NS && shared.shares.has_test(host) {
+        return false;
+    }
+    shared.farewells.say(waiting.swap_remove(at).stream, &preface::encode_answer(Status::Busy));
+    shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
     true
 }
 
 impl Waiting {
-    /// Reads what is there; true when the preface is whole.
+    /// Reads what is there; true when the preface or the proof is whole.
     fn read(&mut self) -> io::Result<bool> {
+        if let Some(proving) = &mut self.proving {
+            return proving.read(&mut self.stream);
+        }
         match self.stream.read(&mut self.bytes[self.have..]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
@@ -171,23 +230,36 @@ impl Waiting {
     }
 }
 
-/// Decides what a connection is for.
-fn admit(visitor: Waiting, shared: &Arc<Shared>) {
-    let Waiting { stream, peer, bytes, .. } = visitor;
-    if stream.set_nonblocking(false).is_err() {
-        return;
+/// Decides what a connection is for. Gives back one that has to prove itself first.
+fn admit(visitor: Waiting, shared: &Arc<Shared>) -> Option<Waiting> {
+    let Waiting { mut stream, peer, order, deadline_ns, bytes, proving, .. } = visitor;
+    if let Some(proving) = proving {
+        proving.deliver(stream);
+        return None;
     }
     match preface::decode(&bytes) {
-        Ok(Purpose::Data { stream: number, token }) => match shared.registry.find(&token) {
-            None => refuse(stream, Status::UnknownTest),
+        Ok(Purpose::Data { stream: number, token }) => match shared.registry.find(TestName::Token(token)) {
+            None => refuse(stream, Status::UnknownTest, shared),
+            Some(slot) if !shared.takes_data_from(peer, &slot) => {
+                refuse(stream, Status::WrongAddress, shared);
+                let why = "data from another address than its control connection's".to_owned();
+                shared.tell(ServerEvent::Refused { peer, why });
+            }
             Some(slot) => {
                 let _ = stream.set_nodelay(true);
-                let mut answered = stream;
-                if answered.write_all(&preface::encode_answer(Status::Welcome)).is_err() {
-                    return;
+                if stream.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
+                    // An unexpected stream is closed: its client sees the end of file.
+                    drop(slot.deliver_tcp(number, stream));
                 }
-                // An unexpected stream is closed: its client sees the end of file.
-                drop(slot.deliver_tcp(number, answered));
+            }
+        },
+        Ok(Purpose::KeyedData { stream: number, test, nonce }) => match shared.registry.find(TestName::Id(test)) {
+            None => refuse(stream, Status::UnknownTest, shared),
+            Some(slot) => {
+                let proving = Proving::begin(&mut stream, slot, number, nonce).ok()?;
+                // The deadline is that of the whole: what drips gains nothing by getting this far.
+                let (bytes, have, proving) = ([0; PREFACE_LEN], 0, Some(proving));
+                return Some(Waiting { stream, peer, order, deadline_ns, bytes, have, proving });
             }
         },
         Ok(Purpose::Control { keyed }) => {
@@ -197,28 +269,28 @@ fn admit(visitor: Waiting, shared: &Arc<Shared>) {
                 _ => Status::Welcome,
             };
             if status != Status::Welcome {
-                refuse(stream, status);
+                refuse(stream, status, shared);
                 shared.tell(ServerEvent::Refused { peer, why: format!("{status:?}") });
-                return;
-            }
-            let mut welcomed = stream;
-            if welcomed.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
-                session::spawn(welcomed, peer, shared);
+            } else if stream.set_nonblocking(false).is_ok()
+                && let Err(stream) = session::spawn(stream, peer, shared)
+            {
+                refuse(stream, Status::Busy, shared);
+                shared.tell(ServerEvent::Refused { peer, why: "no descriptor or thread is free".to_owned() });
             }
         }
         Err(BadPreface::Version(theirs)) => {
-            refuse(stream, Status::Version);
+            refuse(stream, Status::Version, shared);
             shared.tell(ServerEvent::Refused { peer, why: format!("it speaks protocol {theirs}") });
         }
         Err(BadPreface::NotLandspeed | BadPreface::Kind(_)) => {
             shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
+    None
 }
 
-fn refuse(mut stream: TcpStream, status: Status) {
-    let _ = stream.set_nonblocking(true);
-    let _ = stream.write_all(&preface::encode_answer(status));
+fn refuse(stream: TcpStream, status: Status, shared: &Shared) {
+    shared.farewells.say(stream, &preface::encode_answer(status));
 }
 
 /// A listener that also takes multipath connections where the kernel can; plain ones cost the same there.

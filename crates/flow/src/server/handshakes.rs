@@ -1,18 +1,16 @@
 //! Who has shown a preface and not yet asked for a test.
 //!
-//! Each holds a thread, so there is a bound. When it is reached the oldest of the address that holds most places has to
-//! go: strangers cannot keep others out by coming in numbers.
+//! Each holds a thread, so there is a bound. When it is reached the oldest of the client host that holds most places has
+//! to go, and is told so: strangers cannot keep others out by coming in numbers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Handshakes at once.
-const MOST: usize = 256;
-
 /// All handshakes of a server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Handshakes {
+    most: usize,
     places: Mutex<Places>,
 }
 
@@ -20,6 +18,8 @@ pub struct Handshakes {
 struct Places {
     next: u64,
     taken: HashMap<u64, (IpAddr, TcpStream)>,
+    /// Connections that lost their place and have not been told yet.
+    lost: HashMap<u64, TcpStream>,
 }
 
 /// A place, given back when dropped.
@@ -30,19 +30,27 @@ pub struct Place {
 }
 
 impl Handshakes {
-    /// A place for a connection; another may lose its own.
-    pub fn enter(self: &Arc<Self>, peer: IpAddr, stream: &TcpStream) -> std::io::Result<Place> {
+    /// So many at once.
+    pub fn new(most: usize) -> Self {
+        Self { most, places: Mutex::default() }
+    }
+
+    /// A place for a connection of a client host; another may lose its own.
+    pub fn enter(self: &Arc<Self>, host: IpAddr, stream: &TcpStream) -> std::io::Result<Place> {
         let twin = stream.try_clone()?;
         let mut places = self.lock();
-        if places.taken.len() >= MOST
+        if places.taken.len() >= self.most
             && let Some(victim) = crowded_out(places.taken.iter().map(|(&number, (ip, _))| (*ip, number)))
             && let Some((_, stream)) = places.taken.remove(&victim)
         {
-            let _ = stream.shutdown(Shutdown::Both);
+            // Its thread wakes from reading, and has the last word ([`Place::lost`]). Only reading is shut down: a reset
+            // would follow data that arrives after both sides were.
+            let _ = stream.shutdown(Shutdown::Read);
+            places.lost.insert(victim, stream);
         }
         let number = places.next;
         places.next += 1;
-        places.taken.insert(number, (peer, twin));
+        places.taken.insert(number, (host, twin));
         Ok(Place { handshakes: Arc::clone(self), number })
     }
 
@@ -51,13 +59,27 @@ impl Handshakes {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.handshakes.lock().taken.remove(&self.number);
+impl Place {
+    /// The connection, if it has lost its place. Its reading side has been shut down.
+    pub fn lost(&self) -> Option<TcpStream> {
+        self.handshakes.lock().lost.remove(&self.number)
+    }
+
+    /// Leaves for a place among the tests; false if this one was lost before, and then it is too late.
+    pub fn leave(&self) -> bool {
+        self.handshakes.lock().taken.remove(&self.number).is_some()
     }
 }
 
-/// Of (address, age rank), the lowest rank of the address that is there most often.
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = self.handshakes.lock();
+        places.taken.remove(&self.number);
+        places.lost.remove(&self.number);
+    }
+}
+
+/// Of (client host, age rank), the lowest rank of the host that is there most often.
 pub fn crowded_out(held: impl Iterator<Item = (IpAddr, u64)>) -> Option<u64> {
     let mut by_address: HashMap<IpAddr, (usize, u64)> = HashMap::new();
     for (ip, rank) in held {
@@ -70,6 +92,8 @@ pub fn crowded_out(held: impl Iterator<Item = (IpAddr, u64)>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -79,5 +103,21 @@ mod tests {
         let held = [(single, 0), (crowd, 3), (crowd, 2), (crowd, 4)];
         assert_eq!(crowded_out(held.into_iter()), Some(2));
         assert_eq!(crowded_out(std::iter::empty()), None);
+    }
+
+    #[test]
+    fn who_loses_a_place_knows_it_and_who_left_for_a_test_cannot_lose_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+        let handshakes = Arc::new(Handshakes::new(2));
+        let host = IpAddr::from([192, 0, 2, 1]);
+        let enter = || handshakes.enter(host, &stream).expect("a descriptor");
+        let (first, second, third) = (enter(), enter(), enter());
+        assert!(first.lost().is_some() && !first.leave());
+        assert!(second.lost().is_none() && second.leave());
+        let fourth = enter();
+        assert!(second.lost().is_none() && third.lost().is_none() && fourth.leave());
+        drop((first, second, third, fourth));
+        assert!(handshakes.lock().taken.is_empty() && handshakes.lock().lost.is_empty());
     }
 }

@@ -16,15 +16,25 @@ const HOST_INTERVAL_NS: u64 = 50_000_000;
 pub struct Limits {
     /// Tests at once.
     pub max_tests: usize,
+    /// Tests at once of one client host (an IPv4 address, the /64 of an IPv6 address); a share of `max_tests` if `None`.
+    pub max_tests_per_host: Option<usize>,
     /// Longest test, nanoseconds.
     pub max_duration_ns: u64,
     /// Highest rate of one test, all its streams in one direction together, bits/s.
     pub max_rate_bps: Option<u64>,
+    /// Highest rate of all tests together in one direction, bits/s. Each reserves its part when it is accepted.
+    pub max_total_rate_bps: Option<u64>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_tests: 128, max_duration_ns: 3600 * 1_000_000_000, max_rate_bps: None }
+        Self {
+            max_tests: 128,
+            max_tests_per_host: None,
+            max_duration_ns: 3600 * 1_000_000_000,
+            max_rate_bps: None,
+            max_total_rate_bps: None,
+        }
     }
 }
 
@@ -74,7 +84,7 @@ impl Limits {
 }
 
 /// What an open loop is going to move, in the direction that moves more, bits/s.
-fn transactions_bps(asked: &Parameters) -> f64 {
+pub fn transactions_bps(asked: &Parameters) -> f64 {
     let Some(rr) = &asked.rr else { return 0.0 };
     let largest = rr.sizes.iter().map(|s| s.request_bytes.max(s.response_bytes)).max().unwrap_or(0);
     rr.rate_per_s.unwrap_or(0.0) * f64::from(largest) * 8.0 * f64::from(asked.streams)

@@ -2,12 +2,16 @@
 //!
 //! A doorman thread accepts connections and reads their prefaces without ever blocking on one; a second one answers
 //! UDP hellos on the same port. Each test has a session thread of its own. What belongs to a test finds it through
-//! the registry by the test's secret token.
+//! the registry by the name that its data sockets show: the test's secret token or, with a key, its public identifier.
 
+mod descriptions;
+mod descriptors;
 pub(crate) mod door;
+pub(crate) mod farewells;
 pub(crate) mod handshakes;
 mod limits;
 pub(crate) mod occupancy;
+mod proving;
 mod registry;
 pub(crate) mod running;
 pub(crate) mod session;
@@ -23,13 +27,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use ipnet::IpNet;
 
+use self::shares::{Resource, Share, Shares};
 use crate::control::channel::Key;
 use crate::error::FlowError;
 use crate::iperf3::auth::Users;
 use crate::iperf3::door as iperf3;
 
 pub use limits::Limits;
-pub use tap::{RunningTap, TapHook, Tapper};
+pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -42,6 +47,8 @@ pub struct ServerConfig {
     pub allow: Vec<IpNet>,
     /// Both ends must hold this key.
     pub key: Option<Key>,
+    /// Without a key: take the data of a test from other addresses than its control connection's, too.
+    pub data_from_anywhere: bool,
     /// Describe this host to clients that hold no key. With a key, its holders may ask.
     pub describe: bool,
     /// Where iperf3's clients are answered, and who of them.
@@ -122,7 +129,10 @@ pub(crate) struct Shared {
     registry: registry::Registry,
     pub(crate) counts: Arc<ServerCounts>,
     pub(crate) handshakes: Arc<handshakes::Handshakes>,
-    shares: Arc<shares::Shares>,
+    pub(crate) farewells: farewells::Farewells,
+    pub(crate) descriptors: descriptors::Descriptors,
+    pub(crate) shares: Arc<Shares>,
+    descriptions: descriptions::Descriptions,
     pub(crate) stop: Arc<AtomicBool>,
     events: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
@@ -136,9 +146,21 @@ impl Shared {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// Connections that may wait at each door.
+    pub(crate) fn waiting_at_a_door(&self) -> usize {
+        (self.descriptors.waiting / (self.config.listen.len() + self.config.iperf3.listen.len()).max(1)).max(2)
+    }
+
     pub(crate) fn allows(&self, peer: SocketAddr) -> bool {
         let ip = crate::address::unmap(peer).ip();
         self.config.allow.is_empty() || self.config.allow.iter().any(|net| net.contains(&ip))
+    }
+
+    /// Whether a data socket may come from here: with a key it proves itself wherever it comes from.
+    fn takes_data_from(&self, from: SocketAddr, slot: &registry::Slot) -> bool {
+        slot.credentials.is_keyed()
+            || self.config.data_from_anywhere
+            || crate::address::unmap(from).ip() == slot.client_ip
     }
 }
 
@@ -155,28 +177,46 @@ impl Server {
         config: ServerConfig,
         events: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<Self, FlowError> {
-        // Many tests at once need many sockets; taking the hard limit costs nothing.
-        landspeed_sys::process::raise_open_files_limit();
         let listen = config.listen.clone();
+        let doors = listen.iter().map(|&addr| door::Door::bind(addr)).collect::<Result<Vec<_>, _>>()?;
+        let mut iperf3 = Vec::new();
+        let mut without_iperf3 = Vec::new();
+        for &addr in &config.iperf3.listen {
+            match iperf3::Door::bind(addr) {
+                Ok(door) => iperf3.push(door),
+                Err(error) if config.iperf3.optional => {
+                    without_iperf3.push(ServerEvent::NoIperf3 { addr, why: error.to_string() });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // Counted when everything that stays open is.
+        let descriptors = descriptors::Descriptors::of_process();
+        let limits = config.limits;
+        let rate = limits.max_total_rate_bps.unwrap_or(u64::MAX);
+        let whole = Share::new(&[
+            (Resource::Tests, limits.max_tests as u64),
+            (Resource::Memory, shares::MEMORY_BYTES),
+            (Resource::Threads, shares::THREADS),
+            (Resource::Descriptors, descriptors.tests),
+            (Resource::Upload, rate),
+            (Resource::Download, rate),
+        ]);
+        let shares = Shares::new(whole, limits.max_tests_per_host.map(|most| most as u64));
         let shared = Arc::new(Shared {
             config,
             registry: registry::Registry::default(),
             counts: Arc::default(),
-            handshakes: Arc::default(),
-            shares: Arc::default(),
+            handshakes: Arc::new(handshakes::Handshakes::new(descriptors.greeting)),
+            farewells: farewells::Farewells::new(descriptors.leaving),
+            descriptors,
+            shares: Arc::new(shares),
+            descriptions: descriptions::Descriptions::default(),
             stop: Arc::default(),
             events: Box::new(events),
         });
-        let doors = listen.iter().map(|&addr| door::Door::bind(addr)).collect::<Result<Vec<_>, _>>()?;
-        let mut iperf3 = Vec::new();
-        for &addr in &shared.config.iperf3.listen {
-            match iperf3::Door::bind(addr) {
-                Ok(door) => iperf3.push(door),
-                Err(error) if shared.config.iperf3.optional => {
-                    shared.tell(ServerEvent::NoIperf3 { addr, why: error.to_string() });
-                }
-                Err(error) => return Err(error),
-            }
+        for event in without_iperf3 {
+            shared.tell(event);
         }
         Ok(Self { shared, doors, iperf3 })
     }

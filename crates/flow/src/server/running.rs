@@ -18,10 +18,19 @@ const PROGRESS_NS: u64 = 200_000_000;
 
 /// The run: traffic on its own threads, the control connection on this one.
 ///
+/// Nothing in here waits for the client: rate, silence and the end of the server are looked at every 20 ms, whatever the
+/// client sends or leaves unread.
+///
 /// # Errors
-/// When the client went away, or moved more than it may.
-pub fn run_end(plan: EndPlan, tx: &mut Sender, rx: &mut Receiver, shared: &Shared) -> Result<EndReport, FlowError> {
-    let mut police = shared.config.limits.max_rate_bps.map(|rate| Police::new(rate, plan.t0_ns));
+/// When the client went away or silent, or moved more than it may.
+pub fn run_end(
+    plan: EndPlan,
+    tx: &mut Sender,
+    rx: &mut Receiver,
+    shared: &Shared,
+    rate_limit_bps: Option<u64>,
+) -> Result<EndReport, FlowError> {
+    let mut police = rate_limit_bps.map(|rate| Police::new(rate, plan.t0_ns));
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
     let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
@@ -37,19 +46,23 @@ pub fn run_end(plan: EndPlan, tx: &mut Sender, rx: &mut Receiver, shared: &Share
         };
         while !worker.is_finished() {
             let now = clock::monotonic_ns();
-            while let Ok(done) = done_rx.try_recv() {
-                if lost.is_none() {
-                    lost = tx.send(&ToClient::SenderDone(done)).err();
-                }
+            for done in done_rx.try_iter() {
+                lost = lost.or_else(|| tx.queue(&ToClient::SenderDone(done)).err());
             }
+            lost = lost.or_else(|| tx.flush().err());
             if lost.is_none() && police.as_mut().is_some_and(|police| police.sees_speeding(now, &watch)) {
                 lost = Some(FlowError::Refused {
                     code: "rate-exceeded".to_owned(),
-                    message: "the client moved more than this server's --max-rate allows".to_owned(),
+                    message: "the client moved more than this server's --max-rate or --max-total-rate allows"
+                        .to_owned(),
                     advice: Some("lower --rate, or use less or smaller requests".to_owned()),
                 });
             }
-            if shared.stopping() || now > heard_ns.max(t0_ns) + SILENCE_NS {
+            if lost.is_none() && now > heard_ns + SILENCE_NS {
+                let seconds = SILENCE_NS / 1_000_000_000;
+                lost = Some(FlowError::Timeout { what: "a message from the client", seconds });
+            }
+            if shared.stopping() {
                 give_up();
             }
             if lost.is_some() {
@@ -57,10 +70,10 @@ pub fn run_end(plan: EndPlan, tx: &mut Sender, rx: &mut Receiver, shared: &Share
                 clock::sleep_until(now + 5_000_000);
                 continue;
             }
-            if now > progress_ns && now > t0_ns {
+            if now > progress_ns && now > t0_ns && !tx.is_blocked() {
                 progress_ns = now + PROGRESS_NS;
                 let (sent, received) = watch.bytes();
-                lost = tx.send(&ToClient::Progress { t_ns: now - t0_ns, received, sent }).err();
+                lost = tx.queue(&ToClient::Progress { t_ns: now - t0_ns, received, sent }).err();
             }
             match rx.poll::<ToServer>(Duration::from_millis(20)) {
                 Ok(None) => {}
@@ -76,10 +89,8 @@ pub fn run_end(plan: EndPlan, tx: &mut Sender, rx: &mut Receiver, shared: &Share
                 Err(error) => lost = Some(error),
             }
         }
-        while let Ok(done) = done_rx.try_recv() {
-            if lost.is_none() {
-                lost = tx.send(&ToClient::SenderDone(done)).err();
-            }
+        for done in done_rx.try_iter() {
+            lost = lost.or_else(|| tx.queue(&ToClient::SenderDone(done)).err());
         }
         let report = worker.join().map_err(|_| FlowError::Protocol {
             during: "running the test",
@@ -94,7 +105,8 @@ pub fn run_end(plan: EndPlan, tx: &mut Sender, rx: &mut Receiver, shared: &Share
 
 /// Holds a test to the server's rate, whatever its client makes of what was granted.
 ///
-/// A TCP receiver is held back by reading no faster; what arrives by UDP or as requests can only be counted.
+/// A TCP receiver is held back by reading no faster; what arrives by UDP or as requests can only be counted, junk and
+/// duplicates included: they load this host as much as the rest.
 pub struct Police {
     bytes_per_s: u64,
     t0_ns: u64,
@@ -110,7 +122,6 @@ impl Police {
     pub fn sees_speeding(&mut self, now_ns: u64, watch: &Watch) -> bool {
         let elapsed_ns = now_ns.saturating_sub(self.t0_ns) + 1_000_000_000;
         let allowed = u128::from(self.bytes_per_s) * u128::from(elapsed_ns) * 11 / 10 / 1_000_000_000 + (1 << 20);
-        let (_, received) = watch.bytes();
-        u128::from(received.max(watch.answered_bytes() / 2)) > allowed
+        u128::from(watch.arrived_bytes().max(watch.answered_bytes())) > allowed
     }
 }

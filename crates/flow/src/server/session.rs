@@ -3,22 +3,27 @@
 //! Every wait has a deadline and every message a size limit; whatever the client does, the session ends and gives
 //! back what it held.
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use landspeed_model::{ErrorEntry, Parameters};
 use landspeed_sys::clock;
 
 use super::handshakes::Place;
-use super::occupancy::{Full, Occupancy};
+use super::occupancy::Occupancy;
 use super::running::run_end;
 use super::setting_up::{Doors, Test, prepare};
-use super::{ServerEvent, Shared, tap};
+use super::tap::Capture;
+use super::{ServerEvent, Shared};
+use crate::address::client_host;
 use crate::control::channel::{self, Receiver, Role, Sender};
+use crate::control::credentials::Credentials;
+use crate::control::deadline::Deadline;
 use crate::control::message::{Accepted, MAX_GREETING, MAX_MESSAGE, ToClient, ToServer, report_parts};
-use crate::control::preface::Token;
+use crate::control::preface::{self, Status, Token};
 use crate::control::printable;
 use crate::dialect::Dialect;
 use crate::end::{EndPlan, Side};
@@ -29,18 +34,43 @@ use crate::layout;
 pub const STEP: Duration = Duration::from_secs(10);
 /// How long a client may take for the key handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
-/// How long a report may take to leave, all parts together, nanoseconds.
-const REPORT_NS: u64 = 600_000_000_000;
-/// How long a description may take to leave, nanoseconds.
-const DESCRIPTION_NS: u64 = 30_000_000_000;
+/// How long a report may take to leave, all parts together: this, and a second for each 64 KiB.
+const REPORT: Duration = Duration::from_secs(20);
+const REPORT_BYTES_PER_S: u64 = 64 * 1024;
+/// How long a description may take to leave, all parts together.
+const DESCRIPTION: Duration = Duration::from_secs(30);
+/// How long the client may take to read why it is refused, and to say good-bye.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+const FAREWELL: Duration = Duration::from_secs(10);
+/// How long a test may still take to end when the server stops.
+pub const STOP_GRACE: Duration = Duration::from_millis(800);
 
-/// Serves one control connection on a thread of its own.
-pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) {
-    let Ok(place) = shared.handshakes.enter(crate::address::unmap(peer).ip(), &stream) else { return };
+/// A step of a session: it ends in time, and soon when the server stops.
+pub fn step(limit: Duration, stop: &AtomicBool) -> Deadline<'_> {
+    Deadline::after(limit).or_stop_within(stop, STOP_GRACE)
+}
+
+/// Welcomes a control connection and serves it on a thread of its own; gives it back, unanswered, if there is no descriptor
+/// or thread for that.
+pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -> Result<(), TcpStream> {
+    let Ok(place) = shared.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };
     let shared = Arc::clone(shared);
     let session = Session { shared, peer, greeting: Some(place), occupancy: None, id: None };
-    // Where no thread can be had the connection closes, and its place is free again.
-    let _ = std::thread::Builder::new().name("session".to_owned()).spawn(move || session.main(stream));
+    let (hand_over, handed) = mpsc::sync_channel::<TcpStream>(1);
+    let thread = std::thread::Builder::new().name("session".to_owned());
+    let started = thread.spawn(move || {
+        if let Ok(stream) = handed.recv() {
+            session.main(stream);
+        }
+    });
+    if started.is_err() {
+        return Err(stream);
+    }
+    let mut welcomed = stream;
+    if welcomed.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
+        let _ = hand_over.send(welcomed);
+    }
+    Ok(())
 }
 
 struct Session {
@@ -71,23 +101,23 @@ impl Session {
     fn serve(&mut self, stream: TcpStream) -> Result<(), FlowError> {
         let local =
             stream.local_addr().map_err(|source| FlowError::Setup { what: "serve a client".into(), source })?;
-        let (mut tx, mut rx) =
-            channel::open(stream, Role::Server, self.shared.config.key.as_ref(), MAX_GREETING, HANDSHAKE)?;
-        let asked = match rx.wait::<ToServer>("the client's greeting", STEP, &self.shared.stop)? {
+        let key = self.shared.config.key.as_ref();
+        let (mut tx, mut rx) = channel::open(stream, Role::Server, key, MAX_GREETING, HANDSHAKE, &self.shared.stop)
+            .map_err(|error| self.crowded_out(None).unwrap_or(error))?;
+        let asked = rx.wait::<ToServer>("the client's greeting", STEP, &self.shared.stop);
+        let asked = match asked.map_err(|error| self.crowded_out(Some(&mut tx)).unwrap_or(error))? {
             ToServer::Hello { parameters, .. } => *parameters,
             ToServer::Describe { .. } => return self.describe_host(&mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
         let (granted, notes) = match self.grant(&asked) {
             Ok(granted) => granted,
-            Err(entry) => {
-                let why = entry.message.clone();
-                tx.send(&ToClient::Refused(entry))?;
-                // Let the client read it before the connection goes.
-                let _ = rx.poll::<ToServer>(Duration::from_secs(2));
-                return Err(FlowError::Refused { code: "refused".into(), message: why, advice: None });
-            }
+            Err(entry) => return self.refuse(entry, &mut tx, &mut rx),
         };
+        if self.greeting.as_ref().is_some_and(|place| !place.leave()) {
+            self.occupancy = None;
+            return Err(self.crowded_out(Some(&mut tx)).unwrap_or(FlowError::Interrupted));
+        }
         self.greeting = None;
         rx.set_limit(MAX_MESSAGE);
         let result = self.run_test(&mut tx, &mut rx, granted, notes, local);
@@ -101,9 +131,30 @@ impl Session {
                 }
                 other => other.entry(),
             };
-            let _ = tx.send(&ToClient::Error(told));
+            let _ = tx.send(&ToClient::Error(told), &step(LAST_WORDS, &self.shared.stop));
         }
         result
+    }
+
+    /// Tells the client that it lost its place to others, if it did.
+    fn crowded_out(&self, tx: Option<&mut Sender>) -> Option<FlowError> {
+        let stream = self.greeting.as_ref()?.lost()?;
+        let entry = ErrorEntry {
+            code: "server-busy".to_owned(),
+            message: "too many clients are asking for tests at once".to_owned(),
+            advice: Some("try again in a moment".to_owned()),
+        };
+        let error = FlowError::Refused { code: entry.code.clone(), message: entry.message.clone(), advice: None };
+        let words: &[u8] = match tx {
+            Some(tx) => {
+                let _ = tx.send(&ToClient::Refused(entry), &step(LAST_WORDS, &self.shared.stop));
+                &[]
+            }
+            // In the key handshake there is no message yet.
+            None => &channel::BUSY_HANDSHAKE,
+        };
+        self.shared.farewells.say_to_deaf(stream, words);
+        Some(error)
     }
 
     /// Sends this host's facts to whoever may have them: they name its addresses and programs.
@@ -115,57 +166,48 @@ impl Session {
                 message: "this server describes its host only to holders of a key".to_owned(),
                 advice: Some("start it with --key-file FILE, or with --describe to let anyone ask".to_owned()),
             };
-            let message = refusal.message.clone();
-            tx.send(&ToClient::Refused(refusal))?;
-            let _ = rx.poll::<ToServer>(Duration::from_secs(2));
-            return Err(FlowError::Refused { code: "not-permitted".into(), message, advice: None });
+            return self.refuse(refusal, tx, rx);
         }
-        let facts = landspeed_host::collect(&landspeed_host::LiveHost::new());
-        let parts = report_parts(&facts)
+        if let Err(wait_ns) = self.shared.descriptions.admit(client_host(self.peer), clock::monotonic_ns()) {
+            let refusal = ErrorEntry {
+                code: "server-busy".to_owned(),
+                message: "this server has described its host too often in the last moments".to_owned(),
+                advice: Some(format!("try again in {} s", wait_ns.div_ceil(1_000_000_000))),
+            };
+            return self.refuse(refusal, tx, rx);
+        }
+        let facts = self.shared.descriptions.facts();
+        let parts = report_parts(&*facts)
             .map_err(|e| FlowError::Protocol { during: "writing the host's facts", message: e.to_string() })?;
-        let deadline_ns = clock::monotonic_ns() + DESCRIPTION_NS;
+        let deadline = step(DESCRIPTION, &self.shared.stop);
         for part in parts {
-            tx.send(&part)?;
-            if clock::monotonic_ns() > deadline_ns || self.shared.stop.load(Ordering::Relaxed) {
-                return Err(FlowError::Timeout {
-                    what: "the client to take the host's facts",
-                    seconds: DESCRIPTION_NS / 1_000_000_000,
-                });
-            }
+            tx.send(&part, &deadline)?;
         }
         self.shared.tell(ServerEvent::Described { peer: self.peer });
         // The client closes when it has everything.
-        let _ = rx.poll::<ToServer>(Duration::from_secs(2));
+        let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
         Ok(())
+    }
+
+    /// Tells a client why it is refused, and lets it read that before the connection goes.
+    fn refuse(&self, entry: ErrorEntry, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
+        let (code, message) = (entry.code.clone(), entry.message.clone());
+        tx.send(&ToClient::Refused(entry), &step(STEP, &self.shared.stop))?;
+        let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
+        Err(FlowError::Refused { code, message, advice: None })
     }
 
     /// Takes a place among the running tests, or says why not.
     fn grant(&mut self, asked: &Parameters) -> Result<(Parameters, Vec<String>), ErrorEntry> {
-        let refusal = |code: &str, message: String, advice: Option<&str>| ErrorEntry {
-            code: code.to_owned(),
-            message,
-            advice: advice.map(str::to_owned),
-        };
-        let granted = self
+        let (mut granted, mut notes) = self
             .shared
             .config
             .limits
             .apply(asked, Dialect::Landspeed)
-            .map_err(|message| refusal("not-permitted", message, None))?;
-        let occupancy = Occupancy::take(&self.shared, &granted.0).map_err(|full| match full {
-            Full::Tests(most) => refusal(
-                "server-busy",
-                format!("{most} tests are running, which is all this server takes"),
-                Some("try again in a moment, or raise --max-tests there"),
-            ),
-            Full::Share => refusal(
-                "server-busy",
-                "the tests that are running leave too little memory and threads for this one".to_owned(),
-                Some("try again in a moment, or ask for less: --parallel, --len, a longer --interval"),
-            ),
-        })?;
-        self.occupancy = Some(occupancy);
-        Ok(granted)
+            .map_err(|message| ErrorEntry { code: "not-permitted".to_owned(), message, advice: None })?;
+        let occupancy = Occupancy::take(&self.shared, self.peer, &mut granted, &mut notes);
+        self.occupancy = Some(occupancy.map_err(|full| full.entry())?);
+        Ok((granted, notes))
     }
 
     fn run_test(
@@ -184,54 +226,47 @@ impl Session {
             .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
         let mut doors = Doors::new(&specs, parameters.probe_mtu);
         let shared = Arc::clone(&self.shared);
-        let _entry = shared.registry.enter(token, doors.slot(local));
+        let credentials = Credentials::new(token, shared.config.key.is_some());
+        let entry = shared.registry.enter(doors.slot(local, self.peer, credentials));
         self.shared.tell(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what: describe(&parameters) });
         let host = landspeed_host::snapshot(Some(crate::address::unmap(self.peer)));
         let interface = host.nic.as_ref().map(|nic| nic.name.clone());
-        tx.send(&ToClient::Accepted(Box::new(Accepted {
+        let accepted = Accepted {
             id: id.clone(),
             token: token.to_hex(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             parameters: parameters.clone(),
             notes,
             host,
-        })))?;
-        let test = Test { token: &token, specs: &specs, parameters: &parameters };
-        let mut tap = None;
-        let mut begin_tap = |tx: &mut Sender| {
-            if tap.is_none() {
-                tap = tap::begin(shared.config.tap.as_ref(), local, self.peer, tx)?;
-            }
-            Ok(())
         };
-        let Some((t0_ns, streams)) = prepare(tx, rx, doors, &test, &shared, &mut begin_tap)? else {
+        tx.send(&ToClient::Accepted(Box::new(accepted)), &step(STEP, &shared.stop))?;
+        let test = Test { credentials: &credentials, specs: &specs, parameters: &parameters };
+        let mut capture = Capture::new(shared.config.tap.as_ref(), (local, self.peer), &entry.slot);
+        let Some((t0_ns, streams)) = prepare(tx, rx, doors, &test, &shared, &mut capture)? else {
             self.shared.tell(ServerEvent::TestEnded { id, outcome: "the client left before the start".to_owned() });
             return Ok(());
         };
         // A little above what the client was granted, so that only one that ignores it feels it.
         let streams_each_way = u64::from(parameters.streams.max(1));
         let cap = |most: u64| most.saturating_add(most / 20) / streams_each_way;
-        let receive_cap_bps = shared.config.limits.max_rate_bps.map(cap);
+        let rate_limit_bps = self.occupancy.as_ref().and_then(Occupancy::rate_limit_bps);
+        let receive_cap_bps = rate_limit_bps.map(cap);
         let limit_ns = shared.config.limits.max_duration_ns;
         let (side, dialect) = (Side::Server, Dialect::Landspeed);
         let plan = EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, receive_cap_bps };
-        let report = run_end(plan, tx, rx, &shared)?;
-        let sent_by = clock::monotonic_ns() + REPORT_NS;
-        for part in report_parts(&report)
-            .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?
-        {
-            tx.send(&part)?;
-            if clock::monotonic_ns() > sent_by {
-                return Err(FlowError::Timeout { what: "sending the report", seconds: REPORT_NS / 1_000_000_000 });
-            }
+        let report = run_end(plan, tx, rx, &shared, rate_limit_bps)?;
+        let parts = report_parts(&report)
+            .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
+        let bytes: usize = parts.iter().map(report_bytes).sum();
+        let deadline = step(REPORT + Duration::from_secs(bytes as u64 / REPORT_BYTES_PER_S), &shared.stop);
+        for part in parts {
+            tx.send(&part, &deadline)?;
         }
-        if let Some(tap) = tap {
-            tap::deliver(tap, tx)?;
-        }
+        capture.deliver(tx, &shared.stop)?;
         // The client says good-bye; if it does not, nothing is lost any more.
-        let farewell = clock::monotonic_ns() + 10_000_000_000;
-        while clock::monotonic_ns() < farewell && !shared.stopping() {
-            match rx.poll::<ToServer>(Duration::from_millis(200)) {
+        let farewell = Deadline::after(FAREWELL).or_stop(&shared.stop);
+        while let Ok(slice) = farewell.slice() {
+            match rx.poll::<ToServer>(slice) {
                 Ok(Some(ToServer::Bye)) | Err(_) => break,
                 Ok(_) => {}
             }
@@ -244,6 +279,10 @@ impl Session {
             .tell(ServerEvent::TestEnded { id, outcome: format!("complete: {received} B received, {sent} B sent") });
         Ok(())
     }
+}
+
+fn report_bytes(part: &ToClient) -> usize {
+    if let ToClient::Report { text, .. } = part { text.len() } else { 0 }
 }
 
 /// A test in a few words.

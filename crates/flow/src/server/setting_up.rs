@@ -11,10 +11,11 @@ use landspeed_sys::clock;
 use super::Shared;
 use super::registry::{Arrival, Slot};
 use super::session::{STEP, unexpected};
-use super::udp_door::Doubt;
+use super::tap::Capture;
+use super::udp_door::ProvedFlow;
 use crate::control::channel::{Receiver, Sender};
+use crate::control::credentials::Credentials;
 use crate::control::message::{ToClient, ToServer};
-use crate::control::preface::Token;
 use crate::end::{DataSocket, Side, StreamPlan};
 use crate::error::FlowError;
 use crate::layout::{Link, MTU_STREAM, StreamSpec};
@@ -35,7 +36,7 @@ pub struct Doors {
     connects: Vec<u32>,
     expected: Vec<u32>,
     tcp: HashMap<u32, TcpStream>,
-    doubts: Vec<Doubt>,
+    flows: Vec<ProvedFlow>,
 }
 
 impl Doors {
@@ -54,57 +55,55 @@ impl Doors {
             connects: ids(true).collect(),
             expected,
             tcp: HashMap::new(),
-            doubts: Vec::new(),
+            flows: Vec::new(),
         }
     }
 
     /// Where the doormen deliver.
-    pub fn slot(&mut self, local: SocketAddr) -> Slot {
+    pub fn slot(&mut self, local: SocketAddr, peer: SocketAddr, credentials: Credentials) -> Slot {
         let mut senders = HashMap::new();
         for &id in &self.connects {
             let (tx, rx) = mpsc::sync_channel(CONNECTIONS_WAITING);
             senders.insert(id, tx);
             self.acceptors.insert(id, rx);
         }
-        let ip = crate::address::unmap(local).ip();
-        Slot::new(ip, self.deliver.clone(), senders, self.expected.clone())
+        let ips = (crate::address::unmap(local).ip(), crate::address::unmap(peer).ip());
+        Slot::new(ips, credentials, self.deliver.clone(), senders, self.expected.clone())
     }
 
-    /// Takes in what has arrived and answers UDP introductions.
-    fn poll(&mut self, token: &Token) {
+    /// Takes in what has arrived and repeats lost welcomes.
+    fn poll(&mut self) {
         while let Ok(arrival) = self.arrivals.try_recv() {
             match arrival {
                 Arrival::Tcp(stream, tcp) => {
                     self.tcp.insert(stream, tcp);
                 }
-                Arrival::Udp(stream, udp) => self.doubts.extend(Doubt::new(stream, udp)),
+                Arrival::Udp(flow) => self.flows.push(flow),
             }
         }
-        for doubt in &mut self.doubts {
-            doubt.poll(token);
-        }
+        self.flows.iter_mut().for_each(ProvedFlow::poll);
     }
 
     /// Whether every stream of the test proper is here.
     fn complete(&self) -> bool {
         let wanted = self.expected.iter().filter(|&&id| id != MTU_STREAM).count();
-        let proved = self.doubts.iter().filter(|d| d.proved && d.stream != MTU_STREAM).count();
-        self.tcp.len() + proved >= wanted
+        let flows = self.flows.iter().filter(|flow| flow.stream != MTU_STREAM).count();
+        self.tcp.len() + flows >= wanted
     }
 
-    /// Takes the MTU probe's socket once its address is proved.
+    /// Takes the MTU probe's socket once it is here.
     fn take_mtu(&mut self) -> Option<UdpSocket> {
-        let at = self.doubts.iter().position(|d| d.stream == MTU_STREAM && d.proved)?;
-        self.doubts.swap_remove(at).into_socket().ok()
+        let at = self.flows.iter().position(|flow| flow.stream == MTU_STREAM)?;
+        self.flows.swap_remove(at).into_socket().ok()
     }
 
     /// Every stream with its socket, set up as asked.
     fn take_streams(&mut self, test: &Test<'_>) -> Result<Vec<StreamPlan>, FlowError> {
-        let Test { token, specs, parameters } = *test;
+        let Test { credentials, specs, parameters } = *test;
         let mut udp = HashMap::new();
-        for doubt in std::mem::take(&mut self.doubts) {
-            let (stream, proved) = (doubt.stream, doubt.proved);
-            if proved && let Ok(socket) = doubt.into_socket() {
+        for flow in std::mem::take(&mut self.flows) {
+            let stream = flow.stream;
+            if let Ok(socket) = flow.into_socket() {
                 udp.insert(stream, socket);
             }
         }
@@ -122,7 +121,14 @@ impl Doors {
                 })?;
                 sockets::configure_accepted(&socket, parameters, spec.job(Side::Server).sends())?;
                 let job = spec.job(Side::Server);
-                Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, token.datagram_tag(spec.id)))
+                Ok(StreamPlan::new(
+                    spec.id,
+                    spec.index,
+                    spec.direction,
+                    job,
+                    socket,
+                    credentials.datagram_tag(spec.id),
+                ))
             })
             .collect()
     }
@@ -130,8 +136,8 @@ impl Doors {
 
 /// What is to be set up.
 pub struct Test<'a> {
-    /// Its secret.
-    pub token: &'a Token,
+    /// What its data sockets have to show.
+    pub credentials: &'a Credentials,
     /// Its streams.
     pub specs: &'a [StreamSpec],
     /// What is in force.
@@ -139,32 +145,33 @@ pub struct Test<'a> {
 }
 
 /// From acceptance to start: the moment, and every stream set up as asked. `None` when the client changed its mind.
-/// `begin_tap` is for clients that want this end captured.
+/// `capture` is for clients that want this end captured.
 pub fn prepare(
     tx: &mut Sender,
     rx: &mut Receiver,
     mut doors: Doors,
     test: &Test<'_>,
     shared: &Shared,
-    begin_tap: &mut dyn FnMut(&mut Sender) -> Result<(), FlowError>,
+    capture: &mut Capture<'_>,
 ) -> Result<Option<(u64, Vec<StreamPlan>)>, FlowError> {
-    let token = test.token;
+    let credentials = test.credentials;
     let begun = clock::monotonic_ns();
     let mut deadline = begun + STEP.as_nanos() as u64;
     let mut opened = false;
     let mut streams = None;
     loop {
-        doors.poll(token);
+        doors.poll();
         if let Some(socket) = doors.take_mtu() {
             // The client drives the probe and goes on when it has its answers; serving it has its own bound in time.
-            crate::mtu::serve(&socket, token.datagram_tag(MTU_STREAM));
+            crate::mtu::serve(&socket, credentials.datagram_tag(MTU_STREAM), &shared.stop);
             deadline = clock::monotonic_ns() + STEP.as_nanos() as u64;
         }
         // However lively the client: a place among the tests is for testing.
         let deadline_now = deadline.min(begun + SETUP_NS);
         if opened && streams.is_none() && doors.complete() {
             streams = Some(doors.take_streams(test)?);
-            tx.send(&ToClient::Ready)?;
+            capture.all_arrived(test.specs);
+            tx.queue(&ToClient::Ready)?;
         }
         let now = clock::monotonic_ns();
         if now > deadline_now {
@@ -173,14 +180,20 @@ pub fn prepare(
         if shared.stopping() {
             return Ok(None);
         }
+        tx.flush()?;
+        if tx.is_blocked() {
+            // A client that does not read its answers is not read from either.
+            clock::sleep_until(now + 2_000_000);
+            continue;
+        }
         match rx.poll::<ToServer>(Duration::from_millis(2))? {
             None => continue,
-            Some(ToServer::Ping { n }) => tx.send(&ToClient::Pong { n, now_ns: clock::monotonic_ns() })?,
+            Some(ToServer::Ping { n }) => tx.queue(&ToClient::Pong { n, now_ns: clock::monotonic_ns() })?,
             Some(ToServer::Opened) => opened = true,
             Some(ToServer::Start { at_ns }) if streams.is_some() => {
                 return Ok(streams.map(|streams| (at_ns.clamp(now, now + MAX_LEAD_NS), streams)));
             }
-            Some(ToServer::Tap) => begin_tap(tx)?,
+            Some(ToServer::Tap) => capture.begin(tx)?,
             Some(ToServer::Alive) => {}
             Some(ToServer::Stop | ToServer::Bye) => return Ok(None),
             Some(other) => return Err(unexpected("while setting up the test", &other)),

@@ -1,36 +1,181 @@
 //! The UDP doorman: answers hellos of expected streams, and nothing else.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use landspeed_sys::clock;
+use aws_lc_rs::hmac;
+use landspeed_sys::{clock, udp};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::Shared;
+use super::registry::Slot;
 use crate::address::unmap;
-use crate::control::hello::{self, HELLO_LEN, Step};
+use crate::control::credentials::{self, Nonce, Proof, TestId, TestName};
+use crate::control::hello;
+use crate::control::keyed_hello::{KEYED_HELLO_LEN, KeyedHello, Kind};
 
 const TICK: Duration = Duration::from_millis(100);
+
+/// A cookie is good for this long at least and twice as long at most, seconds: longer than a client tries.
+const COOKIE_S: u64 = 8;
 
 /// Answers until the server stops.
 pub(super) fn answer(udp: &UdpSocket, shared: &Arc<Shared>) {
     let _ = udp.set_read_timeout(Some(TICK));
-    let mut buffer = [0; HELLO_LEN + 1];
+    let Ok(cookies) = Cookies::new() else { return };
+    let Ok(door) = udp.local_addr() else { return };
+    let mut buffer = [0; KEYED_HELLO_LEN + 1];
     while !shared.stopping() {
         let Ok((n, from)) = udp.recv_from(&mut buffer) else { continue };
-        // Whoever does not know a token of ours gets no answer at all.
-        let Some((stream, Step::Hello(token))) = hello::decode(&buffer[..n]) else { continue };
-        let Some(slot) = shared.registry.find(&token) else { continue };
-        if !shared.allows(from) || !slot.claim(stream) {
+        // Whoever cannot name a test gets no answer at all.
+        let Some(asked) = Asked::decode(&buffer[..n]) else { continue };
+        let Some(slot) = shared.registry.find(asked.name) else { continue };
+        let from = unmap(from);
+        if !shared.allows(from) || !shared.takes_data_from(from, &slot) || !slot.expects(asked.stream) {
             continue;
         }
-        let Ok(door) = udp.local_addr().map(unmap) else { continue };
         // A door on every address answers from the one the client speaks to, a door on one address from that one.
-        let ip = if door.ip().is_unspecified() { slot.local_ip } else { door.ip() };
-        if let Ok(connected) = connect_back(SocketAddr::new(ip, door.port()), unmap(from)) {
-            slot.deliver_udp(stream, connected);
+        let bound = unmap(door);
+        let local =
+            SocketAddr::new(if bound.ip().is_unspecified() { slot.local_ip } else { bound.ip() }, bound.port());
+        match asked.said {
+            Said::Hello => {
+                let nonce = cookies.make(from, &asked);
+                let _ = udp::send_from(udp.as_fd(), door.is_ipv6(), &asked.challenge(&slot, nonce), local.ip(), from);
+            }
+            Said::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
+                // Only now is the stream taken: a hello that was copied on the path keeps nobody out.
+                if slot.claim(asked.stream)
+                    && let Ok(socket) = connect_back(local, from)
+                    && let Ok(flow) = ProvedFlow::new(socket, asked, &slot)
+                {
+                    slot.deliver_udp(flow);
+                }
+            }
+            Said::Proof { .. } => {}
         }
+    }
+}
+
+/// A client's datagram, with a key or without.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    stream: u32,
+    name: TestName,
+    /// Zero without a key.
+    client_nonce: Nonce,
+    said: Said,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Said {
+    Hello,
+    Proof {
+        /// The server's.
+        nonce: Nonce,
+        /// Zero without a key: the token is all there is.
+        proof: Proof,
+    },
+}
+
+impl Asked {
+    fn decode(datagram: &[u8]) -> Option<Self> {
+        if let Some(keyed) = KeyedHello::decode(datagram) {
+            let KeyedHello { stream, test, client_nonce, server_nonce, proof, .. } = keyed;
+            let said = match keyed.kind {
+                Kind::Hello => Said::Hello,
+                Kind::Proof => Said::Proof { nonce: server_nonce, proof },
+                Kind::Challenge | Kind::Welcome => return None,
+            };
+            return Some(Self { stream, name: TestName::Id(test), client_nonce, said });
+        }
+        let (stream, token, said) = match hello::decode(datagram)? {
+            (stream, hello::Step::Hello(token)) => (stream, token, Said::Hello),
+            (stream, hello::Step::Proof(token, nonce)) => {
+                (stream, token, Said::Proof { nonce, proof: Proof::default() })
+            }
+            (_, hello::Step::Challenge(_) | hello::Step::Welcome) => return None,
+        };
+        Some(Self { stream, name: TestName::Token(token), client_nonce: Nonce::default(), said })
+    }
+
+    /// Whether it proves the stream's secret; without a key its token has done so.
+    fn proves(&self, slot: &Slot) -> bool {
+        match (self.said, self.name) {
+            (Said::Hello, _) => false,
+            (Said::Proof { .. }, TestName::Token(_)) => true,
+            (Said::Proof { nonce, proof }, TestName::Id(_)) => slot.credentials.stream(self.stream).verifies(
+                credentials::Step::UdpProof,
+                &self.client_nonce,
+                &nonce,
+                &proof,
+            ),
+        }
+    }
+
+    fn challenge(&self, slot: &Slot, nonce: Nonce) -> Vec<u8> {
+        match self.name {
+            TestName::Token(_) => hello::encode(self.stream, hello::Step::Challenge(nonce)).to_vec(),
+            TestName::Id(test) => self.keyed(Kind::Challenge, test, nonce, slot),
+        }
+    }
+
+    /// The last word; as long as the proof that it answers.
+    fn welcome(&self, slot: &Slot) -> Vec<u8> {
+        match (self.name, self.said) {
+            (TestName::Id(test), Said::Proof { nonce, .. }) => self.keyed(Kind::Welcome, test, nonce, slot),
+            _ => hello::encode(self.stream, hello::Step::Welcome).to_vec(),
+        }
+    }
+
+    fn keyed(&self, kind: Kind, test: TestId, server_nonce: Nonce, slot: &Slot) -> Vec<u8> {
+        let step =
+            if kind == Kind::Welcome { credentials::Step::UdpWelcome } else { credentials::Step::UdpChallenge };
+        let secret = slot.credentials.stream(self.stream);
+        let (stream, client_nonce) = (self.stream, self.client_nonce);
+        let proof = secret.prove(step, &client_nonce, &server_nonce);
+        KeyedHello { kind, stream, test, client_nonce, server_nonce, proof }.encode().to_vec()
+    }
+}
+
+/// Nonces that only this door can make, each for one sender and one stream: nothing has to be kept of a hello.
+struct Cookies(hmac::Key);
+
+impl Cookies {
+    fn new() -> std::io::Result<Self> {
+        let secret: [u8; 32] = landspeed_sys::random::bytes()?;
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
+    }
+
+    fn make(&self, from: SocketAddr, asked: &Asked) -> Nonce {
+        self.at(clock::monotonic_ns() / (COOKIE_S * 1_000_000_000), from, asked)
+    }
+
+    /// Whether a nonce was made for this sender and stream a short while ago.
+    fn made(&self, from: SocketAddr, asked: &Asked, nonce: &Nonce) -> bool {
+        let now = clock::monotonic_ns() / (COOKIE_S * 1_000_000_000);
+        // A guess is 128 bits long and costs a datagram; what a comparison byte by byte might betray is worth nothing.
+        [now, now.saturating_sub(1)].into_iter().any(|epoch| self.at(epoch, from, asked) == *nonce)
+    }
+
+    fn at(&self, epoch: u64, from: SocketAddr, asked: &Asked) -> Nonce {
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(&epoch.to_be_bytes());
+        context.update(&ip.octets());
+        context.update(&from.port().to_be_bytes());
+        context.update(&asked.stream.to_be_bytes());
+        context.update(&asked.client_nonce);
+        match asked.name {
+            TestName::Token(token) => context.update(&token.0),
+            TestName::Id(id) => context.update(&id.0),
+        }
+        context.sign().as_ref().first_chunk().copied().unwrap_or_default()
     }
 }
 
@@ -47,49 +192,50 @@ pub fn connect_back(local: SocketAddr, peer: SocketAddr) -> std::io::Result<UdpS
     Ok(socket.into())
 }
 
-/// The server's side of proving an address, for one stream, while its test is being set up.
+/// A UDP flow whose client has proved what it had to, until its test starts.
 #[derive(Debug)]
-pub struct Doubt {
+pub struct ProvedFlow {
     /// Stream number.
     pub stream: u32,
     socket: UdpSocket,
-    nonce: [u8; 16],
-    /// Whether the address has been proved.
-    pub proved: bool,
+    asked: Asked,
+    welcome: Vec<u8>,
     next_ns: u64,
 }
 
-impl Doubt {
-    /// Sends the challenge.
-    pub fn new(stream: u32, socket: UdpSocket) -> std::io::Result<Self> {
+impl ProvedFlow {
+    /// Sends the welcome.
+    fn new(socket: UdpSocket, asked: Asked, slot: &Slot) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let nonce = landspeed_sys::random::bytes()?;
-        socket.send(&hello::encode(stream, Step::Challenge(nonce)))?;
-        Ok(Self { stream, socket, nonce, proved: false, next_ns: clock::monotonic_ns() })
+        let welcome = asked.welcome(slot);
+        socket.send(&welcome)?;
+        Ok(Self { stream: asked.stream, socket, asked, welcome, next_ns: clock::monotonic_ns() })
     }
 
-    /// Answers what arrived. A repeated hello gets the challenge again, a repeated proof the welcome again.
-    pub fn poll(&mut self, token: &crate::control::preface::Token) {
-        let mut buffer = [0; HELLO_LEN + 1];
+    /// Where its client is.
+    pub fn client(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+
+    /// Answers what arrived: a repeated proof gets the welcome again, which was lost.
+    pub fn poll(&mut self) {
+        let mut buffer = [0; KEYED_HELLO_LEN + 1];
         while let Ok(n) = self.socket.recv(&mut buffer) {
-            let answer = match hello::decode(&buffer[..n]) {
-                Some((s, Step::Hello(t))) if s == self.stream && t == *token => Step::Challenge(self.nonce),
-                Some((s, Step::Proof(t, nonce))) if s == self.stream && t == *token && nonce == self.nonce => {
-                    self.proved = true;
-                    Step::Welcome
-                }
-                _ => continue,
-            };
+            let again = Asked::decode(&buffer[..n]).is_some_and(|asked| {
+                matches!(asked.said, Said::Proof { .. })
+                    && (asked.stream, asked.name) == (self.asked.stream, self.asked.name)
+                    && asked.client_nonce == self.asked.client_nonce
+            });
             // At most one answer for each datagram of the same length, and not faster than one a millisecond.
             let now = clock::monotonic_ns();
-            if now >= self.next_ns {
-                let _ = self.socket.send(&hello::encode(self.stream, answer));
+            if again && now >= self.next_ns {
+                let _ = self.socket.send(&self.welcome);
                 self.next_ns = now + 1_000_000;
             }
         }
     }
 
-    /// The socket, its address proved.
+    /// The socket.
     pub fn into_socket(self) -> std::io::Result<UdpSocket> {
         self.socket.set_nonblocking(false)?;
         Ok(self.socket)

@@ -51,6 +51,8 @@ struct Receiver<'a> {
     /// When anything of this stream arrived last, or when waiting began.
     last_heard_ns: u64,
     nap: Nap,
+    /// All bytes that came up, whatever they were.
+    arrived_bytes: u64,
     outcome: ReceiveOutcome,
 }
 
@@ -66,6 +68,7 @@ impl<'a> Receiver<'a> {
             drops_before: None,
             last_heard_ns: 0,
             nap: Nap::default(),
+            arrived_bytes: 0,
             outcome: ReceiveOutcome::default(),
         }
     }
@@ -151,6 +154,8 @@ impl<'a> Receiver<'a> {
                 last_stamp_ns = Some(stamp_ns);
             }
         }
+        self.arrived_bytes += bytes as u64;
+        self.counters.publish_discarded(self.arrived_bytes - self.arrivals.bytes());
         let (Some(first_stamp_ns), Some(last_stamp_ns)) = (first_stamp_ns, last_stamp_ns) else { return bytes };
         self.last_heard_ns = now_ns;
         if self.outcome.first_ns.is_none() {

@@ -4,17 +4,22 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use landspeed_model::TcpInfo;
-use landspeed_sys::{clock, socket};
+use landspeed_sys::socket;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-use super::STEP_NS;
+use super::STEP;
+use crate::control::deadline::Deadline;
 use crate::control::patient;
 use crate::error::FlowError;
 use crate::iperf3::words::{Cookie, Line, State, server_error};
 use crate::sockets;
+
+/// How long a step under way, or the word that the user gave up, may still take after an interrupt.
+const CLOSING: Duration = Duration::from_millis(300);
 
 /// The control connection of a client.
 pub struct Conversation<'a> {
@@ -38,7 +43,7 @@ impl<'a> Conversation<'a> {
         sockets::connect(&socket, server, bind, interrupted)?;
         let mut stream: TcpStream = socket.into();
         stream.set_nodelay(true).map_err(setup)?;
-        patient::write_all(&mut stream, cookie, clock::monotonic_ns() + STEP_NS)
+        patient::write_all(&mut stream, cookie, &Deadline::after(STEP).or_stop(interrupted))
             .map_err(|source| FlowError::PeerLost { during: "introducing the connection", source })?;
         let line = Line::new(stream).map_err(setup)?;
         Ok(Self { line, server, interrupted })
@@ -51,25 +56,28 @@ impl<'a> Conversation<'a> {
         info.map_or(0, |info| u64::from(info.rtt_us) * 1000)
     }
 
+    /// The end of the next step. An interrupt leaves the time to say so.
+    pub fn step(&self) -> Deadline<'a> {
+        Deadline::after(STEP).or_stop_within(self.interrupted, CLOSING)
+    }
+
     /// Says a state.
     pub fn say(&mut self, state: State, during: &'static str) -> Result<(), FlowError> {
-        let by = clock::monotonic_ns() + STEP_NS;
-        self.line.say(state, by).map_err(|source| FlowError::PeerLost { during, source })
+        self.line.say(state, &self.step()).map_err(|source| FlowError::PeerLost { during, source })
     }
 
     /// Says a text.
     pub fn say_json(&mut self, text: &Value, during: &'static str) -> Result<(), FlowError> {
-        let by = clock::monotonic_ns() + STEP_NS;
-        self.line.say_json(text, by).map_err(|source| FlowError::PeerLost { during, source })
+        let step = self.step();
+        self.line.say_json(text, &step).map_err(|source| FlowError::PeerLost { during, source })
     }
 
     /// Waits for one state and takes no other.
     pub fn expect(&mut self, wanted: State, during: &'static str) -> Result<(), FlowError> {
-        let byte = self.line.hear(clock::monotonic_ns() + STEP_NS, self.interrupted).map_err(|source| {
+        let step = self.step();
+        let byte = self.line.hear(&step).map_err(|source| {
             let error = match source.kind() {
-                io::ErrorKind::TimedOut => {
-                    FlowError::Timeout { what: "the server's next word", seconds: STEP_NS / 1_000_000_000 }
-                }
+                io::ErrorKind::TimedOut => step.missed("the server's next message"),
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset if wanted == State::CreateStreams => {
                     FlowError::Refused {
                         code: "iperf3-error".to_owned(),
@@ -110,7 +118,8 @@ impl<'a> Conversation<'a> {
             )),
             Some(State::ServerTerminate) => known(refused("server-stopped", "it was stopped".to_owned(), None)),
             Some(State::ServerError) => {
-                let (number, errno) = self.line.hear_error(clock::monotonic_ns() + 1_000_000_000);
+                let (number, errno) =
+                    self.line.hear_error(&Deadline::after(Duration::from_secs(1)).or_stop(self.interrupted));
                 let system =
                     if errno > 0 { format!(": {}", io::Error::from_raw_os_error(errno)) } else { String::new() };
                 let advice = (number == 142).then_some(

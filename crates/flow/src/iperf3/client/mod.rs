@@ -7,6 +7,7 @@ mod open;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::time::Duration;
 
 use landspeed_model::{
     Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, Sample, SendMode,
@@ -32,8 +33,8 @@ use crate::error::FlowError;
 use crate::layout::{self, StreamSpec};
 use crate::validate;
 
-/// How long the server may take over one step, nanoseconds.
-const STEP_NS: u64 = 15_000_000_000;
+/// How long the server may take over one step.
+const STEP: Duration = Duration::from_secs(15);
 /// How often a connection is made that is hung up on before the first word, and how long after each, nanoseconds.
 const ATTEMPTS: u32 = 4;
 const AGAIN_NS: u64 = 100_000_000;
@@ -81,7 +82,7 @@ fn attempt(
     let parameters = &request.parameters;
     crate::client::check_cores(parameters)?;
     let target = Target { port: Some(request.target.port.unwrap_or(DEFAULT_PORT)), ..request.target.clone() };
-    let server = target.resolve(parameters.family)?;
+    let server = target.resolve(parameters.family, interrupted)?;
     let bind = local_address(parameters.bind.as_deref(), server)?;
     let host = landspeed_host::snapshot(Some(server));
     let interface = host.nic.as_ref().map(|nic| nic.name.clone());
@@ -327,16 +328,18 @@ impl Run<'_, '_> {
     fn exchange(&mut self, watch: &Watch, finished: &dyn Fn() -> bool) -> Result<(), FlowError> {
         let deadline_ns = clock::monotonic_ns() + TAIL_NS;
         while self.held.iter().any(|held| held.queued() > 0) && clock::monotonic_ns() < deadline_ns {
+            self.unless_interrupted()?;
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
         if self.held.iter().any(|held| held.sends) {
-            self.let_it_read();
+            self.let_it_read()?;
         }
         self.conversation.say(State::TestEnd, "ending the test")?;
         let told_ns = clock::monotonic_ns();
         self.conversation.expect(State::ExchangeResults, "ending the test")?;
         let (mut bytes, mut since_ns) = (0, told_ns);
         while !finished() {
+            self.unless_interrupted()?;
             let now = clock::monotonic_ns();
             let (_, received) = watch.bytes();
             if received != bytes {
@@ -352,28 +355,36 @@ impl Run<'_, '_> {
 
     /// iperf3 stops reading at the word: what lies in its sockets by then it never counts. So long as it reads, the windows
     /// that its sockets offer grow; when they no longer do, it has everything.
-    fn let_it_read(&self) {
+    fn let_it_read(&self) -> Result<(), FlowError> {
         let windows = || self.held.iter().map(Held::window).sum::<u64>();
         let grace_ns = GRACE_NS + 2 * self.rtt_ns;
         let (mut widest, mut since_ns) = (windows(), clock::monotonic_ns());
         let deadline_ns = since_ns + READING_NS.max(2 * grace_ns);
         while clock::monotonic_ns() < deadline_ns.min(since_ns + grace_ns) {
+            self.unless_interrupted()?;
             clock::sleep_until(clock::monotonic_ns() + 1_000_000);
             let now = windows();
             if now > widest {
                 (widest, since_ns) = (now, clock::monotonic_ns());
             }
         }
+        Ok(())
+    }
+
+    fn unless_interrupted(&self) -> Result<(), FlowError> {
+        if self.conversation.interrupted.load(Ordering::Relaxed) { Err(FlowError::Interrupted) } else { Ok(()) }
     }
 
     /// The last exchange: this end's totals for the server's.
     fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
         let ours = Results::of_end(report, &self.specs, &Known::default());
         self.conversation.say_json(&Value::Object(ours.encode()), "sending the results")?;
-        let by = clock::monotonic_ns() + STEP_NS;
         let during = "in the server's results";
-        let text = self.conversation.line.hear_json(MAX_SERVER_RESULTS, by, self.conversation.interrupted);
-        let mut text = text.map_err(|unheard: Unheard| unheard.during(during))?;
+        let step = self.conversation.step();
+        let text = self.conversation.line.hear_json(MAX_SERVER_RESULTS, &step);
+        let interrupted = self.conversation.interrupted;
+        let mut text =
+            text.map_err(|unheard: Unheard| FlowError::or_interrupted(interrupted, unheard.during(during)))?;
         let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
         let server = far::server_report(&theirs, &self.specs, report)
             .map_err(|message| FlowError::Protocol { during, message })?;

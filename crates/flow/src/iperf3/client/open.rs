@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use landspeed_model::{Parameters, Protocol, Sample, TcpInfo};
 use landspeed_sys::{clock, socket};
 
-use super::STEP_NS;
+use super::STEP;
 use crate::address;
+use crate::control::deadline::Deadline;
 use crate::control::patient;
 use crate::end::{DataSocket, Job, Side, StreamPlan};
 use crate::error::FlowError;
@@ -49,8 +50,7 @@ pub fn open_streams(
             DataSocket::Udp(udp)
         } else {
             let mut tcp = sockets::connect_tcp(server, bind, p, spec.client_job == Job::Send, stop)?;
-            let by = clock::monotonic_ns() + STEP_NS;
-            patient::write_all(&mut tcp, cookie, by)
+            patient::write_all(&mut tcp, cookie, &Deadline::after(STEP).or_stop(stop))
                 .map_err(|source| FlowError::PeerLost { during: "opening a stream", source })?;
             DataSocket::Tcp(tcp)
         };

@@ -1,0 +1,110 @@
+//! The end of one protocol step, as an absolute moment.
+//!
+//! A socket timeout bounds one system call, not the step: a peer that moves a byte now and then would be waited for
+//! without end. A deadline bounds the step, whatever arrives meanwhile, and is brought forward when somebody asks to stop.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use landspeed_sys::clock;
+
+use crate::error::FlowError;
+
+/// How often a wait looks at the stop flag, nanoseconds.
+const TICK_NS: u64 = 100_000_000;
+
+/// When a step must be complete.
+#[derive(Debug)]
+pub struct Deadline<'a> {
+    at_ns: Cell<u64>,
+    limit: Duration,
+    stop: Option<&'a AtomicBool>,
+    grace_ns: u64,
+    stop_seen: Cell<bool>,
+}
+
+impl Deadline<'static> {
+    /// `time` from now.
+    pub fn after(time: Duration) -> Self {
+        let at_ns = Cell::new(clock::monotonic_ns().saturating_add(time.as_nanos() as u64));
+        Self { at_ns, limit: time, stop: None, grace_ns: 0, stop_seen: Cell::new(false) }
+    }
+}
+
+impl Deadline<'_> {
+    /// Ends at once when `stop` is set.
+    pub fn or_stop(self, stop: &AtomicBool) -> Deadline<'_> {
+        self.or_stop_within(stop, Duration::ZERO)
+    }
+
+    /// Ends `grace` after `stop` is seen to be set, if that is sooner.
+    pub fn or_stop_within(self, stop: &AtomicBool, grace: Duration) -> Deadline<'_> {
+        let Self { at_ns, limit, stop_seen, .. } = self;
+        Deadline { at_ns, limit, stop: Some(stop), grace_ns: grace.as_nanos() as u64, stop_seen }
+    }
+
+    /// How long the next system call may wait, 1 to 100 ms.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::TimedOut`] when the moment has passed.
+    pub fn slice(&self) -> io::Result<Duration> {
+        let left_ns = self.left_ns();
+        if left_ns == 0 {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(Duration::from_nanos(left_ns.clamp(1_000_000, TICK_NS)))
+    }
+
+    /// Whether the moment has passed.
+    pub fn passed(&self) -> bool {
+        self.left_ns() == 0
+    }
+
+    /// The error of a step that was not complete in time: the user's wish to stop, or that `what` took too long.
+    pub fn missed(&self, what: &'static str) -> FlowError {
+        let seconds = self.limit.as_secs();
+        if self.stop_seen.get() { FlowError::Interrupted } else { FlowError::Timeout { what, seconds } }
+    }
+
+    fn left_ns(&self) -> u64 {
+        let now_ns = clock::monotonic_ns();
+        if !self.stop_seen.get() && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            self.stop_seen.set(true);
+            self.at_ns.set(self.at_ns.get().min(now_ns.saturating_add(self.grace_ns)));
+        }
+        self.at_ns.get().saturating_sub(now_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_request_brings_the_deadline_forward_by_its_grace_once() {
+        let stop = AtomicBool::new(false);
+        let deadline = Deadline::after(Duration::from_hours(1)).or_stop_within(&stop, Duration::from_millis(20));
+        assert!(!deadline.passed());
+        stop.store(true, Ordering::Relaxed);
+        let seen_ns = clock::monotonic_ns();
+        assert!(!deadline.passed());
+        while !deadline.passed() {
+            assert!(clock::monotonic_ns() < seen_ns + 10_000_000_000, "the grace does not start again");
+            clock::sleep_until(clock::monotonic_ns() + 5_000_000);
+        }
+        assert!(clock::monotonic_ns() >= seen_ns + 20_000_000);
+        assert!(matches!(deadline.missed("x"), FlowError::Interrupted));
+    }
+
+    #[test]
+    fn a_wait_is_never_longer_than_the_step() {
+        let deadline = Deadline::after(Duration::from_millis(30));
+        assert!(deadline.slice().is_ok_and(|slice| slice <= Duration::from_millis(30)));
+        assert_eq!(
+            Deadline::after(Duration::ZERO).slice().map_err(|error| error.kind()),
+            Err(io::ErrorKind::TimedOut)
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! How a client's TCP connection enters a server: its preface, the server's answer and, on the data connections of a test
+//! with a key, the proofs of both ends.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+
+use super::credentials::{CHALLENGE_LEN, Credentials, Nonce, Step, decode_challenge};
+use super::deadline::Deadline;
+use super::patient;
+use super::preface::{self, ANSWER_LEN, PROTOCOL_VERSION, Purpose, Status};
+use crate::error::FlowError;
+
+/// Enters a data connection into its test.
+///
+/// # Errors
+/// [`FlowError::UnprovedServer`] when the test has a key and the other end does not prove that it is the test's server.
+pub fn enter(
+    stream: &mut TcpStream,
+    server: SocketAddr,
+    number: u32,
+    credentials: &Credentials,
+    deadline: &Deadline<'_>,
+) -> Result<(), FlowError> {
+    if !credentials.is_keyed() {
+        return introduce(stream, server, Purpose::Data { stream: number, token: credentials.token() }, deadline);
+    }
+    let during = "while proving a data connection";
+    let lost = |source| FlowError::PeerLost { during, source };
+    let nonce: Nonce = landspeed_sys::random::bytes()
+        .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
+    introduce(stream, server, Purpose::KeyedData { stream: number, test: credentials.id(), nonce }, deadline)?;
+    let mut challenge = [0; CHALLENGE_LEN];
+    patient::read_exact(stream, &mut challenge, deadline).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => deadline.missed("the server's proof on a data connection"),
+        io::ErrorKind::UnexpectedEof => FlowError::UnprovedServer { addr: server },
+        _ => lost(error),
+    })?;
+    let secret = credentials.stream(number);
+    let (servers, proof) = decode_challenge(&challenge);
+    if !secret.verifies(Step::TcpServer, &nonce, &servers, &proof) {
+        return Err(FlowError::UnprovedServer { addr: server });
+    }
+    let proof = secret.prove(Step::TcpClient, &nonce, &servers);
+    patient::write_all(stream, &proof, deadline).map_err(lost)
+}
+
+/// Sends a preface and reads the answer.
+pub fn introduce(
+    stream: &mut TcpStream,
+    server: SocketAddr,
+    purpose: Purpose,
+    deadline: &Deadline<'_>,
+) -> Result<(), FlowError> {
+    let during = "while introducing a connection";
+    let lost = |source| FlowError::PeerLost { during, source };
+    stream.set_nodelay(true).map_err(lost)?;
+    patient::write_all(stream, &preface::encode(purpose), deadline).map_err(lost)?;
+    let mut answer = [0; ANSWER_LEN];
+    patient::read_exact(stream, &mut answer, deadline).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => deadline.missed("the server's first answer"),
+        // Whoever hangs up on a preface does not know it.
+        _ => FlowError::NotLandspeed { addr: server },
+    })?;
+    let (theirs, status) = preface::decode_answer(&answer).ok_or(FlowError::NotLandspeed { addr: server })?;
+    accepted(status, theirs, stream)
+}
+
+/// What the server's answer means.
+fn accepted(status: Status, theirs: u16, stream: &TcpStream) -> Result<(), FlowError> {
+    let refused = |code: &str, message: &str, advice: Option<&str>| FlowError::Refused {
+        code: code.to_owned(),
+        message: message.to_owned(),
+        advice: advice.map(str::to_owned),
+    };
+    match status {
+        Status::Welcome => Ok(()),
+        Status::Version => Err(FlowError::Version { ours: PROTOCOL_VERSION, theirs }),
+        Status::Busy => Err(FlowError::busy()),
+        Status::KeyRequired => Err(FlowError::KeyRequired),
+        Status::KeyUnexpected => Err(FlowError::KeyUnexpected),
+        Status::NotAllowed => Err(refused(
+            "not-allowed",
+            "this host's address is not in its --allow list",
+            Some("ask its operator, or choose another source address with --bind"),
+        )),
+        Status::UnknownTest => Err(refused(
+            "unknown-test",
+            "it does not know the test of a data connection",
+            Some("run it again; with a key, both ends need the same version of landspeed"),
+        )),
+        Status::WrongAddress => {
+            let from = stream.local_addr().map_or_else(|_| "here".to_owned(), |addr| addr.ip().to_string());
+            Err(refused(
+                "wrong-address",
+                &format!("a data connection from {from}: not the address of the control connection"),
+                Some(
+                    "choose one source address with --bind; behind a NAT with several addresses, use a key, or start \
+                     the server with --data-from-anywhere",
+                ),
+            ))
+        }
+    }
+}

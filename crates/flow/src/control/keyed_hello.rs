@@ -1,0 +1,178 @@
+//! How a UDP flow of a test with a key begins: both ends prove the stream's secret, and the client its address.
+//!
+//! The same four steps as without a key ([`super::hello`]), in datagrams of 96 bytes, so that the server never sends more
+//! than it got. The server's nonce is a cookie that only it can make for that sender: it keeps no state before the proof.
+//!
+//! | offset | bytes | field |
+//! |---|---|---|
+//! | 0 | 8 | `LNDSUDP1` |
+//! | 8 | 1 | kind: 1 hello, 2 challenge, 3 proof, 4 welcome |
+//! | 9 | 1 | 1: with a key |
+//! | 10 | 2 | zero |
+//! | 12 | 4 | stream number, big-endian |
+//! | 16 | 16 | public identifier of the test |
+//! | 32 | 16 | client's nonce |
+//! | 48 | 16 | server's nonce; zero in a hello |
+//! | 64 | 32 | proof of the sender ([`super::credentials`]); zero in a hello |
+
+use std::net::UdpSocket;
+use std::sync::atomic::AtomicBool;
+
+use super::credentials::{Credentials, Nonce, Proof, Step, TestId};
+use super::hello::{Heard, exchange};
+use crate::error::FlowError;
+
+/// Length of every datagram of the exchange.
+pub const KEYED_HELLO_LEN: usize = 96;
+
+const MAGIC: &[u8; 8] = b"LNDSUDP1";
+const KEYED: u8 = 1;
+
+/// Which of the four datagrams it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Client asks.
+    Hello,
+    /// Server answers with a nonce and its proof.
+    Challenge,
+    /// Client proves.
+    Proof,
+    /// Server accepts.
+    Welcome,
+}
+
+/// A datagram of the exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyedHello {
+    /// Which step.
+    pub kind: Kind,
+    /// Which stream.
+    pub stream: u32,
+    /// Of which test.
+    pub test: TestId,
+    /// The client's nonce.
+    pub client_nonce: Nonce,
+    /// The server's nonce.
+    pub server_nonce: Nonce,
+    /// The sender's proof.
+    pub proof: Proof,
+}
+
+impl KeyedHello {
+    /// As it is sent.
+    pub fn encode(&self) -> [u8; KEYED_HELLO_LEN] {
+        let mut bytes = [0; KEYED_HELLO_LEN];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8] = match self.kind {
+            Kind::Hello => 1,
+            Kind::Challenge => 2,
+            Kind::Proof => 3,
+            Kind::Welcome => 4,
+        };
+        bytes[9] = KEYED;
+        bytes[12..16].copy_from_slice(&self.stream.to_be_bytes());
+        bytes[16..32].copy_from_slice(&self.test.0);
+        bytes[32..48].copy_from_slice(&self.client_nonce);
+        bytes[48..64].copy_from_slice(&self.server_nonce);
+        bytes[64..].copy_from_slice(&self.proof);
+        bytes
+    }
+
+    /// As it arrived; `None` if it is not one of these.
+    pub fn decode(datagram: &[u8]) -> Option<Self> {
+        let bytes: &[u8; KEYED_HELLO_LEN] = datagram.try_into().ok()?;
+        if &bytes[..8] != MAGIC || bytes[9..12] != [KEYED, 0, 0] {
+            return None;
+        }
+        let kind = match bytes[8] {
+            1 => Kind::Hello,
+            2 => Kind::Challenge,
+            3 => Kind::Proof,
+            4 => Kind::Welcome,
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            stream: u32::from_be_bytes(*bytes[12..].first_chunk()?),
+            test: TestId(*bytes[16..].first_chunk()?),
+            client_nonce: *bytes[32..].first_chunk()?,
+            server_nonce: *bytes[48..].first_chunk()?,
+            proof: *bytes[64..].first_chunk()?,
+        })
+    }
+}
+
+/// The client's side, on a socket connected to the server.
+///
+/// # Errors
+/// [`FlowError::UnprovedServer`] when all that answers cannot prove the stream's secret.
+pub fn introduce(
+    socket: &UdpSocket,
+    stream: u32,
+    credentials: &Credentials,
+    stop: &AtomicBool,
+) -> Result<(), FlowError> {
+    let client_nonce: Nonce = landspeed_sys::random::bytes()
+        .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
+    let (secret, test) = (credentials.stream(stream), credentials.id());
+    let hello = KeyedHello {
+        kind: Kind::Hello,
+        stream,
+        test,
+        client_nonce,
+        server_nonce: Nonce::default(),
+        proof: Proof::default(),
+    };
+    exchange(socket, &hello.encode(), stop, |datagram| {
+        let Some(heard) = KeyedHello::decode(datagram) else { return Heard::Nothing };
+        let step = match heard.kind {
+            Kind::Challenge => Step::UdpChallenge,
+            Kind::Welcome => Step::UdpWelcome,
+            Kind::Hello | Kind::Proof => return Heard::Nothing,
+        };
+        if (heard.stream, heard.test, heard.client_nonce) != (stream, test, client_nonce) {
+            return Heard::Nothing;
+        }
+        let server_nonce = heard.server_nonce;
+        if !secret.verifies(step, &client_nonce, &server_nonce, &heard.proof) {
+            return Heard::Forged;
+        }
+        if step == Step::UdpWelcome {
+            return Heard::Welcome;
+        }
+        let proof = secret.prove(Step::UdpProof, &client_nonce, &server_nonce);
+        Heard::Say(KeyedHello { kind: Kind::Proof, server_nonce, proof, ..hello }.encode().to_vec())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_survives_the_wire() {
+        for kind in [Kind::Hello, Kind::Challenge, Kind::Proof, Kind::Welcome] {
+            let hello = KeyedHello {
+                kind,
+                stream: 0xDEAD_BEEF,
+                test: TestId([4; 16]),
+                client_nonce: [1; 16],
+                server_nonce: [2; 16],
+                proof: [3; 32],
+            };
+            assert_eq!(KeyedHello::decode(&hello.encode()), Some(hello));
+        }
+    }
+
+    #[test]
+    fn a_hello_without_a_key_is_not_one_with_a_key() {
+        use crate::control::hello;
+        use crate::control::preface::Token;
+        let plain = hello::encode(1, hello::Step::Hello(Token([9; 32])));
+        assert_eq!(KeyedHello::decode(&plain), None);
+        let mut longer = [0; KEYED_HELLO_LEN];
+        longer[..plain.len()].copy_from_slice(&plain);
+        assert_eq!(KeyedHello::decode(&longer), None);
+        assert_eq!(KeyedHello::decode(&[0; KEYED_HELLO_LEN]), None);
+    }
+}

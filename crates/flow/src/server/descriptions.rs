@@ -1,0 +1,110 @@
+//! How often a server describes its host: reading all its settings costs more than a client's question does.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use landspeed_model::Facts;
+use landspeed_sys::clock;
+
+/// Facts are this fresh, nanoseconds.
+const FRESH_NS: u64 = 1_000_000_000;
+
+/// How often one client host may ask: so many times at once, and again after so long, nanoseconds.
+const HOST: Allowance = Allowance { burst: 10, each_ns: 2_000_000_000 };
+/// The same for all of them together.
+const ALL: Allowance = Allowance { burst: 40, each_ns: 100_000_000 };
+
+/// A burst, and how long each of it takes to come back: a virtual scheduling queue (ITU-T I.371, GCRA).
+#[derive(Debug, Clone, Copy)]
+struct Allowance {
+    burst: u64,
+    each_ns: u64,
+}
+
+impl Allowance {
+    /// The queue's new end if one more fits at `now_ns`; otherwise how long until it does, nanoseconds.
+    fn next(self, end_ns: u64, now_ns: u64) -> Result<u64, u64> {
+        let end_ns = end_ns.max(now_ns) + self.each_ns;
+        let latest_ns = now_ns + self.burst * self.each_ns;
+        if end_ns <= latest_ns { Ok(end_ns) } else { Err(end_ns - latest_ns) }
+    }
+}
+
+/// Descriptions of this host.
+#[derive(Debug, Default)]
+pub struct Descriptions {
+    queues: Mutex<Queues>,
+    facts: Mutex<Option<(u64, Arc<Facts>)>>,
+}
+
+#[derive(Debug, Default)]
+struct Queues {
+    all_ns: u64,
+    hosts: HashMap<IpAddr, u64>,
+}
+
+impl Descriptions {
+    /// Whether a client host may have one now.
+    ///
+    /// # Errors
+    /// After how many nanoseconds it may.
+    pub fn admit(&self, host: IpAddr, now_ns: u64) -> Result<(), u64> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine_ns = HOST.next(queues.hosts.get(&host).copied().unwrap_or(0), now_ns)?;
+        queues.all_ns = ALL.next(queues.all_ns, now_ns)?;
+        // No more than the total admits in the time a host's queue takes to empty.
+        queues.hosts.retain(|_, end_ns| *end_ns > now_ns);
+        queues.hosts.insert(host, mine_ns);
+        Ok(())
+    }
+
+    /// The facts, read at most a second ago.
+    pub fn facts(&self) -> Arc<Facts> {
+        let mut kept = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((read_ns, facts)) if clock::monotonic_ns() < read_ns + FRESH_NS => Arc::clone(facts),
+            _ => {
+                let facts = Arc::new(landspeed_host::collect(&landspeed_host::LiveHost::new()));
+                *kept = Some((clock::monotonic_ns(), Arc::clone(&facts)));
+                facts
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn host(n: u32) -> IpAddr {
+        Ipv4Addr::from_bits(n).into()
+    }
+
+    #[test]
+    fn one_host_is_held_to_its_allowance_and_others_are_not() {
+        let descriptions = Descriptions::default();
+        let now_ns = 5 * SECOND_NS;
+        for _ in 0..HOST.burst {
+            assert_eq!(descriptions.admit(host(1), now_ns), Ok(()));
+        }
+        assert_eq!(descriptions.admit(host(1), now_ns), Err(HOST.each_ns));
+        assert_eq!(descriptions.admit(host(2), now_ns), Ok(()));
+        assert_eq!(descriptions.admit(host(1), now_ns + HOST.each_ns), Ok(()));
+    }
+
+    #[test]
+    fn many_hosts_are_held_to_the_total_and_not_remembered_for_long() {
+        let descriptions = Descriptions::default();
+        let mut admitted = 0;
+        for n in 0..10_000 {
+            admitted += u64::from(descriptions.admit(host(n), u64::from(n) * SECOND_NS / 1000).is_ok());
+        }
+        assert!((100..=ALL.burst + 100).contains(&admitted), "{admitted} in ten seconds");
+        assert!(descriptions.queues.lock().unwrap().hosts.len() <= 40);
+    }
+}

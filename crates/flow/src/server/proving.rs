@@ -1,0 +1,66 @@
+//! A data connection of a test with a key, between its preface and its proof.
+//!
+//! A state of the doorman's waiting list: it never blocks, and it holds nothing of the test. The stream is taken only when
+//! the proof has come, so a preface that was copied on the path keeps nobody out.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use super::registry::Slot;
+use crate::control::credentials::{Nonce, PROOF_LEN, Proof, Step, StreamSecret, encode_challenge};
+use crate::control::preface::{self, Status};
+
+/// A challenge that was sent, and as much of the answer as has come.
+pub struct Proving {
+    slot: Arc<Slot>,
+    stream: u32,
+    secret: StreamSecret,
+    client_nonce: Nonce,
+    server_nonce: Nonce,
+    proof: Proof,
+    have: usize,
+}
+
+impl Proving {
+    /// Answers a preface and sends the server's nonce and proof.
+    ///
+    /// # Errors
+    /// When the new connection's empty send buffer does not take them at once.
+    pub fn begin(tcp: &mut TcpStream, slot: Arc<Slot>, stream: u32, client_nonce: Nonce) -> io::Result<Self> {
+        let server_nonce = landspeed_sys::random::bytes()?;
+        let secret = slot.credentials.stream(stream);
+        let proof = secret.prove(Step::TcpServer, &client_nonce, &server_nonce);
+        let answer = preface::encode_answer(Status::Welcome);
+        tcp.set_nodelay(true)?;
+        tcp.write_all(&[answer.as_slice(), &encode_challenge(&server_nonce, &proof)].concat())?;
+        Ok(Self { slot, stream, secret, client_nonce, server_nonce, proof: [0; PROOF_LEN], have: 0 })
+    }
+
+    /// Reads what is there of the proof, and nothing behind it; true when it is whole.
+    ///
+    /// # Errors
+    /// When the connection ended, or with [`io::ErrorKind::PermissionDenied`] when the proof is wrong.
+    pub fn read(&mut self, tcp: &mut TcpStream) -> io::Result<bool> {
+        match tcp.read(&mut self.proof[self.have..]) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                self.have += n;
+                if self.have < PROOF_LEN {
+                    return Ok(false);
+                }
+                let holds =
+                    self.secret.verifies(Step::TcpClient, &self.client_nonce, &self.server_nonce, &self.proof);
+                if holds { Ok(true) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands a proved connection to its test.
+    pub fn deliver(self, tcp: TcpStream) {
+        // A stream that has arrived already: the client sees the end of file.
+        drop(self.slot.deliver_tcp(self.stream, tcp));
+    }
+}

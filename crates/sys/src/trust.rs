@@ -1,0 +1,307 @@
+//! Files whose content landspeed trusts: keys, user files, configurations, journals of settings.
+//!
+//! Such a file is opened without following links, and refused if anybody but root and the effective user could have written
+//! it: its owner, its permissions, its access control list and every directory on the way to it are checked on open
+//! descriptors, so that nothing can be exchanged between the check and the use.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+mod calls;
+mod walk;
+
+use calls::{at, others_access};
+use walk::{Judge, walk};
+
+/// Permission bits for group and others to write.
+const WRITABLE: u32 = 0o022;
+
+/// Who may know a file's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// Anybody: it must not be writable by group or others.
+    Public,
+    /// Its owner alone: it must not be readable by group or others either.
+    Secret,
+}
+
+/// What happens to a file that others could have written or read.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Policy {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is used (`--insecure-permissions`), and the function reports each fault.
+    Report(fn(&Untrusted)),
+}
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// Others could have written or read it.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// A file operation failed.
+    #[error("cannot {operation} {what} {path}: {cause}")]
+    Io {
+        /// Which.
+        operation: &'static str,
+        /// What the file is for (`key file`).
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+}
+
+impl TrustError {
+    /// The system's error, if it is one.
+    pub fn io(&self) -> Option<&io::Error> {
+        match self {
+            Self::Io { cause, .. } => Some(cause),
+            Self::Untrusted(_) => None,
+        }
+    }
+}
+
+/// A file that others could have written or read. Its text has two lines: what is wrong, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untrusted {
+    /// What the file is for (`key file`).
+    pub what: &'static str,
+    /// Path as it was given.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong with a file or a directory on the way to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// It is a symbolic link.
+    Link,
+    /// It is not a regular file.
+    NotRegular,
+    /// It, or a directory or link on the way to it, is owned by another user.
+    Owner {
+        /// Where.
+        at: PathBuf,
+        /// User id of the owner.
+        uid: u32,
+        /// The user id it should have.
+        expected: u32,
+    },
+    /// It, or a directory on the way to it, is writable by group or others.
+    Writable {
+        /// Where.
+        at: PathBuf,
+        /// Permission bits.
+        mode: u32,
+    },
+    /// It is readable by group or others.
+    Readable {
+        /// Permission bits.
+        mode: u32,
+    },
+}
+
+impl Untrusted {
+    /// What is wrong, in one line.
+    pub fn cause(&self) -> String {
+        let place = |at: &Path| if at == self.path { "it".to_owned() } else { at.display().to_string() };
+        let fault = match &self.fault {
+            Fault::Link => "it is a symbolic link".to_owned(),
+            Fault::NotRegular => "it is not a regular file".to_owned(),
+            Fault::Owner { at, uid, .. } => format!("{} is owned by another user (uid {uid})", place(at)),
+            Fault::Writable { at, mode } => format!("{} is writable by others (mode {mode:04o})", place(at)),
+            Fault::Readable { mode } => format!("it is readable by others (mode {mode:04o})"),
+        };
+        format!("cannot use {} {}: {fault}", self.what, self.path.display())
+    }
+
+    /// What to do.
+    pub fn advice(&self) -> String {
+        let path = self.path.display();
+        let remedy = match &self.fault {
+            Fault::Link | Fault::NotRegular => "Name the file itself".to_owned(),
+            Fault::Owner { at, expected, .. } => format!("Run chown {expected} {}", at.display()),
+            Fault::Writable { at, .. } if *at != self.path => format!("Run chmod go-w {}", at.display()),
+            Fault::Writable { .. } if !self.what.contains("key") => format!("Run chmod go-w {path}"),
+            Fault::Writable { .. } | Fault::Readable { .. } => format!("Run chmod 600 {path}"),
+        };
+        format!("{remedy}, or pass --insecure-permissions.")
+    }
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}\n{}", self.cause(), self.advice())
+    }
+}
+
+impl std::error::Error for Untrusted {}
+
+/// How a file of a [`Directory`] is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// For reading.
+    Read,
+    /// For reading and appending.
+    Append,
+    /// For reading and appending; it must not exist and is made with mode 0600.
+    CreateNew,
+    /// For reading and writing; made with mode 0600 where it does not exist.
+    Create,
+}
+
+impl Access {
+    fn operation(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Append => "open",
+            Self::CreateNew | Self::Create => "create",
+        }
+    }
+}
+
+/// Opens a file for reading. `owners` are users that may own it besides root and the effective user.
+pub fn open(
+    path: &Path,
+    what: &'static str,
+    content: Content,
+    owners: &[u32],
+    policy: Policy,
+) -> Result<File, TrustError> {
+    let judge = Judge::new(path, what, owners, policy);
+    let (parent, name) = walk(&judge, Access::Read.operation(), false, false)?;
+    open_at(&judge, &parent, &name, content, Access::Read)
+}
+
+/// The content of a file.
+pub fn read(path: &Path, what: &'static str, content: Content, policy: Policy) -> Result<Vec<u8>, TrustError> {
+    let mut bytes = Vec::new();
+    let mut file = open(path, what, content, &[], policy)?;
+    file.read_to_end(&mut bytes).map_err(|cause| TrustError::Io {
+        operation: "read",
+        what,
+        path: path.to_owned(),
+        cause,
+    })?;
+    Ok(bytes)
+}
+
+/// The text of a file.
+pub fn read_text(path: &Path, what: &'static str, content: Content, policy: Policy) -> Result<String, TrustError> {
+    let bytes = read(path, what, content, policy)?;
+    String::from_utf8(bytes).map_err(|why| TrustError::Io {
+        operation: "read",
+        what,
+        path: path.to_owned(),
+        cause: io::Error::new(io::ErrorKind::InvalidData, why.utf8_error()),
+    })
+}
+
+/// A directory that only root and the effective user can write to. Files are opened through its descriptor.
+#[derive(Debug)]
+pub struct Directory {
+    fd: OwnedFd,
+    path: PathBuf,
+    policy: Policy,
+}
+
+impl Directory {
+    /// Opens a directory; `create` makes it, and the directories on the way to it, with mode 0700.
+    pub fn open(path: &Path, what: &'static str, create: bool, policy: Policy) -> Result<Self, TrustError> {
+        let judge = Judge::new(path, what, &[], policy);
+        let operation = if create { "create" } else { "open" };
+        let (fd, _) = walk(&judge, operation, true, create)?;
+        Ok(Self { fd, path: path.to_owned(), policy })
+    }
+
+    /// Opens a file in it.
+    pub fn file(&self, name: &str, what: &'static str, access: Access) -> Result<File, TrustError> {
+        let path = self.path.join(name);
+        open_at(&Judge::new(&path, what, &[], self.policy), &self.fd, OsStr::new(name), Content::Public, access)
+    }
+
+    /// Names of the files in it.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let entries = calls::list(&self.fd)?;
+        Ok(entries)
+    }
+
+    /// Removes a file.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        at(&self.fd, OsStr::new(name)).remove()
+    }
+
+    /// Gives a file another name; a file of that name is replaced.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        at(&self.fd, OsStr::new(from)).rename(OsStr::new(to))
+    }
+
+    /// Device and inode of the file that has this name now.
+    pub fn identity(&self, name: &str) -> io::Result<(u64, u64)> {
+        let found = at(&self.fd, OsStr::new(name)).look()?.metadata()?;
+        Ok((found.dev(), found.ino()))
+    }
+
+    /// Returns when the names in it are on the disk.
+    pub fn sync(&self) -> io::Result<()> {
+        at(&self.fd, OsStr::new(".")).open(libc::O_RDONLY | libc::O_DIRECTORY, 0)?.sync_all()
+    }
+}
+
+fn open_at(
+    judge: &Judge<'_>,
+    parent: &OwnedFd,
+    name: &OsStr,
+    content: Content,
+    access: Access,
+) -> Result<File, TrustError> {
+    let fail = |cause| judge.io(access.operation(), cause);
+    let mut flags = match access {
+        Access::Read => libc::O_RDONLY,
+        Access::Append => libc::O_RDWR | libc::O_APPEND,
+        Access::CreateNew => libc::O_RDWR | libc::O_APPEND | libc::O_CREAT | libc::O_EXCL,
+        Access::Create => libc::O_RDWR | libc::O_CREAT,
+    };
+    if matches!(judge.policy, Policy::Refuse) {
+        // Opening a pipe must not wait for its other end.
+        flags |= libc::O_NONBLOCK;
+    }
+    let here = at(parent, name);
+    let file = match here.open(flags | libc::O_NOFOLLOW, 0o600) {
+        Err(why) if why.raw_os_error() == Some(libc::ELOOP) => {
+            judge.fault(Fault::Link)?;
+            here.open(flags, 0o600).map_err(fail)?
+        }
+        other => other.map_err(fail)?,
+    };
+    let facts = file.metadata().map_err(fail)?;
+    if facts.is_dir() {
+        return Err(fail(io::Error::from_raw_os_error(libc::EISDIR)));
+    }
+    if !facts.is_file() {
+        judge.fault(Fault::NotRegular)?;
+    }
+    judge.owner(facts.uid(), judge.path)?;
+    let mode = facts.mode() & 0o7777;
+    let others = others_access(&file, mode);
+    if others & 0o2 != 0 {
+        judge.fault(Fault::Writable { at: judge.path.to_owned(), mode })?;
+    }
+    if content == Content::Secret && others & 0o4 != 0 {
+        judge.fault(Fault::Readable { mode })?;
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests;

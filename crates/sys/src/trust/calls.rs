@@ -1,0 +1,173 @@
+//! The system calls: everything relative to an open directory.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+/// The root directory.
+pub(super) fn root() -> io::Result<File> {
+    // SAFETY: the path is a literal that ends with a zero byte.
+    take(unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) })
+}
+
+/// The effective user.
+pub(super) fn effective_user() -> u32 {
+    // SAFETY: geteuid takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// A name in an open directory.
+pub(super) struct Entry<'a> {
+    directory: BorrowedFd<'a>,
+    name: &'a OsStr,
+}
+
+/// A name in an open directory.
+pub(super) fn at<'a>(directory: &'a impl AsFd, name: &'a OsStr) -> Entry<'a> {
+    Entry { directory: directory.as_fd(), name }
+}
+
+impl Entry<'_> {
+    fn text(&self) -> io::Result<CString> {
+        Ok(CString::new(self.name.as_bytes())?)
+    }
+
+    /// Opens it.
+    pub(super) fn open(&self, flags: libc::c_int, mode: libc::mode_t) -> io::Result<File> {
+        let name = self.text()?;
+        // SAFETY: the directory is open for the length of the borrow; the name ends with a zero byte and lives through the call.
+        take(unsafe { libc::openat(self.directory.as_raw_fd(), name.as_ptr(), flags | libc::O_CLOEXEC, mode) })
+    }
+
+    /// A descriptor of what has this name now, link or not, to look at only.
+    pub(super) fn look(&self) -> io::Result<File> {
+        self.open(libc::O_PATH | libc::O_NOFOLLOW, 0)
+    }
+
+    /// Makes a directory that only its owner may use.
+    pub(super) fn make_directory(&self) -> io::Result<()> {
+        let name = self.text()?;
+        // SAFETY: as for `open`.
+        check(unsafe { libc::mkdirat(self.directory.as_raw_fd(), name.as_ptr(), 0o700) })
+    }
+
+    /// Removes it.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        let name = self.text()?;
+        // SAFETY: as for `open`.
+        check(unsafe { libc::unlinkat(self.directory.as_raw_fd(), name.as_ptr(), 0) })
+    }
+
+    /// Gives it another name in the same directory.
+    pub(super) fn rename(&self, to: &OsStr) -> io::Result<()> {
+        let (from, to) = (self.text()?, CString::new(to.as_bytes())?);
+        let directory = self.directory.as_raw_fd();
+        // SAFETY: as for `open`, for both names.
+        check(unsafe { libc::renameat(directory, from.as_ptr(), directory, to.as_ptr()) })
+    }
+
+    /// Where a symbolic link points; an empty name is the link that the descriptor itself is.
+    pub(super) fn target(&self) -> io::Result<PathBuf> {
+        let name = self.text()?;
+        let mut bytes = vec![0_u8; libc::PATH_MAX as usize];
+        // SAFETY: as for `open`; the buffer is valid for as many bytes as are passed.
+        let length = unsafe {
+            libc::readlinkat(self.directory.as_raw_fd(), name.as_ptr(), bytes.as_mut_ptr().cast(), bytes.len())
+        };
+        let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+        bytes.truncate(length);
+        Ok(PathBuf::from(OsString::from_vec(bytes)))
+    }
+}
+
+/// Names in an open directory.
+pub(super) fn list(directory: &impl AsFd) -> io::Result<Vec<OsString>> {
+    let path = format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd());
+    std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
+}
+
+/// What users other than root and the effective one may do with a file: bits as in a mode's last digit. `mode` counts where
+/// the file has no access control list; with one, its group digit is only the list's mask.
+pub(super) fn others_access(file: &File, mode: u32) -> u32 {
+    let by_mode = (mode | mode >> 3) & 0o7;
+    let mut list = [0_u8; 4096];
+    // SAFETY: the descriptor is open for the length of the borrow, the name ends with a zero byte, and the buffer is valid for as
+    // many bytes as are passed.
+    let length = unsafe {
+        libc::fgetxattr(file.as_raw_fd(), c"system.posix_acl_access".as_ptr(), list.as_mut_ptr().cast(), list.len())
+    };
+    let Ok(length) = usize::try_from(length) else { return by_mode };
+    access_of_others(&list[..length], effective_user()).unwrap_or(by_mode)
+}
+
+/// The same of an access control list as the kernel encodes it (`linux/posix_acl_xattr.h`): a version, then entries of tag,
+/// permissions and id, little-endian.
+fn access_of_others(list: &[u8], user: u32) -> Option<u32> {
+    const VERSION: u32 = 2;
+    const USER: u16 = 0x02;
+    const GROUP_OWNER: u16 = 0x04;
+    const GROUP: u16 = 0x08;
+    const MASK: u16 = 0x10;
+    const OTHER: u16 = 0x20;
+    let (version, entries) = list.split_first_chunk::<4>()?;
+    if u32::from_le_bytes(*version) != VERSION {
+        return None;
+    }
+    let (mut masked, mut mask, mut other) = (0, 0o7, 0);
+    for entry in entries.chunks_exact(8) {
+        let tag = u16::from_le_bytes([entry[0], entry[1]]);
+        let permissions = u32::from(u16::from_le_bytes([entry[2], entry[3]]));
+        let id = u32::from_le_bytes([entry[4], entry[5], entry[6], entry[7]]);
+        match tag {
+            USER if id != 0 && id != user => masked |= permissions,
+            GROUP_OWNER | GROUP => masked |= permissions,
+            MASK => mask = permissions,
+            OTHER => other = permissions,
+            _ => {}
+        }
+    }
+    Some((masked & mask | other) & 0o7)
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn take(descriptor: libc::c_int) -> io::Result<File> {
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given this descriptor to us, and nobody else knows it.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+        let mut bytes = 2_u32.to_le_bytes().to_vec();
+        for (tag, permissions, id) in entries {
+            bytes.extend_from_slice(&tag.to_le_bytes());
+            bytes.extend_from_slice(&permissions.to_le_bytes());
+            bytes.extend_from_slice(&id.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn an_access_list_for_the_user_itself_is_not_access_for_others() {
+        let none = u32::MAX;
+        // What systemd gives a service with a credential: mode 0440, and the group digit is the mask.
+        let credential = [(0x01, 4, none), (0x02, 4, 64001), (0x04, 0, none), (0x10, 4, none), (0x20, 0, none)];
+        assert_eq!(access_of_others(&list(&credential), 64001), Some(0));
+        assert_eq!(access_of_others(&list(&credential), 1000), Some(4));
+        let group = [(0x01, 6, none), (0x04, 6, none), (0x10, 4, none), (0x20, 0, none)];
+        assert_eq!(access_of_others(&list(&group), 1000), Some(4), "the mask holds");
+        assert_eq!(access_of_others(&[1, 0, 0, 0], 1000), None, "another version");
+        assert_eq!(access_of_others(&[2, 0], 1000), None, "torn");
+    }
+}

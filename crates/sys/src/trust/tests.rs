@@ -1,0 +1,193 @@
+//! Files of other users need root to make; those tests skip without it.
+
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use landspeed_testkit::skip;
+
+use super::*;
+
+const STRANGER: u32 = 4242;
+
+struct Desk {
+    directory: tempfile::TempDir,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a directory") }
+    }
+
+    fn file(&self, name: &str, mode: u32) -> PathBuf {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, "text").expect("written");
+        set_mode(&path, mode);
+        path
+    }
+
+    fn folder(&self, name: &str, mode: u32) -> PathBuf {
+        let path = self.directory.path().join(name);
+        std::fs::create_dir(&path).expect("made");
+        set_mode(&path, mode);
+        path
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+}
+
+fn secret(path: &Path) -> Result<String, TrustError> {
+    read_text(path, "key file", Content::Secret, Policy::Refuse)
+}
+
+fn public(path: &Path) -> Result<String, TrustError> {
+    read_text(path, "configuration file", Content::Public, Policy::Refuse)
+}
+
+fn refused<T: fmt::Debug>(result: Result<T, TrustError>) -> Untrusted {
+    match result.expect_err("refused") {
+        TrustError::Untrusted(untrusted) => untrusted,
+        TrustError::Io { .. } => panic!("another error"),
+    }
+}
+
+#[test]
+fn a_secret_that_others_can_read_is_refused_with_the_remedy() {
+    let desk = Desk::new();
+    assert_eq!(secret(&desk.file("own", 0o600)).expect("its owner's alone"), "text");
+    assert_eq!(secret(&desk.file("fixed", 0o400)).expect("its owner's alone"), "text");
+    for mode in [0o644, 0o640, 0o604] {
+        let path = desk.file("open", mode);
+        let text = refused(secret(&path)).to_string();
+        let shown = path.display();
+        let cause = format!("cannot use key file {shown}: it is readable by others (mode {mode:04o})");
+        assert_eq!(text, format!("{cause}\nRun chmod 600 {shown}, or pass --insecure-permissions."));
+    }
+    assert_eq!(public(&desk.file("open", 0o644)).expect("anybody may know it"), "text");
+}
+
+#[test]
+fn a_file_that_others_can_write_is_refused() {
+    let desk = Desk::new();
+    for mode in [0o620, 0o602, 0o666] {
+        let path = desk.file("open", mode);
+        assert_eq!(refused(public(&path)).fault, Fault::Writable { at: path.clone(), mode });
+        assert!(matches!(refused(secret(&path)).fault, Fault::Writable { .. }));
+    }
+}
+
+#[test]
+fn a_file_or_directory_of_another_user_is_refused() {
+    if !crate::process::is_root() {
+        skip!("giving files to another user needs root");
+    }
+    let desk = Desk::new();
+    let path = desk.file("theirs", 0o600);
+    chown(&path, Some(STRANGER), None).expect("given away");
+    assert_eq!(refused(public(&path)).fault, Fault::Owner { at: path.clone(), uid: STRANGER, expected: 0 });
+    // Unless that user is expected.
+    assert!(open(&path, "audit", Content::Public, &[STRANGER], Policy::Refuse).is_ok());
+    let folder = desk.folder("folder", 0o755);
+    chown(&folder, Some(STRANGER), None).expect("given away");
+    let inside = desk.file("folder/ours", 0o600);
+    assert_eq!(refused(public(&inside)).fault, Fault::Owner { at: folder.clone(), uid: STRANGER, expected: 0 });
+    let text = refused(Directory::open(&folder, "state directory", false, Policy::Refuse)).to_string();
+    assert!(text.contains("it is owned by another user (uid 4242)\nRun chown 0 "), "{text}");
+}
+
+#[test]
+fn a_directory_in_which_others_could_exchange_the_file_is_refused() {
+    let desk = Desk::new();
+    let folder = desk.folder("folder", 0o777);
+    let inside = desk.file("folder/ours", 0o600);
+    assert_eq!(refused(public(&inside)).fault, Fault::Writable { at: folder.clone(), mode: 0o777 });
+    // In a sticky one only its owner can.
+    set_mode(&folder, 0o1777);
+    assert!(public(&inside).is_ok());
+    // A directory to keep files in must not be open to others at all.
+    let kept = Directory::open(&folder, "state directory", false, Policy::Refuse);
+    assert_eq!(refused(kept).fault, Fault::Writable { at: folder.clone(), mode: 0o1777 });
+}
+
+#[test]
+fn links_are_not_followed_to_the_file_and_judged_on_the_way() {
+    let desk = Desk::new();
+    let file = desk.file("file", 0o600);
+    let link = desk.directory.path().join("link");
+    symlink(&file, &link).expect("linked");
+    assert_eq!(refused(public(&link)).fault, Fault::Link);
+    let folder = desk.folder("folder", 0o755);
+    desk.file("folder/file", 0o600);
+    let alias = desk.directory.path().join("alias");
+    symlink("folder", &alias).expect("linked");
+    assert_eq!(public(&alias.join("file")).expect("a link of ours on the way"), "text");
+    assert_eq!(public(&alias.join("../folder/file")).expect("up and down"), "text");
+    assert_eq!(refused(Directory::open(&alias, "state directory", false, Policy::Refuse)).fault, Fault::Link);
+    let circle = desk.directory.path().join("circle");
+    symlink("circle", &circle).expect("linked");
+    let error = public(&circle.join("file")).expect_err("it has no end");
+    assert_eq!(error.io().and_then(io::Error::raw_os_error), Some(libc::ELOOP));
+    if crate::process::is_root() {
+        std::os::unix::fs::lchown(&alias, Some(STRANGER), None).expect("given away");
+        assert_eq!(
+            refused(public(&alias.join("file"))).fault,
+            Fault::Owner { at: alias, uid: STRANGER, expected: 0 }
+        );
+    }
+    drop(folder);
+}
+
+#[test]
+fn what_is_not_a_regular_file_is_refused_without_waiting() {
+    let desk = Desk::new();
+    let pipe = desk.directory.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status();
+    if !made.is_ok_and(|status| status.success()) {
+        skip!("there is no mkfifo");
+    }
+    assert_eq!(refused(public(&pipe)).fault, Fault::NotRegular);
+    let error = public(&desk.folder("folder", 0o755)).expect_err("a directory");
+    assert_eq!(error.io().and_then(io::Error::raw_os_error), Some(libc::EISDIR));
+}
+
+#[test]
+fn the_override_uses_the_file_and_reports_each_fault() {
+    static REPORTED: AtomicU32 = AtomicU32::new(0);
+    let desk = Desk::new();
+    let file = desk.file("file", 0o666);
+    let link = desk.directory.path().join("link");
+    symlink(&file, &link).expect("linked");
+    let policy = Policy::Report(|_| {
+        REPORTED.fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!(read_text(&link, "key file", Content::Secret, policy).expect("used"), "text");
+    assert_eq!(REPORTED.load(Ordering::Relaxed), 3, "a link, writable, readable");
+}
+
+#[test]
+fn a_directory_and_its_files_are_made_for_their_owner_alone() {
+    let desk = Desk::new();
+    let path = desk.directory.path().join("a/b");
+    assert_eq!(
+        Directory::open(&path, "state directory", false, Policy::Refuse)
+            .expect_err("not there")
+            .io()
+            .map(io::Error::kind),
+        Some(io::ErrorKind::NotFound)
+    );
+    let made = Directory::open(&path, "state directory", true, Policy::Refuse).expect("made");
+    made.file("one", "lock", Access::CreateNew).expect("made");
+    assert!(made.file("one", "lock", Access::CreateNew).is_err(), "it is there");
+    assert!(made.file("one", "lock", Access::Create).is_ok());
+    made.rename("one", "two").expect("renamed");
+    assert_eq!(made.names().expect("listed"), ["two"]);
+    let facts = std::fs::metadata(path.join("two")).expect("there");
+    assert_eq!(facts.mode() & 0o777, 0o600);
+    assert_eq!(made.identity("two").expect("there"), (facts.dev(), facts.ino()));
+    assert_eq!(std::fs::metadata(&path).expect("there").mode() & 0o777, 0o700);
+    symlink("/etc/hostname", path.join("link")).expect("linked");
+    assert_eq!(refused(made.file("link", "lock", Access::Create)).fault, Fault::Link);
+    made.remove("two").expect("removed");
+    made.sync().expect("on the disk");
+}

@@ -1,0 +1,197 @@
+//! Frames put in the order of their timestamps, where a capture has them a little out of order: several queues of an interface
+//! are written one after the other.
+
+use std::collections::VecDeque;
+
+use super::{Frame, InterfaceStatistics, Sink};
+use crate::LinkType;
+
+/// Frames this much earlier than the latest are sorted; what is earlier yet is a clock that was set, nanoseconds.
+pub const SORTED_WITHIN_NS: u64 = 100_000;
+/// Frames that are held back at the beginning and after one that was out of order.
+const LOOK: u32 = 4_096;
+
+/// A frame that is held back.
+#[derive(Debug, Clone)]
+struct Held {
+    interface: u32,
+    link: LinkType,
+    time_ns: u64,
+    original: u32,
+    data: Vec<u8>,
+}
+
+/// Sorts frames within [`SORTED_WITHIN_NS`]. Where a capture is in order, frames pass through it untouched, but for the first
+/// ones.
+#[derive(Debug, Clone)]
+pub struct Sorter {
+    held: VecDeque<Held>,
+    /// Buffers to be used again.
+    spare: Vec<Vec<u8>>,
+    latest_ns: u64,
+    /// Frames to be held back yet before the capture is taken to be in order.
+    left: u32,
+    sorted: u64,
+}
+
+impl Default for Sorter {
+    fn default() -> Self {
+        Self { held: VecDeque::new(), spare: Vec::new(), latest_ns: 0, left: LOOK, sorted: 0 }
+    }
+}
+
+/// Frames on their way through a sorter.
+#[derive(Debug)]
+pub struct Sorted<'a, S> {
+    sorter: &'a mut Sorter,
+    sink: &'a mut S,
+}
+
+impl Sorter {
+    /// A sink that sorts frames for another one.
+    pub fn before<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> Sorted<'a, S> {
+        Sorted { sorter: self, sink }
+    }
+
+    /// Gives `sink` what is held back: the capture is at its end.
+    pub fn flush(&mut self, sink: &mut impl Sink) {
+        self.release(u64::MAX, sink);
+    }
+
+    /// Frames that were out of order.
+    pub fn sorted(&self) -> u64 {
+        self.sorted
+    }
+
+    #[cold]
+    fn hold(&mut self, frame: &Frame<'_>, sink: &mut impl Sink) {
+        let time_ns = frame.time_ns;
+        if time_ns.saturating_add(SORTED_WITHIN_NS) < self.latest_ns {
+            // A clock was set: what came before stays before.
+            self.flush(sink);
+            self.latest_ns = time_ns;
+        }
+        let place = self.held.iter().rposition(|held| held.time_ns <= time_ns).map_or(0, |place| place + 1);
+        if place < self.held.len() {
+            self.sorted += 1;
+            self.left = LOOK;
+        }
+        let mut data = self.spare.pop().unwrap_or_default();
+        data.clear();
+        data.extend_from_slice(frame.data);
+        let Frame { interface, link, original, .. } = *frame;
+        self.held.insert(place, Held { interface, link, time_ns, original, data });
+        self.latest_ns = self.latest_ns.max(time_ns);
+        self.left = self.left.saturating_sub(1);
+        let until_ns = if self.left == 0 { u64::MAX } else { self.latest_ns.saturating_sub(SORTED_WITHIN_NS) };
+        self.release(until_ns, sink);
+    }
+
+    /// Gives `sink` what is held back and not later than a time.
+    fn release(&mut self, until_ns: u64, sink: &mut impl Sink) {
+        while let Some(held) = self.held.front().filter(|held| held.time_ns <= until_ns) {
+            let Held { interface, link, time_ns, original, data } = held;
+            let (interface, link, time_ns, original) = (*interface, *link, *time_ns, *original);
+            sink.frame(&Frame { interface, link, time_ns, original, data });
+            if let Some(held) = self.held.pop_front() {
+                self.spare.push(held.data);
+            }
+        }
+    }
+}
+
+impl<S: Sink> Sink for Sorted<'_, S> {
+    #[inline(always)]
+    fn frame(&mut self, frame: &Frame<'_>) {
+        let sorter = &mut *self.sorter;
+        if sorter.left > 0 {
+            sorter.hold(frame, self.sink);
+            return;
+        }
+        if frame.time_ns < sorter.latest_ns {
+            // This one comes too late to be sorted; those like it that follow do not.
+            sorter.left = LOOK;
+        }
+        sorter.latest_ns = frame.time_ns;
+        self.sink.frame(frame);
+    }
+
+    fn statistics(&mut self, statistics: InterfaceStatistics) {
+        self.sink.statistics(statistics);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Times and first bytes of frames, as they come.
+    #[derive(Default)]
+    struct Seen(Vec<(u64, u8)>);
+
+    impl Sink for Seen {
+        fn frame(&mut self, frame: &Frame<'_>) {
+            self.0.push((frame.time_ns, frame.data[0]));
+        }
+
+        fn statistics(&mut self, _: InterfaceStatistics) {}
+    }
+
+    fn through(times: &[u64]) -> (Vec<(u64, u8)>, u64) {
+        let (mut sorter, mut seen) = (Sorter::default(), Seen::default());
+        for (number, &time_ns) in times.iter().enumerate() {
+            let data = [number as u8];
+            let frame = Frame { interface: 0, link: LinkType::ETHERNET, time_ns, original: 60, data: &data };
+            sorter.before(&mut seen).frame(&frame);
+        }
+        sorter.flush(&mut seen);
+        (seen.0, sorter.sorted())
+    }
+
+    proptest! {
+        #[test]
+        fn frames_a_little_out_of_order_are_sorted(apart in prop::collection::vec((0_u64..20_000, 0_u64..20_000), 1..300)) {
+            let mut now = 1_000_000_000;
+            let mut frames: Vec<(u64, u64)> = Vec::new();
+            for (gap, late) in apart {
+                now += gap;
+                frames.push((now + late, now));
+            }
+            // Written up to 20 µs late.
+            frames.sort_unstable();
+            let written: Vec<u64> = frames.iter().map(|(_, time_ns)| *time_ns).collect();
+            let mut truth = written.clone();
+            truth.sort_unstable();
+            let (seen, sorted) = through(&written);
+            prop_assert_eq!(seen.iter().map(|(time_ns, _)| *time_ns).collect::<Vec<_>>(), truth.clone());
+            prop_assert_eq!(sorted == 0, written == truth);
+        }
+
+        #[test]
+        fn frames_in_order_pass_as_they_are_and_none_is_lost(times in prop::collection::vec(0_u64..1 << 40, 0..300)) {
+            let mut sorted = times.clone();
+            sorted.sort_unstable();
+            let (seen, moved) = through(&sorted);
+            prop_assert_eq!((seen.iter().map(|(time_ns, _)| *time_ns).collect::<Vec<_>>(), moved), (sorted, 0));
+            prop_assert_eq!(through(&times).0.len(), times.len());
+        }
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_is_no_disorder() {
+        let times: Vec<u64> = (0..100).map(|number| number * 1_000_000).chain(50..60).collect();
+        let (seen, sorted) = through(&times);
+        assert_eq!((seen.iter().map(|(time_ns, _)| *time_ns).collect::<Vec<_>>(), sorted), (times, 0));
+    }
+
+    #[test]
+    fn disorder_that_begins_late_is_sorted_from_the_second_frame_on() {
+        let mut times: Vec<u64> = (0..6_000).map(|number| number * 10_000).collect();
+        (5_000..5_900).step_by(2).for_each(|at| times.swap(at, at + 1));
+        let (seen, _) = through(&times);
+        let back = seen.windows(2).filter(|pair| pair[1].0 < pair[0].0).count();
+        assert_eq!((seen.len(), back), (6_000, 1));
+    }
+}
