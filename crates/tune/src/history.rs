@@ -23,7 +23,7 @@ pub enum State {
     },
     /// It stays.
     Committed,
-    /// Being taken back.
+    /// Being rolled back.
     Reverting,
     /// All is as it was.
     Reverted,
@@ -41,7 +41,7 @@ impl State {
 /// Where a step stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepState {
-    /// Not begun: nothing to take back.
+    /// Not begun by the journal.
     Untouched,
     /// About to be written, or to be put back, when the records end: what is there now is of our making.
     InFlight {
@@ -81,8 +81,16 @@ impl Journal {
         self.entries().find_map(|e| if let Entry::Planned { baseline, .. } = e { Some(baseline) } else { None })
     }
 
-    /// Where it stands.
+    /// Whether it begins with a plan.
+    pub fn is_planned(&self) -> bool {
+        matches!(self.entries().next(), Some(Entry::Planned { .. }))
+    }
+
+    /// Where it stands. A journal without its plan needs attention: it has its name only once the plan is in it.
     pub fn state(&self) -> State {
+        if !self.is_planned() {
+            return State::NeedsAttention;
+        }
         let mut state = State::Planned;
         for entry in self.entries() {
             state = match entry {
@@ -91,7 +99,10 @@ impl Journal {
                 Entry::Intent { .. } | Entry::Applied { .. } => State::Applying,
                 Entry::AwaitingConfirm { deadline_ns } => State::AwaitingConfirm { deadline_ns: *deadline_ns },
                 Entry::Committed => State::Committed,
-                Entry::Reverting { .. } | Entry::Restoring { .. } | Entry::Restored { .. } => State::Reverting,
+                Entry::TakenOver { .. }
+                | Entry::Reverting { .. }
+                | Entry::Restoring { .. }
+                | Entry::Restored { .. } => State::Reverting,
                 Entry::Reverted { .. } => State::Reverted,
                 Entry::NeedsAttention { .. } => State::NeedsAttention,
                 Entry::Persisting { .. } | Entry::Persisted | Entry::Unpersisting | Entry::Unpersisted => state,
@@ -132,7 +143,15 @@ impl Journal {
                         StepState::Settled { before, observed, .. } => {
                             StepState::Settled { before, observed, outcome: outcome.clone() }
                         }
-                        StepState::Untouched => StepState::Untouched,
+                        StepState::Untouched => {
+                            let before = self.steps().get(number).map(|step| step.before.clone());
+                            match before {
+                                Some(before) => {
+                                    StepState::Settled { before, observed: None, outcome: outcome.clone() }
+                                }
+                                None => StepState::Untouched,
+                            }
+                        }
                     };
                 }
                 _ => {}
@@ -141,8 +160,27 @@ impl Journal {
         state
     }
 
+    /// The step that was being written when the watchdog took the transaction over.
+    pub(crate) fn hung_step(&self) -> Option<usize> {
+        let mut in_flight = None;
+        for entry in self.entries() {
+            match entry {
+                Entry::Intent { step, .. } => in_flight = Some(*step),
+                Entry::Applied { .. } => in_flight = None,
+                Entry::TakenOver { .. } => return in_flight,
+                _ => {}
+            }
+        }
+        None
+    }
+
     /// Why it is where it is, in the words of the last record that has any.
     pub fn reason(&self) -> Option<&str> {
+        if !self.is_planned() {
+            return Some(
+                "its journal has no plan, so nothing can be checked or rolled back; look at the host by hand",
+            );
+        }
         self.entries().rev().find_map(|entry| match entry {
             Entry::Reverting { why } | Entry::Reverted { why } | Entry::NeedsAttention { why } => Some(why.as_str()),
             _ => None,

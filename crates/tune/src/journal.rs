@@ -2,18 +2,17 @@
 //! the host is touched. A record that was being written when the machine stopped is recognised and cut off.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use landspeed_model::Target;
+use landspeed_sys::trust::{Access, Directory, Policy, TrustError, Untrusted};
 use landspeed_sys::{clock, disk, process};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::persist::FileChange;
-use crate::transaction::Outcome;
-use crate::{Device, Value};
+mod record;
+
+pub use record::{Baseline, Entry, JournalStep, Record};
 
 /// Room kept for a journal from its start, bytes: a disk that fills up later must not stop a revert.
 const RESERVED_BYTES: u32 = 256 << 10;
@@ -33,6 +32,17 @@ pub enum JournalError {
         /// Why.
         cause: io::Error,
     },
+    /// Others could have written it.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// Another process of this program has taken the transaction over.
+    #[error(
+        "the watchdog has taken transaction {id} over, because its time was up: this process writes nothing more"
+    )]
+    TakenOver {
+        /// Which.
+        id: u32,
+    },
     /// A line that is not the last does not match its checksum.
     #[error(
         "{path}, line {line}, is damaged; what came after it is not trusted. Look at the host by hand, then remove the file"
@@ -45,6 +55,15 @@ pub enum JournalError {
     },
 }
 
+impl From<TrustError> for JournalError {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Untrusted(why) => Self::Untrusted(why),
+            TrustError::Io { operation, path, cause, .. } => Self::File { operation, path, cause },
+        }
+    }
+}
+
 fn advice(cause: &io::Error) -> &'static str {
     match cause.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem => {
@@ -53,142 +72,6 @@ fn advice(cause: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => "; run it as root",
         _ => "",
     }
-}
-
-/// A step as the journal keeps it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JournalStep {
-    /// What.
-    pub target: Target,
-    /// Its device.
-    pub device: Option<Device>,
-    /// The value when it was planned.
-    pub before: Value,
-    /// The value it is to have.
-    pub desired: String,
-    /// Whether it is only watched over.
-    pub keep: bool,
-}
-
-impl JournalStep {
-    /// What, under the name its device has now.
-    #[must_use]
-    pub fn target_on(&self, name: &str) -> Target {
-        crate::sysctl::on_interface(&self.target, name)
-    }
-}
-
-/// What the host was like before the first write, to judge it by before a confirmation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Baseline {
-    /// Default routes.
-    pub routes: Vec<String>,
-    /// Devices of the plan and whether they had a carrier.
-    pub carriers: Vec<(Device, bool)>,
-    /// The management peer: the far address of `SSH_CONNECTION`.
-    pub peer: Option<String>,
-    /// `SSH_CONNECTION` of who applied.
-    pub session: Option<String>,
-}
-
-/// What happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "op", rename_all = "kebab-case")]
-pub enum Entry {
-    /// What is going to be done.
-    Planned {
-        /// In order.
-        steps: Vec<JournalStep>,
-        /// How long a confirmation is waited for, seconds.
-        confirm_s: u64,
-        /// The host before.
-        baseline: Baseline,
-        /// Process that applies, and when it was started, clock ticks since boot.
-        applier: (u32, u64),
-        /// `CLOCK_MONOTONIC`, nanoseconds.
-        monotonic_ns: u64,
-    },
-    /// The watchdog is awake.
-    Armed {
-        /// Its process.
-        watchdog: u32,
-    },
-    /// A step is about to be written; this is what is there now.
-    Intent {
-        /// Its number, from 0.
-        step: usize,
-        /// The value now.
-        before: Value,
-    },
-    /// A step was written and read back.
-    Applied {
-        /// Its number.
-        step: usize,
-        /// What was read back.
-        observed: Value,
-        /// Whether the driver took another value than asked for.
-        rounded: bool,
-    },
-    /// Everything is written; a confirmation is due by then (`CLOCK_MONOTONIC`, nanoseconds).
-    AwaitingConfirm {
-        /// When it is too late.
-        deadline_ns: u64,
-    },
-    /// It stays.
-    Committed,
-    /// It is taken back.
-    Reverting {
-        /// Why.
-        why: String,
-    },
-    /// A step is about to be put back.
-    Restoring {
-        /// Its number.
-        step: usize,
-    },
-    /// A step was dealt with.
-    Restored {
-        /// Its number.
-        step: usize,
-        /// How.
-        outcome: Outcome,
-    },
-    /// All is as it was.
-    Reverted {
-        /// How that came.
-        why: String,
-    },
-    /// Something is left to a person.
-    NeedsAttention {
-        /// What.
-        why: String,
-    },
-    /// Files are about to be written; this is what was there.
-    Persisting {
-        /// The files.
-        files: Vec<FileChange>,
-    },
-    /// They are written.
-    Persisted,
-    /// They are being put back.
-    Unpersisting,
-    /// They are as they were.
-    Unpersisted,
-}
-
-/// One line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// Number in its journal, from 0.
-    pub sequence: u64,
-    /// Boot id of the kernel.
-    pub boot: String,
-    /// Network namespace.
-    pub namespace: String,
-    /// When, nanoseconds since the Unix epoch.
-    pub realtime_ns: u64,
-    /// What.
-    pub entry: Entry,
 }
 
 /// Where the process is made to end or to stop, to test what a crash leaves and what others do meanwhile.
@@ -225,6 +108,10 @@ pub struct Context {
     pub boot: String,
     /// Network namespace: device and inode of its file.
     pub namespace: String,
+    /// What happens to a state directory, journal or lock that others could have written.
+    pub policy: Policy,
+    /// Directory of the transactions of this host, whatever their state directory.
+    pub registry: PathBuf,
     /// For tests.
     pub fault: Option<Fault>,
 }
@@ -243,60 +130,71 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Numbers of the journals in a directory, ascending; none if it does not exist.
-    pub fn list(state: &Path) -> Result<Vec<u32>, JournalError> {
-        let entries = match std::fs::read_dir(state) {
-            Ok(entries) => entries,
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(cause) => return Err(JournalError::File { operation: "list", path: state.to_owned(), cause }),
-        };
-        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    /// Numbers of the journals in the state directory, ascending; none if it does not exist.
+    pub fn list(context: &Context) -> Result<Vec<u32>, JournalError> {
+        let Some(directory) = context.directory()? else { return Ok(Vec::new()) };
+        let names = directory.names().map_err(|cause| JournalError::File {
+            operation: "list",
+            path: context.state.clone(),
+            cause,
+        })?;
+        let names = names.into_iter().filter_map(|name| name.into_string().ok());
         let mut numbers: Vec<u32> =
             names.filter_map(|name| name.strip_suffix(".journal").and_then(|number| number.parse().ok())).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
 
-    /// Starts a new one with room to grow. Nothing is on the disk before the first [`Journal::append`] returns.
-    pub fn create(context: &Context) -> Result<Self, JournalError> {
-        let id = Self::list(&context.state)?.last().map_or(1, |last| last + 1);
-        let path = Self::path(&context.state, id);
-        let fail = |operation, path: &Path, cause| JournalError::File { operation, path: path.to_owned(), cause };
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
-        let file = file.map_err(|cause| fail("create", &path, cause))?;
-        let ready = disk::reserve(&file, RESERVED_BYTES).and_then(|_| sync_directory(&context.state));
-        if let Err(cause) = ready {
-            let _ = std::fs::remove_file(&path);
-            return Err(fail("reserve room for", &path, cause));
+    /// Starts a new one with its plan. It takes its name only when the plan is on the disk: a journal without one is damaged.
+    pub fn create(context: &Context, planned: Entry) -> Result<Self, JournalError> {
+        let id = Self::list(context)?.last().map_or(1, |last| last + 1);
+        let path = context.state.join(name_of(id));
+        let directory = context.make_directory()?;
+        let fail = |operation, cause| JournalError::File { operation, path: path.clone(), cause };
+        // One that a crash left: the caller holds the lock, so nobody is writing it.
+        let _ = directory.remove(UNNAMED);
+        let file = directory.file(UNNAMED, WHAT, Access::CreateNew)?;
+        let mut journal =
+            Self { id, path: path.clone(), records: Vec::new(), file: Some(file), whole: 0, written: 0 };
+        let made = (|| {
+            if let Some(file) = &journal.file {
+                disk::reserve(file, RESERVED_BYTES).map_err(|cause| fail("reserve room for", cause))?;
+            }
+            journal.write(context, planned)?;
+            let named = directory.rename(UNNAMED, &name_of(id)).and_then(|()| directory.sync());
+            named.map_err(|cause| fail("create", cause))
+        })();
+        if let Err(why) = made {
+            let _ = directory.remove(UNNAMED);
+            return Err(why);
         }
-        Ok(Self { id, path, records: Vec::new(), file: Some(file), whole: 0, written: 0 })
-    }
-
-    /// Reads one.
-    pub fn load(state: &Path, id: u32) -> Result<Self, JournalError> {
-        let path = Self::path(state, id);
-        let bytes = std::fs::read(&path).map_err(|cause| JournalError::File {
-            operation: "read",
-            path: path.clone(),
-            cause,
-        })?;
-        let (records, _) = parse(&bytes).map_err(|line| JournalError::Damaged { path: path.clone(), line })?;
-        Ok(Self { id, path, records, file: None, whole: 0, written: 0 })
-    }
-
-    /// Reads one and keeps it open: it can be read and written to even when its directory is gone.
-    pub(crate) fn open(state: &Path, id: u32) -> Result<Self, JournalError> {
-        let mut journal = Self::load(state, id)?;
-        let file = OpenOptions::new().read(true).append(true).open(&journal.path);
-        journal.file = Some(file.map_err(|cause| JournalError::File {
-            operation: "open",
-            path: journal.path.clone(),
-            cause,
-        })?);
+        journal.fault(context);
         Ok(journal)
     }
 
+    /// Reads one.
+    pub fn load(context: &Context, id: u32) -> Result<Self, JournalError> {
+        Self::read(context, id, Access::Read).map(|journal| Self { file: None, ..journal })
+    }
+
+    /// Reads one and keeps it open: it can be read and written to even when its directory is gone.
+    pub(crate) fn open(context: &Context, id: u32) -> Result<Self, JournalError> {
+        Self::read(context, id, Access::Append)
+    }
+
+    fn read(context: &Context, id: u32, access: Access) -> Result<Self, JournalError> {
+        let path = context.state.join(name_of(id));
+        let fail = |cause| JournalError::File { operation: "read", path: path.clone(), cause };
+        let directory = context.directory()?.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+        let mut file = directory.file(&name_of(id), WHAT, access)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(fail)?;
+        let (records, whole) = parse(&bytes).map_err(|line| JournalError::Damaged { path: path.clone(), line })?;
+        Ok(Self { id, path, records, file: Some(file), whole: whole as u64, written: 0 })
+    }
+
     /// Reads again what [`Journal::open`] keeps open, for others write to it, too. The caller holds the lock, or only looks.
+    /// Records that were known and are no longer in the file stay known.
     pub(crate) fn reload(&mut self) -> Result<(), JournalError> {
         let fail = |cause| JournalError::File { operation: "read", path: self.path.clone(), cause };
         let Some(file) = &mut self.file else { return Ok(()) };
@@ -304,14 +202,11 @@ impl Journal {
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes)).map_err(fail)?;
         let (records, whole) =
             parse(&bytes).map_err(|line| JournalError::Damaged { path: self.path.clone(), line })?;
-        self.records = records;
-        self.whole = whole as u64;
+        if records.len() >= self.records.len() {
+            self.records = records;
+            self.whole = whole as u64;
+        }
         Ok(())
-    }
-
-    /// Takes away a journal that holds nothing anybody needs.
-    pub fn discard(self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 
     /// What is in it.
@@ -324,8 +219,14 @@ impl Journal {
         self.records.iter().map(|record| &record.entry)
     }
 
-    /// Writes a record and returns when it is on the disk. A torn last line is cut off first.
+    /// Writes a record and returns when it is on the disk.
     pub fn append(&mut self, context: &Context, entry: Entry) -> Result<(), JournalError> {
+        self.write(context, entry)?;
+        self.fault(context);
+        Ok(())
+    }
+
+    fn write(&mut self, context: &Context, entry: Entry) -> Result<(), JournalError> {
         let record = Record {
             sequence: self.records.len() as u64,
             boot: context.boot.clone(),
@@ -333,41 +234,85 @@ impl Journal {
             realtime_ns: clock::realtime_ns(),
             entry,
         };
+        if self.file.is_none() {
+            let fail = |cause| JournalError::File { operation: "write", path: self.path.clone(), cause };
+            let directory = context.directory()?.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
+            self.file = Some(directory.file(&name_of(self.id), WHAT, Access::Append)?);
+        }
+        self.must_be_ours()?;
+        let fail = |cause| JournalError::File { operation: "write", path: self.path.clone(), cause };
         let line = line(&record);
-        self.put(&line).map_err(|cause| JournalError::File { operation: "write", path: self.path.clone(), cause })?;
+        let Some(file) = self.file.as_mut() else { return Err(fail(io::ErrorKind::NotFound.into())) };
+        let mut text = String::new();
+        let length = file.metadata().map_err(fail)?.len();
+        if length < self.whole {
+            // Somebody cut it: what was known is written once more.
+            file.set_len(0).map_err(fail)?;
+            self.records.iter().for_each(|known| text.push_str(&self::line(known)));
+            self.whole = 0;
+        } else if length > self.whole {
+            // Half a line must not stand before the next one.
+            file.set_len(self.whole).map_err(fail)?;
+        }
+        text.push_str(&line);
+        if let Err(cause) = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()) {
+            let _ = file.set_len(self.whole);
+            return Err(fail(cause));
+        }
+        self.whole += text.len() as u64;
         self.records.push(record);
         self.written += 1;
+        Ok(())
+    }
+
+    /// Refuses when another process has written records since this one last read or wrote: it has taken the transaction over,
+    /// and only one may write to the host. A journal that cannot be looked at is not taken over.
+    pub(crate) fn must_be_ours(&mut self) -> Result<(), JournalError> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut tail = Vec::new();
+        let longer = file.metadata().is_ok_and(|facts| facts.len() > self.whole);
+        if longer && file.seek(SeekFrom::Start(self.whole)).and_then(|_| file.read_to_end(&mut tail)).is_ok() {
+            let next = self.records.len() as u64;
+            let first = tail.split_inclusive(|&byte| byte == b'\n').next().and_then(|line| line.strip_suffix(b"\n"));
+            if first.and_then(parse_line).is_some_and(|record| record.sequence == next) {
+                return Err(JournalError::TakenOver { id: self.id });
+            }
+        }
+        Ok(())
+    }
+
+    /// A place to end or to stop, for tests.
+    fn fault(&self, context: &Context) {
         match context.fault {
             Some(Fault::AfterRecord(number)) if number == self.written => process::kill_self(),
             Some(Fault::StopAfterRecord(number)) if number == self.written => process::stop_self(),
             _ => {}
         }
-        Ok(())
+    }
+}
+
+/// What a journal is, in errors.
+const WHAT: &str = "journal";
+/// The file of a journal whose plan is not on the disk yet.
+const UNNAMED: &str = "new";
+
+fn name_of(id: u32) -> String {
+    format!("{id:04}.journal")
+}
+
+impl Context {
+    /// The state directory; `None` if it is not there.
+    pub(crate) fn directory(&self) -> Result<Option<Directory>, JournalError> {
+        match Directory::open(&self.state, "state directory", false, self.policy) {
+            Ok(directory) => Ok(Some(directory)),
+            Err(why) if why.io().is_some_and(|why| why.kind() == io::ErrorKind::NotFound) => Ok(None),
+            Err(why) => Err(why.into()),
+        }
     }
 
-    fn put(&mut self, line: &str) -> io::Result<()> {
-        if self.file.is_none() {
-            let bytes = std::fs::read(&self.path)?;
-            self.whole = parse(&bytes).unwrap_or_default().1 as u64;
-            self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
-        }
-        let Some(file) = self.file.as_mut() else { return Err(io::ErrorKind::NotFound.into()) };
-        // Half a line must not stand before the next one.
-        if file.metadata()?.len() > self.whole {
-            file.set_len(self.whole)?;
-        }
-        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
-        match written {
-            Ok(()) => self.whole += line.len() as u64,
-            Err(_) => {
-                let _ = file.set_len(self.whole);
-            }
-        }
-        written
-    }
-
-    fn path(state: &Path, id: u32) -> PathBuf {
-        state.join(format!("{id:04}.journal"))
+    /// The state directory, made if it is not there.
+    pub(crate) fn make_directory(&self) -> Result<Directory, JournalError> {
+        Ok(Directory::open(&self.state, "state directory", true, self.policy)?)
     }
 }
 
@@ -376,7 +321,7 @@ pub(crate) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-fn sum(text: &[u8]) -> String {
+pub(crate) fn sum(text: &[u8]) -> String {
     let mut sum = String::new();
     for byte in Sha256::digest(text).iter().take(SUM_CHARACTERS / 2) {
         let _ = write!(sum, "{byte:02x}");
@@ -421,13 +366,16 @@ mod tests {
     use super::*;
 
     fn context(state: &Path) -> Context {
-        Context { state: state.to_owned(), boot: "b".into(), namespace: "n".into(), fault: None }
+        let registry = state.join("registry");
+        let (boot, namespace) = ("b".into(), "n".into());
+        Context { state: state.to_owned(), boot, namespace, policy: Policy::Refuse, registry, fault: None }
     }
 
     fn three(state: &Path) -> Journal {
         let context = context(state);
-        let mut journal = Journal::create(&context).expect("a directory to write to");
-        for entry in [Entry::Armed { watchdog: 1 }, Entry::Committed, Entry::Reverting { why: "asked".into() }] {
+        let armed = Entry::Armed { watchdog: 1, deadline_ns: None };
+        let mut journal = Journal::create(&context, armed).expect("a directory to write to");
+        for entry in [Entry::Committed, Entry::Reverting { why: "asked".into() }] {
             journal.append(&context, entry).expect("room");
         }
         journal
@@ -446,10 +394,10 @@ mod tests {
             assert!(whole <= cut);
         }
         std::fs::write(&journal.path, &bytes[..bytes.len() - 3]).expect("torn");
-        let mut torn = Journal::load(directory.path(), 1).expect("it loads");
+        let mut torn = Journal::load(&context(directory.path()), 1).expect("it loads");
         assert_eq!(torn.records().len(), 2);
         torn.append(&context(directory.path()), Entry::Committed).expect("room");
-        let again = Journal::load(directory.path(), 1).expect("whole again");
+        let again = Journal::load(&context(directory.path()), 1).expect("whole again");
         assert_eq!(again.entries().last(), Some(&Entry::Committed));
         assert_eq!(again.records().len(), 3);
     }
@@ -460,8 +408,51 @@ mod tests {
         let journal = three(directory.path());
         let text = std::fs::read_to_string(&journal.path).expect("its file").replace("committed", "committeb");
         std::fs::write(&journal.path, text).expect("damaged");
-        let error = Journal::load(directory.path(), 1).expect_err("damaged").to_string();
+        let error = Journal::load(&context(directory.path()), 1).expect_err("damaged").to_string();
         assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn a_process_whose_journal_was_taken_over_writes_no_more_records() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let context = context(directory.path());
+        let mut applier = three(directory.path());
+        let mut watchdog = Journal::open(&context, 1).expect("it opens");
+        applier.must_be_ours().expect("nobody else wrote");
+        watchdog.append(&context, Entry::TakenOver { from: (1, 1) }).expect("room");
+        assert!(matches!(applier.must_be_ours(), Err(JournalError::TakenOver { id: 1 })));
+        assert!(matches!(applier.append(&context, Entry::Committed), Err(JournalError::TakenOver { id: 1 })));
+        let last = Journal::load(&context, 1).expect("whole").entries().last().cloned();
+        assert_eq!(last, Some(Entry::TakenOver { from: (1, 1) }), "nothing was cut off");
+        // Half a line of its own is not another process.
+        let text = std::fs::read_to_string(&watchdog.path).expect("its file") + "{\"sum\":\"12";
+        std::fs::write(&watchdog.path, text).expect("torn");
+        watchdog.append(&context, Entry::Committed).expect("the torn end is cut off");
+    }
+
+    #[test]
+    fn records_that_are_cut_from_the_file_stay_known_and_are_written_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let context = context(directory.path());
+        three(directory.path());
+        let mut open = Journal::open(&context, 1).expect("it opens");
+        let text = std::fs::read_to_string(&open.path).expect("its file");
+        let first = text.split_inclusive('\n').next().expect("a line");
+        std::fs::write(&open.path, first).expect("cut");
+        open.reload().expect("it reads");
+        assert_eq!(open.records().len(), 3);
+        open.append(&context, Entry::Committed).expect("room");
+        assert_eq!(Journal::load(&context, 1).expect("whole again").records().len(), 4);
+    }
+
+    #[test]
+    fn a_journal_has_its_name_only_with_its_plan() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let context = context(directory.path());
+        std::fs::write(directory.path().join(UNNAMED), "half").expect("what a crash left");
+        assert_eq!(three(directory.path()).id, 1);
+        assert!(!directory.path().join(UNNAMED).exists());
+        assert_eq!(Journal::list(&context).expect("listed"), [1]);
     }
 
     proptest! {

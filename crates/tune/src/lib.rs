@@ -5,6 +5,7 @@
 //! everything back unless it is confirmed. [`Knobs`] is the one seam to the host, with a twin in memory.
 #![forbid(unsafe_code)]
 
+mod bounded;
 mod discipline;
 mod history;
 mod journal;
@@ -19,6 +20,7 @@ mod transaction;
 mod twin;
 mod value;
 
+pub use bounded::BoundedKnobs;
 pub use history::{State, StepState};
 pub use journal::{Baseline, Context, Entry, Fault, Journal, JournalError, JournalStep, Record};
 pub use knobs::{Device, KnobError, Knobs, Ties};
@@ -26,6 +28,9 @@ pub use live::LiveKnobs;
 pub use persist::{ByHand, FileChange, PersistPlan};
 pub use plan::{Allow, Plan, Step, plan};
 pub use request::{changes_from_audit, parse_setting};
-pub use transaction::{Applied, Arm, CONFIRM_RANGE_S, Engine, Lock, Outcome, Recovered, TuneError, Written};
+pub use rules::objection;
+pub use transaction::{
+    Applied, Arm, CONFIRM_RANGE_S, Engine, Lock, Outcome, Recovered, StepCheck, TuneError, Watchdog, Written,
+};
 pub use twin::TwinKnobs;
 pub use value::{QdiscNode, QdiscTree, Value};

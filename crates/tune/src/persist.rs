@@ -105,7 +105,7 @@ impl Engine<'_> {
             Some(id) => id,
             None => self.last_committed()?,
         };
-        let journal = Journal::load(&self.context().state, id)?;
+        let journal = Journal::load(self.context(), id)?;
         match journal.state() {
             State::Committed => {}
             State::AwaitingConfirm { .. } => {
@@ -133,8 +133,8 @@ impl Engine<'_> {
     }
 
     fn last_committed(&self) -> Result<u32, TuneError> {
-        for id in Journal::list(&self.context().state)?.into_iter().rev() {
-            if Journal::load(&self.context().state, id)?.state() == State::Committed {
+        for id in Journal::list(self.context())?.into_iter().rev() {
+            if Journal::load(self.context(), id)?.state() == State::Committed {
                 return Ok(id);
             }
         }
@@ -145,7 +145,7 @@ impl Engine<'_> {
     pub fn persist(&self, id: u32, plan: &PersistPlan) -> Result<(), TuneError> {
         let _lock = self.lock()?;
         self.recover(&[])?;
-        let mut journal = Journal::load(&self.context().state, id)?;
+        let mut journal = Journal::load(self.context(), id)?;
         if journal.persisted().is_some() {
             return Err(not_possible(format!(
                 "transaction {id} is persisted already; `landspeed tune revert --persisted` takes that back"
@@ -177,8 +177,8 @@ impl Engine<'_> {
     pub fn unpersist(&self, id: Option<u32>) -> Result<(u32, Vec<PathBuf>), TuneError> {
         let _lock = self.lock()?;
         let mut found = None;
-        for number in Journal::list(&self.context().state)?.into_iter().rev() {
-            let journal = Journal::load(&self.context().state, number)?;
+        for number in Journal::list(self.context())?.into_iter().rev() {
+            let journal = Journal::load(self.context(), number)?;
             if id.is_none_or(|id| id == number) && journal.persisted().is_some() {
                 found = Some(journal);
                 break;

@@ -1,11 +1,10 @@
 //! Applying, confirming, reverting: every write has its record on the disk before it, every record says what is needed to take
 //! the write back.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use landspeed_model::Target;
+use landspeed_sys::process::Identity;
 use landspeed_sys::{clock, process};
 use serde::{Deserialize, Serialize};
 
@@ -14,15 +13,19 @@ use crate::journal::{Baseline, Context, Entry, Fault, Journal, JournalError, Jou
 use crate::plan::Plan;
 use crate::{Knobs, Value};
 
+mod accept;
+mod inspect;
+mod lock;
 mod recover;
+mod registry;
 mod restore;
 
+use accept::accept;
+pub use inspect::StepCheck;
+pub use lock::Lock;
 pub use recover::Recovered;
+use restore::RollBack;
 
-/// How long another command of this program is waited for, nanoseconds.
-const LOCK_WAIT_NS: u64 = 10_000_000_000;
-/// How often it is looked at, nanoseconds.
-const LOCK_POLL_NS: u64 = 20_000_000;
 /// Shortest and longest time to confirm in, seconds.
 pub const CONFIRM_RANGE_S: std::ops::RangeInclusive<u64> = 1..=86_400;
 
@@ -40,14 +43,42 @@ pub enum TuneError {
         /// Why.
         cause: std::io::Error,
     },
+    /// The registry of this host's transactions cannot be used.
+    #[error("cannot use the transaction registry {path}: {cause}; nothing was changed")]
+    Registry {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
     /// Another command holds the lock.
-    #[error("another tune command is at work; wait for it, or look with `landspeed tune status`")]
-    Busy,
+    #[error(
+        "another tune command is running{}; wait for it, or look with `landspeed tune status`",
+        .process.map(|pid| format!(" (process {pid})")).unwrap_or_default()
+    )]
+    Busy {
+        /// Its process, if that is known.
+        process: Option<u32>,
+    },
     /// A transaction is open.
     #[error("transaction {id} awaits its confirmation: `landspeed tune confirm` or `landspeed tune revert` it first")]
     Open {
         /// Which.
         id: u32,
+    },
+    /// A transaction of another state directory is open and has one of the settings.
+    #[error(
+        "nothing was changed: transaction {id} in {} also changes {setting} and is not confirmed; confirm or revert it first \
+         (`landspeed tune revert --state {0}`)",
+        .state.display()
+    )]
+    OpenElsewhere {
+        /// Which.
+        id: u32,
+        /// Its state directory.
+        state: PathBuf,
+        /// A setting of both.
+        setting: String,
     },
     /// Nothing would be written.
     #[error("the plan holds nothing to write")]
@@ -58,7 +89,7 @@ pub enum TuneError {
         /// Why.
         why: String,
     },
-    /// Applying failed and was taken back.
+    /// Applying failed and was rolled back.
     #[error("{why}; {}", if *clean { "everything was put back" } else { "not everything could be put back: see `landspeed tune status`" })]
     Failed {
         /// What failed.
@@ -70,7 +101,7 @@ pub enum TuneError {
     #[error("{0}")]
     NotPossible(String),
     /// The host is not as it should be.
-    #[error("not confirmed: {}. Unless it is confirmed, the change is taken back", .0.join("; "))]
+    #[error("not confirmed: {}. Unless it is confirmed, the change is rolled back", .0.join("; "))]
     Unhealthy(Vec<String>),
 }
 
@@ -82,12 +113,19 @@ pub enum Outcome {
     Restored,
     /// It was as before already.
     AlreadyThere,
+    /// By the journal it was never written, and it is as before.
+    Unwritten,
     /// The device or setting is gone, and the change with it.
     Gone,
-    /// Somebody else changed it meanwhile; it was left alone.
+    /// It has a value that the journal does not have: somebody else changed it, or its record is lost. It was left alone.
     Drift {
         /// What is there.
         found: Value,
+    },
+    /// It could not be read, so nothing is known of it.
+    Unchecked {
+        /// Why.
+        why: String,
     },
     /// It could not be put back.
     Failed {
@@ -99,7 +137,7 @@ pub enum Outcome {
 impl Outcome {
     /// Whether nothing is left to do.
     pub fn is_clean(&self) -> bool {
-        matches!(self, Self::Restored | Self::AlreadyThere | Self::Gone)
+        matches!(self, Self::Restored | Self::AlreadyThere | Self::Unwritten | Self::Gone)
     }
 }
 
@@ -125,26 +163,34 @@ pub struct Applied {
     pub id: u32,
     /// What was written.
     pub written: Vec<Written>,
-    /// Time to confirm in, seconds.
+    /// Time to confirm in, seconds, from the first write.
     pub confirm_s: u64,
+    /// When it is rolled back (`CLOCK_MONOTONIC`, nanoseconds).
+    pub deadline_ns: u64,
+    /// Its watchdog.
+    pub watchdog: Watchdog,
 }
 
-/// Holds everybody else off. Gone with the value or the process.
-#[derive(Debug)]
-pub struct Lock {
-    file: File,
+/// The process that rolls a transaction back when nobody confirms it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Watchdog {
+    /// Process id.
+    pub process: u32,
+    /// The systemd unit it runs in, outside the caller's session and control group; `None` without one.
+    pub unit: Option<String>,
+    /// Why it has no unit of its own: what ends the caller's control group ends it, too.
+    pub warning: Option<String>,
 }
 
-impl Lock {
-    /// Takes away the file at a path if it is this lock's: another directory may have come into the place of its own.
-    pub(crate) fn remove(&self, path: &Path) {
-        let same = |mine: &Metadata, theirs: &Metadata| (mine.dev(), mine.ino()) == (theirs.dev(), theirs.ino());
-        if let (Ok(mine), Ok(theirs)) = (self.file.metadata(), std::fs::metadata(path))
-            && same(&mine, &theirs)
-        {
-            let _ = std::fs::remove_file(path);
-        }
-    }
+/// Why a value was not written.
+#[derive(Debug, thiserror::Error)]
+enum PutError {
+    /// Another process writes now.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The host did not take it.
+    #[error(transparent)]
+    Knob(#[from] crate::KnobError),
 }
 
 /// Carries transactions out on a host.
@@ -154,8 +200,8 @@ pub struct Engine<'a> {
     writes: std::cell::Cell<u64>,
 }
 
-/// Wakes up the watchdog of a transaction and returns its process when it is awake.
-pub type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<u32, String>;
+/// Starts the watchdog of a transaction and returns when it is awake.
+pub type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<Watchdog, String>;
 
 impl<'a> Engine<'a> {
     /// An engine for this host.
@@ -171,38 +217,6 @@ impl<'a> Engine<'a> {
     /// The host.
     pub fn knobs(&self) -> &dyn Knobs {
         self.knobs
-    }
-
-    /// Waits a moment for other commands and then holds them off.
-    pub fn lock(&self) -> Result<Lock, TuneError> {
-        let deadline = clock::monotonic_ns() + LOCK_WAIT_NS;
-        loop {
-            if let Some(lock) = self.try_lock("lock")? {
-                return Ok(lock);
-            }
-            if clock::monotonic_ns() > deadline {
-                return Err(TuneError::Busy);
-            }
-            clock::sleep_until(clock::monotonic_ns() + LOCK_POLL_NS);
-        }
-    }
-
-    /// A lock of the state directory by name, if nobody has it.
-    pub(crate) fn try_lock(&self, name: &str) -> Result<Option<Lock>, TuneError> {
-        let file = self.lock_file(name)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock { file })),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(cause)) => Err(TuneError::State { path: self.context.state.clone(), cause }),
-        }
-    }
-
-    /// The file of a lock.
-    fn lock_file(&self, name: &str) -> Result<File, TuneError> {
-        let fail = |cause| TuneError::State { path: self.context.state.clone(), cause };
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.context.state).map_err(fail)?;
-        let path = self.context.state.join(name);
-        OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(fail)
     }
 
     /// Carries a plan out. `arm` is called before the first write. On any failure everything is taken back.
@@ -222,44 +236,51 @@ impl<'a> Engine<'a> {
             return Err(TuneError::Empty);
         }
         let steps: Vec<JournalStep> = plan.live().filter_map(journal_step).collect();
-        let mut journal = Journal::create(&self.context)?;
-        let pid = std::process::id();
+        let own = Identity::own();
         let planned = Entry::Planned {
             baseline: self.baseline(&steps, session),
             steps,
             confirm_s,
-            applier: (pid, process::start_ticks(pid).unwrap_or(0)),
+            applier: (own.pid, own.started),
             monotonic_ns: clock::monotonic_ns(),
         };
-        if let Err(why) = journal.append(&self.context, planned) {
-            journal.discard();
-            return Err(why.into());
-        }
-        let armed = arm(journal.id)
-            .map_err(|why| TuneError::Watchdog { why })
-            .and_then(|watchdog| journal.append(&self.context, Entry::Armed { watchdog }).map_err(TuneError::from));
-        if let Err(why) = armed {
-            self.note(&mut journal, Entry::Reverted { why: why.to_string() });
-            return Err(why);
-        }
-        match self.write_all(&mut journal) {
-            Ok(written) => {
-                let deadline_ns = clock::monotonic_ns() + confirm_s * 1_000_000_000;
-                match journal.append(&self.context, Entry::AwaitingConfirm { deadline_ns }) {
-                    Ok(()) => Ok(Applied { id: journal.id, written, confirm_s }),
-                    Err(why) => Err(self.give_up(&mut journal, why.to_string())),
-                }
+        let mut journal = Journal::create(&self.context, planned)?;
+        let (watchdog, deadline_ns) = match self.arm(&mut journal, confirm_s, arm) {
+            Ok(armed) => armed,
+            Err(why) => {
+                self.note(&mut journal, Entry::Reverted { why: why.to_string() });
+                self.unregister(&journal);
+                return Err(why);
             }
+        };
+        match self.write_all(&mut journal, deadline_ns) {
+            Ok(written) => match journal.append(&self.context, Entry::AwaitingConfirm { deadline_ns }) {
+                Ok(()) => Ok(Applied { id: journal.id, written, confirm_s, deadline_ns, watchdog }),
+                Err(why) => Err(self.give_up(&mut journal, why.to_string())),
+            },
             Err(why) => Err(self.give_up(&mut journal, why)),
         }
     }
 
+    /// Registers a transaction, starts its watchdog, and lets the time to confirm in begin.
+    fn arm(&self, journal: &mut Journal, confirm_s: u64, arm: Arm<'_>) -> Result<(Watchdog, u64), TuneError> {
+        self.register(journal)?;
+        let watchdog = arm(journal.id).map_err(|why| TuneError::Watchdog { why })?;
+        self.register_watchdog(journal, watchdog.process)?;
+        let deadline_ns = clock::monotonic_ns().saturating_add(confirm_s.saturating_mul(1_000_000_000));
+        journal.append(&self.context, Entry::Armed { watchdog: watchdog.process, deadline_ns: Some(deadline_ns) })?;
+        Ok((watchdog, deadline_ns))
+    }
+
     fn give_up(&self, journal: &mut Journal, why: String) -> TuneError {
-        let clean = self.take_back(journal, &why, false).is_ok_and(|state| state == State::Reverted);
+        // What this process did not write is not its to judge: it knows its own writes.
+        let clean = self
+            .roll_back(journal, &why, &RollBack { own: true, ..RollBack::default() })
+            .is_ok_and(|state| state == State::Reverted);
         TuneError::Failed { why, clean }
     }
 
-    fn write_all(&self, journal: &mut Journal) -> Result<Vec<Written>, String> {
+    fn write_all(&self, journal: &mut Journal, deadline_ns: u64) -> Result<Vec<Written>, String> {
         let mut written = Vec::new();
         let steps = journal.steps().to_vec();
         // Devices whose queues a step has changed: what hangs on them may differ from the plan.
@@ -279,8 +300,13 @@ impl<'a> Engine<'a> {
             if step.keep {
                 continue;
             }
+            if clock::monotonic_ns() >= deadline_ns {
+                return Err(
+                    "the time to confirm in was over before everything was written; give --confirm more".into()
+                );
+            }
             let carrier = step.device.as_ref().map(|device| self.knobs.carrier(&device.name));
-            self.put(&target, &Value::text(&*step.desired)).map_err(|why| why.to_string())?;
+            self.put(journal, &target, &Value::text(&*step.desired)).map_err(|why| why.to_string())?;
             if resets_link(&target)
                 && let (Some(device), Some(carrier)) = (&step.device, carrier)
             {
@@ -302,11 +328,12 @@ impl<'a> Engine<'a> {
         Ok(written)
     }
 
-    /// The one place where the host is written to.
-    fn put(&self, target: &Target, value: &Value) -> Result<(), crate::KnobError> {
+    /// The one place where the host is written to. A process whose transaction was taken over writes nothing.
+    fn put(&self, journal: &mut Journal, target: &Target, value: &Value) -> Result<(), PutError> {
+        journal.must_be_ours()?;
         let outcome = self.knobs.write(target, value);
         self.wrote();
-        outcome
+        Ok(outcome?)
     }
 
     /// Something outside of the journal was written: a place to end, for tests.
@@ -348,14 +375,16 @@ impl<'a> Engine<'a> {
                 "no transaction awaits a confirmation; see `landspeed tune status`".into(),
             ));
         };
-        let mut journal = Journal::load(&self.context.state, id)?;
+        let mut journal = Journal::load(&self.context, id)?;
         self.same_place(&journal)?;
         let State::AwaitingConfirm { deadline_ns } = journal.state() else {
             self.recover(&[])?;
-            return Err(TuneError::NotPossible(format!("transaction {id} was not finished and has been taken back")));
+            return Err(TuneError::NotPossible(format!(
+                "transaction {id} was not finished and has been rolled back"
+            )));
         };
         if clock::monotonic_ns() >= deadline_ns {
-            self.take_back(&mut journal, "it was not confirmed in time", false)?;
+            self.roll_back(&mut journal, "it was not confirmed in time", &RollBack::default())?;
             return Err(TuneError::NotPossible(format!("too late: transaction {id} was not confirmed in time")));
         }
         let ills = self.ills(&journal, session);
@@ -389,11 +418,12 @@ impl<'a> Engine<'a> {
         }));
         for (number, step) in journal.steps().iter().enumerate() {
             let StepState::Applied { observed, .. } = journal.step_state(number) else { continue };
-            let now = self.present(step).map(|target| self.knobs.read(&target));
-            if let Some(Ok(now)) = now
-                && !now.same(&observed)
-            {
-                ills.push(format!("{} was set to {observed} and is {now} now", step.target));
+            match self.present(step).map(|target| self.knobs.read(&target)) {
+                Some(Ok(now)) if now.same(&observed) => {}
+                Some(Ok(now)) => ills.push(format!("{} was set to {observed} and is {now} now", step.target)),
+                Some(Err(why)) => ills.push(format!("{} cannot be checked: {why}", step.target)),
+                // Its device is gone, which is named above.
+                None => {}
             }
         }
         ills
@@ -401,8 +431,8 @@ impl<'a> Engine<'a> {
 
     /// The transaction somebody still has to bring to an end.
     pub fn open_transaction(&self) -> Result<Option<u32>, TuneError> {
-        for id in Journal::list(&self.context.state)?.into_iter().rev() {
-            let journal = Journal::load(&self.context.state, id)?;
+        for id in Journal::list(&self.context)?.into_iter().rev() {
+            let journal = Journal::load(&self.context, id)?;
             if journal.state().is_unfinished() {
                 return Ok(Some(id));
             }
@@ -440,67 +470,6 @@ fn journal_step(step: &crate::plan::Step) -> Option<JournalStep> {
 
 fn resets_link(target: &Target) -> bool {
     matches!(target, Target::Ring { .. } | Target::Channels { .. } | Target::Mtu { .. } | Target::Pause { .. })
-}
-
-/// Whether what was read back will do: exactly, or (true) rounded or clamped by the driver. The error says how it differs.
-fn accept(target: &Target, before: &Value, desired: &str, observed: &Value) -> Result<bool, String> {
-    let wanted = Value::text(desired);
-    if let (Value::Qdiscs(tree), Target::Qdisc { .. }) = (observed, target) {
-        let kind = crate::discipline::Wanted::parse(desired)?.kind();
-        let fits = match kind {
-            None => tree.is_default(),
-            Some(kind) => tree.senders().iter().all(|node| node.kind == kind) && !tree.senders().is_empty(),
-        };
-        return if fits { Ok(false) } else { Err(format!("{target} was set to {desired} and is {observed}")) };
-    }
-    if observed.same(&wanted) || same_mask(target, desired, observed) {
-        return Ok(false);
-    }
-    let drivers = matches!(
-        target,
-        Target::Ring { .. } | Target::Channels { .. } | Target::Coalescing { .. } | Target::SegmentLimit { .. }
-    );
-    match (before.number(), wanted.number(), observed.number()) {
-        // Moved the right way, or a step past the goal: a rounding. Not moved, or moved away: not accepted.
-        (Some(before), Some(wanted), Some(observed))
-            if drivers && observed.abs_diff(wanted) < before.abs_diff(wanted) =>
-        {
-            Ok(true)
-        }
-        _ => Err(format!("{target} was set to {desired} and reads {observed}")),
-    }
-}
-
-/// Masks and lists of processors are printed by the kernel in its own form.
-fn same_mask(target: &Target, desired: &str, observed: &Value) -> bool {
-    let Value::Text(observed) = observed else { return false };
-    match target {
-        Target::Queue { .. } => {
-            let plain = |text: &str| {
-                let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
-                digits.trim_start_matches('0').to_ascii_lowercase()
-            };
-            plain(desired) == plain(observed)
-        }
-        Target::InterruptAffinity { .. } => processors(desired).is_some_and(|set| Some(set) == processors(observed)),
-        _ => false,
-    }
-}
-
-/// The processors of a list in the kernel's format, ascending. `None` if it is no list.
-fn processors(text: &str) -> Option<Vec<u32>> {
-    let mut set = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last.checked_sub(first)? > 65_536 {
-            return None;
-        }
-        set.extend(first..=last);
-    }
-    set.sort_unstable();
-    set.dedup();
-    Some(set)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub struct TwinKnobs {
     log: RefCell<Vec<(Target, Value)>>,
     on_write: RefCell<Option<OnWrite>>,
     ills: RefCell<Vec<String>>,
+    hidden: RefCell<Vec<Target>>,
 }
 
 impl std::fmt::Debug for TwinKnobs {
@@ -95,6 +96,16 @@ impl TwinKnobs {
         self.values.borrow_mut().retain(|target, _| target.interface() != Some(interface));
     }
 
+    /// Makes a setting unreadable.
+    pub fn hide(&self, target: &Target) {
+        self.hidden.borrow_mut().push(target.clone());
+    }
+
+    /// Makes a hidden setting readable again.
+    pub fn show(&self, target: &Target) {
+        self.hidden.borrow_mut().retain(|hidden| hidden != target);
+    }
+
     /// Makes the host ill: the management peer is out of reach.
     pub fn cut(&self, why: &str) {
         self.ills.borrow_mut().push(why.to_owned());
@@ -103,6 +114,9 @@ impl TwinKnobs {
 
 impl Knobs for TwinKnobs {
     fn read(&self, target: &Target) -> Result<Value, KnobError> {
+        if self.hidden.borrow().contains(target) {
+            return Err(KnobError::unreadable(target, "Permission denied"));
+        }
         self.values.borrow().get(target).cloned().ok_or_else(|| KnobError::absent(target, "this host has none"))
     }
 

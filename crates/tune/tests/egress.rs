@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use landspeed_model::{Change, Target};
 use landspeed_sys::clock;
+use landspeed_sys::trust::Policy;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::skip;
-use landspeed_tune::{Allow, Context, Engine, Knobs as _, LiveKnobs, State, Value, plan};
+use landspeed_tune::{Allow, Context, Engine, Knobs as _, LiveKnobs, State, Value, Watchdog, plan};
 
 const RATE_BPS: u64 = 80_000_000;
 /// Left out at the beginning, and measured after it, nanoseconds.
@@ -61,6 +62,17 @@ impl Drop for Sender {
     }
 }
 
+fn context(state: PathBuf) -> Context {
+    let registry = state.with_file_name("registry");
+    let (boot, namespace) = ("boot".into(), "left".into());
+    Context { state, boot, namespace, policy: Policy::Refuse, registry, fault: None }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "what `Arm` takes")]
+fn watchdog(_: u32) -> Result<Watchdog, String> {
+    Ok(Watchdog { process: 1, unit: None, warning: None })
+}
+
 /// What the senders brought across in the same time, bits/s, in the order of the list.
 fn goodput(left: &Namespace, right: &Namespace, groups: &[Option<&Path>]) -> Vec<f64> {
     let listener = right.run(|| TcpListener::bind("10.9.0.2:5210")).expect("the address is ours");
@@ -101,7 +113,7 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
     let link = veth(&left, &right, "10.9.0.1/24", "10.9.0.2/24");
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
-    let context = Context { state, boot: "boot".into(), namespace: "left".into(), fault: None };
+    let context = context(state);
     let qdisc = Target::Qdisc { interface: link.a.clone() };
     let rate = Target::EgressRate { cgroup: group.name.clone(), interface: link.a.clone() };
     let shown =
@@ -114,7 +126,7 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
             let plan = plan(&changes, &LiveKnobs, Allow::default());
             let refused: Vec<_> = plan.refused().map(|step| step.refused.clone()).collect();
             assert_eq!(refused, [], "nothing speaks against it");
-            Engine::new(&LiveKnobs, context.clone()).apply(&plan, 60, None, &mut |_| Ok(1)).map(|_| ())
+            Engine::new(&LiveKnobs, context.clone()).apply(&plan, 60, None, &mut watchdog).map(|_| ())
         });
         if let Err(why) = applied {
             assert_eq!(shown(), before.0, "what cannot be done leaves nothing");
@@ -150,12 +162,12 @@ fn a_limit_for_an_interface_that_is_gone_leaves_no_program_behind() {
     let rate = Target::EgressRate { cgroup: group.name.clone(), interface: "gone0".into() };
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
-    let context = Context { state, boot: "boot".into(), namespace: "left".into(), fault: None };
+    let context = context(state);
     let limits = || landspeed_sys::bpf::egress::limits(&group.path).map(|limits| limits.len());
     left.run(|| {
         let plan = plan(&[Change::new(rate, "80000000")], &LiveKnobs, Allow::default());
         let engine = Engine::new(&LiveKnobs, context);
-        if let Err(why) = engine.apply(&plan, 60, None, &mut |_| Ok(1)) {
+        if let Err(why) = engine.apply(&plan, 60, None, &mut watchdog) {
             skip!("{why}");
         }
         assert_eq!(limits().expect("readable"), 1);

@@ -221,10 +221,20 @@ fn what_is_persisted_and_taken_back_leaves_bytes_and_modes_as_they_were() {
     let (probing, policy) = (Target::Sysctl { name: "net.ipv4.tcp_mtu_probing".into() }, governor(0).0);
     let twin = TwinKnobs::new([(probing.clone(), Value::text("0")), (policy.clone(), Value::text("powersave"))]);
     let state = tempfile::tempdir().expect("a directory");
-    let context = Context { state: state.path().join("s"), boot: "b".into(), namespace: "n".into(), fault: None };
+    let context = Context {
+        state: state.path().join("s"),
+        boot: "b".into(),
+        namespace: "n".into(),
+        policy: landspeed_sys::trust::Policy::Refuse,
+        registry: state.path().join("registry"),
+        fault: None,
+    };
     let engine = Engine::new(&twin, context);
+    let watchdog = crate::Watchdog { process: 1, unit: None, warning: None };
     let changes = [Change::new(probing, "1"), Change::new(policy, "performance")];
-    engine.apply(&plan(&changes, &twin, Allow::default()), 60, None, &mut |_| Ok(1)).expect("it applies");
+    engine
+        .apply(&plan(&changes, &twin, Allow::default()), 60, None, &mut |_| Ok(watchdog.clone()))
+        .expect("it applies");
     let id = engine.confirm(None).expect("it is confirmed");
     let mut before = BTreeMap::new();
     snapshot(root.path(), &mut before);

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use landspeed_model::{Change, Side};
+use landspeed_sys::trust::Policy;
 
 use super::*;
 use crate::knobs::Ties;
@@ -44,6 +45,14 @@ fn changes() -> Vec<Change> {
 
 const ALL: Allow = Allow { disruptive: true, tied: true };
 
+#[expect(clippy::unnecessary_wraps, reason = "what `Arm` takes")]
+fn watchdog(_: u32) -> Result<Watchdog, String> {
+    Ok(Watchdog { process: 1, unit: None, warning: None })
+}
+
+mod cut_journals;
+mod two_directories;
+
 struct Desk {
     _directory: tempfile::TempDir,
     context: Context,
@@ -53,7 +62,9 @@ impl Desk {
     fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let state = directory.path().join("state");
-        let context = Context { state, boot: "boot".into(), namespace: "net".into(), fault: None };
+        let registry = directory.path().join("registry");
+        let (boot, namespace) = ("boot".into(), "net".into());
+        let context = Context { state, boot, namespace, policy: Policy::Refuse, registry, fault: None };
         Self { _directory: directory, context }
     }
 
@@ -62,7 +73,7 @@ impl Desk {
     }
 
     fn apply(&self, twin: &TwinKnobs, changes: &[Change]) -> Result<Applied, TuneError> {
-        self.engine(twin).apply(&plan(changes, twin, ALL), 60, None, &mut |_| Ok(1))
+        self.engine(twin).apply(&plan(changes, twin, ALL), 60, None, &mut watchdog)
     }
 }
 
@@ -91,11 +102,11 @@ fn what_is_reverted_is_as_before_in_reverse_order() {
 fn originals_are_on_the_disk_before_the_first_write() {
     // tuned stores them after its writes.
     let (desk, twin) = (Desk::new(), host());
-    let state = desk.context.state.clone();
+    let context = desk.context.clone();
     let checked = Rc::new(Cell::new(0));
     let count = Rc::clone(&checked);
     twin.on_write(move |target, value| {
-        let journal = Journal::load(&state, 1).map_err(|why| why.to_string())?;
+        let journal = Journal::load(&context, 1).map_err(|why| why.to_string())?;
         let last = journal.entries().last().cloned();
         let Some(Entry::Intent { step, before }) = last else { return Err(format!("no intent before {target}")) };
         assert_eq!(&journal.steps()[step].target, target);
@@ -163,7 +174,7 @@ fn what_somebody_else_set_is_left_and_reported_unless_forced() {
     assert_eq!(state, State::NeedsAttention);
     assert_eq!(twin.values()[&sysctl("net.core.rmem_max")], Value::text("1000000"));
     assert_eq!(twin.values()[&mtu()], Value::text("1500"));
-    let journal = Journal::load(&desk.context.state, 1).expect("its journal");
+    let journal = Journal::load(&desk.context, 1).expect("its journal");
     assert!(journal.reason().is_some_and(|why| why.contains("somebody else")), "{:?}", journal.reason());
     let (_, state) = desk.engine(&twin).revert(Some(1), true).expect("forced");
     assert_eq!(state, State::Reverted);
@@ -175,7 +186,7 @@ fn a_value_that_changes_under_the_plan_stops_it() {
     let (desk, twin) = (Desk::new(), host());
     let made = plan(&changes(), &twin, ALL);
     twin.set(&sysctl("net.ipv4.tcp_rmem"), Value::text("1 2 3"));
-    let error = desk.engine(&twin).apply(&made, 60, None, &mut |_| Ok(1)).expect_err("it moved");
+    let error = desk.engine(&twin).apply(&made, 60, None, &mut watchdog).expect_err("it moved");
     assert!(error.to_string().contains("somebody else is changing it"), "{error}");
     assert_eq!(twin.values()[&sysctl("net.ipv4.tcp_rmem")], Value::text("1 2 3"));
     assert_eq!(twin.values()[&mtu()], Value::text("1500"));
@@ -244,7 +255,7 @@ fn an_ill_host_is_not_confirmed() {
     let (desk, twin) = (Desk::new(), host());
     let engine = desk.engine(&twin);
     engine
-        .apply(&plan(&changes(), &twin, ALL), 60, Some("192.0.2.1 5000 192.0.2.2 22"), &mut |_| Ok(1))
+        .apply(&plan(&changes(), &twin, ALL), 60, Some("192.0.2.1 5000 192.0.2.2 22"), &mut watchdog)
         .expect("applied");
     twin.cut("no route");
     let error = engine.confirm(None).expect_err("the peer is gone");

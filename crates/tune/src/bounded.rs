@@ -1,0 +1,179 @@
+//! Knobs that give up on a call that hangs: the watchdog must restore what it can, whatever one driver does.
+
+use std::cell::Cell;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use landspeed_model::Target;
+
+use crate::knobs::Ties;
+use crate::{Device, KnobError, Knobs, Value};
+
+/// How long a call may take, until one took longer. Waiting for a link after a reset takes up to 20 s.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a call may take after one has hung: what hangs on the same lock of the kernel hangs, too.
+const IMPATIENCE: Duration = Duration::from_secs(2);
+
+/// Knobs whose calls each run in a thread of their own, which is left behind when the call does not return.
+#[derive(Debug)]
+pub struct BoundedKnobs<K> {
+    inner: K,
+    patience: Cell<Duration>,
+    impatience: Duration,
+}
+
+impl<K: Knobs + Clone + Send + 'static> BoundedKnobs<K> {
+    /// Bounds the calls of other knobs.
+    pub fn new(inner: K) -> Self {
+        Self::with_limits(inner, PATIENCE, IMPATIENCE)
+    }
+
+    fn with_limits(inner: K, patience: Duration, impatience: Duration) -> Self {
+        Self { inner, patience: Cell::new(patience), impatience }
+    }
+
+    /// What a call returns; `None` if it does not in time.
+    fn call<T: Send + 'static>(&self, call: impl FnOnce(&K) -> T + Send + 'static) -> Option<T> {
+        let inner = self.inner.clone();
+        let (say, hear) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("knob".into()).spawn(move || {
+            let _ = say.send(call(&inner));
+        });
+        let answer = thread.ok().and_then(|_| hear.recv_timeout(self.patience.get()).ok());
+        if answer.is_none() {
+            self.patience.set(self.patience.get().min(self.impatience));
+        }
+        answer
+    }
+}
+
+const HANGS: &str = "the call into the kernel does not return";
+
+impl<K: Knobs + Clone + Send + 'static> Knobs for BoundedKnobs<K> {
+    fn read(&self, target: &Target) -> Result<Value, KnobError> {
+        let asked = target.clone();
+        self.call(move |inner| inner.read(&asked)).unwrap_or_else(|| Err(KnobError::unreadable(target, HANGS)))
+    }
+
+    fn write(&self, target: &Target, value: &Value) -> Result<(), KnobError> {
+        let (asked, value) = (target.clone(), value.clone());
+        self.call(move |inner| inner.write(&asked, &value))
+            .unwrap_or_else(|| Err(KnobError::unwritable(target, HANGS)))
+    }
+
+    fn read_only(&self, target: &Target) -> Option<String> {
+        let target = target.clone();
+        self.call(move |inner| inner.read_only(&target)).unwrap_or_else(|| Some(HANGS.to_owned()))
+    }
+
+    fn device(&self, interface: &str) -> Result<Device, KnobError> {
+        let name = interface.to_owned();
+        self.call(move |inner| inner.device(&name))
+            .unwrap_or_else(|| Err(KnobError::unreadable(&Target::Mtu { interface: interface.to_owned() }, HANGS)))
+    }
+
+    /// A device that cannot be asked for is taken to be there under its old name: what is on it is then found to hang.
+    fn find(&self, device: &Device) -> Option<String> {
+        let seen = device.clone();
+        self.call(move |inner| inner.find(&seen)).unwrap_or_else(|| Some(device.name.clone()))
+    }
+
+    fn forget(&self, target: &Target, device: &Device) {
+        let (target, device) = (target.clone(), device.clone());
+        self.call(move |inner| inner.forget(&target, &device));
+    }
+
+    fn ties(&self, interface: &str) -> Ties {
+        let name = interface.to_owned();
+        self.call(move |inner| inner.ties(&name)).unwrap_or_default()
+    }
+
+    fn settle(&self, interface: &str, had_carrier: bool) -> bool {
+        let name = interface.to_owned();
+        self.call(move |inner| inner.settle(&name, had_carrier)).unwrap_or(false)
+    }
+
+    fn carrier(&self, interface: &str) -> bool {
+        let name = interface.to_owned();
+        self.call(move |inner| inner.carrier(&name)).unwrap_or(false)
+    }
+
+    fn default_routes(&self) -> Vec<String> {
+        self.call(Knobs::default_routes).unwrap_or_default()
+    }
+
+    fn unreachable(&self, peer: &str) -> Option<String> {
+        let peer = peer.to_owned();
+        self.call(move |inner| inner.unreachable(&peer)).unwrap_or_else(|| Some(HANGS.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A host with one sysctl that can be read and written, and an interface whose driver never returns.
+    #[derive(Clone)]
+    struct Hanging(Arc<Mutex<String>>);
+
+    fn sysctl() -> Target {
+        Target::Sysctl { name: "net.ipv4.tcp_sack".into() }
+    }
+
+    impl Knobs for Hanging {
+        fn read(&self, target: &Target) -> Result<Value, KnobError> {
+            if *target != sysctl() {
+                std::thread::park_timeout(Duration::from_mins(10));
+            }
+            Ok(Value::text(self.0.lock().expect("whole").clone()))
+        }
+
+        fn write(&self, _: &Target, value: &Value) -> Result<(), KnobError> {
+            *self.0.lock().expect("whole") = value.to_string();
+            Ok(())
+        }
+
+        fn device(&self, _: &str) -> Result<Device, KnobError> {
+            Ok(Device::default())
+        }
+
+        fn find(&self, device: &Device) -> Option<String> {
+            Some(device.name.clone())
+        }
+
+        fn ties(&self, _: &str) -> Ties {
+            Ties::default()
+        }
+
+        fn settle(&self, _: &str, _: bool) -> bool {
+            true
+        }
+
+        fn carrier(&self, _: &str) -> bool {
+            true
+        }
+
+        fn default_routes(&self) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn unreachable(&self, _: &str) -> Option<String> {
+            None
+        }
+    }
+
+    #[test]
+    fn a_call_that_hangs_does_not_keep_others_from_being_made() {
+        let inner = Hanging(Arc::new(Mutex::new("1".into())));
+        let short = Duration::from_millis(300);
+        let knobs = BoundedKnobs::with_limits(inner, short, short);
+        let hangs = knobs.read(&Target::Mtu { interface: "eth0".into() }).expect_err("it hangs");
+        assert!(!hangs.is_absent() && hangs.to_string().contains("does not return"), "{hangs}");
+        let whole = BoundedKnobs::new(knobs.inner.clone());
+        assert_eq!(whole.read(&sysctl()), Ok(Value::text("1")));
+        whole.write(&sysctl(), &Value::text("0")).expect("written");
+        assert_eq!(whole.read(&sysctl()), Ok(Value::text("0")));
+    }
+}

@@ -1,0 +1,311 @@
+//! Who may write: locks of the state directory, and what to do with a process that holds one and no longer goes on.
+
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+use landspeed_sys::clock;
+use landspeed_sys::process::Identity;
+use landspeed_sys::trust::{Access, Directory};
+
+use super::{Engine, TuneError};
+use crate::journal::{Context, Entry, Journal, JournalError};
+
+/// How long another command of this program is waited for, nanoseconds.
+const LOCK_WAIT_NS: u64 = 10_000_000_000;
+/// How often it is looked at, nanoseconds.
+const LOCK_POLL_NS: u64 = 20_000_000;
+/// How often, while waiting, the open transaction is looked at, nanoseconds.
+const OVERDUE_POLL_NS: u64 = 500_000_000;
+/// How long an apply may go on after its deadline to give up by itself, nanoseconds.
+const GRACE_NS: u64 = 1_000_000_000;
+/// How long another command may hold the lock once the deadline has passed, nanoseconds: putting one link back can take 20 s.
+const HOLD_NS: u64 = 60_000_000_000;
+/// The lock that every command takes which writes.
+pub(super) const EVERYBODY: &str = "lock";
+/// The file of a lock that is about to replace [`EVERYBODY`].
+const SUCCESSOR: &str = "lock.new";
+/// What the file of a watchdog's lock ends with when it is awake.
+const AWAKE: &str = "awake";
+
+/// Holds everybody else off. Gone with the value or the process.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+/// What a lock's file says of the process that holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Holder {
+    pub(super) process: Identity,
+    /// Since when (`CLOCK_MONOTONIC`, nanoseconds).
+    since_ns: u64,
+    awake: bool,
+}
+
+impl Lock {
+    fn new(file: File) -> Self {
+        let lock = Self { file };
+        lock.sign("");
+        lock
+    }
+
+    /// Writes down who holds it. A full disk must not stop a revert, hence best effort.
+    fn sign(&self, word: &str) {
+        let own = Identity::own();
+        let text = format!("{} {} {} {word}", own.pid, own.started, clock::monotonic_ns());
+        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.trim_end().as_bytes(), 0));
+    }
+
+    /// Says that the watchdog that holds it is awake.
+    pub(super) fn announce(&self) {
+        self.sign(AWAKE);
+    }
+
+    /// Takes away the file of this name if it is this lock's: another directory may have come into the place of its own.
+    pub(super) fn remove(&self, context: &Context, name: &str) {
+        if let Ok(Some(directory)) = context.directory()
+            && is_current(&self.file, &directory, name)
+        {
+            let _ = directory.remove(name);
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// Who holds the lock of a file, if that is known.
+pub(super) fn holder(file: &File) -> Option<Holder> {
+    let mut bytes = [0_u8; 128];
+    let length = file.read_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(&bytes[..length]).ok()?;
+    let mut words = text.split_whitespace();
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let process = Identity { pid: u32::try_from(number()?).ok()?, started: number()? };
+    let since_ns = number()?;
+    Some(Holder { process, since_ns, awake: words.next() == Some(AWAKE) })
+}
+
+/// Whether a file is still the one of that name.
+fn is_current(file: &File, directory: &Directory, name: &str) -> bool {
+    let mine = file.metadata().map(|facts| (facts.dev(), facts.ino()));
+    mine.is_ok_and(|mine| directory.identity(name).is_ok_and(|there| there == mine))
+}
+
+/// The process that holds the lock although the time of the transaction is up: the apply itself, or another command that has
+/// had time enough.
+pub(super) fn overdue(file: &File, journal: &Journal) -> Option<Identity> {
+    let now = clock::monotonic_ns();
+    let deadline_ns = journal.deadline_ns()?.saturating_add(GRACE_NS);
+    let applier = journal.applier();
+    let held = holder(file).or_else(|| applier.map(|process| Holder { process, since_ns: 0, awake: false }))?;
+    let due_ns = if Some(held.process) == applier {
+        deadline_ns
+    } else {
+        deadline_ns.max(held.since_ns.saturating_add(HOLD_NS))
+    };
+    (now >= due_ns && held.process != Identity::own()).then_some(held.process)
+}
+
+impl Engine<'_> {
+    /// Waits a moment for other commands and then holds them off.
+    pub fn lock(&self) -> Result<Lock, TuneError> {
+        let deadline = clock::monotonic_ns() + LOCK_WAIT_NS;
+        let mut look_at = 0;
+        loop {
+            if let Some(lock) = self.try_lock(EVERYBODY)? {
+                return Ok(lock);
+            }
+            let now = clock::monotonic_ns();
+            if now > deadline {
+                let process = self.lock_file(EVERYBODY).ok().as_ref().and_then(holder).map(|held| held.process.pid);
+                return Err(TuneError::Busy { process });
+            }
+            if now >= look_at {
+                look_at = now + OVERDUE_POLL_NS;
+                self.end_overdue();
+            }
+            clock::sleep_until(now + LOCK_POLL_NS);
+        }
+    }
+
+    /// Does a dead watchdog's work on a process that holds the lock past the deadline of its transaction.
+    fn end_overdue(&self) {
+        let Ok(Some(id)) = self.open_transaction() else { return };
+        let (Ok(file), Ok(journal)) = (self.lock_file(EVERYBODY), Journal::load(&self.context, id)) else { return };
+        let Some(process) = overdue(&file, &journal) else { return };
+        if let Ok(Some(_asleep)) = self.try_lock(&watch_name(id))
+            && self.same_place(&journal).is_ok()
+        {
+            process.kill();
+        }
+    }
+
+    /// A lock of the state directory by name, if nobody has it.
+    pub(super) fn try_lock(&self, name: &str) -> Result<Option<Lock>, TuneError> {
+        loop {
+            let file = self.lock_file(name)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(cause)) => return Err(self.state_error(cause)),
+            }
+            // Whoever replaced it meanwhile holds the one that counts.
+            if is_current(&file, &self.directory()?, name) {
+                return Ok(Some(Lock::new(file)));
+            }
+        }
+    }
+
+    /// The file of a lock.
+    pub(super) fn lock_file(&self, name: &str) -> Result<File, TuneError> {
+        Ok(self.directory()?.file(name, "lock", Access::Create).map_err(JournalError::from)?)
+    }
+
+    /// The file that counts now, unless `file` is that or there is none to be had.
+    pub(super) fn successor(&self, file: &File) -> Option<File> {
+        let directory = self.context.directory().ok()??;
+        let replaced = directory.identity(EVERYBODY).is_ok() && !is_current(file, &directory, EVERYBODY);
+        if replaced { directory.file(EVERYBODY, "lock", Access::Create).ok() } else { None }
+    }
+
+    /// Puts a lock of one's own in the place of one whose holder does not end: from now on nobody else asks for that one.
+    pub(super) fn replace_lock(&self) -> Result<Lock, TuneError> {
+        let directory = self.directory()?;
+        let _ = directory.remove(SUCCESSOR);
+        let file = directory.file(SUCCESSOR, "lock", Access::CreateNew).map_err(JournalError::from)?;
+        file.lock().map_err(|cause| self.state_error(cause))?;
+        directory.rename(SUCCESSOR, EVERYBODY).map_err(|cause| self.state_error(cause))?;
+        Ok(Lock::new(file))
+    }
+
+    fn directory(&self) -> Result<Directory, TuneError> {
+        self.context.make_directory().map_err(|why| match why {
+            JournalError::File { cause, .. } => self.state_error(cause),
+            other => other.into(),
+        })
+    }
+
+    fn state_error(&self, cause: std::io::Error) -> TuneError {
+        TuneError::State { path: self.context.state.clone(), cause }
+    }
+
+    /// Forgets the lock of an earlier watchdog of this number.
+    pub fn prepare_watch(&self, id: u32) {
+        if let Ok(Some(lock)) = self.try_lock(&watch_name(id)) {
+            lock.remove(&self.context, &watch_name(id));
+        }
+    }
+
+    /// The process of a transaction's watchdog, once it has said that it is awake.
+    pub fn awake(&self, id: u32) -> Option<u32> {
+        let directory = self.context.directory().ok()??;
+        let file = directory.file(&watch_name(id), "lock", Access::Read).ok()?;
+        holder(&file).filter(|held| held.awake).map(|held| held.process.pid)
+    }
+}
+
+/// The lock a watchdog holds while it is awake.
+pub(super) fn watch_name(id: u32) -> String {
+    format!("{id:04}.watchdog")
+}
+
+impl Journal {
+    /// When the transaction is to be rolled back unless it is confirmed (`CLOCK_MONOTONIC`, nanoseconds); `None` for one that
+    /// has come to an end.
+    pub fn deadline_ns(&self) -> Option<u64> {
+        if !self.state().is_unfinished() {
+            return None;
+        }
+        let mut found = None;
+        for entry in self.entries() {
+            match entry {
+                Entry::Planned { monotonic_ns, confirm_s, .. } => {
+                    found = Some(monotonic_ns.saturating_add(confirm_s.saturating_mul(1_000_000_000)));
+                }
+                Entry::Armed { deadline_ns: Some(deadline_ns), .. } | Entry::AwaitingConfirm { deadline_ns } => {
+                    found = Some(*deadline_ns);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The process that applied it.
+    pub fn applier(&self) -> Option<Identity> {
+        self.entries().find_map(|entry| match entry {
+            Entry::Planned { applier: (pid, started), .. } => Some(Identity { pid: *pid, started: *started }),
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_sys::trust::Policy;
+
+    use super::*;
+    use crate::journal::Baseline;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn empty() -> File {
+        tempfile::tempfile().expect("a file")
+    }
+
+    fn held_by(pid: u32, since_ns: u64) -> File {
+        let file = empty();
+        file.write_all_at(format!("{pid} 5 {since_ns}").as_bytes(), 0).expect("written");
+        file
+    }
+
+    #[test]
+    fn a_lock_says_who_holds_it_and_whether_he_is_awake() {
+        let file = empty();
+        let lock = Lock::new(file.try_clone().expect("another handle"));
+        assert_eq!(holder(&file).map(|held| (held.process, held.awake)), Some((Identity::own(), false)));
+        lock.announce();
+        assert_eq!(holder(&file).map(|held| held.awake), Some(true));
+        drop(lock);
+        assert_eq!(holder(&file), None);
+    }
+
+    #[test]
+    fn who_holds_the_lock_past_the_deadline_is_overdue_but_not_a_fresh_command() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let context = Context {
+            state: directory.path().join("state"),
+            boot: "b".into(),
+            namespace: "n".into(),
+            policy: Policy::Refuse,
+            registry: directory.path().join("registry"),
+            fault: None,
+        };
+        // Relative to one moment that is long past the boot of the machine's clock.
+        let now = clock::monotonic_ns();
+        let planned = |confirm_s| Entry::Planned {
+            steps: Vec::new(),
+            confirm_s,
+            baseline: Baseline::default(),
+            applier: (77, 5),
+            monotonic_ns: now,
+        };
+        let applier = Identity { pid: 77, started: 5 };
+        let early = Journal::create(&context, planned(3600)).expect("room");
+        assert_eq!(overdue(&held_by(77, now), &early), None, "its time is not up");
+        let mut late = Journal::create(&context, planned(0)).expect("room");
+        late.append(&context, Entry::Armed { watchdog: 1, deadline_ns: Some(now.saturating_sub(2 * SECOND_NS)) })
+            .expect("room");
+        assert_eq!(overdue(&held_by(77, now), &late), Some(applier));
+        assert_eq!(overdue(&empty(), &late), Some(applier), "who applied, if nothing else is known");
+        let other = Identity { pid: 78, started: 5 };
+        assert_eq!(overdue(&held_by(78, now), &late), None, "it has just begun");
+        assert_eq!(overdue(&held_by(78, now.saturating_sub(HOLD_NS)), &late), Some(other));
+        late.append(&context, Entry::Committed).expect("room");
+        assert_eq!(overdue(&held_by(78, 0), &late), None, "the transaction has come to its end");
+    }
+}

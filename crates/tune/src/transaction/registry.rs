@@ -1,0 +1,257 @@
+//! The transactions of this host, whatever their state directory: one file each, below `/run`, which a restart empties.
+//!
+//! A state directory knows its own transactions only. Two of them could otherwise change one setting in turn, and the first
+//! to be rolled back would restore a value that belongs to the other.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use landspeed_model::Target;
+use landspeed_sys::clock;
+use landspeed_sys::process::Identity;
+use landspeed_sys::trust::{Access, Directory, TrustError};
+use serde::{Deserialize, Serialize};
+
+use super::{Engine, TuneError};
+use crate::Device;
+use crate::history::State;
+use crate::journal::{Context, Entry, Journal, JournalError, sum};
+
+/// How long the registry is waited for, nanoseconds: it is held for a few file operations.
+const WAIT_NS: u64 = 10_000_000_000;
+const POLL_NS: u64 = 5_000_000;
+/// What it is, in errors.
+const WHAT: &str = "transaction registry";
+/// Longest entry that is read, bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A transaction as the registry keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Registered {
+    /// Its state directory.
+    state: PathBuf,
+    /// Device and inode of that directory: it may have several names.
+    directory: (u64, u64),
+    id: u32,
+    boot: String,
+    namespace: String,
+    /// When it was planned (`CLOCK_MONOTONIC`, nanoseconds).
+    planned_ns: u64,
+    applier: (u32, u64),
+    /// Its watchdog, once that is awake.
+    watchdog: Option<(u32, u64)>,
+    settings: Vec<(Target, Option<Device>)>,
+}
+
+/// Where a transaction of another state directory stands.
+enum Standing {
+    /// Its values are not those of before.
+    In(State),
+    /// Its journal cannot be read, but a process still works on it.
+    Unreadable,
+    /// It is over.
+    Over,
+}
+
+impl Engine<'_> {
+    /// Enters a transaction that is about to be written, unless an unfinished one of another state directory has one of its
+    /// settings.
+    pub(super) fn register(&self, journal: &Journal) -> Result<(), TuneError> {
+        let registry = Registry::open(self)?;
+        let Some(mine) = self.entry(journal) else { return Ok(()) };
+        for (name, other) in registry.others(self, &mine)? {
+            let open = match self.standing(&other) {
+                Standing::Over => {
+                    let _ = registry.directory.remove(&name);
+                    false
+                }
+                Standing::In(state) => state.is_unfinished(),
+                Standing::Unreadable => true,
+            };
+            if let Some(setting) = shared(&mine, &other)
+                && open
+            {
+                return Err(TuneError::OpenElsewhere { id: other.id, state: other.state, setting });
+            }
+        }
+        registry.write(&mine)
+    }
+
+    /// Notes the watchdog of a transaction that is registered.
+    pub(super) fn register_watchdog(&self, journal: &Journal, watchdog: u32) -> Result<(), TuneError> {
+        let registry = Registry::open(self)?;
+        let Some(mut mine) = self.entry(journal) else { return Ok(()) };
+        let started = landspeed_sys::process::start_ticks(watchdog).unwrap_or(0);
+        mine.watchdog = Some((watchdog, started));
+        registry.write(&mine)
+    }
+
+    /// Removes a transaction that is rolled back. One that stays is found to be over by the next that looks.
+    pub(super) fn unregister(&self, journal: &Journal) {
+        if let Some(mine) = self.entry(journal)
+            && let Ok(registry) = Registry::open(self)
+        {
+            let _ = registry.directory.remove(&mine.name());
+        }
+    }
+
+    /// A transaction of another state directory that changed one of this one's settings after it and still stands. A registry
+    /// that cannot be used does not stop a revert: values that are not this transaction's stay in any case.
+    pub(super) fn later_elsewhere(&self, journal: &Journal) -> Option<(u32, PathBuf)> {
+        let mine = self.entry(journal)?;
+        let others = Registry::open(self).and_then(|registry| registry.others(self, &mine)).ok()?;
+        let later = others.into_iter().find(|(_, other)| {
+            other.planned_ns > mine.planned_ns
+                && shared(&mine, other).is_some()
+                && !matches!(self.standing(other), Standing::Over)
+        });
+        later.map(|(_, other)| (other.id, other.state))
+    }
+
+    /// What the registry keeps of a transaction of this boot; `None` for one without a plan.
+    fn entry(&self, journal: &Journal) -> Option<Registered> {
+        let Entry::Planned { steps, applier, monotonic_ns, .. } = journal.entries().next()? else { return None };
+        let first = journal.records().first()?;
+        let directory = self.context.directory().ok().flatten().and_then(|directory| directory.identity(".").ok());
+        Some(Registered {
+            state: self.context.state.clone(),
+            directory: directory.unwrap_or_default(),
+            id: journal.id,
+            boot: first.boot.clone(),
+            namespace: first.namespace.clone(),
+            planned_ns: *monotonic_ns,
+            applier: *applier,
+            watchdog: None,
+            settings: steps.iter().map(|step| (step.target.clone(), step.device.clone())).collect(),
+        })
+    }
+
+    /// Whether another entry is of the same state directory, whose own rules hold then. A directory that was made anew may
+    /// have the inode of one that was removed, hence a look at the journal.
+    fn is_next_to(&self, mine: &Registered, other: &Registered) -> bool {
+        let same =
+            || Journal::load(&self.context, other.id).is_ok_and(|found| planned_ns(&found) == Some(other.planned_ns));
+        mine.directory == other.directory && same()
+    }
+
+    fn standing(&self, other: &Registered) -> Standing {
+        if other.boot != self.context.boot {
+            return Standing::Over;
+        }
+        let context = Context { state: other.state.clone(), ..self.context.clone() };
+        match Journal::load(&context, other.id) {
+            // The same number may have been given again in a directory that was made anew.
+            Ok(journal) if planned_ns(&journal) == Some(other.planned_ns) => match journal.state() {
+                State::Reverted => Standing::Over,
+                state => Standing::In(state),
+            },
+            Err(JournalError::Untrusted(_) | JournalError::Damaged { .. }) => Standing::Unreadable,
+            _ => {
+                let alive = |(pid, started)| Identity { pid, started }.is_alive();
+                let at_work = alive(other.applier) || other.watchdog.is_some_and(alive);
+                if at_work { Standing::Unreadable } else { Standing::Over }
+            }
+        }
+    }
+}
+
+fn planned_ns(journal: &Journal) -> Option<u64> {
+    match journal.entries().next()? {
+        Entry::Planned { monotonic_ns, .. } => Some(*monotonic_ns),
+        _ => None,
+    }
+}
+
+impl Registered {
+    /// The name of its file.
+    fn name(&self) -> String {
+        let key = format!("{} {} {}", self.state.display(), self.id, self.planned_ns);
+        format!("{}.json", sum(key.as_bytes()))
+    }
+}
+
+/// A setting that both transactions change, by its name.
+fn shared(mine: &Registered, other: &Registered) -> Option<String> {
+    let same_namespace = mine.namespace == other.namespace;
+    let same = |a: &(Target, Option<Device>), b: &(Target, Option<Device>)| {
+        if !same_namespace && !of_whole_host(&a.0) {
+            return false;
+        }
+        match (&a.1, &b.1) {
+            // A device may have been renamed between the two.
+            (Some(mine), Some(theirs)) if mine.is(theirs) => {
+                a.0 == b.0 || a.0 == crate::sysctl::on_interface(&b.0, &mine.name)
+            }
+            (Some(_), Some(_)) => false,
+            _ => a.0 == b.0,
+        }
+    };
+    let found = mine.settings.iter().find(|mine| other.settings.iter().any(|theirs| same(mine, theirs)));
+    found.map(|(target, _)| target.to_string())
+}
+
+/// Whether a setting is the same in every network namespace.
+fn of_whole_host(target: &Target) -> bool {
+    match target {
+        Target::Sysctl { name } => !name.starts_with("net."),
+        other => other.interface().is_none(),
+    }
+}
+
+/// The registry, held while it is open.
+struct Registry {
+    directory: Directory,
+    _lock: File,
+}
+
+impl Registry {
+    fn open(engine: &Engine<'_>) -> Result<Self, TuneError> {
+        let context = &engine.context;
+        let fail = |why: TrustError| match why {
+            TrustError::Untrusted(why) => TuneError::Journal(JournalError::Untrusted(why)),
+            TrustError::Io { cause, .. } => TuneError::Registry { path: context.registry.clone(), cause },
+        };
+        let directory = Directory::open(&context.registry, WHAT, true, context.policy).map_err(fail)?;
+        let lock = directory.file("lock", "lock", Access::Create).map_err(fail)?;
+        let deadline = clock::monotonic_ns() + WAIT_NS;
+        while lock.try_lock().is_err() {
+            if clock::monotonic_ns() > deadline {
+                return Err(TuneError::Busy { process: None });
+            }
+            clock::sleep_until(clock::monotonic_ns() + POLL_NS);
+        }
+        Ok(Self { directory, _lock: lock })
+    }
+
+    /// Every entry but those of the same state directory, by file.
+    fn others(&self, engine: &Engine<'_>, mine: &Registered) -> Result<Vec<(String, Registered)>, TuneError> {
+        let fail = |cause| TuneError::Registry { path: mine.state.clone(), cause };
+        let mut found = Vec::new();
+        for name in self.directory.names().map_err(fail)?.into_iter().filter_map(|name| name.into_string().ok()) {
+            if Path::new(&name).extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let mut text = String::new();
+            let file = self.directory.file(&name, WHAT, Access::Read).map_err(JournalError::from)?;
+            file.take(MOST_BYTES).read_to_string(&mut text).map_err(fail)?;
+            // One that was torn by a crash was of a transaction that had not begun.
+            let Ok(entry) = serde_json::from_str::<Registered>(&text) else { continue };
+            if entry.name() != mine.name() && !engine.is_next_to(mine, &entry) {
+                found.push((name, entry));
+            }
+        }
+        Ok(found)
+    }
+
+    fn write(&self, entry: &Registered) -> Result<(), TuneError> {
+        let fail = |cause| TuneError::Registry { path: entry.state.clone(), cause };
+        let text = serde_json::to_string(entry).unwrap_or_else(|why| unreachable!("an entry is plain data: {why}"));
+        let name = entry.name();
+        let new = format!("{name}.new");
+        let _ = self.directory.remove(&new);
+        let mut file = self.directory.file(&new, WHAT, Access::CreateNew).map_err(JournalError::from)?;
+        file.write_all(text.as_bytes()).map_err(fail)?;
+        self.directory.rename(&new, &name).map_err(fail)
+    }
+}

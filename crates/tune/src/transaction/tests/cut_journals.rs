@@ -1,0 +1,167 @@
+//! A journal that lost its end: what it planned is compared with the host, and nothing is reported that was not checked.
+
+use super::*;
+
+impl Desk {
+    fn journal(&self) -> PathBuf {
+        self.context.state.join("0001.journal")
+    }
+
+    /// Cuts the journal after some of its records.
+    fn cut(&self, records: usize) {
+        let text = std::fs::read_to_string(self.journal()).expect("its journal");
+        let kept: String = text.split_inclusive('\n').take(records).collect();
+        std::fs::write(self.journal(), kept).expect("cut");
+    }
+
+    fn outcomes(&self) -> Vec<Outcome> {
+        let journal = Journal::load(&self.context, 1).expect("its journal");
+        let settled = (0..journal.steps().len()).filter_map(|step| match journal.step_state(step) {
+            StepState::Settled { outcome, .. } => Some(outcome),
+            _ => None,
+        });
+        settled.collect()
+    }
+}
+
+#[test]
+fn a_revert_by_a_cut_journal_is_not_reported_as_done() {
+    // The plan, the watchdog, then two records a step.
+    for records in 1..=11 {
+        for recovered in [false, true] {
+            let (desk, twin) = (Desk::new(), host());
+            let before = twin.values();
+            desk.apply(&twin, &changes()).expect("it applies");
+            let written = twin.values();
+            desk.cut(records);
+            let engine = desk.engine(&twin);
+            let state = if recovered {
+                engine.recover_orphans().expect("it looks")[0].state.clone()
+            } else {
+                engine.revert(Some(1), false).expect("it looks").1
+            };
+            // With all records but the last two, everything written is known.
+            let known = records.saturating_sub(1) / 2;
+            let complete = known == changes().len();
+            assert_eq!(state, if complete { State::Reverted } else { State::NeedsAttention }, "{records}");
+            let drifts = desk.outcomes().iter().filter(|o| matches!(o, Outcome::Drift { .. })).count();
+            assert_eq!(drifts, changes().len() - known, "{records}: {:?}", desk.outcomes());
+            for (target, value) in twin.values() {
+                assert!(value == before[&target] || value == written[&target], "{target}");
+            }
+            if !complete {
+                assert_eq!(engine.revert(Some(1), true).expect("forced").1, State::Reverted, "{records}");
+            }
+            assert_eq!(twin.values(), before, "{records}");
+        }
+    }
+}
+
+#[test]
+fn a_journal_without_a_plan_needs_attention() {
+    let (desk, twin) = (Desk::new(), host());
+    desk.apply(&twin, &changes()).expect("it applies");
+    desk.cut(0);
+    let engine = desk.engine(&twin);
+    assert!(engine.recover_orphans().expect("it looks").is_empty());
+    assert_eq!(engine.revert(Some(1), true).expect("it looks").1, State::NeedsAttention);
+    let journal = Journal::load(&desk.context, 1).expect("it loads");
+    assert!(journal.reason().is_some_and(|why| why.contains("no plan")), "{:?}", journal.reason());
+}
+
+#[test]
+fn a_setting_that_cannot_be_read_is_not_checked_and_not_confirmed() {
+    let (desk, twin) = (Desk::new(), host());
+    let engine = desk.engine(&twin);
+    desk.apply(&twin, &changes()).expect("it applies");
+    let hidden = sysctl("net.core.rmem_max");
+    twin.hide(&hidden);
+    let error = engine.confirm(None).expect_err("one cannot be checked");
+    assert!(matches!(&error, TuneError::Unhealthy(ills) if ills[0].contains("cannot be checked")), "{error}");
+    let (_, state) = engine.revert(None, false).expect("it reverts the rest");
+    assert_eq!(state, State::NeedsAttention);
+    assert!(desk.outcomes().iter().any(|outcome| matches!(outcome, Outcome::Unchecked { .. })));
+    let journal = Journal::load(&desk.context, 1).expect("its journal");
+    let number = journal.steps().iter().position(|step| step.target == hidden).expect("planned");
+    assert!(matches!(engine.check_step(&journal, number), StepCheck::NotChecked { .. }));
+    twin.show(&hidden);
+    assert_eq!(engine.revert(None, false).expect("now it can be read").1, State::Reverted);
+    assert_eq!(twin.values(), host().values());
+}
+
+#[test]
+fn every_step_is_compared_with_its_value_from_before() {
+    let (desk, twin) = (Desk::new(), host());
+    let engine = desk.engine(&twin);
+    desk.apply(&twin, &changes()).expect("it applies");
+    let checks = || {
+        let journal = Journal::load(&desk.context, 1).expect("its journal");
+        (0..changes().len()).map(|step| engine.check_step(&journal, step)).collect::<Vec<_>>()
+    };
+    assert!(checks().iter().all(|check| *check == StepCheck::AsWritten), "{:?}", checks());
+    engine.revert(None, false).expect("it reverts");
+    assert!(checks().iter().all(|check| *check == StepCheck::AsBefore), "{:?}", checks());
+    twin.set(&mtu(), Value::text("4000"));
+    assert!(checks().contains(&StepCheck::Differs { now: Value::text("4000") }));
+    twin.remove("eth0");
+    assert!(checks().contains(&StepCheck::Gone));
+}
+
+#[test]
+fn an_apply_past_its_deadline_stops_and_puts_everything_back() {
+    let (desk, twin) = (Desk::new(), host());
+    let before = twin.values();
+    let error = desk.engine(&twin).apply(&plan(&changes(), &twin, ALL), 0, None, &mut watchdog).expect_err("late");
+    assert!(matches!(&error, TuneError::Failed { clean: true, why } if why.contains("--confirm")), "{error}");
+    assert_eq!(twin.values(), before);
+}
+
+#[test]
+fn an_apply_that_was_taken_over_writes_nothing_more() {
+    let (desk, twin) = (Desk::new(), host());
+    let context = desk.context.clone();
+    // The watchdog takes over while the second setting is being written.
+    let writes = Cell::new(0);
+    twin.on_write(move |_, value| {
+        writes.set(writes.get() + 1);
+        if writes.get() == 2 {
+            let mut theirs = Journal::open(&context, 1).map_err(|why| why.to_string())?;
+            theirs.append(&context, Entry::TakenOver { from: (1, 1) }).map_err(|why| why.to_string())?;
+        }
+        Ok(value.clone())
+    });
+    let error = desk.apply(&twin, &changes()).expect_err("taken over");
+    assert!(error.to_string().contains("taken transaction 1 over"), "{error}");
+    assert!(matches!(error, TuneError::Failed { clean: false, .. }), "{error}");
+    assert_eq!(twin.log().len(), 2, "neither the third setting nor anything back: {:?}", twin.log());
+    let journal = Journal::load(&desk.context, 1).expect("whole");
+    assert_eq!(journal.entries().last(), Some(&Entry::TakenOver { from: (1, 1) }));
+}
+
+#[test]
+fn a_call_that_hung_and_wrote_late_is_undone_and_nobody_elses_value() {
+    let (desk, twin) = (Desk::new(), host());
+    let engine = desk.engine(&twin);
+    desk.apply(&twin, &changes()).expect("it applies");
+    let written = twin.values();
+    // The third step's write was in flight when the watchdog took over.
+    desk.cut(7);
+    let mut journal = Journal::open(&desk.context, 1).expect("it opens");
+    journal.append(&desk.context, Entry::TakenOver { from: (1, 1) }).expect("room");
+    let steps = journal.steps().to_vec();
+    for step in &steps[3..] {
+        twin.set(&step.target, step.before.clone());
+    }
+    let caveat = RollBack { caveat: Some("it may still change".into()), ..RollBack::default() };
+    let state = engine.roll_back(&mut journal, "hangs", &caveat).expect("it rolls back");
+    assert_eq!(state, State::NeedsAttention);
+    assert_eq!(twin.values(), host().values());
+    // Its call comes to its end; somebody sets another setting to what was planned.
+    for step in [&steps[2], &steps[0]] {
+        twin.set(&step.target, written[&step.target].clone());
+    }
+    let state = engine.roll_back(&mut journal, "gone", &RollBack::default()).expect("it rolls back");
+    assert_eq!(state, State::NeedsAttention, "one is somebody else's");
+    assert_eq!(twin.values()[&steps[2].target], steps[2].before);
+    assert_eq!(twin.values()[&steps[0].target], written[&steps[0].target]);
+}

@@ -1,0 +1,109 @@
+//! Two state directories on one host: neither restores a value of the other's.
+
+use super::*;
+
+/// Another state directory of the same host.
+fn beside(desk: &Desk) -> Context {
+    Context { state: desk.context.state.with_file_name("other"), ..desk.context.clone() }
+}
+
+fn try_apply(context: &Context, twin: &TwinKnobs, value: &str) -> Result<Applied, TuneError> {
+    let changes = [Change::sysctl("net.core.rmem_max", value)];
+    Engine::new(twin, context.clone()).apply(&plan(&changes, twin, ALL), 60, None, &mut watchdog)
+}
+
+fn now(twin: &TwinKnobs) -> String {
+    twin.values()[&sysctl("net.core.rmem_max")].to_string()
+}
+
+#[test]
+fn a_setting_of_an_open_transaction_is_refused_to_another_directory() {
+    let (desk, twin) = (Desk::new(), host());
+    let other = beside(&desk);
+    desk.apply(&twin, &changes()[2..]).expect("it applies");
+    let error = try_apply(&other, &twin, "1000000").expect_err("it is open elsewhere");
+    let text = error.to_string();
+    assert!(matches!(error, TuneError::OpenElsewhere { id: 1, .. }) && text.contains("net.core.rmem_max"), "{text}");
+    assert!(text.contains("nothing was changed") && text.contains("--state"), "{text}");
+    assert_eq!(now(&twin), "536870912");
+    // What they do not share may be changed meanwhile.
+    let changes = [Change::sysctl("net.core.default_qdisc", "fq")];
+    Engine::new(&twin, other.clone())
+        .apply(&plan(&changes, &twin, ALL), 60, None, &mut watchdog)
+        .expect("another setting");
+    Engine::new(&twin, other.clone()).revert(None, false).expect("it reverts");
+    // A confirmed or a reverted one is not open.
+    desk.engine(&twin).confirm(None).expect("all is well");
+    try_apply(&other, &twin, "1000000").expect("it is confirmed");
+}
+
+#[test]
+fn a_later_transaction_of_another_directory_is_reverted_first() {
+    let (desk, twin) = (Desk::new(), host());
+    let other = beside(&desk);
+    let (mine, theirs) = (desk.engine(&twin), Engine::new(&twin, other.clone()));
+    desk.apply(&twin, &changes()[2..3]).expect("1 -> 2");
+    mine.confirm(None).expect("all is well");
+    try_apply(&other, &twin, "1000000").expect("2 -> 3");
+    theirs.confirm(None).expect("all is well");
+    for force in [false, true] {
+        let text = mine.revert(None, force).expect_err("theirs is later").to_string();
+        assert!(text.contains("other") && text.contains("revert that first"), "{text}");
+        assert_eq!(now(&twin), "1000000");
+    }
+    theirs.revert(None, false).expect("3 -> 2");
+    assert_eq!(now(&twin), "536870912");
+    mine.revert(None, false).expect("2 -> 1");
+    assert_eq!(twin.values(), host().values());
+}
+
+#[test]
+fn a_watchdog_leaves_the_value_of_another_directory() {
+    // The registry was lost between the two: the value alone must do.
+    let (desk, twin) = (Desk::new(), host());
+    let other = beside(&desk);
+    desk.apply(&twin, &changes()[2..3]).expect("1 -> 2");
+    std::fs::remove_dir_all(&desk.context.registry).expect("removed");
+    try_apply(&other, &twin, "1000000").expect("2 -> 3");
+    let found = desk.engine(&twin).recover_orphans().expect("it looks");
+    assert_eq!(found[0].state, State::NeedsAttention, "drift");
+    assert_eq!(now(&twin), "1000000");
+}
+
+#[test]
+fn an_entry_whose_journal_and_processes_are_gone_holds_nobody_off() {
+    let (desk, twin) = (Desk::new(), host());
+    let other = beside(&desk);
+    desk.apply(&twin, &changes()[2..3]).expect("it applies");
+    // This very process applied: it is alive, and its journal is gone.
+    std::fs::remove_dir_all(&desk.context.state).expect("removed");
+    let error = try_apply(&other, &twin, "1000000").expect_err("somebody still works on it");
+    assert!(matches!(error, TuneError::OpenElsewhere { .. }), "{error}");
+    for entry in std::fs::read_dir(&desk.context.registry).expect("there").flatten() {
+        let text = std::fs::read_to_string(entry.path()).expect("readable");
+        // Processes of an earlier life of their numbers.
+        let dead = text.replace(&format!("\"applier\":[{},", std::process::id()), "\"applier\":[0,");
+        let dead = dead.replace("\"watchdog\":[1,", "\"watchdog\":[0,");
+        std::fs::write(entry.path(), dead).expect("written");
+    }
+    try_apply(&other, &twin, "1000000").expect("nobody works on it");
+}
+
+#[test]
+fn other_namespaces_share_only_what_is_of_the_whole_host() {
+    let (desk, twin) = (Desk::new(), host());
+    let governor = Target::Governor { policy: "policy0".into() };
+    let twin = {
+        let mut values = twin.values();
+        values.insert(governor.clone(), Value::text("powersave"));
+        TwinKnobs::new(values)
+    };
+    let wanted = [Change::sysctl("net.core.rmem_max", "536870912"), Change::new(governor.clone(), "performance")];
+    desk.apply(&twin, &wanted).expect("it applies");
+    let other = Context { namespace: "elsewhere".into(), ..beside(&desk) };
+    try_apply(&other, &twin, "1000000").expect("a sysctl of another namespace");
+    let engine = Engine::new(&twin, Context { state: desk.context.state.with_file_name("third"), ..other });
+    let changes = [Change::new(governor, "powersave")];
+    let error = engine.apply(&plan(&changes, &twin, ALL), 60, None, &mut watchdog).expect_err("one for all");
+    assert!(matches!(&error, TuneError::OpenElsewhere { setting, .. } if setting.contains("policy0")), "{error}");
+}
