@@ -12,6 +12,11 @@ use crate::outcome::{self, Frame};
 use crate::plan::{self, Plan};
 use crate::scenario::{Cell, estimate};
 
+/// The code of the warning that a figure comes from too few runs to know its spread.
+pub const ONE_DRAW: &str = "one-draw";
+/// Repeats, each with its own seed, from which a minimum and a maximum are worth printing.
+pub const DRAWS: u32 = 3;
+
 /// What all cells of a scenario share.
 #[derive(Debug, Clone)]
 pub struct Setting<'a> {
@@ -49,7 +54,10 @@ pub struct Ready {
 /// # Errors
 /// What keeps it from being run, in words.
 pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Ready, String> {
-    let plan = plan::plan(&cell.scenario, setting.captures).map_err(|error| error.to_string())?;
+    let mut plan = plan::plan(&cell.scenario, setting.captures).map_err(|error| error.to_string())?;
+    if kernel.has_exact_links() {
+        plan.use_exact_links();
+    }
     let features = kernel.features().map_err(|error| error.to_string())?;
     let missing = features.missing(&plan.features());
     if !missing.is_empty() {
@@ -79,9 +87,17 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Re
             source: kernel.source.to_string(),
         },
         memory_bytes,
-        warnings: setting.warnings.to_vec(),
+        warnings: setting.warnings.iter().cloned().chain(one_draw(cell)).collect(),
     };
     Ok(Ready { plan, memory_bytes, frame, kernel: kernel.clone() })
+}
+
+/// A single run says nothing about how far runs of other seeds are from it.
+fn one_draw(cell: &Cell) -> Option<Warning> {
+    (cell.repeats < DRAWS).then(|| Warning {
+        code: ONE_DRAW.to_owned(),
+        message: format!("one draw (seed {}): run with repeats = {DRAWS} and start-spread for the spread", cell.seed),
+    })
 }
 
 /// Boots a cell and waits for its document. A boot that fails is told in the document.

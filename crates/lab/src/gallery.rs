@@ -80,12 +80,19 @@ mod tests {
         }
     }
 
-    /// Exhibits that warn, and about what: they show a set-up that should not be copied, or a pace that does nothing.
+    /// Exhibits that warn, and about what: they show a set-up that should not be copied, a pace that does nothing, or a test
+    /// bed whose hosts had links of the port's rate.
     const WARNINGS: &[(&str, &[&str])] = &[
+        ("buffer-cc", &["same-rate-link"]),
+        ("buffer-fq", &["same-rate-link"]),
+        ("buffer-size", &["same-rate-link"]),
+        ("buffer-tso", &["same-rate-link"]),
         ("host-100g-to-10g", &["pace-above-path"]),
-        ("netem-limit", &["netem-on-host"]),
+        ("kernels", &["same-rate-link"]),
+        ("netem-limit", &["netem-on-host", "same-rate-link"]),
         ("netem-loss", &["netem-on-host"]),
         ("pace-100g", &["pace-above-path"]),
+        ("small-upstream", &["same-rate-link"]),
     ];
 
     #[test]

@@ -78,6 +78,7 @@ fn run(
     };
     let mut file = PcapWriter::with_header(BufWriter::new(file), header).map_err(|e| format!("cannot write: {e}"))?;
     let _ = ready.send(());
+    super::observe();
     let mut next_ns = clock::monotonic_ns();
     loop {
         // What came in before the end is taken, too.

@@ -8,8 +8,9 @@ use landspeed_sys::clock;
 use landspeed_sys::netlink::{Details, QdiscReading};
 
 use super::network::{Network, sample};
-use super::report::{QueueReport, SERIES_POINTS};
+use super::report::{Drain, QueueReport, SERIES_POINTS};
 use crate::plan::Plan;
+use crate::scenario::ETHERNET_HEADER;
 
 /// Wires hold what is under way; they are read this much more seldom.
 const WIRE_EVERY: u64 = 10;
@@ -20,11 +21,41 @@ struct Watched {
     port: usize,
     interface: u32,
     wire: bool,
+    line: Line,
     /// Bytes waiting, at each sample.
     backlog: Vec<u32>,
+    /// The same as they count on the link, with the framing of each frame.
+    on_link: Vec<u64>,
     /// Drops and bytes so far, at each sample.
     totals: Vec<(u64, u64)>,
+    /// Bytes on the link so far, with framing, at each sample.
+    drained: Vec<u64>,
     details: Details,
+}
+
+/// What a queue feeds.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    rate_bps: u64,
+    /// Bytes a frame takes on the link besides itself.
+    overhead: u64,
+    /// Largest frame, bytes.
+    frame: u64,
+    /// Whether a packet here may be a super-packet of many frames.
+    super_packets: bool,
+}
+
+impl Line {
+    /// Bytes that these packets take on the link.
+    fn bytes(&self, bytes: u64, packets: u64) -> u64 {
+        let frames = if self.super_packets { packets.max(bytes.div_ceil(self.frame)) } else { packets };
+        bytes + frames * self.overhead
+    }
+
+    /// Bytes on the link in this time.
+    fn carries(&self, ns: u64) -> u64 {
+        (u128::from(self.rate_bps) * u128::from(ns) / 8_000_000_000) as u64
+    }
 }
 
 /// Reads every queue until the run is over.
@@ -37,14 +68,23 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
                 port,
                 interface: network.interface(node, port),
                 wire: at.egress.role == QueueRole::Wire,
+                line: Line {
+                    rate_bps: at.egress.rate_bps,
+                    overhead: u64::try_from(at.egress.overhead).unwrap_or(0),
+                    frame: u64::from(at.mtu + ETHERNET_HEADER),
+                    super_packets: at.egress.role == QueueRole::Host && at.gso_max_segs != Some(1),
+                },
                 backlog: Vec::new(),
+                on_link: Vec::new(),
                 totals: Vec::new(),
+                drained: Vec::new(),
                 details: Details::None,
             });
         }
     }
     let mut readings: Vec<QdiscReading> = Vec::new();
     let mut round = 0;
+    super::observe();
     clock::sleep_until(zero_ns);
     while !over.load(Ordering::Relaxed) {
         let mut at = 0;
@@ -74,30 +114,56 @@ impl Watched {
             return;
         };
         self.backlog.push(reading.backlog_bytes);
+        self.on_link.push(self.line.bytes(reading.backlog_bytes.into(), reading.queue_packets.into()));
+        self.drained.push(self.line.bytes(reading.bytes, reading.packets));
         self.totals.push((reading.drops.into(), reading.bytes));
         self.details = reading.details;
     }
 
     fn report(self, sample_ns: u64) -> QueueReport {
         let interval_ns = if self.wire { sample_ns * WIRE_EVERY } else { sample_ns };
-        let mut sorted = self.backlog.clone();
+        let mut sorted = self.on_link.clone();
         sorted.sort_unstable();
-        let quantile = |share: f64| {
-            let at = ((sorted.len() as f64 * share) as usize).min(sorted.len().saturating_sub(1));
-            sorted.get(at).copied().map_or(0, u64::from)
-        };
         QueueReport {
             node: self.node,
             port: self.port,
             samples: self.backlog.len() as u64,
-            peak_bytes: sorted.last().copied().map_or(0, u64::from),
+            peak_bytes: self.backlog.iter().copied().max().map_or(0, u64::from),
             backlog_sum: self.backlog.iter().map(|&bytes| u64::from(bytes)).sum(),
             busy: self.backlog.iter().filter(|&&bytes| bytes > 0).count() as u64,
-            backlog_quantiles: (quantile(0.5), quantile(0.99)),
+            link_quantiles: (quantile(&sorted, 0.5), quantile(&sorted, 0.99)),
+            drain: drain(&self.on_link, &self.drained, &self.line, interval_ns),
             series: thin(&self.backlog, &self.totals, interval_ns),
             detail: detail(&self.details),
         }
     }
+}
+
+/// A quantile of sorted values, between the two nearest where it falls between them.
+fn quantile(sorted: &[u64], share: f64) -> u64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0 };
+    let at = last as f64 * share;
+    let (low, part) = (at as usize, at.fract());
+    let high = sorted[(low + 1).min(last)];
+    sorted[low] + ((high - sorted[low]) as f64 * part) as u64
+}
+
+/// What left while the queue surely did not run empty: between two samples of which the first found more than the link
+/// carries until the second.
+fn drain(on_link: &[u64], drained: &[u64], line: &Line, interval_ns: u64) -> Drain {
+    let carries = line.carries(interval_ns);
+    let mut drain = Drain::default();
+    let mut before = false;
+    for (backlog, left) in on_link.windows(2).zip(drained.windows(2)) {
+        let busy = backlog[0] > carries + line.frame + line.overhead;
+        if busy {
+            drain.spans += u64::from(!before);
+            drain.busy_ns += interval_ns;
+            drain.bytes += left[1] - left[0];
+        }
+        before = busy;
+    }
+    drain
 }
 
 /// At most [`SERIES_POINTS`] points; nothing that was seen waiting or dropped falls between them.
@@ -144,6 +210,32 @@ fn detail(details: &Details) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LINE: Line = Line { rate_bps: 8_000_000_000, overhead: 24, frame: 1514, super_packets: false };
+
+    #[test]
+    fn framing_counts_in_the_wait() {
+        assert_eq!(LINE.bytes(10 * 106, 10), 1300);
+        let host = Line { super_packets: true, ..LINE };
+        assert_eq!(host.bytes(10 * 1514, 1), 10 * 1538, "a super-packet is many frames");
+    }
+
+    #[test]
+    fn a_quantile_between_two_values_is_between_them() {
+        assert_eq!(quantile(&[], 0.5), 0);
+        assert_eq!(quantile(&[7], 0.99), 7);
+        assert_eq!(quantile(&[0, 100], 0.5), 50);
+        assert_eq!(quantile(&[0, 10, 20, 30], 0.5), 15);
+    }
+
+    #[test]
+    fn only_intervals_that_cannot_have_run_empty_count_as_backlogged() {
+        // 8 Gb/s carry a million bytes in a millisecond.
+        let on_link = [0, 500_000, 3_000_000, 2_000_000, 900_000, 2_000_000, 0];
+        let drained = [0, 0, 500_000, 1_500_000, 2_500_000, 3_000_000, 4_000_000];
+        let drain = drain(&on_link, &drained, &LINE, 1_000_000);
+        assert_eq!(drain, Drain { busy_ns: 3_000_000, bytes: 3_000_000, spans: 2 });
+    }
 
     #[test]
     fn thinning_loses_no_peak_and_no_drop() {

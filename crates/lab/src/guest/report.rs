@@ -55,12 +55,25 @@ pub struct QueueReport {
     pub backlog_sum: u64,
     /// Samples in which something waited.
     pub busy: u64,
-    /// Median and 99th percentile of the bytes waiting.
-    pub backlog_quantiles: (u64, u64),
+    /// Median and 99th percentile of the bytes waiting, with the framing they take on the link.
+    pub link_quantiles: (u64, u64),
+    /// What left while it was backlogged.
+    pub drain: Drain,
     /// Over time.
     pub series: QueueSeries,
     /// The discipline's own counters at the end.
     pub detail: BTreeMap<String, u64>,
+}
+
+/// What left a queue while it surely had a backlog.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    /// For how long that was, nanoseconds.
+    pub busy_ns: u64,
+    /// Bytes that left, with their framing.
+    pub bytes: u64,
+    /// Spans of time this is made of; each begins and ends amid a frame.
+    pub spans: u64,
 }
 
 /// Counters of all nodes at one moment.

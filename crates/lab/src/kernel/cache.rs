@@ -192,6 +192,7 @@ mod tests {
             source: Source::Tarball { path: "linux.tar".into(), hash: "00".to_owned() },
             config_hash: String::new(),
             edits_hash: String::new(),
+            edits: Vec::new(),
             compiler: "gcc".to_owned(),
             built_at_ns: 1,
             build_seconds: 2.0,

@@ -35,6 +35,9 @@ pub struct Kernel {
     pub config_hash: String,
     /// SHA-256 of the edits.
     pub edits_hash: String,
+    /// Names of the edits; empty in records older than this field.
+    #[serde(default)]
+    pub edits: Vec<String>,
     /// The compiler, as it names itself.
     pub compiler: String,
     /// When it was built, nanoseconds since the Unix epoch.
@@ -109,6 +112,12 @@ impl Kernel {
     /// Its directory.
     pub fn directory(&self) -> &Path {
         self.executable.parent().unwrap_or(Path::new("."))
+    }
+
+    /// Whether its links and ports keep their rates to parts of a nanosecond per frame (edits `bucket-exact` and
+    /// `wire-exact`). Kernels of earlier versions of landspeed round to whole nanoseconds.
+    pub fn has_exact_links(&self) -> bool {
+        ["bucket-exact", "wire-exact"].iter().all(|wanted| self.edits.iter().any(|edit| edit == wanted))
     }
 
     /// Its release as a version.

@@ -318,10 +318,13 @@ mod tests {
 
     fn fitting_source() -> tempfile::TempDir {
         let edits = Edit::all();
-        let files: Vec<(&str, String)> = edits
-            .iter()
-            .map(|edit| (edit.file.to_str().expect("plain"), format!("before\n{}after\n", edit.old)))
-            .collect();
+        let mut files: std::collections::BTreeMap<&str, String> = std::collections::BTreeMap::new();
+        for edit in &edits {
+            let text = files.entry(edit.file.to_str().expect("plain")).or_default();
+            text.push_str("before\n");
+            text.push_str(&edit.old);
+            text.push_str("after\n");
+        }
         tree(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>())
     }
 
@@ -343,7 +346,9 @@ mod tests {
     fn when_one_edit_does_not_fit_none_is_applied() {
         let source = fitting_source();
         let last = Edit::all().pop().expect("some");
-        fs::write(last.path_in(source.path()), "moved").expect("written");
+        let path = last.path_in(source.path());
+        let moved = fs::read_to_string(&path).expect("there").replacen(&last.old, "moved", 1);
+        fs::write(path, moved).expect("written");
         let error = edit(source.path()).expect_err("moved").to_string();
         assert!(error.contains(&last.name) && error.contains("--version or --source"), "{error}");
         let first = &Edit::all()[0];

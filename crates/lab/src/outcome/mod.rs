@@ -1,15 +1,17 @@
 //! From a guest's readings to the document: queues and links by name, checks, the digest.
 
+mod capacity;
 mod checks;
 mod digest;
+mod precision;
 
 use landspeed_model::{
     BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabHostDrops, LabLink, LabQueue,
-    LabStatus, QueueRole, ScenarioInfo, Status, Topology, Warning,
+    LabStatus, QueueRole, RunDocument, ScenarioInfo, Status, Topology, Warning,
 };
 
 use crate::boot::Booted;
-use crate::guest::{GuestReport, PortReport, QueueReport};
+use crate::guest::{Drain, GuestReport, PortReport, QueueReport};
 use crate::plan::{Egress, EgressKind, Plan, PlannedLoss, Role};
 
 /// What a document says besides the readings.
@@ -75,8 +77,11 @@ pub fn document(frame: Frame, plan: &Plan, booted: Booted) -> LabDocument {
     document.links = links(plan, &report);
     document.host_drops = host_drops(plan, &report);
     document.captures = captures(plan, &report);
+    document.warnings.extend(precision::warnings(plan, &report, &document.kernel));
+    let losing = checks::losing(plan, &report);
     document.flows = flows(plan, report);
-    document.status = status(&document);
+    document.status = status(&document, losing);
+    document.warnings.extend(unfinished(&document));
     for capture in document.captures.iter().filter(|capture| capture.missed > 0) {
         document.warnings.push(Warning {
             code: "capture-incomplete".to_owned(),
@@ -91,11 +96,31 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn status(document: &LabDocument) -> LabStatus {
+/// Connections that had not delivered all of their data when the flow's drain phase ended.
+fn unfinished(document: &LabDocument) -> Vec<Warning> {
+    let of = |flow: &LabFlow| {
+        let run = flow.run.as_ref()?;
+        let count = run.errors.iter().filter(|error| checks::is_unfinished(error)).count();
+        (count > 0).then(|| Warning {
+            code: "stream-unfinished".to_owned(),
+            message: format!(
+                "flow {}: {count} streams did not finish: {} of {} bytes were delivered",
+                flow.name, run.conservation.delivered, run.conservation.offered
+            ),
+        })
+    };
+    document.flows.iter().filter_map(of).collect()
+}
+
+/// Where links lose frames on purpose, a connection that does not finish is a result: its run is whole.
+fn status(document: &LabDocument, losing: bool) -> LabStatus {
     let runs = || document.flows.iter().filter_map(|flow| flow.run.as_ref());
+    let cut_short = |run: &&RunDocument| {
+        run.status == Status::Partial && !(losing && run.errors.iter().all(checks::is_unfinished))
+    };
     if runs().any(|run| run.status == Status::Failed) || document.checks.iter().any(|check| !check.passed) {
         LabStatus::Invalid
-    } else if runs().any(|run| run.status == Status::Partial) {
+    } else if runs().any(|run| cut_short(&run)) {
         LabStatus::Partial
     } else {
         LabStatus::Complete
@@ -158,7 +183,8 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
     let egress = &plan.nodes[found.node].ports[found.port].egress;
     let grown = grown(report, found.node, found.port);
     let samples = found.samples.max(1) as f64;
-    let sojourn = |bytes: u64| (bytes as f64 * 8e9 / egress.rate_bps as f64) as u64;
+    let sojourn = |link_bytes: u64| (link_bytes as f64 * 8e9 / egress.rate_bps as f64) as u64;
+    let Drain { busy_ns, bytes: drained_bytes, .. } = found.drain;
     let (kind, limit_bytes, limit_packets) = limits(egress);
     let wire = egress.role == QueueRole::Wire;
     LabQueue {
@@ -177,8 +203,10 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
         mean_bytes: found.backlog_sum as f64 / samples,
         busy_ratio: found.busy as f64 / samples,
         // A wire holds frames for their delay: that is no queue to wait in.
-        sojourn_ns_p50: if wire { 0 } else { sojourn(found.backlog_quantiles.0) },
-        sojourn_ns_p99: if wire { 0 } else { sojourn(found.backlog_quantiles.1) },
+        sojourn_ns_p50: if wire { 0 } else { sojourn(found.link_quantiles.0) },
+        sojourn_ns_p99: if wire { 0 } else { sojourn(found.link_quantiles.1) },
+        backlogged_ns: busy_ns,
+        drained_bps: (busy_ns > 0).then(|| drained_bytes as f64 * 8e9 / busy_ns as f64),
         series: found.series.clone(),
         detail: found.detail.clone(),
     }

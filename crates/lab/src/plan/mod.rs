@@ -42,6 +42,9 @@ pub struct Plan {
     pub captures: Vec<CapturePoint>,
     /// The same network for people.
     pub topology: Topology,
+    /// Whether the kernel keeps rates to parts of a nanosecond per frame and counts every frame of a super-packet.
+    #[serde(default)]
+    pub exact_links: bool,
 }
 
 /// What a namespace is for.
@@ -274,10 +277,25 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
         span_ns,
         captures,
         topology: network.topology,
+        exact_links: false,
     })
 }
 
 impl Plan {
+    /// For kernels with exact links: every host's bucket counts each frame with its framing at the link's own rate,
+    /// where others count a super-packet once and make up for its frames' framing by a lower rate.
+    pub fn use_exact_links(&mut self) {
+        self.exact_links = true;
+        for port in self.nodes.iter_mut().flat_map(|node| &mut node.ports) {
+            let Egress { rate_bps: link_bps, overhead, ref mut kind, .. } = port.egress;
+            let EgressKind::Shaped { rate_bps, counts_overhead, burst_bytes, .. } = kind else { continue };
+            if !*counts_overhead {
+                (*rate_bps, *counts_overhead) = (link_bps, true);
+                *burst_bytes += network::frames_at_most(port.mtu) * overhead.unsigned_abs();
+            }
+        }
+    }
+
     /// The longest one-way delay of a path, at most, nanoseconds: all links one behind the other.
     pub fn longest_delay_ns(&self) -> u64 {
         self.topology.links.iter().map(|link| link.delay_ns.max(link.back_delay_ns)).sum()

@@ -18,13 +18,16 @@ use crate::scenario::{
 const ETHERNET_FRAMING: i32 = 24;
 /// The largest burst TCP hands down with segmentation offload, with its headers (`GSO_LEGACY_MAX_SIZE`).
 const SUPER_PACKET: u32 = 65_536 + 4096;
+/// Most that IP and TCP headers take of a packet: IPv6 40, TCP 60.
+const HEADERS_MOST: u32 = 100;
 /// TCP's buffers fit this many times what a path holds: the kernel counts whole pages and metadata.
 const FIT: u64 = 4;
 /// Smallest of the fitted buffers, bytes.
 const FIT_LEAST: u64 = 16 << 20;
-/// Largest of the fitted buffers, bytes: TCP's window ends at 1 GiB (RFC 7323). With twice that, a 100 Gb/s path over 92 ms
-/// has been seen to stall and to exhaust the guest; why is not known.
-const FIT_MOST: u64 = 1 << 30;
+/// Largest buffer, bytes. TCP's window ends at 1 GiB (RFC 7323), and a buffer has room for the window and for the kernel's
+/// own data beside it. The kernel counts a socket's memory in 31 bits and compares after it has added a packet: without
+/// a margin the count turns negative, and nothing limits the socket any more.
+const MOST: u64 = (2 << 30) - (64 << 20);
 /// What an untuned kernel with enough memory sets, bytes (`tcp_rmem`, `tcp_wmem`).
 const STOCK: (u64, u64) = (6_291_456, 4_194_304);
 /// Bytes kept of each captured packet: headers with every option, and a little.
@@ -408,11 +411,11 @@ impl Network {
             };
             let (read, write) = match buffers {
                 Buffers::Named(BufferPolicy::Fit) => {
-                    let fit = holds.saturating_mul(FIT).clamp(FIT_LEAST, FIT_MOST);
+                    let fit = holds.saturating_mul(FIT).clamp(FIT_LEAST, MOST);
                     (fit, fit)
                 }
                 Buffers::Named(BufferPolicy::Stock) => STOCK,
-                Buffers::UpTo(size) => (size.0.get(), size.0.get()),
+                Buffers::UpTo(size) => (size.0.get().min(MOST), size.0.get().min(MOST)),
             };
             // The scenario's own sysctls come after these and win.
             node.sysctls.insert(0, ("net/ipv4/tcp_rmem".to_owned(), format!("4096 131072 {read}")));
@@ -427,6 +430,11 @@ struct Line {
     rate_bps: u64,
     overhead: i32,
     mtu: u32,
+}
+
+/// Frames of a super-packet, at most: each holds eight bytes of payload or more.
+pub(super) fn frames_at_most(mtu: u32) -> u32 {
+    SUPER_PACKET.div_ceil(mtu.saturating_sub(HEADERS_MOST).max(8))
 }
 
 fn direction(link: &Link, own: &LinkDirection, seed: u64) -> Impairments {

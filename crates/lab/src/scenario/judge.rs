@@ -6,13 +6,14 @@ mod hosts;
 mod links;
 mod network;
 mod queues;
+mod slots;
 
 use landspeed_model::Warning;
 
 use super::paths::Paths;
 use super::problem::{Problem, Problems};
 use super::read::{Cell, resolve};
-use super::{Scenario, Time, estimate};
+use super::{Link, LinkDirection, Loss, LossPattern, Queue, QueueKind, Scenario, Time, estimate};
 
 /// Warnings of one scenario that are kept.
 const MAX_WARNINGS: usize = 40;
@@ -71,6 +72,7 @@ pub fn judge(scenario: &Scenario) -> Judgement {
     // Sums only mean something when every part does.
     if judgement.problems.is_empty() {
         flows::load(scenario, &paths, &mut judgement);
+        slots::judge(scenario, &paths, &mut judgement);
         memory(scenario, &mut judgement);
     }
     judgement
@@ -123,6 +125,16 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
             format!("queues read every {} show nothing of what they do", scenario.sample),
         );
     }
+    if scenario.repeats > 1 && !draws(scenario) {
+        judgement.warn(
+            "seeds-alike",
+            "repeats",
+            format!(
+                "nothing in the scenario is drawn from the seed, so {} runs have the same result: give the flows a start-spread",
+                scenario.repeats
+            ),
+        );
+    }
     if scenario.flow.is_empty() {
         judgement.refuse_with(
             "flow",
@@ -139,6 +151,35 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
             "64MiB to 1TiB; without `memory` it is worked out",
         );
     }
+}
+
+/// Whether anything in the scenario depends on the seed.
+fn draws(scenario: &Scenario) -> bool {
+    let random = |loss: &Loss| {
+        matches!(loss, Loss::Random(_) | Loss::Pattern(LossPattern::Random(_) | LossPattern::GilbertElliott(_)))
+    };
+    let own = |way: &LinkDirection| {
+        way.jitter.is_some()
+            || way.reorder.is_some()
+            || way.duplicate.is_some()
+            || way.loss.as_ref().is_some_and(random)
+    };
+    let on_link = |link: &Link| {
+        let whole = link.jitter.is_some() || link.reorder.is_some() || link.duplicate.is_some();
+        whole || link.loss.as_ref().is_some_and(random) || own(&link.forward) || own(&link.back)
+    };
+    // These draw which packet to drop, or which queue a flow goes to.
+    let kinds =
+        [QueueKind::Red, QueueKind::Pie, QueueKind::FqCodel, QueueKind::Cake, QueueKind::Sfq, QueueKind::Netem];
+    let draws = |queue: &Queue| match queue {
+        Queue::Kind(kind) => kinds.contains(kind),
+        Queue::Settings(settings) => kinds.contains(&settings.kind),
+    };
+    let hosts = || scenario.host.values().chain([&scenario.hosts]).filter_map(|host| host.qdisc.as_ref());
+    let ports = || scenario.switch.values().flat_map(|switch| switch.queue.iter().chain(switch.port.values()));
+    scenario.flow.iter().any(|flow| flow.start_spread.is_some())
+        || scenario.link.iter().any(on_link)
+        || hosts().chain(ports()).any(draws)
 }
 
 fn memory(scenario: &Scenario, judgement: &mut Judgement) {

@@ -27,6 +27,8 @@ pub struct Cell {
     pub values: BTreeMap<String, serde_json::Value>,
     /// The seed of this cell: that of the scenario, plus the number of the repeat.
     pub seed: u64,
+    /// How many cells differ from this one by their seed alone, itself included.
+    pub repeats: u32,
     /// What to run: `vary` applied and empty, `repeats` 1, `seed` that of the cell.
     pub scenario: Scenario,
     /// SHA-256 of what is run, hex; see [`hash`].
@@ -62,10 +64,11 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
                 add(&mut problems, found.map(|p| placed(text, &resolved, p)).collect());
                 if problems.is_empty() {
                     let hash = hash(&scenario);
-                    cells.extend((0..scenario.repeats).map(|repeat| {
+                    let repeats = scenario.repeats;
+                    cells.extend((0..repeats).map(|repeat| {
                         let seed = scenario.seed.wrapping_add(u64::from(repeat));
                         let scenario = Scenario { seed, repeats: 1, ..scenario.clone() };
-                        Cell { values: values.clone(), seed, scenario, hash: hash.clone() }
+                        Cell { values: values.clone(), seed, repeats, scenario, hash: hash.clone() }
                     }));
                 }
             }

@@ -115,6 +115,7 @@ impl Builder<'_> {
             source: origin.source.clone(),
             config_hash: config_hash(),
             edits_hash: edits::hash(),
+            edits: edits::Edit::all().into_iter().map(|edit| edit.name).collect(),
             compiler: self.compiler.clone(),
             built_at_ns: clock::realtime_ns(),
             build_seconds: (clock::monotonic_ns() - started) as f64 / 1e9,

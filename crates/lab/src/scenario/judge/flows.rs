@@ -54,8 +54,17 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
     }
 }
 
-fn protocol(flow: &Flow) -> FlowProtocol {
+pub(super) fn protocol(flow: &Flow) -> FlowProtocol {
     flow.protocol.unwrap_or(FlowProtocol::Tcp)
+}
+
+/// From where to where a flow sends.
+pub(super) fn ways(flow: &Flow) -> Vec<(&str, &str)> {
+    match (flow.bidir, flow.reverse) {
+        (true, _) => vec![(&flow.from, &flow.to), (&flow.to, &flow.from)],
+        (_, true) => vec![(&flow.to, &flow.from)],
+        _ => vec![(&flow.from, &flow.to)],
+    }
 }
 
 fn ends<'a>(
@@ -338,12 +347,7 @@ pub(super) fn load(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement
         let end = start
             .saturating_add(flow.time.unwrap_or(scenario.time).0.get())
             .saturating_add(flow.omit.map_or(0, |t| t.0.get()));
-        let ways: &[(&str, &str)] = match (flow.bidir, flow.reverse) {
-            (true, _) => &[(&flow.from, &flow.to), (&flow.to, &flow.from)],
-            (_, true) => &[(&flow.to, &flow.from)],
-            _ => &[(&flow.from, &flow.to)],
-        };
-        for (from, to) in ways {
+        for (from, to) in ways(flow) {
             let Some(route) = paths.route(from, to) else { continue };
             let headers = if flow.ipv6 { 48 } else { 28 };
             let payload = flow.len.map_or(u64::from(route.mtu()).saturating_sub(headers), |l| l.0.get()).max(1);

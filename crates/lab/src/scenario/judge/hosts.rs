@@ -42,8 +42,8 @@ const SHARED: [&str; 12] = [
     "net.ipv4.udp_mem",
     "net.ipv4.tcp_max_orphans",
 ];
-/// Largest value of `tcp_rmem` and `tcp_wmem`.
-const MAX_BUFFER: u64 = i32::MAX as u64;
+/// Largest buffer that may be asked for; [`crate::plan`] stays a little below the kernel's 31 bits.
+const MAX_BUFFER: u64 = 2 << 30;
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
     settings("hosts", &scenario.hosts, judgement);

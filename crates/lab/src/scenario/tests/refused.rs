@@ -154,3 +154,30 @@ fn what_deserves_a_word_gets_one_and_runs_all_the_same() {
     let quiet = load(BASE).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(quiet.warnings, []);
 }
+
+/// The two senders of the template, whose links and whose port have these rates.
+fn two_senders(own: &str, port: &str) -> Vec<String> {
+    let text = format!(
+        "name = \"two senders\"\n[host.a]\n[host.b]\n[host.x]\n[switch.s]\n\
+         [[link]]\nbetween = [\"a\", \"s\"]\nrate = \"{own}\"\n[[link]]\nbetween = [\"x\", \"s\"]\nrate = \"100G\"\n\
+         [[link]]\nbetween = [\"s\", \"b\"]\nrate = \"{port}\"\ndelay = \"5ms\"\n\
+         [[flow]]\nfrom = \"a\"\nto = \"b\"\n[[flow]]\nfrom = \"x\"\nto = \"b\"\nprotocol = \"udp\"\nrate = \"2G\"\n"
+    );
+    let loaded = load(&text).unwrap_or_else(|problems| panic!("{problems}"));
+    loaded.warnings.into_iter().filter(|warning| warning.code == "same-rate-link").map(|w| w.message).collect()
+}
+
+#[test]
+fn a_senders_link_of_the_ports_rate_is_warned_of() {
+    for own in ["10G", "9.98G", "10.02G"] {
+        let said = two_senders(own, "10G");
+        assert_eq!(said.len(), 1, "{own}: {said:?}");
+        assert!(said[0].starts_with("link.0.rate: the sender's link (link.0) has the rate of the port from s to b"));
+    }
+    for (own, port) in [("40G", "10G"), ("100G", "9.97G"), ("10G", "40G")] {
+        assert_eq!(two_senders(own, port), [""; 0], "{own} into {port}");
+    }
+    // No other flow joins the port: nothing competes for a slot.
+    let alone = load(BASE).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(alone.warnings, []);
+}

@@ -1,0 +1,109 @@
+//! How exactly ports and links kept their rates, where that is not within 1e-4.
+
+use landspeed_model::{KernelInfo, QueueRole, Warning};
+
+use crate::guest::{Drain, GuestReport};
+use crate::plan::{Egress, Plan};
+use crate::scenario::ETHERNET_HEADER;
+
+/// Rates are kept to this part of them.
+const PRECISION: f64 = 1e-4;
+/// A sample is this late at most, nanoseconds: three clock reads of a process.
+const SAMPLE_LATE_NS: u64 = 1_000;
+/// A super-packet of a host, bytes.
+const SUPER_PACKET: u64 = 65_536;
+
+/// What a reader should know about the rates of this run.
+pub fn warnings(plan: &Plan, report: &GuestReport, kernel: &KernelInfo) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = report
+        .queues
+        .iter()
+        .filter_map(|queue| {
+            let port = &plan.nodes[queue.node].ports[queue.port];
+            let largest = match port.egress.role {
+                QueueRole::Switch => u64::from(port.mtu + ETHERNET_HEADER),
+                QueueRole::Host => SUPER_PACKET,
+                QueueRole::Wire => return None,
+            };
+            drained(&port.egress, queue.drain, largest)
+        })
+        .collect();
+    if !plan.exact_links {
+        warnings.extend(rounded(plan, kernel));
+    }
+    warnings
+}
+
+/// A port that drained at another rate than its own while it was backlogged.
+fn drained(egress: &Egress, drain: Drain, largest: u64) -> Option<Warning> {
+    let room = egress.rate_bps as f64 / 8e9;
+    let due = drain.busy_ns as f64 * room;
+    // Both ends of a span cut a frame and are read late.
+    let cut = (drain.spans * 2) as f64 * (largest as f64 + SAMPLE_LATE_NS as f64 * room);
+    let off = drain.bytes as f64 - due;
+    (off.abs() > due * PRECISION + cut).then(|| Warning {
+        code: "port-rate".to_owned(),
+        message: format!(
+            "{} drained {} bytes in {:.3} ms of backlog instead of {due:.0}: {:+.4} %",
+            egress.name,
+            drain.bytes,
+            drain.busy_ns as f64 / 1e6,
+            off / due * 100.0
+        ),
+    })
+}
+
+/// Rates of a kernel that takes whole nanoseconds for each frame: the worst of all links.
+fn rounded(plan: &Plan, kernel: &KernelInfo) -> Option<Warning> {
+    let ports = || plan.nodes.iter().flat_map(|node| &node.ports);
+    let error = |egress: &Egress, frame: u64| {
+        let ns = (frame as f64 + f64::from(egress.overhead)) * 8e9 / egress.rate_bps as f64;
+        ns / ns.floor().max(1.0) - 1.0
+    };
+    let worst = ports().map(|port| (error(&port.egress, u64::from(port.mtu + ETHERNET_HEADER)), &port.egress));
+    let (error, egress) = worst.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (error > PRECISION || egress.rate_bps > 10_000_000_000).then(|| Warning {
+        code: "kernel-rounds-rates".to_owned(),
+        message: format!(
+            "the kernel {} ({}) was built by an earlier landspeed and takes whole nanoseconds for each frame: {} is up to {:+.4} % \
+             off with full frames and more with short ones, and ports above 10 Gb/s drain slower than their rate; build it \
+             again: landspeed lab kernel build",
+            kernel.release,
+            kernel.build_id,
+            egress.name,
+            error * 100.0
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{EgressKind, Impairments};
+
+    fn port(rate_bps: u64) -> Egress {
+        Egress {
+            name: "west->east".to_owned(),
+            role: QueueRole::Switch,
+            rate_bps,
+            overhead: 24,
+            kind: EgressKind::Wire(Impairments::default()),
+        }
+    }
+
+    #[test]
+    fn a_port_that_drains_at_its_rate_is_not_reported() {
+        let drain = Drain { busy_ns: 100_000_000, bytes: 1_250_000_000, spans: 1 };
+        assert_eq!(drained(&port(100_000_000_000), drain, 1514), None);
+        let one_frame_less = Drain { bytes: drain.bytes - 1538, ..drain };
+        assert_eq!(drained(&port(100_000_000_000), one_frame_less, 1514), None);
+        assert_eq!(drained(&port(100_000_000_000), Drain::default(), 1514), None, "it never had a backlog");
+    }
+
+    #[test]
+    fn a_port_that_drains_too_slowly_is_reported_with_its_error() {
+        let drain = Drain { busy_ns: 100_000_000, bytes: 1_197_500_000, spans: 1 };
+        let warning = drained(&port(100_000_000_000), drain, 1514).expect("4.2 % too slow");
+        assert!(warning.message.ends_with("-4.2000 %"), "{}", warning.message);
+    }
+}
