@@ -1,23 +1,62 @@
-//! Judges run documents again: `cargo run -p landspeed-diagnose --example judge -- run.json …`.
+//! Judges documents again: `cargo run -p landspeed-diagnose --example judge -- [--brief] [--hosts|--sender] run.json lab.json …`.
+//!
+//! `--hosts` leaves out what only a lab knows, `--sender` the receiver's report as well.
 
-use landspeed_diagnose::diagnose;
-use landspeed_model::RunDocument;
+use landspeed_diagnose::{diagnose, diagnose_lab};
+use landspeed_model::{LabDocument, RunDocument, Verdict};
 
 fn main() {
-    for path in std::env::args().skip(1) {
-        let document = std::fs::read_to_string(&path).map_err(|why| why.to_string());
-        let document =
-            document.and_then(|text| serde_json::from_str::<RunDocument>(&text).map_err(|why| why.to_string()));
-        match document {
+    let (options, paths): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let has = |option: &str| options.iter().any(|given| given == option);
+    for path in paths {
+        match judge(&path, has("--hosts") || has("--sender"), has("--sender")) {
             Err(why) => println!("{path}: {why}"),
-            Ok(document) => {
-                for &direction in document.requested.direction.parts() {
-                    let verdict = diagnose(&document, direction);
-                    let place = verdict.place.as_deref().unwrap_or("-");
-                    println!("{path}: {:?} {:?} [{place}]", verdict.cause, verdict.confidence);
-                    println!("    {}\n    {}", verdict.summary, verdict.next_step);
-                }
-            }
+            Ok(verdicts) => verdicts.iter().for_each(|verdict| print(&path, verdict, has("--brief"))),
         }
     }
+}
+
+fn judge(path: &str, hosts: bool, sender: bool) -> Result<Vec<Verdict>, String> {
+    let text = std::fs::read_to_string(path).map_err(|why| why.to_string())?;
+    let run = |mut run: RunDocument| {
+        // The lab's hosts share a name; two real ones do not.
+        if let Some(server) = &mut run.hosts.server {
+            server.hostname.push_str("-server");
+        }
+        if sender {
+            run.streams.iter_mut().for_each(|stream| stream.receiver = None);
+            run.host_series.server = None;
+            run.hosts.server = None;
+        }
+        run.requested.direction.parts().iter().map(|&direction| diagnose(&run, direction)).collect::<Vec<_>>()
+    };
+    if let Ok(document) = serde_json::from_str::<RunDocument>(&text) {
+        return Ok(run(document));
+    }
+    let lab: LabDocument = serde_json::from_str(&text).map_err(|why| why.to_string())?;
+    let of_flow = |flow: &landspeed_model::LabFlow| {
+        let document = flow.run.as_ref()?;
+        if hosts {
+            return Some(run(document.clone()));
+        }
+        document.requested.direction.parts().iter().map(|&direction| diagnose_lab(&lab, flow, direction)).collect()
+    };
+    Ok(lab.flows.iter().filter_map(of_flow).flatten().collect())
+}
+
+fn print(path: &str, verdict: &Verdict, brief: bool) {
+    let place = verdict.place.as_deref().unwrap_or("-");
+    let cause = serde_json::to_value(verdict.cause).map_or_else(|why| why.to_string(), |name| name.to_string());
+    println!("{path}: {cause} {:?} [{place}]", verdict.confidence);
+    if brief {
+        return;
+    }
+    println!("    {}\n    {}", verdict.summary, verdict.next_step);
+    for reading in &verdict.evidence {
+        println!("      {} {:.4} {} ({})", reading.metric, reading.value, reading.unit, reading.threshold);
+    }
+    let epochs: Vec<String> =
+        verdict.epochs.iter().map(|epoch| format!("{:?} {}", epoch.state, epoch.share_permille)).collect();
+    println!("      {}", epochs.join(", "));
 }

@@ -9,6 +9,9 @@ use crate::text;
 /// Headroom asked for when the path's rate is not known: enough for this many times the rate measured.
 const UNKNOWN_RATE_HEADROOM: f64 = 2.0;
 
+/// Share of a path's rate that pacing should leave to the flow: headers, and room for retransmits.
+const PACE_SHARE: f64 = 0.95;
+
 /// Which buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Buffer {
@@ -97,11 +100,16 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
 /// The rate one stream should reach, bits/s, and whether it is known and not just more than now.
 fn target(flow: &Flow) -> (f64, bool) {
     let streams = flow.streams.len().max(1) as f64;
-    let known = [flow.sender.line_rate_bps(), flow.receiver.line_rate_bps()];
-    let slowest = known.into_iter().flatten().fold(f64::INFINITY, f64::min);
-    if slowest.is_finite() && slowest >= flow.goodput_bps {
-        (slowest / streams, true)
-    } else {
-        (flow.goodput_bps * UNKNOWN_RATE_HEADROOM / streams, false)
+    match flow.capacity_bps() {
+        Some(capacity) if capacity >= flow.goodput_bps => (capacity / streams, true),
+        _ => (flow.goodput_bps * UNKNOWN_RATE_HEADROOM / streams, false),
     }
+}
+
+/// `--pace 1.9G`: the share of what the path carries that leaves room for a burst, for each stream. From the capacity if it is
+/// known, else from the rate reached.
+pub(crate) fn pace(flow: &Flow) -> String {
+    let streams = flow.streams.len().max(1) as f64;
+    let rate = flow.capacity_bps().map_or(flow.goodput_bps, |capacity| capacity.max(flow.goodput_bps));
+    format!("--pace {}", text::rate_argument(rate * PACE_SHARE / streams))
 }

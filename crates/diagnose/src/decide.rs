@@ -3,8 +3,10 @@
 use landspeed_model::{Cause, Confidence, Evidence, Status, Verdict};
 
 use crate::causes::{evaluate_all, explains};
-use crate::finding::{Finding, Standing, Strength};
+use crate::epochs::epochs;
+use crate::finding::{Bound, Finding, Scales, Standing, Strength};
 use crate::flow::Flow;
+use crate::refute::refute;
 use crate::text;
 use crate::thresholds::{MIN_JUDGED_NS, MIN_SAMPLES, MIN_STEADY_NS};
 
@@ -13,7 +15,8 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
     if let Some(verdict) = nothing_to_judge(flow) {
         return verdict;
     }
-    let findings = evaluate_all(flow);
+    let mut findings = evaluate_all(flow);
+    refute(flow, &mut findings);
     let Some(chosen) = choose(&findings) else { return undetermined(flow, &findings, &[]) };
     let named = &findings[chosen];
     let strength = named.strength().unwrap_or(Strength::Weak);
@@ -64,7 +67,7 @@ fn verdict(
 ) -> Verdict {
     let yet = rivals.first().map(|rival| format!(" (yet {})", rival.why)).unwrap_or_default();
     let summary = format!("{}: {}{yet}.", headline(flow), named.why);
-    let mut evidence = named.readings.clone();
+    let mut evidence: Vec<Evidence> = named.readings.iter().filter(|reading| reading.met).cloned().collect();
     evidence.extend(rivals.iter().flat_map(|rival| rival.readings.iter().filter(|reading| reading.met).cloned()));
     let mut missing = visibility(flow);
     missing.extend(named.missing.iter().cloned());
@@ -80,6 +83,7 @@ fn verdict(
         ruled_out: ruled_out(findings, Some(named.cause), rivals),
         missing: unique(missing),
         next_step: named.next_step.clone(),
+        epochs: epochs(flow),
     }
 }
 
@@ -115,6 +119,7 @@ fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdi
         ruled_out: ruled_out(findings, None, &contenders),
         missing,
         next_step,
+        epochs: epochs(flow),
     }
 }
 
@@ -129,6 +134,7 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
         ruled_out: Vec::new(),
         missing,
         next_step: next_step.to_owned(),
+        epochs: epochs(flow),
     };
     if flow.document.status == Status::Failed {
         let what = flow.document.errors.first().map_or("it failed", |error| error.message.as_str());
@@ -154,19 +160,66 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
         return Some(none(summary, visibility(flow), next));
     }
     if flow.goodput_bps <= 0.0 {
-        let stuck = flow
-            .streams
-            .iter()
-            .filter_map(|stream| stream.tcp().last())
-            .any(|tcp| tcp.unacked > 0 && tcp.backoff > 0);
-        let next = if stuck {
-            "Segments went out and were never acknowledged: prove the path MTU with --probe-mtu and look for a firewall."
-        } else {
-            "Check that data can pass the firewall between the hosts, and run longer."
-        };
+        if let Some(verdict) = path_mtu(flow) {
+            return Some(verdict);
+        }
+        let next = "Check that data can pass the firewall between the hosts, and run longer.";
         return Some(none("No data arrived in the steady phase.".to_owned(), visibility(flow), next));
     }
     None
+}
+
+/// Full-sized segments went out again and again, and none was acknowledged: a link that is too narrow for them, and no ICMP
+/// message that says so. In the lab the link is known.
+fn path_mtu(flow: &Flow) -> Option<Verdict> {
+    let last = || flow.streams.iter().filter_map(|stream| stream.sender()?.samples.last()?.tcp.as_deref());
+    let stuck =
+        !flow.streams.is_empty() && last().count() > 0 && last().all(|tcp| tcp.unacked > 0 && tcp.backoff > 0);
+    if flow.is_udp() || !stuck {
+        return None;
+    }
+    let mut scales = Scales::new(flow, Cause::PathMtu);
+    let end = Some(flow.sender.end);
+    let timeouts: f64 = last().map(|tcp| f64::from(tcp.backoff)).sum();
+    let source = "streams[].sender.samples[].tcp.backoff";
+    scales.value("retransmission timeouts in a row", Some(timeouts), "timeouts", Bound::Above(0.0), end, source);
+    let mtu = last().map(|tcp| tcp.pmtu_bytes).max().unwrap_or(0);
+    let narrow = flow.route.as_ref().and_then(|route| route.too_narrow_for(f64::from(mtu)));
+    let (why, place) = if let Some(hop) = narrow {
+        let source = format!("topology.links, {}", hop.link.name);
+        let bound = Bound::Below(f64::from(mtu));
+        let metric = format!("MTU of {}", hop.link.name);
+        scales.value(&metric, Some(f64::from(hop.mtu_bytes)), "bytes", bound, None, &source);
+        let why = format!("packets of {mtu} bytes do not pass {} (MTU {})", hop.link.name, hop.mtu_bytes);
+        (why, Some(format!("network, {}", hop.link.name)))
+    } else {
+        let losing = flow.route.as_ref().and_then(|route| route.forward.iter().find(|hop| hop.link.lost > 0));
+        let lost = losing.map(|hop| format!(", and {} lost {} frames", hop.link.name, hop.link.lost));
+        let place = losing.map(|hop| format!("network, {}", hop.link.name));
+        let why = format!(
+            "segments of up to {mtu} bytes went out again and again, and none was acknowledged{}",
+            lost.unwrap_or_default()
+        );
+        (why, place)
+    };
+    let strength = if narrow.is_some() || place.is_some() { Strength::Strong } else { Strength::Moderate };
+    let next = format!(
+        "Find the largest packet that passes (landspeed run HOST --probe-mtu), then set the interface's MTU to it, or let TCP \
+         find it: `sysctl -w net.ipv4.tcp_mtu_probing=1` on {}.",
+        flow.label(&flow.sender)
+    );
+    let finding = scales.holds(strength, why, next);
+    Some(Verdict {
+        cause: Cause::PathMtu,
+        confidence: strength.confidence(),
+        summary: format!("Nothing was delivered in the steady phase: {}, and no ICMP message said why.", finding.why),
+        place,
+        evidence: finding.readings,
+        ruled_out: Vec::new(),
+        missing: visibility(flow),
+        next_step: finding.next_step,
+        epochs: epochs(flow),
+    })
 }
 
 /// `9.41 Gb/s from client to server`.
@@ -215,11 +268,7 @@ fn ruled_out(findings: &[Finding], named: Option<Cause>, kept: &[&Finding]) -> V
     findings
         .iter()
         .filter(|finding| Some(finding.cause) != named && !kept.iter().any(|other| other.cause == finding.cause))
-        .flat_map(|finding| {
-            let failed: Vec<Evidence> = finding.readings.iter().filter(|reading| !reading.met).cloned().collect();
-            // A cause can be dropped although all it read was met: another one explains the readings.
-            if failed.is_empty() { finding.readings.clone() } else { failed }
-        })
+        .flat_map(|finding| finding.readings.iter().filter(|reading| !reading.met).cloned())
         .collect()
 }
 

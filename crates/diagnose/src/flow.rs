@@ -1,11 +1,14 @@
 //! One direction of a run in its steady phase, both ends: what every cause looks at.
 
 use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
-use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo};
+use landspeed_model::{
+    Direction, LabDocument, LabFlow, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo,
+};
 
 use crate::host::{End, HostView, mean};
+use crate::route::Route;
 use crate::stream::StreamView;
-use crate::thresholds::{CWND_FULL, MIN_SAMPLES, MIN_STEADY_NS, RAMP_RATIO};
+use crate::thresholds::{CWND_FULL, MIN_SAMPLES, MIN_STEADY_NS, MSS_FELL, RAMP_RATIO};
 use crate::udp::Udp;
 
 /// One direction, precomputed.
@@ -28,8 +31,10 @@ pub(crate) struct Flow<'a> {
     pub receiver: HostView<'a>,
     /// Payload rate delivered in the steady phase, all streams, bits/s; zero when nothing was.
     pub goodput_bps: f64,
-    /// The books of a UDP test.
+    /// The accounting of a UDP test.
     pub udp: Option<Udp>,
+    /// The path, where a lab built it.
+    pub route: Option<Route<'a>>,
 }
 
 /// A figure over all streams of a direction.
@@ -73,9 +78,22 @@ impl<'a> Flow<'a> {
             goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
             streams,
             udp: None,
+            route: None,
         };
         flow.udp = flow.is_udp().then(|| Udp::new(&flow));
         flow
+    }
+
+    /// [`Self::new`] of a lab's flow, with what the lab knows of its path.
+    pub(crate) fn in_lab(
+        lab: &'a LabDocument,
+        flow: &'a LabFlow,
+        document: &'a RunDocument,
+        direction: Direction,
+    ) -> Self {
+        let mut view = Self::new(document, direction);
+        view.route = Route::new(lab, flow, view.direction, view.span_ns, view.mss().unwrap_or(1448.0));
+        view
     }
 
     /// Length of the span, seconds.
@@ -102,7 +120,13 @@ impl<'a> Flow<'a> {
 
     /// Whether there are samples enough for a verdict that is sure of itself.
     pub(crate) fn sampled_well(&self) -> bool {
-        self.steady && self.samples() >= MIN_SAMPLES && self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS
+        self.steady && self.samples() >= MIN_SAMPLES && self.lasted()
+    }
+
+    /// Whether the span is long enough for a verdict that is sure of itself. A phase begins with its first byte: what was asked
+    /// to last so long may be a little shorter.
+    pub(crate) fn lasted(&self) -> bool {
+        self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS - MIN_STEADY_NS / 50
     }
 
     /// Whether every stream's sender reported, and more than its totals.
@@ -117,13 +141,19 @@ impl<'a> Flow<'a> {
 
     /// Whether the run ended as it should, with both reports.
     pub(crate) fn complete(&self) -> bool {
-        self.document.status == Status::Complete && self.sender_seen() && self.receiver_seen()
+        // The latencies of a request/response test are the client's: it needs no report from the server.
+        let seen = self.is_rr() || self.sender_seen() && self.receiver_seen();
+        self.document.status == Status::Complete && seen
     }
 
     /// Whether both ends are one machine and share its cores.
     pub(crate) fn same_host(&self) -> bool {
         if self.loopback() {
             return true;
+        }
+        // The lab's hosts share a kernel and its name, and have all the CPU they ask for.
+        if self.route.is_some() {
+            return false;
         }
         match (self.sender.snapshot, self.receiver.snapshot) {
             (Some(a), Some(b)) => !a.hostname.is_empty() && a.hostname == b.hostname && a.cpu_model == b.cpu_model,
@@ -204,15 +234,68 @@ impl<'a> Flow<'a> {
         srtt.map(|figure| figure.value)
     }
 
-    /// Smallest RTT TCP saw, microseconds.
+    /// RTT of the empty path, microseconds: from the lab's links, else the smallest that TCP saw.
+    ///
+    /// Reordering makes TCP time the wrong segment: a minimum of microseconds on a path of milliseconds. There, the RTT that 5 %
+    /// of the samples are below stands in.
     pub(crate) fn min_rtt_us(&self) -> Option<f64> {
-        self.streams
-            .iter()
-            .flat_map(|stream| stream.tcp().filter_map(|tcp| tcp.min_rtt_us).collect::<Vec<_>>())
+        if let Some(route) = &self.route {
+            return Some(route.base_rtt_us).filter(|&us| us > 0.0);
+        }
+        let readings = |of: &dyn Fn(&TcpInfo) -> Option<u32>| -> Vec<u32> {
+            let all = self.streams.iter().flat_map(|stream| stream.tcp().filter_map(of).collect::<Vec<_>>());
             // The kernel says ~0 until it has a sample.
-            .filter(|&us| us > 0 && us < u32::MAX)
-            .min()
-            .map(f64::from)
+            let mut all: Vec<u32> = all.filter(|&us| us > 0 && us < u32::MAX).collect();
+            all.sort_unstable();
+            all
+        };
+        let least = readings(&|tcp| tcp.min_rtt_us).first().copied()?;
+        let smoothed = readings(&|tcp| Some(tcp.rtt_us));
+        let low = smoothed.get(smoothed.len() / 20).copied().unwrap_or(least);
+        let reorders = self.moved(|tcp| tcp.reord_seen.map(u64::from)).is_some_and(|seen| seen > 0.0);
+        // After a retransmission TCP times by the timestamp option, in whole milliseconds, rounded down.
+        let coarse =
+            least.is_multiple_of(1000) && readings(&|tcp| Some(tcp.total_retrans)).last().is_some_and(|&n| n > 0);
+        Some(f64::from(match () {
+            () if reorders && least < low / 4 => low,
+            () if coarse => low.clamp(least, least + 999),
+            () => least,
+        }))
+    }
+
+    /// Payload rate that the slowest link known to be on the path can carry beside other flows, bits/s.
+    pub(crate) fn capacity_bps(&self) -> Option<f64> {
+        let own_bps = self.wire_bps().filter(|_| self.goodput_bps > 0.0)?;
+        let wire = match &self.route {
+            Some(route) => Some(route.available_bps(own_bps)),
+            None => {
+                [self.sender.line_rate_bps(), self.receiver.line_rate_bps()].into_iter().flatten().reduce(f64::min)
+            }
+        }?;
+        let with_headers = own_bps / self.goodput_bps;
+        Some(wire / with_headers).filter(|bps| bps.is_finite())
+    }
+
+    /// The largest send MSS of the run and the last one, bytes, where timeouts made TCP probe with a smaller one.
+    pub(crate) fn mss_fell(&self) -> Option<(f64, f64)> {
+        let of_stream = |stream: &StreamView<'_>| {
+            let readings =
+                || stream.sender().into_iter().flat_map(|end| &end.samples).filter_map(|s| s.tcp.as_deref());
+            let largest = readings().map(|tcp| tcp.snd_mss_bytes).max()?;
+            let last = readings().next_back()?;
+            let timeouts = last.total_rto.is_none_or(|count| count > 0);
+            let after = readings().skip_while(|tcp| tcp.snd_mss_bytes < largest);
+            let least = after.map(|tcp| tcp.snd_mss_bytes).min()?;
+            let fell = f64::from(least) < MSS_FELL * f64::from(largest);
+            (fell && timeouts).then_some((f64::from(largest), f64::from(last.snd_mss_bytes)))
+        };
+        self.streams.iter().find_map(of_stream)
+    }
+
+    /// Whether a sender got no ACK for so long, at any time of the run, that only a timeout ended it.
+    pub(crate) fn stalled(&self) -> bool {
+        let tcp = |stream: &StreamView<'_>| stream.tcp().any(|tcp| tcp.backoff > 0 || tcp.total_rto.unwrap_or(0) > 0);
+        self.streams.iter().any(tcp)
     }
 
     /// Send MSS, bytes.
@@ -233,6 +316,15 @@ impl<'a> Flow<'a> {
 
     /// Congestion window in the last quarter of the phase over the first quarter, over all streams.
     pub(crate) fn window_growth(&self) -> Option<f64> {
+        self.window_in_last_quarter_over(0)
+    }
+
+    /// The same over the second quarter: what came after losses in the first one.
+    pub(crate) fn late_window_growth(&self) -> Option<f64> {
+        self.window_in_last_quarter_over(1)
+    }
+
+    fn window_in_last_quarter_over(&self, index: usize) -> Option<f64> {
         let (mut first, mut last) = (0.0, 0.0);
         for stream in &self.streams {
             let windows: Vec<f64> = stream.tcp().map(|tcp| f64::from(tcp.snd_cwnd)).collect();
@@ -240,7 +332,7 @@ impl<'a> Flow<'a> {
             if quarter == 0 {
                 continue;
             }
-            first += mean(windows[..quarter].iter().copied())?;
+            first += mean(windows[index * quarter..][..quarter].iter().copied())?;
             last += mean(windows[windows.len() - quarter..].iter().copied())?;
         }
         (first > 0.0).then(|| last / first)
@@ -278,6 +370,10 @@ impl<'a> Flow<'a> {
 
     /// `the server`, with its name when it has one: `the server (dtn2)`.
     pub(crate) fn label(&self, host: &HostView) -> String {
+        if let Some(route) = &self.route {
+            let node = route.ends[usize::from(host.end != self.sender.end)];
+            return format!("the {} ({node})", host.name());
+        }
         match host.snapshot.map(|snapshot| snapshot.hostname.as_str()).filter(|name| !name.is_empty()) {
             Some(hostname) if !self.same_host() => format!("the {} ({hostname})", host.name()),
             _ => format!("the {}", host.name()),

@@ -1,9 +1,10 @@
 //! What held a transfer back: samples in, one verdict with its evidence out.
 //!
-//! [`diagnose`] looks at one direction of a run, in its steady phase, from both ends. Each cause is one small pure
-//! function that weighs its own readings; a decision table orders them, and causes that contradict each other lower
-//! the confidence. "Undetermined, because X was not visible" is a valid answer; a confident wrong one is the worst
-//! bug. [`warnings`] says what weakens the run's figures whatever the cause.
+//! [`diagnose`] looks at one direction of a run, in its steady phase, from both ends; [`diagnose_lab`] adds the links and queues
+//! that a lab built. Each cause weighs its own readings and can be refuted by what the rest of the document says; a decision
+//! table orders those that hold, and causes that contradict each other lower the confidence. "Undetermined, because X was not
+//! visible" is a valid answer; a confident wrong one is the worst bug. [`warnings`] says what weakens the run's figures whatever
+//! the cause.
 //!
 //! The procedure and its measured figures are in `docs/verdicts.md`; every threshold has its source beside it in
 //! `thresholds.rs`.
@@ -12,19 +13,22 @@
 mod advice;
 mod causes;
 mod decide;
+mod epochs;
 mod finding;
 mod flow;
 mod host;
 mod load;
 mod network;
 mod reader;
+mod refute;
+mod route;
 mod stream;
 mod text;
 mod thresholds;
 mod udp;
 mod warnings;
 
-use landspeed_model::{Direction, RunDocument, Verdict};
+use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict};
 
 pub use warnings::warnings;
 
@@ -33,4 +37,11 @@ pub use warnings::warnings;
 /// Never panics and never puts a value that is not finite into the verdict, whatever the document holds.
 pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
     decide::decide(&flow::Flow::new(document, direction))
+}
+
+/// [`diagnose`] for a flow of a lab run, with what the lab knows of the links and queues on its path. `None` when the flow has
+/// no run.
+pub fn diagnose_lab(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Option<Verdict> {
+    let run = flow.run.as_ref()?;
+    Some(decide::decide(&flow::Flow::in_lab(lab, flow, run, direction)))
 }

@@ -1,6 +1,8 @@
-//! What the sender's TCP says of the network, shared by the three network causes.
+//! What both TCPs say of the network: losses, reordering, queues. Shared by the network's causes.
 
 use landspeed_calc::{cubic_window_segments, reno_window_segments, window_rate_bps};
+
+use landspeed_model::{Sample, StreamEnd, TcpInfo};
 
 use crate::finding::{Bound, Scales, Strength};
 use crate::flow::Flow;
@@ -8,8 +10,8 @@ use crate::reader::{Limited, window_limited};
 use crate::stream::{StreamView, flight_segments};
 use crate::text;
 use crate::thresholds::{
-    CWND_FULL, CWND_MOSTLY, EXPLAINS, NOTSENT_LITTLE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE,
-    RTT_SHALLOW, SEND_EMPTY, WAITING_SHARE,
+    ALWAYS_QUEUED, CEILING, CWND_FULL, CWND_MOSTLY, FEW_PEAKS, MIN_SAMPLES, NOTSENT_LITTLE, PEAKS_ALIKE,
+    PEAKS_DIFFER, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, WAITING_SHARE,
 };
 
 /// What was seen.
@@ -31,10 +33,35 @@ pub(crate) struct Symptoms {
     pub inflation: Option<f64>,
     /// The queue the path holds.
     pub queue: Queue,
+    /// Tenth percentile of the smoothed RTT over the minimum, where the difference is more than host noise: a queue that never
+    /// empties.
+    pub lowest_inflation: Option<f64>,
     /// Measured rate over the one the response function predicts for the loss seen.
     pub fit: Option<f64>,
     /// Packets the sender's own queueing disciplines dropped.
     pub qdisc_drops: f64,
+    /// Segments retransmitted from the start to the end of the phase.
+    pub resent_so_far: f64,
+    /// Of these, those before the phase and in its first quarter.
+    pub resent_early: f64,
+    /// Reordering events that SACK showed in the phase.
+    pub reordered: f64,
+    /// Data segments that left the sender's TCP and never reached the receiver's, over the whole run: both count them. `None`
+    /// without both ends.
+    pub never_arrived: Option<f64>,
+    /// ACKs that left the receiver and never reached the sender, over those that left; `None` without both ends.
+    pub acks_lost: Option<f64>,
+    /// Share of the queueing delay that lies on the reverse path: from bytes received and not yet acknowledged.
+    pub reverse_share: Option<f64>,
+    /// Median delivery rate just before losses over the highest one.
+    pub ceiling: Option<f64>,
+    /// Coefficient of variation of the congestion windows, all streams, from which losses reduced them. A buffer overflows at
+    /// the same window each time.
+    pub peaks_spread: Option<f64>,
+    /// Samples in the last three quarters of the phase that show new retransmissions.
+    pub late_losses: usize,
+    /// Over-limit events over packets of the sender's shaping qdisc.
+    pub shaped: Option<f64>,
 }
 
 /// What the RTT says of the queue in the path.
@@ -54,6 +81,7 @@ pub(crate) enum Queue {
 
 /// Reads the symptoms.
 pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
+    let pattern = loss_pattern(flow);
     let resent = flow.moved(|tcp| Some(u64::from(tcp.total_retrans)));
     let sent = flow.moved(|tcp| tcp.data_segs_out.map(u64::from));
     let loss = resent.zip(sent).filter(|&(_, sent)| sent > 0.0).map(|(resent, sent)| resent / sent);
@@ -69,12 +97,149 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
         timeouts: flow.moved(|tcp| tcp.total_rto.map(u64::from)).unwrap_or(0.0),
         inflation,
         queue: queue(flow, inflation),
+        lowest_inflation: rtt_quantile_us(flow, 0.1)
+            .zip(flow.min_rtt_us())
+            .filter(|(low, min)| low - min >= QUEUE_US)
+            .map(|(low, min)| low / min),
         fit: loss.and_then(|loss| fit(flow, loss)),
         qdisc_drops: flow
             .sender
             .series
             .map_or(0.0, |series| series.qdiscs.iter().map(|qdisc| qdisc.drops as f64).sum()),
+        resent_so_far: resent_until(flow, flow.span_ns.1),
+        resent_early: resent_until(flow, flow.span_ns.0 + (flow.span_ns.1 - flow.span_ns.0) / 4),
+        reordered: flow.moved(|tcp| tcp.reord_seen.map(u64::from)).unwrap_or(0.0),
+        never_arrived: missing(flow, |tcp| tcp.data_segs_out, |tcp| tcp.data_segs_in, true).map(|(lost, _)| lost),
+        acks_lost: missing(flow, |tcp| tcp.segs_out, |tcp| tcp.segs_in, false)
+            .filter(|&(_, sent)| sent > 0.0)
+            .map(|(lost, sent)| lost / sent),
+        reverse_share: reverse_share(flow),
+        ceiling: pattern.ceiling,
+        peaks_spread: pattern.peaks_spread,
+        late_losses: pattern.late,
+        shaped: shaped(flow),
     }
+}
+
+/// Segments retransmitted until a moment, all streams.
+fn resent_until(flow: &Flow, until_ns: u64) -> f64 {
+    let last = |stream: &StreamView<'_>| {
+        let samples = &stream.sender()?.samples;
+        let before = samples.iter().rev().filter(|sample| sample.t_ns <= until_ns);
+        before.filter_map(|sample| sample.tcp.as_deref()).map(|tcp| f64::from(tcp.total_retrans)).next()
+    };
+    flow.streams.iter().filter_map(last).sum()
+}
+
+/// Segments counted as sent by one end and not as received by the other at the end of the run, and those sent. `forward`: from
+/// the sender's to the receiver's TCP.
+fn missing(
+    flow: &Flow,
+    sent: impl Fn(&TcpInfo) -> Option<u32>,
+    received: impl Fn(&TcpInfo) -> Option<u32>,
+    forward: bool,
+) -> Option<(f64, f64)> {
+    let last = |end: Option<&StreamEnd>, of: &dyn Fn(&TcpInfo) -> Option<u32>| {
+        end?.samples.iter().rev().find_map(|sample| of(sample.tcp.as_deref()?)).map(f64::from)
+    };
+    let mut sums = (0.0, 0.0);
+    for stream in &flow.streams {
+        let (from, to) =
+            if forward { (stream.sender(), stream.receiver()) } else { (stream.receiver(), stream.sender()) };
+        let (out, came) = (last(from, &sent)?, last(to, &received)?);
+        sums = (sums.0 + out - came, sums.1 + out);
+    }
+    // Segments in flight when the last samples were read count as missing, too.
+    (!flow.streams.is_empty()).then_some((sums.0.max(0.0), sums.1))
+}
+
+/// Share of the queueing delay that lies on the reverse path. Bytes received and not yet acknowledged at the sender, divided
+/// by the flow's rate, are the delay of the reverse path.
+fn reverse_share(flow: &Flow) -> Option<f64> {
+    let (base_us, srtt_us) = (flow.min_rtt_us()?, flow.srtt_us()?);
+    let waits_us = srtt_us - base_us;
+    let clock_us =
+        if flow.route.is_some() { 0.0 } else { flow.document.path.as_ref()?.clock.uncertainty_ns as f64 / 1e3 };
+    if waits_us <= QUEUE_US.max(4.0 * clock_us) {
+        return None;
+    }
+    let of_stream = |stream: &StreamView<'_>| {
+        let mut unacked = Vec::new();
+        let mut next = stream.read.iter().filter(|read| read.tcp.is_some()).peekable();
+        let mut before = None;
+        for sample in &stream.sent {
+            while let Some(read) = next.next_if(|read| read.t_ns <= sample.t_ns) {
+                before = Some(*read);
+            }
+            let (Some(before), Some(after)) = (before, next.peek()) else { continue };
+            let Some(acked) = sample.tcp.as_deref().and_then(|tcp| tcp.bytes_acked) else { continue };
+            let bytes = |sample: &Sample| sample.tcp.as_deref()?.bytes_received.map(|bytes| bytes as f64);
+            let span = after.t_ns.saturating_sub(before.t_ns).max(1) as f64;
+            let share = sample.t_ns.saturating_sub(before.t_ns) as f64 / span;
+            let Some((from, to)) = bytes(before).zip(bytes(after)) else { continue };
+            unacked.push((from + (to - from) * share - acked as f64).max(0.0));
+        }
+        crate::host::mean(unacked.into_iter())
+    };
+    let unacked: Vec<f64> = flow.streams.iter().map(of_stream).collect::<Option<_>>()?;
+    let rate = flow.goodput_bps / 8e6;
+    (rate > 0.0 && !unacked.is_empty()).then(|| {
+        let back_us = unacked.iter().sum::<f64>() / rate;
+        ((back_us - base_us / 2.0) / waits_us).clamp(0.0, 1.0)
+    })
+}
+
+/// What losses over time show: see [`Symptoms::ceiling`], [`Symptoms::peaks_spread`] and [`Symptoms::late_losses`].
+#[derive(Default)]
+struct LossPattern {
+    ceiling: Option<f64>,
+    peaks_spread: Option<f64>,
+    late: usize,
+}
+
+fn loss_pattern(flow: &Flow) -> LossPattern {
+    let count = flow.streams.iter().map(|stream| stream.tcp().count()).min().unwrap_or(0);
+    let total = |of: &dyn Fn(&TcpInfo) -> f64| -> Vec<f64> {
+        let mut sums = vec![0.0; count];
+        for stream in &flow.streams {
+            sums.iter_mut().zip(stream.tcp()).for_each(|(sum, tcp)| *sum += of(tcp));
+        }
+        sums
+    };
+    let rates = total(&|tcp| tcp.delivery_rate_bytes_per_s.unwrap_or(0) as f64);
+    let resent = total(&|tcp| f64::from(tcp.total_retrans));
+    let windows = total(&|tcp| f64::from(tcp.snd_cwnd));
+    let losses: Vec<usize> = (1..count).filter(|&at| resent[at] > resent[at - 1]).collect();
+    let late = losses.iter().filter(|&&at| at >= count / 4).count();
+    if count < MIN_SAMPLES {
+        return LossPattern { late, ..LossPattern::default() };
+    }
+    let mut before: Vec<f64> = losses.iter().map(|&at| rates[at - 1].max(rates[at])).collect();
+    let mut sorted = rates;
+    sorted.sort_by(f64::total_cmp);
+    before.sort_by(f64::total_cmp);
+    let highest = sorted[count * 98 / 100];
+    let ceiling = (before.len() >= 5 && highest > 0.0).then(|| before[before.len() / 2] / highest);
+    let peaks: Vec<f64> = losses
+        .iter()
+        .filter(|&&at| windows[at] < 0.95 * windows[at.saturating_sub(2)])
+        .map(|&at| windows[at.saturating_sub(2)..=at].iter().copied().fold(0.0, f64::max))
+        .collect();
+    let spread = || {
+        let mean = crate::host::mean(peaks.iter().copied()).filter(|&mean| mean > 0.0)?;
+        let square = crate::host::mean(peaks.iter().map(|peak| (peak - mean).powi(2)))?;
+        Some(square.sqrt() / mean)
+    };
+    let peaks_spread = if peaks.len() >= FEW_PEAKS { spread() } else { None };
+    LossPattern { ceiling, peaks_spread, late }
+}
+
+/// Over-limit events over packets of the sender's own shaper, if it has one.
+fn shaped(flow: &Flow) -> Option<f64> {
+    const SHAPERS: &[&str] = &["tbf", "htb", "hfsc", "cake", "netem"];
+    let qdiscs = &flow.sender.series?.qdiscs;
+    let shapers = qdiscs.iter().filter(|qdisc| SHAPERS.contains(&qdisc.kind.as_str()) && qdisc.packets > 0);
+    shapers.map(|qdisc| qdisc.overlimits as f64 / qdisc.packets as f64).reduce(f64::max)
 }
 
 fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {
@@ -93,6 +258,8 @@ fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {
         // not.
         () if flow.is_model_based() && waits && !starving => Some(Strength::Strong),
         () if filled >= CWND_MOSTLY && waits && lossy => Some(Strength::Moderate),
+        // The lab says what the path did: data that waits for nothing at this host waits for the network.
+        () if flow.route.is_some() && waits && !starving => Some(Strength::Moderate),
         () => None,
     }
 }
@@ -106,19 +273,19 @@ fn queue(flow: &Flow, inflation: Option<f64>) -> Queue {
     if inflation >= RTT_QUEUE {
         return Queue::Standing;
     }
-    let rises = high_rtt_us(flow).is_some_and(|high| high / min >= RTT_SHALLOW);
+    let rises = rtt_quantile_us(flow, 0.9).is_some_and(|high| high / min >= RTT_SHALLOW);
     if rises && flow.figure(rtt_follows_flight).is_some_and(|figure| figure.value >= RTT_FOLLOWS) {
         return Queue::Shallow;
     }
     if inflation < RTT_FLAT { Queue::None } else { Queue::Some }
 }
 
-/// 90th percentile of the smoothed RTT, microseconds.
-fn high_rtt_us(flow: &Flow) -> Option<f64> {
+/// A quantile of the smoothed RTT, microseconds.
+fn rtt_quantile_us(flow: &Flow, quantile: f64) -> Option<f64> {
     let mut readings: Vec<u32> =
         flow.streams.iter().flat_map(|s| s.tcp().map(|tcp| tcp.rtt_us)).filter(|&us| us > 0).collect();
     readings.sort_unstable();
-    readings.get(readings.len() * 9 / 10).copied().map(f64::from)
+    readings.get((readings.len() as f64 * quantile) as usize).copied().map(f64::from)
 }
 
 /// Correlation (Pearson) of RTT with the segments in flight: a filling queue makes one follow the other.
@@ -222,6 +389,20 @@ impl Symptoms {
         self.fit.map(|fit| (1.0 / RESPONSE_FIT..=RESPONSE_FIT).contains(&fit))
     }
 
+    /// Whether data always waits in the path, so that no window is what limits.
+    pub(crate) fn always_queued(&self) -> bool {
+        self.lowest_inflation.is_some_and(|ratio| ratio >= ALWAYS_QUEUED)
+    }
+
+    /// Whether losses strike at any window (true) or at about the same one each time (false); `None` when neither is plain.
+    pub(crate) fn at_random(&self) -> Option<bool> {
+        match self.peaks_spread? {
+            spread if spread >= PEAKS_DIFFER => Some(true),
+            spread if spread < PEAKS_ALIKE && self.ceiling.is_some_and(|ceiling| ceiling >= CEILING) => Some(false),
+            _ => None,
+        }
+    }
+
     /// `0.10 % of the segments (2600) were retransmitted`.
     pub(crate) fn loss_words(&self) -> String {
         let resent = text::number(self.resent.unwrap_or(0.0));
@@ -231,12 +412,7 @@ impl Symptoms {
         }
     }
 
-    /// Whether the sender's own queueing discipline dropped what was resent.
-    pub(crate) fn dropped_in_qdisc(&self) -> bool {
-        self.qdisc_drops > 0.0 && self.qdisc_drops >= self.resent.unwrap_or(0.0) * EXPLAINS
-    }
-
-    /// `, with srtt 41.0 ms over a minimum of 20.1 ms`.
+    /// `RTT 41.0 ms on average over a minimum of 20.1 ms`.
     pub(crate) fn rtt_words(flow: &Flow) -> String {
         match flow.srtt_us().zip(flow.min_rtt_us()) {
             Some((srtt, min)) => {

@@ -7,6 +7,29 @@ pub(crate) fn rate(bps: f64) -> String {
     BitRate::from_bps(bps as u64).to_string()
 }
 
+/// `1.9G`, as options take it: three significant digits at most, rounded down.
+pub(crate) fn rate_argument(bps: f64) -> String {
+    if !bps.is_finite() || bps < 1.0 {
+        return "0".to_owned();
+    }
+    let (unit, suffix) = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+        .into_iter()
+        .find(|&(unit, _)| bps >= unit)
+        .unwrap_or((1.0, ""));
+    let value = bps / unit;
+    let decimals = if value >= 100.0 {
+        0
+    } else if value >= 10.0 {
+        1
+    } else {
+        2
+    };
+    let power = 10_f64.powi(decimals);
+    let text = format!("{:.*}", decimals as usize, (value * power).floor() / power);
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{suffix}")
+}
+
 /// `6.00 MiB`.
 pub(crate) fn bytes(bytes: f64) -> String {
     Bytes::new(bytes as u64).to_string()
@@ -70,6 +93,15 @@ mod tests {
         assert_eq!(percent(0.000_046), "0.0046 %");
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(f64::NAN), "0 %");
+    }
+
+    #[test]
+    fn a_rate_argument_is_short_and_never_more_than_the_rate() {
+        assert_eq!(rate_argument(1.9e9), "1.9G");
+        assert_eq!(rate_argument(949_999_999.0), "949M");
+        assert_eq!(rate_argument(9.4149e9), "9.41G");
+        assert_eq!(rate_argument(12_000.0), "12k");
+        assert_eq!(rate_argument(f64::NAN), "0");
     }
 
     #[test]

@@ -1,9 +1,12 @@
-//! A UDP test's books for one direction.
+//! A UDP test's accounting for one direction.
 
-use landspeed_model::{Direction, Place, UdpEnd};
+use landspeed_model::{Direction, Place, StreamEnd, UdpEnd};
 
 use crate::flow::Flow;
 use crate::host::mean;
+
+/// Datagrams that GRO puts into one batch at most (`UDP_GRO_CNT_MAX` in the kernel's udp.h).
+const MAX_BATCH: f64 = 64.0;
 
 /// Packets and rates of one direction, all streams.
 #[derive(Debug, Default)]
@@ -14,6 +17,8 @@ pub(crate) struct Udp {
     pub lost: f64,
     /// Of the lost: dropped by the receiving socket.
     pub at_socket: f64,
+    /// Whether the socket dropped batches, so that `at_socket` is a lower bound that all losses may belong to.
+    pub in_batches: bool,
     /// Of the lost: dropped in the receiving host before the socket (backlog, interface).
     pub in_receiver: f64,
     /// Of the lost: dropped in the sending host (qdisc, interface).
@@ -31,7 +36,7 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    /// The books of `flow`.
+    /// The accounting of `flow`.
     pub(crate) fn new(flow: &Flow) -> Self {
         let sum = |of: &dyn Fn(&UdpEnd) -> u64, sender: bool| -> f64 {
             let ends = flow.streams.iter().filter_map(|s| if sender { s.sender() } else { s.receiver() });
@@ -67,6 +72,14 @@ impl Udp {
                 }
             }
         }
+        // The kernel counts a batch that GRO put together as one drop. Where both ends are one machine and nothing in between can
+        // drop, what its socket dropped in batches is all that was lost.
+        let batches = udp.at_socket > 0.0 && flow.streams.iter().any(|stream| coalesces(stream.receiver()));
+        if batches && !flow.has_network() {
+            udp.at_socket = lost;
+        } else if batches && udp.at_socket * MAX_BATCH >= lost {
+            udp.in_batches = true;
+        }
         udp.in_receiver = udp.in_receiver.min(lost - udp.at_socket);
         udp.in_sender = udp.in_sender.min(lost - udp.at_socket - udp.in_receiver);
         udp.in_network = lost - udp.at_socket - udp.in_receiver - udp.in_sender;
@@ -92,6 +105,11 @@ impl Udp {
     pub(crate) fn share(&self, part: f64) -> Option<f64> {
         (self.lost > 0.0).then(|| part / self.lost)
     }
+}
+
+/// Whether the receiver got datagrams in batches.
+fn coalesces(end: Option<&StreamEnd>) -> bool {
+    end.and_then(|end| end.udp.as_ref()).is_some_and(|udp| udp.gro_used)
 }
 
 fn offered_bps(flow: &Flow) -> Option<f64> {

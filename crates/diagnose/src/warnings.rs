@@ -1,5 +1,7 @@
 //! What weakens a run's figures, whatever held it back.
 
+mod gaps;
+
 use landspeed_model::{Direction, EndCost, NicSnapshot, Protocol, RunDocument, Status, StreamEnd, UdpEnd, Warning};
 
 use crate::flow::Flow;
@@ -35,6 +37,8 @@ pub fn warnings(document: &RunDocument) -> Vec<Warning> {
         End::Client => (&flow.sender, &flow.receiver),
         End::Server => (&flow.receiver, &flow.sender),
     };
+    gaps::sampler(document, client, &mut found);
+    gaps::sampler(document, server, &mut found);
     other_load(flow, client, server, &mut found);
     let fastest = flows.iter().map(|flow| flow.goodput_bps).fold(0.0, f64::max);
     host(client, fastest, &mut found);
@@ -74,19 +78,21 @@ fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
             push(found, "clock-uncertain", message);
         }
     }
-    if let Some(cv) = document.summary.goodput_cv.filter(|&cv| cv.is_finite() && cv >= GOODPUT_CV) {
-        let message = format!("Goodput varied by {} between intervals (one standard deviation).", text::percent(cv));
-        push(found, "unsteady", message);
+    let summary = &document.summary;
+    for (what, cv) in [("Goodput", summary.goodput_cv), ("Reverse goodput", summary.reverse_goodput_cv)] {
+        if let Some(cv) = cv.filter(|&cv| cv.is_finite() && cv >= GOODPUT_CV) {
+            let message =
+                format!("{what} varied by {} between intervals (one standard deviation).", text::percent(cv));
+            push(found, "unsteady", message);
+        }
     }
 }
 
 /// What concerns one direction.
 fn direction(flow: &Flow, found: &mut Vec<Warning>) {
-    let way = match flow.direction {
-        Direction::Download => "download",
-        _ => "upload",
-    };
-    if !flow.sender_seen() || !flow.receiver_seen() {
+    let way = way(flow.direction);
+    // The latencies of a request/response test are all the client's.
+    if !flow.is_rr() && (!flow.sender_seen() || !flow.receiver_seen()) {
         let lost = if flow.sender_seen() { &flow.receiver } else { &flow.sender };
         let message = if flow.document.iperf3.is_some() {
             format!("The far end is iperf3, which tells its totals: the {way} was watched from the other end only.")
@@ -96,7 +102,7 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         push(found, "one-ended", message);
     }
     let length = flow.span_ns.1 - flow.span_ns.0;
-    if !flow.is_rr() && (length < MIN_STEADY_NS || flow.samples() < MIN_SAMPLES) {
+    if !flow.is_rr() && (!flow.lasted() || flow.samples() < MIN_SAMPLES) {
         let message = format!(
             "The {way} has {} samples over {}; {MIN_SAMPLES} over {} are needed to name a cause surely. Use a longer \
              --time or a shorter --interval.",
@@ -116,6 +122,7 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         );
         push(found, "still-ramping", message);
     }
+    gaps::stalls(flow, found);
     zero_copy(flow, found);
     if flow.streams.iter().any(|stream| coalesced(stream.receiver())) {
         let message = "GRO delivered datagrams in batches with one timestamp: jitter below a batch is not visible. \
@@ -134,6 +141,13 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
             flow.sender.name()
         );
         push(found, "notsent-lowat", message);
+    }
+}
+
+fn way(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Download => "download",
+        _ => "upload",
     }
 }
 

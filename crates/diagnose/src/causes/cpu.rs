@@ -136,7 +136,11 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         (Kind::Starved | Kind::Turns, _) if load.kind == Kind::Starved || load.kept_waiting() => format!(
             "Free the {}'s cores of other work, or pin the streams to idle ones ({})",
             host.name(),
-            if host.end == crate::host::End::Client { "--cpus" } else { "--peer-cpus" }
+            match host.end {
+                crate::host::End::Client => "--cpus",
+                crate::host::End::Server if flow.document.iperf3.is_some() => "start iperf3 there with -A",
+                crate::host::End::Server => "--peer-cpus",
+            }
         ),
         (_, Role::Sender) if flow.parameters.protocol == Protocol::Tcp => match flow.parameters.send {
             SendMode::Copy if flow.loopback() => {

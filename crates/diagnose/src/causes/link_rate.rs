@@ -2,11 +2,12 @@
 
 use landspeed_model::Cause;
 
-use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::finding::{Bound, Finding, Scales, Standing, Strength};
 use crate::flow::Flow;
 use crate::host::HostView;
+use crate::route::{Hop, Route};
 use crate::text;
-use crate::thresholds::{RATE_IMPOSSIBLE, RATE_REACHED, SEND_FULL};
+use crate::thresholds::{FULL_LINK, RATE_IMPOSSIBLE, RATE_REACHED, SEND_FULL};
 
 /// Holds the rate on the wire against the speed of each end's interface; for UDP also whether the local interface
 /// took no more than it did.
@@ -15,6 +16,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         return Finding::not_applicable(Cause::LinkRate);
     }
     let mut scales = Scales::new(flow, Cause::LinkRate);
+    if let Some(route) = &flow.route {
+        return in_lab(flow, route, scales);
+    }
     let mut full: Option<(&HostView, f64)> = None;
     for host in [&flow.sender, &flow.receiver] {
         let Some((speed, wire)) = host.line_rate_bps().zip(flow.wire_bps()) else {
@@ -72,4 +76,34 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         }
     }
     scales.refuted()
+}
+
+/// The lab's link of either host was full.
+fn in_lab(flow: &Flow, route: &Route, mut scales: Scales) -> Finding {
+    let Some(full) = route.full() else {
+        if let Some(hop) = route.forward.first() {
+            read(&mut scales, hop);
+        }
+        return scales.refuted();
+    };
+    let ends = [(&flow.sender, route.forward.first()), (&flow.receiver, route.forward.last())];
+    let own = ends.into_iter().find(|(_, hop)| hop.is_some_and(|hop| hop.link_index == full.link_index));
+    read(&mut scales, full);
+    let Some((host, _)) = own else { return scales.close(Standing::Refuted) };
+    let rate = text::rate(full.link.rate_bps as f64);
+    let why = format!(
+        "the {}'s own link {} is full: {} of its {rate}",
+        host.name(),
+        full.link.name,
+        text::percent(full.utilisation.min(1.0))
+    );
+    let next = "This is the rate of the host's link: use a faster one, or bond several and use parallel streams.";
+    let finding = scales.holds(Strength::Strong, why, next.to_owned());
+    Finding { direct: true, place: Some(format!("{} link {}", host.name(), full.link.name)), ..finding }
+}
+
+fn read(scales: &mut Scales, hop: &Hop) {
+    let metric = format!("utilisation of {}", hop.link.name);
+    let source = format!("links[{}]", hop.link_index);
+    scales.value(&metric, Some(hop.utilisation), "ratio", Bound::AtLeast(FULL_LINK), None, &source);
 }

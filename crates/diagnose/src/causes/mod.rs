@@ -1,13 +1,14 @@
-//! One cause, one file: each weighs its own readings of a [`Flow`] and says whether it holds.
+//! The causes: each weighs its own readings of a [`Flow`] and says whether it holds. Those of the network exclude each other and
+//! share a file.
 
 mod application;
 mod cpu;
+mod datagrams;
 mod link_rate;
-mod network_congestion;
-mod network_loss;
-mod network_path;
+mod network;
 mod pacing;
 mod receiver_cpu;
+mod receiver_drops;
 mod receiver_window;
 mod round_trip;
 mod send_buffer;
@@ -22,7 +23,7 @@ use crate::flow::Flow;
 /// Every cause in the order of the procedure: rates somebody asked for, the hosts' processors and interfaces (the
 /// veto), the receiver, the send buffer, the application, the network.
 pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
-    [
+    let hosts = [
         pacing::evaluate,
         round_trip::evaluate,
         receiver_cpu::evaluate,
@@ -32,13 +33,10 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
         receiver_window::evaluate,
         send_buffer::evaluate,
         application::evaluate,
-        network_congestion::evaluate,
-        network_loss::evaluate,
-        network_path::evaluate,
-    ]
-    .into_iter()
-    .map(|evaluate| evaluate(flow))
-    .collect()
+    ];
+    let mut findings: Vec<Finding> = hosts.into_iter().map(|evaluate| evaluate(flow)).collect();
+    findings.extend(network::evaluate_all(flow));
+    findings
 }
 
 /// Whether `cause` brings about what `other` sees, so that both holding is no contradiction.
@@ -48,12 +46,20 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
         // A receiver without processor time reads late, closes its window and drops packets.
         (
             Cause::ReceiverCpu,
-            Cause::ReceiverWindow | Cause::SlowReader | Cause::NetworkLoss | Cause::NetworkCongestion
+            Cause::ReceiverWindow
+                | Cause::SlowReader
+                | Cause::NetworkLoss
+                | Cause::NetworkCongestion
+                | Cause::ShallowBuffer
+                | Cause::ReceiverHostDrops
         )
         // A sender without processor time leaves its queue empty.
         | (Cause::SenderCpu, Cause::Application)
         // A full interface is a full path.
-        | (Cause::LinkRate, Cause::NetworkPath | Cause::NetworkCongestion | Cause::NetworkLoss)
+        | (
+            Cause::LinkRate,
+            Cause::NetworkPath | Cause::NetworkCongestion | Cause::NetworkLoss | Cause::ShallowBuffer | Cause::LocalQdisc
+        )
         // BBR takes the rate a reader keeps to for the path's.
         | (Cause::SlowReader, Cause::NetworkPath)
         // A sender held to a rate leaves its window to grow.

@@ -10,22 +10,13 @@ use crate::load::{Kind, Load, Role, load, receiver_behind};
 use crate::reader::{Reader, reader};
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{EXPLAINS, RATE_REACHED, UDP_LOSS};
+use crate::thresholds::{EXPLAINS, UDP_LOSS};
 
-/// NIC counters that mean the host did not take packets from the ring in time (mlx5, ixgbe/i40e/ice, ena, generic).
-fn ring_counter(name: &str) -> bool {
-    ["rx_out_of_buffer", "rx_missed_errors", "rx_no_buffer_count", "rx_fifo_errors", "rx_no_dma_resources"]
-        .iter()
-        .any(|known| name.ends_with(known))
-}
-
-/// Holds the receiving threads and cores against full, and counts what the host dropped before the socket.
+/// Holds the receiving threads and cores against full.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut scales = Scales::new(flow, Cause::ReceiverCpu);
     let own = load(flow, Role::Receiver);
     cpu::weigh(&mut scales, flow, Role::Receiver, &own);
-    let host = &flow.receiver;
-    let end = Some(host.end);
     if flow.is_rr() {
         return match own.strength {
             Some(strength) => conclude(scales, flow, &own, strength),
@@ -34,38 +25,6 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     }
     if flow.udp.is_some() {
         return datagrams(flow, scales, &own);
-    }
-    // Packets the host dropped itself, against the segments the sender had to send again.
-    let resent = flow.moved(|tcp| Some(u64::from(tcp.total_retrans))).unwrap_or(0.0);
-    let backlog = host.series.map(|series| series.softnet.dropped as f64);
-    let ring = host.nic_sum(ring_counter).map(|packets| packets as f64);
-    let enough = Bound::AtLeast((resent * EXPLAINS).max(1.0));
-    let source = format!("host_series.{}.softnet.dropped", host.name());
-    let dropped = scales.optional("packets dropped by the backlog", backlog, "packets", enough, end, &source);
-    let source = format!("host_series.{}.nic", host.name());
-    let missed = scales.optional("packets the ring had no room for", ring, "packets", enough, end, &source);
-    if resent > 0.0 && (dropped == Some(true) || missed == Some(true)) {
-        // Both counters are shared with whatever else the host receives.
-        let strength =
-            if own.kind == Kind::Softirq && own.strength.is_some() { Strength::Strong } else { Strength::Moderate };
-        let (what, fix) = if dropped == Some(true) {
-            ("backlog", "net.core.netdev_max_backlog, and spread soft interrupts over more cores (RPS)".to_owned())
-        } else {
-            (
-                "receive ring",
-                "the receive ring (`ethtool -G <nic> rx <max>`), and spread interrupts over more cores".to_owned(),
-            )
-        };
-        let packets = backlog.unwrap_or(0.0).max(ring.unwrap_or(0.0));
-        let why = format!(
-            "the {} dropped {} packets in its {what} before TCP saw them, and the sender resent {}",
-            host.name(),
-            text::number(packets),
-            text::number(resent)
-        );
-        let mut finding = scales.holds(strength, why, format!("On the {} raise {fix}.", host.name()));
-        finding.place = Some(format!("{}, {what}", host.name()));
-        return finding;
     }
     let behind = receiver_behind(flow);
     // Data queues at a reader that has no schedule of its own and was kept from its core: that is why it is late.
@@ -87,7 +46,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     conclude(scales, flow, &own, strength)
 }
 
-/// UDP: a receiver that loses packets at its own socket or before it.
+/// UDP: a receiver that loses packets at its own socket.
 fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
     let Some(udp) = &flow.udp else { return scales.refuted() };
     let end = Some(flow.receiver.end);
@@ -104,14 +63,6 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
         end,
         "streams[].receiver.udp.socket_drops",
     );
-    let before = scales.value(
-        "lost packets dropped in the host before the socket",
-        udp.share(udp.in_receiver),
-        "ratio",
-        most,
-        end,
-        "conservation.losses",
-    );
     let share = text::percent(udp.loss.unwrap_or(0.0));
     if socket == Some(true) {
         // A thread kept from its core reads late, and a socket overflows within milliseconds.
@@ -124,18 +75,6 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
         let next = cpu::next_step(flow, Role::Receiver, own);
         let mut finding = scales.holds(strength, why, format!("{next}{}", bridges(flow)));
         finding.place = Some(cpu::place(flow, Role::Receiver, own));
-        return finding;
-    }
-    if before == Some(true) {
-        let name = flow.receiver.name();
-        let why = format!("{share} of the packets were lost, most of them inside the {name} before the socket");
-        let next = format!(
-            "On the {name} raise net.core.netdev_max_backlog and the receive ring, and spread interrupts over more \
-             cores; or lower --rate below {}.",
-            text::rate(flow.goodput_bps * RATE_REACHED)
-        );
-        let mut finding = scales.holds(Strength::Moderate, why, next);
-        finding.place = Some(format!("{name}, backlog or ring"));
         return finding;
     }
     scales.refuted()

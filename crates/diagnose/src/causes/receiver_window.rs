@@ -6,10 +6,11 @@ use crate::advice::{RECEIVE, enlarge};
 use crate::causes::slow_reader::{reads_on_schedule, weigh};
 use crate::finding::{Finding, Scales, Strength};
 use crate::flow::Flow;
+use crate::host::HostView;
 use crate::reader::{Limited, Reader, reader, window_limited};
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::BUFFER_GREW;
+use crate::thresholds::{BUFFER_GREW, RWND_LIMITED};
 
 /// The window is full and the application keeps its queue empty: the buffer behind the window is what is small.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -45,12 +46,44 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     };
     let limited = flow.rwnd_limited().map_or(0.0, |figure| figure.value);
     let buffer = flow.figure(StreamView::rcvbuf).map(|figure| figure.value);
+    let full = if limited >= RWND_LIMITED {
+        format!("the receive window was full {} of the time data was outstanding", text::percent(limited))
+    } else {
+        let share = flow.figure(StreamView::flight_over_window).map_or(0.0, |figure| figure.value);
+        format!("data in flight took {} of the receive window", text::percent(share.min(1.0)))
+    };
     let why = format!(
-        "the receive window was full {} of the time data was outstanding, while {queue}{}",
-        text::percent(limited),
+        "{full}, while {queue}{}",
         buffer.map(|bytes| format!("; the receive buffer is {}", text::bytes(bytes))).unwrap_or_default()
     );
+    if let Some(end) = without_scaling(flow) {
+        let why = format!("{why}; the connection has no window scaling, so the window is 64 KiB at most (RFC 7323)");
+        let next = format!(
+            "Turn window scaling on (`sysctl -w net.ipv4.tcp_window_scaling=1`) on {end}, and look for a firewall that removes \
+             the option; then run again. No buffer size helps without it."
+        );
+        let mut finding = scales.holds(strength, why, next);
+        finding.place = Some(format!("{}, window scaling", flow.receiver.name()));
+        return finding;
+    }
     let mut finding = scales.holds(strength, why, enlarge(flow, &flow.receiver, RECEIVE, buffer));
     finding.place = Some(format!("{}, receive buffer", flow.receiver.name()));
     finding
+}
+
+/// Which host to blame where the connection was made without window scaling: one whose sysctl has it off, else either.
+fn without_scaling(flow: &Flow) -> Option<String> {
+    const WINDOW_SCALING: u8 = 4;
+    let mut options = flow.streams.iter().filter_map(|stream| stream.tcp().next_back()).map(|tcp| tcp.options);
+    let scaled = options.next().filter(|_| options.all(|options| options & WINDOW_SCALING == 0))?;
+    // Without scaling the field's 16 bits are the window.
+    let largest =
+        flow.streams.iter().flat_map(|s| s.tcp().filter_map(|tcp| tcp.snd_wnd_bytes).collect::<Vec<_>>()).max()?;
+    if scaled & WINDOW_SCALING != 0 || largest > u32::from(u16::MAX) {
+        return None;
+    }
+    let off = |host: &HostView| host.sysctl("net.ipv4.tcp_window_scaling") == Some("0");
+    let hosts: Vec<String> =
+        [&flow.sender, &flow.receiver].into_iter().filter(|host| off(host)).map(|host| flow.label(host)).collect();
+    Some(if hosts.is_empty() { "both hosts".to_owned() } else { hosts.join(" and ") })
 }

@@ -26,7 +26,11 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let metric = "requests outstanding over streams (rate × mean latency)";
     let waits = scales.value(metric, smallest, "ratio", bound, None, "latency[].achieved_per_s");
     let Some(result) = results.first().filter(|_| waits == Some(true)) else { return scales.refuted() };
-    let rtt_ns = flow.document.path.as_ref().map(|path| path.control_rtt_ns as f64).filter(|&ns| ns > 0.0);
+    // The control connection of a lab run takes another network: there, the links say it.
+    let control = flow.document.path.as_ref().map(|path| path.control_rtt_ns as f64);
+    let rtt_ns = flow.route.as_ref().map(|route| route.base_rtt_us * 1e3).or(control);
+    // A control RTT above the median latency was delayed by the host: it does not show the idle path.
+    let rtt_ns = rtt_ns.filter(|&ns| ns > 0.0 && ns <= result.p50_ns as f64);
     let host_part = rtt_ns.map(|rtt| (result.p50_ns as f64 - rtt).max(0.0));
     let why = format!(
         "each of {streams} {} waits for its answer before it asks again: {} at the median{}",
@@ -44,6 +48,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
              coalescing and sleep states; more requests a second come from more streams (-P).",
             text::nanos(host)
         ),
+        None => "The hosts' work for each request is the limit: pin both ends (--cpus, --peer-cpus), look at interrupt coalescing \
+                 and sleep states; more requests a second come from more streams (-P)."
+            .to_owned(),
         _ => "The path's delay is the limit: more requests a second come from more streams (-P) or from pipelining."
             .to_owned(),
     };

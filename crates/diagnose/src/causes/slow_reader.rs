@@ -43,6 +43,8 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         (Reader::Behind, _) | (_, Some(Limited::Plainly | Limited::Partly)) if reads_on_schedule(flow) => {
             Strength::Strong
         }
+        // The rate it was to read at is the rate that was reached.
+        _ if asked.is_some_and(|asked| asked >= RATE_REACHED) => Strength::Strong,
         (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
         (Reader::Behind, _) => Strength::Moderate,
         (Reader::SeemsBehind, Some(Limited::Plainly | Limited::Partly)) => {
@@ -56,7 +58,13 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let told =
         flow.streams.iter().all(|stream| stream.receiving_thread().is_some_and(|thread| thread.wait.is_some()));
     let strength = if told && !reads_on_schedule(flow) { Strength::Weak } else { strength };
+    // A rate that was asked for and reached needs neither a full queue nor a full window.
+    let queues = matches!(reader(flow), Reader::Behind | Reader::SeemsBehind);
     let why = match flow.figure(StreamView::receive_fill) {
+        _ if !queues && asked.is_some() => {
+            "the receiving application reads at --read-rate, and what it does not read yet keeps the sender to it"
+                .to_owned()
+        }
         Some(fill) => format!(
             "the receiving application read no faster: {} of the receive buffer was unread data, and the window was full",
             text::percent(fill.value)

@@ -313,5 +313,6 @@ pub fn no_verdict() -> Verdict {
         ruled_out: Vec::new(),
         missing: Vec::new(),
         next_step: String::new(),
+        epochs: Vec::new(),
     }
 }

@@ -129,8 +129,8 @@ fn advice_computes_the_buffer() {
         ..receiver_window()
     };
     let advice = judge(&ten_gig.document()).next_step;
-    assert!(advice.contains("net.ipv4.tcp_rmem[2] to at least 125000000 bytes"), "{advice}");
-    assert!(advice.contains("2 × BDP at 10.0 Gb/s × 50.0 ms; now 6.00 MiB"), "{advice}");
+    assert!(advice.contains("net.ipv4.tcp_rmem[2] to at least 117685306 bytes"), "{advice}");
+    assert!(advice.contains("2 × BDP at 9.41 Gb/s × 50.0 ms; now 6.00 MiB"), "{advice}");
     let mut locked = ten_gig;
     locked.parameters.window_bytes = Some(65_536);
     let advice = judge(&locked.document()).next_step;

@@ -1,8 +1,11 @@
 //! Verdicts on synthetic documents, and on those of real runs.
 
 mod common;
+mod consistent;
 mod docs;
 mod doubt;
+mod gaps;
 mod hostile;
+mod lab;
 mod named;
 mod real;

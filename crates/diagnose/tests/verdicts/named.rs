@@ -122,7 +122,34 @@ fn lossy() -> Scenario {
 
 #[test]
 fn random_loss_is_named() {
-    names(&lossy(), Cause::NetworkLoss, Confidence::High);
+    // Without windows that differ it may be a policer.
+    names(&lossy(), Cause::NetworkLoss, Confidence::Low);
+}
+
+/// [`lossy`] with a loss in each sample, at congestion windows from `windows` in turn.
+fn losses_at(windows: &[u32]) -> RunDocument {
+    let mut document = lossy().document();
+    for (k, sample) in document.streams[0].sender.as_mut().unwrap().samples.iter_mut().enumerate() {
+        let tcp = sample.tcp.as_mut().unwrap();
+        // Every fourth sample the window has fallen to 0.7 of what it was.
+        let peak = windows[k / 4 % windows.len()];
+        tcp.snd_cwnd = if k % 4 == 3 { peak * 7 / 10 } else { peak };
+        tcp.unacked = tcp.snd_cwnd;
+        tcp.total_retrans = k as u32 / 4 * 20 + 20 * u32::from(k % 4 == 3);
+        tcp.delivery_rate_bytes_per_s = Some(u64::from(tcp.snd_cwnd) * 1448 * 50);
+    }
+    document
+}
+
+#[test]
+fn losses_at_any_window_are_random() {
+    let verdict = judge(&losses_at(&[300, 1000, 500, 1400, 700, 400, 900]));
+    is(verdict, Cause::NetworkLoss, Confidence::Medium);
+}
+
+#[test]
+fn losses_at_the_same_window_are_a_buffers_ceiling() {
+    is(judge(&losses_at(&[1000, 1010, 990])), Cause::ShallowBuffer, Confidence::Low);
 }
 
 #[test]
@@ -132,7 +159,7 @@ fn a_queue_that_overflows_is_named() {
 
 #[test]
 fn loss_that_does_not_explain_the_rate_is_doubted() {
-    names(&Scenario { goodput_bps: 1e9, ..lossy() }, Cause::NetworkLoss, Confidence::Medium);
+    names(&Scenario { goodput_bps: 1e9, ..lossy() }, Cause::NetworkLoss, Confidence::Low);
 }
 
 #[test]
@@ -287,7 +314,7 @@ fn streams_that_share_the_cores_are_bound_by_them_together() {
 fn packets_dropped_by_the_receiving_host_are_not_blamed_on_the_network() {
     let mut document = lossy().document();
     document.host_series.server.as_mut().unwrap().softnet.dropped = 1_000;
-    is(judge(&document), Cause::ReceiverCpu, Confidence::Medium);
+    is(judge(&document), Cause::ReceiverHostDrops, Confidence::Medium);
 }
 
 #[test]
@@ -300,14 +327,14 @@ fn marks_name_a_queue() {
 }
 
 #[test]
-fn a_shallow_buffer_is_not_taken_for_random_loss() {
+fn an_rtt_that_follows_the_window_is_a_shallow_buffer() {
     let mut document = lossy().document();
     for sample in &mut document.streams[0].sender.as_mut().unwrap().samples {
         let tcp = sample.tcp.as_mut().unwrap();
         // The RTT rises with what is in flight: 1.5 ms of queue at the top.
         tcp.rtt_us = 20_000 + (tcp.unacked.saturating_sub(900) * 6);
     }
-    is(judge(&document), Cause::NetworkCongestion, Confidence::Medium);
+    is(judge(&document), Cause::ShallowBuffer, Confidence::Low);
 }
 
 #[test]
@@ -315,4 +342,12 @@ fn a_reader_that_waits_for_its_own_schedule_is_named() {
     let mut document = Scenario { rwnd: 0.9, flight_wnd: 1.0, recv_fill: 0.3, ..Scenario::default() }.document();
     document.streams[0].receiver.as_mut().unwrap().app_wait_ns = 6_000_000_000;
     is(judge(&document), Cause::SlowReader, Confidence::High);
+}
+
+#[test]
+fn a_read_rate_that_is_reached_needs_no_full_queue() {
+    let mut scenario = Scenario::default();
+    scenario.parameters.read_rate_bps = Some(scenario.goodput_bps as u64);
+    let verdict = names(&scenario, Cause::SlowReader, Confidence::High);
+    assert!(!verdict.summary.contains("full"), "{}", verdict.summary);
 }

@@ -8,6 +8,8 @@ use std::path::Path;
 use landspeed_diagnose::diagnose;
 use landspeed_model::{Cause, Confidence, Direction, RunDocument};
 
+use super::consistent::contradictions;
+
 /// Each fixture with its verdict and the place it must name.
 const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("receive-buffer-cubic", Direction::Upload, Cause::ReceiverWindow, Confidence::High, "server, receive buffer"),
@@ -39,13 +41,7 @@ const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("bidir-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client"),
     ("bidir-loopback-bbr", Direction::Download, Cause::SenderCpu, Confidence::Medium, "server"),
     ("udp-starved-receiver", Direction::Upload, Cause::ReceiverCpu, Confidence::Medium, "server core 1"),
-    (
-        "udp-refused-by-qdisc",
-        Direction::Upload,
-        Cause::NetworkCongestion,
-        Confidence::High,
-        "client, queueing discipline",
-    ),
+    ("udp-refused-by-qdisc", Direction::Upload, Cause::LocalQdisc, Confidence::High, "client, queueing discipline"),
 ];
 
 #[test]
@@ -57,6 +53,7 @@ fn documents_of_real_runs_keep_their_verdicts() {
         let verdict = diagnose(&document, direction);
         assert_eq!((verdict.cause, verdict.confidence), (cause, confidence), "{name}: {verdict:#?}");
         assert!(verdict.place.as_deref().unwrap_or_default().starts_with(place), "{name}: {:?}", verdict.place);
+        assert_eq!(contradictions(&document, None, &verdict), Vec::<String>::new(), "{name}");
     }
     let files = std::fs::read_dir(&directory).expect("fixtures").count();
     let mut names: Vec<_> = KEPT.iter().map(|kept| kept.0).collect();

@@ -1,0 +1,358 @@
+//! What happens between the two TCPs: one of eleven causes, or none.
+//!
+//! They exclude each other, so they are weighed together: [`name`] decides, and the readings of each cause say why. Where a lab
+//! built the path, its links and queues decide; two real hosts have both TCPs' counts; one host has its own.
+
+mod readings;
+mod words;
+
+use landspeed_model::Cause;
+
+use self::readings::read;
+use self::words::{
+    ack_path, congestion, full_path, growing, local_drops, network_loss, overshoot, policer, reordering, shallow,
+    shaper, unexplained,
+};
+
+use crate::causes::{datagrams, receiver_drops};
+use crate::finding::{Finding, Scales, Strength};
+use crate::flow::{Figure, Flow};
+use crate::network::{Queue, Symptoms, symptoms};
+use crate::reader::{Limited, window_limited};
+use crate::route::{DropPlace, Hop, Route};
+use crate::stream::StreamView;
+use crate::text;
+use crate::thresholds::{
+    ACKS_LOST, CWND_MOSTLY, EARLY_LOSS, EXPLAINS, FEW_LATE_LOSSES, FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS,
+    NOTSENT_LITTLE, QUEUE_US, RAMP_RATIO, REAL_LOSS, REORDERING_HURTS, REVERSE_QUEUE, SHAPED, WAITING_SHARE,
+};
+
+/// Segments of 1448 bytes in a GSO packet of 64 KiB.
+const GSO_SEGMENTS: f64 = 45.0;
+
+/// The causes weighed here, in the order they are listed.
+const CAUSES: [Cause; 11] = [
+    Cause::PathMtu,
+    Cause::LocalQdisc,
+    Cause::ReceiverHostDrops,
+    Cause::Reordering,
+    Cause::AckPath,
+    Cause::Policer,
+    Cause::ShallowBuffer,
+    Cause::SlowStartOvershoot,
+    Cause::NetworkCongestion,
+    Cause::NetworkLoss,
+    Cause::NetworkPath,
+];
+
+/// The cause named among them.
+pub(super) struct Named {
+    pub cause: Cause,
+    pub strength: Strength,
+    pub why: String,
+    pub next: String,
+    pub place: Option<String>,
+}
+
+impl Named {
+    pub(super) fn new(cause: Cause, strength: Strength, why: String, next: String) -> Self {
+        Self { cause, strength, why, next, place: None }
+    }
+
+    pub(super) fn at(self, place: String) -> Self {
+        Self { place: Some(place), ..self }
+    }
+}
+
+/// A finding for each of the network's causes; at most one holds.
+pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
+    if flow.udp.is_some() {
+        return datagrams::evaluate_all(flow, CAUSES);
+    }
+    if flow.is_rr() || !flow.has_network() {
+        return CAUSES.into_iter().map(Finding::not_applicable).collect();
+    }
+    let seen = symptoms(flow);
+    let mut named = name(flow, &seen);
+    CAUSES
+        .into_iter()
+        .map(|cause| {
+            let mut scales = Scales::new(flow, cause);
+            read(&mut scales, flow, &seen, cause);
+            match named.take_if(|named| named.cause == cause) {
+                Some(named) => Finding { place: named.place, ..scales.holds(named.strength, named.why, named.next) },
+                None => scales.refuted(),
+            }
+        })
+        .collect()
+}
+
+/// Decides. What the path did to the packets comes before what the RTT suggests.
+fn name(flow: &Flow, seen: &Symptoms) -> Option<Named> {
+    if let Some(named) = path_mtu(flow, seen) {
+        return Some(named);
+    }
+    if let Some(route) = &flow.route {
+        // A full link limits whatever else is small, either way, and so does the sender's own queue.
+        let limited = seen.limited.is_some() || route.full().is_some() || route.reverse_congested().is_some();
+        return if limited { Some(by_route(flow, seen, route)) } else { own_queue(flow, seen, route) };
+    }
+    if let Some(named) = by_elimination(flow, seen) {
+        return Some(named);
+    }
+    let full = seen.always_queued() && !flow.same_host() && window_limited(flow) != Some(Limited::No);
+    let limited = seen.limited.or_else(|| shaped_here(flow, seen)).or_else(|| full.then_some(Strength::Weak))?;
+    // Without the sender's own limit being plain, nothing that follows from it is.
+    let named = by_counts(flow, seen);
+    Some(Named { strength: named.strength.min(limited), ..named })
+}
+
+/// Data waits although neither window is full and no rate was asked for: then it waits in the sender's own qdisc or interface. Not
+/// for BBR, which paces.
+fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
+    let mean = |figure: Option<Figure>| figure.map(|figure| figure.value);
+    let waits = mean(flow.figure(StreamView::notsent))? >= NOTSENT_LITTLE
+        && mean(flow.figure(StreamView::waiting_share))? >= WAITING_SHARE;
+    let open = mean(flow.figure(StreamView::flight_over_cwnd))? < CWND_MOSTLY
+        && mean(flow.figure(StreamView::flight_over_window))? < CWND_MOSTLY;
+    let own_rate = flow.parameters.pace_bps.is_some()
+        || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()));
+    let quiet = seen.resent == Some(0.0) && flow.rwnd_limited().is_none_or(|share| share.value < 0.05);
+    if !waits || !open || own_rate || !quiet || flow.is_model_based() || flow.same_host() {
+        return None;
+    }
+    let kinds: Vec<&str> =
+        flow.sender.series.into_iter().flat_map(|s| &s.qdiscs).map(|qdisc| qdisc.kind.as_str()).collect();
+    let kind = if kinds.is_empty() { "unknown".to_owned() } else { kinds.join(", ") };
+    Some(shaper(flow, Strength::Moderate, &kind))
+}
+
+/// TCP found by probing that full-sized segments do not pass (RFC 4821): its MSS fell after timeouts.
+fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
+    let (before, now) = flow.mss_fell()?;
+    let why = format!(
+        "segments of {} bytes did not pass and no ICMP message said so: after timeouts TCP found {} bytes by probing",
+        text::number(before),
+        text::number(now)
+    );
+    let next = format!(
+        "Find the link with the smaller MTU (`tracepath`), or set the interface's MTU on {} to {}.",
+        flow.label(&flow.sender),
+        text::number(now + 52.0)
+    );
+    let strength = if seen.timeouts > 0.0 || flow.stalled() { Strength::Strong } else { Strength::Moderate };
+    Some(Named::new(Cause::PathMtu, strength, why, next))
+}
+
+/// A shaper on the sender's own interface keeps its socket's queue from emptying and its congestion window from filling.
+fn shaped_here(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
+    let unsent = flow.figure(StreamView::send_fill).is_some_and(|fill| fill.value >= 0.5);
+    (unsent && seen.shaped.is_some_and(|share| share >= SHAPED)).then_some(Strength::Moderate)
+}
+
+// ---- with the lab's knowledge of the path ----
+
+fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
+    let resent = seen.resent.unwrap_or(0.0);
+    let full = route.full();
+    if full.is_none() {
+        if let Some(hop) = route.reverse_congested() {
+            return ack_path(seen, Strength::Strong, Some(hop));
+        }
+        if let Some(named) = own_queue(flow, seen, route) {
+            return named;
+        }
+    }
+    let reordered = seen.reordered > 0.0 && route.dropped() < REAL_LOSS * resent.max(1.0);
+    if reordered && full.is_none() {
+        return reordering(seen, if resent > 0.0 { Strength::Strong } else { Strength::Moderate });
+    }
+    let drops = route.main_drops().filter(|_| resent > 0.0 || seen.marked > 0.0);
+    if let (Some((place, dropped, all)), None) = (drops, full) {
+        // Two places that drop alike are both true; the first is named, less surely.
+        let strength = if dropped >= 0.75 * all { Strength::Strong } else { Strength::Moderate };
+        return match place {
+            DropPlace::ReceiverHost => receiver_drops::in_lab(flow, dropped, resent, strength),
+            DropPlace::Link(hop) => network_loss(flow, seen, strength, Some((&route.forward[hop], dropped))),
+            DropPlace::OwnQueue => local_drops(flow, dropped, strength),
+            DropPlace::Queue(hop) => queue_drops(flow, seen, route, &route.forward[hop], strength),
+        };
+    }
+    if let Some(hop) = full {
+        return if (hop.drops > 0.0 && resent > 0.0) || seen.marked > 0.0 {
+            congestion(flow, seen, Strength::Strong, Some(hop))
+        } else {
+            full_path(flow, Some(hop), Strength::Strong)
+        };
+    }
+    if overshot(flow, seen) {
+        return overshoot(flow, seen, Strength::Strong, slow_start_hop(route));
+    }
+    if seen.marked > 0.0 {
+        return congestion(flow, seen, Strength::Strong, None);
+    }
+    if still_growing(flow) {
+        return growing(flow, Strength::Strong);
+    }
+    unexplained(flow, seen, Strength::Weak)
+}
+
+/// Whether losses came early, and since then nothing but the growth of the congestion window limits.
+fn overshot(flow: &Flow, seen: &Symptoms) -> bool {
+    let early = seen.resent_so_far > 0.0 && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
+    let grows = flow.late_window_growth().is_none_or(|growth| growth >= 1.0);
+    early && grows && seen.queue != Queue::Standing && seen.marked == 0.0 && !flow.is_model_based()
+}
+
+/// The queue that overflowed before or early in the steady phase.
+fn slow_start_hop<'r, 'a>(route: &'r Route<'a>) -> Option<&'r Hop<'a>> {
+    let hop = route.forward.iter().max_by(|a, b| a.drops_early.total_cmp(&b.drops_early));
+    hop.filter(|hop| hop.drops_early > 0.0)
+}
+
+/// A queue's overflow while the link is not full on average.
+fn queue_drops(flow: &Flow, seen: &Symptoms, route: &Route, hop: &Hop, strength: Strength) -> Named {
+    let early = hop.drops_early >= EARLY_LOSS * hop.drops_so_far && overshot(flow, seen);
+    match () {
+        () if hop.polices() => policer(flow, seen, strength, Some(hop)),
+        // Other flows may have filled the link for a part of the phase.
+        () if hop.utilisation_while_dropping >= Some(FULL_LINK) => congestion(flow, seen, strength, Some(hop)),
+        () if hop.is_shallow(route.base_rtt_us, flow.streams.len()) && !early => {
+            shallow(flow, seen, strength, Some(hop))
+        }
+        () if early => overshoot(flow, seen, strength, Some(hop)),
+        () => congestion(flow, seen, strength, Some(hop)),
+    }
+}
+
+/// What the sender's own queueing discipline drops, or holds back although its link has room.
+fn own_queue(flow: &Flow, seen: &Symptoms, route: &Route) -> Option<Named> {
+    let hop = route.forward.first()?;
+    let (_, queue) = hop.queue?;
+    // TCP does not count what its own host drops as retransmitted; it reduces its window all the same.
+    let others: f64 = route.forward.iter().skip(1).map(|hop| hop.drops_so_far).sum();
+    if hop.drops_so_far > 0.0 && hop.drops_so_far >= others {
+        return Some(local_drops(flow, hop.drops_so_far, Strength::Strong));
+    }
+    // The time that data waits there at the rate it leaves explains most of the queueing delay.
+    let wait_us = hop.backlog_bytes * 8e6 / flow.goodput_bps.max(1.0);
+    let queueing_us = flow.srtt_us()? - route.base_rtt_us;
+    let explains = queueing_us > QUEUE_US && wait_us >= EXPLAINS * queueing_us;
+    let paced = flow.parameters.pace_bps.is_some();
+    let quiet = seen.resent.unwrap_or(0.0) == 0.0;
+    (explains && quiet && !paced && queueing_us >= 0.2 * route.base_rtt_us)
+        .then(|| shaper(flow, Strength::Moderate, &queue.kind))
+}
+
+// ---- from what the two TCPs, or one, counted ----
+
+fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
+    let resent = seen.resent.unwrap_or(0.0);
+    let lossy = resent > 0.0;
+    if seen.qdisc_drops >= resent * EXPLAINS && seen.qdisc_drops > 0.0 {
+        return local_drops(flow, seen.qdisc_drops, Strength::Strong);
+    }
+    if lossy && let Some(named) = receiver_drops::by_counters(flow, resent) {
+        return named;
+    }
+    // A qdisc counts a GSO packet of many segments as one drop.
+    if lossy && seen.qdisc_drops * GSO_SEGMENTS >= resent {
+        return local_drops(flow, seen.qdisc_drops, Strength::Weak);
+    }
+    if let Some(strength) = reorders(seen, resent) {
+        return reordering(seen, strength);
+    }
+    let one_end = !flow.receiver_seen();
+    let forward_loss = seen.never_arrived.map_or(lossy, |lost| lost > 0.0 && lossy);
+    let acks = seen.acks_lost.is_some_and(|share| share >= ACKS_LOST);
+    let waits_back = seen.reverse_share.is_some_and(|share| share >= REVERSE_QUEUE);
+    if (acks || waits_back && seen.queue == Queue::Standing) && !forward_loss {
+        // ACKs are cumulative: their loss alone need not slow the sender.
+        let strength = match (acks, waits_back) {
+            (true, true) => Strength::Strong,
+            (false, true) => Strength::Moderate,
+            _ => Strength::Weak,
+        };
+        return ack_path(seen, strength, None);
+    }
+    if !lossy && seen.marked == 0.0 && seen.shaped.is_some_and(|share| share >= SHAPED) {
+        let kind = flow.sender.series.and_then(|series| series.qdiscs.iter().max_by_key(|qdisc| qdisc.overlimits));
+        return shaper(flow, Strength::Moderate, kind.map_or("shaper", |qdisc| &qdisc.kind));
+    }
+    let early = seen.resent_so_far >= FEW_RETRANSMITS && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
+    let later = seen.late_losses <= FEW_LATE_LOSSES && seen.at_random() != Some(true);
+    if early && later && seen.marked == 0.0 && seen.queue != Queue::Standing && !flow.is_model_based() {
+        let grows = flow.window_growth().is_some_and(|growth| growth >= RAMP_RATIO);
+        return overshoot(flow, seen, if grows { Strength::Moderate } else { Strength::Weak }, None);
+    }
+    let shrugs =
+        flow.is_model_based() && seen.loss.is_some_and(|loss| loss < MODEL_LOSS) && seen.queue != Queue::Standing;
+    if (lossy && !shrugs) || seen.marked > 0.0 {
+        return lossy_path(flow, seen, resent);
+    }
+    match seen.queue {
+        // One end cannot tell a queue of data from a queue of ACKs.
+        Queue::Standing => full_path(flow, None, if one_end { Strength::Moderate } else { Strength::Strong }),
+        _ if seen.always_queued() && window_limited(flow) != Some(Limited::No) => {
+            full_path(flow, None, Strength::Moderate)
+        }
+        _ if still_growing(flow) => growing(flow, Strength::Strong),
+        _ if flow.is_model_based() => full_path(flow, None, Strength::Moderate),
+        _ => unexplained(flow, seen, Strength::Weak),
+    }
+}
+
+/// Segments were retransmitted or marked: by the RTT, and by how full the congestion window was each time.
+fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
+    let few = resent < FEW_RETRANSMITS;
+    let random = seen.at_random();
+    let model = flow.is_model_based();
+    match seen.queue {
+        _ if seen.marked > 0.0 => congestion(flow, seen, Strength::Strong, None),
+        // Bursts that lost ACKs let loose may be what overflows the queue.
+        Queue::Standing if seen.acks_lost.is_some_and(|share| share >= ACKS_LOST) => {
+            congestion(flow, seen, Strength::Weak, None)
+        }
+        Queue::Standing => {
+            let sure = !few && !model && random != Some(true);
+            congestion(flow, seen, if sure { Strength::Strong } else { Strength::Moderate }, None)
+        }
+        Queue::Shallow if model => congestion(flow, seen, Strength::Weak, None),
+        Queue::Shallow if random == Some(false) => shallow(flow, seen, Strength::Moderate, None),
+        Queue::Shallow | Queue::Some if random != Some(true) => shallow(flow, seen, Strength::Weak, None),
+        // BBR keeps to its rate through random loss, and its window then shows it.
+        Queue::None if random == Some(false) || (model && random.is_none()) => {
+            shallow(flow, seen, Strength::Weak, None)
+        }
+        _ => {
+            let strength = match () {
+                () if model || few || seen.queue == Queue::Unseen => Strength::Weak,
+                () if random == Some(true) && seen.fits() == Some(true) => Strength::Strong,
+                () if random == Some(true) => Strength::Moderate,
+                () => Strength::Weak,
+            };
+            network_loss(flow, seen, strength, None)
+        }
+    }
+}
+
+/// Whether reordering is what the sender takes for loss.
+fn reorders(seen: &Symptoms, resent: f64) -> Option<Strength> {
+    if seen.reordered == 0.0 && seen.spurious.unwrap_or(0.0) < EXPLAINS {
+        return None;
+    }
+    match seen.never_arrived {
+        Some(lost) if lost >= REAL_LOSS * seen.resent_so_far.max(1.0) || seen.reordered == 0.0 => None,
+        // A few needless retransmissions do not keep the window small.
+        Some(_) => Some(if seen.loss >= Some(REORDERING_HURTS) { Strength::Strong } else { Strength::Weak }),
+        // One end: needless retransmissions are what D-SACK reports.
+        None if seen.reordered > 0.0 && resent > 0.0 && seen.spurious.unwrap_or(0.0) >= REAL_LOSS => {
+            Some(Strength::Moderate)
+        }
+        None => None,
+    }
+}
+
+fn still_growing(flow: &Flow) -> bool {
+    !flow.is_model_based() && flow.window_growth().is_some_and(|growth| growth >= RAMP_RATIO)
+}

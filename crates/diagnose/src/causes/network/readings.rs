@@ -1,0 +1,221 @@
+//! The readings of each of the network's causes.
+
+use landspeed_model::Cause;
+
+use super::slow_start_hop;
+use crate::causes::receiver_drops;
+use crate::finding::{Bound, Scales};
+use crate::flow::Flow;
+use crate::network::{Symptoms, rtt_follows_flight, weigh, weigh_loss, weigh_loss_pattern, weigh_rtt};
+use crate::route::{DropPlace, Hop};
+use crate::stream::StreamView;
+use crate::thresholds::{
+    ACKS_LOST, CEILING, CWND_MOSTLY, EARLY_LOSS, EXPLAINS, FULL_LINK, MODEL_LOSS, MSS_FELL, PEAKS_ALIKE,
+    PEAKS_DIFFER, POLICER_FRAMES, RAMP_RATIO, REAL_LOSS, REVERSE_QUEUE, SHALLOW_BDP, SHAPED, WAITING_SHARE,
+};
+
+pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cause) {
+    let end = Some(flow.sender.end);
+    let retrans = "streams[].sender.samples[].tcp.total_retrans";
+    match cause {
+        Cause::NetworkCongestion => {
+            weigh(scales, flow);
+            weigh_loss(scales, flow, seen, true);
+            weigh_rtt(scales, flow, seen, true);
+            weigh_loss_pattern(scales, flow, seen, true);
+            if seen.marked > 0.0 {
+                let source = "streams[].sender.samples[].tcp.delivered_ce";
+                let metric = "segments delivered with an ECN mark";
+                scales.value(metric, Some(seen.marked), "segments", Bound::Above(0.0), end, source);
+            }
+            read_hop(
+                scales,
+                flow,
+                |hop| Some(hop.drops),
+                "packets dropped by the queue",
+                "packets",
+                Bound::Above(0.0),
+            );
+        }
+        Cause::NetworkLoss => {
+            weigh(scales, flow);
+            weigh_loss(scales, flow, seen, true);
+            weigh_rtt(scales, flow, seen, false);
+            weigh_loss_pattern(scales, flow, seen, false);
+            read_ceiling(scales, flow, seen, Bound::Below(CEILING));
+            if seen.timeouts > 0.0 {
+                let source = "streams[].sender.samples[].tcp.total_rto";
+                let bound = Bound::Above(0.0);
+                scales.value("retransmission timeouts", Some(seen.timeouts), "timeouts", bound, end, source);
+            }
+            if flow.is_model_based() {
+                let metric = "segments retransmitted over sent";
+                scales.value(metric, seen.loss, "ratio", Bound::AtLeast(MODEL_LOSS), end, retrans);
+            }
+            read_never_arrived(scales, seen, Bound::Above(0.0));
+            if let Some(route) = &flow.route {
+                let lost = route.forward.iter().map(|hop| hop.lost).sum();
+                scales.value("frames lost on links", Some(lost), "frames", Bound::Above(0.0), None, "links[].lost");
+            }
+        }
+        Cause::NetworkPath => {
+            weigh(scales, flow);
+            weigh_loss(scales, flow, seen, false);
+            weigh_rtt(scales, flow, seen, true);
+            let source = "streams[].sender.samples[].tcp.snd_cwnd";
+            let metric = "congestion window, last quarter over first";
+            let bound = Bound::AtLeast(RAMP_RATIO);
+            scales.value(metric, flow.window_growth(), "ratio", bound, end, source);
+            let full = Bound::AtLeast(FULL_LINK);
+            read_hop(scales, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", full);
+        }
+        Cause::SlowStartOvershoot => {
+            let share = (seen.resent_so_far > 0.0).then(|| seen.resent_early / seen.resent_so_far);
+            let metric = "retransmits before and early in the phase over all";
+            scales.optional(metric, share, "ratio", Bound::AtLeast(EARLY_LOSS), end, retrans);
+            let source = "streams[].sender.samples[].tcp.snd_cwnd";
+            let metric = "congestion window, last quarter over first";
+            scales.optional(metric, flow.window_growth(), "ratio", Bound::AtLeast(RAMP_RATIO), end, source);
+            let room = Bound::Below(FULL_LINK);
+            read_hop(scales, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", room);
+        }
+        Cause::ShallowBuffer => {
+            weigh_loss(scales, flow, seen, true);
+            read_ceiling(scales, flow, seen, Bound::AtLeast(CEILING));
+            let follows = flow.figure(rtt_follows_flight);
+            if follows.is_some() {
+                let metric = "correlation of RTT with data in flight";
+                let bound = Bound::AtLeast(crate::thresholds::RTT_FOLLOWS);
+                scales.figure(metric, follows, "ratio", bound, "sender.samples[].tcp.rtt_us");
+            }
+            let (rtt_us, streams) = (flow.min_rtt_us().unwrap_or(0.0), flow.streams.len());
+            let bound = Bound::Below(SHALLOW_BDP);
+            let metric = "queue limit over BDP ÷ √streams";
+            read_hop(scales, flow, |hop| hop.limit_over_bdp(rtt_us, streams), metric, "ratio", bound);
+        }
+        Cause::Policer => {
+            let frames = |hop: &Hop| hop.limit_bytes().map(|limit| limit / (f64::from(hop.mtu_bytes) + 14.0));
+            let bound = Bound::Within(0.0, POLICER_FRAMES);
+            read_hop(scales, flow, frames, "queue limit in full frames", "frames", bound);
+        }
+        Cause::Reordering => {
+            let metric = "reordering events";
+            let source = "streams[].sender.samples[].tcp.reord_seen";
+            scales.value(metric, Some(seen.reordered), "events", Bound::Above(0.0), end, source);
+            if seen.resent_so_far > 0.0 {
+                let share = seen.never_arrived.map(|lost| lost / seen.resent_so_far);
+                let metric = "segments lost between the TCPs over retransmits";
+                let source = "streams[].receiver.samples[].tcp.data_segs_in";
+                scales.optional(metric, share, "ratio", Bound::Below(REAL_LOSS), None, source);
+            }
+            if seen.spurious.is_some_and(|share| share > 0.0) {
+                let metric = "duplicate SACKs over retransmissions";
+                let source = "streams[].sender.samples[].tcp.dsack_dups";
+                scales.value(metric, seen.spurious, "ratio", Bound::AtLeast(REAL_LOSS), end, source);
+            }
+        }
+        Cause::ReceiverHostDrops => receiver_drops::read(scales, flow, seen.resent.unwrap_or(0.0)),
+        Cause::AckPath => {
+            let bound = Bound::AtLeast(ACKS_LOST);
+            let source = "streams[].sender.samples[].tcp.segs_in";
+            scales.optional("ACKs lost over ACKs sent", seen.acks_lost, "ratio", bound, end, source);
+            let metric = "queueing delay on the reverse path over all queueing delay";
+            let source = "streams[].sender.samples[].tcp.bytes_acked";
+            scales.optional(metric, seen.reverse_share, "ratio", Bound::AtLeast(REVERSE_QUEUE), end, source);
+            if let Some(route) = &flow.route {
+                let used = route.reverse.iter().max_by(|a, b| a.utilisation.total_cmp(&b.utilisation));
+                if let Some(hop) = route.reverse_congested().or(used) {
+                    let source = format!("queues, {}", hop.link.name);
+                    let metric = format!("packets dropped before or on {}", hop.link.name);
+                    let dropped = Some(hop.drops_so_far + hop.lost);
+                    scales.value(&metric, dropped, "packets", Bound::AtLeast(hop.many_drops()), None, &source);
+                    let source = format!("links[{}]", hop.link_index);
+                    let metric = format!("utilisation of {}", hop.link.name);
+                    scales.value(&metric, Some(hop.utilisation), "ratio", Bound::AtLeast(FULL_LINK), None, &source);
+                }
+            }
+        }
+        Cause::LocalQdisc => {
+            let source = format!("host_series.{}.qdiscs", flow.sender.name());
+            if flow.sender.series.is_some() {
+                let bound = Bound::AtLeast((seen.resent.unwrap_or(0.0) * EXPLAINS).max(1.0));
+                let metric = "packets dropped by the sender's queueing disciplines";
+                scales.value(metric, Some(seen.qdisc_drops), "packets", bound, end, &source);
+            }
+            let (source, bound) = ("sender.samples[].tcp.notsent_bytes", Bound::AtLeast(WAITING_SHARE));
+            let waiting = flow.figure(StreamView::waiting_share);
+            scales.figure("bytes not sent over send queue memory", waiting, "ratio", bound, source);
+            let (source, bound) = ("sender.samples[].tcp.snd_cwnd", Bound::Below(CWND_MOSTLY));
+            let filled = flow.figure(StreamView::flight_over_cwnd);
+            scales.figure("segments in flight over the congestion window", filled, "ratio", bound, source);
+            let (source, bound) = ("sender.samples[].tcp.snd_wnd_bytes", Bound::Below(CWND_MOSTLY));
+            let filled = flow.figure(StreamView::flight_over_window);
+            scales.figure("bytes in flight over the peer's window", filled, "ratio", bound, source);
+            let source = format!("host_series.{}.qdiscs", flow.sender.name());
+            let metric = "over-limit events of the shaper over packets";
+            scales.optional(metric, seen.shaped, "ratio", Bound::AtLeast(SHAPED), end, &source);
+            if let Some(hop) = flow.route.as_ref().and_then(|route| route.forward.first())
+                && let Some((index, _)) = hop.queue
+            {
+                let bound = Bound::AtLeast(f64::from(u16::MAX));
+                let source = format!("queues[{index}].series.backlog_bytes_max");
+                scales.value(
+                    "bytes waiting in the sender's own queue",
+                    Some(hop.backlog_bytes),
+                    "bytes",
+                    bound,
+                    end,
+                    &source,
+                );
+            }
+        }
+        Cause::PathMtu => {
+            let fell = flow.mss_fell().map(|(before, now)| now / before);
+            let source = "streams[].sender.samples[].tcp.snd_mss_bytes";
+            let metric = "send MSS at the end over its largest";
+            scales.optional(metric, fell, "ratio", Bound::Below(MSS_FELL), end, source);
+        }
+        _ => {}
+    }
+}
+
+/// A reading of the hop that drops most, else of the one used most.
+fn read_hop(
+    scales: &mut Scales,
+    flow: &Flow,
+    of: impl Fn(&Hop) -> Option<f64>,
+    metric: &str,
+    unit: &str,
+    bound: Bound,
+) {
+    let Some(route) = &flow.route else { return };
+    let dropping = match route.main_drops() {
+        Some((DropPlace::Queue(hop), ..)) => route.forward.get(hop),
+        _ => None,
+    };
+    let Some(hop) = dropping.or_else(|| slow_start_hop(route)).or_else(|| route.busiest()) else { return };
+    let source = match hop.queue {
+        Some((index, _)) => format!("queues[{index}]"),
+        None => format!("links[{}]", hop.link_index),
+    };
+    scales.optional(&format!("{metric}, {}", hop.link.name), of(hop), unit, bound, None, &source);
+}
+
+fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, bound: Bound) {
+    let metric = "spread of the congestion window at losses (coefficient of variation)";
+    let source = "streams[].sender.samples[].tcp.snd_cwnd";
+    let alike = match bound {
+        Bound::AtLeast(_) => Bound::Below(PEAKS_ALIKE),
+        _ => Bound::AtLeast(PEAKS_DIFFER),
+    };
+    scales.optional(metric, seen.peaks_spread, "ratio", alike, Some(flow.sender.end), source);
+    let metric = "delivery rate before losses over the highest";
+    let source = "streams[].sender.samples[].tcp.delivery_rate_bytes_per_s";
+    scales.optional(metric, seen.ceiling, "ratio", bound, Some(flow.sender.end), source);
+}
+
+fn read_never_arrived(scales: &mut Scales, seen: &Symptoms, bound: Bound) {
+    let metric = "segments that the sender's TCP sent and the receiver's did not get";
+    let source = "streams[].receiver.samples[].tcp.data_segs_in";
+    scales.optional(metric, seen.never_arrived, "segments", bound, None, source);
+}

@@ -1,0 +1,119 @@
+//! The receiving host drops packets before TCP has them.
+
+use landspeed_model::Cause;
+
+use crate::causes::network::Named;
+use crate::finding::{Bound, Scales, Strength};
+use crate::flow::Flow;
+use crate::load::{Kind, Role, load};
+use crate::text;
+use crate::thresholds::EXPLAINS;
+
+/// NIC counters that mean the host did not take packets from the ring in time (mlx5, ixgbe/i40e/ice, ena, generic).
+fn ring_counter(name: &str) -> bool {
+    ["rx_out_of_buffer", "rx_missed_errors", "rx_no_buffer_count", "rx_fifo_errors", "rx_no_dma_resources"]
+        .iter()
+        .any(|known| name.ends_with(known))
+}
+
+/// NIC counters of a bad cable, transceiver or port.
+fn line_error(name: &str) -> bool {
+    ["crc", "symbol", "align", "fcs", "phy_discard", "discards_phy"].iter().any(|part| name.contains(part))
+}
+
+/// Whether bad frames and discards at the receiver's interface account for the retransmissions.
+pub(crate) fn bad_frames(flow: &Flow, resent: f64) -> bool {
+    flow.receiver.nic_sum(line_error).is_some_and(|errors| errors as f64 >= (resent * EXPLAINS).max(1.0))
+}
+
+/// What the receiving host's counters say it dropped, packets.
+struct Counted {
+    backlog: Option<f64>,
+    ring: Option<f64>,
+    /// IP input discards: no memory, a full queue.
+    discards: Option<f64>,
+}
+
+fn counted(flow: &Flow) -> Counted {
+    let host = &flow.receiver;
+    Counted {
+        backlog: host.series.map(|series| series.softnet.dropped as f64),
+        ring: host.nic_sum(ring_counter).map(|packets| packets as f64),
+        discards: host.snmp("Ip.InDiscards").map(|packets| packets.max(0) as f64),
+    }
+}
+
+/// Leaves the readings. `resent`: segments retransmitted in the phase.
+pub(crate) fn read(scales: &mut Scales, flow: &Flow, resent: f64) {
+    let name = flow.receiver.name();
+    let end = Some(flow.receiver.end);
+    let enough = Bound::AtLeast((resent * EXPLAINS).max(1.0));
+    let counted = counted(flow);
+    let source = format!("host_series.{name}.softnet.dropped");
+    scales.optional("packets dropped by the backlog", counted.backlog, "packets", enough, end, &source);
+    let source = format!("host_series.{name}.nic");
+    scales.optional("packets the ring had no room for", counted.ring, "packets", enough, end, &source);
+    let source = format!("host_series.{name}.snmp");
+    scales.optional("packets discarded by IP (Ip.InDiscards)", counted.discards, "packets", enough, end, &source);
+    if let Some(route) = &flow.route {
+        let metric = "packets dropped by the receiving host";
+        scales.value(metric, Some(route.host_drops), "packets", Bound::Above(0.0), end, "host_drops[].dropped");
+    }
+}
+
+/// The counters of the receiving host account for at least half of the retransmissions. A core full of
+/// interrupts is receiver-cpu.
+pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
+    let counted = counted(flow);
+    let enough = (resent * EXPLAINS).max(1.0);
+    let own = load(flow, Role::Receiver);
+    if own.kind == Kind::Softirq && own.strength.is_some() {
+        return None;
+    }
+    let found = |packets: Option<f64>| packets.filter(|&packets| packets >= enough);
+    let name = flow.receiver.name();
+    let (what, packets, next) = if let Some(packets) = found(counted.backlog) {
+        let next = format!(
+            "On {} raise net.core.netdev_max_backlog (`sysctl -w net.core.netdev_max_backlog=65536`) and spread soft interrupts \
+             over more cores (RPS).",
+            flow.label(&flow.receiver)
+        );
+        ("backlog", packets, next)
+    } else if let Some(packets) = found(counted.ring) {
+        let nic = flow.receiver.snapshot.and_then(|snapshot| snapshot.nic.as_ref());
+        let (nic, most) = nic.map_or(("IFACE", None), |nic| (nic.name.as_str(), nic.rx_ring.map(|ring| ring.1)));
+        let most = most.map_or("MAX".to_owned(), |most| most.to_string());
+        let next = format!(
+            "On {} enlarge the receive ring (`ethtool -G {nic} rx {most}`) and spread interrupts over more cores (RSS).",
+            flow.label(&flow.receiver)
+        );
+        ("receive ring", packets, next)
+    } else if let Some(packets) = found(counted.discards) {
+        let next = format!("On {} look at `nstat -az` and at memory pressure.", flow.label(&flow.receiver));
+        ("IP input", packets, next)
+    } else {
+        return None;
+    };
+    let why = format!(
+        "the {name} dropped {} packets in its {what} before TCP saw them, and the sender retransmitted {}",
+        text::number(packets),
+        text::number(resent)
+    );
+    // These counters are shared with whatever else the host receives.
+    Some(Named::new(Cause::ReceiverHostDrops, Strength::Moderate, why, next).at(format!("{name}, {what}")))
+}
+
+/// The lab counted what the receiving host dropped.
+pub(super) fn in_lab(flow: &Flow, dropped: f64, resent: f64, strength: Strength) -> Named {
+    let name = flow.receiver.name();
+    let why = format!(
+        "the {name} dropped {} packets that had arrived, and the sender retransmitted {}; no queue or link on the path lost as many",
+        text::number(dropped),
+        text::number(resent)
+    );
+    let next = format!(
+        "On {} look for the drop: `nft list ruleset`, /proc/net/softnet_stat, `ethtool -S`; the network is not the place.",
+        flow.label(&flow.receiver)
+    );
+    Named::new(Cause::ReceiverHostDrops, strength, why, next).at(format!("{name}, host"))
+}

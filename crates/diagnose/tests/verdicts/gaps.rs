@@ -1,0 +1,174 @@
+//! Stalls of a flow and gaps of a sampler, on documents in which bytes or readings are taken away.
+
+use std::ops::Range;
+
+use crate::common::Scenario;
+use landspeed_diagnose::warnings;
+use landspeed_model::{RunDocument, Stream, StreamEnd, TimeSpan};
+
+const MS: u64 = 1_000_000;
+/// The hole in time that most tests make: 0.6 to 1.7 s.
+const HOLE: Range<u64> = 600 * MS..1700 * MS;
+
+fn messages(document: &RunDocument, code: &str) -> Vec<String> {
+    warnings(document).into_iter().filter(|warning| warning.code == code).map(|warning| warning.message).collect()
+}
+
+/// No bytes reach the receiver in `hole`, and none are acknowledged.
+fn stall(stream: &mut Stream, hole: &Range<u64>) {
+    for interval in &mut stream.intervals {
+        if hole.contains(&interval.start_ns) {
+            interval.bytes = 0;
+        }
+    }
+    let sender = stream.sender.as_mut().unwrap();
+    let mut held = None;
+    for sample in sender.samples.iter_mut().filter(|sample| hole.contains(&sample.t_ns)) {
+        let tcp = sample.tcp.as_mut().unwrap();
+        tcp.bytes_acked = *held.get_or_insert(tcp.bytes_acked);
+    }
+}
+
+/// The sampler of this end does not run in `hole`.
+fn freeze(end: &mut StreamEnd, hole: &Range<u64>) {
+    end.samples.retain(|sample| !(hole.start < sample.t_ns && sample.t_ns < hole.end));
+}
+
+/// Intervals are what a receiver whose sampler did not run in `hole` makes of its readings.
+fn merge(stream: &mut Stream, hole: &Range<u64>) {
+    let first = stream.intervals.iter().position(|interval| hole.contains(&interval.start_ns)).unwrap();
+    let bytes = stream.intervals[first].bytes;
+    stream.intervals.retain(|interval| !hole.contains(&interval.start_ns) || interval.start_ns == hole.start);
+    stream.intervals[first].end_ns = hole.end;
+    stream.intervals[first].bytes = bytes;
+}
+
+/// The host's readings are one over `hole`, in which its kernel counted this share of core time.
+fn host_reading(document: &mut RunDocument, hole: &Range<u64>, idle: f32) {
+    let samples = &mut document.host_series.server.as_mut().unwrap().samples;
+    let first = samples.iter().position(|sample| sample.start_ns == hole.start as i64).unwrap();
+    samples.retain(|s| s.start_ns == hole.start as i64 || !hole.contains(&(s.start_ns as u64)));
+    samples[first].end_ns = hole.end as i64;
+    for core in samples[first].cores.iter_mut().flatten() {
+        core.idle = idle;
+    }
+}
+
+#[test]
+fn a_steady_flow_has_no_gap() {
+    for streams in [1, 4] {
+        let document = Scenario { streams, ..Scenario::default() }.document();
+        assert_eq!(messages(&document, "stall"), [""; 0]);
+        assert_eq!(messages(&document, "sampler-gap"), [""; 0]);
+    }
+}
+
+#[test]
+fn a_stall_is_named_with_its_span() {
+    let mut document = Scenario::default().document();
+    stall(&mut document.streams[0], &HOLE);
+    assert_eq!(messages(&document, "stall"), ["The upload delivered no bytes from 0.60 to 1.70 s."]);
+    assert_eq!(messages(&document, "sampler-gap"), [""; 0]);
+}
+
+#[test]
+fn a_short_silence_is_no_stall() {
+    // One round trip of 300 ms, a low rate, or a coarse interval.
+    let long = Scenario { srtt_us: 300_000, min_rtt_us: 300_000, ..Scenario::default() };
+    let mut slow = Scenario::default();
+    slow.parameters.rate_bps = Some(8 * 1024 * 1024);
+    let mut coarse = Scenario::default();
+    coarse.parameters.interval_ns = 600 * MS;
+    for scenario in [long, slow, coarse] {
+        let mut document = scenario.document();
+        stall(&mut document.streams[0], &HOLE);
+        assert_eq!(messages(&document, "stall"), [""; 0], "{scenario:?}");
+    }
+    let mut document = Scenario::default().document();
+    stall(&mut document.streams[0], &(600 * MS..700 * MS));
+    assert_eq!(messages(&document, "stall"), [""; 0]);
+}
+
+#[test]
+fn one_stalled_stream_of_several_is_named() {
+    let mut document = Scenario { streams: 4, ..Scenario::default() }.document();
+    stall(&mut document.streams[2], &HOLE);
+    let said = messages(&document, "stall");
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("1 of the 4 streams of the upload"), "{said:?}");
+    assert!(said[0].contains("stream 2 from 0.60 to 1.70 s"), "{said:?}");
+    // When all streams stall together, the direction stalls and no stream is named.
+    for stream in &mut document.streams {
+        stall(stream, &HOLE);
+    }
+    assert_eq!(messages(&document, "stall"), ["The upload delivered no bytes from 0.60 to 1.70 s."]);
+}
+
+#[test]
+fn a_stream_that_sent_all_its_bytes_is_not_stalled() {
+    let mut scenario = Scenario { streams: 2, ..Scenario::default() };
+    scenario.parameters.bytes = Some(1 << 30);
+    let mut document = scenario.document();
+    stall(&mut document.streams[1], &(5_000 * MS..10_000 * MS));
+    assert_eq!(messages(&document, "stall"), [""; 0]);
+}
+
+#[test]
+fn the_kernel_says_what_a_stall_waited_for() {
+    let mut document = Scenario::default().document();
+    stall(&mut document.streams[0], &HOLE);
+    for sample in &mut document.streams[0].sender.as_mut().unwrap().samples {
+        if HOLE.contains(&sample.t_ns) {
+            sample.tcp.as_mut().unwrap().snd_wnd_bytes = Some(0);
+        }
+    }
+    let said = messages(&document, "stall");
+    assert_eq!(said, ["The upload delivered no bytes from 0.60 to 1.70 s; the receive window was closed."]);
+}
+
+#[test]
+fn a_frozen_sender_is_a_stall_and_a_gap_of_its_sampler() {
+    let mut document = Scenario::default().document();
+    stall(&mut document.streams[0], &HOLE);
+    freeze(document.streams[0].sender.as_mut().unwrap(), &HOLE);
+    document.host_series.client.as_mut().unwrap().samples.clear();
+    let gaps = messages(&document, "sampler-gap");
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    assert!(gaps[0].starts_with("The client's sampler did not run from 0.60 to 1.70 s: "), "{gaps:?}");
+    let stalls = messages(&document, "stall");
+    assert!(stalls[0].contains("from 0.60 to 1.70 s; the client's sampler did not run then"), "{stalls:?}");
+}
+
+#[test]
+fn a_frozen_receiver_is_a_stall_where_nothing_was_acknowledged() {
+    let mut document = Scenario::default().document();
+    stall(&mut document.streams[0], &HOLE);
+    let stream = &mut document.streams[0];
+    for interval in &mut stream.intervals {
+        interval.bytes = 1000;
+    }
+    merge(stream, &HOLE);
+    freeze(stream.receiver.as_mut().unwrap(), &HOLE);
+    for (idle, words) in
+        [(1.0, "the host itself ran on"), (0.1, "the host was paused"), (0.7, "or the host was paused")]
+    {
+        let mut document = document.clone();
+        host_reading(&mut document, &HOLE, idle);
+        let gaps = messages(&document, "sampler-gap");
+        assert!(gaps[0].starts_with("The server's sampler did not run from 0.60 to 1.70 s: "), "{gaps:?}");
+        assert!(gaps[0].contains(words), "{gaps:?}");
+        // Acknowledgements stood still from the first reading in the hole to the last.
+        let stalls = messages(&document, "stall");
+        assert!(stalls[0].contains("from 0.60 to 1.60 s; the server's sampler did not run then"), "{stalls:?}");
+    }
+}
+
+#[test]
+fn gaps_the_sampler_noted_come_before_those_of_its_readings() {
+    let mut document = Scenario { interval_ms: 1000, samples: 10, ..Scenario::default() }.document();
+    document.effective.as_mut().unwrap().interval_ns = 1000 * MS;
+    let noted = TimeSpan { start_ns: 612 * MS, end_ns: 1733 * MS };
+    document.host_series.server.as_mut().unwrap().sampler_gaps = vec![noted];
+    let gaps = messages(&document, "sampler-gap");
+    assert!(gaps[0].contains("from 0.61 to 1.73 s"), "{gaps:?}");
+}

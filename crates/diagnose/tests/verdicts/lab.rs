@@ -1,0 +1,105 @@
+//! Lab runs keep their verdicts: with the lab's knowledge of the path, as two hosts would see them, and as the sender would.
+//!
+//! The documents are of real lab runs with one known cause each, thinned to a tenth of their samples.
+
+use std::path::Path;
+
+use landspeed_diagnose::{diagnose, diagnose_lab};
+use landspeed_model::Cause::{
+    AckPath, LinkRate, LocalQdisc, NetworkLoss, NetworkPath, PathMtu, Policer, ReceiverHostDrops, Reordering,
+    SlowStartOvershoot,
+};
+use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, Verdict};
+
+use super::consistent::contradictions;
+
+/// Each fixture with its cause.
+pub const KNOWN: &[(&str, Cause)] = &[
+    ("ack-path", AckPath),
+    ("fq-maxrate", LocalQdisc),
+    ("full-link-40g", LinkRate),
+    ("full-path-window-below-bdp", NetworkPath),
+    ("mtu-black-hole-probed", PathMtu),
+    ("policer-bbr", Policer),
+    ("policer-cubic", Policer),
+    ("random-loss", NetworkLoss),
+    ("receiver-host-drops", ReceiverHostDrops),
+    ("reordering-bbr", Reordering),
+    ("reordering-cubic", Reordering),
+    ("slow-start-overshoot", SlowStartOvershoot),
+];
+
+/// One recorded lab run.
+pub fn fixture(name: &str) -> LabDocument {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/lab/{name}.json"));
+    serde_json::from_str(&std::fs::read_to_string(path).expect(name)).expect(name)
+}
+
+/// The first flow's run as two hosts see it: the lab's hosts share a name, which two real ones do not.
+pub fn as_two_hosts(lab: &LabDocument) -> RunDocument {
+    let mut run = lab.flows[0].run.clone().expect("a run");
+    run.hosts.server.as_mut().expect("a server").hostname.push_str("-server");
+    run
+}
+
+/// The same without the receiver's report.
+pub fn as_the_sender(lab: &LabDocument) -> RunDocument {
+    let mut run = as_two_hosts(lab);
+    run.streams.iter_mut().for_each(|stream| stream.receiver = None);
+    run.hosts.server = None;
+    run.host_series.server = None;
+    run
+}
+
+/// The verdict with the lab's knowledge.
+pub fn judge(lab: &LabDocument) -> Verdict {
+    diagnose_lab(lab, &lab.flows[0], Direction::Upload).expect("a run")
+}
+
+#[test]
+fn the_lab_names_the_cause_it_built() {
+    for &(name, cause) in KNOWN {
+        let lab = fixture(name);
+        let verdict = judge(&lab);
+        assert_eq!(verdict.cause, cause, "{name}: {verdict:#?}");
+        assert!(verdict.confidence >= Confidence::Medium, "{name}: {verdict:#?}");
+        let run = lab.flows[0].run.as_ref().expect("a run");
+        assert_eq!(contradictions(run, Some(&lab), &verdict), Vec::<String>::new(), "{name}: {verdict:#?}");
+    }
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/lab");
+    assert_eq!(std::fs::read_dir(directory).expect("fixtures").count(), KNOWN.len(), "a fixture is not listed");
+}
+
+/// What two hosts cannot tell apart from the cause.
+fn looks_like(cause: Cause) -> &'static [Cause] {
+    match cause {
+        // The lab's hosts shape their own link with tbf.
+        LinkRate => &[LocalQdisc, NetworkPath],
+        Policer => &[Cause::ShallowBuffer],
+        ReceiverHostDrops => &[NetworkLoss],
+        _ => &[],
+    }
+}
+
+#[test]
+fn two_hosts_are_never_sure_of_a_wrong_cause() {
+    for &(name, cause) in KNOWN {
+        let run = as_two_hosts(&fixture(name));
+        let verdict = diagnose(&run, Direction::Upload);
+        let right = verdict.cause == cause || looks_like(cause).contains(&verdict.cause);
+        assert!(right || verdict.confidence == Confidence::Low, "{name}: {verdict:#?}");
+        assert_eq!(contradictions(&run, None, &verdict), Vec::<String>::new(), "{name}: {verdict:#?}");
+    }
+}
+
+#[test]
+fn one_host_is_never_sure_of_a_wrong_cause() {
+    for &(name, cause) in KNOWN {
+        let run = as_the_sender(&fixture(name));
+        let verdict = diagnose(&run, Direction::Upload);
+        let right = verdict.cause == cause || looks_like(cause).contains(&verdict.cause);
+        assert!(right || verdict.confidence == Confidence::Low, "{name}: {verdict:#?}");
+        assert!(verdict.confidence <= Confidence::Medium || verdict.cause == PathMtu, "{name}: {verdict:#?}");
+        assert_eq!(contradictions(&run, None, &verdict), Vec::<String>::new(), "{name}: {verdict:#?}");
+    }
+}
