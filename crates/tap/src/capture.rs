@@ -191,6 +191,7 @@ impl Tap {
         if now_ns >= state.next_count_ns {
             state.next_count_ns = now_ns + COUNT_NS;
             self.count(state);
+            self.narrow();
             if let Err(failure) = self.files.flush() {
                 state.fail(&failure);
             }
@@ -200,6 +201,24 @@ impl Tap {
         }
         if stop.load(Ordering::Relaxed) {
             state.ends(TapEnd::Stopped);
+        }
+    }
+
+    /// Lets the kernel leave out what a complete selection does not want.
+    fn narrow(&mut self) {
+        let Some(filter) = self.options.selection.as_ref().and_then(|selection| selection.take_filter()) else {
+            return;
+        };
+        let options = Options { filter: Some(filter.clone()), ..self.options.clone() };
+        for source in &mut self.sources {
+            let Some(subject) = self.subjects.get(source.interface) else { continue };
+            let replaced = program(&options, subject)
+                .map_err(|error| error.to_string())
+                .and_then(|program| source.ring.replace_filter(&program).map_err(|error| error.to_string()));
+            // The selection holds all the same; only the ring sees more than it must.
+            if let Err(why) = replaced {
+                warn(&mut self.warnings, "filter-not-narrowed", why);
+            }
         }
     }
 
@@ -214,7 +233,9 @@ impl Tap {
         if let Some(events) = &mut self.events {
             events.take(&mut state.events);
         }
-        let Self { sources, files, tallies, options, .. } = self;
+        let Self { sources, files, tallies, options, subjects, .. } = self;
+        // What may turn out to be nobody's business does not use up the room for the test's own packets.
+        let spare = options.selection.as_ref().map_or(0, |selection| selection.provisional_bytes());
         merge::drain(sources, bound_ns, |_, interface, packet| {
             let tally = &mut tallies[interface];
             match packet.kind {
@@ -230,14 +251,20 @@ impl Tap {
             if !state.events.is_empty() {
                 state.put_events(files, packet.timestamp_ns);
             }
-            match files.packet(&record(interface as u32, packet), &state.counts) {
+            let mut record = record(interface as u32, packet);
+            if let Some(selection) = &options.selection {
+                let Some(link) = subjects.get(interface).map(Subject::link) else { return true };
+                let Some(kept) = selection.keep(link, record.data, record.original_bytes) else { return true };
+                record.data = record.data.get(..kept).unwrap_or_default();
+            }
+            match files.packet(&record, &state.counts) {
                 Ok(()) => {
                     tally.written += 1;
                     state.written += 1;
                     if options.limits.packets.is_some_and(|most| state.written >= most) {
                         state.ends(TapEnd::Packets);
                         state.is_writing = false;
-                    } else if options.limits.bytes.is_some_and(|most| files.bytes() >= most) {
+                    } else if options.limits.bytes.is_some_and(|most| files.bytes() >= most + spare) {
                         state.ends(TapEnd::Size);
                         state.is_writing = false;
                     }

@@ -16,13 +16,17 @@ mod capture;
 mod cpu;
 mod error;
 mod events;
+mod excerpt;
 mod files;
 mod merge;
 mod options;
+mod selection;
 mod setup;
 mod slices;
 mod subject;
 
 pub use capture::{Progress, Tap};
 pub use error::TapError;
+pub use excerpt::{Excerpt, excerpt};
 pub use options::{Clock, Limits, Options, Output, Pipe, Rotation, Way};
+pub use selection::{Selection, TapFlow, TapTransport};

@@ -4,6 +4,8 @@ use std::io::PipeWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::selection::Selection;
+
 /// Which packets, seen from the interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Way {
@@ -93,6 +95,8 @@ pub struct Options {
     pub interfaces: Vec<String>,
     /// What is let through, in libpcap's language.
     pub filter: Option<String>,
+    /// Keep only headers, and only of flows that may belong to one test.
+    pub selection: Option<Arc<Selection>>,
     /// Bytes kept of each packet at most.
     pub snap_bytes: u32,
     /// Which way.
@@ -128,6 +132,7 @@ impl Default for Options {
         Self {
             interfaces: Vec::new(),
             filter: None,
+            selection: None,
             snap_bytes: 128,
             way: Way::Both,
             clock: Clock::Software,

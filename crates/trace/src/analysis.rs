@@ -1,12 +1,14 @@
 //! One pass over a capture.
 
 use landspeed_model::{
-    BuildInfo, TRACE_SCHEMA, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake, TraceTransport, Warning,
+    BuildInfo, TRACE_SCHEMA, TraceDirection, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow,
+    TraceHandshake, TraceReset, TraceTransport, TraceWay, Warning,
 };
 use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
+use crate::connection::{Connection, Moment};
 use crate::direction::Direction;
-use crate::flows::{Flows, add, payload};
+use crate::flows::{Flows, add, payload, unique};
 use crate::intake::{Intake, Seen};
 use crate::key::told;
 use crate::known::{Directions, Headers};
@@ -29,11 +31,23 @@ pub struct Limits {
     pub train_gap_ns: u64,
     /// Bins above this rate are counted, bits/s.
     pub burst_bps: Option<u64>,
+    /// Window scale of connections whose handshake the capture does not have, a shift.
+    pub window_scale: Option<u8>,
+    /// Packets that are looked at for a mirror port's copies; all, if there are some among them.
+    pub look_for_copies: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { flows: 1_000_000, listed: 100, bin_ns: 1_000_000, train_gap_ns: 20_000, burst_bps: None }
+        Self {
+            flows: 1_000_000,
+            listed: 100,
+            bin_ns: 1_000_000,
+            train_gap_ns: 20_000,
+            burst_bps: None,
+            window_scale: None,
+            look_for_copies: 16_384,
+        }
     }
 }
 
@@ -71,7 +85,7 @@ impl Analysis {
     /// Takes a frame, in the order of the capture.
     #[inline(always)]
     pub fn frame(&mut self, frame: &Frame<'_>) {
-        if !self.expected(frame) {
+        if self.intake.looks_for_copies() || !self.expected(frame) {
             self.any(frame);
         }
     }
@@ -84,10 +98,11 @@ impl Analysis {
         if self.waiting > 0 {
             self.flush();
         }
-        let times = self.intake.times(frame);
-        let taken = self.flows.expected(whose.flow, whose.upward, &brief, times, frame.original);
+        let [time_ns, since_ns] = self.intake.times(frame);
+        let at = Moment { time_ns, since_ns, frame: self.intake.frames() + 1 };
+        let taken = self.flows.expected(whose.flow, whose.upward, &brief, at, frame.original);
         if taken {
-            self.intake.expected(frame, times[0], usize::from(whose.station), brief.payload == 0);
+            self.intake.expected(frame, time_ns, usize::from(whose.station), brief.payload == 0);
         }
         taken
     }
@@ -172,6 +187,9 @@ impl Analysis {
         capture.file = file;
         format.clone_into(&mut capture.format);
         capture.ended_early = ended_early;
+        capture.unique_bytes = unlisted.unique_bytes + flows.iter().map(unique).sum::<u64>();
+        let span_ns = capture.duration_ns;
+        capture.goodput_bps = (span_ns > 0).then(|| capture.unique_bytes as f64 * 8e9 / span_ns as f64);
         flows.sort_by_key(|flow| (std::cmp::Reverse(payload(flow)), flow.first_ns, flow.key));
         flows.iter().skip(limits.listed).for_each(|flow| add(&mut unlisted, flow));
         flows.truncate(limits.listed);
@@ -225,7 +243,15 @@ fn tell(flow: &Flow, start_ns: u64) -> TraceFlow {
                 handshake
             });
             let (source, destination) = if upward { (low, high) } else { (high, low) };
-            let mut forward = from.document();
+            let end_ns = flow.last_ns.saturating_sub(start_ns);
+            let (events, unlisted_events) = events(connection, upward);
+            let reset = events.iter().filter(|event| event.kind == TraceEventKind::Reset);
+            let reset = reset.min_by_key(|event| event.frame).map(|event| TraceReset {
+                by: if event.way == TraceWay::Forward { source.clone() } else { destination.clone() },
+                time_ns: event.time_ns,
+                frame: event.frame,
+            });
+            let mut forward = from.document(to, end_ns);
             if !near_sender(from, handshake.as_ref(), &source) {
                 forward.limits = None;
             }
@@ -240,9 +266,12 @@ fn tell(flow: &Flow, start_ns: u64) -> TraceFlow {
                 lost_network: None,
                 lost_receiver: None,
                 rtt_ns: from.typical_rtt_ns(),
+                reset,
+                events,
+                unlisted_events,
                 handshake,
                 forward,
-                reverse: to.document(),
+                reverse: to.document(from, end_ns),
             }
         }
         State::Udp(datagrams) => {
@@ -261,12 +290,37 @@ fn tell(flow: &Flow, start_ns: u64) -> TraceFlow {
                 lost_network: None,
                 lost_receiver: None,
                 rtt_ns: None,
+                reset: None,
+                events: Vec::new(),
+                unlisted_events: 0,
                 handshake: None,
                 forward: from.document(),
                 reverse: to.document(),
             }
         }
     }
+}
+
+/// What happened to both directions, in the order of the capture, and how much of it is not listed.
+fn events(connection: &Connection, upward: bool) -> (Vec<TraceEvent>, u64) {
+    let [up, down] = connection.directions();
+    let (from, to) = if upward { (up, down) } else { (down, up) };
+    let mut listed = Vec::new();
+    let mut unlisted = 0;
+    for (direction, way) in [(from, TraceWay::Forward), (to, TraceWay::Reverse)] {
+        let (events, more) = direction.events();
+        unlisted += more;
+        listed.extend(events.iter().map(|event| TraceEvent {
+            kind: event.kind,
+            way,
+            frame: event.scene.frame,
+            time_ns: event.scene.since_ns,
+            sequence: event.scene.sequence,
+            rto_ns: event.rto_ns,
+        }));
+    }
+    listed.sort_by_key(|event| event.frame);
+    (listed, unlisted)
 }
 
 /// Whether the tap is nearer to the sender than to the receiver. Far from it, what is in flight there says nothing of
@@ -313,6 +367,43 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
             ),
         );
     }
+    if capture.copies > 0 {
+        warn(
+            "copies",
+            format!(
+                "the capture has {} packets twice, as a mirror (SPAN) port or two interfaces of a router make them: the \
+                 copies are ignored",
+                capture.copies
+            ),
+        );
+    }
+    if capture.options_cut > 0 {
+        warn(
+            "options-cut",
+            format!(
+                "the snap length cut the TCP options of {} segments: SACK blocks, DSACKs and timestamps are missing there, \
+                 and a cut SYN leaves the window scale unknown. Capture with -s 160 or more",
+                capture.options_cut
+            ),
+        );
+    }
+    let unscaled = document.flows.iter().filter(|flow| {
+        let unknown = |direction: &TraceDirection| {
+            direction.window_scale_in_force.is_none() && direction.packets > direction.resets
+        };
+        flow.transport == TraceTransport::Tcp && (unknown(&flow.reverse) || unknown(&flow.forward))
+    });
+    let unscaled = unscaled.count();
+    if unscaled > 0 {
+        warn(
+            "window-scale-unknown",
+            format!(
+                "{unscaled} flows have an unknown window scale because the capture lacks their handshake: their receive \
+                 windows and the time limited by them are unknown. Give the scale with --window-scale; ss -ti prints it as \
+                 wscale"
+            ),
+        );
+    }
     if capture.backward_steps > 0 {
         warn("time-backward", format!("{} frames are earlier than the one before them", capture.backward_steps));
     }
@@ -340,7 +431,7 @@ mod tests {
         data[12..24].copy_from_slice(&[0x08, 0x00, 0x45, 0, 0, 140, 0, 1, 0x40, 0, 64, 6]);
         data[26..38].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x14, 0x51]);
         data[38..42].copy_from_slice(&(number * 100).to_be_bytes());
-        data[46..48].copy_from_slice(&[0x50, flags]);
+        data[46..50].copy_from_slice(&[0x50, flags, 1, 0]);
         data
     }
 

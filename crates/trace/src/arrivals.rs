@@ -1,8 +1,10 @@
 //! What became of the data that passed the last tap before its receiver, packet for packet.
 //!
-//! A packet that passed, and whose numbers passed again before they were acknowledged, either was lost behind the tap or
-//! came twice. A receiver with DSACK (RFC 2883) says which: it reports what came twice. What it does not report, and
-//! acknowledges later, it had lost.
+//! A packet whose numbers pass again before they are acknowledged was dropped behind the tap, or came twice. The receiver's
+//! acknowledgements say which. It takes packets in the order they passed, so an acknowledgement that was caused by a later
+//! packet and still lacks this one proves that it was dropped; a report of what came twice (DSACK, RFC 2883) proves the
+//! opposite. Where neither is there, the answer is open: receivers without DSACK say nothing of copies, and Linux leaves
+//! reports out while it compresses acknowledgements.
 
 use std::collections::VecDeque;
 
@@ -12,8 +14,16 @@ use crate::sequence::{anchor, unwrap};
 
 /// Packets of a direction remembered at once: more are not in flight on any path.
 const MOST: usize = 1 << 18;
+/// Ranges held by the receiver that are remembered.
+const MOST_HELD: usize = 256;
+/// Data that may be recorded after what it caused, bytes.
+const MOST_AHEAD: u64 = 1 << 20;
 /// A report of what came twice follows at once; after this long, none will, nanoseconds.
 const PATIENCE_NS: i64 = 1_000_000_000;
+/// A receiver host takes a packet within this time after it passed its tap, nanoseconds.
+const TAKEN_NS: i64 = 10_000_000;
+/// Linux delays no acknowledgement for longer (`TCP_DELACK_MAX`), nanoseconds.
+const DELAYED_NS: i64 = 200_000_000;
 
 /// A packet behind the tap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +34,12 @@ pub struct Arrival {
     pub time_ns: i64,
     /// IP identification.
     pub identification: u16,
+    /// Whether the receiver demonstrably lacks it although it passed.
+    lacked: bool,
+    /// Number of its frame, from 1.
+    pub frame: u64,
+    /// In the order data passed.
+    rank: u64,
 }
 
 impl Arrival {
@@ -42,30 +58,65 @@ impl Arrival {
     }
 }
 
+/// A packet whose numbers passed again.
+#[derive(Debug, Clone, Copy)]
+struct Suspect {
+    arrival: Arrival,
+    /// When the next copy passed.
+    again_ns: i64,
+    /// Whether a receiver that has it would report the next copy at once: it reports copies, and holds nothing out of order,
+    /// for which Linux compresses acknowledgements.
+    would_report: bool,
+}
+
 /// One direction of a connection at the tap.
 #[derive(Debug, Clone, Default)]
 pub struct Arrivals {
     /// Not acknowledged yet, by their numbers.
     waiting: VecDeque<Arrival>,
-    /// Passed again before they were acknowledged, and when that was.
-    suspects: Vec<(Arrival, i64)>,
+    suspects: Vec<Suspect>,
+    /// What the receiver holds above what it acknowledges.
+    held: Vec<(u64, u64)>,
     next: u64,
     acked: u64,
+    ranks: u64,
+    /// The receiver has taken what passed up to this one.
+    taken: u64,
+    latest_ack_ns: Option<i64>,
+    window: Option<u16>,
+    /// Whether selective acknowledgements were seen, and whether some may be missing from the latest.
+    selective: bool,
+    incomplete: bool,
+    /// Whether the receiver reports what comes twice.
+    reports: bool,
     lost: u64,
+    undetermined: u64,
 }
 
 impl Arrivals {
-    /// Data passes towards the receiver.
-    pub fn data(&mut self, tcp: &TcpHeader, identification: u16, time_ns: i64) {
+    /// Data passes towards the receiver, in the frame of a number.
+    pub fn data(&mut self, tcp: &TcpHeader, identification: u16, time_ns: i64, frame: u64) {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
         }
         let start = unwrap(tcp.sequence, self.next) + u64::from(tcp.flags.has(Flags::SYN));
         let end = start + u64::from(tcp.payload);
-        if start >= end || end <= self.acked {
+        self.ranks += 1;
+        // A byte sent into a closed window is a probe, which the receiver need not take.
+        let probe = tcp.payload == 1 && self.window == Some(0);
+        if start >= end || probe {
             return;
         }
-        let arrival = Arrival { start, end, time_ns, identification };
+        if end <= self.acked || self.holds(start, end) {
+            if start >= self.next {
+                // Recorded after what it caused, as captures of several queues have it.
+                self.next = end;
+                self.taken = self.taken.max(self.ranks);
+            }
+            return;
+        }
+        let rank = self.ranks;
+        let arrival = Arrival { start, end, time_ns, identification, lacked: false, frame, rank };
         if start >= self.next {
             self.next = end;
             self.waiting.push_back(arrival);
@@ -78,13 +129,22 @@ impl Arrivals {
         }
     }
 
+    fn holds(&self, start: u64, end: u64) -> bool {
+        self.held.iter().any(|&(from, to)| from <= start && end <= to)
+    }
+
     /// Numbers from before: their earlier copies are suspects.
     #[cold]
     fn again(&mut self, arrival: Arrival) {
         let from = self.waiting.partition_point(|other| other.end <= arrival.start);
         let mut to = from;
-        while let Some(other) = self.waiting.get(to).filter(|other| other.start < arrival.end) {
-            self.suspects.push((*other, arrival.time_ns));
+        while let Some(&other) = self.waiting.get(to).filter(|other| other.start < arrival.end) {
+            let again_ns = arrival.time_ns;
+            // Whatever arrives is acknowledged after that long at the latest.
+            let silent = self.latest_ack_ns.is_none_or(|ack_ns| ack_ns < other.time_ns);
+            let lacked = other.lacked || silent && again_ns - other.time_ns >= DELAYED_NS;
+            let would_report = self.reports && self.held.is_empty() && !self.incomplete;
+            self.suspects.push(Suspect { arrival: Arrival { lacked, ..other }, again_ns, would_report });
             to += 1;
         }
         self.waiting.drain(from..to);
@@ -98,60 +158,161 @@ impl Arrivals {
             return;
         }
         let ack = unwrap(tcp.acknowledgement, self.next);
-        if !self.suspects.is_empty() {
-            self.reported(tcp, ack);
-        }
+        let repeats = ack == self.acked && tcp.payload == 0 && self.window == Some(tcp.window);
+        self.window = Some(tcp.window);
+        self.latest_ack_ns = Some(time_ns);
         if ack > self.acked {
             self.acked = ack;
-            while self.waiting.front().is_some_and(|arrival| arrival.end <= ack) {
+            while let Some(&arrival) = self.waiting.front().filter(|arrival| arrival.end <= ack) {
+                if self.suspects.is_empty() {
+                    self.taken = self.taken.max(arrival.rank);
+                } else {
+                    self.take(&arrival);
+                }
                 self.waiting.pop_front();
             }
+        } else if !repeats && tcp.options.sack.as_slice().is_empty() && self.suspects.is_empty() {
+            return;
         }
+        let plain = tcp.options.sack.as_slice().is_empty() && !tcp.options.incomplete;
+        let lacks_none = |first: &Arrival| first.rank > self.taken && time_ns - first.time_ns < TAKEN_NS;
+        if plain && self.suspects.is_empty() && self.waiting.front().is_none_or(lacks_none) {
+            if repeats && !self.selective {
+                self.taken = (self.taken + 1).min(self.ranks);
+            }
+            self.held.clear();
+            self.incomplete = false;
+            return;
+        }
+        self.compare(tcp, ack, repeats, time_ns, lost);
+    }
+
+    /// The receiver has a packet: of several copies the first one that it may have taken.
+    fn take(&mut self, arrival: &Arrival) {
+        let copies = self.suspects.iter().map(|suspect| &suspect.arrival);
+        let copies = copies.filter(|copy| !copy.lacked && copy.meets(arrival.start, arrival.end));
+        let first = copies.map(|copy| copy.rank).min().unwrap_or(arrival.rank);
+        self.taken = self.taken.max(first.min(arrival.rank));
+    }
+
+    /// Compares what passed with what an acknowledgement says the receiver has.
+    #[cold]
+    fn compare(&mut self, tcp: &TcpHeader, ack: u64, repeats: bool, time_ns: i64, lost: &mut Vec<Arrival>) {
+        let mut blocks = tcp.options.sack.as_slice();
+        let most = if tcp.options.timestamps.is_some() { 3 } else { 4 };
+        let full = blocks.len() >= most;
+        if self.reported(blocks, ack) {
+            blocks = &blocks[1..];
+        }
+        self.selective |= !blocks.is_empty();
+        self.incomplete = tcp.options.incomplete || full || self.incomplete && !blocks.is_empty();
+        self.held.retain(|&(_, to)| to > ack);
+        if blocks.is_empty() && !tcp.options.incomplete {
+            self.held.clear();
+        }
+        for &(from, to) in blocks {
+            self.hold(unwrap(from, self.next), unwrap(to, self.next));
+        }
+        if repeats && !self.selective {
+            // Each is caused by one packet out of order, at least.
+            self.taken = (self.taken + 1).min(self.ranks);
+        }
+        self.mark(ack, time_ns, tcp.options.incomplete);
         if !self.suspects.is_empty() {
             self.settle(time_ns - PATIENCE_NS, lost);
         }
     }
 
-    /// What the receiver reports as received twice was no loss: one copy for each report.
-    #[cold]
-    fn reported(&mut self, tcp: &TcpHeader, ack: u64) {
-        let blocks = tcp.options.sack.as_slice();
-        let Some(&(from, to)) = blocks.first() else { return };
+    /// The receiver holds a range.
+    fn hold(&mut self, mut from: u64, mut to: u64) {
+        // What was not seen yet may be recorded late.
+        if from >= to || to > self.next + MOST_AHEAD {
+            return;
+        }
+        let first = self.waiting.partition_point(|arrival| arrival.start < from);
+        let mut last = first;
+        while let Some(&arrival) = self.waiting.get(last).filter(|arrival| arrival.end <= to) {
+            self.take(&arrival);
+            last += 1;
+        }
+        self.waiting.drain(first..last);
+        self.held.retain(|&(low, high)| {
+            let apart = high < from || to < low;
+            if !apart {
+                (from, to) = (from.min(low), to.max(high));
+            }
+            apart
+        });
+        if self.held.len() < MOST_HELD {
+            self.held.push((from, to));
+        }
+    }
+
+    /// Marks what the receiver lacks although it has taken later packets, or had the time to.
+    fn mark(&mut self, ack: u64, time_ns: i64, unknown: bool) {
+        let (taken, held) = (self.taken, &self.held);
+        let top = held.iter().map(|&(_, to)| to).max().unwrap_or(ack).max(ack);
+        // Of what is acknowledged next it is certain, of what is above only if all that is held is said.
+        let all = self.selective && !self.incomplete && !unknown;
+        let lacked = |arrival: &Arrival| {
+            let first = arrival.start == ack;
+            let missing = arrival.start >= ack
+                && !held.iter().any(|&(from, to)| from < arrival.end && arrival.start < to)
+                && (first || all && arrival.start <= top);
+            missing && (arrival.rank < taken || first && time_ns - arrival.time_ns >= TAKEN_NS)
+        };
+        for arrival in self.waiting.iter_mut().take_while(|arrival| arrival.start <= top) {
+            arrival.lacked |= lacked(arrival);
+        }
+        for suspect in &mut self.suspects {
+            suspect.arrival.lacked |= lacked(&suspect.arrival);
+        }
+    }
+
+    /// What the receiver reports as received twice was no loss: one copy for each report. Returns whether it reports something.
+    fn reported(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
+        let Some(&(from, to)) = blocks.first() else { return false };
         let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));
         let inside_second =
             blocks.get(1).is_some_and(|&(low, high)| unwrap(low, self.next) <= from && to <= unwrap(high, self.next));
         if to > ack && !inside_second {
-            return;
+            return false;
         }
-        // A report may cover several packets, but of each only one copy.
+        self.reports = true;
+        // A report may cover several packets, but of each only one copy: not one that was dropped, if there is another.
         let mut cleared: Vec<Arrival> = Vec::new();
-        self.suspects.retain(|(suspect, _)| {
-            let told =
-                suspect.meets(from, to) && !cleared.iter().any(|other| other.meets(suspect.start, suspect.end));
-            if told {
-                cleared.push(*suspect);
-            }
-            !told
-        });
+        for lacked in [false, true] {
+            self.suspects.retain(|Suspect { arrival, .. }| {
+                let told = arrival.lacked == lacked
+                    && arrival.meets(from, to)
+                    && !cleared.iter().any(|other| other.meets(arrival.start, arrival.end));
+                if told {
+                    cleared.push(*arrival);
+                }
+                !told
+            });
+        }
+        true
     }
 
-    /// Suspects that passed again before `until_ns`, and whose numbers are acknowledged, are losses.
+    /// Decides on suspects that passed again before `until_ns`, and whose numbers are acknowledged.
     fn settle(&mut self, until_ns: i64, lost: &mut Vec<Arrival>) {
-        let acked = self.acked;
-        let count = &mut self.lost;
-        self.suspects.retain(|(suspect, again_ns)| {
-            let certain = *again_ns <= until_ns && suspect.end <= acked;
-            if certain {
+        let Self { acked, lost: count, undetermined, .. } = self;
+        self.suspects.retain(|Suspect { arrival, again_ns, would_report }| {
+            let due = *again_ns <= until_ns && arrival.end <= *acked;
+            if due && (arrival.lacked || *would_report) {
                 *count += 1;
-                lost.push(*suspect);
+                lost.push(*arrival);
+            } else if due {
+                *undetermined += 1;
             }
-            !certain
+            !due
         });
     }
 
-    /// The capture ends: whatever was acknowledged by then and not reported was lost. How many in all.
-    pub fn finish(&mut self, lost: &mut Vec<Arrival>) -> u64 {
+    /// The capture ends: how many packets the receiver dropped, and of how many it is not known.
+    pub fn finish(&mut self, lost: &mut Vec<Arrival>) -> (u64, u64) {
         self.settle(i64::MAX, lost);
-        self.lost
+        (self.lost, self.undetermined)
     }
 }

@@ -73,7 +73,12 @@ impl Observer for Cells {
             return;
         }
         let Some(since_ns) = row.time_ns.checked_sub(self.start_ns) else { return };
-        let number = ((since_ns / self.width_ns) as usize).min(self.cells.len() - 1);
+        let number = (since_ns / self.width_ns) as usize;
+        if number > self.cells.len() {
+            // Another connection with the same four-tuple.
+            return;
+        }
+        let number = number.min(self.cells.len() - 1);
         let Some(cell) = self.cells.get_mut(number) else { return };
         if there && flow.payload > 0 {
             cell.packets += 1;

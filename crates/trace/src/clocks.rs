@@ -20,6 +20,8 @@ const FASTEST: f64 = 1e-3;
 const BESIDE: usize = 3;
 /// Steps looked for.
 const MOST_STEPS: usize = 8;
+/// A difference that changes by more than this between two packets is a clock that was set, nanoseconds.
+const SET_NS: i64 = 250_000_000;
 /// Steps smaller than this are left to the delay's variation, nanoseconds.
 const LEAST_STEP_NS: i64 = 50_000;
 
@@ -104,6 +106,11 @@ pub struct Clocks {
     /// The bin of the latest match, and where it begins.
     at: usize,
     from_ns: u64,
+    /// The latest match of each way: its time, and the difference.
+    latest: [Option<(i64, i64)>; 2],
+    /// Added to the first clock's times of each way, so that time goes on where that clock was set. The ways meet that moment one
+    /// after the other.
+    shift_ns: [i64; 2],
 }
 
 /// The difference of the clocks as a function of time: a line with steps.
@@ -126,6 +133,11 @@ impl Difference {
     fn at(&self, time_ns: i64) -> i64 {
         let stepped: i64 = self.steps.iter().filter(|step| step.to_ns <= time_ns).map(|step| step.by_ns).sum();
         (self.drift * (time_ns - self.start_ns) as f64).round() as i64 + stepped
+    }
+
+    /// Whether a step happened in a span of time.
+    fn meets(&self, from_ns: i64, to_ns: i64) -> bool {
+        self.steps.iter().any(|step| step.from_ns < to_ns && from_ns < step.to_ns)
     }
 
     /// Whether this is about when a step happened.
@@ -165,11 +177,27 @@ pub struct Delays {
 impl Clocks {
     /// Nothing matched yet.
     pub fn new() -> Self {
-        Self { ways: Default::default(), start_ns: None, width_ns: LEAST_WIDTH_NS, at: 0, from_ns: 0 }
+        Self {
+            ways: Default::default(),
+            start_ns: None,
+            width_ns: LEAST_WIDTH_NS,
+            at: 0,
+            from_ns: 0,
+            latest: [None; 2],
+            shift_ns: [0; 2],
+        }
     }
 
     /// A packet that passed both taps; `back` tells the way.
     pub fn matched(&mut self, time_ns: i64, ahead_ns: i64, back: bool) {
+        let way = usize::from(back);
+        let mut time_ns = time_ns.saturating_add(self.shift_ns[way]);
+        if let Some((latest_ns, before_ns)) = self.latest[way]
+            && (ahead_ns - before_ns).abs() > SET_NS
+        {
+            time_ns += self.go_on(way, time_ns - latest_ns, ahead_ns - before_ns);
+        }
+        self.latest[way] = Some((time_ns, ahead_ns));
         let point = Point { time_ns, ahead_ns: if back { -ahead_ns } else { ahead_ns } };
         let start_ns = *self.start_ns.get_or_insert(time_ns);
         // What is earlier than the first match belongs to the first bin.
@@ -185,6 +213,17 @@ impl Clocks {
         }
         way.bins[at].add(point);
         way.keep(point);
+    }
+
+    /// The difference jumps: if it was the first clock that was set, the time goes on as if it had not been. Returns what has
+    /// to be added for that.
+    #[cold]
+    fn go_on(&mut self, way: usize, passed_ns: i64, jump_ns: i64) -> i64 {
+        // The first clock was set by the opposite, and most of that shows in the time between the two packets.
+        let set = if jump_ns > 0 { passed_ns < -jump_ns / 2 } else { passed_ns > -jump_ns / 2 };
+        let shift_ns = if set { jump_ns } else { 0 };
+        self.shift_ns[way] += shift_ns;
+        shift_ns
     }
 
     /// Finds the bin of a time.
@@ -211,11 +250,17 @@ impl Clocks {
         let Some(start_ns) = self.start_ns else { return Compared::default() };
         let mut difference = Difference { start_ns, drift: 0.0, steps: Vec::new() };
         self.find_steps(&mut difference);
-        let drift = self.drift(&difference);
-        if let Some((drift, unsure)) = drift
-            && drift.abs() > unsure
-        {
-            difference.drift = drift;
+        let mut drift = None;
+        for _ in 0..if difference.steps.is_empty() { 1 } else { 3 } {
+            // All of it, not what the drift taken out before has left.
+            difference.drift = 0.0;
+            drift = self.drift(&difference);
+            if let Some((drift, unsure)) = drift
+                && drift.abs() > unsure
+            {
+                difference.drift = drift;
+            }
+            self.refine_steps(&mut difference);
         }
         let [there, back] = [false, true].map(|back| self.floor(&difference, back));
         let delays = [false, true].map(|back| self.delays(&difference, back, zero_ns));
@@ -225,7 +270,11 @@ impl Clocks {
             offset_ns: there.zip(back).map(|(there, back)| i64::midpoint(there, -back)),
             drift_ppm: drift.map(|(drift, unsure)| (drift * 1e6, unsure * 1e6)),
             steps: steps.collect(),
-            round_trip_ns: there.zip(back).and_then(|(there, back)| u64::try_from(there + back).ok()),
+            round_trip_ns: there.zip(back).and_then(|(there, back)| {
+                // What comes back passes the first tap later than the second, by which the clocks drift on.
+                let drifted = difference.drift * (there + back) as f64;
+                u64::try_from(there + back - drifted.round() as i64).ok()
+            }),
             delays,
         }
     }
@@ -253,11 +302,39 @@ impl Clocks {
         difference.steps.sort_unstable_by_key(|step| step.to_ns);
     }
 
+    /// Sets each step by the floors of all that lies between it and its neighbours, where both ways agree on it: by then the
+    /// drift is known.
+    fn refine_steps(&self, difference: &mut Difference) {
+        for at in 0..difference.steps.len() {
+            let step = difference.steps[at];
+            let from_ns = at.checked_sub(1).map_or(i64::MIN, |before| difference.steps[before].to_ns);
+            let to_ns = difference.steps.get(at + 1).map_or(i64::MAX, |after| after.from_ns);
+            let change = |back: bool| {
+                let floor = |from_ns: i64, to_ns: i64| {
+                    let points = self.least(difference, back).chain(
+                        self.ways[usize::from(back)].sample.iter().map(|point| corrected(*point, difference, back)),
+                    );
+                    points.filter(|point| (from_ns..to_ns).contains(&point.time_ns)).map(|point| point.ahead_ns).min()
+                };
+                Some(floor(step.to_ns, to_ns)? - floor(from_ns, step.from_ns)?)
+            };
+            let Some((there, back)) = change(false).zip(change(true)) else { continue };
+            // The bins on both sides of it told it but for what the clocks drifted meanwhile: crystals are right to 100 ppm.
+            let most_ns = (step.to_ns - step.from_ns + 2 * BESIDE as i64 * self.width_ns as i64) / 10_000;
+            let agree = (there + back).abs() <= LEAST_STEP_NS / 10;
+            if agree && i64::midpoint(there, -back).abs() <= most_ns {
+                difference.steps[at].by_ns += i64::midpoint(there, -back);
+            }
+        }
+    }
+
     fn greatest_step(&self, difference: &Difference) -> Option<Step> {
         // Bins both ways have, as the second clock's lead: an upper bound there, a lower one back.
         let bins = self.ways[0].bins.iter().zip(&self.ways[1].bins).enumerate();
         let bounds: Vec<(usize, i64, i64)> = bins
             .filter(|(_, (there, back))| there.packets > 0 && back.packets > 0)
+            // Where a step is taken out, some bins have packets from before and from after it.
+            .filter(|(at, _)| !difference.meets(self.begin_of(*at), self.begin_of(*at + 1)))
             .map(|(at, (there, back))| {
                 let upper = corrected(there.least, difference, false).ahead_ns;
                 (at, upper, -corrected(back.least, difference, true).ahead_ns)
@@ -280,9 +357,11 @@ impl Clocks {
         usual.sort_unstable();
         let noise = usual.get(usual.len() / 2).copied()?;
         let least = LEAST_STEP_NS.max(noise.saturating_mul(8));
+        // A clock moves both ways by the same. A queue that empties while one of the other way fills does not.
         let together = |(_, upper, lower): &&(usize, i64, i64)| {
             let smaller = upper.abs().min(lower.abs());
-            upper.signum() == lower.signum() && smaller > least && (upper - lower).abs() <= smaller / 4
+            let unlike = (smaller / 32).max(2 * noise).max(LEAST_STEP_NS / 10).min(smaller / 4);
+            upper.signum() == lower.signum() && smaller > least && (upper - lower).abs() <= unlike
         };
         let size = |jump: &(usize, i64, i64)| jump.1.abs().min(jump.2.abs());
         let best = jumps.iter().filter(together).max_by_key(|jump| size(jump))?;
@@ -297,9 +376,13 @@ impl Clocks {
             .iter()
             .filter(as_well)
             .fold((best.0, best.0), |(first, last), jump| (first.min(jump.0), last.max(jump.0)));
-        let time = |bin: usize| difference.start_ns + bin as i64 * self.width_ns as i64;
-        let (from_ns, to_ns) = (time(bounds[first].0), time(bounds[last + between - 1].0 + 1));
+        let (from_ns, to_ns) = (self.begin_of(bounds[first].0), self.begin_of(bounds[last + between - 1].0 + 1));
         Some(Step { from_ns, to_ns, by_ns: i64::midpoint(upper, lower) })
+    }
+
+    /// When a bin begins.
+    fn begin_of(&self, bin: usize) -> i64 {
+        self.start_ns.unwrap_or(0) + bin as i64 * self.width_ns as i64
     }
 
     /// The drift of the second clock against the first, and its uncertainty, as ratios. Both ways must tell of it.

@@ -1,9 +1,9 @@
 //! A TCP connection as the tap sees it.
 
-use landspeed_model::TraceHandshake;
+use landspeed_model::{TraceEventKind, TraceHandshake};
 use landspeed_wire::{Brief, Flags, TcpHeader};
 
-use crate::direction::{Acknowledging, Direction, Mark, Passing, Reaction};
+use crate::direction::{Acknowledging, Direction, Mark, Passing, Reaction, Scene};
 use crate::intake::Seen;
 use crate::row::{Class, RowTcp};
 
@@ -13,10 +13,23 @@ pub struct Connection {
     directions: [Direction; 2],
     last_ns: u64,
     syn: Option<(bool, u64)>,
+    /// Initial sequence number of the end that opened it.
+    client_number: Option<u32>,
     syn_ack_ns: Option<u64>,
     server_rtt_ns: Option<u64>,
     client_rtt_ns: Option<u64>,
     syns: u32,
+}
+
+/// When a packet passes, and which of the capture it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Nanoseconds since the Unix epoch.
+    pub time_ns: u64,
+    /// Nanoseconds since the start of the capture.
+    pub since_ns: u64,
+    /// Number of the frame, from 1.
+    pub frame: u64,
 }
 
 /// What became of a segment.
@@ -29,6 +42,13 @@ pub struct Passed {
 }
 
 impl Connection {
+    /// A connection that nothing was seen of yet; the window scale is that of both ends where the capture has no handshake.
+    pub fn new(window_scale: Option<u8>) -> Self {
+        let mut connection = Self::default();
+        connection.directions.iter_mut().for_each(|direction| direction.assume_scale(window_scale));
+        connection
+    }
+
     /// A segment passes. `room` is how many round-trip histograms may still be made.
     #[inline]
     pub fn pass(&mut self, seen: &Seen, room: &mut u32) -> Passed {
@@ -36,14 +56,23 @@ impl Connection {
         let span_ns = if self.last_ns == 0 { 0 } else { time_ns.saturating_sub(self.last_ns) };
         self.last_ns = self.last_ns.max(time_ns);
         let [up, down] = &mut self.directions;
-        let (mss, windows) = (up.mss().min(down.mss()), [down.window(), up.window()]);
-        up.spend(span_ns, windows[0], mss);
-        down.spend(span_ns, windows[1], mss);
+        let mss = up.mss().min(down.mss());
+        up.spend(span_ns, down, mss);
+        down.spend(span_ns, up, mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let identification = seen.identification;
         let mark = Mark { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
-        let class = from.pass(tcp, Passing { time_ns, wire, mark });
-        let window_moved = from.announce(tcp.window, tcp.flags);
+        let passing = Passing { time_ns, wire, mark, pushed: tcp.flags.has(Flags::PSH) };
+        let round_trip_ns = self.server_rtt_ns.zip(self.client_rtt_ns).map_or(0, |(one, two)| one + two);
+        let Seen { number: frame, since_ns, .. } = *seen;
+        let scene = Scene { frame, since_ns, quiet_ns: span_ns, round_trip_ns, sequence: tcp.sequence };
+        from.notify(seen.traffic_class, tcp.flags, to);
+        let class = from.pass(tcp, passing, scene, to.is_shut());
+        if tcp.flags.has(Flags::SYN) {
+            from.negotiate_scale(tcp, to);
+        }
+        let scene = Scene { sequence: tcp.acknowledgement, ..scene };
+        let window_moved = from.announce(tcp.window, tcp.flags, scene);
         let mut reaction = Reaction::default();
         if tcp.flags.has(Flags::ACK) {
             let handshake = Flags(Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0);
@@ -56,6 +85,9 @@ impl Connection {
             };
             reaction = to.acknowledged(by, mss, room);
             from.note(reaction);
+            if reaction.reneged {
+                from.event(TraceEventKind::Reneging, scene, None);
+            }
         }
         self.shake(tcp, upward, time_ns);
         Passed { class, reaction }
@@ -65,29 +97,28 @@ impl Connection {
     /// a shorter way. `false`, and nothing done, for any other: those between the handshake and the first one from the
     /// client, earlier ones than the latest, and those out of order.
     #[inline(always)]
-    pub fn pass_expected(
-        &mut self,
-        brief: &Brief<'_>,
-        time_ns: u64,
-        wire: u32,
-        upward: bool,
-        room: &mut u32,
-    ) -> bool {
+    pub fn pass_expected(&mut self, brief: &Brief<'_>, at: Moment, wire: u32, upward: bool, room: &mut u32) -> bool {
+        let time_ns = at.time_ns;
         let shaking = self.syn_ack_ns.is_some() && self.client_rtt_ns.is_none();
         let [up, down] = &mut self.directions;
-        let expected = if upward { up.expects(brief) } else { down.expects(brief) };
+        let expected = if upward {
+            up.expects(brief) && !(down.is_shut() && brief.payload == 1)
+        } else {
+            down.expects(brief) && !(up.is_shut() && brief.payload == 1)
+        };
         if !expected || shaking || self.last_ns == 0 || time_ns < self.last_ns {
             return false;
         }
         let span_ns = time_ns - self.last_ns;
         self.last_ns = time_ns;
-        let (mss, windows) = (up.mss().min(down.mss()), [down.window(), up.window()]);
-        up.spend(span_ns, windows[0], mss);
-        down.spend(span_ns, windows[1], mss);
+        let mss = up.mss().min(down.mss());
+        up.spend(span_ns, down, mss);
+        down.spend(span_ns, up, mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let mark = Mark { identification: brief.identification, timestamp: brief.timestamp };
-        from.pass_expected(brief, Passing { time_ns, wire, mark });
-        let window_moved = from.announce(brief.window, Flags::ACK);
+        from.pass_expected(brief, Passing { time_ns, wire, mark, pushed: brief.pushed });
+        let scene = Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
+        let window_moved = from.announce(brief.window, Flags::ACK, scene);
         if brief.payload > 0 && to.is_told_nothing_by(brief) {
             return true;
         }
@@ -101,6 +132,9 @@ impl Connection {
         };
         let reaction = to.acknowledged(by, mss, room);
         from.note(reaction);
+        if reaction.reneged {
+            from.event(TraceEventKind::Reneging, Scene { sequence: brief.acknowledgement, ..scene }, None);
+        }
         true
     }
 
@@ -144,6 +178,7 @@ impl Connection {
             (true, false) => {
                 self.syns += 1;
                 self.syn = Some((upward, time_ns));
+                self.client_number = Some(tcp.sequence);
             }
             (true, true) => {
                 // With more than one SYN it is not known which of them is answered.
@@ -154,18 +189,16 @@ impl Connection {
                     self.server_rtt_ns = Some(time_ns.saturating_sub(syn_ns));
                 }
                 self.syn.get_or_insert((!upward, time_ns));
+                self.client_number.get_or_insert(tcp.acknowledgement.wrapping_sub(1));
                 self.syn_ack_ns = Some(time_ns);
-                let [up, down] = &mut self.directions;
-                if let Some((low, high)) = up.announced_scale().zip(down.announced_scale()) {
-                    up.scale_in_force(low);
-                    down.scale_in_force(high);
-                }
+                self.directions[usize::from(!upward)].begin_ecn_count();
             }
             (false, true) if self.client_rtt_ns.is_none() => {
                 if let (Some((client, _)), Some(sent_ns)) = (self.syn, self.syn_ack_ns)
                     && client == upward
                 {
                     self.client_rtt_ns = Some(time_ns.saturating_sub(sent_ns));
+                    self.directions[usize::from(!upward)].begin_ecn_count();
                 }
             }
             _ => {}
@@ -182,6 +215,7 @@ impl Connection {
         let (upward, _) = self.syn?;
         let handshake = TraceHandshake {
             client: None,
+            client_sequence: self.client_number,
             server_rtt_ns: self.server_rtt_ns,
             client_rtt_ns: self.client_rtt_ns,
             syn_retransmits: self.syns.saturating_sub(1),

@@ -1,6 +1,6 @@
 //! What one end of a TCP connection sent, and what the other end made of it.
 
-use landspeed_model::{Retransmits, TraceLimits};
+use landspeed_model::{Retransmits, TraceEventKind, TraceLimits};
 use landspeed_wire::{Brief, Flags, TcpHeader};
 
 use crate::row::Class;
@@ -8,11 +8,21 @@ use crate::rtt::RoundTrips;
 use crate::sequence::{anchor, unwrap};
 
 mod document;
+mod ecn;
+mod rare;
+mod repeats;
+mod window;
+
+use ecn::Ecn;
+use rare::Rare;
+use window::Gap;
 
 /// Holes remembered in a direction. More at once are merged, which is counted as missing data, never forgotten.
 const MOST_HOLES: usize = 1024;
 /// Least retransmission timeout of Linux (`TCP_RTO_MIN`), less the grain of its timers, nanoseconds.
 const LEAST_TIMEOUT_NS: u64 = 190_000_000;
+/// Of so many packets the order of one identification is looked at.
+const SAMPLED: u64 = 8;
 /// Duplicate acknowledgements that mean a loss (RFC 5681).
 const DUPLICATES_MEAN_LOSS: u32 = 3;
 
@@ -56,6 +66,23 @@ pub struct Passing {
     pub wire: u32,
     /// Its mark.
     pub mark: Mark,
+    /// Whether it has the flag PSH: the last of the sender's queue.
+    pub pushed: bool,
+}
+
+/// Where in the capture a packet is, and what its connection did before it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scene {
+    /// Number of the frame, from 1.
+    pub frame: u64,
+    /// Since the start of the capture, nanoseconds.
+    pub since_ns: u64,
+    /// Since the connection's packet before, nanoseconds.
+    pub quiet_ns: u64,
+    /// From end to end and back by the handshake, nanoseconds; 0 where that is unknown.
+    pub round_trip_ns: u64,
+    /// Sequence or acknowledgement number that an event of this packet is about.
+    pub sequence: u32,
 }
 
 /// The state of one direction.
@@ -71,6 +98,18 @@ pub struct Direction {
     first_data_ns: Option<u64>,
     /// Latest payload, or acknowledgement of some, nanoseconds.
     last_moved_ns: u64,
+    /// The largest segment, bytes.
+    largest: u32,
+    /// Whether the last data segment had the flag PSH.
+    pushed: bool,
+    /// Time with nothing in flight that is not accounted for, and whether a probe of the window passed in it.
+    gap: Gap,
+    probed: bool,
+    /// Since data last stopped in the middle of the sender's queue, how often it has stopped, that time included; 0 before the
+    /// first.
+    bursts_since_cut: u8,
+    /// A byte sent into a closed window ends here: it counts if it is acknowledged; 0 without one.
+    probe_end: u64,
     /// The first number seen.
     origin: u64,
     /// Lowest number seen.
@@ -89,6 +128,13 @@ pub struct Direction {
     recovery: u64,
     /// Whether that repair began with a timeout.
     by_timeout: bool,
+    /// One past the highest number retransmitted in it.
+    repeated: u64,
+    /// Retransmissions without evidence why: the lowest number, when the latest passed, and how many. Their cause may be
+    /// recorded after them.
+    doubtful: Option<(u64, u64, u64)>,
+    /// Whether later packets of this direction have greater IP identifications, in a sample: how often, and how often not.
+    ascending: [u16; 2],
     rtt: RoundTrips,
     repeats_of_ack: u32,
     retransmits: Retransmits,
@@ -116,6 +162,14 @@ pub struct Direction {
     sack_permitted: bool,
     timestamps: bool,
     closed: bool,
+    fin_seen: bool,
+    /// When the window closed, and by which frame.
+    closed_since: Option<(u64, u64)>,
+    /// The scale of the other end's window is at least this, if it is unknown.
+    peer_scale_at_least: u8,
+    ecn: Ecn,
+    /// What few directions have.
+    rare: Option<Box<Rare>>,
 }
 
 /// What an acknowledgement says of the other direction.
@@ -144,7 +198,31 @@ impl Direction {
         self.payload_bytes
     }
 
-    /// Packets sent again.
+    /// Payload, each byte once.
+    pub fn unique_bytes(&self) -> u64 {
+        self.unique_bytes
+    }
+
+    /// Takes what a packet says of congestion.
+    #[inline]
+    pub fn notify(&mut self, traffic_class: u8, flags: Flags, peer: &Self) {
+        self.ecn.pass(traffic_class);
+        if flags.has(Flags(Flags::AE.0 | Flags::ECE.0 | Flags::CWR.0)) || self.ecn.is_accurate() {
+            self.ecn.flags(flags, &peer.ecn);
+        }
+    }
+
+    /// The handshake is over for this end.
+    pub fn begin_ecn_count(&mut self) {
+        self.ecn.begin_count();
+    }
+
+    /// Sets the window scale that is taken where the capture does not have the handshake.
+    pub fn assume_scale(&mut self, scale: Option<u8>) {
+        self.scale = scale;
+    }
+
+    /// Retransmits.
     pub fn retransmits(&self) -> u64 {
         self.retransmits.total()
     }
@@ -176,12 +254,18 @@ impl Direction {
     }
 
     /// A segment of this direction passes. Returns what it turned out to be.
-    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing) -> Class {
+    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing, scene: Scene, peer_is_shut: bool) -> Class {
+        let moved_ns = self.last_moved_ns;
         self.packets += 1;
         self.wire_bytes += u64::from(passing.wire);
         self.timestamps |= tcp.options.timestamps.is_some();
         self.closed |= tcp.flags.has(Flags::FIN) || tcp.flags.has(Flags::RST);
+        self.fin_seen |= tcp.flags.has(Flags::FIN);
         if tcp.flags.has(Flags::SYN) {
+            if self.next != 0 && unwrap(tcp.sequence, self.next) != self.begin {
+                // Another answer to the same SYN, or what an earlier connection left over.
+                self.next = 0;
+            }
             self.mss = tcp.options.mss;
             self.announced_scale = tcp.options.window_scale;
             self.sack_permitted = tcp.options.sack_permitted;
@@ -193,11 +277,19 @@ impl Direction {
         } else if length == 0 && tcp.flags.has(Flags::ACK) {
             self.pure_acks += 1;
         }
-        if tcp.flags.has(Flags::RST) && length == 0 {
-            self.last_ns = passing.time_ns;
-            return Class::Bare;
+        if tcp.flags.has(Flags::RST) {
+            self.rare().resets += 1;
+            self.event(TraceEventKind::Reset, scene, None);
+            if length == 0 {
+                self.last_ns = passing.time_ns;
+                return Class::Bare;
+            }
         }
-        let class = self.place(tcp, length, passing);
+        if length > 0 && self.has_gap() {
+            self.settle_gap(tcp.payload);
+        }
+        let class = self.place(tcp, length, passing, scene, peer_is_shut);
+        self.tell(class, tcp, scene, moved_ns, passing.time_ns);
         self.last_ns = passing.time_ns;
         class
     }
@@ -205,7 +297,7 @@ impl Direction {
     /// Whether a plain segment brings the number that comes next, or none.
     #[inline]
     pub fn expects(&self, brief: &Brief<'_>) -> bool {
-        self.next != 0 && (brief.payload == 0 || brief.sequence == self.next as u32)
+        self.next != 0 && brief.sequence == self.next as u32 && self.stays_open(brief.window)
     }
 
     /// Whether a segment with data acknowledges what was acknowledged before, and nothing else.
@@ -220,10 +312,14 @@ impl Direction {
     pub fn pass_expected(&mut self, brief: &Brief<'_>, passing: Passing) {
         self.packets += 1;
         self.wire_bytes += u64::from(passing.wire);
+        self.ecn.pass(brief.traffic_class);
         self.timestamps |= brief.timestamp.is_some();
         if brief.payload == 0 {
             self.pure_acks += 1;
         } else {
+            if self.has_gap() {
+                self.settle_gap(brief.payload);
+            }
             self.data(brief.payload, passing.time_ns);
             self.advance(self.next, self.next + u64::from(brief.payload), brief.payload, passing);
         }
@@ -249,11 +345,16 @@ impl Direction {
         if payload > 0 {
             self.rtt.sent(end, passing.time_ns, in_flight);
         }
+        if self.packets.is_multiple_of(SAMPLED) {
+            self.sample_order(passing.mark);
+        }
         self.last_data = Some((start, (end - start) as u32, passing.mark));
+        self.pushed = passing.pushed;
+        self.largest = self.largest.max(payload);
     }
 
     /// Finds out what the numbers of a segment mean.
-    fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing) -> Class {
+    fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing, scene: Scene, peer_is_shut: bool) -> Class {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
             self.begin = self.next;
@@ -262,20 +363,33 @@ impl Direction {
         let start = unwrap(tcp.sequence, self.next);
         let end = start + length;
         if length == 0 {
-            return Class::Bare;
+            // Linux probes and keeps alive with the number before the next one expected, and without data.
+            let probe = start + 1 == self.acked && start < self.next && tcp.flags.has(Flags::ACK);
+            return if probe { self.probe(0) } else { Class::Bare };
         }
         if start >= self.next {
+            if peer_is_shut && tcp.payload == 1 && start == self.next && start == self.acked {
+                // Others send a byte into a closed window, until it is taken.
+                return self.probe(end);
+            }
             if start > self.next {
                 self.skip(start, passing);
             }
             self.advance(start, end, tcp.payload, passing);
             return Class::New;
         }
-        if length <= 1 && start + 1 == self.next && self.acked >= start {
-            self.probes = self.probes.saturating_add(1);
-            return Class::Probe;
+        if length == 1 && tcp.payload == 1 && start + 1 == self.next && self.acked > start {
+            return self.probe(0);
         }
-        self.again(start, end, u64::from(tcp.payload), passing)
+        self.again(start, end, u64::from(tcp.payload), passing, scene)
+    }
+
+    #[cold]
+    fn probe(&mut self, end: u64) -> Class {
+        self.probes = self.probes.saturating_add(1);
+        self.probe_end = end;
+        self.probed = true;
+        Class::Probe
     }
 
     fn skip(&mut self, start: u64, passing: Passing) {
@@ -284,145 +398,6 @@ impl Direction {
             self.missing_bytes += oldest.end - oldest.start;
         }
         self.holes.push(Hole { start: self.next, end: start, since_ns: passing.time_ns, overtaker: passing.mark });
-    }
-
-    /// A segment with numbers from before: sent again, late, or copied on the way.
-    fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing) -> Class {
-        let (mut new, hole) = self.fill(start, end);
-        // The capture began in the middle: numbers from before its first were never seen either.
-        let earlier = start < self.begin;
-        if earlier {
-            new += end.min(self.begin) - start;
-            if end < self.begin && self.holes.len() < MOST_HOLES {
-                // What lies between was not seen either, and nothing here went past it.
-                self.holes.insert(0, Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() });
-            }
-            self.begin = start;
-        }
-        // What goes past the highest number is new in any case.
-        if end > self.next {
-            new += end - self.next;
-            self.next = end;
-        }
-        // SYN and FIN take a number and bring no payload.
-        self.unique_bytes += new.min(payload);
-        if let Some(hole) = hole
-            && self.overtaken(&hole, passing)
-        {
-            self.out_of_order = self.out_of_order.saturating_add(1);
-            return Class::OutOfOrder;
-        }
-        if self.copied(start, end, passing) {
-            self.duplicates = self.duplicates.saturating_add(1);
-            return Class::Copy;
-        }
-        self.rtt.ambiguous(start);
-        self.retransmits.bytes += payload;
-        let class = self.count(start, end, hole.is_some() || earlier, passing.time_ns);
-        self.recovery = self.recovery.max(self.next);
-        self.last_data = Some((start, (end - start) as u32, passing.mark));
-        class
-    }
-
-    /// Takes a range out of the holes: how much was in them, and the first hole it touched.
-    fn fill(&mut self, start: u64, end: u64) -> (u64, Option<Hole>) {
-        if self.holes.is_empty() {
-            return (0, None);
-        }
-        let (mut new, mut first) = (0, None);
-        let mut at = 0;
-        while at < self.holes.len() {
-            let hole = self.holes[at];
-            let (from, to) = (hole.start.max(start), hole.end.min(end));
-            if from >= to {
-                at += 1;
-                continue;
-            }
-            new += to - from;
-            first = first.or(Some(hole));
-            let rest = [(hole.start, from), (to, hole.end)];
-            let mut rest =
-                rest.into_iter().filter(|(from, to)| from < to).map(|(start, end)| Hole { start, end, ..hole });
-            match (rest.next(), rest.next()) {
-                (None, _) => {
-                    self.holes.remove(at);
-                }
-                (Some(left), None) => {
-                    self.holes[at] = left;
-                    at += 1;
-                }
-                (Some(left), Some(right)) => {
-                    self.holes[at] = left;
-                    self.holes.insert(at + 1, right);
-                    at += 2;
-                }
-            }
-        }
-        (new, first)
-    }
-
-    /// Whether a segment that fills a hole was only late: sent before the one that went past it.
-    fn overtaken(&self, hole: &Hole, passing: Passing) -> bool {
-        passing.mark.before(hole.overtaker).unwrap_or_else(|| {
-            // The news of the hole takes a round trip of the sender's side to come back as a new copy. Without that
-            // figure, what came before any duplicate acknowledgement passed was not asked for.
-            let waited = passing.time_ns.saturating_sub(hole.since_ns);
-            let asked = self.repeats_of_ack > 0 || self.sacked > hole.start;
-            !asked && waited < LEAST_TIMEOUT_NS
-        })
-    }
-
-    /// Whether a segment is the very packet that passed just before: copied on the way.
-    fn copied(&self, start: u64, end: u64, passing: Passing) -> bool {
-        self.last_data.is_some_and(|(seen, length, mark)| {
-            let same = seen == start && u64::from(length) == end - start;
-            same && mark.identification != 0
-                && mark.identification == passing.mark.identification
-                && mark.timestamp == passing.mark.timestamp
-        })
-    }
-
-    /// Counts a retransmission by why it was sent.
-    fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64) -> Class {
-        let class = self.why(start, end, unseen, time_ns);
-        match class {
-            Class::Timeout => self.by_timeout = true,
-            Class::Fast => self.by_timeout = false,
-            _ => {}
-        }
-        let kind = &mut self.retransmits;
-        *match class {
-            Class::LostBeforeTap => &mut kind.lost_before_tap,
-            Class::Timeout => &mut kind.timeout,
-            Class::Fast => &mut kind.fast,
-            Class::Tail => &mut kind.tail,
-            _ => &mut kind.unclassified,
-        } += 1;
-        class
-    }
-
-    fn why(&self, start: u64, end: u64, unseen: bool, time_ns: u64) -> Class {
-        let repairing = self.acked < self.recovery;
-        let asked = start < self.sacked || (self.repeats_of_ack >= DUPLICATES_MEAN_LOSS && start <= self.acked);
-        let silent = time_ns.saturating_sub(self.last_ns) >= LEAST_TIMEOUT_NS;
-        if unseen {
-            Class::LostBeforeTap
-        } else if silent && start <= self.acked.max(1) {
-            Class::Timeout
-        } else if asked && !(repairing && self.by_timeout) {
-            Class::Fast
-        } else if repairing && self.by_timeout {
-            Class::Timeout
-        } else if end == self.next && !repairing {
-            Class::Tail
-        } else if repairing && self.repeats_of_ack > 0 {
-            // NewReno without SACK: each partial acknowledgement brings the next.
-            Class::Fast
-        } else if silent {
-            Class::Timeout
-        } else {
-            Class::Unclassified
-        }
     }
 
     /// The other end acknowledges. `room` is how many round-trip histograms may still be made.
@@ -435,13 +410,14 @@ impl Direction {
         }
         let ack = unwrap(by.acknowledgement, self.next);
         let first_ack = self.acked == 0;
-        reaction.dsack = self.selectively(by.sack, ack);
+        if !by.sack.is_empty() {
+            reaction.dsack = self.selectively(by.sack, ack);
+        }
         if ack > self.acked {
             if ack > self.next {
-                // Acknowledged, but never seen here.
-                self.missing_bytes += ack - self.next;
-                self.next = ack;
+                self.outrun(ack, by.time_ns);
             }
+            reaction.reneged = self.rare.is_some() && self.is_reneged(ack);
             if !first_ack {
                 self.advancing_acks += 1;
                 self.stretch_acks += u64::from(ack - self.acked > 2 * mss);
@@ -452,7 +428,7 @@ impl Direction {
             }
             self.repeats_of_ack = 0;
             reaction.rtt_ns = self.rtt.acked(ack, by.time_ns, room).unwrap_or(Reaction::NO_SAMPLE);
-            self.forget_holes();
+            self.forget_holes(by.time_ns);
             if self.acked >= self.recovery {
                 self.by_timeout = false;
             }
@@ -460,7 +436,23 @@ impl Direction {
             self.repeats_of_ack += 1;
             reaction.duplicate = true;
         }
+        if self.doubtful.is_some() {
+            self.clear_doubt(by.time_ns);
+        }
         reaction
+    }
+
+    /// An acknowledgement of more than was seen: the rest passes late, or is missing.
+    #[cold]
+    fn outrun(&mut self, ack: u64, time_ns: u64) {
+        if ack == self.probe_end {
+            // The byte that probed the window was taken.
+            self.unique_bytes += ack - self.next;
+        } else {
+            let next = self.next;
+            self.expect_late(next, ack, time_ns);
+        }
+        self.next = ack;
     }
 
     /// The other end acknowledges selectively. Returns whether it reports data that came twice (RFC 2883).
@@ -476,95 +468,40 @@ impl Direction {
             if number == 0 && (to <= ack || inside_second) {
                 twice = true;
                 self.retransmits.spurious = (self.retransmits.spurious + 1).min(self.retransmits.total());
-            } else if to > self.sacked && to <= self.next {
-                self.sacked = to;
+            } else if to <= self.next {
+                self.sacked = self.sacked.max(to);
+                if from > ack {
+                    self.hold(from, to);
+                }
             }
         }
         twice
     }
 
     /// Holes below what is acknowledged: those numbers arrived, but not past this tap.
-    fn forget_holes(&mut self) {
+    fn forget_holes(&mut self, time_ns: u64) {
         if self.holes.first().is_none_or(|hole| hole.start >= self.acked) {
             return;
         }
         let acked = self.acked;
-        let mut missing = 0;
-        self.holes.retain_mut(|hole| {
-            missing += hole.end.min(acked).saturating_sub(hole.start);
+        let mut holes = std::mem::take(&mut self.holes);
+        holes.retain_mut(|hole| {
+            if hole.start < acked {
+                self.expect_late(hole.start, hole.end.min(acked), time_ns);
+            }
             hole.start = hole.start.max(acked);
             hole.start < hole.end
         });
-        self.missing_bytes += missing;
-    }
-
-    /// This end, as a receiver, announces a window. Returns whether it moved.
-    #[inline]
-    pub fn announce(&mut self, window: u16, flags: Flags) -> bool {
-        let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
-        if plain && self.window_field == Some(window) {
-            return false;
-        }
-        self.window_field = plain.then_some(window);
-        let syn = flags.has(Flags::SYN);
-        // At most 2^30 (RFC 7323).
-        let window = u32::from(window) << if syn { 0 } else { self.scale.unwrap_or(0) };
-        let moved = self.window != Some(window);
-        if plain {
-            if window == 0 && self.window.is_some_and(|before| before > 0) {
-                self.zero_windows = self.zero_windows.saturating_add(1);
-            }
-            self.window_min = Some(self.window_min.map_or(window, |least| least.min(window)));
-            self.window_max = Some(self.window_max.map_or(window, |most| most.max(window)));
-        }
-        self.window = Some(window);
-        moved
+        self.holes = holes;
     }
 
     /// Notes what was made of an acknowledgement this end sent.
     pub fn note(&mut self, reaction: Reaction) {
         self.duplicate_acks += u64::from(reaction.duplicate);
+        if reaction.reneged {
+            self.rare().reneged += 1;
+        }
         self.dsacks = self.dsacks.saturating_add(u32::from(reaction.dsack));
-    }
-
-    /// Time passes between two packets of the connection; `window` is the other end's.
-    #[inline]
-    pub fn spend(&mut self, span_ns: u64, window: Option<u64>, mss: u64) {
-        if self.data_packets == 0 || self.acked == 0 {
-            return;
-        }
-        let in_flight = self.in_flight();
-        let limits = &mut self.limits;
-        if in_flight == 0 {
-            limits.idle_ns += span_ns;
-        } else if self.acked < self.recovery {
-            limits.recovery_ns += span_ns;
-        } else if window.is_some_and(|window| window < in_flight + 2 * mss) {
-            limits.receiver_window_ns += span_ns;
-        } else {
-            limits.sending_ns += span_ns;
-        }
-    }
-
-    /// The window last announced, bytes.
-    pub fn window(&self) -> Option<u64> {
-        self.window.map(u64::from)
-    }
-
-    /// What it announced as its segment size, or the usual one.
-    pub fn mss(&self) -> u64 {
-        self.mss.map_or(1448, u64::from)
-    }
-
-    /// The scale it announced.
-    pub fn announced_scale(&self) -> Option<u8> {
-        self.announced_scale
-    }
-
-    /// Sets the scale in force (RFC 7323: both ends announced one, and at most 14).
-    pub fn scale_in_force(&mut self, scale: u8) {
-        self.scale = Some(scale.min(14));
-        self.window_field = None;
     }
 }
 
@@ -576,6 +513,8 @@ pub struct Reaction {
     pub duplicate: bool,
     /// It reports data that came twice.
     pub dsack: bool,
+    /// It lacks data that was selectively acknowledged before.
+    pub reneged: bool,
 }
 
 impl Reaction {
@@ -589,6 +528,6 @@ impl Reaction {
 
 impl Default for Reaction {
     fn default() -> Self {
-        Self { rtt_ns: Self::NO_SAMPLE, duplicate: false, dsack: false }
+        Self { rtt_ns: Self::NO_SAMPLE, duplicate: false, dsack: false, reneged: false }
     }
 }

@@ -4,9 +4,11 @@ use landspeed_model::{TraceBins, UnlistedFlows};
 use landspeed_wire::Brief;
 
 use crate::analysis::Limits;
+use crate::connection::Moment;
 use crate::direction::Direction;
 use crate::intake::{Body, Place, Seen};
 use crate::key::Key;
+use crate::lifetime::{Lifetime, TURNING};
 use crate::row::{Observer, Row, RowFlow, Unobserved};
 use crate::table::{Flow, State, Table};
 
@@ -49,7 +51,7 @@ impl Flows {
     /// None yet.
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
-            table: Table::new(limits.flows),
+            table: Table::new(limits.flows, limits.window_scale),
             bins: TraceBins { width_ns: limits.bin_ns.max(1), ..TraceBins::default() },
             open: Open::default(),
             room: HISTOGRAMS,
@@ -101,22 +103,15 @@ impl Flows {
 
     /// A plain segment of a known flow, if its connection expects it. `false`, and nothing done, if it does not.
     #[inline(always)]
-    pub(crate) fn expected(
-        &mut self,
-        flow: FlowAt,
-        upward: bool,
-        brief: &Brief<'_>,
-        [time_ns, since_ns]: [u64; 2],
-        wire: u32,
-    ) -> bool {
+    pub(crate) fn expected(&mut self, flow: FlowAt, upward: bool, brief: &Brief<'_>, at: Moment, wire: u32) -> bool {
         let Some(Flow { number, last_ns, state: State::Tcp(connection), .. }) = self.table.at_mut(flow.at) else {
             return false;
         };
-        if *number != flow.number || !connection.pass_expected(brief, time_ns, wire, upward, &mut self.room) {
+        if *number != flow.number || !connection.pass_expected(brief, at, wire, upward, &mut self.room) {
             return false;
         }
-        *last_ns = (*last_ns).max(time_ns);
-        self.bin(since_ns, wire, false);
+        *last_ns = (*last_ns).max(at.time_ns);
+        self.bin(at.since_ns, wire, false);
         true
     }
 
@@ -133,9 +128,22 @@ impl Flows {
     /// Gives a packet to its flow. Returns whether it was sent again, and its row if rows are wanted.
     #[inline]
     fn packet<O: Observer>(&mut self, seen: &Seen) -> (bool, Option<RowFlow>) {
-        let (flow, gone) = self.table.flow(&seen.key, seen.time_ns);
+        let (mut flow, gone) = self.table.flow(&seen.key, seen.time_ns);
         if let Some(gone) = gone {
             add(&mut self.evicted, &gone);
+        }
+        if seen.body == Body::Tcp
+            && (flow.lifetime.is_none() || seen.tcp.flags.has(TURNING))
+            && turns(&mut flow.lifetime, seen)
+            && let Some((renewed, gone)) = self.table.renew(seen.time_ns)
+        {
+            renewed.lifetime = Some(Lifetime::of(&seen.tcp, seen.upward));
+            if let Some(gone) = gone {
+                add(&mut self.evicted, &gone);
+            }
+            flow = renewed;
+        } else {
+            flow = self.table.flow(&seen.key, seen.time_ns).0;
         }
         flow.last_ns = flow.last_ns.max(seen.time_ns);
         let mut row = O::WANTED.then(|| RowFlow::of(flow.number, seen));
@@ -230,6 +238,7 @@ impl Flows {
         self.evicted.flows += evicted.flows;
         self.evicted.packets += evicted.packets;
         self.evicted.payload_bytes += evicted.payload_bytes;
+        self.evicted.unique_bytes += evicted.unique_bytes;
         self.evicted.retransmits += evicted.retransmits;
         // Every width is the first one doubled some times.
         let most_ns = self.bins.width_ns.max(bins.width_ns);
@@ -253,6 +262,16 @@ impl Flows {
     }
 }
 
+/// Whether a segment opens another connection than the one its four-tuple had.
+#[cold]
+fn turns(lifetime: &mut Option<Lifetime>, seen: &Seen) -> bool {
+    if let Some(lifetime) = lifetime {
+        return lifetime.opens_another(&seen.tcp, seen.upward);
+    }
+    *lifetime = Some(Lifetime::of(&seen.tcp, seen.upward));
+    false
+}
+
 /// Payload of both directions, bytes.
 pub(crate) fn payload(flow: &Flow) -> u64 {
     match &flow.state {
@@ -261,10 +280,19 @@ pub(crate) fn payload(flow: &Flow) -> u64 {
     }
 }
 
+/// Payload of both directions, each byte once, bytes.
+pub(crate) fn unique(flow: &Flow) -> u64 {
+    match &flow.state {
+        State::Tcp(connection) => connection.directions().iter().map(Direction::unique_bytes).sum(),
+        State::Udp(datagrams) => datagrams.iter().map(|datagrams| datagrams.payload_bytes).sum(),
+    }
+}
+
 /// Adds a flow to the sums.
 pub(crate) fn add(sums: &mut UnlistedFlows, flow: &Flow) {
     sums.flows += 1;
     sums.payload_bytes += payload(flow);
+    sums.unique_bytes += unique(flow);
     match &flow.state {
         State::Tcp(connection) => {
             for direction in connection.directions() {

@@ -5,7 +5,9 @@ use landspeed_wire::capture::{Frame, InterfaceStatistics, LATEST_NS};
 use landspeed_wire::{Flags, LinkType, Network, Packet, TcpHeader, Transport, Undissected, Wrapping, dissect, plain};
 
 use crate::analysis::Limits;
+use crate::copies::{Candidate, Copies};
 use crate::key::Key;
+use crate::print::{self, fingerprint};
 use crate::station::Station;
 
 /// Stations told apart; frames of more are counted together.
@@ -21,6 +23,8 @@ pub struct Seen {
     pub(crate) time_ns: u64,
     /// Since the capture's first frame; 0 for what is earlier.
     pub(crate) since_ns: u64,
+    /// Its place in the capture, from 1.
+    pub(crate) number: u64,
     pub(crate) key: Key,
     pub(crate) wire: u32,
     pub(crate) identification: u16,
@@ -161,6 +165,7 @@ pub struct Intake {
     first_ns: u64,
     latest_ns: u64,
     previous_ns: u64,
+    copies: Copies,
     /// Where the latest frame's IP header is put.
     network: Network,
 }
@@ -179,6 +184,7 @@ impl Intake {
             first_ns: u64::MAX,
             latest_ns: 0,
             previous_ns: 0,
+            copies: Copies::new(limits.look_for_copies),
             network: Network::default(),
         }
     }
@@ -194,14 +200,42 @@ impl Intake {
         [seen.time_ns, seen.since_ns] = self.times(frame);
         self.count(frame, seen.time_ns);
         let (time_ns, number) = (seen.time_ns, self.capture.frames);
+        seen.number = number;
         seen.wire = frame.original;
         let pure_ack = if plain(frame.link, frame.data, &mut self.network, &mut seen.tcp) {
             seen.segment(&self.network)
         } else {
             self.layers(frame, seen)
         };
+        let cut = seen.body == Body::Tcp && seen.tcp.options.incomplete && frame.data.len() < frame.original as usize;
+        self.capture.options_cut += u64::from(cut);
+        if self.copies.is_looking() && self.is_copy(seen) {
+            seen.body = Body::None;
+            return Place { number, interface: frame.interface, gap_ns: None };
+        }
         let gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack);
         Place { number, interface: frame.interface, gap_ns }
+    }
+
+    /// Whether copies of frames are looked for.
+    #[inline]
+    pub(crate) fn looks_for_copies(&self) -> bool {
+        self.copies.is_looking()
+    }
+
+    /// Whether a frame is a mirror's copy of an earlier one.
+    fn is_copy(&mut self, seen: &Seen) -> bool {
+        let Seen { identification, time_ns, upward, .. } = *seen;
+        let body = match seen.body {
+            Body::Tcp => print::Body::Tcp(&seen.tcp),
+            // Datagrams carry no sequence number: a sender may repeat the very same one.
+            Body::Udp | Body::None => return false,
+        };
+        let ends = seen.key.mixed() ^ u64::from(upward);
+        let Some(print) = fingerprint(identification, body, ends) else { return false };
+        let identified = identification != 0;
+        body.moves(identified)
+            .is_some_and(|moves| self.copies.is_copy(Candidate { print, time_ns, upward, identified, moves }))
     }
 
     /// A frame's time, and how long that is after the first one's, nanoseconds.
@@ -297,6 +331,7 @@ impl Intake {
     /// The capture's own figures, and the stations.
     pub(crate) fn finish(mut self) -> (TraceCapture, Vec<Station>) {
         self.capture.start_ns = if self.capture.frames == 0 { 0 } else { self.first_ns };
+        self.capture.copies = self.copies.ignored();
         self.capture.duration_ns = self.latest_ns.saturating_sub(self.capture.start_ns);
         (self.capture, self.stations)
     }

@@ -57,13 +57,18 @@ impl Key {
     /// A number below `shares` that all packets of the flow have in common.
     #[inline]
     pub fn share(&self, shares: usize) -> usize {
+        ((u128::from(self.mixed()) * shares as u128) >> 64) as usize
+    }
+
+    /// A number that hardly any other flow has.
+    #[inline]
+    pub fn mixed(&self) -> u64 {
         let words = [self.low[0], self.low[1], self.high[0], self.high[1]];
         let ports = u64::from(self.low_port) << 16 | u64::from(self.high_port);
         let mixed = words
             .into_iter()
             .fold(ports, |mixed, word| (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29));
-        let mixed = mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((u128::from(mixed) * shares as u128) >> 64) as usize
+        mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9)
     }
 }
 

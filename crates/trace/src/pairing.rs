@@ -5,20 +5,27 @@
 //! themselves: they are greater one way than the other by the round trip between the taps, whatever the clocks say.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::fast::FixedState;
 use landspeed_wire::capture::{Frame, LATEST_NS};
-use landspeed_wire::{Flags, Network, Packet, TcpHeader, Transport, dissect, plain};
+use landspeed_wire::{Network, Packet, TcpHeader, Transport, dissect, plain};
 
 use crate::arrivals::{Arrival, Arrivals};
 use crate::clocks::Clocks;
+use crate::copies::{Candidate, Copies};
 use crate::key::Key;
-use crate::placed::{Ended, Placed};
+use crate::lifetime::{Lifetime, TURNING};
+use crate::placed::{Behind, Ended, Placed, Taps};
+use crate::print::{Body, DATAGRAM_HEAD, fingerprint};
 use crate::waiting::Waiting;
 
-/// A packet that did not come past the other tap for so long after the others of its time is lost, nanoseconds.
+/// A packet that did not come past the other tap although one that passed so long after it did is lost, nanoseconds.
 const PATIENCE_NS: i64 = 1_000_000_000;
+/// Where the clocks' difference changes by more than this from one packet to the next, a clock was set, nanoseconds: no queue
+/// fills that fast.
+const JUMP_NS: i64 = 250_000_000;
+/// Packets of each tap that are looked at for copies.
+const LOOK_FOR_COPIES: u64 = 16_384;
 /// The first capture is read this far ahead, nanoseconds.
 const LEAD_NS: i64 = 50_000_000;
 /// Packets waited for at each tap at once. Older ones are given up and counted as such.
@@ -52,6 +59,8 @@ pub(crate) struct Seen {
     pub sequence: u32,
     pub payload: u32,
     pub identification: u16,
+    /// Number of its frame, from 1.
+    pub frame: u32,
 }
 
 /// One tap.
@@ -59,7 +68,13 @@ pub(crate) struct Seen {
 struct Side {
     waiting: Waiting,
     first_ns: Option<i64>,
-    latest_ns: i64,
+    /// The latest frame's time: it goes back where the clock does.
+    now_ns: i64,
+    /// When the latest packet passed that was found at the other tap, and when a clock was last seen to be set.
+    matched_ns: i64,
+    jumped_ns: Option<i64>,
+    frames: u32,
+    copies: Copies,
     ended: bool,
 }
 
@@ -73,11 +88,16 @@ pub(crate) struct Between {
     pub listed: [Vec<Seen>; 2],
     /// Packets only one tap showed when the other was not capturing, for all that is known, by tap.
     pub undetermined: [u64; 2],
-    /// Second tap's clock minus the first's: least, greatest, latest.
-    least_ns: Option<i64>,
-    greatest_ns: Option<i64>,
+    /// Packets by tap, and their payload at both.
+    pub passed: [u64; 2],
+    pub data_bytes: u64,
+    /// Second tap's clock minus the first's: least and greatest until a clock was set, the same since, and the latest.
+    began: Option<(i64, i64)>,
+    span: Option<(i64, i64)>,
     latest_ns: Option<i64>,
     pub reordered: u64,
+    /// The first match and that of the packet that passed the first tap last, in the order read at each tap.
+    bottom: Option<(u64, u64)>,
     top: (u64, u64),
     /// What was lost in the receiver if this tap is the last before it, by tap.
     arrivals: [Option<Box<Arrivals>>; 2],
@@ -88,9 +108,20 @@ pub(crate) struct Between {
 #[derive(Debug)]
 struct Flow {
     key: Key,
+    /// Initial sequence number of the client, once known.
+    client: Option<u32>,
+    first_ns: i64,
     ways: [Between; 2],
     upward_is_there: Option<bool>,
     undecided: Vec<(bool, i64, i64)>,
+}
+
+/// A four-tuple, and the connections that had it.
+#[derive(Debug, Default)]
+struct Tuple {
+    flows: Vec<u32>,
+    /// The connection under way at each tap, and how far it has come there.
+    now: [Option<(u32, Lifetime)>; 2],
 }
 
 /// Two captures side by side.
@@ -98,14 +129,18 @@ struct Flow {
 pub struct Pairing {
     sides: [Side; 2],
     flows: Vec<Flow>,
+    tuples: Vec<Tuple>,
     index: HashMap<Key, u32, FixedState>,
-    /// The flow of the last packet.
+    /// The four-tuple of the last packet.
     latest: Option<(Key, u32)>,
     translated: bool,
     matched: u64,
     given_up: u64,
-    least_ns: Option<i64>,
-    greatest_ns: Option<i64>,
+    /// As of each way, of all flows.
+    began: Option<(i64, i64)>,
+    span: Option<(i64, i64)>,
+    /// The second clock minus the first by the latest match, with the delay in it.
+    difference_ns: i64,
     ranks: u64,
     clocks: Clocks,
     listed: usize,
@@ -117,15 +152,17 @@ impl Pairing {
     /// Nothing read yet. `translated`: addresses and ports change between the taps.
     pub fn new(translated: bool) -> Self {
         Self {
-            sides: Default::default(),
+            sides: [(); 2].map(|()| Side { copies: Copies::new(LOOK_FOR_COPIES), ..Side::default() }),
             flows: Vec::new(),
+            tuples: Vec::new(),
             index: HashMap::default(),
             latest: None,
             translated,
             matched: 0,
             given_up: 0,
-            least_ns: None,
-            greatest_ns: None,
+            began: None,
+            span: None,
+            difference_ns: 0,
             ranks: 0,
             clocks: Clocks::new(),
             listed: 0,
@@ -142,20 +179,15 @@ impl Pairing {
             (false, true) => return Some(Tap::First),
             (false, false) => {}
         }
-        let progress = |side: &Side| side.first_ns.map(|begun| side.latest_ns - begun);
+        let progress = |side: &Side| side.first_ns.map(|begun| side.now_ns - begun);
         let (Some(one), Some(two)) = (progress(first), progress(second)) else {
             return Some(if first.first_ns.is_none() { Tap::First } else { Tap::Second });
         };
         let settled = self.matched >= ENOUGH_MATCHES;
         let behind =
-            if settled { (second.latest_ns - first.latest_ns).saturating_sub(self.offset()) } else { two - one };
-        // The first tap leads, so that what was sent again is known before it comes past the second.
+            if settled { (second.now_ns - first.now_ns).saturating_sub(self.difference_ns) } else { two - one };
+        // The first tap leads, so that what was retransmitted is known before it comes past the second.
         Some(if behind.saturating_add(LEAD_NS) >= 0 { Tap::First } else { Tap::Second })
-    }
-
-    /// The second clock minus the first, by the middle between the extremes seen.
-    fn offset(&self) -> i64 {
-        i64::midpoint(self.least_ns.unwrap_or(0), self.greatest_ns.unwrap_or(0))
     }
 
     /// A tap's capture is at its end.
@@ -168,7 +200,8 @@ impl Pairing {
         let time_ns = frame.time_ns.min(LATEST_NS) as i64;
         let side = &mut self.sides[tap as usize];
         side.first_ns.get_or_insert(time_ns);
-        side.latest_ns = side.latest_ns.max(time_ns);
+        side.now_ns = time_ns;
+        side.frames = side.frames.saturating_add(1);
         let (mut network, mut tcp) = (Network::default(), TcpHeader::default());
         let body = if plain(frame.link, frame.data, &mut network, &mut tcp) {
             Body::Tcp(&tcp)
@@ -193,26 +226,55 @@ impl Pairing {
         };
         let [source, destination] = body.ports();
         let (key, upward) = Key::of(&network, source, destination);
-        let flow = self.flow(key);
-        let ends = (!self.translated).then_some((flow, upward));
+        let tuple = self.tuple(key);
+        let ends = if self.translated { 0 } else { (u64::from(tuple) << 1 | u64::from(upward)) + 1 };
         let identification = network.identification;
+        let print = fingerprint(identification, body, ends);
+        if self.sides[tap as usize].copies.is_looking()
+            && let Some(print) = print
+            && self.is_copy(tap, print, (body, upward, identification), time_ns)
+        {
+            return;
+        }
+        let flow = self.flow(tap, tuple, body, upward, time_ns);
         if let Body::Tcp(tcp) = body {
             self.arrived(tap, flow, upward, tcp, identification, time_ns);
         }
-        let Some(print) = fingerprint(identification, body, ends) else { return };
+        let Some(print) = print else { return };
         self.ranks += 1;
         let (sequence, payload, data) = match body {
             Body::Tcp(tcp) => (tcp.sequence, tcp.payload, tcp.payload > 0),
             Body::Udp(_, payload, _) => (0, payload, true),
         };
-        let seen = Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification };
+        let frame = self.sides[tap as usize].frames;
+        let between = &mut self.flows[flow as usize].ways[usize::from(!upward)];
+        between.passed[tap as usize] += 1;
+        between.data_bytes += u64::from(payload);
+        let seen = Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification, frame };
         if let Some(other) = self.take_best(tap, print, &seen) {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             self.matched(&first, &second);
+            self.give_up();
         } else {
-            self.given_up += u64::from(!self.sides[tap as usize].waiting.put(print, seen));
+            self.sides[tap as usize].waiting.put(print, seen);
+            if self.sides[tap as usize].waiting.len() > MOST_WAITING {
+                self.give_up();
+            }
         }
-        self.give_up(tap);
+    }
+
+    /// Whether a packet is a mirror's copy of an earlier one.
+    fn is_copy(
+        &mut self,
+        tap: Tap,
+        print: u64,
+        (body, upward, identification): (Body<'_>, bool, u16),
+        time_ns: i64,
+    ) -> bool {
+        let identified = identification != 0;
+        let Some(moves) = body.moves(identified) else { return false };
+        let time_ns = time_ns.max(0).unsigned_abs();
+        self.sides[tap as usize].copies.is_copy(Candidate { print, time_ns, upward, identified, moves })
     }
 
     /// The packet of the other tap that this one is: among twins the one whose delay is the most usual, then the oldest. A
@@ -223,35 +285,91 @@ impl Pairing {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             let between = &flows[first.flow as usize].ways[usize::from(!first.upward)];
             let difference = second.time_ns - first.time_ns;
-            let (least, greatest) =
-                (between.least_ns.unwrap_or(difference), between.greatest_ns.unwrap_or(difference));
+            let (least, greatest) = between.span.unwrap_or((difference, difference));
             (least - difference).max(difference - greatest).max(0)
         };
         self.sides[1 - tap as usize].waiting.take_best(print, unusual)
     }
 
-    fn flow(&mut self, key: Key) -> u32 {
+    fn tuple(&mut self, key: Key) -> u32 {
         // Trains of one flow are the rule.
         if let Some((latest, number)) = self.latest
             && latest == key
         {
             return number;
         }
-        let flows = &mut self.flows;
+        let tuples = &mut self.tuples;
         let number = *self.index.entry(key).or_insert_with(|| {
-            flows.push(Flow { key, ways: Default::default(), upward_is_there: None, undecided: Vec::new() });
-            flows.len() as u32 - 1
+            tuples.push(Tuple::default());
+            tuples.len() as u32 - 1
         });
         self.latest = Some((key, number));
         number
     }
 
+    /// The connection that a packet of a tap belongs to.
+    #[inline]
+    fn flow(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
+        let turns = matches!(body, Body::Tcp(tcp) if tcp.flags.has(TURNING));
+        match self.tuples[tuple as usize].now[tap as usize] {
+            Some((flow, _)) if !turns => flow,
+            _ => self.turn(tap, tuple, body, upward, time_ns),
+        }
+    }
+
+    /// The same where it may be another one than before: both taps call it by the client's initial sequence number.
+    #[cold]
+    fn turn(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
+        let Some((key, _)) = self.latest else { return 0 };
+        let Tuple { flows: own, now } = &mut self.tuples[tuple as usize];
+        let now = &mut now[tap as usize];
+        let client = match (&mut *now, body) {
+            (Some((flow, lifetime)), Body::Tcp(tcp)) => {
+                if !lifetime.opens_another(tcp, upward) {
+                    return *flow;
+                }
+                lifetime.client()
+            }
+            (Some((flow, _)), Body::Udp(..)) => return *flow,
+            (None, Body::Tcp(tcp)) => Lifetime::of(tcp, upward).client(),
+            (None, Body::Udp(..)) => None,
+        };
+        let flows = &mut self.flows;
+        // At its first packet a tap may be in the middle of what the other has the beginning of, or the other way round.
+        let same = |number: &&u32| {
+            let known = flows[**number as usize].client;
+            known == client || now.is_none() && (known.is_none() || client.is_none())
+        };
+        let found = own.iter().find(same).copied();
+        let number = found.unwrap_or_else(|| {
+            let (ways, undecided) = (Default::default(), Vec::new());
+            flows.push(Flow { key, client, first_ns: time_ns, ways, upward_is_there: None, undecided });
+            flows.len() as u32 - 1
+        });
+        if found.is_none() {
+            own.push(number);
+        }
+        let flow = &mut flows[number as usize];
+        flow.client = flow.client.or(client);
+        if tap == Tap::First {
+            flow.first_ns = time_ns;
+        }
+        let lifetime = match (&*now, body) {
+            (Some((_, lifetime)), _) => *lifetime,
+            (None, Body::Tcp(tcp)) => Lifetime::of(tcp, upward),
+            (None, Body::Udp(..)) => Lifetime::default(),
+        };
+        *now = Some((number, lifetime));
+        number
+    }
+
     /// Shows a segment to what follows data behind this tap.
     fn arrived(&mut self, tap: Tap, flow: u32, upward: bool, tcp: &TcpHeader, identification: u16, time_ns: i64) {
+        let frame = u64::from(self.sides[tap as usize].frames);
         let ways = &mut self.flows[flow as usize].ways;
         if tcp.payload > 0 {
             let arrivals = &mut ways[usize::from(!upward)].arrivals[tap as usize];
-            arrivals.get_or_insert_default().data(tcp, identification, time_ns);
+            arrivals.get_or_insert_default().data(tcp, identification, time_ns, frame);
         }
         let Between { arrivals, lost_behind, .. } = &mut ways[usize::from(upward)];
         if let Some(arrivals) = &mut arrivals[tap as usize] {
@@ -267,15 +385,28 @@ impl Pairing {
         if self.translated {
             self.names.insert((second.flow, second.upward), (first.flow, first.upward));
         }
-        self.least_ns = Some(self.least_ns.map_or(difference, |least| least.min(difference)));
-        self.greatest_ns = Some(self.greatest_ns.map_or(difference, |most| most.max(difference)));
+        self.difference_ns = difference;
+        self.sides[0].matched_ns = first.time_ns;
+        self.sides[1].matched_ns = second.time_ns;
         let flow = &mut self.flows[first.flow as usize];
         let between = &mut flow.ways[usize::from(!first.upward)];
         between.matched += 1;
-        let least = between.least_ns.map_or(difference, |least| least.min(difference));
-        let greatest = between.greatest_ns.map_or(difference, |most| most.max(difference));
-        (between.least_ns, between.greatest_ns) = (Some(least), Some(greatest));
+        let jumped = between.latest_ns.is_some_and(|latest| (difference - latest).abs() > JUMP_NS);
+        if jumped {
+            (between.began, between.span) = (between.began.or(between.span), None);
+            if self.sides[0].jumped_ns != Some(first.time_ns) {
+                (self.began, self.span) = (self.began.or(self.span), None);
+                self.sides[0].jumped_ns = Some(first.time_ns);
+                self.sides[1].jumped_ns = Some(second.time_ns);
+            }
+        }
+        let widened = |span: Option<(i64, i64)>| {
+            let (least, greatest) = span.unwrap_or((difference, difference));
+            Some((least.min(difference), greatest.max(difference)))
+        };
+        (between.span, self.span) = (widened(between.span), widened(self.span));
         between.latest_ns = Some(difference);
+        between.bottom.get_or_insert((first.rank, second.rank));
         let (one, two) = (first.rank, second.rank);
         if between.matched > 1 && (one < between.top.0) != (two < between.top.1) {
             between.reordered += 1;
@@ -310,26 +441,27 @@ impl Pairing {
         }
     }
 
-    /// Packets of the other tap that this one, being so far, would have shown.
-    fn give_up(&mut self, tap: Tap) {
-        let reached = self.sides[tap as usize].latest_ns;
-        let other = 1 - tap as usize;
-        // How much later than the other tap's clock this one's may show a packet, at most as seen.
-        let later = match tap {
-            Tap::First => -self.least_ns.unwrap_or(0),
-            Tap::Second => self.greatest_ns.unwrap_or(0),
-        };
-        let settled = self.matched >= ENOUGH_MATCHES;
-        while let Some(time_ns) = self.sides[other].waiting.oldest() {
-            let crowded = self.sides[other].waiting.len() > MOST_WAITING;
-            if !(crowded || settled && time_ns.saturating_add(later).saturating_add(PATIENCE_NS) < reached) {
-                break;
-            }
-            if let Some(seen) = self.sides[other].waiting.take_oldest() {
-                if crowded {
-                    self.given_up += 1;
-                } else {
-                    self.lose(other, &seen, false);
+    /// Packets that the other tap would have shown by now: it has shown later ones, by the clock of their own tap.
+    #[inline]
+    fn give_up(&mut self) {
+        // The ways differ by the round trip.
+        let spread = self.span.map_or(0, |(least, greatest)| greatest - least).min(10 * PATIENCE_NS);
+        for tap in 0..2 {
+            let side = &self.sides[tap];
+            let settled = self.matched >= ENOUGH_MATCHES
+                && side.jumped_ns.is_none_or(|jumped_ns| side.matched_ns > jumped_ns.saturating_add(PATIENCE_NS));
+            let until_ns = side.matched_ns.saturating_sub(PATIENCE_NS + spread);
+            while let Some(time_ns) = self.sides[tap].waiting.oldest() {
+                let crowded = self.sides[tap].waiting.len() > MOST_WAITING;
+                if !(crowded || settled && time_ns < until_ns) {
+                    break;
+                }
+                if let Some(seen) = self.sides[tap].waiting.take_oldest() {
+                    if crowded {
+                        self.given_up += 1;
+                    } else {
+                        self.lose(tap, &seen, false);
+                    }
                 }
             }
         }
@@ -358,15 +490,16 @@ impl Pairing {
         let other = &self.sides[1 - side];
         let Some(first_ns) = other.first_ns else { return false };
         let between = &self.flows[flow as usize].ways[usize::from(!upward)];
-        let least = between.least_ns.or(self.least_ns);
-        let Some((least, greatest)) = least.zip(between.greatest_ns.or(self.greatest_ns)) else { return false };
+        let began = between.began.or(between.span).or(self.began).or(self.span);
+        let Some((began, span)) = began.zip(between.span.or(self.span)) else { return false };
         // By the other tap's clock, at the soonest and at the latest.
         let (soonest, latest) = match side {
-            0 => (seen.time_ns.saturating_add(least), seen.time_ns.saturating_add(greatest)),
-            _ => (seen.time_ns.saturating_sub(greatest), seen.time_ns.saturating_sub(least)),
+            0 => (seen.time_ns.saturating_add(began.0), seen.time_ns.saturating_add(span.1)),
+            _ => (seen.time_ns.saturating_sub(began.1), seen.time_ns.saturating_sub(span.0)),
         };
-        let (top, rank) = if side == 0 { (between.top.0, seen.rank) } else { (between.top.1, seen.rank) };
-        soonest < first_ns || end && latest > other.latest_ns && rank > top
+        let own = |(first, second): (u64, u64)| if side == 0 { first } else { second };
+        let (bottom, top) = (between.bottom.map_or(u64::MAX, own), own(between.top));
+        soonest < first_ns && seen.rank < bottom || end && latest > other.now_ns && seen.rank > top
     }
 
     /// Ends it: what lies between the taps, and what that means for each flow.
@@ -402,12 +535,15 @@ impl Pairing {
                 let Between { arrivals, lost_behind, .. } = &mut self.flows[flow as usize].ways[usize::from(!upward)];
                 let mut listed = std::mem::take(&mut lost_behind[side]);
                 let lost = arrivals[side].as_mut().map(|arrivals| arrivals.finish(&mut listed));
-                (lost, listed)
+                Behind { lost: lost.map(|(lost, _)| lost), undetermined: lost.map_or(0, |(_, open)| open), listed }
             });
-            let Flow { key, ways, .. } = &mut self.flows[number];
-            ended.push(Ended { key: *key, ways: std::mem::take(ways), upward_is_there, behind });
+            let Flow { key, client, first_ns, ways, .. } = &mut self.flows[number];
+            let (client, first_ns) = (*client, *first_ns);
+            ended.push(Ended { key: *key, client, first_ns, ways: std::mem::take(ways), upward_is_there, behind });
         }
-        Placed::new(from, to, (self.matched, self.given_up), ended, self.clocks)
+        let copies = [0, 1].map(|side| self.sides[side].copies.ignored());
+        let taps = Taps { from, to, translated: self.translated, copies };
+        Placed::new(taps, (self.matched, self.given_up), ended, self.clocks)
     }
 }
 
@@ -415,7 +551,7 @@ impl Pairing {
 fn guess(flow: &Flow, floors: [Option<i64>; 2]) -> bool {
     let [up, down] = &flow.ways;
     let upward = up.matched >= down.matched;
-    let difference = if upward { up.least_ns } else { down.least_ns };
+    let difference = if upward { up.span } else { down.span }.map(|(least, _)| least);
     let there = match (difference, floors) {
         // Other flows tell where the clocks' difference lies.
         (Some(difference), [Some(there), Some(back)]) => difference >= i64::midpoint(there, back),
@@ -424,55 +560,3 @@ fn guess(flow: &Flow, floors: [Option<i64>; 2]) -> bool {
     };
     upward == there
 }
-
-/// What of a packet tells it from others.
-#[derive(Debug, Clone, Copy)]
-enum Body<'a> {
-    /// A segment.
-    Tcp(&'a TcpHeader),
-    /// A datagram: ports, payload, what it begins with if that was captured.
-    Udp([u16; 2], u32, Option<&'a [u8]>),
-}
-
-impl Body<'_> {
-    fn ports(self) -> [u16; 2] {
-        match self {
-            Self::Tcp(tcp) => [tcp.source, tcp.destination],
-            Self::Udp(ports, ..) => ports,
-        }
-    }
-}
-
-/// What a packet is known again by: `ends` are its flow and direction, where those are the same at both taps. `None` for one
-/// that cannot be told from others.
-#[inline]
-fn fingerprint(identification: u16, body: Body<'_>, ends: Option<(u32, bool)>) -> Option<u64> {
-    let mut hasher = FixedState::default().build_hasher();
-    let ends = ends.map_or(0, |(flow, upward)| (u64::from(flow) << 1 | u64::from(upward)) + 1);
-    hasher.write_u64(ends << 16 | u64::from(identification));
-    match body {
-        Body::Tcp(tcp) => {
-            let flags = u64::from(tcp.flags.0 & !(Flags::ECE.0 | Flags::CWR.0));
-            hasher.write_u64(u64::from(tcp.sequence) << 32 | u64::from(tcp.acknowledgement));
-            hasher.write_u64(flags << 48 | u64::from(tcp.window) << 32 | u64::from(tcp.payload));
-            if let Some((value, echo)) = tcp.options.timestamps {
-                hasher.write_u64(u64::from(value) << 32 | u64::from(echo));
-            }
-            for &(from, to) in tcp.options.sack.as_slice() {
-                hasher.write_u64(u64::from(from) << 32 | u64::from(to));
-            }
-        }
-        Body::Udp(_, payload, head) => {
-            hasher.write_u64(u64::from(payload));
-            // IPv6 has no identification: what is in it has to tell it, of which both taps must have as much. Its checksum
-            // does not: a host that leaves it to its interface shows another one.
-            if identification == 0 {
-                hasher.write(head?);
-            }
-        }
-    }
-    Some(hasher.finish())
-}
-
-/// Bytes of a datagram by which it is known again. Sequence numbers are in them, and the least that captures keep has them.
-const DATAGRAM_HEAD: usize = 16;

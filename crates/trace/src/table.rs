@@ -1,11 +1,12 @@
 //! The live flows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::FixedState;
 
 use crate::connection::Connection;
 use crate::key::Key;
+use crate::lifetime::Lifetime;
 use crate::udp::Datagrams;
 
 /// Positions checked for the least recently used flow when one must go.
@@ -22,8 +23,23 @@ pub struct Flow {
     pub first_ns: u64,
     /// Latest packet, nanoseconds.
     pub last_ns: u64,
+    /// How far a TCP connection has come; `None` before its first segment.
+    pub lifetime: Option<Lifetime>,
+    /// Whether another connection has taken its four-tuple.
+    pub over: bool,
     /// What its transport made of it.
     pub state: State,
+}
+
+impl Flow {
+    fn new(number: u64, key: Key, time_ns: u64, window_scale: Option<u8>) -> Self {
+        let state = if key.is_tcp() {
+            State::Tcp(Box::new(Connection::new(window_scale)))
+        } else {
+            State::Udp(Box::default())
+        };
+        Self { number, key, first_ns: time_ns, last_ns: time_ns, lifetime: None, over: false, state }
+    }
 }
 
 /// State by transport.
@@ -40,7 +56,11 @@ pub enum State {
 pub struct Table {
     index: HashMap<Key, u32, FixedState>,
     flows: Vec<Flow>,
+    /// Connections whose four-tuple another one has taken, the oldest first.
+    over: VecDeque<Flow>,
     most: usize,
+    /// Window scale of connections whose handshake the capture does not have.
+    window_scale: Option<u8>,
     /// The flow of the last packet: trains of one flow are the rule.
     latest: Option<(Key, u32)>,
     hand: usize,
@@ -49,8 +69,17 @@ pub struct Table {
 
 impl Table {
     /// An empty one for so many flows.
-    pub fn new(most: usize) -> Self {
-        Self { index: HashMap::default(), flows: Vec::new(), most: most.max(1), latest: None, hand: 0, begun: 0 }
+    pub fn new(most: usize, window_scale: Option<u8>) -> Self {
+        Self {
+            index: HashMap::default(),
+            flows: Vec::new(),
+            over: VecDeque::new(),
+            most: most.max(1),
+            window_scale,
+            latest: None,
+            hand: 0,
+            begun: 0,
+        }
     }
 
     /// Whether the last packet's flow had these ends.
@@ -99,21 +128,35 @@ impl Table {
         if let Some(&at) = self.index.get(&key) {
             return (at, None);
         }
-        let state = if key.is_tcp() { State::Tcp(Box::default()) } else { State::Udp(Box::default()) };
-        let number = self.begun;
+        let flow = Flow::new(self.begun, key, time_ns, self.window_scale);
         self.begun += 1;
-        let flow = Flow { number, key, first_ns: time_ns, last_ns: time_ns, state };
-        if self.flows.len() < self.most {
+        let over = if self.len() < self.most { None } else { self.over.pop_front() };
+        if over.is_some() || self.len() < self.most {
             let at = self.flows.len() as u32;
             self.flows.push(flow);
             self.index.insert(key, at);
-            return (at, None);
+            return (at, over);
         }
         let at = self.oldest();
         let gone = std::mem::replace(&mut self.flows[at], flow);
         self.index.remove(&gone.key);
         self.index.insert(key, at as u32);
         (at as u32, Some(gone))
+    }
+
+    /// Begins another connection with the four-tuple of the last packet. The second value is a flow that had to go for it.
+    pub fn renew(&mut self, time_ns: u64) -> Option<(&mut Flow, Option<Flow>)> {
+        let (key, at) = self.latest?;
+        let gone = if self.len() < self.most { None } else { self.over.pop_front() };
+        let flow = self.flows.get_mut(at as usize)?;
+        let mut over = std::mem::replace(flow, Flow::new(self.begun, key, time_ns, self.window_scale));
+        self.begun += 1;
+        over.over = true;
+        if gone.is_none() && self.flows.len() + self.over.len() >= self.most {
+            return Some((&mut self.flows[at as usize], Some(over)));
+        }
+        self.over.push_back(over);
+        Some((&mut self.flows[at as usize], gone))
     }
 
     /// The least recently used of the next few: a clock hand, so that no list has to be kept in order.
@@ -127,23 +170,28 @@ impl Table {
 
     /// How many flows there are.
     pub fn len(&self) -> usize {
-        self.flows.len()
+        self.flows.len() + self.over.len()
     }
 
     /// Takes a flow of another table, which this one did not have.
     pub fn take(&mut self, flow: Flow) {
-        self.index.insert(flow.key, self.flows.len() as u32);
         self.begun = self.begun.max(flow.number + 1);
+        if flow.over {
+            self.over.push_back(flow);
+            return;
+        }
+        self.index.insert(flow.key, self.flows.len() as u32);
         self.flows.push(flow);
     }
 
     /// Takes the flows of another table, which had no flow of this one.
     pub fn join(&mut self, other: Self) {
         self.flows.extend(other.flows);
+        self.over.extend(other.over);
     }
 
     /// All of them.
     pub fn into_flows(self) -> Vec<Flow> {
-        self.flows
+        self.flows.into_iter().chain(self.over).collect()
     }
 }

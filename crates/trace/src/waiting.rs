@@ -7,125 +7,117 @@ use hashbrown::hash_table::Entry;
 
 use crate::pairing::Seen;
 
-/// Places further on where twins of a fingerprint wait: what is sent twice alike arrives in the order sent.
-const TWINS: u64 = 64;
+/// Twins of a fingerprint that are compared: what is sent twice alike arrives in the order sent, mostly.
+const COMPARED: usize = 64;
 
 /// A packet.
 #[derive(Debug, Clone, Copy)]
 struct Kept {
     seen: Seen,
-    /// Its fingerprint, moved on if it is a twin.
     print: u64,
     waits: bool,
-    /// Whether others of its fingerprint may wait behind it.
-    twins: bool,
+    /// The number of the next younger twin that waits; its own if there is none.
+    next: u32,
+    /// Of the oldest twin: the number of the youngest.
+    last: u32,
 }
 
 /// The packets. They are kept in the order read and leave in nearly that order, which memory is good at; what is looked up at
-/// random, four bytes for each that waits, fits a core's cache.
+/// random, four bytes for each fingerprint that waits, fits a core's cache.
 #[derive(Debug, Default)]
 pub struct Waiting {
-    /// Numbers of those that wait, by fingerprint.
+    /// The number of the oldest packet that waits, by fingerprint.
     index: HashTable<u32>,
     /// All since the oldest that was not forgotten, also those that do not wait any more.
     kept: VecDeque<Kept>,
     /// The number of the oldest one.
     first: u32,
-}
-
-fn twin(print: u64, number: u64) -> u64 {
-    print.wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    waiting: usize,
 }
 
 impl Waiting {
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.index.len()
+        self.waiting
     }
 
-    /// Keeps a packet behind its twins. `false` if there are too many of them.
+    /// Keeps a packet behind its twins.
     #[inline]
-    pub fn put(&mut self, print: u64, seen: Seen) -> bool {
-        let Self { index, kept, first } = self;
+    pub fn put(&mut self, print: u64, seen: Seen) {
+        let Self { index, kept, first, waiting } = self;
         let at = |number: u32| number.wrapping_sub(*first) as usize;
-        let occupied =
-            match index.entry(print, |&number| kept[at(number)].print == print, |&number| kept[at(number)].print) {
-                Entry::Vacant(place) => {
-                    place.insert(first.wrapping_add(kept.len() as u32));
-                    None
-                }
-                Entry::Occupied(place) => Some(at(*place.get())),
-            };
-        if let Some(occupied) = occupied {
-            return self.put_behind(occupied, print, seen);
+        let number = first.wrapping_add(kept.len() as u32);
+        *waiting += 1;
+        match index.entry(print, |&number| kept[at(number)].print == print, |&number| kept[at(number)].print) {
+            Entry::Vacant(place) => {
+                place.insert(number);
+            }
+            Entry::Occupied(place) => {
+                let oldest = at(*place.get());
+                let last = at(kept[oldest].last);
+                kept[last].next = number;
+                kept[oldest].last = number;
+            }
         }
-        kept.push_back(Kept { seen, print, waits: true, twins: false });
-        true
-    }
-
-    #[cold]
-    fn put_behind(&mut self, oldest: usize, print: u64, seen: Seen) -> bool {
-        self.kept[oldest].twins = true;
-        let free = (0..TWINS).map(|number| twin(print, number)).find(|&print| self.find(print).is_none());
-        let Some(print) = free else { return false };
-        self.insert(print, self.first.wrapping_add(self.kept.len() as u32));
-        self.kept.push_back(Kept { seen, print, waits: true, twins: true });
-        true
-    }
-
-    /// The place of the packet that waits with a fingerprint.
-    fn find(&self, print: u64) -> Option<usize> {
-        let at = |number: u32| number.wrapping_sub(self.first) as usize;
-        self.index.find(print, |&number| self.kept[at(number)].print == print).map(|&number| at(number))
-    }
-
-    fn insert(&mut self, print: u64, number: u32) {
-        let Self { index, kept, first } = self;
-        index.insert_unique(print, number, |&number| kept[number.wrapping_sub(*first) as usize].print);
-    }
-
-    /// Takes a packet out of the index. What was kept of it stays until it is the oldest.
-    #[inline]
-    fn remove(&mut self, print: u64) -> Option<usize> {
-        let Self { index, kept, first } = self;
-        let at = |number: u32| number.wrapping_sub(*first) as usize;
-        let (number, _) = index.find_entry(print, |&number| kept[at(number)].print == print).ok()?.remove();
-        Some(at(number))
+        kept.push_back(Kept { seen, print, waits: true, next: number, last: number });
     }
 
     /// Takes the packet of a fingerprint; of twins the least unusual one, then the oldest.
     #[inline]
     pub fn take_best(&mut self, print: u64, unusual: impl Fn(&Seen) -> i64) -> Option<Seen> {
-        let at = self.remove(print)?;
-        let kept = &mut self.kept[at];
-        if kept.twins {
-            let number = self.first.wrapping_add(at as u32);
-            self.insert(print, number);
-            return self.take_of_twins(print, unusual);
+        let Self { index, kept, first, waiting } = self;
+        let at = |number: u32| number.wrapping_sub(*first) as usize;
+        let place = index.find_entry(print, |&number| kept[at(number)].print == print).ok()?;
+        let oldest = *place.get();
+        if kept[at(oldest)].next == oldest {
+            place.remove();
+            *waiting -= 1;
+            let taken = &mut kept[at(oldest)];
+            taken.waits = false;
+            return Some(taken.seen);
         }
-        kept.waits = false;
-        Some(kept.seen)
+        Some(self.take_of_twins(oldest, unusual))
     }
 
     #[cold]
-    fn take_of_twins(&mut self, print: u64, unusual: impl Fn(&Seen) -> i64) -> Option<Seen> {
-        let seen = |number| self.find(twin(print, number)).map(|at| &self.kept[at].seen);
-        let twins = (0..TWINS).map_while(|number| seen(number).map(|other| (number, unusual(other))));
-        let (number, _) = twins.min_by_key(|&(_, unusual)| unusual)?;
-        self.take(print, number)
+    fn take_of_twins(&mut self, oldest: u32, unusual: impl Fn(&Seen) -> i64) -> Seen {
+        let at = |number: u32| number.wrapping_sub(self.first) as usize;
+        let next = |number: u32| Some(self.kept[at(number)].next).filter(|&next| next != number);
+        let twins = std::iter::successors(Some(oldest), |&number| next(number)).take(COMPARED);
+        let best = twins.min_by_key(|&number| unusual(&self.kept[at(number)].seen)).unwrap_or(oldest);
+        let seen = self.kept[at(best)].seen;
+        self.unlink(oldest, best);
+        seen
     }
 
-    /// Takes one of the packets of a fingerprint, the oldest being number 0, and moves its younger twins up.
-    fn take(&mut self, print: u64, number: u64) -> Option<Seen> {
-        let taken = self.remove(twin(print, number))?;
-        self.kept[taken].waits = false;
-        for number in number + 1..TWINS {
-            let Some(next) = self.remove(twin(print, number)) else { break };
-            let print = twin(print, number - 1);
-            self.kept[next].print = print;
-            self.insert(print, self.first.wrapping_add(next as u32));
+    /// Takes one of the twins of the oldest one.
+    fn unlink(&mut self, oldest: u32, number: u32) {
+        let Self { index, kept, first, waiting } = self;
+        let at = |number: u32| number.wrapping_sub(*first) as usize;
+        *waiting -= 1;
+        kept[at(number)].waits = false;
+        let Kept { next, print, .. } = kept[at(number)];
+        if number == oldest {
+            let last = kept[at(oldest)].last;
+            if let Ok(mut place) = index.find_entry(print, |&number| number == oldest) {
+                if next == oldest {
+                    place.remove();
+                } else {
+                    *place.get_mut() = next;
+                    kept[at(next)].last = last;
+                }
+            }
+            return;
         }
-        Some(self.kept[taken].seen)
+        let mut before = oldest;
+        while kept[at(before)].next != number {
+            before = kept[at(before)].next;
+        }
+        let is_last = next == number;
+        kept[at(before)].next = if is_last { before } else { next };
+        if is_last {
+            kept[at(oldest)].last = before;
+        }
     }
 
     /// When the packet that was kept first passed, whether it still waits or not.
@@ -137,11 +129,76 @@ impl Waiting {
     /// Forgets the packet that was kept first, and returns it if it still waits.
     #[inline]
     pub fn take_oldest(&mut self) -> Option<Seen> {
-        let oldest = self.kept.front()?;
-        // Twins move up in the order of their age: if it waits, it is the first of them.
-        let taken = if oldest.waits { self.take(oldest.print, 0) } else { None };
+        let oldest = *self.kept.front()?;
+        if oldest.waits {
+            // It is the oldest of its twins.
+            self.unlink(self.first, self.first);
+        }
         self.kept.pop_front();
         self.first = self.first.wrapping_add(1);
-        taken
+        oldest.waits.then_some(oldest.seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn seen(time_ns: i64) -> Seen {
+        let mut seen = Seen::default();
+        seen.time_ns = time_ns;
+        seen
+    }
+
+    #[test]
+    fn any_number_of_twins_waits_and_leaves_in_order() {
+        let mut waiting = Waiting::default();
+        (0..1_000).for_each(|time_ns| waiting.put(7, seen(time_ns)));
+        assert_eq!(waiting.len(), 1_000);
+        for time_ns in 0..500 {
+            assert_eq!(waiting.take_best(7, |_| 0).map(|seen| seen.time_ns), Some(time_ns));
+        }
+        let mut rest = Vec::new();
+        while waiting.oldest().is_some() {
+            rest.extend(waiting.take_oldest().map(|seen| seen.time_ns));
+        }
+        assert_eq!((rest, waiting.len()), ((500..1_000).collect(), 0));
+    }
+
+    proptest! {
+        /// Against lists of each fingerprint.
+        #[test]
+        fn twins_are_kept_like_in_a_list(steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_i64..50), 1..400)) {
+            let mut waiting = Waiting::default();
+            let mut lists: Vec<Vec<i64>> = vec![Vec::new(); 3];
+            let mut order: VecDeque<(u64, i64)> = VecDeque::new();
+            for (number, (step, print, wanted)) in steps.into_iter().enumerate() {
+                let list = &mut lists[print as usize];
+                match step {
+                    0 | 1 => {
+                        waiting.put(print, seen(number as i64));
+                        list.push(number as i64);
+                        order.push_back((print, number as i64));
+                    }
+                    2 => {
+                        let best = list.iter().copied().take(COMPARED).min_by_key(|time_ns| (time_ns - wanted).abs());
+                        let taken = waiting.take_best(print, |seen| (seen.time_ns - wanted).abs());
+                        prop_assert_eq!(taken.map(|seen| seen.time_ns), best);
+                        list.retain(|&time_ns| Some(time_ns) != best);
+                    }
+                    _ => {
+                        let front = order.pop_front();
+                        let waits = front.filter(|(print, time_ns)| lists[*print as usize].contains(time_ns));
+                        prop_assert_eq!(waiting.take_oldest().map(|seen| seen.time_ns), waits.map(|(_, time_ns)| time_ns));
+                        if let Some((print, time_ns)) = waits {
+                            lists[print as usize].retain(|&other| other != time_ns);
+                        }
+                    }
+                }
+                prop_assert_eq!(waiting.len(), lists.iter().map(Vec::len).sum::<usize>());
+            }
+        }
     }
 }

@@ -3,11 +3,13 @@
 use landspeed_model::{TraceDirection, TraceRtt};
 
 use super::Direction;
+use super::window::MOST_PERIODS;
 use crate::histogram::Histogram;
 
 impl Direction {
-    /// As the document says it.
-    pub fn document(&self) -> TraceDirection {
+    /// As the document says it. `peer` is the other end, `end_ns` the connection's last packet, nanoseconds from the start of
+    /// the capture.
+    pub fn document(&self, peer: &Self, end_ns: u64) -> TraceDirection {
         let rtt = &self.rtt;
         let quantile = |share| {
             let value = rtt.histogram.as_ref()?.quantile(share)?;
@@ -15,7 +17,16 @@ impl Direction {
             Some(value.clamp(rtt.min_ns, rtt.max_ns))
         };
         let mut limits = self.limits;
-        limits.total_ns = limits.idle_ns + limits.recovery_ns + limits.receiver_window_ns + limits.sending_ns;
+        let (shut_ns, idle_ns) = self.unsettled_gap();
+        limits.receiver_window_ns += shut_ns;
+        limits.idle_ns += idle_ns;
+        limits.total_ns =
+            limits.idle_ns + limits.pacing_ns + limits.recovery_ns + limits.receiver_window_ns + limits.sending_ns;
+        let rare = self.rare.as_deref();
+        let open_period = self.closed_period(end_ns);
+        let periods = rare.map_or(&[][..], |rare| &rare.periods);
+        let fits = (periods.len() < MOST_PERIODS).then_some(open_period).flatten();
+        let known = self.scale.is_some();
         let outstanding: u64 =
             self.holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
         TraceDirection {
@@ -29,16 +40,29 @@ impl Direction {
             sack_permitted: self.sack_permitted,
             timestamps: self.timestamps,
             closed: self.closed,
+            resets: rare.map_or(0, |rare| rare.resets),
+            goodput_bps: self.goodput_bps(),
+            lost_network: None,
+            lost_receiver: None,
+            undetermined_receiver: None,
+            ecn: self.ecn.document(&peer.ecn),
             retransmits: self.retransmits,
             out_of_order: u64::from(self.out_of_order),
             duplicates: u64::from(self.duplicates),
-            missing_bytes: self.missing_bytes + outstanding,
+            missing_bytes: self.missing_bytes + outstanding + self.never_seen(),
             probes: u64::from(self.probes),
             duplicate_acks: self.duplicate_acks,
             dsacks: u64::from(self.dsacks),
             zero_windows: u64::from(self.zero_windows),
+            zero_window_ns: rare.map_or(0, |rare| rare.closed_ns)
+                + open_period.map_or(0, |period| period.duration_ns),
+            zero_window_periods: periods.iter().copied().chain(fits).collect(),
             window_min_bytes: self.window_min.map(u64::from),
             window_max_bytes: self.window_max.map(u64::from),
+            window_scale_in_force: self.scale,
+            window_scale_at_least: (!known && peer.peer_scale_at_least > 0).then_some(peer.peer_scale_at_least),
+            reneged: rare.map_or(0, |rare| rare.reneged),
+            rto: rare.map(|rare| rare.rto).filter(|rto| rto.count > 0),
             in_flight_max_bytes: self.in_flight_max,
             packets_per_ack: (self.advancing_acks > 0).then(|| self.data_packets as f64 / self.advancing_acks as f64),
             stretch_acks: self.stretch_acks,

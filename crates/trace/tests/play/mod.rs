@@ -25,6 +25,11 @@ pub struct Extra<'a> {
     pub sack: &'a [(u32, u32)],
     pub window: Option<u16>,
     pub identification: Option<u16>,
+    pub push: bool,
+    pub fin: bool,
+    pub reset: bool,
+    pub ece: bool,
+    pub traffic_class: u8,
 }
 
 impl Play {
@@ -73,8 +78,21 @@ impl Play {
         if !(extra.syn && forth) {
             built = built.ack(ack);
         }
+        if extra.push {
+            built = built.psh();
+        }
+        if extra.fin {
+            built = built.fin();
+        }
+        if extra.reset {
+            built = built.rst();
+        }
+        if extra.ece {
+            built = built.ece();
+        }
         let mut frame = Vec::new();
         built.options(&options).expect("they fit").write(&mut frame, &vec![0; length as usize]).expect("memory");
+        frame[1] = extra.traffic_class;
         self.identification = self.identification.wrapping_add(1).max(1);
         let original = frame.len() as u32;
         frame.truncate(80);

@@ -1,0 +1,222 @@
+//! The packets of one test's own data sockets, cut from a capture that has more: headers only.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek as _, Write};
+
+use landspeed_wire::capture::write::{self, Counts, Reception, Way};
+use landspeed_wire::capture::{Frame, Next, Reader};
+
+use crate::selection::{Passing, Selection, TapTransport};
+
+/// A data socket arrives at most so long after its first packet, nanoseconds: a client connects, and shows its preface or
+/// repeats its hello, within this.
+const OPENING_NS: u64 = 20_000_000_000;
+/// Bytes read at once.
+const CHUNK: usize = 256 << 10;
+
+/// What was cut out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Packets in the excerpt.
+    pub packets: u64,
+    /// Packets that belong to it and found no room.
+    pub unwritten: u64,
+}
+
+/// Reads the capture in `from` and writes those of its packets that belong to the selection's data sockets into `into`, at
+/// most about `most_bytes`.
+///
+/// A TCP packet belongs to a connection that was accepted: from its first segment to the first segment of the next one on
+/// the same port. A UDP packet belongs to a flow that was accepted. No packet brings more than its headers.
+pub fn excerpt(
+    from: &mut File,
+    into: &mut File,
+    selection: &Selection,
+    (application, dropped): (&str, u64),
+    most_bytes: u64,
+) -> io::Result<Excerpt> {
+    let arrivals = selection.arrivals();
+    let mut openings = Openings::default();
+    frames(from, |frame| {
+        if let Some(passing) = selection.passing(frame.link, frame.data, frame.original)
+            && arrivals.contains_key(&(passing.transport, passing.port))
+        {
+            openings.note(frame.time_ns, &passing);
+        }
+        Ok(())
+    })?;
+    openings.sort();
+    let mut out = BufWriter::new(into);
+    let (mut buffer, mut found, mut written) = (Vec::new(), Excerpt::default(), 0);
+    let (mut first_ns, mut last_ns) = (None, 0);
+    frames(from, |frame| {
+        let Some(passing) = selection.passing(frame.link, frame.data, frame.original) else { return Ok(()) };
+        let Some(times) = arrivals.get(&(passing.transport, passing.port)) else { return Ok(()) };
+        if !openings.is_own(frame.time_ns, &passing, times) {
+            return Ok(());
+        }
+        if first_ns.is_none() {
+            first_ns = Some(frame.time_ns);
+            begin(&mut buffer, frame, application);
+        }
+        if written >= most_bytes {
+            found.unwritten += 1;
+            return Ok(());
+        }
+        last_ns = frame.time_ns;
+        write::packet(
+            &mut buffer,
+            &write::Packet {
+                interface: 0,
+                time_ns: frame.time_ns,
+                original_bytes: frame.original,
+                data: frame.data.get(..passing.header_bytes).unwrap_or_default(),
+                vlan: None,
+                way: if passing.from_client { Way::In } else { Way::Out },
+                reception: Reception::Unknown,
+            },
+        );
+        found.packets += 1;
+        written += buffer.len() as u64;
+        out.write_all(&buffer)?;
+        buffer.clear();
+        Ok(())
+    })?;
+    if first_ns.is_none() {
+        write::section(&mut buffer, &write::Section { application: Some(application), ..Default::default() });
+    } else {
+        let counts = Counts {
+            start_ns: first_ns.unwrap_or(0),
+            end_ns: last_ns,
+            accepted: found.packets + found.unwritten + dropped,
+            kernel_dropped: dropped,
+            delivered: found.packets,
+            ..Counts::default()
+        };
+        write::statistics(&mut buffer, 0, &counts);
+    }
+    out.write_all(&buffer)?;
+    out.flush()?;
+    Ok(found)
+}
+
+/// Section and interface, which say nothing about the host but the link type.
+fn begin(buffer: &mut Vec<u8>, frame: &Frame<'_>, application: &str) {
+    write::section(buffer, &write::Section { application: Some(application), ..Default::default() });
+    let comments = ["headers of one test's data sockets; times are the kernel's (CLOCK_REALTIME)".to_owned()];
+    write::interface(
+        buffer,
+        &write::Interface {
+            name: "server",
+            description: None,
+            link: frame.link,
+            snap_bytes: 0,
+            mac: None,
+            speed_bps: None,
+            filter: None,
+            system: None,
+            comments: &comments,
+        },
+    );
+}
+
+/// First segments of the connections of each port: when, and their sequence number.
+#[derive(Debug, Default)]
+struct Openings(HashMap<u16, Vec<(u64, u32)>>);
+
+impl Openings {
+    fn note(&mut self, time_ns: u64, passing: &Passing) {
+        let Some(sequence) = passing.opening.filter(|_| passing.from_client) else { return };
+        let known = self.0.entry(passing.port).or_default();
+        // A retransmitted SYN opens no other connection.
+        if known.last().is_none_or(|&(_, last)| last != sequence) {
+            known.push((time_ns, sequence));
+        }
+    }
+
+    fn sort(&mut self) {
+        self.0.values_mut().for_each(|openings| openings.sort_unstable());
+    }
+
+    /// Whether a packet belongs to one of the sockets of its port, which arrived at these times.
+    fn is_own(&self, time_ns: u64, passing: &Passing, arrivals: &[u64]) -> bool {
+        let (begun_ns, next_ns) = match (passing.transport, self.0.get(&passing.port)) {
+            (TapTransport::Tcp, Some(openings)) => {
+                let next = openings.partition_point(|&(opened_ns, _)| opened_ns <= time_ns);
+                let begun =
+                    next.checked_sub(1).and_then(|at| openings.get(at)).map_or(0, |&(opened_ns, _)| opened_ns);
+                (begun, openings.get(next).map_or(u64::MAX, |&(opened_ns, _)| opened_ns))
+            }
+            _ => (0, u64::MAX),
+        };
+        // The first socket that arrived after the connection began, if that was before the next connection.
+        let at = arrivals.partition_point(|&arrived_ns| arrived_ns < begun_ns);
+        arrivals
+            .get(at)
+            .is_some_and(|&arrived_ns| arrived_ns < next_ns && time_ns.saturating_add(OPENING_NS) >= arrived_ns)
+    }
+}
+
+/// Brings every frame of a capture file, from its start.
+fn frames(file: &mut File, mut take: impl FnMut(&Frame<'_>) -> io::Result<()>) -> io::Result<()> {
+    file.rewind()?;
+    let (mut reader, mut held, mut chunk) = (Reader::new(), Vec::new(), vec![0; CHUNK]);
+    loop {
+        let n = file.read(&mut chunk)?;
+        if n == 0 {
+            // A block that is not whole: the capture was cut there.
+            return Ok(());
+        }
+        held.extend_from_slice(chunk.get(..n).unwrap_or_default());
+        let mut used = 0;
+        loop {
+            let rest = held.get(used..).unwrap_or_default();
+            match reader.next(rest).map_err(|error| io::Error::other(error.to_string()))? {
+                (_, Next::More(_)) => break,
+                (taken, next) => {
+                    if let Next::Frame(frame) = &next {
+                        take(frame)?;
+                    }
+                    used += taken;
+                }
+            }
+        }
+        held.drain(..used);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TCP: TapTransport = TapTransport::Tcp;
+
+    fn syn(port: u16, sequence: u32) -> Passing {
+        Passing { transport: TCP, port, from_client: true, opening: Some(sequence), header_bytes: 54 }
+    }
+
+    #[test]
+    fn a_port_used_again_by_another_client_is_told_apart() {
+        let mut openings = Openings::default();
+        // Another client's connection, the test's own with a retransmitted SYN, another client's again.
+        for (time_ns, sequence) in [(100, 1), (200, 2), (203, 2), (300, 3)] {
+            openings.note(time_ns, &syn(7, sequence));
+        }
+        openings.sort();
+        let own = |time_ns| openings.is_own(time_ns, &Passing { opening: None, ..syn(7, 0) }, &[210]);
+        assert_eq!(
+            [100, 199, 200, 203, 250, 299, 300, 400].map(own),
+            [false, false, true, true, true, true, false, false]
+        );
+    }
+
+    #[test]
+    fn a_connection_whose_opening_was_not_captured_begins_shortly_before_it_arrived() {
+        let openings = Openings::default();
+        let arrived = 100 * OPENING_NS;
+        let own = |time_ns| openings.is_own(time_ns, &Passing { opening: None, ..syn(7, 0) }, &[arrived]);
+        assert!(!own(98 * OPENING_NS) && own(arrived - 1) && own(arrived + 50 * OPENING_NS));
+        assert!(!openings.is_own(5, &syn(7, 0), &[]));
+    }
+}

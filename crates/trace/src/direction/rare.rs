@@ -1,0 +1,138 @@
+//! What few directions have: events, a window that closed, data that passed after its acknowledgement.
+
+use landspeed_model::{TraceEventKind, TraceRto, ZeroWindow};
+
+use super::{Direction, Scene};
+
+/// Events listed of a direction.
+const MOST_EVENTS: usize = 200;
+/// Ranges remembered that were acknowledged before they were seen, or selectively acknowledged.
+const MOST_RANGES: usize = 64;
+/// What passes so long after its acknowledgement was sent again, nanoseconds: captures are not that much out of order.
+const LATE_NS: u64 = 10_000_000;
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Event {
+    /// What.
+    pub kind: TraceEventKind,
+    /// Where.
+    pub scene: Scene,
+    /// The retransmission timeout before it, nanoseconds.
+    pub rto_ns: Option<u64>,
+}
+
+/// What few directions have.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rare {
+    pub events: Vec<Event>,
+    pub unlisted_events: u64,
+    pub resets: u64,
+    /// When the window was closed, and how long in all.
+    pub periods: Vec<ZeroWindow>,
+    pub closed_ns: u64,
+    pub rto: TraceRto,
+    pub reneged: u64,
+    /// Ranges that are selectively acknowledged.
+    held: Vec<(u64, u64)>,
+    /// Ranges that were acknowledged before they were seen, and when.
+    late: Vec<(u64, u64, u64)>,
+}
+
+impl Direction {
+    pub(super) fn rare(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Lists an event.
+    #[cold]
+    pub fn event(&mut self, kind: TraceEventKind, scene: Scene, rto_ns: Option<u64>) {
+        let rare = self.rare();
+        if rare.events.len() < MOST_EVENTS || kind == TraceEventKind::Reset && rare.resets <= 1 {
+            rare.events.push(Event { kind, scene, rto_ns });
+        } else {
+            rare.unlisted_events += 1;
+        }
+    }
+
+    /// The events listed, and how many are not.
+    pub fn events(&self) -> (&[Event], u64) {
+        self.rare.as_ref().map_or((&[], 0), |rare| (&rare.events, rare.unlisted_events))
+    }
+
+    /// A range is acknowledged that was not seen: it passes late, or is missing.
+    pub(super) fn expect_late(&mut self, start: u64, end: u64, time_ns: u64) {
+        let rare = self.rare.get_or_insert_default();
+        let mut missing = 0;
+        let full = rare.late.len() >= MOST_RANGES;
+        let mut at = 0;
+        rare.late.retain(|&(from, to, since_ns)| {
+            let gone = time_ns.saturating_sub(since_ns) > LATE_NS && (full || to != start) || full && at == 0;
+            at += 1;
+            missing += if gone { to - from } else { 0 };
+            !gone
+        });
+        rare.late.push((start, end, time_ns));
+        self.missing_bytes += missing;
+    }
+
+    /// A segment passes with numbers that were acknowledged before: how many of them, and whether it was only recorded late.
+    pub(super) fn take_late(&mut self, start: u64, end: u64, time_ns: u64) -> Option<(u64, bool)> {
+        let rare = self.rare.as_mut().filter(|rare| !rare.late.is_empty())?;
+        let (mut new, mut soon) = (0, true);
+        let mut rest = Vec::new();
+        rare.late.retain_mut(|range| {
+            let (from, to, since_ns) = *range;
+            let (low, high) = (from.max(start), to.min(end));
+            if low >= high {
+                return true;
+            }
+            new += high - low;
+            soon &= time_ns.saturating_sub(since_ns) <= LATE_NS;
+            if high < to && from < low {
+                rest.push((high, to, since_ns));
+            }
+            *range = if from < low { (from, low, since_ns) } else { (high, to, since_ns) };
+            range.0 < range.1
+        });
+        rare.late.extend(rest);
+        (new > 0).then_some((new, soon))
+    }
+
+    /// What was acknowledged and never seen, bytes. A number at the end that was never seen may be the FIN's.
+    pub(super) fn never_seen(&self) -> u64 {
+        let Some(rare) = &self.rare else { return 0 };
+        let is_fin = |from: u64, to: u64| !self.fin_seen && to == self.next && to - from == 1;
+        rare.late.iter().filter(|&&(from, to, _)| !is_fin(from, to)).map(|&(from, to, _)| to - from).sum()
+    }
+
+    /// A range is selectively acknowledged.
+    #[cold]
+    pub(super) fn hold(&mut self, mut from: u64, mut to: u64) {
+        let held = &mut self.rare.get_or_insert_default().held;
+        held.retain(|&(low, high)| {
+            let apart = high < from || to < low;
+            if !apart {
+                (from, to) = (from.min(low), to.max(high));
+            }
+            apart
+        });
+        if held.len() >= MOST_RANGES {
+            held.remove(0);
+        }
+        held.push((from, to));
+    }
+
+    /// Everything below `ack` is acknowledged. Whether the receiver dropped what it had selectively acknowledged: it would
+    /// not stop at the beginning of data that it holds.
+    #[cold]
+    pub(super) fn is_reneged(&mut self, ack: u64) -> bool {
+        let Some(rare) = &mut self.rare else { return false };
+        let mut reneged = false;
+        rare.held.retain(|&(from, to)| {
+            reneged |= from <= ack && ack < to;
+            ack < from
+        });
+        reneged
+    }
+}

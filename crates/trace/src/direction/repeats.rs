@@ -1,0 +1,248 @@
+//! Segments with numbers from before: retransmitted, late, or duplicated.
+
+use landspeed_model::TraceEventKind;
+use landspeed_wire::{Flags, TcpHeader};
+
+use super::{DUPLICATES_MEAN_LOSS, Direction, Hole, LEAST_TIMEOUT_NS, MOST_HOLES, Mark, Passing, Scene};
+use crate::row::Class;
+
+/// A shorter silence of a connection is no retransmission timeout, nanoseconds.
+const LEAST_PAUSE_NS: u64 = 1_000_000;
+/// A capture of several queues may have a packet this much later than what it caused, nanoseconds.
+const DISORDER_NS: u64 = 100_000;
+
+impl Direction {
+    /// A segment with numbers from before: sent again, late, or copied on the way.
+    pub(super) fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing, scene: Scene) -> Class {
+        let (mut new, hole) = self.fill(start, end);
+        // The capture began in the middle: numbers from before its first were never seen either.
+        let earlier = start < self.begin;
+        if earlier {
+            new += end.min(self.begin) - start;
+            if end < self.begin && self.holes.len() < MOST_HOLES {
+                // What lies between was not seen either, and nothing here went past it.
+                self.holes.insert(0, Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() });
+            }
+            self.begin = start;
+        }
+        // What goes past the highest number is new in any case.
+        if end > self.next {
+            new += end - self.next;
+            self.next = end;
+        }
+        let late = self.take_late(start, end, passing.time_ns);
+        if let Some((late, _)) = late {
+            new += late;
+        }
+        // SYN and FIN take a number and bring no payload.
+        self.unique_bytes += new.min(payload);
+        if let Some((_, true)) = late {
+            // Recorded after its acknowledgement, as captures of several queues have it.
+            return Class::New;
+        }
+        if let Some(hole) = hole
+            && self.overtaken(&hole, passing)
+        {
+            self.out_of_order = self.out_of_order.saturating_add(1);
+            return Class::OutOfOrder;
+        }
+        if self.copied(start, end, passing) || hole.is_none() && !earlier && self.is_older(passing) {
+            self.duplicates = self.duplicates.saturating_add(1);
+            return Class::Copy;
+        }
+        self.rtt.ambiguous(start);
+        self.retransmits.bytes += payload;
+        let unseen = hole.is_some() || earlier || late.is_some();
+        let class = self.count(start, end, unseen, passing.time_ns, scene);
+        self.recovery = self.recovery.max(self.next);
+        self.repeated = self.repeated.max(end);
+        self.pushed = passing.pushed;
+        self.last_data = Some((start, (end - start) as u32, passing.mark));
+        class
+    }
+
+    /// Takes a range out of the holes: how much was in them, and the first hole it touched.
+    pub(super) fn fill(&mut self, start: u64, end: u64) -> (u64, Option<Hole>) {
+        if self.holes.is_empty() {
+            return (0, None);
+        }
+        let (mut new, mut first) = (0, None);
+        let mut at = 0;
+        while at < self.holes.len() {
+            let hole = self.holes[at];
+            let (from, to) = (hole.start.max(start), hole.end.min(end));
+            if from >= to {
+                at += 1;
+                continue;
+            }
+            new += to - from;
+            first = first.or(Some(hole));
+            let rest = [(hole.start, from), (to, hole.end)];
+            let mut rest =
+                rest.into_iter().filter(|(from, to)| from < to).map(|(start, end)| Hole { start, end, ..hole });
+            match (rest.next(), rest.next()) {
+                (None, _) => {
+                    self.holes.remove(at);
+                }
+                (Some(left), None) => {
+                    self.holes[at] = left;
+                    at += 1;
+                }
+                (Some(left), Some(right)) => {
+                    self.holes[at] = left;
+                    self.holes.insert(at + 1, right);
+                    at += 2;
+                }
+            }
+        }
+        (new, first)
+    }
+
+    /// Whether a segment that fills a hole was only late: sent before the one that went past it.
+    fn overtaken(&self, hole: &Hole, passing: Passing) -> bool {
+        passing.mark.before(hole.overtaker).unwrap_or_else(|| {
+            // The news of the hole takes a round trip of the sender's side to come back as a new copy. Without that
+            // figure, what came before any duplicate acknowledgement passed was not asked for.
+            let waited = passing.time_ns.saturating_sub(hole.since_ns);
+            let asked = self.repeats_of_ack > 0 || self.sacked > hole.start;
+            !asked && waited < LEAST_TIMEOUT_NS
+        })
+    }
+
+    /// Looks at whether identifications ascend.
+    #[cold]
+    pub(super) fn sample_order(&mut self, mark: Mark) {
+        let Some((_, _, last)) = self.last_data else { return };
+        if mark.identification != 0 && last.identification != 0 {
+            let slot = &mut self.ascending[usize::from(mark.before(last) != Some(false))];
+            *slot = slot.saturating_add(1);
+        }
+    }
+
+    /// Whether a segment is a packet that passed before, by an identification that is older than those of later packets: the
+    /// network has duplicated it, or delivered it after its retransmission.
+    fn is_older(&self, passing: Passing) -> bool {
+        let [ascending, others] = self.ascending;
+        // A tap whose own order is wrong may have a retransmission behind what was sent after it.
+        let in_order = u64::from(self.out_of_order) * 20 <= self.data_packets;
+        let known = passing.mark.identification != 0 && ascending >= 4 && others <= ascending / 16 && in_order;
+        known
+            && self
+                .last_data
+                .is_some_and(|(_, _, last)| last.identification != 0 && passing.mark.before(last) == Some(true))
+    }
+
+    /// Whether a segment is the very packet that passed just before: copied on the way.
+    fn copied(&self, start: u64, end: u64, passing: Passing) -> bool {
+        self.last_data.is_some_and(|(seen, length, mark)| {
+            let same = seen == start && u64::from(length) == end - start;
+            same && mark.identification != 0
+                && mark.identification == passing.mark.identification
+                && mark.timestamp == passing.mark.timestamp
+        })
+    }
+
+    /// Counts a retransmission by why it was sent.
+    fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64, scene: Scene) -> Class {
+        if self.acked >= self.recovery {
+            self.repeated = 0;
+        }
+        let class = self.why(start, end, unseen, time_ns, scene);
+        let together = self.doubtful.filter(|&(_, since_ns, _)| time_ns.saturating_sub(since_ns) <= DISORDER_NS);
+        let (first, _, before) = together.unwrap_or((start, 0, 0));
+        if class == Class::Unclassified {
+            self.doubtful = Some((first.min(start), time_ns, before + 1));
+        }
+        match class {
+            Class::Timeout => self.by_timeout = true,
+            Class::Fast => self.by_timeout = false,
+            _ => {}
+        }
+        let kind = &mut self.retransmits;
+        *match class {
+            Class::LostBeforeTap => &mut kind.lost_before_tap,
+            Class::Timeout => &mut kind.timeout,
+            Class::Fast => &mut kind.fast,
+            Class::Tail => &mut kind.tail,
+            _ => &mut kind.unclassified,
+        } += 1;
+        class
+    }
+
+    fn why(&self, start: u64, end: u64, unseen: bool, time_ns: u64, scene: Scene) -> Class {
+        let repairing = self.acked < self.recovery;
+        let asked = self.is_asked_for(start);
+        let silent = time_ns.saturating_sub(self.last_ns) >= LEAST_TIMEOUT_NS;
+        let first = start <= self.acked.max(1);
+        // No RTO is shorter than the round trip; where the timer's least is short, it is not much longer either.
+        let base_ns = self.rtt.typical_ns().unwrap_or(0).max(scene.round_trip_ns);
+        let paused = base_ns > 0 && scene.quiet_ns > base_ns + base_ns / 5 && scene.quiet_ns >= LEAST_PAUSE_NS;
+        let repeated = repairing && end <= self.repeated;
+        if unseen {
+            Class::LostBeforeTap
+        } else if silent && first || paused && first && (repeated || !asked && end < self.next) {
+            Class::Timeout
+        } else if asked && !(repairing && self.by_timeout) {
+            Class::Fast
+        } else if repairing && self.by_timeout {
+            Class::Timeout
+        } else if end == self.next && !repairing {
+            Class::Tail
+        } else if repairing && (first || self.repeats_of_ack > 0) {
+            // NewReno without SACK (RFC 6582): each partial acknowledgement brings the next.
+            Class::Fast
+        } else if silent {
+            Class::Timeout
+        } else {
+            Class::Unclassified
+        }
+    }
+
+    /// Whether selective or duplicate acknowledgements ask for a number.
+    fn is_asked_for(&self, start: u64) -> bool {
+        start < self.sacked || (self.repeats_of_ack >= DUPLICATES_MEAN_LOSS && start <= self.acked)
+    }
+
+    /// An acknowledgement passes soon after a retransmission that nothing had asked for: it may be what did.
+    #[cold]
+    pub(super) fn clear_doubt(&mut self, time_ns: u64) {
+        let Some((start, since_ns, count)) = self.doubtful else { return };
+        if time_ns.saturating_sub(since_ns) > DISORDER_NS {
+            self.doubtful = None;
+        } else if self.is_asked_for(start) && self.retransmits.unclassified >= count {
+            self.retransmits.unclassified -= count;
+            self.retransmits.fast += count;
+            self.by_timeout = false;
+            self.doubtful = None;
+        }
+    }
+
+    /// Lists what a segment turned out to be, unless it was nothing out of the ordinary.
+    #[inline]
+    pub(super) fn tell(&mut self, class: Class, tcp: &TcpHeader, scene: Scene, moved_ns: u64, time_ns: u64) {
+        let kind = match class {
+            Class::New if tcp.flags.has(Flags::SYN) => TraceEventKind::Syn,
+            Class::New if tcp.flags.has(Flags::FIN) => TraceEventKind::Fin,
+            Class::Bare | Class::New => return,
+            Class::Fast => TraceEventKind::Fast,
+            Class::Timeout => TraceEventKind::Timeout,
+            Class::Tail => TraceEventKind::Tail,
+            Class::LostBeforeTap => TraceEventKind::LostBeforeTap,
+            Class::Unclassified => TraceEventKind::Unclassified,
+            Class::OutOfOrder => TraceEventKind::OutOfOrder,
+            Class::Copy => TraceEventKind::Duplicate,
+            Class::Probe => TraceEventKind::Probe,
+        };
+        // The timer runs from the last new data or its acknowledgement, or from the retransmission before.
+        let waited_ns = time_ns.saturating_sub(moved_ns.max(self.last_ns));
+        let expired = class == Class::Timeout && waited_ns >= LEAST_PAUSE_NS && waited_ns <= scene.quiet_ns * 2;
+        let rto_ns = expired.then_some(waited_ns);
+        if let Some(rto_ns) = rto_ns {
+            let rto = &mut self.rare().rto;
+            rto.min_ns = if rto.count == 0 { rto_ns } else { rto.min_ns.min(rto_ns) };
+            rto.max_ns = rto.max_ns.max(rto_ns);
+            rto.count += 1;
+        }
+        self.event(kind, scene, rto_ns);
+    }
+}

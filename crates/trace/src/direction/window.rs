@@ -1,0 +1,225 @@
+//! The window that one end announces as a receiver, and what holds the other end back.
+
+use landspeed_model::{TraceEventKind, ZeroWindow};
+use landspeed_wire::{Flags, TcpHeader};
+
+use super::{Direction, Scene};
+
+/// Periods of a closed window in the document.
+pub(super) const MOST_PERIODS: usize = 100;
+/// The largest window scale (RFC 7323).
+const MOST_SCALE: u8 = 14;
+/// How long after its window opened a sender that waited for it may take to send, besides the round trip, nanoseconds.
+const REACTION_NS: u64 = 10_000_000;
+/// Bursts of data after one that ended in the middle of the sender's queue that are taken to end there too.
+const PACED_BURSTS: u8 = 16;
+
+/// Time with nothing in flight, until it is known why.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Gap {
+    /// With a window closed or too small for a segment, nanoseconds.
+    shut_ns: u64,
+    /// With an open window, since it opened, nanoseconds.
+    open_ns: u64,
+}
+
+impl Direction {
+    /// This end, as a receiver, announces a window. Returns whether it moved.
+    #[inline]
+    pub fn announce(&mut self, window: u16, flags: Flags, scene: Scene) -> bool {
+        let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
+        if plain && self.window_field == Some(window) {
+            return false;
+        }
+        self.window_field = plain.then_some(window);
+        let syn = flags.has(Flags::SYN);
+        // At most 2^30 (RFC 7323).
+        let bytes = u32::from(window) << if syn { 0 } else { self.scale.unwrap_or(0) };
+        let moved = self.window != Some(bytes);
+        if plain {
+            if bytes == 0 {
+                self.window_closes(scene);
+            } else if self.closed_since.is_some() {
+                self.window_opens(scene);
+            }
+            if self.scale.is_some() {
+                self.window_min = Some(self.window_min.map_or(bytes, |least| least.min(bytes)));
+                self.window_max = Some(self.window_max.map_or(bytes, |most| most.max(bytes)));
+            }
+        }
+        self.window = Some(bytes);
+        moved
+    }
+
+    #[cold]
+    fn window_closes(&mut self, scene: Scene) {
+        if self.window.is_some_and(|before| before > 0) {
+            self.zero_windows = self.zero_windows.saturating_add(1);
+            self.closed_since = Some((scene.since_ns, scene.frame));
+            self.event(TraceEventKind::ZeroWindow, scene, None);
+        }
+    }
+
+    #[cold]
+    fn window_opens(&mut self, scene: Scene) {
+        if let Some(period) = self.closed_period(scene.since_ns) {
+            let rare = self.rare();
+            rare.closed_ns += period.duration_ns;
+            if rare.periods.len() < MOST_PERIODS {
+                rare.periods.push(period);
+            }
+            self.event(TraceEventKind::WindowOpened, scene, None);
+        }
+        self.closed_since = None;
+    }
+
+    /// The period of a closed window that lasts until a time.
+    pub(super) fn closed_period(&self, until_ns: u64) -> Option<ZeroWindow> {
+        let (start_ns, frame) = self.closed_since?;
+        Some(ZeroWindow { start_ns, duration_ns: until_ns.saturating_sub(start_ns), frame })
+    }
+
+    /// Whether a segment's window neither opens nor closes.
+    #[inline]
+    pub fn stays_open(&self, window: u16) -> bool {
+        window != 0 && self.closed_since.is_none()
+    }
+
+    /// Time passes between two packets of the connection; `peer` is the other end, which announces the window.
+    #[inline]
+    pub fn spend(&mut self, span_ns: u64, peer: &Self, mss: u64) {
+        if self.data_packets == 0 || self.acked == 0 {
+            return;
+        }
+        let in_flight = self.in_flight();
+        if in_flight == 0 {
+            self.wait(span_ns, peer, mss);
+        } else if self.acked < self.recovery {
+            self.limits.recovery_ns += span_ns;
+        } else {
+            match peer.known_window() {
+                Some(window) if window < in_flight + 2 * mss => self.limits.receiver_window_ns += span_ns,
+                Some(_) => self.limits.sending_ns += span_ns,
+                None => {
+                    self.limits.sending_ns += span_ns;
+                    self.fit_scale(in_flight, peer);
+                }
+            }
+        }
+    }
+
+    /// Nothing is in flight: why not, is known when data passes again.
+    #[inline]
+    fn wait(&mut self, span_ns: u64, peer: &Self, mss: u64) {
+        // A sender waits for room for a segment, or for half of the greatest window there was (RFC 9293, 3.8.6.2.1).
+        let enough = peer.window_max.map_or(mss, |most| mss.min(u64::from(most) / 2)).max(1);
+        if peer.known_window().is_some_and(|window| window < enough) {
+            self.gap.shut_ns += span_ns + std::mem::take(&mut self.gap.open_ns);
+        } else {
+            self.gap.open_ns += span_ns;
+        }
+    }
+
+    /// Data passes after time with nothing in flight: what that time went into.
+    pub(super) fn settle_gap(&mut self, payload: u32) {
+        let Gap { shut_ns, open_ns } = std::mem::take(&mut self.gap);
+        let paced = self.had_more() && self.is_full(payload);
+        let limits = &mut self.limits;
+        let soon = self.rtt.typical_ns().unwrap_or(0).saturating_add(REACTION_NS);
+        if shut_ns > 0 && (open_ns <= soon || self.probed) {
+            limits.receiver_window_ns += shut_ns;
+            *(if open_ns <= soon { &mut limits.receiver_window_ns } else { &mut limits.idle_ns }) += open_ns;
+        } else if paced {
+            limits.idle_ns += shut_ns;
+            limits.pacing_ns += open_ns;
+        } else {
+            limits.idle_ns += shut_ns + open_ns;
+        }
+        self.probed = false;
+    }
+
+    /// Whether time with nothing in flight has yet to be accounted for.
+    #[inline]
+    pub(super) fn has_gap(&self) -> bool {
+        self.gap.open_ns | self.gap.shut_ns != 0
+    }
+
+    /// Time with nothing in flight at the end: by a window closed while the sender probed it, and the rest.
+    pub(super) fn unsettled_gap(&self) -> (u64, u64) {
+        let Gap { shut_ns, open_ns } = self.gap;
+        if self.probed { (shut_ns, open_ns) } else { (0, shut_ns + open_ns) }
+    }
+
+    /// Whether the sender had more to send when it sent its last segment: a full one, and not the last of its queue, which
+    /// has the flag PSH. Where the application's writes are full segments too, now and then one without the flag has to show it.
+    fn had_more(&mut self) -> bool {
+        let Some((_, length, _)) = self.last_data else { return false };
+        let full = self.is_full(length);
+        if full && !self.pushed {
+            self.bursts_since_cut = 1;
+            return true;
+        }
+        let recent = (1..PACED_BURSTS).contains(&self.bursts_since_cut);
+        self.bursts_since_cut = self.bursts_since_cut.saturating_add(u8::from(self.bursts_since_cut > 0));
+        full && recent
+    }
+
+    /// Whether payload is a full segment, or several in a super-packet.
+    fn is_full(&self, payload: u32) -> bool {
+        let options = if self.timestamps { 12 } else { 0 };
+        let segment = self.mss.map_or(self.largest, |mss| self.largest.min(u32::from(mss).saturating_sub(options)));
+        segment > 0 && payload > 0 && (payload.is_multiple_of(segment) || payload == self.largest)
+    }
+
+    /// The scale of the other end's window is unknown: it is great enough for what is in flight.
+    fn fit_scale(&mut self, in_flight: u64, peer: &Self) {
+        let Some(window) = peer.window.map(u64::from).filter(|&window| window > 0 && window < in_flight) else {
+            return;
+        };
+        while self.peer_scale_at_least < MOST_SCALE && window << self.peer_scale_at_least < in_flight {
+            self.peer_scale_at_least += 1;
+        }
+    }
+
+    /// The window last announced, bytes; not scaled where the scale is unknown.
+    pub fn window(&self) -> Option<u64> {
+        self.window.map(u64::from)
+    }
+
+    /// The window last announced, bytes, if its scale is known: a closed one needs none.
+    #[inline]
+    pub fn known_window(&self) -> Option<u64> {
+        self.window().filter(|&window| window == 0 || self.scale.is_some())
+    }
+
+    /// Whether the window is closed.
+    #[inline]
+    pub fn is_shut(&self) -> bool {
+        self.window == Some(0)
+    }
+
+    /// What it announced as its segment size, or the usual one.
+    pub fn mss(&self) -> u64 {
+        self.mss.map_or(1448, u64::from)
+    }
+
+    /// Takes the window scale of a SYN of this end (RFC 7323): it is in force if both ends announce one.
+    pub fn negotiate_scale(&mut self, tcp: &TcpHeader, peer: &mut Self) {
+        if tcp.options.incomplete {
+            return;
+        }
+        match (tcp.options.window_scale, peer.announced_scale) {
+            (None, _) => (self.scale, peer.scale) = (Some(0), Some(0)),
+            (Some(own), Some(theirs)) => {
+                (self.scale, peer.scale) = (Some(own.min(MOST_SCALE)), Some(theirs.min(MOST_SCALE)));
+            }
+            // A SYN-ACK has it only if the SYN had it.
+            (Some(own), None) if tcp.flags.has(Flags::ACK) && peer.scale != Some(0) => {
+                self.scale = Some(own.min(MOST_SCALE));
+            }
+            (Some(_), None) => {}
+        }
+        self.window_field = None;
+        peer.window_field = None;
+    }
+}

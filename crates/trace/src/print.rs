@@ -1,0 +1,67 @@
+//! What a packet is known again by: what no hop changes.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use foldhash::fast::FixedState;
+use landspeed_wire::{Flags, TcpHeader};
+
+/// Bytes of a datagram by which it is known again. Sequence numbers are in them, and the least that captures keep has them.
+pub const DATAGRAM_HEAD: usize = 16;
+
+/// What of a packet tells it from others.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'a> {
+    /// A segment.
+    Tcp(&'a TcpHeader),
+    /// A datagram: ports, payload, what it begins with if that was captured.
+    Udp([u16; 2], u32, Option<&'a [u8]>),
+}
+
+impl Body<'_> {
+    /// Whether it has data or opens or closes a connection. `None` for a datagram without an identification, which may be like
+    /// any other.
+    pub fn moves(self, identified: bool) -> Option<bool> {
+        match self {
+            Self::Tcp(tcp) => Some(tcp.payload > 0 || tcp.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0))),
+            Self::Udp(..) => identified.then_some(true),
+        }
+    }
+
+    /// Source and destination port.
+    pub fn ports(self) -> [u16; 2] {
+        match self {
+            Self::Tcp(tcp) => [tcp.source, tcp.destination],
+            Self::Udp(ports, ..) => ports,
+        }
+    }
+}
+
+/// The fingerprint of a packet: `ends` are its flow and direction, where those are the same at both taps, and else 0. `None` for
+/// one that cannot be told from others.
+#[inline]
+pub fn fingerprint(identification: u16, body: Body<'_>, ends: u64) -> Option<u64> {
+    let mut hasher = FixedState::default().build_hasher();
+    hasher.write_u64(ends << 16 | u64::from(identification));
+    match body {
+        Body::Tcp(tcp) => {
+            let flags = u64::from(tcp.flags.0 & !(Flags::ECE.0 | Flags::CWR.0));
+            hasher.write_u64(u64::from(tcp.sequence) << 32 | u64::from(tcp.acknowledgement));
+            hasher.write_u64(flags << 48 | u64::from(tcp.window) << 32 | u64::from(tcp.payload));
+            if let Some((value, echo)) = tcp.options.timestamps {
+                hasher.write_u64(u64::from(value) << 32 | u64::from(echo));
+            }
+            for &(from, to) in tcp.options.sack.as_slice() {
+                hasher.write_u64(u64::from(from) << 32 | u64::from(to));
+            }
+        }
+        Body::Udp(_, payload, head) => {
+            hasher.write_u64(u64::from(payload));
+            // IPv6 has no identification: what is in it has to tell it, of which both taps must have as much. Its checksum
+            // does not: a host that leaves it to its interface shows another one.
+            if identification == 0 {
+                hasher.write(head?);
+            }
+        }
+    }
+    Some(hasher.finish())
+}

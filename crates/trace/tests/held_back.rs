@@ -1,0 +1,231 @@
+//! What held a sender back, probes, and what experts look for: windows, timeouts, congestion marks, who reset.
+
+mod play;
+
+use landspeed_model::{TraceEventKind, TraceWay};
+use landspeed_trace::{Analysis, Limits};
+use play::{Extra, MS, MSS, Play};
+
+fn window(window: u16) -> Extra<'static> {
+    Extra { window: Some(window), ..Extra::default() }
+}
+
+#[test]
+fn a_closed_window_is_the_receivers_time_while_the_sender_waits_for_it() {
+    let mut play = Play::new();
+    for round in 0..5_u32 {
+        let ms = 100 + u64::from(round) * 200;
+        play.data(ms, round);
+        play.segment((ms + 10) * MS, false, 1, play.number(round + 1), 0, window(0));
+        play.segment((ms + 199) * MS, false, 1, play.number(round + 1), 0, window(500));
+    }
+    play.data(1_100, 5);
+    play.ack(1_110, 6);
+    let flow = play.flow();
+    let limits = flow.forward.limits.expect("limits");
+    assert!(limits.receiver_window_ns >= 5 * 189 * MS, "{limits:?}");
+    assert!(limits.idle_ns < 20 * MS, "{limits:?}");
+    assert_eq!((flow.reverse.zero_windows, flow.reverse.zero_window_ns), (5, 5 * 189 * MS));
+    let first = flow.reverse.zero_window_periods[0];
+    assert_eq!((first.start_ns, first.duration_ns, first.frame), (110 * MS, 189 * MS, 5));
+}
+
+#[test]
+fn a_window_below_a_segment_is_the_receivers_time() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.ack(30, 1);
+    play.data(30, 1);
+    play.segment(40 * MS, false, 1, play.number(2), 0, window(4));
+    play.segment(440 * MS, false, 1, play.number(2), 0, window(1000));
+    play.data(441, 2);
+    play.ack(451, 3);
+    let limits = play.flow().forward.limits.expect("limits");
+    assert!(limits.receiver_window_ns >= 400 * MS && limits.idle_ns < 5 * MS, "{limits:?}");
+}
+
+#[test]
+fn an_application_that_has_nothing_to_send_is_idle_whatever_the_window() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.segment(30 * MS, false, 1, play.number(1), 0, window(0));
+    play.segment(40 * MS, false, 1, play.number(1), 0, window(1000));
+    // A small write, pushed.
+    play.segment(2_000 * MS, true, play.number(1), 1, 100, Extra { push: true, ..Extra::default() });
+    play.segment(2_010 * MS, false, 1, play.number(1) + 100, 0, Extra::default());
+    play.segment(4_000 * MS, true, play.number(1) + 100, 1, 100, Extra { push: true, ..Extra::default() });
+    let limits = play.flow().forward.limits.expect("limits");
+    assert!(limits.idle_ns >= 3_900 * MS && limits.pacing_ns == 0, "{limits:?}");
+}
+
+#[test]
+fn gaps_between_full_segments_of_a_full_queue_are_pacing() {
+    let mut play = Play::new();
+    for segment in 0..100_u32 {
+        let ms = 100 + u64::from(segment) * 50;
+        play.data(ms, segment);
+        play.ack(ms + 10, segment + 1);
+    }
+    let limits = play.flow().forward.limits.expect("limits");
+    assert!(limits.pacing_ns >= 98 * 40 * MS && limits.idle_ns == 0, "{limits:?}");
+}
+
+#[test]
+fn keep_alives_and_probes_count_with_and_without_a_byte() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.ack(30, 1);
+    for number in 0..4 {
+        let length = number % 2;
+        let at = 1_000 * (u64::from(number) + 1);
+        play.segment(at * MS, true, play.number(1) - 1, 1, length, Extra::default());
+        play.ack(at + 10, 1);
+    }
+    // A window closed, a byte sent into it twice, and taken the second time.
+    play.segment(6_000 * MS, false, 1, play.number(1), 0, window(0));
+    play.segment(6_300 * MS, true, play.number(1), 1, 1, Extra::default());
+    play.segment(6_310 * MS, false, 1, play.number(1), 0, window(0));
+    play.segment(6_900 * MS, true, play.number(1), 1, 1, Extra::default());
+    play.segment(6_910 * MS, false, 1, play.number(1) + 1, 0, window(900));
+    play.segment(6_911 * MS, true, play.number(1) + 1, 1, MSS, Extra::default());
+    play.segment(6_921 * MS, false, 1, play.number(2) + 1, 0, window(900));
+    let flow = play.flow();
+    assert_eq!((flow.forward.probes, flow.retransmits, flow.reverse.duplicate_acks), (6, 0, 0));
+    assert_eq!((flow.forward.unique_bytes, flow.forward.missing_bytes), (u64::from(2 * MSS) + 1, 0));
+}
+
+#[test]
+fn a_byte_retransmitted_is_no_probe() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.ack(30, 1);
+    play.segment(40 * MS, true, play.number(1), 1, 1, Extra::default());
+    play.segment(300 * MS, true, play.number(1), 1, 1, Extra::default());
+    let flow = play.flow();
+    assert_eq!((flow.forward.probes, flow.retransmits, flow.forward.retransmits.timeout), (0, 1, 1));
+}
+
+#[test]
+fn a_timeout_below_200_ms_is_a_timeout_and_has_its_value() {
+    let mut play = Play::new();
+    for round in 0..10_u32 {
+        play.data(20 + u64::from(round) * 20, round);
+        play.ack(30 + u64::from(round) * 20, round + 1);
+    }
+    (10..14).for_each(|segment| play.data(300, segment));
+    play.data(350, 10);
+    play.ack(360, 14);
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.retransmits.timeout), (1, 1), "{:?}", flow.forward.retransmits);
+    let rto = flow.forward.rto.expect("an RTO");
+    assert_eq!((rto.count, rto.min_ns, rto.max_ns), (1, 50 * MS, 50 * MS));
+    let event = flow.events.iter().find(|event| event.kind == TraceEventKind::Timeout).expect("listed");
+    assert_eq!((event.rto_ns, event.time_ns, event.way), (Some(50 * MS), 350 * MS, TraceWay::Forward));
+}
+
+#[test]
+fn each_partial_acknowledgement_of_newreno_brings_a_fast_retransmit() {
+    let mut play = Play::new();
+    play.sack = false;
+    (0..10).for_each(|segment| play.data(20, segment));
+    play.ack(30, 2);
+    (0..4).for_each(|_| play.ack(31, 2));
+    play.data(32, 2);
+    play.ack(42, 5);
+    play.data(43, 5);
+    play.ack(53, 7);
+    play.data(54, 7);
+    play.ack(64, 10);
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.retransmits.fast), (3, 3), "{:?}", flow.forward.retransmits);
+}
+
+#[test]
+fn data_that_is_recorded_after_its_acknowledgement_is_neither_missing_nor_retransmitted() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.segment(30 * MS, false, 1, play.number(2), 0, Extra::default());
+    play.segment(30 * MS + 20_000, true, play.number(1), 1, MSS, Extra::default());
+    play.segment(31 * MS, false, 1, play.number(2) + 1, 0, Extra::default());
+    play.segment(31 * MS + 20_000, true, play.number(2), 1, 0, Extra { fin: true, ..Extra::default() });
+    let document = play.document();
+    let flow = &document.flows[0];
+    assert_eq!((flow.forward.missing_bytes, flow.retransmits), (0, 0));
+    assert_eq!(flow.forward.unique_bytes, u64::from(2 * MSS));
+    assert!(document.warnings.is_empty(), "{:?}", document.warnings);
+}
+
+#[test]
+fn reneging_is_named() {
+    let mut play = Play::new();
+    (0..8).for_each(|segment| play.data(20, segment));
+    play.ack(30, 2);
+    (0..4).for_each(|more| play.sack(31, 2, &[(3, 4 + more)]));
+    play.data(300, 2);
+    play.ack(310, 3);
+    (3..8).for_each(|segment| play.data(311, segment));
+    play.ack(321, 8);
+    let flow = play.flow();
+    assert_eq!(flow.reverse.reneged, 1);
+    let event = flow.events.iter().find(|event| event.kind == TraceEventKind::Reneging).expect("listed");
+    assert_eq!((event.way, event.time_ns), (TraceWay::Reverse, 310 * MS));
+}
+
+#[test]
+fn an_unknown_window_scale_is_said_and_bounded_by_what_is_in_flight() {
+    let told = |scale: Option<u8>| {
+        let analysis = Analysis::new(Limits { window_scale: scale, ..Limits::default() });
+        let mut play = Play { analysis, first: 1000, identification: 1, sack: true };
+        for round in 0..3_u32 {
+            (0..20).for_each(|segment| play.data(20 + u64::from(round) * 20, round * 20 + segment));
+            play.segment((30 + u64::from(round) * 20) * MS, false, 1, play.number(round * 20 + 20), 0, window(300));
+        }
+        play.document()
+    };
+    let unknown = told(None);
+    let reverse = &unknown.flows[0].reverse;
+    assert_eq!((reverse.window_scale_in_force, reverse.window_max_bytes), (None, None));
+    // 20,000 bytes in flight need 300 << 7.
+    assert_eq!(reverse.window_scale_at_least, Some(7));
+    assert!(unknown.warnings.iter().any(|warning| warning.code == "window-scale-unknown"));
+    let given = told(Some(8));
+    let reverse = &given.flows[0].reverse;
+    assert_eq!((reverse.window_scale_in_force, reverse.window_max_bytes), (Some(8), Some(300 << 8)));
+    assert!(given.warnings.iter().all(|warning| warning.code != "window-scale-unknown"));
+}
+
+#[test]
+fn congestion_marks_are_counted_by_direction() {
+    let mut play = Play::new();
+    for segment in 0..10_u32 {
+        let extra = Extra { traffic_class: if segment < 3 { 3 } else { 2 }, ..Extra::default() };
+        play.segment((20 + u64::from(segment)) * MS, true, play.number(segment), 1, MSS, extra);
+        let ece = Extra { ece: segment < 3, ..Extra::default() };
+        play.segment((20 + u64::from(segment)) * MS + 1, false, 1, play.number(segment + 1), 0, ece);
+    }
+    let flow = play.flow();
+    let ecn = flow.forward.ecn.expect("marks");
+    assert_eq!((ecn.ect0, ecn.ce, ecn.ect1, ecn.ece), (7, 3, 0, 0));
+    assert_eq!(flow.reverse.ecn.expect("echoes").ece, 3);
+}
+
+#[test]
+fn it_is_known_who_reset_the_connection() {
+    let mut play = Play::new();
+    play.data(20, 0);
+    play.segment(30 * MS, false, 1, play.number(1), 0, Extra { reset: true, ..Extra::default() });
+    let flow = play.flow();
+    let reset = flow.reset.expect("a reset");
+    assert_eq!((&reset.by, reset.time_ns, reset.frame), (&flow.destination, 30 * MS, 5));
+    assert_eq!((flow.reverse.resets, flow.forward.resets), (1, 0));
+}
+
+#[test]
+fn the_goodput_of_the_capture_counts_each_byte_once() {
+    let mut play = Play::new();
+    (0..4).for_each(|segment| play.data(20, segment));
+    play.data(500, 0);
+    play.ack(1_000, 4);
+    let capture = play.document().capture;
+    assert_eq!((capture.unique_bytes, capture.goodput_bps), (u64::from(4 * MSS), Some(32_000.0)));
+}

@@ -1,0 +1,315 @@
+//! Two taps whose clocks are set, whose captures hold copies, or between which addresses change: what is lost is placed all the
+//! same, and what the receiver host dropped is told from what the network duplicated or reordered.
+
+use std::collections::BTreeSet;
+
+use landspeed_model::{BuildInfo, TraceDocument};
+use landspeed_trace::{Analysis, Limits, Pairing};
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::Frame;
+use proptest::prelude::*;
+
+const BEGIN: i64 = 1_700_000_000_000_000_000;
+const MS: i64 = 1_000_000;
+const MSS: u32 = 1_000;
+const FIRST: u32 = 4_000_000_000;
+
+/// A transfer.
+#[derive(Debug, Clone)]
+struct Transfer {
+    segments: u32,
+    /// From one segment to the next, nanoseconds.
+    apart_ns: i64,
+    one_way_ns: i64,
+    /// Lost between the taps, dropped behind the second.
+    network: BTreeSet<u32>,
+    receiver: BTreeSet<u32>,
+    /// Duplicated in the network, and so much later.
+    twice: BTreeSet<u32>,
+    twice_after_ns: i64,
+    /// Held back so long, nanoseconds.
+    late: BTreeSet<u32>,
+    late_ns: i64,
+    sack: bool,
+    dsack: bool,
+    identified: bool,
+    /// The address of the sender at the second tap.
+    sender_there: [u8; 4],
+}
+
+impl Default for Transfer {
+    fn default() -> Self {
+        Self {
+            segments: 2_000,
+            apart_ns: 100_000,
+            one_way_ns: 10 * MS,
+            network: BTreeSet::new(),
+            receiver: BTreeSet::new(),
+            twice: BTreeSet::new(),
+            twice_after_ns: 20_000,
+            late: BTreeSet::new(),
+            late_ns: 0,
+            sack: true,
+            dsack: true,
+            identified: true,
+            sender_there: [10, 0, 0, 1],
+        }
+    }
+}
+
+/// A packet at one tap: its time, and its bytes without the payload.
+type At = (i64, Vec<u8>, u32);
+
+fn packet(sender: [u8; 4], forth: bool, numbers: [u32; 2], payload: u32, id: u16, sack: &[(u32, u32)]) -> Vec<u8> {
+    let ends = [(sender, 40_000_u16), ([10, 0, 0, 2], 5_001)];
+    let (from, to) = if forth { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+    let mut options = Vec::new();
+    if !sack.is_empty() {
+        options.extend([1, 1, 5, 2 + 8 * sack.len() as u8]);
+        for (low, high) in sack {
+            options.extend([low.to_be_bytes(), high.to_be_bytes()].concat());
+        }
+    }
+    let mut bytes = vec![0x45, 0];
+    bytes.extend((40 + options.len() as u16 + payload as u16).to_be_bytes());
+    bytes.extend(id.to_be_bytes());
+    bytes.extend([0x40, 0, 64, 6, 0, 0]);
+    bytes.extend([from.0, to.0].concat());
+    bytes.extend([from.1.to_be_bytes(), to.1.to_be_bytes()].concat());
+    bytes.extend([numbers[0].to_be_bytes(), numbers[1].to_be_bytes()].concat());
+    bytes.extend([((20 + options.len()) as u8 / 4) << 4, 0x10, 0x80, 0, 0, 0, 0, 0]);
+    bytes.extend(options);
+    bytes
+}
+
+impl Transfer {
+    /// The packets at both taps, in the order of each. What is lost or dropped is retransmitted 30 ms later; what is late by
+    /// more than 10 ms too.
+    fn taps(&self) -> [Vec<At>; 2] {
+        let number = |segment: u32| FIRST.wrapping_add(segment * MSS);
+        let mut sent: Vec<(i64, u32, bool)> =
+            (0..self.segments).map(|segment| (BEGIN + i64::from(segment) * self.apart_ns, segment, false)).collect();
+        let again = |segment: &u32| {
+            let lost = self.network.contains(segment) || self.receiver.contains(segment);
+            lost || self.late.contains(segment) && self.late_ns > 10 * MS
+        };
+        sent.extend((0..self.segments).filter(again).map(|segment| {
+            (BEGIN + i64::from(segment) * self.apart_ns + 2 * self.one_way_ns + 10 * MS, segment, true)
+        }));
+        sent.sort_unstable();
+        let (mut near, mut far, mut arrived) = (Vec::new(), Vec::new(), Vec::new());
+        for (order, &(time_ns, segment, again)) in sent.iter().enumerate() {
+            let id = if self.identified { order as u16 % 60_000 + 1 } else { 0 };
+            let bytes = |sender| packet(sender, true, [number(segment), 1], MSS, id, &[]);
+            near.push((time_ns, bytes([10, 0, 0, 1]), MSS));
+            let late_ns = if !again && self.late.contains(&segment) { self.late_ns } else { 0 };
+            let there_ns = time_ns + self.one_way_ns + late_ns;
+            let mut arrive = |time_ns: i64, dropped: bool| {
+                far.push((time_ns, bytes(self.sender_there), MSS));
+                if !dropped {
+                    arrived.push((time_ns, segment));
+                }
+            };
+            if again || !self.network.contains(&segment) {
+                arrive(there_ns, !again && self.receiver.contains(&segment));
+                if !again && self.twice.contains(&segment) {
+                    arrive(there_ns + self.twice_after_ns, false);
+                }
+            }
+        }
+        arrived.sort_unstable();
+        let mut has = BTreeSet::new();
+        let mut next = 0;
+        for (order, (time_ns, segment)) in arrived.into_iter().enumerate() {
+            let known = segment < next || !has.insert(segment);
+            while has.remove(&next) {
+                next += 1;
+            }
+            let mut sack = Vec::new();
+            if known && self.sack && self.dsack {
+                sack.push((number(segment), number(segment + 1)));
+            }
+            if self.sack && segment >= next {
+                let (mut low, mut high) = (segment, segment + 1);
+                while low > next && has.contains(&(low - 1)) {
+                    low -= 1;
+                }
+                while has.contains(&high) {
+                    high += 1;
+                }
+                sack.push((number(low), number(high)));
+            }
+            let id = if self.identified { order as u16 % 60_000 + 1 } else { 0 };
+            let bytes = |sender| packet(sender, false, [1, number(next)], 0, id, &sack);
+            far.push((time_ns + 2_000, bytes(self.sender_there), 0));
+            near.push((time_ns + 2_000 + self.one_way_ns, bytes([10, 0, 0, 1]), 0));
+        }
+        near.sort_by_key(|at| at.0);
+        far.sort_by_key(|at| at.0);
+        [near, far]
+    }
+}
+
+fn told(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
+    let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
+    let mut pairing = Pairing::new(translated);
+    let mut next = [0; 2];
+    while let Some(tap) = pairing.wants() {
+        let Some((time_ns, data, payload)) = taps[tap as usize].get(next[tap as usize]) else {
+            pairing.end(tap);
+            continue;
+        };
+        next[tap as usize] += 1;
+        let original = data.len() as u32 + payload;
+        let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: *time_ns as u64, original, data };
+        analyses[tap as usize].frame(&frame);
+        pairing.frame(tap, &frame);
+    }
+    let build = || BuildInfo { version: String::new(), server_version: None };
+    let [mut document, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
+    pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+    document
+}
+
+fn some(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
+    prop::collection::btree_set(10_u32..1_900, 0..most)
+}
+
+/// Sets that have nothing in common, and no neighbours.
+fn apart(sets: [BTreeSet<u32>; 3]) -> [BTreeSet<u32>; 3] {
+    let mut taken: BTreeSet<u32> = BTreeSet::new();
+    sets.map(|set| {
+        let free = |segment: &u32| (segment.saturating_sub(3)..segment + 4).all(|near| !taken.contains(&near));
+        let set: BTreeSet<u32> = set.into_iter().filter(free).collect();
+        taken.extend(&set);
+        set
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn a_clock_that_is_set_neither_hides_losses_nor_makes_some(
+        network in some(8), receiver in some(8), at in 0.3_f64..0.7, first: bool,
+        by_ns in prop_oneof![-4_000 * MS..-2 * MS, 2 * MS..4_000 * MS, Just(3_600_000 * MS), Just(-3_600_000 * MS)],
+    ) {
+        let [network, receiver, _] = apart([network, receiver, BTreeSet::new()]);
+        let transfer = Transfer { network, receiver, ..Transfer::default() };
+        let mut taps = transfer.taps();
+        let when = BEGIN + (at * 200.0) as i64 * MS;
+        for packet in taps[usize::from(!first)].iter_mut().filter(|packet| packet.0 > when) {
+            packet.0 += by_ns;
+        }
+        let document = told(&taps, false);
+        let (flow, path) = (&document.flows[0], &document.path[0]);
+        prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
+        prop_assert_eq!(flow.lost_receiver, Some(transfer.receiver.len() as u64));
+        prop_assert_eq!((path.forward.undetermined, path.backward.undetermined), (0, 0));
+        prop_assert_eq!(path.clock_steps.len(), 1, "{:?}", path.clock_steps);
+        let step_ns = if first { -by_ns } else { by_ns };
+        prop_assert!((path.clock_steps[0].step_ns - step_ns).abs() < MS / 100, "{:?}", path.clock_steps);
+        prop_assert_eq!((path.round_trip_ns, path.forward.delay_variation_max_ns), (Some(20_000_000), Some(0)));
+    }
+
+    #[test]
+    fn drops_of_the_receiver_host_need_proof_and_have_it(
+        network in some(20), receiver in some(20), twice in some(40), sack: bool, dsack: bool, identified: bool,
+    ) {
+        let [network, receiver, twice] = apart([network, receiver, twice]);
+        let transfer = Transfer { network, receiver, twice, sack, dsack, identified, ..Transfer::default() };
+        let document = told(&transfer.taps(), false);
+        let flow = &document.flows[0];
+        prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
+        let (lost, open) = (flow.lost_receiver.expect("two taps"), flow.forward.undetermined_receiver.expect("two taps"));
+        let truth = transfer.receiver.len() as u64;
+        prop_assert!(lost <= truth && truth <= lost + open, "{truth} dropped, {lost} said, {open} open");
+    }
+
+    #[test]
+    fn packets_that_are_only_late_are_never_called_dropped(
+        late in some(60), late_ns in MS..60 * MS, sack: bool, dsack: bool,
+    ) {
+        let transfer = Transfer { late, late_ns, sack, dsack, ..Transfer::default() };
+        let document = told(&transfer.taps(), false);
+        let flow = &document.flows[0];
+        prop_assert_eq!((flow.lost_network, flow.lost_receiver), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn copies_of_a_mirror_change_nothing(
+        network in some(8), receiver in some(8), after_ns in 0_i64..3 * MS, mirrored in 1_usize..4, hop: bool, identified: bool,
+    ) {
+        // Without an identification a copy must come before a retransmission could.
+        let after_ns = if identified { after_ns } else { after_ns % MS };
+        let [network, receiver, _] = apart([network, receiver, BTreeSet::new()]);
+        let transfer = Transfer { network, receiver, identified, ..Transfer::default() };
+        let taps = transfer.taps();
+        let mut copied = taps.clone();
+        for (tap, packets) in copied.iter_mut().enumerate().filter(|(tap, _)| mirrored >> tap & 1 == 1) {
+            let copy = |(time_ns, bytes, payload): &At| {
+                let mut bytes = bytes.clone();
+                bytes[8] -= u8::from(hop);
+                (time_ns + after_ns, bytes, *payload)
+            };
+            packets.extend(taps[tap].iter().map(copy));
+            packets.sort_by_key(|packet| packet.0);
+        }
+        let (plain, mirrored_by) = (told(&taps, false), told(&copied, false));
+        let figures = |document: &TraceDocument| {
+            let (flow, path) = (&document.flows[0], &document.path[0]);
+            let (forward, reverse) = (&flow.forward, &flow.reverse);
+            (
+                (flow.lost_network, flow.lost_receiver, flow.retransmits, forward.retransmits),
+                (reverse.duplicate_acks, forward.duplicates, forward.packets, reverse.packets),
+                (path.matched, path.forward.appeared, path.backward.appeared, path.backward.lost_other),
+            )
+        };
+        prop_assert_eq!(figures(&plain), figures(&mirrored_by));
+        let copies = if mirrored & 1 == 1 { taps[0].len() as u64 } else { 0 };
+        prop_assert_eq!((plain.capture.copies, mirrored_by.capture.copies), (0, copies));
+    }
+}
+
+#[test]
+fn without_a_match_nothing_is_said_to_be_lost_and_nat_is_suggested() {
+    let transfer = Transfer {
+        network: [50, 700].into(),
+        receiver: [900].into(),
+        sender_there: [203, 0, 113, 5],
+        ..Transfer::default()
+    };
+    let taps = transfer.taps();
+    let document = told(&taps, false);
+    let (flow, path) = (&document.flows[0], &document.path[0]);
+    assert_eq!((flow.lost_network, flow.lost_receiver, document.losses.len()), (None, None, 0));
+    assert_eq!((path.forward.lost_data, path.forward.lost_other, path.forward.appeared), (0, 0, 0));
+    let warning = document.warnings.iter().find(|warning| warning.code == "nothing-in-common").expect("a warning");
+    assert!(warning.message.contains("--nat"), "{}", warning.message);
+    let document = told(&taps, true);
+    assert_eq!((document.flows[0].lost_network, document.flows[0].lost_receiver), (Some(2), Some(1)));
+}
+
+#[test]
+fn captures_named_the_wrong_way_round_are_noticed_and_still_have_their_losses() {
+    let transfer = Transfer { network: [50, 700].into(), receiver: [900].into(), ..Transfer::default() };
+    let [near, far] = transfer.taps();
+    let document = told(&[far, near], false);
+    assert_eq!(document.flows[0].lost_network, Some(2));
+    assert!(document.warnings.iter().any(|warning| warning.code == "taps-swapped"), "{:?}", document.warnings);
+    let document = told(&transfer.taps(), false);
+    assert!(document.warnings.iter().all(|warning| warning.code != "taps-swapped"), "{:?}", document.warnings);
+}
+
+#[test]
+fn both_directions_have_their_losses() {
+    let transfer = Transfer { network: [50, 700].into(), receiver: [900].into(), ..Transfer::default() };
+    let document = told(&transfer.taps(), false);
+    let flow = &document.flows[0];
+    assert_eq!((flow.forward.lost_network, flow.forward.lost_receiver), (Some(2), Some(1)));
+    assert_eq!((flow.reverse.lost_network, flow.reverse.lost_receiver), (Some(0), None));
+    assert!(flow.forward.goodput_bps.is_some());
+    // The frame of each loss is the one that passed last.
+    let frames: Vec<u64> = document.losses.iter().map(|loss| loss.frame).collect();
+    assert!(frames.iter().all(|&frame| frame > 0), "{frames:?}");
+}
