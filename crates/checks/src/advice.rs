@@ -4,22 +4,9 @@ use std::fmt::Display;
 
 use landspeed_model::{Applicability, Change, Fact, SysctlAssignment};
 
-use crate::check::Problem;
+use crate::check::{Effect, Problem};
+use crate::source;
 use crate::view::View;
-
-/// For an effect of which the sources give no figure.
-pub(crate) const NOT_MEASURED: &str = "No figure in the sources.";
-
-/// The deck most of the advice for 40 and 100 Gb/s hosts goes back to.
-pub(crate) const ESNET_2016: &str = "Hanford, Tierney (ESnet): Recent Linux TCP Updates, and how to tune your 100G host, \
-                                     Internet2 Technology Exchange 2016";
-
-/// The deck on what small buffers and small losses do at a distance.
-pub(crate) const BUFFERS_2015: &str = "Smitasin, Tierney (LBNL, ESnet): Evaluating Network Buffer Size Requirements for Very \
-                                       Large Data Transfers, Internet2 Technology Exchange 2015";
-
-/// The deck whose settings of 2012 are still copied.
-pub(crate) const RED_HAT_2012: &str = "Wagner (Red Hat): Achieving Top Network Performance, Red Hat Summit 2012";
 
 /// What the kernel says of its own sysctls.
 pub(crate) const IP_SYSCTL: &str = "Linux Documentation/networking/ip-sysctl.rst";
@@ -34,6 +21,14 @@ pub(crate) const LOSS_THAT_MATTERS: f64 = 0.000_046;
 /// Events too few to be a share of anything: since boot, one bad day may explain them.
 pub(crate) const FEW_EVENTS: u64 = 100;
 
+/// What loss costs, for checks that count losses inside the host.
+pub(crate) fn loss_effect() -> Effect {
+    Effect::measured(
+        "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
+        &[&source::LOSS_2014],
+    )
+}
+
 /// One sysctl that may be set at once.
 pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why: impl Into<String>) -> Problem {
     let desired = desired.to_string();
@@ -42,7 +37,7 @@ pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why:
         observed: format!("{name} = {seen}"),
         recommended: desired.clone(),
         why: why.into(),
-        effect: NOT_MEASURED.into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("sysctl {name}"),
         applicability: Applicability::Safe,
         changes: vec![Change::sysctl(name, desired)],
@@ -61,7 +56,7 @@ pub(crate) fn by_person(
         observed: observed.into(),
         recommended: recommended.into(),
         why: why.into(),
-        effect: NOT_MEASURED.into(),
+        effect: Effect::NotMeasured,
         by_hand: by_hand.into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),
@@ -76,12 +71,13 @@ pub(crate) fn long_path(view: &View<'_>) -> bool {
 
 /// An SNMP, TcpExt or IpExt counter since boot.
 pub(crate) fn counter(view: &View<'_>, name: &str) -> Fact<u64> {
+    let group = name.split_once('.').map_or(name, |(group, _)| group);
+    let read = |known: &String| known.split_once('.').is_some_and(|(of, _)| of == group);
     match view.facts.counters.get(name) {
         Some(&count) => Fact::Known(count),
-        None if view.facts.counters.is_empty() => {
-            Fact::Unknown("the kernel's protocol counters could not be read".into())
-        }
-        None => Fact::Absent(format!("this kernel does not count {name}")),
+        // A file that could not be read leaves all its counters out; one that was read lacks what the kernel does not have.
+        None if view.facts.counters.keys().any(read) => Fact::Absent(format!("this kernel does not count {name}")),
+        None => Fact::Unknown(format!("the kernel's {group} counters could not be read")),
     }
 }
 

@@ -3,7 +3,7 @@
 use landspeed_model::{Answer, Facts, Finding, Goal, InterfaceFacts};
 use thiserror::Error;
 
-use crate::check::{Check, Outcome, Problem, Scope};
+use crate::check::{Check, Effect, Outcome, Problem, Scope};
 use crate::gain::gains;
 use crate::registry;
 use crate::view::View;
@@ -62,20 +62,31 @@ pub(crate) fn audit_with<'c>(
         ..Audit::default()
     };
     for check in checks {
-        let view = View { facts, goal, top, bottom: bottoms.first().copied(), ports: bottoms.len() };
-        match check.scope {
-            Scope::Host => audit.take(check, None, (check.evaluate)(&view)),
-            Scope::Interface => audit.take(check, top, (check.evaluate)(&view)),
-            Scope::Port if bottoms.is_empty() => audit.take(check, None, (check.evaluate)(&view)),
-            Scope::Port => {
-                for port in &bottoms {
-                    audit.take(check, Some(port), (check.evaluate)(&View { bottom: Some(port), ..view }));
-                }
-            }
+        for (interface, outcome) in outcomes(facts, goal, check)? {
+            audit.take(check, interface, outcome);
         }
     }
     audit.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     Ok(audit)
+}
+
+/// What one check answers: once for the host or the interface, or once for each port.
+pub(crate) fn outcomes<'a>(
+    facts: &'a Facts,
+    goal: &Goal,
+    check: &Check,
+) -> Result<Vec<(Option<&'a InterfaceFacts>, Outcome)>, AuditError> {
+    let top = top(facts, goal)?;
+    let bottoms = top.map(|top| bottoms(facts, top)).unwrap_or_default();
+    let view = View { facts, goal, top, bottom: bottoms.first().copied(), ports: bottoms.len() };
+    Ok(match check.scope {
+        Scope::Host => vec![(None, (check.evaluate)(&view))],
+        Scope::Interface => vec![(top, (check.evaluate)(&view))],
+        Scope::Port if bottoms.is_empty() => vec![(None, (check.evaluate)(&view))],
+        Scope::Port => {
+            bottoms.iter().map(|port| (Some(*port), (check.evaluate)(&View { bottom: Some(port), ..view }))).collect()
+        }
+    })
 }
 
 fn top<'a>(facts: &'a Facts, goal: &Goal) -> Result<Option<&'a InterfaceFacts>, AuditError> {
@@ -124,16 +135,13 @@ impl Audit {
     }
 }
 
-/// How a check says that its sources tell no figure.
-const NO_FIGURE: &str = "No figure in the sources";
+/// Said where neither a source nor the lab has a figure.
+const NO_FIGURE: &str = "No figure in the sources.";
 
-/// What the remedy brings: the sources' figure; where they have none, the lab's.
-fn effect(check: &Check, cited: String) -> String {
-    let measured = gains().iter().find(|gain| gain.codes.iter().any(|code| code == check.code));
-    let (Some(rest), Some(gain)) = (cited.strip_prefix(NO_FIGURE), measured) else { return cited };
-    let rest = rest.trim_start_matches([';', ':', '.', ' ']);
-    let headline = gain.headline();
-    if rest.is_empty() { headline } else { format!("{}; {rest}", headline.trim_end_matches('.')) }
+/// What the recommendation brings: what a source says, else what the lab measured.
+fn effect(check: &Check, effect: &Effect) -> String {
+    let measured = || gains().iter().find(|gain| gain.codes.iter().any(|code| code == check.code));
+    effect.sentence().or_else(|| Some(measured()?.headline())).unwrap_or_else(|| NO_FIGURE.into())
 }
 
 fn finding(check: &Check, interface: Option<String>, problem: Problem) -> Finding {
@@ -148,7 +156,7 @@ fn finding(check: &Check, interface: Option<String>, problem: Problem) -> Findin
         observed: problem.observed,
         recommended: problem.recommended,
         why: problem.why,
-        effect: effect(check, problem.effect),
+        effect: effect(check, &problem.effect),
         by_hand: problem.by_hand,
         applicability: problem.applicability,
         source: source.into(),

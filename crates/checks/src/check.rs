@@ -2,6 +2,7 @@
 
 use landspeed_model::{Applicability, Change, Facts, Goal, Severity};
 
+use crate::source::Passage;
 use crate::view::View;
 
 /// One check. Declared by `declare_check!`, one in a file.
@@ -116,14 +117,70 @@ pub struct Problem {
     pub recommended: String,
     /// Why, in a sentence or two.
     pub why: String,
-    /// What it brings: the source's measured figure and whose it is, or that nobody measured any.
-    pub effect: String,
+    /// What it brings, and how that is known.
+    pub effect: Effect,
     /// A command that shows it.
     pub by_hand: String,
     /// Whether a program may carry it out.
     pub applicability: Applicability,
     /// What to change; empty for what only a person can.
     pub changes: Vec<Change>,
+}
+
+/// What a recommendation brings, and how that is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Others measured it. Every figure of the text stands in the passages, or is a ratio or a percentage of two that do.
+    Measured(String, Vec<&'static Passage>),
+    /// It follows from what was observed, by a formula or a standard.
+    Arithmetic(String),
+    /// A source of the check states it without a figure: the text, and the beginning of that source.
+    Stated(String, &'static str),
+    /// No source says anything: the lab's figure is shown where there is one.
+    NotMeasured,
+}
+
+impl Effect {
+    /// What `passages` say.
+    pub(crate) fn measured(text: impl Into<String>, passages: &[&'static Passage]) -> Self {
+        Self::Measured(text.into(), passages.to_vec())
+    }
+
+    /// What follows from the observed values.
+    pub(crate) fn arithmetic(text: impl Into<String>) -> Self {
+        Self::Arithmetic(text.into())
+    }
+
+    /// What `source`, one of the check's own, states.
+    pub(crate) fn stated(text: impl Into<String>, source: &'static str) -> Self {
+        Self::Stated(text.into(), source)
+    }
+
+    /// The sentence that a finding shows; `None` where no source says anything.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        match self {
+            Self::Measured(text, passages) => {
+                let mut places: Vec<String> = Vec::new();
+                for passage in passages {
+                    let place = format!("{}, \"{}\"", passage.document.short, passage.place);
+                    if !places.contains(&place) {
+                        places.push(place);
+                    }
+                }
+                Some(format!("{} ({}).", text.trim_end_matches('.'), places.join("; ")))
+            }
+            Self::Arithmetic(text) => Some(text.clone()),
+            Self::Stated(text, source) => Some(format!("{} ({source}).", text.trim_end_matches('.'))),
+            Self::NotMeasured => None,
+        }
+    }
+}
+
+impl Problem {
+    /// The same problem with what its solution brings.
+    pub(crate) fn with_effect(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
 }
 
 impl Outcome {
@@ -187,5 +244,43 @@ macro_rules! known {
             landspeed_model::Fact::Absent(why) => return $crate::check::Outcome::NotApplicable(why.to_string()),
             landspeed_model::Fact::Unknown(why) => return $crate::check::Outcome::Unknown(why.to_string()),
         }
+    };
+}
+
+/// A slide of that deck, as a check's source.
+macro_rules! esnet_2016 {
+    ($slide:literal) => {
+        concat!(
+            "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: ",
+            $slide
+        )
+    };
+}
+
+/// A slide of that deck, as a check's source.
+macro_rules! lbnl_2015 {
+    ($slide:literal) => {
+        concat!("Smitasin and Tierney (LBNL, ESnet), Evaluating Network Buffer Size Requirements, 2015: ", $slide)
+    };
+}
+
+/// A slide of that deck, as a check's source.
+macro_rules! esnet_2014 {
+    ($slide:literal) => {
+        concat!("Tierney, Pouyoul and Hanford (ESnet), Experiences with 40G Hosts, 2014: ", $slide)
+    };
+}
+
+/// A slide of that deck, as a check's source.
+macro_rules! red_hat_2012 {
+    ($slide:literal) => {
+        concat!("Wagner (Red Hat), Achieving Top Network Performance, 2012: ", $slide)
+    };
+}
+
+/// A slide of that deck, as a check's source.
+macro_rules! tokyo_2006 {
+    ($slide:literal) => {
+        concat!("Tamatsukuri et al. (University of Tokyo), Linux TCP/IP Performance on Long Fat-pipe Network toward Internet2 Land Speed Record, 2006: ", $slide)
     };
 }

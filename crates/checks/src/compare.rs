@@ -6,8 +6,8 @@ use crate::view::{bytes_text, rate_text};
 
 /// Sysctls that both ends of a path should agree on, and why.
 const SYSCTLS: &[(&str, &str)] = &[
-    ("net.ipv4.tcp_sack", "selective acknowledgements are used only if both ends offer them"),
-    ("net.ipv4.tcp_timestamps", "time stamps are used only if both ends offer them"),
+    ("net.ipv4.tcp_sack", "selective ACKs are used only if both ends offer them"),
+    ("net.ipv4.tcp_timestamps", "timestamps are used only if both ends offer them"),
     ("net.ipv4.tcp_window_scaling", "windows beyond 64 KiB need both ends"),
     ("net.ipv4.tcp_rmem", "the receiver's buffer bounds the window, in whichever direction the data goes"),
     ("net.ipv4.tcp_wmem", "the sender's buffer bounds what is in flight, in whichever direction the data goes"),

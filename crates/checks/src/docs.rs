@@ -2,19 +2,34 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{Finding, Severity};
+use landspeed_model::{Facts, Finding, Goal, Severity};
 
-use crate::advice::NOT_MEASURED;
-use crate::audit::audit_with;
-use crate::check::Check;
+use crate::audit::{audit_with, outcomes};
+use crate::check::{Check, Effect, Outcome, Problem};
 use crate::gain::{Gain, gains};
 use crate::{example, registry};
 
-/// What an audit of the example host finds by `check`, when it is put out of order for it.
-pub(crate) fn example_finding(check: &Check) -> Option<Finding> {
+/// The host that every check passes on, put out of order so that `check` finds something, and its goal. For tests that carry
+/// recommendations out.
+pub fn out_of_order(check: &Check) -> (Facts, Goal) {
     let (mut facts, mut goal) = (example::facts(), example::goal());
     (check.example.bad)(&mut facts, &mut goal);
+    (facts, goal)
+}
+
+/// What an audit of the example host finds by `check`, when it is put out of order for it.
+pub(crate) fn example_finding(check: &Check) -> Option<Finding> {
+    let (facts, goal) = out_of_order(check);
     audit_with(&facts, &goal, [check]).ok()?.findings.into_iter().next()
+}
+
+/// What `check` itself says about the example host, when it is put out of order for it.
+pub(crate) fn example_problem(check: &Check) -> Option<Problem> {
+    let (facts, goal) = out_of_order(check);
+    outcomes(&facts, &goal, check).ok()?.into_iter().find_map(|(_, outcome)| match outcome {
+        Outcome::Finding(problem) => Some(*problem),
+        _ => None,
+    })
 }
 
 /// The page of one check, Markdown.
@@ -32,7 +47,7 @@ pub fn page(check: &Check) -> String {
         let _ = writeln!(page, "{}", line.strip_prefix(' ').unwrap_or(line));
     }
     if let Some(finding) = example_finding(check) {
-        let _ = writeln!(page, "\n## What it says, for example\n");
+        let _ = writeln!(page, "\n## Example finding\n");
         let rows = [
             ("Observed", finding.observed),
             ("Recommended", finding.recommended),
@@ -47,7 +62,7 @@ pub fn page(check: &Check) -> String {
             let _ = writeln!(page, "- **Change**: {} to `{}`", change.target, change.desired);
         }
     }
-    let _ = write!(page, "\n## Does it help?\n\n{}", gained(check));
+    let _ = write!(page, "\n## Effect\n\n{}", gained(check));
     let _ = writeln!(page, "\n## Sources\n");
     for source in check.sources {
         let _ = writeln!(page, "- {source}");
@@ -55,60 +70,34 @@ pub fn page(check: &Check) -> String {
     page
 }
 
-/// What following the check was seen to bring: here, else by others, else nothing.
+/// What following the check brings: the lab's figures, else what others say, else that nothing is known.
 fn gained(check: &Check) -> String {
     let here: Vec<_> = gains().iter().filter(|gain| gain.codes.iter().any(|code| code == check.code)).collect();
     if !here.is_empty() {
         let tables: Vec<_> = here.into_iter().map(Gain::section).collect();
         return tables.join("\n");
     }
-    let effect = example_finding(check).map(|finding| finding.effect).unwrap_or_default();
-    match Cited::of(&effect) {
-        Cited::Nothing => "No gain has been measured here and none is cited.\n".to_owned(),
-        Cited::Reckoned => format!("No gain has been measured here. {effect}\n"),
-        Cited::Measured => format!("No gain has been measured here; measured by others: {effect}\n"),
-    }
-}
-
-/// What the effect of a finding rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cited {
-    /// Nothing: the sources have no figure, or it has no effect.
-    Nothing,
-    /// Arithmetic or a standard.
-    Reckoned,
-    /// A source that measured it.
-    Measured,
-}
-
-impl Cited {
-    /// By the first words of `effect`, and whether it has a figure and whose it is.
-    pub(crate) fn of(effect: &str) -> Self {
-        const MEASURED_BY: [&str; 5] = ["ESnet", "Red Hat", "Neugebauer", "deck", "AmLight"];
-        let nothing = effect.starts_with("No figure") && !effect.contains(|c: char| c.is_ascii_digit());
-        if nothing || effect == NOT_MEASURED {
-            Self::Nothing
-        } else if MEASURED_BY.iter().any(|name| effect.contains(name))
-            && effect.contains(|c: char| c.is_ascii_digit())
-        {
-            Self::Measured
-        } else {
-            Self::Reckoned
-        }
+    let effect = example_problem(check).map_or(Effect::NotMeasured, |problem| problem.effect);
+    let sentence = effect.sentence().unwrap_or_default();
+    match effect {
+        Effect::Measured(..) => format!("Not measured by landspeed. Measured by others: {sentence}\n"),
+        Effect::Arithmetic(_) => format!("Not measured by landspeed. {sentence}\n"),
+        Effect::Stated(..) => format!("No figure. {sentence}\n"),
+        Effect::NotMeasured => "No figure: neither landspeed nor the sources measured it.\n".to_owned(),
     }
 }
 
 /// The list of all checks, Markdown.
 pub fn index() -> String {
     let mut index = String::from(
-        "# Checks\n\nGenerated from the checks themselves: `cargo run -p landspeed-checks --example docs`.\n\
-         `landspeed check` asks all of them; `landspeed check --explain CODE` prints one of these pages.\n",
+        "# Checks\n\n`landspeed check` runs all of these; `landspeed check --explain CODE` prints one of these pages. They are \
+         generated from the checks: `cargo run -p landspeed-checks --example docs`.\n",
     );
     let mut group = None;
     for check in registry::all() {
         if group != Some(check.group) {
             group = Some(check.group);
-            let _ = writeln!(index, "\n## {}\n\n| code | about | weight |\n|---|---|---|", check.group.name());
+            let _ = writeln!(index, "\n## {}\n\n| code | about | severity |\n|---|---|---|", check.group.name());
         }
         let _ = writeln!(index, "| [{0}]({0}.md) | {1} | {2} |", check.code, check.title, severity(check.severity));
     }
@@ -121,22 +110,5 @@ fn severity(severity: Severity) -> &'static str {
         Severity::Minor => "minor",
         Severity::Major => "major",
         Severity::Critical => "critical",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_figure_without_a_source_is_not_called_measured() {
-        assert_eq!(Cited::of(NOT_MEASURED), Cited::Nothing);
-        assert_eq!(Cited::of("By arithmetic: 60.0 Gb/s of the goal are out of reach."), Cited::Reckoned);
-        assert_eq!(Cited::of("ESnet 2016: 57 Gb/s with powersave, 79 Gb/s with performance."), Cited::Measured);
-        for check in registry::all() {
-            let effect = example_finding(check).map(|finding| finding.effect).unwrap_or_default();
-            let figure = effect.chars().any(|c| c.is_ascii_digit());
-            assert!(Cited::of(&effect) != Cited::Measured || figure, "{}: {effect}", check.code);
-        }
     }
 }

@@ -174,7 +174,8 @@ pub fn facts() -> Facts {
         IdleState { name: "C1E".into(), latency_us: 4, disabled: false },
         IdleState { name: "C6".into(), latency_us: 170, disabled: false },
     ]);
-    facts.cpu.resume_latency_us = Fact::Absent("no processor is limited".into());
+    facts.cpu.resume_latency_us = Fact::Absent("no CPU is limited".into());
+    facts.cpu.dma_latency_us = Fact::Absent("no program holds it".into());
     facts.cpu.isolated = Fact::Absent("no processor is isolated".into());
     facts.cpu.vulnerabilities = BTreeMap::from([
         ("meltdown".into(), "Not affected".into()),
@@ -369,8 +370,14 @@ fn sysctls() -> BTreeMap<String, Fact<String>> {
         ("net.core.wmem_default", "212992"),
         ("net.core.wmem_max", "2147483647"),
         ("net.core.somaxconn", "4096"),
+        ("net.ipv4.conf.all.arp_announce", "0"),
         ("net.ipv4.conf.all.arp_filter", "0"),
+        ("net.ipv4.conf.all.arp_ignore", "0"),
         ("net.ipv4.conf.all.rp_filter", "0"),
+        ("net.ipv4.conf.ens1f0np0.arp_announce", "0"),
+        ("net.ipv4.conf.ens1f0np0.arp_filter", "0"),
+        ("net.ipv4.conf.ens1f0np0.arp_ignore", "0"),
+        ("net.ipv4.conf.ens1f0np0.rp_filter", "0"),
         ("net.ipv4.ip_forward", "0"),
         ("net.ipv4.ip_no_pmtu_disc", "0"),
         ("net.ipv4.tcp_adv_win_scale", "1"),

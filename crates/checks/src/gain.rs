@@ -57,7 +57,7 @@ pub struct Run {
     pub seed: u64,
     /// The figure, bits/s or nanoseconds.
     pub figure: u64,
-    /// Segments sent again, where TCP counted them for the flow.
+    /// Segments retransmitted, where TCP counted them for the flow.
     pub retransmits: Option<u64>,
     /// Whether data was stuck when the run's patience was over: the figure counts what came until then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -174,9 +174,9 @@ impl Gain {
         let (both, times) = self.both();
         match self.verdict() {
             Verdict::Helps => format!("In the lab {both}{times}."),
-            Verdict::Costs => format!("In the lab it costs: {both}{times}."),
-            Verdict::Same => format!("No measurable gain in the lab: {both}."),
-            Verdict::Unclear => format!("No gain can be told in the lab: {both}, and the runs overlap."),
+            Verdict::Costs => format!("Worse in the lab: {both}{times}."),
+            Verdict::Same => format!("No measurable effect in the lab: {both}."),
+            Verdict::Unclear => format!("No clear effect in the lab: {both}; the runs overlap."),
         }
     }
 
@@ -184,10 +184,10 @@ impl Gain {
     pub fn says(&self) -> String {
         let (both, times) = self.both();
         match self.verdict() {
-            Verdict::Helps => format!("It helps on this path: {both}{times}."),
-            Verdict::Costs => format!("It costs on this path: {both}{times}."),
-            Verdict::Same => format!("No measurable gain on this path: {both}."),
-            Verdict::Unclear => format!("No gain can be told on this path: {both}, and the runs overlap."),
+            Verdict::Helps => format!("Better on this path: {both}{times}."),
+            Verdict::Costs => format!("Worse on this path: {both}{times}."),
+            Verdict::Same => format!("No measurable effect on this path: {both}."),
+            Verdict::Unclear => format!("No clear effect on this path: {both}; the runs overlap."),
         }
     }
 

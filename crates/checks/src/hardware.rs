@@ -1,32 +1,32 @@
-//! What the checks of processors, buses, interrupts and devices share.
+//! What the checks of CPUs, buses, interrupts and devices share.
 
 use landspeed_model::{Change, CpuFacts, Fact, InterfaceFacts, Interrupt, PciFacts, Role, Severity, Target};
 use landspeed_units::Ratio;
 
 use crate::view::{View, cpu_list};
 
-/// The kernel's largest number of processors (`CONFIG_NR_CPUS`): what a damaged recording says beyond it is left out.
+/// The kernel's largest number of CPUs (`CONFIG_NR_CPUS`): what a damaged recording says beyond it is left out.
 const MOST_CPUS: u32 = 8192;
 
-/// Bits/s that one flow brings into one processor: ESnet's figure for jumbo frames and 3 GHz or more.
+/// Bits/s that one flow brings into one CPU: ESnet's figure for jumbo frames and 3 GHz or more.
 pub(crate) const FLOW_BPS: u64 = 30_000_000_000;
 
-/// The rate from which ESnet's page on 100 Gb/s hosts speaks, bits/s.
+/// The rate from which ESnet's page on 100 Gb/s hosts applies, bits/s.
 pub(crate) const FAST_BPS: u64 = 100_000_000_000;
 
-/// Loss that a long path cannot bear: ESnet's decks of 2014 to 2016 show 0.0046 % bringing a 10 Gb/s flow down within a
-/// few milliseconds of round trip; a fifth of it is bad enough.
+/// Loss that a long path cannot bear: the decks of 2014 to 2016 plot 0.0046 % on a 10 Gb/s link over growing RTTs and call
+/// the difference huge; a fifth of it is bad enough.
 const LOSS_MAJOR: f64 = 1e-5;
 
-/// Loss that is worth a look. Counters run since boot and hold what was lost while links came up: below one in ten
-/// million packets there is no telling the two apart.
+/// Loss that is worth a finding. Counters run since boot and hold what was lost while links came up: below one in ten
+/// million packets the two cannot be distinguished.
 const LOSS_MINOR: f64 = 1e-7;
 
-/// Where a single processor is no longer enough without care: below, the settings of processors and interrupts are worth
+/// Where a single CPU is no longer enough without care: below, the settings of CPUs and interrupts are worth
 /// a note. The decks begin at 10 Gb/s.
 const CARE_BPS: u64 = 10_000_000_000;
 
-/// The weight of a finding about processors or interrupts, from that at a rate which needs them: less for slow links, and
+/// The severity of a finding about CPUs or interrupts, from that at a rate which needs them: less for slow links, and
 /// where the rate is not known. Benchmarks and latency need them at any rate.
 pub(crate) fn weigh(view: &View<'_>, severity: Severity) -> Severity {
     if matches!(view.role(), Role::Benchmark | Role::Latency) {
@@ -39,7 +39,7 @@ pub(crate) fn weigh(view: &View<'_>, severity: Severity) -> Severity {
     }
 }
 
-/// How much a loss since boot weighs; `None` if it is too small to speak of.
+/// The severity of a loss since boot; `None` if it is too small.
 pub(crate) fn loss_severity(lost: u64, of: u64) -> Option<Severity> {
     // Fewer than this many were lost: an accident rather than a pattern, however few packets there were.
     const SOME: u64 = 100;
@@ -59,7 +59,7 @@ pub(crate) fn share_text(part: u64, whole: u64) -> String {
 }
 
 impl<'a> View<'a> {
-    /// What this host is a tenant of, in words; `None` on bare metal and where it cannot be told.
+    /// What this host is a tenant of, in words; `None` on bare metal and where it is unknown.
     pub(crate) fn tenant(&self) -> Option<String> {
         if let Some(container) = self.facts.virtualization.container.known() {
             return Some(format!("this is a container ({container})"));
@@ -70,10 +70,10 @@ impl<'a> View<'a> {
         self.is_guest().then(|| "the role is that of a virtual machine".into())
     }
 
-    /// The processors; absent where they belong to a host below.
+    /// The CPUs; absent where they belong to a host below.
     pub(crate) fn processors(&self) -> Fact<&'a CpuFacts> {
         match self.tenant() {
-            Some(tenant) => Fact::Absent(format!("{tenant}: its processors are set up on the host below")),
+            Some(tenant) => Fact::Absent(format!("{tenant}: its CPUs are set up on the host below")),
             None => Fact::Known(&self.facts.cpu),
         }
     }
@@ -102,16 +102,16 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Processors next to the port; absent where every processor is equally near.
+    /// CPUs next to the port; absent where every CPU is equally near.
     pub(crate) fn local_cpus(&self) -> Fact<Vec<u32>> {
         match &self.facts.numa {
-            Fact::Known(nodes) if nodes.len() < 2 => return Fact::Absent("there is one memory node".into()),
+            Fact::Known(nodes) if nodes.len() < 2 => return Fact::Absent("there is one NUMA node".into()),
             _ => {}
         }
         let list = match self.pci() {
             Fact::Known((_, pci)) => match (&pci.numa_node, &pci.local_cpus) {
                 (Fact::Absent(why), _) => {
-                    return Fact::Absent(format!("the device's memory node is not known: {why}"));
+                    return Fact::Absent(format!("the device's NUMA node is not known: {why}"));
                 }
                 (_, list) => list.as_ref(),
             },
@@ -120,14 +120,14 @@ impl<'a> View<'a> {
         };
         match list.map(|text| cpu_list(text)) {
             Fact::Known(Some(cpus)) if !cpus.is_empty() => Fact::Known(cpus),
-            Fact::Known(_) => Fact::Unknown("the list of processors near the device cannot be read".into()),
+            Fact::Known(_) => Fact::Unknown("the list of CPUs near the device cannot be read".into()),
             Fact::Absent(why) => Fact::Absent(why),
             Fact::Unknown(why) => Fact::Unknown(why),
         }
     }
 
     /// The interrupts of the port's queues, in the order of their numbers. Those that never fired are left out where some
-    /// did: drivers allocate one for each processor and use as many as there are queues.
+    /// did: drivers allocate one for each CPU and use as many as there are queues.
     pub(crate) fn queue_interrupts(&self) -> Fact<Vec<&'a Interrupt>> {
         if self.is_container() {
             return Fact::Absent("this is a container: interrupts belong to the host below".into());
@@ -164,13 +164,13 @@ fn serves_a_queue(name: &str) -> bool {
     !OTHER.iter().any(|word| name.contains(word))
 }
 
-/// Processors that handle an interrupt: where it was last directed, else where it may be.
+/// CPUs that handle an interrupt: where it was last directed, else where it may be.
 pub(crate) fn handled_by(interrupt: &Interrupt) -> Option<Vec<u32>> {
     let effective = interrupt.effective.known().and_then(|list| cpu_list(list)).filter(|cpus| !cpus.is_empty());
     effective.or_else(|| interrupt.affinity.known().and_then(|list| cpu_list(list)).filter(|cpus| !cpus.is_empty()))
 }
 
-/// Changes that give each of `moving` the processor among `allowed` that handles the fewest interrupts, counting those in
+/// Changes that give each of `moving` the CPU among `allowed` that handles the fewest interrupts, counting those in
 /// `staying`; the lowest first.
 pub(crate) fn spread(moving: &[&Interrupt], staying: &[&Interrupt], allowed: &[u32]) -> Vec<Change> {
     let mut load: Vec<(usize, u32)> = allowed.iter().map(|&cpu| (0, cpu)).collect();
@@ -188,7 +188,7 @@ pub(crate) fn spread(moving: &[&Interrupt], staying: &[&Interrupt], allowed: &[u
     moving.iter().filter_map(place).collect()
 }
 
-/// Processors of a hexadecimal mask with commas (`00000000,0000ffff`); `None` if it is not one.
+/// CPUs of a hexadecimal mask with commas (`00000000,0000ffff`); `None` if it is not one.
 pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
     let digits: Vec<u32> =
         text.trim().chars().filter(|c| *c != ',').map(|c| c.to_digit(16)).collect::<Option<_>>()?;
@@ -202,7 +202,7 @@ pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
     Some(digits.iter().rev().enumerate().flat_map(bits).collect())
 }
 
-/// The mask of some processors as the kernel writes it: groups of eight digits with commas.
+/// The mask of some CPUs as the kernel writes it: groups of eight digits with commas.
 pub(crate) fn mask_text(cpus: &[u32]) -> String {
     let cpus: Vec<u32> = cpus.iter().copied().filter(|cpu| *cpu < MOST_CPUS).collect();
     let groups = cpus.iter().max().map_or(1, |most| most / 32 + 1);

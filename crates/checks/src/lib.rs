@@ -15,6 +15,7 @@ mod example;
 mod gain;
 mod hardware;
 mod registry;
+mod source;
 mod view;
 
 mod buffers;
@@ -30,12 +31,15 @@ mod tcp;
 #[cfg(test)]
 mod cure;
 #[cfg(test)]
+mod hidden;
+#[cfg(test)]
 mod tests;
 
 pub use audit::{Audit, AuditError, audit};
-pub use check::{Check, Example, Group, Outcome, Problem, Scope};
+pub use check::{Check, Effect, Example, Group, Outcome, Problem, Scope};
 pub use compare::compare;
-pub use docs::{index, page};
+pub use docs::{index, out_of_order, page};
 pub use gain::{Figure, Gain, NOTICEABLE, RUNS, Row, Run, Verdict, gains};
 pub use registry::all;
+pub use source::{Document, Passage};
 pub use view::View;

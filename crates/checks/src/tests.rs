@@ -1,5 +1,7 @@
 //! What holds for every check.
 
+mod evidence;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -133,7 +135,7 @@ fn in_a_virtual_machine_the_hardware_below_is_not_judged() {
     let wrong: Vec<_> = audit.passed.iter().filter(|answer| judged(&answer.code)).map(|a| &a.code).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     let why = audit.not_applicable.iter().find(|answer| answer.code == "CPU-001").expect("it is answered");
-    assert_eq!(why.text, "this is a virtual machine (kvm): its processors are set up on the host below");
+    assert_eq!(why.text, "this is a virtual machine (kvm): its CPUs are set up on the host below");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use landspeed_model::{Change, Fact, Facts, Goal, InterfaceFacts, Role, Side, Target};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-/// The round trip assumed when none was given, nanoseconds: a data centre's.
+/// The RTT assumed when none was given, nanoseconds: a data centre's.
 const LOCAL_RTT_NS: u64 = 1_000_000;
 
 /// What a check sees.
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
             Some(Fact::Known(text)) => Fact::Known(text),
             Some(Fact::Absent(why)) => Fact::Absent(why.clone()),
             Some(Fact::Unknown(why)) => Fact::Unknown(why.clone()),
-            None => Fact::Absent(format!("this kernel or namespace has no {name}")),
+            None => Fact::Unknown(format!("{name} was not read")),
         }
     }
 
@@ -105,7 +105,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The round trip, seconds, and whether it was given.
+    /// The RTT, seconds, and whether it was given.
     pub fn rtt_s(&self) -> (f64, bool) {
         (self.goal.rtt_ns.unwrap_or(LOCAL_RTT_NS) as f64 / 1e9, self.goal.rtt_ns.is_some())
     }
@@ -144,7 +144,7 @@ pub(crate) fn feature(interface: &InterfaceFacts, name: &str, on: bool) -> Chang
 }
 
 /// Numbers of a list in the kernel's format (`0-3,8`); `None` if it is not one. No list is longer than the kernel's largest
-/// number of processors.
+/// number of CPUs.
 pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
     const MOST: u32 = 8192;
     let mut numbers = Vec::new();

@@ -1,10 +1,10 @@
 use landspeed_model::{Change, Fact};
 
-use super::{STOCK, desired, signed};
+use super::{STOCK, desired, rate_of_window, signed};
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
-use crate::view::View;
+use crate::view::{View, bytes_text};
 
 declare_check! {
     /// Whether the buffer sizes make sense as numbers.
@@ -18,7 +18,7 @@ declare_check! {
     code: "BUF-012",
     name: "buffer-numbers",
     group: Buffers,
-    title: "Buffer sizes in order",
+    title: "Order of the TCP buffer sizes",
     scope: Host,
     severity: Critical,
     since: "0.1",
@@ -47,6 +47,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended: format!("three rising numbers from 1 to {}, for example {}", i32::MAX, first.desired),
         by_hand: "sysctl net.ipv4.tcp_rmem net.ipv4.tcp_wmem".into(),
         changes: changes.clone(),
+        effect: Effect::arithmetic(format!(
+            "A connection that keeps an initial buffer of {} carries at most {}.",
+            bytes_text(STOCK[0].1[1]),
+            rate_of_window(STOCK[0].1[1] as f64, view.rtt_s().0)
+        )),
         ..advice::sysctl("", "", "", "New connections get buffers that no transfer can use.")
     })
 }

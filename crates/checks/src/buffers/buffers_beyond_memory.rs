@@ -1,11 +1,11 @@
 use super::page_bytes;
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
 declare_check! {
-    /// Whether one socket may take more than TCP as a whole.
+    /// Whether one socket may take more than all of TCP (`tcp_mem`).
     ///
     /// **Reads** the last numbers of `net.ipv4.tcp_rmem` and `net.ipv4.tcp_wmem`, and of `net.ipv4.tcp_mem`.
     ///
@@ -17,7 +17,7 @@ declare_check! {
     code: "BUF-011",
     name: "buffers-beyond-memory",
     group: Buffers,
-    title: "Socket buffers against TCP's memory",
+    title: "TCP buffers larger than tcp_mem",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -36,6 +36,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
+        effect: Effect::arithmetic(format!(
+            "One socket may take {:.1} times what all of TCP may.",
+            largest as f64 / limit.max(1) as f64
+        )),
         ..advice::by_person(
             text,
             format!("maxima below {}, or more memory", bytes_text(limit)),

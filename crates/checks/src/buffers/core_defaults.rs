@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Change};
 
 use crate::advice::{self, origin};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -25,7 +25,7 @@ declare_check! {
     code: "BUF-007",
     name: "core-defaults",
     group: Buffers,
-    title: "Initial buffers of all sockets",
+    title: "Default socket buffers",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -48,6 +48,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: seen.join(", "),
         by_hand: format!("sysctl {}", NAMES.join(" ")),
         applicability: Applicability::NeedsCare,
+        effect: Effect::arithmetic(format!(
+            "Each UDP or Unix socket may queue {:.0} times the default.",
+            values[0].max(values[1]) as f64 / 212_992.0
+        )),
         changes: raised.iter().map(|(name, _)| Change::sysctl(**name, STOCK)).collect(),
         ..advice::sysctl(NAMES[0], "", STOCK, "TCP does not use them; every UDP and Unix socket does.")
     })

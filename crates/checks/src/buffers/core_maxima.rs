@@ -1,8 +1,8 @@
 use landspeed_model::Change;
 
-use super::{buffer_bytes, window_bytes};
-use crate::advice::{self, ESNET_2016};
-use crate::check::{Outcome, Problem};
+use super::{buffer_bytes, rate_of_window, window_bytes};
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
@@ -11,7 +11,7 @@ const NAMES: [&str; 2] = ["net.core.rmem_max", "net.core.wmem_max"];
 declare_check! {
     /// Whether programs that set their buffers themselves may set them large enough.
     ///
-    /// **Reads** `net.core.rmem_max` and `net.core.wmem_max`, the goal's rate and round trip.
+    /// **Reads** `net.core.rmem_max` and `net.core.wmem_max`, the goal's rate and RTT.
     ///
     /// **Matters** because `SO_RCVBUF` and `SO_SNDBUF` are cut to these, without an error: `iperf3 -w`, `nuttcp -w`,
     /// GridFTP and UDP programs get less than they asked for. They do not bind autotuned TCP, whatever guides say: that
@@ -21,11 +21,11 @@ declare_check! {
     code: "BUF-004",
     name: "core-maxima",
     group: Buffers,
-    title: "Largest buffers a program may ask for",
+    title: "Maximum socket buffers (SO_RCVBUF, SO_SNDBUF)",
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: [ESNET_2016, "socket(7), SO_RCVBUF and SO_SNDBUF"],
+    sources: [esnet_2016!("TCP Buffers"), "socket(7), SO_RCVBUF and SO_SNDBUF"],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.core.rmem_max", "212992") },
 }
 
@@ -41,6 +41,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         observed: seen.join(", "),
         by_hand: format!("sysctl {}", NAMES.join(" ")),
+        effect: Effect::arithmetic(format!(
+            "A program that sets its buffer gets at most {} for one flow.",
+            rate_of_window(values[0].min(values[1]) as f64, view.rtt_s().0)
+        )),
         changes: short.iter().map(|(name, _)| Change::sysctl(**name, desired.clone())).collect(),
         ..advice::sysctl(
             NAMES[0],

@@ -1,7 +1,7 @@
 //! Buffers and memory limits: one check, one file.
 
 use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES};
-use landspeed_model::Fact;
+use landspeed_model::{Fact, KernelOption};
 
 use crate::advice;
 use crate::check::Check;
@@ -59,9 +59,7 @@ pub(crate) fn usable(view: &View<'_>) -> f64 {
 /// The window the goal asks of one flow, bytes: the BDP, as far as TCP can advertise it.
 pub(crate) fn window_bytes(view: &View<'_>) -> Fact<f64> {
     if !view.rtt_s().1 {
-        return Fact::Absent(
-            "no round trip was given (--rtt): the kernel's defaults are made for a local network".into(),
-        );
+        return Fact::Absent("no RTT was given (--rtt): the kernel's defaults are made for a local network".into());
     }
     view.bdp_bytes().map(|bdp| bdp.min(MAX_WINDOW_BYTES))
 }
@@ -72,21 +70,24 @@ fn buffer_bytes(view: &View<'_>) -> Fact<u64> {
     view.rate_bps().map(|rate| landspeed_calc::socket_buffer_bytes(rate as f64, rtt_s) as u64)
 }
 
-/// A page, bytes: 4 KiB but on the Arm kernels built for 64 KiB. Unknown where that cannot be told.
+/// A page, bytes: 4 KiB but on Arm and POWER kernels built for another size. Unknown where nothing says which.
 fn page_bytes(view: &View<'_>) -> Fact<u64> {
+    const SIZES: [(&str, u64); 5] = [
+        ("CONFIG_ARM64_4K_PAGES", 4096),
+        ("CONFIG_ARM64_16K_PAGES", 16_384),
+        ("CONFIG_ARM64_64K_PAGES", 65_536),
+        ("CONFIG_PPC_4K_PAGES", 4096),
+        ("CONFIG_PPC_64K_PAGES", 65_536),
+    ];
     let kernel = &view.facts.kernel;
-    if kernel.machine != "aarch64" && !kernel.machine.starts_with("ppc64") {
+    if kernel.machine == "x86_64" || kernel.machine == "i686" {
         return Fact::Known(4096);
     }
-    match kernel.configuration.known() {
-        Some(options)
-            if ["CONFIG_ARM64_64K_PAGES", "CONFIG_PPC_64K_PAGES"].iter().any(|o| options.contains_key(*o)) =>
-        {
-            Fact::Known(65_536)
-        }
-        Some(_) => Fact::Known(4096),
-        None => Fact::Unknown(format!("the size of a page on this {} kernel is not known", kernel.machine)),
-    }
+    let built = SIZES.iter().find(|(option, _)| kernel.option(option) == KernelOption::Built);
+    built.map_or_else(
+        || Fact::Unknown(format!("the page size of this {} kernel is unknown", kernel.machine)),
+        |(_, bytes)| Fact::Known(*bytes),
+    )
 }
 
 /// `tcp_mem` as the kernel would set it at boot for this much memory, pages.
@@ -117,14 +118,10 @@ fn desired(view: &View<'_>, name: &str) -> String {
     let initial = if initial > RAISED_INITIAL || initial < minimum || !sane(initial) { stock[1] } else { initial };
     let minimum = if sane(minimum) && minimum <= initial { minimum } else { stock[0] };
     let needed = window_bytes(view).known().and_then(|_| buffer_bytes(view).known().copied()).unwrap_or(0);
-    let short = short_path(view) && maximum > stock[2].max(needed).saturating_mul(FAR);
-    let maximum = if short || maximum < initial || !sane(maximum) { stock[2] } else { maximum };
+    let maximum = if maximum < initial || !sane(maximum) { stock[2] } else { maximum };
     let enough = window_bytes(view).known().is_none_or(|window| maximum as f64 * share_of(view, name) >= *window);
     triple([minimum, initial, if enough { maximum } else { needed }.max(initial)])
 }
-
-/// A maximum this many times what a short path needs does not come from this path.
-const FAR: u64 = 16;
 
 /// Whether the goal states a short path.
 fn short_path(view: &View<'_>) -> bool {
@@ -137,7 +134,7 @@ fn share_of(view: &View<'_>, name: &str) -> f64 {
     if name == "net.ipv4.tcp_rmem" { usable(view) } else { 1.0 }
 }
 
-/// The rate at which a window empties into a round trip.
+/// The rate at which a window is sent per RTT.
 fn rate_of_window(window_bytes: f64, rtt_s: f64) -> String {
     crate::view::rate_text((window_bytes * 8.0 / rtt_s.max(1e-9)) as u64)
 }
@@ -156,5 +153,29 @@ fn signed(view: &View<'_>, name: &str) -> Fact<Vec<i128>> {
         }
         Fact::Absent(why) => Fact::Absent(why),
         Fact::Unknown(why) => Fact::Unknown(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::example;
+
+    #[test]
+    fn the_page_size_of_an_arm_kernel_is_read_or_unknown() {
+        for (options, bytes) in [
+            (vec![("CONFIG_ARM64_64K_PAGES", "y")], Some(65_536)),
+            (vec![("CONFIG_ARM64_4K_PAGES", "y"), ("CONFIG_ARM64_64K_PAGES", "n")], Some(4096)),
+            (vec![("CONFIG_HZ", "250")], None),
+        ] {
+            let (mut facts, goal) = (example::facts(), example::goal());
+            facts.kernel.machine = "aarch64".into();
+            let options = options.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            facts.kernel.configuration = Fact::Known(options.collect::<BTreeMap<_, _>>());
+            let view = View { facts: &facts, goal: &goal, top: None, bottom: None, ports: 0 };
+            assert_eq!(page_bytes(&view).known().copied(), bytes);
+        }
     }
 }

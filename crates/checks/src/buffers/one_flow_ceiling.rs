@@ -1,18 +1,18 @@
 use landspeed_calc::{flow_rate_ceiling_bps, flows_needed};
 
 use crate::advice::{self, long_path};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
 
-/// Below this share of the goal the ceiling is worth a word: a paced host stays at 80 to 90 % of its interface anyway
-/// (ESnet deck of 2016).
+/// Below this share of the goal the ceiling is worth a word: a paced host stays below its interface anyway: the deck
+/// paces four streams to 20 of 100 Gb/s each (ESnet 2016, "FQ on 100G Hosts").
 const SHARE: f64 = 0.9;
 
 declare_check! {
     /// Whether one TCP flow can carry the goal at all.
     ///
-    /// **Reads** the goal's rate and round trip.
+    /// **Reads** the goal's rate and RTT.
     ///
     /// **Matters** because the window field holds 65535 × 2^14 bytes, just under 1 GiB, whatever the buffers: 85.9 Gb/s
     /// over 100 ms. Buffers of 2 GB buy room for the kernel's bookkeeping, not window.
@@ -21,7 +21,7 @@ declare_check! {
     code: "BUF-003",
     name: "one-flow-ceiling",
     group: Buffers,
-    title: "What one TCP flow can carry at most",
+    title: "Maximum rate of one TCP flow",
     scope: Host,
     severity: Note,
     since: "0.1",
@@ -37,16 +37,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let rtt_s = view.rtt_s().0;
     let ceiling = flow_rate_ceiling_bps(rtt_s);
     if ceiling >= rate as f64 * SHARE {
-        return Outcome::pass(format!("{} over this round trip", rate_text(ceiling as u64)));
+        return Outcome::pass(format!("{} over this RTT", rate_text(ceiling as u64)));
     }
     let flows = flows_needed(rate as f64, rtt_s);
     Outcome::found(Problem {
-        effect: "By arithmetic: no setting lifts it.".into(),
+        effect: Effect::arithmetic("No setting lifts it."),
         ..advice::by_person(
             format!("one flow carries at most {} over {}", rate_text(ceiling as u64), view.path_text()),
             format!("at least {flows:.0} parallel flows"),
             "TCP cannot advertise a window larger than 1 GiB.",
-            "landspeed calc, or: 65535 × 2^14 × 8 / round trip",
+            "landspeed calc, or: 65535 × 2^14 × 8 / RTT",
         )
     })
 }

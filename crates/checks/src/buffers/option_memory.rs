@@ -1,8 +1,9 @@
 use landspeed_model::Role;
 
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::{View, bytes_text, rate_text};
 
 const NAME: &str = "net.core.optmem_max";
@@ -14,7 +15,7 @@ const ENOUGH: u64 = 1 << 20;
 const FAST_BPS: u64 = 10_000_000_000;
 
 declare_check! {
-    /// Whether there is room for what sending without a copy keeps track of.
+    /// Whether `optmem_max` has room for the notifications of MSG_ZEROCOPY.
     ///
     /// **Reads** `net.core.optmem_max` and the goal's rate.
     ///
@@ -26,12 +27,13 @@ declare_check! {
     code: "BUF-010",
     name: "option-memory",
     group: Buffers,
-    title: "Memory for zero-copy notices",
+    title: "optmem_max for zero copy",
     scope: Host,
     severity: Minor,
     since: "0.1",
     sources: [
-        "ESnet fasterdata: 1 MB for MSG_ZEROCOPY",
+        "Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks (AmLight, ESnet), INDIS workshop at SC24",
+        "ESnet fasterdata, Linux host tuning: 1 MB for MSG_ZEROCOPY",
         "Linux Documentation/networking/msg_zerocopy.rst: ENOBUFS when the socket's option memory is exceeded",
         "Linux Documentation/admin-guide/sysctl/net.rst, optmem_max",
     ],
@@ -51,10 +53,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable(format!("copying is cheap at {}", rate_text(rate)));
     }
     Outcome::found(Problem {
-        effect: "Zero copy with pacing brought up to 35 % in tests of ESnet and AmLight (NANOG); too little of this memory \
-                 takes that away."
-            .into(),
-        ..advice::sysctl(NAME, value, ENOUGH, "A zero-copy sender runs out of it on a long path; its writes fail \
-                                               with ENOBUFS.")
+        effect: Effect::measured(
+            "Zero copy with packet pacing brought up to 35 %; writes that fail for lack of this memory lose it",
+            &[&source::ZERO_COPY],
+        ),
+        ..advice::sysctl(
+            NAME,
+            value,
+            ENOUGH,
+            "A zero-copy sender runs out of it on a long path; its writes fail \
+                                               with ENOBUFS.",
+        )
     })
 }

@@ -17,7 +17,7 @@ declare_check! {
     code: "BUF-009",
     name: "receive-autotuning",
     group: Buffers,
-    title: "Autotuning of receive buffers",
+    title: "Receive buffer autotuning",
     scope: Host,
     severity: Critical,
     since: "0.1",

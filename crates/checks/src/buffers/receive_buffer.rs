@@ -1,17 +1,17 @@
 use super::{desired, rate_of_window, severity_of, usable, window_bytes};
-use crate::advice::{self, ESNET_2016};
-use crate::check::{Outcome, Problem};
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
 const NAME: &str = "net.ipv4.tcp_rmem";
 
 declare_check! {
-    /// Whether the receive buffer may grow to what the path holds.
+    /// Whether the receive buffer may grow to the BDP of the path.
     ///
-    /// **Reads** the last number of `net.ipv4.tcp_rmem` (it counts for IPv6 too), the goal's rate and round trip.
+    /// **Reads** the last number of `net.ipv4.tcp_rmem` (it counts for IPv6 too), the goal's rate and RTT.
     ///
-    /// **Matters** because the receiver advertises no more than it can store: rate = window / round trip. About two
+    /// **Matters** because the receiver advertises no more than it can store: rate = window / RTT. About two
     /// thirds of the buffer become window at MTU 9000, the rest pays for the kernel's own structures; hence twice the
     /// bandwidth-delay product, at most 2147483647 bytes.
     ///
@@ -20,12 +20,12 @@ declare_check! {
     code: "BUF-001",
     name: "receive-buffer",
     group: Buffers,
-    title: "Largest TCP receive buffer",
+    title: "Maximum TCP receive buffer",
     scope: Host,
     severity: Major,
     since: "0.1",
     sources: [
-        ESNET_2016,
+        esnet_2016!("TCP Buffers"),
         "RFC 7323 section 2.3: the largest window",
         "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem",
     ],
@@ -56,10 +56,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     );
     Outcome::found(Problem {
         severity: severity_of(window / needed),
-        effect: format!(
-            "By arithmetic from {reached} to what the path carries; the 2016 deck had autotuning at 1136 MB for \
-             92 ms."
-        ),
+        effect: Effect::arithmetic(format!("From {reached} to what the path carries.")),
         ..advice::sysctl(NAME, seen, desired, why)
     })
 }

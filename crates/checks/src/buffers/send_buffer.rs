@@ -1,17 +1,18 @@
 use super::{desired, rate_of_window, severity_of, window_bytes};
-use crate::advice::{self, ESNET_2016};
-use crate::check::{Outcome, Problem};
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::{View, bytes_text};
 
 const NAME: &str = "net.ipv4.tcp_wmem";
 
 declare_check! {
-    /// Whether the send buffer may grow to what the path holds.
+    /// Whether the send buffer may grow to the BDP of the path.
     ///
-    /// **Reads** the last number of `net.ipv4.tcp_wmem` (it counts for IPv6 too), the goal's rate and round trip.
+    /// **Reads** the last number of `net.ipv4.tcp_wmem` (it counts for IPv6 too), the goal's rate and RTT.
     ///
-    /// **Matters** because a sender keeps a copy of all that is not acknowledged: rate = buffer / round trip. Linux
+    /// **Matters** because a sender keeps a copy of all that is not acknowledged: rate = buffer / RTT. Linux
     /// 6.18 lets the receive buffer grow to 32 MB but the send buffer only to 4 MB, so the sender is now the first
     /// limit on a long path.
     ///
@@ -19,12 +20,13 @@ declare_check! {
     code: "BUF-002",
     name: "send-buffer",
     group: Buffers,
-    title: "Largest TCP send buffer",
+    title: "Maximum TCP send buffer",
     scope: Host,
     severity: Major,
     since: "0.1",
     sources: [
-        ESNET_2016,
+        red_hat_2012!("Tuning – step 4"),
+        red_hat_2012!("Tuning – step 3"),
         "Linux Documentation/networking/ip-sysctl.rst, tcp_wmem",
         "landspeed's own experiment on Linux 6.18: with the defaults the send buffer limits first",
     ],
@@ -54,8 +56,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     );
     Outcome::found(Problem {
         severity: severity_of(maximum as f64 / needed),
-        effect: format!(
-            "By arithmetic from {reached} to what the path carries; the sources print no figure of their own."
+        effect: Effect::measured(
+            "One flow: 34.1 Gb/s with the default buffers, 37.4 Gb/s with larger ones",
+            &[&source::BUFFERS_BEFORE, &source::BUFFERS_AFTER],
         ),
         ..advice::sysctl(NAME, seen, desired, why)
     })

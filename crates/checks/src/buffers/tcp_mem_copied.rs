@@ -2,7 +2,7 @@ use landspeed_model::Applicability;
 
 use super::{default_tcp_mem, page_bytes, triple};
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
@@ -21,7 +21,7 @@ declare_check! {
     code: "BUF-005",
     name: "tcp-mem-copied",
     group: Buffers,
-    title: "Memory limits of TCP copied from elsewhere",
+    title: "tcp_mem copied from a guide",
     scope: Host,
     severity: Major,
     since: "0.1",
@@ -53,6 +53,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         observed: format!("{NAME} = {text}"),
         applicability: Applicability::NeedsCare,
+        effect: Effect::arithmetic(format!(
+            "TCP may take {:.0} % of the memory; the kernel default limit is 9.37 %.",
+            100.0 * limit as f64 / memory.max(1) as f64
+        )),
         ..advice::sysctl(NAME, "", desired, why)
     })
 }

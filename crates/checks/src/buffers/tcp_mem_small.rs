@@ -1,17 +1,17 @@
 use landspeed_model::Applicability;
 
-use super::{page_bytes, triple, usable, window_bytes};
+use super::{page_bytes, rate_of_window, triple, usable, window_bytes};
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
 const NAME: &str = "net.ipv4.tcp_mem";
 
 declare_check! {
-    /// Whether all flows together may store what the path holds.
+    /// Whether `tcp_mem` holds the BDP of the goal for all flows together.
     ///
-    /// **Reads** `net.ipv4.tcp_mem`, the memory, the goal's rate and round trip.
+    /// **Reads** `net.ipv4.tcp_mem`, the memory, the goal's rate and RTT.
     ///
     /// **Matters** because the limits of single sockets are worth nothing when TCP as a whole comes under memory
     /// pressure: the kernel then shrinks windows and drops what it had received. The default is 6 % of memory.
@@ -21,7 +21,7 @@ declare_check! {
     code: "BUF-006",
     name: "tcp-mem-small",
     group: Buffers,
-    title: "Memory limit of TCP against the goal",
+    title: "tcp_mem for the goal",
     scope: Host,
     severity: Major,
     since: "0.1",
@@ -51,12 +51,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if needed > memory as f64 / 4.0 {
         return Outcome::not_applicable(format!("{text}, more than a quarter of the memory (ENV-022)"));
     }
+    let reached = rate_of_window(pressure as f64 * usable(view), view.rtt_s().0);
     // The kernel's own proportions: 3/4, 1 and 3/2 of the pressure threshold.
     let pressure = (needed as u64).div_ceil(page);
     let desired = triple([pressure / 4 * 3, pressure, pressure / 2 * 3]);
     Outcome::found(Problem {
         observed: format!("{NAME} = {} pages: {text}", triple(pages)),
         applicability: Applicability::NeedsCare,
+        effect: Effect::arithmetic(format!("All flows together carry at most {reached} before the pressure starts.")),
         ..advice::sysctl(
             NAME,
             "",

@@ -2,7 +2,7 @@ use landspeed_model::Applicability;
 
 use super::{default_tcp_mem, page_bytes, triple};
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
@@ -20,7 +20,7 @@ declare_check! {
     code: "BUF-014",
     name: "udp-mem-copied",
     group: Buffers,
-    title: "Memory limits of UDP copied from elsewhere",
+    title: "udp_mem copied from a guide",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -42,6 +42,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         observed: format!("{NAME} = {text}"),
         applicability: Applicability::NeedsCare,
+        effect: Effect::arithmetic(format!(
+            "UDP may take {:.0} % of the memory.",
+            100.0 * limit as f64 / memory.max(1) as f64
+        )),
         ..advice::sysctl(NAME, "", desired, "It counts pages: receivers that do not read may take all memory.")
     })
 }

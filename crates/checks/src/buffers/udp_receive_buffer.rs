@@ -1,7 +1,7 @@
 use landspeed_model::Role;
 
-use crate::advice::{self, ESNET_2016};
-use crate::check::{Outcome, Problem};
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, bytes_text};
 
@@ -18,18 +18,18 @@ declare_check! {
     ///
     /// **Reads** `net.core.rmem_max` and the goal's rate.
     ///
-    /// **Matters** because UDP has no window: what does not fit while the program is off its processor is lost.
+    /// **Matters** because UDP has no window: what does not fit while the program is off its CPU is lost.
     /// `SO_RCVBUF` is cut to this value without an error.
     ///
     /// **Leave it alone** if nothing here receives UDP at such rates: TCP does not need it.
     code: "BUF-013",
     name: "udp-receive-buffer",
     group: Buffers,
-    title: "Receive buffer for UDP at the goal's rate",
+    title: "UDP receive buffer for the goal",
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: [ESNET_2016, "udp(7) and socket(7), SO_RCVBUF"],
+    sources: [esnet_2016!("Our Current Best Single Flow Results"), "udp(7) and socket(7), SO_RCVBUF"],
     example: { good: example::as_is, bad: |facts, goal| {
             goal.rtt_ns = None;
             example::sysctl(facts, NAME, "212992");
@@ -51,11 +51,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         observed: format!("{NAME} = {value}, a millisecond of the goal is {needed}"),
-        ..advice::sysctl(
-            NAME,
-            value,
-            needed,
-            "A UDP receiver loses what arrives while its program is off the processor.",
-        )
+        effect: Effect::arithmetic(format!(
+            "At the goal's rate the buffer is full after {:.0} µs.",
+            value as f64 * 8e6 / rate.max(1) as f64
+        )),
+        ..advice::sysctl(NAME, value, needed, "A UDP receiver loses what arrives while its program is off the CPU.")
     })
 }

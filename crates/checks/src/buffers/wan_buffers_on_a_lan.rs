@@ -1,67 +1,121 @@
-use landspeed_model::Applicability;
+use landspeed_model::{Fact, Role};
 
-use super::{FAR, STOCK, buffer_bytes, desired, short_path};
-use crate::advice::{self, ESNET_2016};
-use crate::check::{Outcome, Problem};
+use super::short_path;
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::hardware::FAST_BPS;
+use crate::source;
 use crate::view::{View, bytes_text};
 
-const NAME: &str = "net.ipv4.tcp_rmem";
+/// RTTs below which the kernel slows the growth of receive buffers, microseconds (Linux 6.18).
+const LOW_RTT: &str = "net.ipv4.tcp_rcvbuf_low_rtt";
+
+/// The deck's window for its LAN (`nuttcp -w1m`), bytes, and the BDP it gives for that LAN: 12.5 GB/s × 54 µs.
+const DECK_WINDOW: f64 = (1 << 20) as f64;
+const DECK_BDP: f64 = 675_000.0;
 
 declare_check! {
-    /// Whether a host of a local network has the buffers of a long path.
+    /// Whether receive autotuning overshoots on a short, fast path.
     ///
-    /// **Reads** the last number of `net.ipv4.tcp_rmem`, the goal's rate and round trip.
+    /// **Reads** `net.ipv4.tcp_rcvbuf_low_rtt`, the goal's rate and RTT.
     ///
-    /// **Matters** because receive autotuning overshoots on short round trips: data then waits in memory where it could
-    /// have stayed in the processor's cache. Newer kernels grow more slowly there (`tcp_rcvbuf_low_rtt`).
+    /// **Matters** at 100 Gb/s on a LAN: autotuning grew the window to 2 to 9 MB where the BDP was 675 KB, and the data left
+    /// the CPU cache. The remedy of the 2016 deck was a fixed window in the program (`nuttcp -w1m`). A lower maximum in
+    /// `tcp_rmem` is no remedy: what autotuning reached is far below any maximum in use.
     ///
-    /// **Leave it alone** where the host also serves a long path: state the longest round trip as the goal.
+    /// **Leave it alone** below 100 Gb/s, and where `tcp_rcvbuf_low_rtt` is larger than the RTT: the kernel then grows
+    /// receive buffers slowly by itself.
     code: "BUF-015",
     name: "wan-buffers-on-a-lan",
     group: Buffers,
-    title: "Buffers of a long path on a short one",
+    title: "Receive autotuning on a short path",
     scope: Host,
     severity: Note,
     since: "0.1",
     sources: [
-        "Linux Documentation/networking/ip-sysctl.rst, tcp_rcvbuf_low_rtt: too large buffers spoil caches",
-        ESNET_2016,
+        esnet_2016!("TCP Buffers"),
+        esnet_2016!("Our Current Best Single Flow Results"),
+        "Linux Documentation/networking/ip-sysctl.rst, tcp_rcvbuf_low_rtt",
     ],
     example: {
         good: |facts, goal| {
             goal.rtt_ns = Some(54_000);
-            example::sysctl(facts, NAME, "4096 131072 33554432");
+            example::sysctl(facts, LOW_RTT, "1000");
         },
-        bad: |_, goal| goal.rtt_ns = Some(54_000),
+        bad: |facts, goal| {
+            goal.rtt_ns = Some(54_000);
+            facts.sysctls.insert(LOW_RTT.into(), Fact::Absent("this kernel has no tcp_rcvbuf_low_rtt".into()));
+        },
     },
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let maximum = known!(view.sysctl_last(NAME));
     if !short_path(view) {
-        return Outcome::not_applicable("the goal is no short path");
+        return Outcome::not_applicable("the goal is not a short path");
     }
-    let needed = known!(buffer_bytes(view));
-    if maximum <= needed.max(STOCK[0].1[2]).saturating_mul(FAR) {
-        return Outcome::pass(format!("{}; {} needs {}", bytes_text(maximum), view.path_text(), bytes_text(needed)));
+    if view.role() == Role::Router {
+        return Outcome::not_applicable("a router does not receive what it forwards");
     }
-    let desired = desired(view, NAME);
+    let rate = known!(view.rate_bps());
+    if rate < FAST_BPS {
+        return Outcome::not_applicable("the deck measured it at 100 Gb/s");
+    }
+    let rtt_us = view.rtt_s().0 * 1e6;
+    let observed = match view.sysctl_last(LOW_RTT) {
+        Fact::Known(us) if us as f64 >= rtt_us => {
+            return Outcome::pass(format!("receive buffers grow slowly below {us} µs of RTT"));
+        }
+        Fact::Known(us) => format!("{LOW_RTT} = {us}, the RTT is {rtt_us:.0} µs"),
+        Fact::Absent(_) => "this kernel grows receive buffers at one speed for all RTTs".into(),
+        Fact::Unknown(why) => return Outcome::unknown(why),
+    };
+    let window = known!(view.bdp_bytes()) * (DECK_WINDOW / DECK_BDP);
     Outcome::found(Problem {
-        observed: format!(
-            "{NAME} ends at {}; {} needs {}",
-            bytes_text(maximum),
-            view.path_text(),
-            bytes_text(needed)
+        effect: Effect::measured(
+            "On a LAN 50 to 60 Gb/s with autotuning, which reached 2 to 9 MB, and 79 Gb/s with a window fixed by the program \
+             (-w1m)",
+            &[&source::LAN_BUFFERS, &source::LAN_COMMAND],
         ),
-        // Somebody raised it, perhaps for a longer path than this goal's: lowered only when asked for by name.
-        applicability: Applicability::NeedsCare,
-        effect: "The 2016 deck went from 50 to 60 Gb/s to 79 Gb/s on its LAN with buffers fixed by hand.".into(),
-        ..advice::sysctl(
-            NAME,
-            maximum,
-            desired,
-            "Autotuning overshoots on a short path, and the data leaves the cache.",
+        ..advice::by_person(
+            observed,
+            format!(
+                "for a single fast flow a fixed window of about {} in the program (nuttcp -w, iperf3 -w, SO_RCVBUF); compare \
+                 it with autotuning",
+                bytes_text(window as u64)
+            ),
+            "Autotuning overshoots the BDP of a short path, and the data leaves the CPU cache.",
+            "ss -tmi (rcv_space, rb)",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::Fact;
+
+    use super::*;
+    use crate::audit::audit_with;
+
+    #[test]
+    fn the_remedy_is_a_window_in_the_program_and_no_lower_maximum() {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        (CHECK.example.bad)(&mut facts, &mut goal);
+        let findings = audit_with(&facts, &goal, [&CHECK]).expect("audited").findings;
+        assert!(findings[0].changes.is_empty(), "{findings:?}");
+        assert!(findings[0].recommended.contains("1.00 MiB"), "{}", findings[0].recommended);
+        // The maximum of tcp_rmem makes no difference.
+        example::sysctl(&mut facts, "net.ipv4.tcp_rmem", "4096 131072 33554432");
+        assert_eq!(audit_with(&facts, &goal, [&CHECK]).expect("audited").findings, findings);
+    }
+
+    #[test]
+    fn a_kernel_that_grows_buffers_slowly_passes() {
+        for (value, findings) in [("1000", 0), ("54", 0), ("53", 1), ("0", 1)] {
+            let (mut facts, mut goal) = (example::facts(), example::goal());
+            goal.rtt_ns = Some(54_000);
+            facts.sysctls.insert(LOW_RTT.into(), Fact::Known(value.into()));
+            assert_eq!(audit_with(&facts, &goal, [&CHECK]).expect("audited").findings.len(), findings, "{value}");
+        }
+    }
 }

@@ -1,29 +1,30 @@
 use landspeed_model::Applicability;
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::{FAST_BPS, FLOW_BPS};
+use crate::source;
 use crate::view::{View, rate_text};
 
 declare_check! {
-    /// Whether the processor's clock suffices for fast single flows.
+    /// Whether the CPU's clock suffices for fast single flows.
     ///
-    /// **Reads** `cpufreq/policy*/cpuinfo_max_freq`, the most the processor can do with turbo.
+    /// **Reads** `cpufreq/policy*/cpuinfo_max_freq`, the most the CPU can do with turbo.
     ///
     /// **Matters** for single flows at 100 Gb/s and above: ESnet gives 3 GHz as what 30 Gb/s per flow takes. A slower
-    /// processor with many cores reaches the rate with more flows.
+    /// CPU with many cores reaches the rate with more flows.
     ///
     /// **Leave it alone** where many flows share the link; no setting changes it.
     code: "CPU-015",
     name: "clock-rate",
     group: Cpu,
-    title: "Clock rate for single flows",
+    title: "CPU clock for single flows",
     scope: Host,
     severity: Note,
     since: "0.1",
     sources: [
-        "ESnet Fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
-        "Tierney, Pouyoul and Hanford (ESnet), Experiences with 40G Hosts, 2014: get the fastest cores you can afford",
+        "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        esnet_2014!("Conclusions"),
     ],
     example: {
         good: example::as_is,
@@ -51,8 +52,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: text,
         recommended: format!("3 GHz or more for {} in one flow; otherwise more flows", rate_text(FLOW_BPS)),
-        why: "One flow is the work of one processor at each end, and the receiver's clock usually decides.".into(),
-        effect: "ESnet: at least 3 GHz for 30 Gb/s per flow.".into(),
+        why: "One flow is the work of one CPU at each end, and the receiver's clock usually decides.".into(),
+        effect: Effect::measured("At least 3 GHz for 30 Gb/s per flow", &[&source::FLOW_AND_CLOCK]),
         by_hand: "lscpu | grep MHz".into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

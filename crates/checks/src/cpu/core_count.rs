@@ -1,14 +1,15 @@
 use landspeed_model::{Applicability, Fact, Role, Severity};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FLOW_BPS;
+use crate::source;
 use crate::view::{View, rate_text};
 
 declare_check! {
-    /// Whether there are enough processors for the rate.
+    /// Whether there are enough CPUs for the rate.
     ///
-    /// **Reads** the number of physical cores, of processors online and the goal's rate.
+    /// **Reads** the number of physical cores, of CPUs online and the goal's rate.
     ///
     /// **Matters** because one core moves some 30 Gb/s of TCP with jumbo frames (ESnet, 3 GHz and more), and the
     /// application and the interrupts want a core each: 100 Gb/s takes eight cores before anything else has any.
@@ -17,13 +18,13 @@ declare_check! {
     code: "CPU-010",
     name: "core-count",
     group: Cpu,
-    title: "Processors for the rate",
+    title: "CPU cores for the rate",
     scope: Host,
     severity: Minor,
     since: "0.1",
     sources: [
-        "ESnet Fasterdata, 100G Network Tuning (30 Gb/s per flow at 3 GHz): https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
-        "ESnet Fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
+        "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
     ],
     example: {
         good: example::as_is,
@@ -59,7 +60,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("{cores} cores for {}", rate_text(rate)),
         recommended: format!("{wanted} cores: {parts}"),
         why: format!("One core moves some {} of TCP with jumbo frames.", rate_text(FLOW_BPS)),
-        effect: "ESnet: about 30 Gb/s for one flow and 95 Gb/s with eight on a 100 Gb/s host.".into(),
+        effect: Effect::measured(
+            "Around 30 Gb/s for a single stream, over 95 Gb/s with 8",
+            &[&source::EIGHT_STREAMS],
+        ),
         by_hand: "lscpu".into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

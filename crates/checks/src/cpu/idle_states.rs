@@ -1,21 +1,21 @@
-use landspeed_model::{Applicability, Change, Role, Target};
+use landspeed_model::{Applicability, Change, Fact, Role, Target};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::hardware::handled_by;
 use crate::view::View;
 
 declare_check! {
-    /// Whether idle processors may sleep deeper than small messages can bear.
+    /// Whether idle CPUs may sleep deeper than small messages can bear.
     ///
-    /// **Reads** the idle states of the first processor (`cpuidle/state*/{latency,disable}`), the kernel's command line,
-    /// and `pm_qos_resume_latency_us`.
+    /// **Reads** the idle states of the first CPU (`cpuidle/state*/{latency,disable}`), `idle=poll` on the kernel's
+    /// command line, `pm_qos_resume_latency_us` and the latency held through `/dev/cpu_dma_latency`.
     ///
-    /// **Matters** for a host whose job is latency: an interrupt that finds its processor in a deep state waits until it is
-    /// awake, 100 µs and more, and the clock has to rise afterwards. Bulk transfers keep their processors awake by
+    /// **Matters** for a host whose job is latency: an interrupt that finds its CPU in a deep state waits until it is
+    /// awake, 100 µs and more, and the clock has to rise afterwards. Bulk transfers keep their CPUs awake by
     /// themselves.
     ///
-    /// **Leave it alone** on every host but one for latency: sleeping processors leave power, and so turbo, to the others.
-    /// The advice is for the processors that handle the NIC's interrupts, not for all.
+    /// **Leave it alone** on every host but one for latency: CPUs that sleep save power.
+    /// The advice is for the CPUs that handle the NIC's interrupts, not for all.
     code: "CPU-006",
     name: "idle-states",
     group: Cpu,
@@ -25,12 +25,12 @@ declare_check! {
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/pm/cpuidle.rst: Power Management Quality of Service for CPUs",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: Cstates impact on Latency (a graph without figures)",
+        red_hat_2012!("Cstates impact on Latency"),
     ],
     example: {
         good: |facts, goal| {
             goal.role = Role::Latency;
-            facts.cpu.resume_latency_us = landspeed_model::Fact::Known(1);
+            facts.cpu.resume_latency_us = Fact::Known(1);
         },
         bad: |_, goal| goal.role = Role::Latency,
     },
@@ -48,17 +48,19 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let processors = known!(view.processors());
     let states = known!(processors.idle_states.as_ref());
-    if let Some(limit) = processors.resume_latency_us.known().filter(|us| u64::from(**us) <= SHALLOW_US) {
+    let limits = [&processors.resume_latency_us, &processors.dma_latency_us];
+    if let Some(limit) = limits.into_iter().filter_map(Fact::known).min().filter(|us| u64::from(**us) <= SHALLOW_US) {
         return Outcome::pass(format!("limited to {limit} µs of wake-up time"));
+    }
+    if view.facts.kernel.parameter("idle") == Some("poll") {
+        return Outcome::pass("idle=poll on the kernel's command line");
     }
     let deep: Vec<_> = states.iter().filter(|state| !state.disabled && state.latency_us > SHALLOW_US).collect();
     let Some(deepest) = deep.iter().max_by_key(|state| state.latency_us) else {
         return Outcome::pass(format!("none deeper than {SHALLOW_US} µs is allowed"));
     };
     let mut cpus: Vec<u32> = match view.queue_interrupts() {
-        landspeed_model::Fact::Known(all) => {
-            all.iter().filter_map(|interrupt| handled_by(interrupt)).flatten().collect()
-        }
+        Fact::Known(all) => all.iter().filter_map(|interrupt| handled_by(interrupt)).flatten().collect(),
         _ => Vec::new(),
     };
     cpus.sort_unstable();
@@ -70,17 +72,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: format!("{} allowed", names.join(", ")),
         recommended: format!(
-            "no state that takes more than {SHALLOW_US} µs to leave, on the processors that handle the NIC's interrupts"
+            "no state that takes more than {SHALLOW_US} µs to leave, on the CPUs that handle the NIC's interrupts"
         ),
-        why: format!(
-            "A message that finds its processor in {} waits {} µs for it.",
-            deepest.name, deepest.latency_us
-        ),
-        effect: format!(
-            "Up to {} µs less for the first message after a pause, by the processor's own table; the deck shows the effect \
-             without figures.",
+        why: format!("A message that finds its CPU in {} waits {} µs for it.", deepest.name, deepest.latency_us),
+        effect: Effect::arithmetic(format!(
+            "Up to {} µs less for the first message after a pause, by the CPU's own table.",
             deepest.latency_us
-        ),
+        )),
         by_hand: "grep . /sys/devices/system/cpu/cpu0/cpuidle/state*/{name,latency,disable}".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,

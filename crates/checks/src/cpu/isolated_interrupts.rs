@@ -1,24 +1,24 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::hardware::{handled_by, list_text, spread};
 use crate::view::{View, cpu_list};
 
 declare_check! {
-    /// Whether the NIC's interrupts land on processors that were set apart for something else.
+    /// Whether the NIC's interrupts land on CPUs that were set apart for something else.
     ///
     /// **Reads** `/sys/devices/system/cpu/isolated` and where the interrupts of the NIC's queues are handled.
     ///
-    /// **Matters** because a processor is isolated to be left alone: an interrupt there disturbs the program it was kept
+    /// **Matters** because a CPU is isolated to be left alone: an interrupt there disturbs the program it was kept
     /// for, and the scheduler will not move the work that follows the interrupt to where there is room.
     ///
-    /// **Leave it alone** where the isolated processors were set apart for the network itself.
+    /// **Leave it alone** where the isolated CPUs were set apart for the network itself.
     code: "CPU-011",
     name: "isolated-interrupts",
     group: Cpu,
-    title: "Interrupts on isolated processors",
+    title: "Interrupts on isolated CPUs",
     scope: Port,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: isolcpus=, irqaffinity=",
@@ -34,10 +34,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let processors = known!(view.processors());
     let text = known!(processors.isolated.as_ref());
     let Some(isolated) = cpu_list(text) else {
-        return Outcome::unknown(format!("`{text}` is not a list of processors"));
+        return Outcome::unknown(format!("`{text}` is not a list of CPUs"));
     };
     if isolated.is_empty() {
-        return Outcome::not_applicable("no processor is isolated");
+        return Outcome::not_applicable("no CPU is isolated");
     }
     let interrupts = known!(view.queue_interrupts());
     let inside = |cpus: Vec<u32>| cpus.iter().any(|cpu| isolated.contains(cpu));
@@ -54,13 +54,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: format!("interrupts {} handled on isolated cpu {text}", list_text(&numbers)),
         recommended: if allowed.is_empty() {
-            "every processor near the NIC is isolated: leave some for its interrupts".into()
+            "every CPU near the NIC is isolated: leave some for its interrupts".into()
         } else {
             format!("cpu {}", list_text(&allowed))
         },
-        why: "An interrupt disturbs the program its processor was isolated for, and its work is not moved elsewhere."
+        why: "An interrupt disturbs the program its CPU was isolated for, and its work is not moved elsewhere."
             .into(),
-        effect: "No figure in the sources.".into(),
+        effect: Effect::NotMeasured,
         by_hand: "cat /sys/devices/system/cpu/isolated; grep . /proc/irq/*/effective_affinity_list".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,

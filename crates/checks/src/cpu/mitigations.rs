@@ -1,11 +1,11 @@
 use landspeed_model::{Applicability, Role};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
 declare_check! {
-    /// How the processor's known vulnerabilities are dealt with. Reported, never changed.
+    /// How the CPU's known vulnerabilities are dealt with. Reported, never changed.
     ///
     /// **Reads** `/sys/devices/system/cpu/vulnerabilities` and `mitigations=` on the command line.
     ///
@@ -13,11 +13,11 @@ declare_check! {
     /// compared only if both have the same; and tuning guides recommend `mitigations=off`, which opens the host to its own
     /// users. This check says which of the two a host is in.
     ///
-    /// **Leave it alone**, always: security is not this program's to trade.
+    /// **Leave it alone**, always: landspeed does not trade security for rate.
     code: "CPU-012",
     name: "mitigations",
     group: Cpu,
-    title: "Mitigations of processor vulnerabilities",
+    title: "Mitigations of CPU vulnerabilities",
     scope: Host,
     severity: Note,
     since: "0.1",
@@ -36,7 +36,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let known = &view.facts.cpu.vulnerabilities;
     if known.is_empty() {
-        return Outcome::not_applicable("this kernel does not list vulnerabilities");
+        return Outcome::unknown("the kernel's list of vulnerabilities was not read");
     }
     let names = |begins: &str| {
         let chosen = known.iter().filter(|(_, text)| text.starts_with(begins)).map(|(name, _)| name.as_str());
@@ -51,7 +51,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         let text = format!("mitigated in software: {closed}");
         (text, "state them beside the figures; landspeed does not change them".to_owned())
     } else if closed.is_empty() {
-        return Outcome::pass("this processor is not affected by any that the kernel knows");
+        return Outcome::pass("this CPU is not affected by any that the kernel knows");
     } else {
         return Outcome::pass(format!("mitigated: {closed}"));
     };
@@ -61,7 +61,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended,
         why: "Mitigations cost time at each system call and interrupt, and without them the host's users can read memory that is not theirs."
             .into(),
-        effect: "No figure in the sources for network throughput.".into(),
+        effect: Effect::NotMeasured,
         by_hand: "grep . /sys/devices/system/cpu/vulnerabilities/*".into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,4 +1,4 @@
-//! Processors, frequency, idle states, memory nodes: one check, one file.
+//! CPUs, frequency, idle states, NUMA nodes: one check, one file.
 
 use landspeed_model::{Applicability, CpuPolicy};
 
@@ -41,7 +41,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &clock_rate::CHECK,
 ];
 
-/// The processors of some policies, kernel list format; the policies' names where their lists cannot be read.
+/// The CPUs of some policies, kernel list format; the policies' names where their lists cannot be read.
 fn processors_of(policies: &[&CpuPolicy]) -> String {
     // `affected_cpus` separates with blanks, other files with commas.
     let list = |policy: &&CpuPolicy| cpu_list(&policy.cpus.split_whitespace().collect::<Vec<_>>().join(","));

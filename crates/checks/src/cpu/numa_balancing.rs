@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Role};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -16,13 +16,13 @@ declare_check! {
     code: "CPU-013",
     name: "numa-balancing",
     group: Cpu,
-    title: "Automatic memory balancing",
+    title: "Automatic NUMA balancing",
     scope: Host,
     severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/sysctl/kernel.rst: numa_balancing",
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: irqbalance, tuned and numad were off",
+        esnet_2016!("Test Environment"),
     ],
     example: {
         good: |facts, goal| {
@@ -39,7 +39,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let nodes = known!(view.facts.numa.as_ref()).len();
     if nodes < 2 {
-        return Outcome::not_applicable("there is one memory node");
+        return Outcome::not_applicable("there is one NUMA node");
     }
     let value = known!(view.sysctl("kernel.numa_balancing"));
     if value == "0" {
@@ -50,7 +50,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("kernel.numa_balancing = {value} on {nodes} nodes"),
         recommended: "0 for the measurement, with program and memory pinned to the NIC's node".into(),
         why: "It unmaps pages to learn who uses them; with everything pinned it only adds faults.".into(),
-        effect: "No figure in the sources.".into(),
+        effect: Effect::stated(
+            "A workload that is already bound to NUMA nodes should run with it off",
+            "Linux kernel, Documentation/admin-guide/sysctl/kernel.rst",
+        ),
         by_hand: "sysctl kernel.numa_balancing".into(),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::sysctl("kernel.numa_balancing", "0")],

@@ -1,31 +1,32 @@
 use landspeed_model::Applicability;
 
 use super::distinct;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
-    /// Whether the processor's own frequency driver is in use rather than the generic ACPI one.
+    /// Whether the CPU's own frequency driver is in use rather than the generic ACPI one.
     ///
-    /// **Reads** `cpufreq/policy*/scaling_driver`, the processor's model and the kernel's command line.
+    /// **Reads** `cpufreq/policy*/scaling_driver`, the CPU's model and the kernel's command line.
     ///
     /// **Matters** because `acpi-cpufreq` picks from a short table that the firmware supplies, while `intel_pstate` and
-    /// `amd-pstate` let the processor choose within its whole range, turbo included. ESnet measured 79 Gb/s with
+    /// `amd-pstate` let the CPU choose within its whole range, turbo included. ESnet measured 79 Gb/s with
     /// `intel_pstate` and 72 Gb/s with `acpi-cpufreq`, both under `performance`, on a local network; on a path of 92 ms
     /// there was no difference (36 Gb/s).
     ///
-    /// **Leave it alone** on processors older than the drivers, where the firmware keeps frequencies to itself, and where
+    /// **Leave it alone** on CPUs older than the drivers, where the firmware keeps frequencies to itself, and where
     /// a benchmark needs a fixed frequency from the table.
     code: "CPU-002",
     name: "scaling-driver",
     group: Cpu,
-    title: "Frequency driver",
+    title: "CPU frequency driver",
     scope: Host,
     severity: Minor,
     since: "0.1",
     sources: [
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: CPU frequency",
+        esnet_2016!("CPU frequency"),
         "Linux kernel, Documentation/admin-guide/pm/intel_pstate.rst",
         "Linux kernel, Documentation/admin-guide/pm/amd-pstate.rst",
     ],
@@ -71,9 +72,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             ),
         },
         why: "acpi-cpufreq knows the few frequencies in the firmware's table and not the whole turbo range.".into(),
-        effect: "ESnet 2016, local network, both under performance: 72 Gb/s with acpi-cpufreq, 79 Gb/s with intel_pstate; \
-                 over 92 ms no difference (36 Gb/s)."
-            .into(),
+        effect: Effect::measured(
+            "Both under performance, on a LAN: 72 Gb/s with acpi-cpufreq, 79 Gb/s with intel_pstate; on a WAN 36 Gb/s with both",
+            &[&source::FREQUENCY],
+        ),
         by_hand: "cat /sys/devices/system/cpu/cpufreq/policy0/scaling_driver".into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,8 +1,9 @@
 use landspeed_model::{Applicability, Fact, Role, Severity};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FAST_BPS;
+use crate::source;
 use crate::view::{View, rate_text};
 
 declare_check! {
@@ -24,8 +25,8 @@ declare_check! {
     severity: Minor,
     since: "0.1",
     sources: [
-        "ESnet Fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: BIOS Setting",
+        "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        esnet_2016!("BIOS Setting"),
         "Linux kernel, Documentation/ABI/testing/sysfs-devices-system-cpu: smt/control",
     ],
     example: { good: example::as_is, bad: |facts, _| facts.cpu.smt = Fact::Known("on".into()) },
@@ -52,8 +53,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why:
             "A thread that moves data and one that handles interrupts may share a core, and do so in some runs only."
                 .into(),
-        effect: "ESnet 2016, 100 Gb/s NIC on a local network with it on: between 51 and 77 Gb/s from run to run."
-            .into(),
+        effect: Effect::measured(
+            "On a LAN with it on: between 51 and 77 Gb/s from run to run",
+            &[&source::HYPERTHREADING],
+        ),
         by_hand: "cat /sys/devices/system/cpu/smt/control /sys/devices/system/cpu/smt/active".into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -17,9 +17,9 @@ declare_check! {
     code: "CPU-014",
     name: "zone-reclaim",
     group: Cpu,
-    title: "Reclaim before remote memory",
+    title: "Zone reclaim",
     scope: Host,
-    severity: Major,
+    severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/sysctl/vm.rst: zone_reclaim_mode",
@@ -31,7 +31,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let nodes = known!(view.facts.numa.as_ref()).len();
     if nodes < 2 {
-        return Outcome::not_applicable("there is one memory node");
+        return Outcome::not_applicable("there is one NUMA node");
     }
     let value = known!(view.sysctl("vm.zone_reclaim_mode"));
     if value == "0" {
@@ -42,8 +42,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("vm.zone_reclaim_mode = {value} on {nodes} nodes"),
         recommended: "0".into(),
         why: "A full node reclaims cached files while another has free memory, and allocations wait for it.".into(),
-        effect: "No figure in the sources; the commit that turned it off speaks of major degradation that is routinely seen."
-            .into(),
+        effect: Effect::stated(
+            "The caching effect is likely to be more important than data locality: file servers should leave it off",
+            "Linux kernel, Documentation/admin-guide/sysctl/vm.rst",
+        ),
         by_hand: "sysctl vm.zone_reclaim_mode".into(),
         applicability: Applicability::Safe,
         changes: vec![Change::sysctl("vm.zone_reclaim_mode", "0")],

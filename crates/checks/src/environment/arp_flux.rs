@@ -3,8 +3,8 @@ use std::net::Ipv4Addr;
 use landspeed_model::{Applicability, InterfaceFacts};
 
 use super::{conf, effective};
-use crate::advice::{self, RED_HAT_2012};
-use crate::check::{Outcome, Problem};
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::view::View;
 
 declare_check! {
@@ -13,18 +13,18 @@ declare_check! {
     /// **Reads** addresses of all interfaces, `arp_filter`, `arp_ignore` and `arp_announce`.
     ///
     /// **Matters** because Linux answers for any of its addresses on any interface: peers send to whichever answered
-    /// first, all traffic may arrive on one of two cards, and which one changes.
+    /// first, all traffic may arrive on one of two interfaces, and which one changes.
     ///
     /// **Leave it alone** with one interface for each subnet, or a bond instead of two interfaces (the better remedy).
     /// `arp_filter` needs routes by source address to work.
     code: "ENV-018",
     name: "arp-flux",
     group: Environment,
-    title: "Several interfaces on one subnet",
+    title: "ARP flux",
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux Documentation/networking/ip-sysctl.rst, arp_filter, arp_ignore, arp_announce", RED_HAT_2012],
+    sources: ["Linux Documentation/networking/ip-sysctl.rst, arp_filter, arp_ignore, arp_announce", red_hat_2012!("Network Tuning Tips")],
     example: {
         good: |facts, _| second_card(facts, "198.51.100.7/24"),
         bad: |facts, _| second_card(facts, "192.0.2.11/24"),
@@ -39,6 +39,9 @@ fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
         state: "up".into(),
         ..InterfaceFacts::default()
     });
+    for setting in ["arp_announce", "arp_filter", "arp_ignore"] {
+        crate::example::sysctl(facts, &conf("ens2f0", setting), "0");
+    }
 }
 
 /// The subnet of an IPv4 address with its prefix length; none for IPv6, a host's own /32 and what is no address.
@@ -70,19 +73,26 @@ fn evaluate(view: &View<'_>) -> Outcome {
         format!("{} and {} are on one subnet ({}, {})", one.name, other.name, one.addresses[0], other.addresses[0]);
     for interface in [one, other] {
         let filter = known!(effective(view, &interface.name, "arp_filter"));
-        let strict =
-            |setting, least| effective(view, &interface.name, setting).known().is_some_and(|value| *value >= least);
-        if filter == 0 && !(strict("arp_ignore", 1) && strict("arp_announce", 2)) {
+        if filter != 0 {
+            continue;
+        }
+        let ignore = known!(effective(view, &interface.name, "arp_ignore"));
+        let announce = known!(effective(view, &interface.name, "arp_announce"));
+        if ignore < 1 || announce < 2 {
             return Outcome::found(Problem {
                 observed: format!("{text}; {} answers for both", interface.name),
                 recommended: "arp_filter 1 with routes by source address; or one bond instead of two interfaces"
                     .into(),
                 applicability: Applicability::NeedsCare,
+                effect: Effect::stated(
+                    "All traffic for both addresses may arrive on one interface",
+                    "Linux Documentation/networking/ip-sysctl.rst, arp_filter",
+                ),
                 ..advice::sysctl(
                     &conf("all", "arp_filter"),
                     0,
                     1,
-                    "Peers send to whichever card answered first, and that changes.",
+                    "Peers send to whichever interface answered first, and that changes.",
                 )
             });
         }

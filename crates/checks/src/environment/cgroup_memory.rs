@@ -2,17 +2,17 @@ use landspeed_model::Fact;
 
 use crate::advice;
 use crate::buffers::{usable, window_bytes};
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
-use crate::view::{View, bytes_text};
+use crate::view::{View, bytes_text, rate_text};
 
 /// What sockets need may take this share of a group's memory; the program needs the rest.
 const SHARE: f64 = 0.5;
 
 declare_check! {
-    /// Whether this control group has memory for what is in flight.
+    /// Whether this cgroup has memory for what is in flight.
     ///
-    /// **Reads** the tightest `memory.max` of this control group and those above it, the goal's rate and round trip.
+    /// **Reads** the tightest `memory.max` of this cgroup and those above it, the goal's rate and RTT.
     ///
     /// **Matters** because socket buffers count as the group's memory: near the limit the kernel shrinks windows, and
     /// beyond it kills the program.
@@ -21,7 +21,7 @@ declare_check! {
     code: "ENV-006",
     name: "cgroup-memory",
     group: Environment,
-    title: "Memory of this control group",
+    title: "Memory limit of this cgroup",
     scope: Host,
     severity: Major,
     since: "0.1",
@@ -42,10 +42,15 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if needed <= limit as f64 * SHARE {
         return Outcome::pass(text);
     }
-    Outcome::found(advice::by_person(
+    let reached = limit as f64 * SHARE * usable(view) * 8.0 / view.rtt_s().0.max(1e-9);
+    let problem = advice::by_person(
         text,
         format!("memory.max of {} or more", bytes_text((needed / SHARE) as u64)),
         "Socket buffers count as the group's: near the limit windows shrink, beyond it the program is killed.",
         "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/memory.max; grep sock memory.stat beside it",
-    ))
+    );
+    Outcome::found(problem.with_effect(Effect::arithmetic(format!(
+        "Half of the group's memory carries {} over this RTT.",
+        rate_text(reached as u64)
+    ))))
 }

@@ -1,26 +1,26 @@
 use landspeed_model::{Fact, Severity};
 
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
-/// A transfer at a high rate keeps two processors busy: one for the program, one for the kernel's share on its behalf.
+/// A transfer at a high rate keeps two CPUs busy: one for the program, one for the kernel's share on its behalf.
 const TWO_MILLIS: u32 = 2000;
 
 declare_check! {
-    /// Whether processor time is rationed here.
+    /// Whether this cgroup has a CPU quota.
     ///
-    /// **Reads** the tightest `cpu.max` (or `cfs_quota_us`) of this control group and those above it.
+    /// **Reads** the tightest `cpu.max` (or `cfs_quota_us`) of this cgroup and those above it.
     ///
-    /// **Matters** because a group that has used its ration stands still to the end of the period, up to 100 ms:
+    /// **Matters** because a group that has used up its quota is throttled until the end of the period, up to 100 ms:
     /// windows close, UDP is lost, and the average still looks harmless.
     ///
-    /// **Leave it alone** where the ration is meant, and the goal is within it.
+    /// **Leave it alone** where the quota is intended and the goal fits into it.
     code: "ENV-004",
     name: "cgroup-processors",
     group: Environment,
-    title: "Rationed processor time",
+    title: "CPU quota",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -35,16 +35,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
         Fact::Unknown(why) => return Outcome::unknown(why.clone()),
     };
     let online = view.facts.cpu.online.len() as u64;
-    let text = format!("{:.1} processors' worth of time, {online} online", f64::from(millis) / 1000.0);
+    let text = format!("{:.1} CPUs of quota, {online} online", f64::from(millis) / 1000.0);
     if u64::from(millis) >= online * 1000 {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
         severity: (millis < TWO_MILLIS).then_some(Severity::Major),
+        effect: Effect::arithmetic(format!(
+            "Two busy threads stall for {:.0} ms of every 100 ms (the default period).",
+            (100.0 - f64::from(millis) / 20.0).max(0.0)
+        )),
         ..advice::by_person(
             text,
-            "no limit for what transfers or measures (cpu.max = max), or one well above two processors",
-            "When the ration is used up, the program stands still to the end of the period.",
+            "no limit for what transfers or measures (cpu.max = max), or one well above two CPUs",
+            "When the quota is used up, the program is throttled until the end of the period.",
             "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/cpu.max",
         )
     })

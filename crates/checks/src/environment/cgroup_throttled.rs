@@ -1,12 +1,12 @@
 use landspeed_model::Fact;
 
 use crate::advice;
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
 use crate::view::View;
 
 declare_check! {
-    /// Whether this control group was stopped for using up its time.
+    /// Whether this cgroup was throttled.
     ///
     /// **Reads** `nr_throttled` of `cpu.stat`.
     ///
@@ -17,7 +17,7 @@ declare_check! {
     code: "ENV-007",
     name: "cgroup-throttled",
     group: Environment,
-    title: "Pauses by rationing",
+    title: "CPU throttling",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -30,10 +30,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if periods == 0 {
         return Outcome::pass("none");
     }
-    Outcome::found(advice::by_person(
-        format!("{periods} periods in which the group was stopped"),
+    let problem = advice::by_person(
+        format!("{periods} throttled periods"),
         "0: a higher cpu.max, or transfers in a group without one (ENV-004)",
-        "Each is a pause of up to 100 ms for all threads of the group.",
+        "Each stops all threads of the group for up to 100 ms.",
         "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/cpu.stat",
-    ))
+    );
+    Outcome::found(problem.with_effect(Effect::stated(
+        "A throttled group does not run until the next period, 100 ms by default",
+        "Linux Documentation/scheduler/sched-bwc.rst",
+    )))
 }

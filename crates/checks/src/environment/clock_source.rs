@@ -1,7 +1,7 @@
 use landspeed_model::Fact;
 
 use crate::advice;
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
 use crate::view::View;
 
@@ -13,17 +13,17 @@ declare_check! {
     ///
     /// **Reads** `current_clocksource` and what else there is.
     ///
-    /// **Matters** because TCP, pacing and every measurement read the clock for each packet. A counter in the processor
+    /// **Matters** because TCP, pacing and every measurement read the clock for each packet. A counter in the CPU
     /// takes nanoseconds, a timer on the board about a microsecond, and programs must enter the kernel for it.
     ///
-    /// **Leave it alone** where the kernel gave up the processor's counter for a reason: it says so in its log.
+    /// **Leave it alone** where the kernel gave up the CPU's counter for a reason: it says so in its log.
     /// Counters of hypervisors (kvm-clock, Hyper-V's, Xen's) are as good.
     code: "ENV-008",
     name: "clock-source",
     group: Environment,
-    title: "The kernel's clock",
+    title: "Clock source",
     scope: Host,
-    severity: Major,
+    severity: Minor,
     since: "0.1",
     sources: [
         "Linux Documentation/virt/kvm/x86/timekeeping.rst: TSC, HPET and ACPI timers",
@@ -41,14 +41,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let better: Vec<_> = time.clocksources.iter().filter(|name| !SLOW.contains(&name.as_str())).collect();
     let recommended = match better.first() {
         Some(name) => format!("{name}, if the kernel's log does not say why it was given up"),
-        None => {
-            "the processor's counter; the kernel does not offer it: see its log, and the firmware's settings".into()
-        }
+        None => "the CPU's counter; the kernel does not offer it: see its log, and the firmware's settings".into(),
     };
-    Outcome::found(advice::by_person(
+    let problem = advice::by_person(
         source,
         recommended,
-        "The clock is read for every packet; this one is a hundred times slower than a counter in the processor.",
+        "The clock is read for every packet; this one is a hundred times slower than a counter in the CPU.",
         "cat /sys/devices/system/clocksource/clocksource0/*clocksource; dmesg | grep -i -e tsc -e clocksource",
-    ))
+    );
+    Outcome::found(problem.with_effect(Effect::stated(
+        "HPET and ACPI PM timers are slow to read: every reading goes over a bus instead of staying in the CPU",
+        "Linux Documentation/virt/kvm/x86/timekeeping.rst",
+    )))
 }

@@ -6,20 +6,20 @@ use crate::example;
 use crate::view::View;
 
 declare_check! {
-    /// Whether the clock follows others.
+    /// Whether the clock is synchronised.
     ///
-    /// **Reads** the kernel's own opinion (`adjtimex`: not `STA_UNSYNC`) and its estimate of the error.
+    /// **Reads** the kernel's clock state (`adjtimex`: not `STA_UNSYNC`) and its estimate of the error.
     ///
     /// **Matters** because one-way delays, logs of two hosts and schedules of tests cannot be put together otherwise.
-    /// Rates and round trips do not need it.
+    /// Rates and RTTs do not need it.
     ///
     /// **Leave it alone** in a guest whose host keeps its clock without telling the kernel.
     code: "ENV-009",
     name: "clock-synchronised",
     group: Environment,
-    title: "Synchronised clock",
+    title: "Clock synchronisation",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [
         "adjtimex(2), STA_UNSYNC",

@@ -1,26 +1,27 @@
 use landspeed_model::{Applicability, Change, Fact, Target};
 
-use crate::advice::{self, NOT_MEASURED};
-use crate::check::{Outcome, Problem};
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
 declare_check! {
     /// Whether a virtio interface has as many queues as it could.
     ///
-    /// **Reads** driver and channels of the port, and the number of processors.
+    /// **Reads** driver and channels of the port, and the number of CPUs.
     ///
-    /// **Matters** because one queue is one virtual processor for all packets, and one thread in the host below.
+    /// **Matters** because one queue is one virtual CPU for all packets, and one thread in the host below.
     ///
-    /// **Leave it alone** with one or two processors, or where the guest moves little data.
+    /// **Leave it alone** with one or two CPUs, or where the guest moves little data.
     code: "ENV-002",
     name: "guest-queues",
     group: Environment,
-    title: "Queues of a virtio interface",
+    title: "Queues of a virtio NIC",
     scope: Port,
-    severity: Major,
+    severity: Minor,
     since: "0.1",
     sources: [
+        "Red Hat Enterprise Linux 7, Virtualization Tuning and Optimization Guide, section 5.4.2, Multi-Queue virtio-net",
         "Virtual I/O Device (VIRTIO) specification 1.2, section 5.1.6.5.6: multiqueue",
         "QEMU documentation: -device virtio-net-pci,mq=on",
     ],
@@ -41,6 +42,13 @@ fn virtio(facts: &mut landspeed_model::Facts, now: u32, max: u32) {
     }
 }
 
+fn effect() -> Effect {
+    Effect::stated(
+        "With a single queue, network performance does not scale with the number of vCPUs",
+        "Red Hat Enterprise Linux 7, Virtualization Tuning and Optimization Guide",
+    )
+}
+
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.port());
     let driver = known!(&port.driver);
@@ -50,17 +58,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let queues = known!(&port.channels).combined;
     let processors = u32::try_from(view.facts.cpu.online.len()).unwrap_or(u32::MAX);
     if processors == 0 {
-        return Outcome::unknown("the number of processors is not known");
+        return Outcome::unknown("the number of CPUs is not known");
     }
-    let text = format!("{} of at most {} queues, {processors} processors", queues.now, queues.max);
+    let text = format!("{} of at most {} queues, {processors} CPUs", queues.now, queues.max);
     let by_hand = format!("ethtool -l {}", port.name);
     if queues.max <= 1 && processors > 1 {
-        return Outcome::found(advice::by_person(
-            text,
-            "multiqueue in the hypervisor (libvirt: <driver name='vhost' queues='N'/>), or SR-IOV",
-            "One virtual processor and one thread of the host below handle all packets.",
-            by_hand,
-        ));
+        return Outcome::found(
+            advice::by_person(
+                text,
+                "multiqueue in the hypervisor (libvirt: <driver name='vhost' queues='N'/>), or SR-IOV",
+                "One virtual CPU and one thread of the host below handle all packets.",
+                by_hand,
+            )
+            .with_effect(effect()),
+        );
     }
     let wanted = queues.max.min(processors);
     if queues.now >= wanted {
@@ -70,8 +81,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: text,
         recommended: format!("{wanted} combined channels"),
-        why: "The host offers more queues than are used; each is a processor that can share the work.".into(),
-        effect: NOT_MEASURED.into(),
+        why: "The host offers more queues than are used; each is a CPU that can share the work.".into(),
+        effect: effect(),
         by_hand,
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(Target::Channels { interface: port.name.clone() }, wanted.to_string())],

@@ -1,8 +1,8 @@
 use crate::advice;
 use crate::buffers::{usable, window_bytes};
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
-use crate::view::{View, bytes_text};
+use crate::view::{View, bytes_text, rate_text};
 
 /// TCP may take a quarter of a machine's memory; more starves programs and the page cache.
 const SHARE: f64 = 0.25;
@@ -10,7 +10,7 @@ const SHARE: f64 = 0.25;
 declare_check! {
     /// Whether the machine has memory for what is in flight.
     ///
-    /// **Reads** the memory, the goal's rate and round trip.
+    /// **Reads** the memory, the goal's rate and RTT.
     ///
     /// **Matters** because what is in flight is stored at both ends, with the kernel's structures half as much again:
     /// no setting replaces memory.
@@ -38,10 +38,15 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if needed <= memory as f64 * SHARE {
         return Outcome::pass(text);
     }
-    Outcome::found(advice::by_person(
+    let reached = memory as f64 * SHARE * usable(view) * 8.0 / view.rtt_s().0.max(1e-9);
+    let problem = advice::by_person(
         text,
         format!("{} or more", bytes_text((needed / SHARE) as u64)),
         "What is in flight is stored at both ends; TCP would take more than a quarter of the memory.",
         "free -h",
-    ))
+    );
+    Outcome::found(problem.with_effect(Effect::arithmetic(format!(
+        "A quarter of the memory carries {} over this RTT.",
+        rate_text(reached as u64)
+    ))))
 }

@@ -61,7 +61,7 @@ fn running<'n>(view: &View<'_>, names: &[&'n str]) -> Fact<Vec<&'n str>> {
         match view.facts.services.get(*name) {
             Some(Fact::Known(service)) if service.running => found.push(*name),
             Some(Fact::Unknown(why)) => unknown = Some(format!("whether {name} runs: {why}")),
-            None => unknown = Some(format!("nobody looked whether {name} runs")),
+            None => unknown = Some(format!("whether {name} runs was not read")),
             Some(Fact::Known(_) | Fact::Absent(_)) => {}
         }
     }
@@ -76,12 +76,13 @@ fn conf(interface: &str, setting: &str) -> String {
     format!("net.ipv4.conf.{}.{setting}", interface.replace('.', "/"))
 }
 
-/// A setting of an interface that counts with the larger of its own value and that of `all`.
+/// A setting of an interface that counts with the larger of its own value and that of `all`: unknown while one of them is.
 fn effective(view: &View<'_>, interface: &str, setting: &str) -> Fact<u64> {
     let all = view.sysctl_last(&conf("all", setting));
     match (all, view.sysctl_last(&conf(interface, setting))) {
         (Fact::Known(all), Fact::Known(own)) => Fact::Known(all.max(own)),
-        (Fact::Known(one), _) | (_, Fact::Known(one)) => Fact::Known(one),
-        (all, _) => all,
+        (Fact::Known(one), Fact::Absent(_)) | (Fact::Absent(_), Fact::Known(one)) => Fact::Known(one),
+        (Fact::Unknown(why), _) | (_, Fact::Unknown(why)) => Fact::Unknown(why),
+        (Fact::Absent(why), Fact::Absent(_)) => Fact::Absent(why),
     }
 }

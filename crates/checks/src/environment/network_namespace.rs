@@ -15,11 +15,11 @@ declare_check! {
     /// `tcp_no_metrics_save`, `tcp_slow_start_after_idle`, `tcp_notsent_lowat` and `optmem_max` are not; `tcp_mem`,
     /// `default_qdisc`, `netdev_*` and `busy_*` cannot be seen from here.
     ///
-    /// **Leave it alone**: it is worth knowing, no more.
+    /// **Leave it alone**: this is for information only.
     code: "ENV-020",
     name: "network-namespace",
     group: Environment,
-    title: "A network namespace of its own",
+    title: "Network namespace",
     scope: Host,
     severity: Note,
     since: "0.1",

@@ -16,7 +16,7 @@ declare_check! {
     code: "ENV-013",
     name: "one-network-manager",
     group: Environment,
-    title: "One program that configures interfaces",
+    title: "Several network managers",
     scope: Host,
     severity: Note,
     since: "0.1",
@@ -31,7 +31,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         [one] => Outcome::pass(one),
         _ => Outcome::found(advice::by_person(
             managers.join(" and "),
-            "one for each interface: networkctl and nmcli tell who has it",
+            "one for each interface: networkctl and nmcli show which one manages it",
             "What one sets the other may reset when the link comes up.",
             "nmcli device status; networkctl list",
         )),

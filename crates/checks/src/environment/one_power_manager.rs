@@ -5,7 +5,7 @@ use crate::example;
 use crate::view::View;
 
 declare_check! {
-    /// Whether two programs set processor frequencies.
+    /// Whether two programs set CPU frequencies.
     ///
     /// **Reads** whether tuned and power-profiles-daemon run.
     ///
@@ -16,9 +16,9 @@ declare_check! {
     code: "ENV-011",
     name: "one-power-manager",
     group: Environment,
-    title: "One program that sets processor frequencies",
+    title: "Several CPU frequency managers",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [
         "power-profiles-daemon, README: it sets governor and energy preference",

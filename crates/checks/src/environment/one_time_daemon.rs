@@ -11,13 +11,13 @@ declare_check! {
     ///
     /// **Matters** because each undoes the other's corrections: the clock swings, and with it one-way delays.
     ///
-    /// **Leave it alone** with ptp4l beside one of them, if ptp4l sets only the card's clock.
+    /// **Leave it alone** with ptp4l beside one of them, if ptp4l sets only the NIC's clock.
     code: "ENV-010",
     name: "one-time-daemon",
     group: Environment,
-    title: "One program that sets the clock",
+    title: "Several time daemons",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: ["Debian's packages of chrony and ntp: each conflicts with any other time daemon"],
     example: { good: example::as_is, bad: |facts, _| example::service(facts, "ntpd", None) },

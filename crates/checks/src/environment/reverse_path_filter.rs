@@ -2,7 +2,7 @@ use landspeed_model::{Applicability, Change};
 
 use super::{conf, effective};
 use crate::advice::{self, FEW_EVENTS, counter};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -20,11 +20,11 @@ declare_check! {
     /// **Matters** on hosts with several interfaces: strict filtering drops what arrives on one while the route back is
     /// another, silently. A second path for large data is exactly that.
     ///
-    /// **Leave it alone** while nothing is dropped, or where what is dropped is forged.
+    /// **Leave it alone** while nothing is dropped, or where what is dropped is spoofed.
     code: "ENV-019",
     name: "reverse-path-filter",
     group: Environment,
-    title: "Packets dropped for their way back",
+    title: "Reverse path filter drops",
     scope: Interface,
     severity: Minor,
     since: "0.1",
@@ -54,15 +54,19 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let name = conf(&interface.name, "rp_filter");
     Outcome::found(Problem {
         observed: format!("strict; {dropped} packets dropped since boot, on all interfaces together"),
-        recommended: format!("{LOOSE} (loose), if the packets are meant for this host"),
+        recommended: format!("{LOOSE} (loose), if the packets are legitimate"),
         by_hand: "nstat -az TcpExtIPReversePathFilter; sysctl -a | grep '\\.rp_filter'".into(),
         applicability: Applicability::NeedsCare,
+        effect: Effect::stated(
+            "A packet that fails strict filtering is dropped",
+            "Linux Documentation/networking/ip-sysctl.rst, rp_filter",
+        ),
         changes: vec![Change::sysctl(&name, LOOSE.to_string())],
         ..advice::sysctl(
             &name,
             filter,
             LOOSE,
-            "What arrives here while the route back is another interface is dropped without a word.",
+            "What arrives here while the route back is another interface is dropped silently.",
         )
     })
 }

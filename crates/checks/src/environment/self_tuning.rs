@@ -2,7 +2,7 @@ use landspeed_model::{Role, Severity};
 
 use super::running;
 use crate::advice;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -18,7 +18,7 @@ declare_check! {
     code: "ENV-012",
     name: "self-tuning",
     group: Environment,
-    title: "Settings that change by themselves",
+    title: "Automatic tuning",
     scope: Host,
     severity: Note,
     since: "0.1",
@@ -31,7 +31,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("bpftune does not run");
     }
     Outcome::found(Problem {
-        severity: (view.role() == Role::Benchmark).then_some(Severity::Major),
+        severity: (view.role() == Role::Benchmark).then_some(Severity::Minor),
+        effect: Effect::stated("Settings under test change during the test", "bpftune(8)"),
         ..advice::by_person(
             "bpftune runs",
             "stop it while you measure or tune by hand",

@@ -1,28 +1,28 @@
 use landspeed_model::Severity;
 
 use crate::advice::{self, percent};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::view::View;
 
-/// A processor that is away for one per cent of the time is away for milliseconds at a stretch: receive rings overflow.
+/// A CPU that is away for one per cent of the time is away for milliseconds at a stretch: receive rings overflow.
 const FELT: f64 = 0.01;
 
-/// A twentieth of the processor cannot be had back by any setting in the guest.
+/// A twentieth of the CPU cannot be had back by any setting in the guest.
 const MUCH: f64 = 0.05;
 
 declare_check! {
-    /// Whether the hypervisor takes processor time away.
+    /// Whether the hypervisor takes CPU time away.
     ///
     /// **Reads** the share of time stolen since boot (`/proc/stat`).
     ///
-    /// **Matters** because a virtual processor that does not run empties no ring and sends no acknowledgement; the
+    /// **Matters** because a virtual CPU that does not run empties no ring and sends no ACK; the
     /// network looks lossy and slow, and no setting inside the guest helps.
     ///
     /// **Leave it alone** on a burstable instance that is idle most of the time.
     code: "ENV-001",
     name: "steal",
     group: Environment,
-    title: "Processor time taken by the hypervisor",
+    title: "Steal time",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -45,10 +45,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         severity: (stolen >= MUCH).then_some(Severity::Major),
+        effect: Effect::arithmetic(format!("{} of the CPU time is not available to the guest.", percent(stolen))),
         ..advice::by_person(
             text,
-            format!("below {}: processors of its own, or a quieter host", percent(FELT)),
-            "While the virtual processor does not run, packets wait or are lost.",
+            format!("below {}: dedicated CPUs, or a less loaded host", percent(FELT)),
+            "While the virtual CPU does not run, packets wait or are lost.",
             "vmstat 1 (column st)",
         )
     })

@@ -19,9 +19,9 @@ declare_check! {
     code: "ENV-015",
     name: "sysctl-drift",
     group: Environment,
-    title: "Running values against the files",
+    title: "Running sysctls differ from the files",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: ["sysctl.d(5): the file that is applied last wins"],
     example: {
@@ -58,7 +58,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         ..advice::by_person(
             some(&differ),
-            "write what is meant into the file that wins, or apply the files: sysctl --system",
+            "write the intended value into the file that wins, or apply the files: sysctl --system",
             why,
             "sysctl --system shows which file sets what; sysctl NAME what runs",
         )

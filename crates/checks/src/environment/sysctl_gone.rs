@@ -19,7 +19,7 @@ declare_check! {
     code: "ENV-017",
     name: "sysctl-gone",
     group: Environment,
-    title: "Sysctls that the kernel does not have",
+    title: "Sysctls unknown to the kernel",
     scope: Host,
     severity: Note,
     since: "0.1",

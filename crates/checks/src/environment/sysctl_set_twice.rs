@@ -56,7 +56,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(advice::by_person(
         some(&found),
-        "one file for what is meant; remove the rest",
+        "keep each setting in one file; remove the others",
         "Which one wins depends on file names; an edit in the other does nothing.",
         "systemd-analyze cat-config sysctl.d, or sysctl --system",
     ))

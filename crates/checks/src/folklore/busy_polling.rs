@@ -12,10 +12,10 @@ declare_check! {
     ///
     /// **Reads** `net.core.busy_poll` and `net.core.busy_read`, and the role.
     ///
-    /// **Matters** because a program that finds nothing to read then asks the card again and again, on the processor
+    /// **Matters** because a program that finds nothing to read then polls the NIC, on the CPU
     /// that the transfer needs. It shortens the wait for a small message; a bulk receiver is never without data.
     ///
-    /// **Leave it alone** on hosts of small messages with processors to spare.
+    /// **Leave it alone** on hosts of small messages with CPUs to spare.
     code: "OLD-011",
     name: "busy-polling",
     group: Folklore,
@@ -43,6 +43,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: seen.join(", "),
         by_hand: format!("sysctl {}", NAMES.join(" ")),
         changes: set.iter().map(|(name, _)| Change::sysctl(**name, "0")).collect(),
-        ..advice::sysctl(NAMES[0], "", 0, "Waiting programs use the processor that transfers need.")
+        ..advice::sysctl(NAMES[0], "", 0, "Waiting programs use the CPU that transfers need.")
     })
 }

@@ -6,11 +6,11 @@ use crate::view::View;
 const NAME: &str = "net.ipv4.tcp_frto";
 
 declare_check! {
-    /// Whether needless timeouts can be taken back.
+    /// Whether spurious RTOs are undone (F-RTO, RFC 5682).
     ///
     /// **Reads** `net.ipv4.tcp_frto`.
     ///
-    /// **Matters** because after a timeout the sender looks with it whether the segments were only late, and then goes
+    /// **Matters** because after an RTO the sender checks with it whether the segments were only late, and then goes
     /// on instead of sending all again. Guides from the days when it was new and troublesome turn it off; the numbers
     /// above 0 mean the same today.
     ///
@@ -18,9 +18,9 @@ declare_check! {
     code: "OLD-004",
     name: "frto",
     group: Folklore,
-    title: "tcp_frto",
+    title: "tcp_frto turned off",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: ["RFC 5682, Forward RTO-Recovery (F-RTO)", IP_SYSCTL],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
@@ -33,6 +33,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         observed: format!("{NAME} = 0{}", origin(view, NAME)),
-        ..advice::sysctl(NAME, value, 2, "After a needless timeout all of the window is sent again.")
+        ..advice::sysctl(NAME, value, 2, "After a spurious RTO the whole window is retransmitted.")
     })
 }

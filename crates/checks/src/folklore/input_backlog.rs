@@ -1,4 +1,4 @@
-use crate::advice::{self, ESNET_2016, RED_HAT_2012, origin};
+use crate::advice::{self, origin};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
@@ -28,7 +28,7 @@ declare_check! {
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: [ESNET_2016, RED_HAT_2012, "Linux Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog"],
+    sources: [esnet_2016!("Settings to leave alone in CentOS7"), red_hat_2012!("Tuning – sysctl settings"), "Linux Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog"],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "250000") },
 }
 
@@ -46,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         observed: text,
-        recommended: format!("{STOCK}, the kernel's own, until drops are counted"),
+        recommended: format!("{STOCK}, the kernel default, until drops are counted"),
         ..advice::sysctl(
             NAME,
             value,

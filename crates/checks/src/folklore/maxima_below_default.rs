@@ -21,15 +21,15 @@ declare_check! {
     /// **Matters** because what was much in 2012 is less than today's default: 4 MB in old vendors' scripts, 16 MB in a
     /// deck that is still copied, against 32 MB that Linux lets a receiver have by itself.
     ///
-    /// **Leave it alone** on a machine with little memory, where the kernel's own choice is lower too.
+    /// **Leave it alone** on a machine with little memory, where the kernel default is lower too.
     code: "OLD-015",
     name: "maxima-below-default",
     group: Folklore,
-    title: "Buffers lowered by old advice",
+    title: "Buffer maxima below the default",
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: [IP_SYSCTL, advice::RED_HAT_2012],
+    sources: [IP_SYSCTL, red_hat_2012!("Tuning – sysctl settings")],
     example: {
         good: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 131072 2147483647"),
         bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 87380 16777216"),
@@ -65,7 +65,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("no file sets them");
     }
     if low.is_empty() {
-        return Outcome::pass("not below the kernel's own");
+        return Outcome::pass("not below the kernel default");
     }
     Outcome::found(advice::by_person(
         some(&low),

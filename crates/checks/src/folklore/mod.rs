@@ -1,9 +1,9 @@
-//! What tuning guides hand down that helps no more, or never did: one check, one file.
+//! Settings of tuning guides that no longer help, or never did: one check, one file.
 
 use landspeed_model::Severity;
 
 use crate::advice::{self, origin};
-use crate::check::{Check, Outcome, Problem};
+use crate::check::{Check, Effect, Outcome, Problem};
 use crate::view::View;
 
 mod adv_win_scale;
@@ -60,7 +60,7 @@ fn ignored(view: &View<'_>, name: &str, stock: u64, (major, minor): (u32, u32), 
     }
     Outcome::found(Problem {
         severity: Some(Severity::Note),
-        effect: "None: the kernel ignores it.".into(),
+        effect: Effect::arithmetic("None: the kernel ignores it."),
         ..advice::by_person(
             format!("{name} = {value}{}", origin(view, name)),
             "remove the line that sets it",
@@ -70,7 +70,7 @@ fn ignored(view: &View<'_>, name: &str, stock: u64, (major, minor): (u32, u32), 
     })
 }
 
-/// A sysctl that guides move away from the kernel's own value, at no gain.
+/// A sysctl that guides move away from the kernel default, at no gain.
 fn moved(view: &View<'_>, name: &str, stock: u64, why: &str) -> Outcome {
     let value = known!(view.sysctl_last(name));
     if value == stock {
@@ -78,7 +78,7 @@ fn moved(view: &View<'_>, name: &str, stock: u64, why: &str) -> Outcome {
     }
     Outcome::found(Problem {
         observed: format!("{name} = {value}{}", origin(view, name)),
-        recommended: format!("{stock}, the kernel's own"),
+        recommended: format!("{stock}, the kernel default"),
         ..advice::sysctl(name, value, stock, why)
     })
 }

@@ -1,6 +1,6 @@
 use landspeed_model::Applicability;
 
-use crate::advice::{self, ESNET_2016, origin};
+use crate::advice::{self, origin};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
@@ -22,11 +22,11 @@ declare_check! {
     code: "OLD-014",
     name: "old-congestion-control",
     group: Folklore,
-    title: "Congestion control of its time",
+    title: "Old congestion control",
     scope: Host,
     severity: Note,
     since: "0.1",
-    sources: ["RFC 9438, CUBIC for Fast and Long-Distance Networks", ESNET_2016],
+    sources: ["RFC 9438, CUBIC for Fast and Long-Distance Networks", esnet_2016!("Initial BBR TCP results (bwctl, 3 streams, 40 sec test)")],
     example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "htcp") },
 }
 

@@ -24,7 +24,7 @@ declare_check! {
     code: "OLD-009",
     name: "removed-settings",
     group: Folklore,
-    title: "Settings that Linux removed",
+    title: "Removed sysctls",
     scope: Host,
     severity: Note,
     since: "0.1",

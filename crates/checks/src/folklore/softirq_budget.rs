@@ -16,7 +16,7 @@ declare_check! {
     ///
     /// **Reads** `net.core.netdev_budget` and rounds that ran out since boot.
     ///
-    /// **Matters** because a round that is not cut short keeps the program, which should read, off the processor; a
+    /// **Matters** because a round that is not cut short keeps the program, which should read, off the CPU; a
     /// limit of time (`netdev_budget_usecs`) ends it anyway.
     ///
     /// **Leave it alone** where rounds did run out and more helped.
@@ -40,12 +40,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         observed: text,
-        recommended: format!("{STOCK}, the kernel's own, until rounds run out"),
+        recommended: format!("{STOCK}, the kernel default, until rounds run out"),
         ..advice::sysctl(
             NAME,
             value,
             STOCK,
-            "No round ran out of it: less would do, and long rounds keep programs off the processor.",
+            "No round ran out of it: less would do, and long rounds keep programs off the CPU.",
         )
     })
 }

@@ -1,7 +1,6 @@
 use landspeed_model::{Applicability, Change, Severity, Target};
 
-use crate::advice::{ESNET_2016, NOT_MEASURED};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::qdisc::Queueing;
 use crate::view::View;
@@ -12,7 +11,7 @@ const STOCK: u32 = 1000;
 declare_check! {
     /// Whether `txqueuelen` was raised.
     ///
-    /// **Reads** `txqueuelen` and the queueing disciplines of the port.
+    /// **Reads** `txqueuelen` and the qdiscs of the port.
     ///
     /// **Matters** little: `fq` and `fq_codel` have limits of their own and ignore it. Where `pfifo_fast` is used it is
     /// a real queue, and a long one is delay for everybody: 10000 packets of 9000 bytes are 72 ms at 10 Gb/s.
@@ -25,7 +24,7 @@ declare_check! {
     scope: Port,
     severity: Note,
     since: "0.1",
-    sources: [ESNET_2016, "tc-fq(8), limit and flow_limit"],
+    sources: [esnet_2016!("Settings to leave alone in CentOS7"), "tc-fq(8), limit and flow_limit"],
     example: {
         good: example::as_is,
         bad: |facts, _| example::port(facts).tx_queue_len = landspeed_model::Fact::Known(10_000),
@@ -39,20 +38,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{length} packets"));
     }
     let Some(queueing) = Queueing::of(known!(&port.qdiscs)) else {
-        return Outcome::unknown("the kernel named no root queueing discipline");
+        return Outcome::unknown("the kernel named no root qdisc");
     };
     let used = queueing.leaves.iter().any(|leaf| matches!(leaf.kind.as_str(), "pfifo_fast" | "pfifo" | "bfifo"));
     Outcome::found(Problem {
         severity: used.then_some(Severity::Minor),
         observed: format!("{length} packets, {}", queueing.kinds()),
-        recommended: format!("{STOCK}, the kernel's own"),
+        recommended: format!("{STOCK}, the kernel default"),
         why: if used {
             "It is a real queue here: what waits in it is delay for every flow."
         } else {
-            "The disciplines here have limits of their own and ignore it."
+            "The qdiscs here have limits of their own and ignore it."
         }
         .into(),
-        effect: if used { NOT_MEASURED } else { "None with these disciplines." }.into(),
+        effect: if used { Effect::NotMeasured } else { Effect::stated("None with these qdiscs", "tc-fq(8)") },
         by_hand: format!("ip link show {}", port.name),
         applicability: Applicability::Safe,
         changes: vec![Change::new(Target::TxQueueLen { interface: port.name.clone() }, STOCK.to_string())],

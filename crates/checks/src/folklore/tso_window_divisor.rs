@@ -6,12 +6,12 @@ use crate::view::View;
 const NAME: &str = "net.ipv4.tcp_tso_win_divisor";
 
 declare_check! {
-    /// Whether one segment for the card may be a whole window.
+    /// Whether one TSO frame may be a whole window.
     ///
     /// **Reads** `net.ipv4.tcp_tso_win_divisor`.
     ///
     /// **Matters** because lower numbers let one large segment take more of the window: longer bursts for hardly any
-    /// processor time. On a fast path the segment is small against the window, whatever this says.
+    /// CPU time. On a fast path the segment is small against the window, whatever this says.
     ///
     /// **Leave it alone** at 3.
     code: "OLD-016",

@@ -5,7 +5,7 @@ use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
-/// What each socket may have when memory is short, bytes; the kernel's own is 4096.
+/// What each socket may have when memory is short, bytes; the kernel default is 4096.
 const NAMES: [&str; 2] = ["net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min"];
 const STOCK: u64 = 4096;
 

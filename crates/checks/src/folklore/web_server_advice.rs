@@ -23,14 +23,14 @@ declare_check! {
     /// **Reads** the sysctl files.
     ///
     /// **Matters** because lists of "network tuning" mix settings for thousands of short connections with those for a
-    /// few long ones. They change nothing for a transfer, but they hide what was meant, and some break things
+    /// few long ones. They change nothing for a transfer, but they hide the intent, and some break things
     /// (`tcp_max_tw_buckets`, `tcp_max_orphans`: the kernel's documentation says not to lower them).
     ///
     /// **Leave it alone** where the host serves many short connections as well.
     code: "OLD-008",
     name: "web-server-advice",
     group: Folklore,
-    title: "Web servers' settings on a transfer node",
+    title: "Web server settings on a transfer node",
     scope: Host,
     severity: Note,
     since: "0.1",

@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Fact, InterfaceFacts, Role, Target};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FAST_BPS;
 use crate::view::{View, bytes_text};
@@ -10,7 +10,7 @@ declare_check! {
     ///
     /// **Reads** `gso_max_size`, `gro_max_size`, their IPv4 siblings, `tso_max_size` and the kernel's version.
     ///
-    /// **Matters** where the processor is the limit at 100 Gb/s and above: fewer, larger segments pass through the stack.
+    /// **Matters** where the CPU is the limit at 100 Gb/s and above: fewer, larger segments pass through the stack.
     /// It came with Linux 5.19 for IPv6 and 6.3 for IPv4. It pays only together with zero copy: copied data is
     /// bound by the copy.
     ///
@@ -19,14 +19,14 @@ declare_check! {
     code: "NIC-016",
     name: "big-tcp",
     group: Interface,
-    title: "Segments beyond 64 KiB",
+    title: "BIG TCP",
     scope: Port,
     severity: Note,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/netlink/specs/rt-link.yaml: gso-max-size, gro-max-size, gso-ipv4-max-size",
         "ip-link(8): gso_max_size, gro_max_size (BIG TCP)",
-        "Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks, INDIS workshop at SC24 (AmLight, ESnet)",
+        "Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks (AmLight, ESnet), INDIS workshop at SC24",
     ],
     example: {
         good: |facts, goal| {
@@ -77,7 +77,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("{text} bytes; the device takes {device}"),
         recommended: format!("a trial with {wanted} bytes, together with zero copy"),
         why: "Fewer, larger segments pass through the stack.".into(),
-        effect: "No figure for it alone in the sources; it pays only with zero copy.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("ip -d link show {} | grep -o 'g[sr]o[a-z0-9_]* [0-9]*'", port.name),
         applicability: Applicability::NeedsCare,
         changes: small.map(change).collect(),

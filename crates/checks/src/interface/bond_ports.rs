@@ -1,12 +1,13 @@
 use landspeed_model::{Applicability, Facts, Goal, InterfaceFacts, Severity};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
+use crate::source;
 use crate::view::{View, rate_text};
 
 declare_check! {
     /// Whether the ports of a bond are alike.
     ///
-    /// **Reads** speed and memory node of each port.
+    /// **Reads** speed and NUMA node of each port.
     ///
     /// **Matters** because a bond deals out flows by hash, evenly: those that fall on the slower port are slow, and no
     /// tool shows why. Ports on two sockets cannot both be near the application.
@@ -15,13 +16,13 @@ declare_check! {
     code: "NIC-019",
     name: "bond-ports",
     group: Interface,
-    title: "Ports of a bond",
+    title: "Bond ports",
     scope: Interface,
     severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/bonding.rst: 802.3ad needs ports of one speed and duplex",
-        "ESnet Fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
+        "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
     ],
     example: {
         good: |facts, goal| bond(facts, goal, 100_000_000_000),
@@ -64,6 +65,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         }
         return Outcome::pass(format!("{} ports of {}", ports.len(), rate_text(speeds[0])));
     }
+    let (slowest, fastest) = (speeds.iter().min().copied(), speeds.iter().max().copied());
     let port = |port: &&InterfaceFacts| {
         let speed = port.speed_bps.known().map_or_else(|| "unknown".into(), |&bps| rate_text(bps));
         let node = port.pci.known().and_then(|pci| pci.numa_node.known());
@@ -81,7 +83,15 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "An application can be near one of the ports only."
         }
         .into(),
-        effect: "No figure for bonds in the sources; ESnet gives up to a factor of 2 for the wrong socket.".into(),
+        effect: if uneven {
+            Effect::arithmetic(format!(
+                "Flows on the slower port get at most {} of {}.",
+                rate_text(slowest.unwrap_or(0)),
+                rate_text(fastest.unwrap_or(0))
+            ))
+        } else {
+            Effect::measured("Up to 2x slower for a flow on the wrong CPU socket", &[&source::WRONG_SOCKET])
+        },
         by_hand: format!("cat /proc/net/bonding/{}; ethtool PORT", bond.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

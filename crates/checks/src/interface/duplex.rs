@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -34,7 +34,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "half".into(),
         recommended: "full: let both ends negotiate, or set both alike".into(),
         why: "One end believes that the other cannot send and receive at once: packets collide under load.".into(),
-        effect: "No figure in the sources; loss under load in both directions.".into(),
+        effect: Effect::stated(
+            "Collisions and late collisions under load, which count as loss in both directions",
+            "IEEE 802.3",
+        ),
         by_hand: format!("ethtool {}", port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

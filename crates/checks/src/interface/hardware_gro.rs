@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Role};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FAST_BPS;
 use crate::view::{View, feature};
@@ -10,14 +10,14 @@ declare_check! {
     ///
     /// **Reads** the offload `rx-gro-hw`.
     ///
-    /// **Matters** where the receiver's processor is the limit at 100 Gb/s and above: the NIC then gathers packets by the
-    /// rules of GRO, which can be undone. Whether it helps depends on card and firmware.
+    /// **Matters** where the receiver's CPU is the limit at 100 Gb/s and above: the NIC then gathers packets by the
+    /// rules of GRO, which can be undone. Whether it helps depends on NIC and firmware.
     ///
-    /// **Leave it alone** in production until it was measured on the same card.
+    /// **Leave it alone** in production until it was measured on the same NIC.
     code: "NIC-010",
     name: "hardware-gro",
     group: Interface,
-    title: "GRO in hardware",
+    title: "Hardware GRO",
     scope: Port,
     severity: Note,
     since: "0.1",
@@ -50,8 +50,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: "off".into(),
         recommended: "a trial with it on, and the better of the two".into(),
-        why: "The receiver's processor is usually the limit of one flow, and this takes work from it.".into(),
-        effect: "No figure in the sources: measure before and after.".into(),
+        why: "The receiver's CPU is usually the limit of one flow, and this takes work from it.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep rx-gro-hw", port.name),
         applicability: Applicability::NeedsCare,
         changes: vec![feature(port, "rx-gro-hw", true)],

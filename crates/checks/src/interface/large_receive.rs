@@ -1,7 +1,7 @@
-use landspeed_model::{Applicability, Role, Severity};
+use landspeed_model::{Applicability, Fact, Role, Severity};
 
 use super::forwards;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, feature};
 
@@ -25,7 +25,7 @@ declare_check! {
     sources: [
         "Linux kernel, Documentation/networking/segmentation-offloads.rst: LRO and GRO",
         "Linux kernel, net/core/dev.c: dev_disable_lro, called for routers and bridges",
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: LRO (off) and GRO (on)",
+        esnet_2016!("Settings to leave alone in CentOS7"),
     ],
     example: {
         good: example::as_is,
@@ -45,15 +45,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !lro.active {
         return Outcome::pass("off");
     }
-    let Some(reason) = forwards(view, port) else {
-        return Outcome::pass("on, and this host does not forward");
+    let reason = match forwards(view, port) {
+        Fact::Known(reason) => reason,
+        Fact::Absent(why) => return Outcome::pass(format!("on, and {why}")),
+        Fact::Unknown(why) => return Outcome::unknown(format!("on; whether this host forwards is unknown: {why}")),
     };
     Outcome::found(Problem {
         severity: (view.role() == Role::Router).then_some(Severity::Critical),
         observed: format!("on, and {reason}"),
         recommended: "off".into(),
         why: "Merged packets cannot be taken apart as they were: those sent on differ, or are too large.".into(),
-        effect: "It is a fault rather than a loss of speed; no figure in the sources.".into(),
+        effect: Effect::stated(
+            "Forwarded packets are malformed or too large for the next link: LRO must be off on routers and bridges",
+            "Linux kernel, Documentation/networking/segmentation-offloads.rst",
+        ),
         by_hand: format!("ethtool -k {} | grep large-receive", port.name),
         applicability: if lro.changeable { Applicability::NeedsCare } else { Applicability::DisplayOnly },
         changes: if lro.changeable { vec![feature(port, "rx-lro", false)] } else { Vec::new() },

@@ -1,31 +1,32 @@
 use landspeed_model::{Applicability, Severity};
 
 use super::largest;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::share_text;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
-    /// Whether packets arrive damaged.
+    /// Whether packets arrive with CRC, symbol or FEC errors.
     ///
     /// **Reads** checksum, symbol and uncorrectable FEC errors, against packets received.
     ///
     /// **Matters** because a dirty connector, a tired laser or a bent cable loses a packet here and there, which is all it
-    /// takes to hold a long path down. No setting of the host mends it.
+    /// takes to hold a long path down. No setting of the host fixes it.
     ///
-    /// **Leave it alone** where the count stands still: errors from the time the cable was plugged in stay in it.
+    /// **Leave it alone** where the count stalls: errors from the time the cable was plugged in stay in it.
     code: "NIC-015",
     name: "line-errors",
     group: Interface,
-    title: "Damaged packets",
+    title: "CRC, symbol and FEC errors",
     scope: Port,
     severity: Major,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/statistics.rst: rx_crc_errors, FEC statistics",
         "IEEE 802.3: Ethernet's objective is one wrong bit in 10^12",
-        "Tierney, Pouyoul and Hanford (ESnet), Experiences with 40G Hosts, 2014: throughput with 0.0046 % loss",
+        esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
     ],
     example: {
         good: example::as_is,
@@ -80,8 +81,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended: "none: clean the connectors, then change optics and cable, and look at both ends' light levels"
             .into(),
         why: "The packets were damaged on the wire or in the optics.".into(),
-        effect: "ESnet 2014: 0.0046 % loss cuts a 10 Gb/s flow down as soon as the round trip is more than local."
-            .into(),
+        effect: Effect::measured(
+            "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
+            &[&source::LOSS_2014],
+        ),
         by_hand: format!("ethtool -S {0} | grep -iE 'crc|symbol|fec'; ethtool -m {0}", port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
 
@@ -12,7 +12,7 @@ declare_check! {
     /// **Matters** because no setting gets more out of a link than it has, and because links fall back: a 100 Gb/s port
     /// that negotiated 40 looks healthy.
     ///
-    /// **Leave it alone** where the goal was meant for another host.
+    /// **Leave it alone** where the goal is for another host.
     code: "NIC-003",
     name: "link-speed-goal",
     group: Interface,
@@ -47,7 +47,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             rate_text(goal)
         ),
         why: "The link bounds every transfer, less what headers take.".into(),
-        effect: format!("By arithmetic: {} of the goal are out of reach.", rate_text(goal - speed)),
+        effect: Effect::arithmetic(format!("{} of the goal are out of reach.", rate_text(goal - speed))),
         by_hand: format!("ethtool {} | grep -E 'Speed|Supported|Advertised'", top.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Severity};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -15,7 +15,7 @@ declare_check! {
     code: "NIC-001",
     name: "link-state",
     group: Interface,
-    title: "Link",
+    title: "Link state",
     scope: Port,
     severity: Critical,
     since: "0.1",
@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             observed: if view.ports > 1 { format!("{state}, one of {} ports", view.ports) } else { state.to_owned() },
             recommended: "up: look at cable, optics, the far port and `ip link set up`".into(),
             why: "Without a link nothing is carried.".into(),
-            effect: "The port's whole rate.".into(),
+            effect: Effect::arithmetic("The port carries nothing."),
             by_hand: format!("ip link show {0}; ethtool {0}", port.name),
             applicability: Applicability::DisplayOnly,
             changes: Vec::new(),

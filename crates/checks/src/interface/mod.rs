@@ -1,6 +1,6 @@
 //! The interface, MTU, rings, offloads, flow control, drops: one check, one file.
 
-use landspeed_model::{Change, FeatureFacts, InterfaceFacts};
+use landspeed_model::{Change, Fact, FeatureFacts, InterfaceFacts};
 
 use crate::check::Check;
 use crate::view::{View, feature};
@@ -65,7 +65,7 @@ const NO_ROOM: &[&str] = &[
 /// The largest of some counters and its name; `None` if the interface has none of them.
 fn largest<'a>(port: &InterfaceFacts, names: &[&'a str]) -> Option<(u64, &'a str)> {
     let counted = names.iter().filter_map(|name| port.statistics.get(*name).map(|count| (*count, *name)));
-    // The first of equals: the kernel's own names come first.
+    // The first of equals: the kernel's names come first.
     counted.reduce(|best, next| if next.0 > best.0 { next } else { best })
 }
 
@@ -81,16 +81,20 @@ fn switched_off<'a>(
     (names, changes)
 }
 
-/// Whether the host passes on packets that are not for it: by its role, by the sysctl, or because the port belongs to a
-/// bridge. In words.
-fn forwards(view: &View<'_>, port: &InterfaceFacts) -> Option<String> {
+/// Why the host passes on packets that are not for it: its role, the sysctl, or a bridge that the port belongs to. Absent where
+/// it does not.
+fn forwards(view: &View<'_>, port: &InterfaceFacts) -> Fact<String> {
     if view.role() == landspeed_model::Role::Router {
-        return Some("the host is a router".into());
+        return Fact::Known("the host is a router".into());
     }
     let master = port.master.as_ref().and_then(|name| view.facts.interfaces.iter().find(|other| other.name == *name));
     if let Some(bridge) = master.filter(|master| master.kind.as_deref() == Some("bridge")) {
-        return Some(format!("it is a port of the bridge {}", bridge.name));
+        return Fact::Known(format!("it is a port of the bridge {}", bridge.name));
     }
-    let forwarding = view.sysctl("net.ipv4.ip_forward").known().is_some_and(|value| *value == "1");
-    forwarding.then(|| "net.ipv4.ip_forward = 1".into())
+    match view.sysctl("net.ipv4.ip_forward") {
+        Fact::Known("1") => Fact::Known("net.ipv4.ip_forward = 1".into()),
+        Fact::Known(_) => Fact::Absent("this host does not forward".into()),
+        Fact::Absent(why) => Fact::Absent(why),
+        Fact::Unknown(why) => Fact::Unknown(why),
+    }
 }

@@ -1,24 +1,24 @@
 use landspeed_model::Applicability;
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, feature};
 
 declare_check! {
-    /// Whether sent data is copied past the processor's cache.
+    /// Whether sent data is copied past the CPU's cache.
     ///
     /// **Reads** the offload `tx-nocache-copy`.
     ///
     /// **Matters** because data that was just written is usually in the cache: copying around it makes the NIC fetch it
-    /// from memory. The kernel had it on by default at first, and later no more.
+    /// from memory. The kernel had it on by default at first, and off later.
     ///
     /// **Leave it alone** off; a benchmark may try it where the sender's cache is what is short.
     code: "NIC-011",
     name: "nocache-copy",
     group: Interface,
-    title: "Copying past the cache",
+    title: "tx-nocache-copy",
     scope: Port,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [
         "Linux commit, net: Do not enable tx-nocache-copy by default (in SUSE's kernels as bnc#845378)",
@@ -42,9 +42,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "on".into(),
         recommended: "off, the default".into(),
         why: "Data that was just written is in the cache; copied past it, it has to come from memory again.".into(),
-        effect:
-            "It was made the default after one benchmark in 2011 and unmade later; no figure for that in the sources."
-                .into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep nocache", port.name),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,

@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Fact, PauseFacts, Role, Severity, Side, Target};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FAST_BPS;
 use crate::view::View;
@@ -11,20 +11,20 @@ declare_check! {
     /// **Reads** pause parameters (`ethtool -a`).
     ///
     /// **Matters** at 100 Gb/s and above: a burst at line rate fills the NIC before the host can empty it, and a pause frame
-    /// is answered in microseconds where a loss takes a round trip. Not every driver has it on by default (ESnet names
-    /// Intel's ice). Half of it, sending but not obeying or the other way round, moves drops instead of avoiding them.
+    /// is answered in microseconds where a loss takes one RTT. Not every driver has it on by default (ESnet names
+    /// Intel's ice). Half of it, sending but not obeying or vice versa, moves drops instead of avoiding them.
     ///
     /// **Leave it alone** below 100 Gb/s, for latency, on links with priority flow control, and where a switch is shared
     /// with hosts that must not wait for this one. The switch's port has to agree.
     code: "NIC-012",
     name: "pause",
     group: Interface,
-    title: "Pause frames allowed",
+    title: "Pause frames enabled",
     scope: Port,
     severity: Minor,
     since: "0.1",
     sources: [
-        "ESnet Fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
         "IEEE 802.3, Annex 31B: MAC control PAUSE operation",
     ],
     example: {
@@ -60,9 +60,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: (pause.rx || pause.tx).then_some(Severity::Note),
         observed: text,
         recommended: "rx on, tx on, and the same at the switch's port".into(),
-        why: "A burst at line rate fills the NIC before the host empties it; a pause comes at once, a loss costs a round trip."
+        why: "A burst at line rate fills the NIC before the host empties it; a pause comes at once, a loss costs one RTT."
             .into(),
-        effect: "No figure in the sources; ESnet lists it among the most important settings at 100 Gb/s.".into(),
+        effect: Effect::stated("ESnet lists it among the most important settings at 100 Gb/s", "ESnet fasterdata, 100G Network Tuning"),
         by_hand: format!("ethtool -a {}", port.name),
         applicability: Applicability::NeedsCare,
         changes: [(Side::Rx, pause.rx), (Side::Tx, pause.tx)].into_iter().filter_map(change).collect(),

@@ -1,13 +1,13 @@
 use landspeed_model::Applicability;
 
 use super::largest;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::share_text;
 use crate::view::View;
 
 declare_check! {
-    /// Whether flow control has stopped the link often, and who asked for it.
+    /// How often pause frames stopped the link, and which side sent them.
     ///
     /// **Reads** the driver's counters of pause frames received and sent.
     ///
@@ -18,14 +18,14 @@ declare_check! {
     code: "NIC-013",
     name: "pause-frames",
     group: Interface,
-    title: "Pause frames in bulk",
+    title: "Pause frame rate",
     scope: Port,
     severity: Minor,
     since: "0.1",
     sources: [
         "IEEE 802.3, Annex 31B: a pause lasts up to 65535 times 512 bit times",
         "Linux kernel, Documentation/networking/statistics.rst: IEEE 802.3 flow control statistics",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: check for errors, pause frames",
+        red_hat_2012!("Tuning – checking ethtool -S eth4"),
     ],
     example: {
         good: |facts, _| {
@@ -95,8 +95,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("{observed}, since the driver was loaded"),
         recommended: recommended.into(),
         why: why.into(),
-        effect: "No figure in the sources; each pause stops the link for up to 335 µs at 100 Gb/s, by the standard."
-            .into(),
+        effect: Effect::arithmetic(
+            "Each pause frame stops the link for up to 65535 × 512 bit times: 335 µs at 100 Gb/s (IEEE 802.3, Annex 31B).",
+        ),
         by_hand: format!("ethtool -S {} | grep -iE 'pause|xoff'", port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

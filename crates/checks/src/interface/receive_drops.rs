@@ -1,32 +1,33 @@
 use landspeed_model::{Applicability, Severity};
 
 use super::{NO_ROOM, largest};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::{loss_severity, share_text};
+use crate::source;
 use crate::view::View;
 
 declare_check! {
-    /// Whether packets that reached the host were lost in it.
+    /// Whether the host dropped packets that it received.
     ///
     /// **Reads** the counters of packets without room (`rx_missed_errors`, `rx_out_of_buffer` and their like) and
     /// `rx_dropped`, against packets received.
     ///
-    /// **Matters** because loss inside the receiver looks like loss on the path: ESnet's decks show 0.0046 % bringing a
-    /// 10 Gb/s flow down within a few milliseconds of round trip.
+    /// **Matters** because loss inside the receiver looks like loss on the path: the decks of 2014 to 2016 plot throughput
+    /// over growing RTTs with 0.0046 % loss and call the difference huge.
     ///
     /// **Leave it alone** while it is less than one in ten million, or where `rx_dropped` only counts frames that nobody
     /// here listens to.
     code: "NIC-014",
     name: "receive-drops",
     group: Interface,
-    title: "Packets lost in the receiver",
+    title: "Packets dropped by the receiver host",
     scope: Port,
     severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/statistics.rst: rx_missed_errors, rx_dropped, rx_fifo_errors",
-        "Tierney, Pouyoul and Hanford (ESnet), Experiences with 40G Hosts, 2014: throughput with 0.0046 % loss",
+        esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
         "Linux kernel, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst: rx_out_of_buffer, rx_discards_phy",
     ],
     example: {
@@ -53,7 +54,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let (recommended, why) = if name == "rx_dropped" {
         (
             "find out which: drop reasons with `perf trace -e skb:kfree_skb` or dropwatch",
-            "The kernel dropped them, for want of memory or of anybody who listens.",
+            "The kernel dropped them, for lack of memory or of anybody who listens.",
         )
     } else {
         (
@@ -66,8 +67,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("{name} {}, since the driver was loaded", share_text(lost, packets)),
         recommended: recommended.into(),
         why: why.into(),
-        effect: "ESnet 2014: 0.0046 % loss cuts a 10 Gb/s flow down as soon as the round trip is more than local."
-            .into(),
+        effect: Effect::measured(
+            "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
+            &[&source::LOSS_2014],
+        ),
         by_hand: format!("ip -s -s link show {0}; ethtool -S {0} | grep -iE 'drop|miss|buffer|discard'", port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,11 +1,11 @@
 use landspeed_model::Applicability;
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, feature};
 
 declare_check! {
-    /// Whether the NIC hands its hash of each flow to the kernel.
+    /// Whether the NIC passes its flow hash to the kernel.
     ///
     /// **Reads** the offload `rx-hashing` and the number of receive queues.
     ///
@@ -16,9 +16,9 @@ declare_check! {
     code: "NIC-017",
     name: "receive-hashing",
     group: Interface,
-    title: "Flow hash from the NIC",
+    title: "Receive hash offload",
     scope: Port,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: RPS uses the hash of the hardware where there is one"],
     example: { good: example::as_is, bad: |facts, _| example::feature(facts, "rx-hashing", false) },
@@ -41,7 +41,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "off".into(),
         recommended: "on".into(),
         why: "The kernel computes a hash for each packet that the NIC has computed already.".into(),
-        effect: "No figure in the sources.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep receive-hashing", port.name),
         applicability: Applicability::Safe,
         changes: vec![feature(port, "rx-hashing", true)],

@@ -1,12 +1,13 @@
 use landspeed_model::{Applicability, Fact, Severity};
 
 use super::switched_off;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
-    /// Whether received packets are summed by the NIC and gathered by the kernel.
+    /// Whether receive checksum offload and GRO are on.
     ///
     /// **Reads** the offloads `rx-checksum` and `rx-gro`.
     ///
@@ -18,19 +19,19 @@ declare_check! {
     code: "NIC-008",
     name: "receive-offloads",
     group: Interface,
-    title: "Offloads for receiving",
+    title: "Receive offloads",
     scope: Port,
-    severity: Major,
+    severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/segmentation-offloads.rst: Generic Receive Offload",
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: LRO (off) and GRO (on)",
-        "Tamatsukuri et al. (University of Tokyo), Linux TCP/IP Performance on Long Fat-pipe Network: profile of an IPv6 receiver, Linux 2.6.12",
+        esnet_2016!("Settings to leave alone in CentOS7"),
+        tokyo_2006!("Linux 2.6.12 IPv6 Xeon Performance"),
     ],
     example: { good: example::as_is, bad: |facts, _| example::feature(facts, "rx-gro", false) },
 }
 
-/// Below this rate one processor manages without, bits/s.
+/// Below this rate one CPU manages without, bits/s.
 const EASY_BPS: u64 = 10_000_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -49,8 +50,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("off: {}", off.join(", ")),
         recommended: "on".into(),
         why: "The receiver handles each packet by itself, and the receiver is where most fast flows end.".into(),
-        effect: "No figure for these alone in the sources; without the NIC's sums, functions that sum (one of them copies as well) took 37 % of a receiver's profile (Tokyo, Linux 2.6.12, IPv6)."
-            .into(),
+        effect: Effect::measured(
+            "Without checksum offload the summing functions took 36.5 % of an IPv6 receiver's profile (23.7 and 12.9 %)",
+            &[&source::CHECKSUM_PROFILE],
+        ),
         by_hand: format!("ethtool -k {} | grep -E 'rx-checksumming|generic-receive'", port.name),
         applicability: Applicability::Safe,
         changes,

@@ -1,22 +1,22 @@
 use landspeed_model::{Applicability, Change, Extent, Role, Severity, Side};
 
 use super::{NO_ROOM, largest};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::{FAST_BPS, loss_severity, share_text};
 use crate::view::{View, ring};
 
 declare_check! {
-    /// Whether the rings hold enough for bursts.
+    /// Whether the rings are large enough for bursts.
     ///
     /// **Reads** ring sizes (`ethtool -g`), the counters of packets that found no room, and the kernel's version.
     ///
     /// **Matters** where packets found no room: at 100 Gb/s a ring of 1024 full packets lasts 0.7 ms. The advice has turned
     /// twice: ESnet said to leave rings alone in 2016, then to set them to the most (8192) at 100 Gb/s, and now that this no
-    /// longer holds from Linux 6.11 on. So this check wants larger rings where packets were lost for want of room, and on
+    /// longer holds from Linux 6.11 on. So this check wants larger rings where packets were lost for lack of room, and on
     /// older kernels at 100 Gb/s.
     ///
-    /// **Leave it alone** without losses: a larger ring is a longer queue, and leaves the processor's cache. Changing it
+    /// **Leave it alone** without losses: a larger ring is a longer queue, and leaves the CPU's cache. Changing it
     /// resets the link.
     code: "NIC-006",
     name: "rings",
@@ -26,8 +26,8 @@ declare_check! {
     severity: Minor,
     since: "0.1",
     sources: [
-        "ESnet Fasterdata, 100G Network Tuning (with the note on 6.11): https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: Settings to leave alone",
+        "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        esnet_2016!("Settings to leave alone in CentOS7"),
         "Linux kernel, Documentation/networking/statistics.rst: rx_missed_errors",
     ],
     example: {
@@ -81,8 +81,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed,
         recommended: changes.iter().map(text_of).collect::<Vec<_>>().join(", "),
         why: why.into(),
-        effect: "No figure in the sources; ESnet lists it among the most important settings at 100 Gb/s before 6.11."
-            .into(),
+        effect: Effect::stated(
+            "ESnet lists it among the most important settings at 100 Gb/s, before Linux 6.11",
+            "ESnet fasterdata, 100G Network Tuning",
+        ),
         by_hand: format!("ethtool -g {0}; ethtool -S {0} | grep -iE 'miss|buffer|discard|fifo'", port.name),
         applicability: Applicability::NeedsCare,
         changes,

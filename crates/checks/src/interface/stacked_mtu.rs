@@ -1,10 +1,10 @@
 use landspeed_model::{Applicability, Change, InterfaceFacts, Target};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::view::View;
 
 declare_check! {
-    /// Whether the devices below a bond or VLAN take packets as large as it sends.
+    /// Whether the devices below a bond or VLAN have at least its MTU.
     ///
     /// **Reads** the MTUs of the interface and of everything below it.
     ///
@@ -15,7 +15,7 @@ declare_check! {
     code: "NIC-005",
     name: "stacked-mtu",
     group: Interface,
-    title: "MTUs of stacked interfaces",
+    title: "MTU of stacked interfaces",
     scope: Interface,
     severity: Critical,
     since: "0.1",
@@ -85,7 +85,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: wrong.iter().map(text).collect::<Vec<_>>().join("; "),
         recommended: format!("{smallest} bytes for {}, or more for what is below it", top.name),
         why: "Packets that the upper interface builds in full do not fit through the lower one.".into(),
-        effect: "Every full packet is lost.".into(),
+        effect: Effect::arithmetic("Every full-size packet is dropped."),
         by_hand: "ip -d link show".into(),
         applicability: Applicability::NeedsCare,
         changes: vec![change],

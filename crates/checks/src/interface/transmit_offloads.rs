@@ -1,17 +1,18 @@
 use landspeed_model::{Applicability, Fact, Severity};
 
 use super::switched_off;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
-    /// Whether the NIC is allowed to do its part in sending.
+    /// Whether transmit offloads are on.
     ///
     /// **Reads** the offloads scatter-gather, transmit checksums, TCP segmentation (TSO) for both IP versions and generic
     /// segmentation (GSO).
     ///
-    /// **Matters** because without them the processor cuts and sums every packet: at 10 Gb/s it can afford to, at 40 and
+    /// **Matters** because without them the CPU cuts and sums every packet: at 10 Gb/s it can afford to, at 40 and
     /// 100 Gb/s it cannot. Zero copy needs scatter-gather and checksums. They build on each other: without checksums the
     /// kernel switches segmentation off by itself.
     ///
@@ -21,13 +22,14 @@ declare_check! {
     code: "NIC-007",
     name: "transmit-offloads",
     group: Interface,
-    title: "Offloads for sending",
+    title: "Transmit offloads",
     scope: Port,
-    severity: Major,
+    severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/segmentation-offloads.rst",
-        "Smitasin and Tierney (LBNL, ESnet), Evaluating Network Buffer Size Requirements, 2015: Effects of TCP Segmentation Offload",
+        tokyo_2006!("Linux 2.6.18-rc5 IPv4 TSO on"),
+        lbnl_2015!("Effects of TCP Segmentation Offload"),
         "Linux kernel, Documentation/networking/netdev-features.rst: features that need others",
     ],
     example: { good: example::as_is, bad: |facts, _| example::feature(facts, "tx-tcp-segmentation", false) },
@@ -68,8 +70,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: slow.then_some(Severity::Minor),
         observed: format!("off: {}", off.join(", ")),
         recommended: "on".into(),
-        why: "The processor cuts data into packets and sums them one by one, which the NIC can do.".into(),
-        effect: "No figure above 10 Gb/s in the sources; at 10 Gb/s ESnet saw 100 to 200 Mb/s (2015).".into(),
+        why: "The CPU cuts data into packets and sums them one by one, which the NIC can do.".into(),
+        effect: Effect::measured(
+            "One TCP flow: 5.8 Gb/s with TSO, 5.6 Gb/s without; through a congested switch with small buffers at 10 Gb/s TSO off gained 100 to 200 Mb/s, which the deck calls negligible",
+            &[&source::TSO_ON_2006, &source::TSO_OFF_2006, &source::TSO_OFF],
+        ),
         by_hand: format!("ethtool -k {}", port.name),
         applicability: Applicability::Safe,
         changes,

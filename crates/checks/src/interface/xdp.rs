@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -12,11 +12,11 @@ declare_check! {
     /// **Matters** because it may drop, answer or redirect packets that no counter of the kernel then shows, because
     /// drivers switch LRO off for it, and because it bounds MTU and channels: changes to those may be refused, or stop it.
     ///
-    /// **Leave it alone** where you know whose it is (load balancers, DDoS filters, container networks).
+    /// **Leave it alone** where you know its owner (load balancers, DDoS filters, container networks).
     code: "NIC-018",
     name: "xdp",
     group: Interface,
-    title: "XDP program attached",
+    title: "XDP program",
     scope: Port,
     severity: Note,
     since: "0.1",
@@ -32,10 +32,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: None,
         observed: "attached".into(),
-        recommended: "know whose it is before changing MTU, channels or offloads".into(),
+        recommended: "find its owner before changing MTU, channels or offloads".into(),
         why: "It may drop or redirect packets before anything that counts them, and bounds what the driver accepts."
             .into(),
-        effect: "No figure in the sources: it depends on the program.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("ip -d link show {}; bpftool net", port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

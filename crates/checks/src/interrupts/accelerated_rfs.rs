@@ -1,7 +1,7 @@
 use landspeed_model::Applicability;
 
 use super::side;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, feature};
 
@@ -11,13 +11,13 @@ declare_check! {
     /// **Reads** `net.core.rps_sock_flow_entries`, `queues/rx-*/rps_flow_cnt` and the offload `rx-ntuple-filter`.
     ///
     /// **Matters** only with receive flow steering (RFS) in use: accelerated, the NIC puts a flow into the queue of the
-    /// processor on which its application runs, and no packet has to be handed on.
+    /// CPU on which its application runs, and no packet has to be handed on.
     ///
     /// **Leave it alone** without RFS, and where the NIC's flow rules are used for something else.
     code: "IRQ-015",
     name: "accelerated-rfs",
     group: Interrupts,
-    title: "RFS in the NIC",
+    title: "Accelerated RFS",
     scope: Port,
     severity: Note,
     since: "0.1",
@@ -58,9 +58,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
             severity: None,
             observed: format!("RFS with {entries} entries, flow rules of the NIC off"),
             recommended: "on, where driver and kernel support it (CONFIG_RFS_ACCEL)".into(),
-            why: "Software hands each packet to the application's processor though the NIC could choose its queue."
-                .into(),
-            effect: "No figure in the sources.".into(),
+            why: "Software hands each packet to the application's CPU though the NIC could choose its queue.".into(),
+            effect: Effect::NotMeasured,
             by_hand: format!("ethtool -k {} | grep ntuple", port.name),
             applicability: Applicability::NeedsCare,
             changes: vec![feature(port, "rx-ntuple-filter", true)],

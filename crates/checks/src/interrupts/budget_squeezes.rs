@@ -1,11 +1,11 @@
 use landspeed_model::{Applicability, Change, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
 declare_check! {
-    /// Whether packet processing is often cut short.
+    /// Whether softirq rounds often run out of budget.
     ///
     /// **Reads** `/proc/net/softnet_stat` (processed, squeezed, since boot) and `net.core.netdev_budget`.
     ///
@@ -16,9 +16,9 @@ declare_check! {
     code: "IRQ-014",
     name: "budget-squeezes",
     group: Interrupts,
-    title: "Packet processing cut short",
+    title: "Softirq budget squeezes",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/sysctl/net.rst: netdev_budget, netdev_budget_usecs",
@@ -58,7 +58,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let settings: Vec<_> = changes.iter().map(|change| format!("{} = {}", change.target, change.desired)).collect();
     let recommended = if settings.is_empty() {
-        "spread the load over more processors; the rounds are long enough".into()
+        "spread the load over more CPUs; the rounds are long enough".into()
     } else {
         settings.join(", ")
     };
@@ -67,14 +67,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("{seen}: up to {:.0} % of them, with a budget of {budget}", share.min(1.0) * 100.0),
         recommended,
         why: "What is left of a round waits for its next turn while the NIC's ring fills.".into(),
-        effect: "No figure in the sources: measure drops in the ring before and after.".into(),
-        by_hand: "cat /proc/net/softnet_stat (third column, hexadecimal, one line for each processor)".into(),
+        effect: Effect::NotMeasured,
+        by_hand: "cat /proc/net/softnet_stat (third column, hexadecimal, one line for each CPU)".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
     })
 }
 
-/// Rounds of sixteen times the kernel's defaults (300 packets, 2 ms): a processor that is not done by then needs help, and all
+/// Rounds of sixteen times the kernel's defaults (300 packets, 2 ms): a CPU that is not done by then needs help, and all
 /// else on it waits meanwhile.
 const MOST_PACKETS: u64 = 4800;
 const MOST_US: u64 = 32_000;

@@ -1,10 +1,12 @@
 use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
 
 use super::receive_queues;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FAST_BPS;
 use crate::view::View;
+
+const COMMIT: &str = "Linux commit 6f8b12d661d0 (2020), net: napi: add hard irqs deferral feature";
 
 declare_check! {
     /// Whether interrupts are deferred in software, and if so completely.
@@ -12,25 +14,26 @@ declare_check! {
     /// **Reads** `gro_flush_timeout` and `napi_defer_hard_irqs`.
     ///
     /// **Matters** in three ways. Deferral works only with both set. With many queues at 100 Gb/s it saves the NIC and
-    /// the host their talk about interrupts: its author saw up to 20 % of throughput in that, with 32 queues and more. And
-    /// for small messages the time-out is added to the latency.
+    /// the host their talk about interrupts: the
+    /// commit that added it is about NICs with 32 queues and more. And for small messages the timeout is added to the
+    /// latency.
     ///
     /// **Leave it alone** unless interrupts are what holds the host back: it is an option to try, not a default.
     code: "IRQ-011",
     name: "hard-irq-deferral",
     group: Interrupts,
-    title: "Deferred interrupts",
+    title: "Deferred hard interrupts",
     scope: Port,
     severity: Note,
     since: "0.1",
     sources: [
-        "Linux commit 6f8b12d661d0 (2020), net: napi: add hard irqs deferral feature",
+        COMMIT,
         "Linux kernel, Documentation/networking/napi.rst: Software IRQ coalescing",
     ],
     example: { good: example::as_is, bad: |facts, _| example::port(facts).napi_defer_hard_irqs = Fact::Known(10) },
 }
 
-/// Queues from which the commit's author saw a loss.
+/// Queues from which the commit speaks of a cost.
 const MANY_QUEUES: u32 = 32;
 
 /// The values of the commit's example: nanoseconds and empty polls.
@@ -54,25 +57,25 @@ fn evaluate(view: &View<'_>) -> Outcome {
             Severity::Note,
             format!("worth a trial: {TIMEOUT_NS} ns and {DEFER}"),
             format!("{queues} queues raise and re-arm many interrupts."),
-            "The commit's author: up to 20 % of throughput on a 100 Gb/s NIC with 32 queues or more.",
+            Effect::stated("The commit describes it for 100 Gb/s NICs with many queues", COMMIT),
             both(),
         ),
         (0, 0) => return Outcome::pass("not deferred"),
         (_, _) if view.role() == Role::Latency => (
             Severity::Minor,
             "0 and 0".into(),
-            "Packets wait for the time-out before they are handed on.".into(),
-            "By the setting itself: up to the time-out less for a message; no measured figure in the sources.",
+            "Packets wait for the timeout before they are handed on.".into(),
+            Effect::arithmetic(format!("Up to {timeout} ns less for each message.")),
             vec![file("napi_defer_hard_irqs", "0".into()), file("gro_flush_timeout", "0".into())],
         ),
         (0, _) => (
             Severity::Minor,
             format!("both or neither: {TIMEOUT_NS} ns beside {defer}, or 0 for both"),
-            "Deferral without a time-out does nothing.".into(),
-            "None as it is; the commit's author saw up to 20 % with both set, at 100 Gb/s with 32 queues or more.",
+            "Deferral without a timeout does nothing.".into(),
+            Effect::stated("None as it is: deferral needs both", COMMIT),
             vec![file("gro_flush_timeout", TIMEOUT_NS.to_string())],
         ),
-        // The older use of the time-out alone: packets are gathered longer, interrupts are re-armed as usual.
+        // The older use of the timeout alone: packets are gathered longer, interrupts are re-armed as usual.
         (_, 0) => {
             return Outcome::pass(format!("{observed}: packets are gathered longer, interrupts are not deferred"));
         }
@@ -83,7 +86,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed,
         recommended,
         why,
-        effect: effect.into(),
+        effect,
         by_hand: format!("grep . /sys/class/net/{}/{{gro_flush_timeout,napi_defer_hard_irqs}}", port.name),
         applicability: Applicability::NeedsCare,
         changes,

@@ -1,16 +1,17 @@
 use landspeed_model::{Applicability, Fact, Role, ServiceFacts, Severity};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
-    /// Whether a daemon moves the NIC's interrupts about.
+    /// Whether irqbalance moves the NIC's interrupts.
     ///
-    /// **Reads** whether `irqbalance` runs, with which options, and the number of memory nodes.
+    /// **Reads** whether `irqbalance` runs, with which options, and the number of NUMA nodes.
     ///
     /// **Matters** because it undoes what was placed by hand, within ten seconds by default, and knows nothing of which
-    /// processor the application runs on. ESnet and Red Hat both stop it before placing interrupts.
+    /// CPU the application runs on. ESnet and Red Hat both stop it before placing interrupts.
     ///
     /// **Leave it alone** where nobody places interrupts, in virtual machines, and for the disks and other devices of a
     /// production host: there it is better to take the NIC's interrupts out of its hands (`--banirq`, or a policy script)
@@ -23,8 +24,8 @@ declare_check! {
     severity: Minor,
     since: "0.1",
     sources: [
-        "ESnet Fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: disable irqbalance",
+        "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
+        red_hat_2012!("Tuning- first pass bottleneck resolution"),
         "irqbalance(1): --banirq, --policyscript, --interval",
     ],
     example: {
@@ -64,7 +65,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let stop = matches!(view.role(), Role::Benchmark | Role::Latency);
     Outcome::found(Problem {
         severity: Some(severity),
-        observed: format!("running, {nodes} memory node{}", if nodes == 1 { "" } else { "s" }),
+        observed: format!("running, {nodes} NUMA node{}", if nodes == 1 { "" } else { "s" }),
         recommended: if stop {
             "systemctl stop irqbalance for the measurement, then place the interrupts".into()
         } else {
@@ -75,8 +76,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             )
         },
         why: "It moves interrupts by load every few seconds, away from where they were placed.".into(),
-        effect: "No figure for irqbalance alone; ESnet: up to a factor of 2 if interrupts land on the wrong socket."
-            .into(),
+        effect: Effect::measured(
+            "Up to 2x slower if interrupts end up on the wrong CPU socket",
+            &[&source::WRONG_SOCKET],
+        ),
         by_hand: "systemctl status irqbalance; cat /etc/sysconfig/irqbalance /etc/default/irqbalance".into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -50,7 +50,7 @@ fn receive_queues(port: &InterfaceFacts) -> Fact<u32> {
     }
 }
 
-/// Physical cores of each memory node, on average; `None` if it cannot be told.
+/// Physical cores of each NUMA node, on average; `None` if it is unknown.
 fn cores_of_a_node(view: &View<'_>) -> Option<u32> {
     let nodes = view.facts.numa.known().map_or(1, |nodes| nodes.iter().filter(|node| !node.cpus.is_empty()).count());
     Some(view.facts.cpu.cores.known()? / (nodes.max(1) as u32)).filter(|cores| *cores > 0)

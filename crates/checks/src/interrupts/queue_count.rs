@@ -1,17 +1,18 @@
 use landspeed_model::{Applicability, Change, Extent, Fact, Severity, Target};
 
 use super::{cores_of_a_node, receive_queues};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FLOW_BPS;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
     /// Whether the NIC has a sensible number of queues.
     ///
-    /// **Reads** channels (`ethtool -l`), physical cores and memory nodes.
+    /// **Reads** channels (`ethtool -l`), physical cores and NUMA nodes.
     ///
-    /// **Matters** because each queue is the work of one processor: too few cannot carry the rate, and more than there
+    /// **Matters** because each queue is the work of one CPU: too few cannot carry the rate, and more than there
     /// are cores make more interrupts for the same work. The kernel's own default is half of the physical cores; this check
     /// speaks up below that, or where the queues cannot carry the rate at 30 Gb/s each.
     ///
@@ -26,7 +27,7 @@ declare_check! {
     sources: [
         "Linux kernel, Documentation/networking/scaling.rst: RSS Suggested Configuration",
         "Linux kernel, net/core/dev.c: netif_get_num_default_rss_queues",
-        "ESnet Fasterdata, 100G Network Tuning (30 Gb/s per flow at 3 GHz): https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
+        "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
     ],
     example: {
         good: example::as_is,
@@ -43,7 +44,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let channels = *known!(port.channels.as_ref());
     let now = known!(receive_queues(port));
     let cores = *known!(view.facts.cpu.cores.as_ref());
-    let Some(near) = cores_of_a_node(view) else { return Outcome::unknown("the number of cores cannot be told") };
+    let Some(near) = cores_of_a_node(view) else { return Outcome::unknown("the number of cores is unknown") };
     let Extent { now: combined, max } = channels.combined;
     if max == 0 {
         return Outcome::not_applicable("the driver has no combined channels");
@@ -56,19 +57,21 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let short = rate.is_some_and(|rate| carries < rate);
     let (severity, why, desired) = if now < wanted && (short || now < near.div_ceil(2).min(max)) {
         let severity = if short { Severity::Major } else { Severity::Minor };
-        (severity, "Each queue is the work of one processor: so few leave processors near the NIC idle.", wanted)
+        (severity, "Each queue is the work of one CPU: so few leave CPUs near the NIC idle.", wanted)
     } else if combined > cores {
         (Severity::Minor, "More queues than cores make more interrupts for the same work.", wanted)
     } else {
-        return Outcome::pass(format!("{now} of at most {max}; {near} cores in each memory node, {cores} in all"));
+        return Outcome::pass(format!("{now} of at most {max}; {near} cores in each NUMA node, {cores} in all"));
     };
     Outcome::found(Problem {
         severity: Some(severity),
-        observed: format!("{now} queues of at most {max}; {near} cores in each memory node, {cores} in all"),
+        observed: format!("{now} queues of at most {max}; {near} cores in each NUMA node, {cores} in all"),
         recommended: format!("{desired}"),
         why: why.into(),
-        effect: "No figure for the number of queues in the sources; ESnet: some 30 Gb/s for each core that works."
-            .into(),
+        effect: Effect::measured(
+            "About 30 Gb/s for each flow, and so for each core that works",
+            &[&source::EIGHT_STREAMS],
+        ),
         by_hand: format!("ethtool -l {}", port.name),
         applicability: Applicability::NeedsCare,
         changes: change(desired),

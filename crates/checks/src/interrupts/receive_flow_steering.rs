@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Change, Fact, QueueFacts, Target};
 
 use super::side;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -17,7 +17,7 @@ declare_check! {
     code: "IRQ-008",
     name: "receive-flow-steering",
     group: Interrupts,
-    title: "RFS set up in both places",
+    title: "RFS configured in both places",
     scope: Port,
     severity: Minor,
     since: "0.1",
@@ -39,7 +39,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let receive: Vec<&QueueFacts> =
         side(queues, "rx-").into_iter().filter(|queue| queue.rps_flow_count.is_some()).collect();
     if receive.is_empty() {
-        return Outcome::not_applicable("this kernel was built without RFS");
+        return Outcome::not_applicable("the receive queues have no rps_flow_cnt");
     }
     let flows: u64 = receive.iter().filter_map(|queue| queue.rps_flow_count).map(u64::from).sum();
     let (recommended, changes) = match (entries, flows) {
@@ -69,7 +69,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("net.core.rps_sock_flow_entries = {entries}, {flows} flows in the queues"),
         recommended,
         why: "RFS works only with both set: as it is, it does nothing.".into(),
-        effect: "No figure in the sources.".into(),
+        effect: Effect::stated(
+            "None as it is: RFS stays off until both are set",
+            "Linux kernel, Documentation/networking/scaling.rst",
+        ),
         by_hand: format!(
             "sysctl net.core.rps_sock_flow_entries; grep . /sys/class/net/{}/queues/rx-*/rps_flow_cnt",
             port.name

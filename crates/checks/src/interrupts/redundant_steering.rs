@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Change, QueueFacts, Target};
 
 use super::side;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::cpu_mask;
 use crate::view::View;
@@ -9,17 +9,17 @@ use crate::view::View;
 declare_check! {
     /// Whether software spreads packets that the NIC has already spread.
     ///
-    /// **Reads** `queues/rx-*/rps_cpus`, the number of receive queues and of processors near the NIC.
+    /// **Reads** `queues/rx-*/rps_cpus`, the number of receive queues and of CPUs near the NIC.
     ///
-    /// **Matters** because receive packet steering (RPS) hands each packet to another processor with an interrupt between
-    /// the two. Where every processor has a queue of its own that is work for nothing, and the packet's cache lines move.
+    /// **Matters** because receive packet steering (RPS) hands each packet to another CPU with an interrupt between
+    /// the two. Where every CPU has a queue of its own that is work for nothing, and the packet's cache lines move.
     ///
-    /// **Leave it alone** where there are fewer queues than processors, and where the NIC cannot hash the traffic (tunnels
+    /// **Leave it alone** where there are fewer queues than CPUs, and where the NIC cannot hash the traffic (tunnels
     /// it does not look into).
     code: "IRQ-006",
     name: "redundant-steering",
     group: Interrupts,
-    title: "RPS beside enough queues",
+    title: "RPS beside enough receive queues",
     scope: Port,
     severity: Minor,
     since: "0.1",
@@ -45,10 +45,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         None => view.facts.cpu.online.len(),
     };
     if near == 0 {
-        return Outcome::unknown("the number of processors cannot be told");
+        return Outcome::unknown("the number of CPUs is unknown");
     }
     if receive.len() < near {
-        return Outcome::pass(format!("RPS on {} of {} queues, for {near} processors", with.len(), receive.len()));
+        return Outcome::pass(format!("RPS on {} of {} queues, for {near} CPUs", with.len(), receive.len()));
     }
     let off = |queue: &&QueueFacts| {
         let target =
@@ -57,10 +57,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     Outcome::found(Problem {
         severity: None,
-        observed: format!("RPS on {} of {} queues, {near} processors near the NIC", with.len(), receive.len()),
-        recommended: "off: there is a queue for each processor".into(),
-        why: "Each packet is handed on by software though the NIC already chose a processor for it.".into(),
-        effect: "No figure in the sources; the kernel's documentation calls it redundant in this case.".into(),
+        observed: format!("RPS on {} of {} queues, {near} CPUs near the NIC", with.len(), receive.len()),
+        recommended: "off: there is a queue for each CPU".into(),
+        why: "Each packet is handed on by software though the NIC already chose a CPU for it.".into(),
+        effect: Effect::stated(
+            "RPS is probably redundant and unnecessary with a hardware queue for each CPU",
+            "Linux kernel, Documentation/networking/scaling.rst",
+        ),
         by_hand: format!("grep . /sys/class/net/{}/queues/rx-*/rps_cpus", port.name),
         applicability: Applicability::Safe,
         changes: with.iter().map(off).collect(),

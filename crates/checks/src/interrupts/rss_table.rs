@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Fact, Severity};
 
 use super::receive_queues;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::list_text;
 use crate::view::View;
@@ -18,7 +18,7 @@ declare_check! {
     code: "IRQ-005",
     name: "rss-table",
     group: Interrupts,
-    title: "Queues in the RSS table",
+    title: "RSS indirection table",
     scope: Port,
     severity: Minor,
     since: "0.1",
@@ -49,8 +49,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: (used <= queues / 4).then_some(Severity::Major),
         observed: format!("{used} of {queues} queues in the table ({})", list_text(&rss.queues)),
         recommended: format!("all {queues}: ethtool -X {} default", port.name),
-        why: "A queue that the table does not name receives nothing, and its processor has nothing to do.".into(),
-        effect: "No figure in the sources.".into(),
+        why: "A queue that the table does not name receives nothing, and its CPU has nothing to do.".into(),
+        effect: Effect::arithmetic(format!("{used} of {queues} receive queues get packets.")),
         by_hand: format!("ethtool -x {}", port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

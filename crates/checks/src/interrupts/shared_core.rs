@@ -3,31 +3,31 @@ use std::collections::BTreeMap;
 use landspeed_model::{Applicability, Fact, Interrupt, Severity};
 
 use super::remote_node;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::{handled_by, list_text, spread, weigh};
 use crate::view::{View, cpu_list};
 
 declare_check! {
-    /// Whether several queues' interrupts are piled on one processor while others have none.
+    /// Whether several queues' interrupts share one CPU while others have none.
     ///
-    /// **Reads** where the interrupts of the NIC's queues are handled, and which processors may handle them.
+    /// **Reads** where the interrupts of the NIC's queues are handled, and which CPUs may handle them.
     ///
-    /// **Matters** because two queues on one processor are worth one: flows that the NIC spread out meet again, and that
-    /// processor is full while its neighbours idle.
+    /// **Matters** because two queues on one CPU are worth one: flows that the NIC spread out meet again, and that
+    /// CPU is full while its neighbours idle.
     ///
     /// **Leave it alone** on a benchmark that binds all interrupts to one chosen core on purpose (ESnet's advice for
     /// repeatable single flows).
     code: "IRQ-002",
     name: "shared-core",
     group: Interrupts,
-    title: "One processor for each queue",
+    title: "One core per receive queue",
     scope: Port,
     severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/scaling.rst: RSS IRQ Configuration",
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: Benchmarking vs. Production Host Settings",
+        esnet_2016!("Benchmarking vs. Production Host Settings"),
     ],
     example: {
         good: example::as_is,
@@ -37,7 +37,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let interrupts = known!(view.queue_interrupts());
-    // An interrupt that may go to several processors and does not say to which it went tells nothing.
+    // An interrupt that may go to several CPUs and does not say to which it went tells nothing.
     let placed: Vec<(u32, &Interrupt)> = interrupts
         .iter()
         .filter_map(|interrupt| match handled_by(interrupt)?.as_slice() {
@@ -52,17 +52,17 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let near = view.local_cpus().known().cloned().unwrap_or_else(|| view.facts.cpu.online.clone());
     let allowed: Vec<u32> = near.into_iter().filter(|cpu| !isolated.contains(cpu)).collect();
     if allowed.is_empty() {
-        return Outcome::unknown("which processors may handle them cannot be read");
+        return Outcome::unknown("which CPUs may handle them cannot be read");
     }
     let mut by_cpu: BTreeMap<u32, Vec<&Interrupt>> = BTreeMap::new();
     for (cpu, interrupt) in &placed {
         by_cpu.entry(*cpu).or_default().push(interrupt);
     }
-    // With more queues than processors some must share: evenly.
+    // With more queues than CPUs some must share: evenly.
     let fair = placed.len().div_ceil(allowed.len());
     let most = by_cpu.values().map(Vec::len).max().unwrap_or(0);
     if most <= fair {
-        return Outcome::pass(format!("{} queues on {} processors", placed.len(), by_cpu.len()));
+        return Outcome::pass(format!("{} queues on {} CPUs", placed.len(), by_cpu.len()));
     }
     let staying: Vec<_> = by_cpu.values().flat_map(|all| all.iter().take(fair).copied()).collect();
     let moving: Vec<_> = by_cpu.values().flat_map(|all| all.iter().skip(fair).copied()).collect();
@@ -77,15 +77,17 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: Some(weigh(view, if by_cpu.len() <= placed.len() / 4 { Severity::Major } else { Severity::Minor })),
         observed: format!(
-            "{} queues handled on {} processors, up to {most} on one (cpu {})",
+            "{} queues handled on {} CPUs, up to {most} on one (cpu {})",
             placed.len(),
             by_cpu.len(),
             list_text(&crowded)
         ),
         recommended: format!("at most {fair} on each of cpu {}", list_text(&allowed)),
-        why: "Flows that the NIC spread over queues meet again on one processor, which is full while others idle."
-            .into(),
-        effect: "No figure in the sources: as many queues as share a processor share its time.".into(),
+        why: "Flows that the NIC spread over queues meet again on one CPU, which is full while others idle.".into(),
+        effect: Effect::arithmetic(format!(
+            "{most} queues share the time of one CPU; {} CPUs could share the work.",
+            allowed.len()
+        )),
         by_hand: format!("ls /sys/class/net/{name}/device/msi_irqs; grep . /proc/irq/*/effective_affinity_list"),
         applicability: Applicability::Safe,
         changes,
@@ -117,7 +119,7 @@ mod tests {
         });
         let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
         let mut desired: Vec<u32> =
-            audit.findings[0].changes.iter().map(|change| change.desired.parse().expect("one processor")).collect();
+            audit.findings[0].changes.iter().map(|change| change.desired.parse().expect("one CPU")).collect();
         desired.sort_unstable();
         assert_eq!(desired, (2..16).collect::<Vec<_>>());
     }

@@ -1,31 +1,31 @@
 use landspeed_model::{Applicability, Change, Role, Severity, Target};
 
 use super::{receive_queues, side};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::{cpu_mask, handled_by, list_text, mask_text};
 use crate::view::{View, cpu_list};
 
 declare_check! {
-    /// Whether a NIC with one receive queue leaves all packets to one processor.
+    /// Whether a NIC with one receive queue leaves all packets to one CPU.
     ///
     /// **Reads** the number of receive queues, `queues/rx-0/rps_cpus` and where the interrupt is handled.
     ///
-    /// **Matters** where many flows come in: with one queue, one processor handles every packet. Receive packet steering
+    /// **Matters** where many flows come in: with one queue, one CPU handles every packet. Receive packet steering
     /// (RPS) spreads the flows over others in software. Wagner's deck of 2012 shows it for a single-queue e1000e.
     ///
-    /// **Leave it alone** for single flows, which stay on one processor either way, and where the NIC or the virtual
+    /// **Leave it alone** for single flows, which stay on one CPU either way, and where the NIC or the virtual
     /// machine can be given more queues: that is better and another check's advice.
     code: "IRQ-007",
     name: "single-queue",
     group: Interrupts,
-    title: "RPS for a single queue",
+    title: "RPS for a single receive queue",
     scope: Port,
     severity: Minor,
     since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/scaling.rst: RPS Suggested Configuration",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: Receive Steering, improved message rates (a graph without figures)",
+        red_hat_2012!("Receive Steering – improved message rates"),
     ],
     example: {
         good: |facts, _| {
@@ -36,7 +36,7 @@ declare_check! {
     },
 }
 
-/// With fewer processors than this there is nobody to hand packets to but the one that runs the application.
+/// With fewer CPUs than this there is nobody to hand packets to but the one that runs the application.
 const ENOUGH: usize = 4;
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -50,11 +50,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::unknown("its receive queue cannot be read");
     };
     let Some(mask) = queue.rps_cpus.as_deref() else {
-        return Outcome::not_applicable("this kernel was built without RPS");
+        return Outcome::not_applicable("the receive queue has no rps_cpus");
     };
     let online = view.facts.cpu.online.len();
     if online < ENOUGH {
-        return Outcome::not_applicable(format!("{online} processors are too few to spread over"));
+        return Outcome::not_applicable(format!("{online} CPUs are too few to spread over"));
     }
     let most = port.channels.known().map_or(0, |channels| channels.combined.max.max(channels.rx.max));
     if most > 1 {
@@ -66,20 +66,22 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let busy = view.queue_interrupts().known().and_then(|all| handled_by(all.first()?)).unwrap_or_default();
     let isolated = view.facts.cpu.isolated.known().and_then(|text| cpu_list(text)).unwrap_or_default();
     let near = view.local_cpus().known().cloned().unwrap_or_else(|| view.facts.cpu.online.clone());
-    // The kernel's advice: not the processor that is interrupted.
+    // The kernel's advice: not the CPU that is interrupted.
     let spread: Vec<u32> =
         near.into_iter().filter(|cpu| !isolated.contains(cpu) && (busy.len() > 1 || !busy.contains(cpu))).collect();
     if spread.is_empty() {
-        return Outcome::not_applicable("no other processor near the NIC could take packets");
+        return Outcome::not_applicable("no other CPU near the NIC could take packets");
     }
     let target = Target::Queue { interface: port.name.clone(), queue: queue.name.clone(), file: "rps_cpus".into() };
     Outcome::found(Problem {
         severity: (view.role() != Role::Guest && !view.is_guest()).then_some(Severity::Note),
-        observed: format!("one receive queue for {online} processors, RPS off"),
+        observed: format!("one receive queue for {online} CPUs, RPS off"),
         recommended: format!("RPS over cpu {} (mask {})", list_text(&spread), mask_text(&spread)),
-        why: "One processor handles every packet that comes in.".into(),
-        effect: "The deck shows more transactions per second for many flows, without figures; a single flow gains nothing."
-            .into(),
+        why: "One CPU handles every packet that comes in.".into(),
+        effect: Effect::stated(
+            "The deck's graph shows more transactions per second for 100 concurrent flows on a single-queue NIC, without figures; a single flow gains nothing",
+            red_hat_2012!("Receive Steering – improved message rates"),
+        ),
         by_hand: format!("cat /sys/class/net/{}/queues/{}/rps_cpus", port.name, queue.name),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(target, mask_text(&spread))],

@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Change, Fact, Target};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -9,7 +9,7 @@ declare_check! {
     ///
     /// **Reads** `/sys/class/net/X/threaded`.
     ///
-    /// **Matters** because the scheduler then decides which processor does the work: placing interrupts no longer places
+    /// **Matters** because the scheduler then decides which CPU does the work: placing interrupts no longer places
     /// it. The threads (`napi/X-N`) have to be pinned themselves.
     ///
     /// **Leave it alone** where somebody switched it on to give packet processing a share that can be scheduled. Pin the
@@ -34,9 +34,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: None,
         observed: "on".into(),
-        recommended: "off, or the threads pinned to processors near the NIC".into(),
+        recommended: "off, or the threads pinned to CPUs near the NIC".into(),
         why: "The scheduler chooses where packets are processed: placing interrupts no longer decides it.".into(),
-        effect: "No figure in the sources.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("cat /sys/class/net/{0}/threaded; ps -eLo psr,comm | grep napi/{0}", port.name),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(target, "0")],

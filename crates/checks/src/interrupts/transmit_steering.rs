@@ -1,18 +1,18 @@
 use landspeed_model::{Applicability, Change, QueueFacts, Severity, Target};
 
 use super::side;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::{cpu_mask, mask_text};
 use crate::view::View;
 
 declare_check! {
-    /// Whether each processor sends through a queue of its own.
+    /// Whether each CPU sends through a queue of its own.
     ///
-    /// **Reads** `queues/tx-*/xps_cpus` and the processors online.
+    /// **Reads** `queues/tx-*/xps_cpus` and the CPUs online.
     ///
-    /// **Matters** because without transmit packet steering (XPS) a flow's queue is chosen by hash: processors contend for
-    /// the same queue's lock, and completions come in on a processor that did not send.
+    /// **Matters** because without transmit packet steering (XPS) a flow's queue is chosen by hash: CPUs contend for
+    /// the same queue's lock, and completions come in on a CPU that did not send.
     ///
     /// **Leave it alone** where the driver picks queues by itself, and where queues are mapped to traffic classes.
     code: "IRQ-009",
@@ -20,7 +20,7 @@ declare_check! {
     group: Interrupts,
     title: "XPS maps",
     scope: Port,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: XPS Suggested Configuration"],
     example: {
@@ -39,12 +39,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let online = &view.facts.cpu.online;
     if online.is_empty() {
-        return Outcome::unknown("the processors online cannot be read");
+        return Outcome::unknown("the CPUs online cannot be read");
     }
     let mapped =
         |queue: &&QueueFacts| queue.xps_cpus.as_deref().and_then(cpu_mask).is_some_and(|cpus| !cpus.is_empty());
     let with = transmit.iter().copied().filter(|queue| mapped(queue)).count();
-    // With fewer processors than queues some queues have none, and that is right.
+    // With fewer CPUs than queues some queues have none, and that is right.
     if with >= transmit.len().min(online.len()) {
         return Outcome::pass(format!("{with} of {} queues mapped", transmit.len()));
     }
@@ -57,16 +57,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         // Without any map the kernel falls back to hashing, which works; some maps leave queues that nobody uses.
         severity: (with == 0).then_some(Severity::Note),
-        observed: format!("{with} of {} transmit queues mapped to processors", transmit.len()),
-        recommended: format!(
-            "every queue mapped: {} processors dealt out over {} queues",
-            online.len(),
-            transmit.len()
-        ),
-        why:
-            "Processors that send through the same queue wait for its lock; a queue without processors is not chosen."
-                .into(),
-        effect: "No figure in the sources.".into(),
+        observed: format!("{with} of {} transmit queues mapped to CPUs", transmit.len()),
+        recommended: format!("every queue mapped: {} CPUs dealt out over {} queues", online.len(), transmit.len()),
+        why: "CPUs that send through the same queue wait for its lock; a queue without CPUs is not chosen.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("grep . /sys/class/net/{}/queues/tx-*/xps_cpus", port.name),
         applicability: Applicability::Safe,
         changes: transmit.iter().enumerate().map(change).collect(),

@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Fact, Severity};
 
-use super::{link_text, usable_now};
-use crate::check::{Outcome, Problem};
+use super::{assumed, link_text, usable_now};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
 
@@ -13,18 +13,18 @@ declare_check! {
     /// **Matters** where the slower link no longer carries the network's rate: an older slot, a riser card or a firmware
     /// setting holds it a generation back.
     ///
-    /// **Leave it alone** where the link carries the rate all the same: a card of the fourth generation in a slot of the
-    /// third is common and harmless.
+    /// **Leave it alone** where the link carries the rate all the same: a Gen4 NIC in a Gen3
+    /// slot is common and harmless.
     code: "PCI-002",
     name: "link-speed",
     group: Pci,
-    title: "PCIe generation in use",
+    title: "PCIe link speed",
     scope: Port,
     severity: Critical,
     since: "0.1",
     sources: [
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: PCI Bus Commands",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: 40 Gbit speeds need PCI-e 3",
+        esnet_2016!("PCI Bus Commands"),
+        red_hat_2012!("PCI Bus – and related issues"),
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018",
     ],
     example: { good: example::as_is, bad: |facts, _| example::pci(facts, |pci| pci.speed_gts = Fact::Known(5.0)) },
@@ -37,7 +37,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if now >= most {
         return Outcome::pass(text);
     }
-    let carries = usable_now(pci).map(|bps| format!(", which carries {} of data", rate_text(bps as u64)));
+    let carries =
+        usable_now(pci).map(|bps| format!(", which carries {} of data{}", rate_text(bps as u64), assumed(pci)));
     let carries = carries.unwrap_or_default();
     let severity = match (usable_now(pci), port.speed_bps.known()) {
         (Some(usable), Some(&speed)) if usable >= speed as f64 => {
@@ -52,7 +53,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("{text} of {most} GT/s{carries}{link}"),
         recommended: format!("{most} GT/s: a slot of that generation, or the firmware's setting for this one"),
         why: "The speed of the lanes bounds what the device can move, in each direction.".into(),
-        effect: "By calculation: each generation doubles the bandwidth; no measured figure in the sources.".into(),
+        effect: Effect::arithmetic(format!("Each PCIe generation doubles the bandwidth: {now} of {most} GT/s.")),
         by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_speed; lspci -s {0} -vv", pci.address),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

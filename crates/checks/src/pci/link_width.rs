@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Fact, Severity};
 
-use super::{link_text, usable_now};
-use crate::check::{Outcome, Problem};
+use super::{assumed, link_text, usable_now};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
 
@@ -10,20 +10,20 @@ declare_check! {
     ///
     /// **Reads** `current_link_width` and `max_link_width` of the device.
     ///
-    /// **Matters** because a card in the wrong slot, or one that does not sit well, works without complaint at half or a
+    /// **Matters** because a NIC in the wrong slot, or badly seated, works silently at half or a
     /// quarter of its bandwidth. Nothing else on the host says so.
     ///
-    /// **Leave it alone** where the slot was chosen on purpose and carries the link's rate all the same.
+    /// **Leave it alone** where the slot was chosen on purpose and still carries the link's rate.
     code: "PCI-001",
     name: "link-width",
     group: Pci,
-    title: "PCIe lanes in use",
+    title: "PCIe link width",
     scope: Port,
     severity: Critical,
     since: "0.1",
     sources: [
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: make sure the NIC is in the right slot",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: make sure that you know the slot speed",
+        esnet_2016!("PCI Bus Commands"),
+        red_hat_2012!("PCI Bus – and related issues"),
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018",
         "Linux kernel, Documentation/ABI/testing/sysfs-bus-pci: current_link_width, max_link_width",
     ],
@@ -44,7 +44,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         (Some(_), Some(_)) => Severity::Critical,
         _ => Severity::Major,
     };
-    let carries = usable.map_or_else(String::new, |bps| format!(", which carries {} of data", rate_text(bps as u64)));
+    let carries = usable
+        .map_or_else(String::new, |bps| format!(", which carries {} of data{}", rate_text(bps as u64), assumed(pci)));
     let link = speed.map_or_else(String::new, |&bps| format!(" for a link of {}", rate_text(bps)));
     let text = link_text(pci.speed_gts.known().copied(), Some(now));
     Outcome::found(Problem {
@@ -54,8 +55,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "x{most}: another slot, or the same after reseating the card and looking at the slot's firmware setup"
         ),
         why: "The lanes in use bound what the device can move, in each direction.".into(),
-        effect: "By calculation: the bandwidth of the link grows with its lanes; no measured figure in the sources."
-            .into(),
+        effect: Effect::arithmetic(format!(
+            "The bandwidth of the link grows with its lanes: x{now} has {:.0} % of x{most}.",
+            100.0 * f64::from(now) / f64::from(most.max(1))
+        )),
         by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_width; lspci -s {0} -vv", pci.address),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

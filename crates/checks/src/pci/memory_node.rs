@@ -1,29 +1,30 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
     /// Whether the firmware says which socket the NIC belongs to.
     ///
-    /// **Reads** `numa_node` of the device (-1 where the firmware does not say) and the number of memory nodes.
+    /// **Reads** `numa_node` of the device (-1 where the firmware does not say) and the number of NUMA nodes.
     ///
     /// **Matters** because without it the kernel spreads the NIC's memory and interrupts over both sockets, and every tool
     /// that pins "to the NIC's node" pins to none.
     ///
-    /// **Leave it alone** on hosts with one memory node.
+    /// **Leave it alone** on hosts with one NUMA node.
     code: "PCI-007",
     name: "memory-node",
     group: Pci,
-    title: "Memory node of the NIC",
+    title: "NUMA node of the NIC",
     scope: Port,
     severity: Minor,
     since: "0.1",
     sources: [
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: a value of -1 could mean error or undefined",
+        red_hat_2012!("Tuning- first pass bottleneck resolution"),
         "Linux kernel, Documentation/ABI/testing/sysfs-bus-pci: numa_node",
-        "ESnet Fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
+        "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
     ],
     example: {
         good: example::as_is,
@@ -35,7 +36,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let (_, pci) = known!(view.pci());
     let nodes = known!(view.facts.numa.as_ref());
     if nodes.len() < 2 {
-        return Outcome::not_applicable("there is one memory node");
+        return Outcome::not_applicable("there is one NUMA node");
     }
     match &pci.numa_node {
         Fact::Known(node) => Outcome::pass(format!("node {node}")),
@@ -45,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             observed: format!("-1 (the firmware does not say) on a host with {} nodes", nodes.len()),
             recommended: "the slot's socket from the board's manual; a newer firmware may state it".into(),
             why: "Interrupts, buffers and programs cannot be placed near a NIC whose place is unknown.".into(),
-            effect: "ESnet: up to a factor of 2 between the right and the wrong socket.".into(),
+            effect: Effect::measured("Up to 2x slower on the wrong CPU socket", &[&source::WRONG_SOCKET]),
             by_hand: format!("cat /sys/bus/pci/devices/{}/numa_node", pci.address),
             applicability: Applicability::DisplayOnly,
             changes: Vec::new(),

@@ -27,7 +27,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &virtual_functions::CHECK,
 ];
 
-/// Share of a link's bits that carries transactions rather than acknowledgements and flow control: 57.88 of 62.96 Gb/s in
+/// Share of a link's bits that carries transactions rather than ACKs and flow control: 57.88 of 62.96 Gb/s in
 /// the model of Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018.
 const TRANSACTIONS: f64 = 0.92;
 
@@ -49,6 +49,11 @@ fn usable_bps(speed_gts: f64, lanes: u32, payload_bytes: u32) -> f64 {
         gts if gts < 64.0 => raw * 128.0 / 130.0 * TRANSACTIONS * packets,
         _ => raw * 242.0 / 256.0 * packets,
     }
+}
+
+/// What to say beside a bandwidth that rests on an assumed payload: only root may read the real one.
+fn assumed(pci: &PciFacts) -> &'static str {
+    if pci.max_payload_bytes.known().is_some() { "" } else { " (assuming a payload of 256 bytes)" }
 }
 
 /// The same for a device's link as it is now; `None` if it does not say.

@@ -1,7 +1,7 @@
 use landspeed_model::{Applicability, Fact};
 
 use super::{USUAL_PAYLOAD, usable_bps};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FAST_BPS;
 use crate::view::{View, rate_text};
@@ -42,17 +42,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let (gts, lanes) = (*known!(pci.speed_gts.as_ref()), *known!(pci.width.as_ref()));
     let (now, then) = (usable_bps(gts, lanes, bytes) as u64, usable_bps(gts, lanes, USUAL_PAYLOAD) as u64);
     if speed < FAST_BPS && now >= speed {
-        return Outcome::pass(format!("{bytes} bytes; the link carries {} all the same", rate_text(now)));
+        return Outcome::pass(format!("{bytes} bytes; the link still carries {}", rate_text(now)));
     }
     Outcome::found(Problem {
         severity: None,
         observed: format!("{bytes} bytes: the link carries {} of data", rate_text(now)),
         recommended: format!("{USUAL_PAYLOAD} bytes, with which it carries {}", rate_text(then)),
         why: "Each packet on the bus costs 24 bytes beside its data.".into(),
-        effect: format!(
-            "By calculation: {} more; no measured figure in the sources.",
-            rate_text(then.saturating_sub(now))
-        ),
+        effect: Effect::arithmetic(format!("{} more.", rate_text(then.saturating_sub(now)))),
         by_hand: format!("sudo lspci -s {} -vvv | grep MaxPayload", pci.address),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,7 +1,8 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
@@ -22,8 +23,8 @@ declare_check! {
     severity: Note,
     since: "0.1",
     sources: [
-        "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016: PCIe Max Read Request",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: setpci is tricky and dangerous",
+        esnet_2016!("BIOS Setting"),
+        red_hat_2012!("PCI Bus – and related issues"),
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: pci=pcie_bus_perf",
     ],
     example: {
@@ -52,8 +53,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "{DEFAULT_BYTES} bytes or more, set by the firmware or with pci=pcie_bus_perf; not with setpci"
         ),
         why: "A NIC that sends fast from memory asks for each packet in many small pieces.".into(),
-        effect: "ESnet 2016: 4096 bytes neither helped nor hurt at 100 Gb/s; sizes below 512 were not measured."
-            .into(),
+        effect: Effect::measured(
+            "4096 bytes neither helped nor hurt; smaller sizes were not measured",
+            &[&source::READ_REQUEST],
+        ),
         by_hand: format!("sudo lspci -s {} -vvv | grep MaxReadReq", pci.address),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,12 +1,12 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::hardware::FAST_BPS;
 use crate::view::View;
 
 declare_check! {
-    /// Whether the NIC's writes may overtake each other on the bus.
+    /// Whether the NIC's writes may be reordered on the bus.
     ///
     /// **Reads** relaxed ordering (device control register, bit 4); this takes root.
     ///
@@ -14,7 +14,7 @@ declare_check! {
     /// switches it off by itself behind root ports that are known to handle it wrongly.
     ///
     /// **Leave it alone** unless the bus is what holds the rate back. landspeed never writes PCI configuration space; the
-    /// card's firmware tool and the firmware's setup are the places.
+    /// NIC's firmware tool and the firmware's setup are the places.
     code: "PCI-005",
     name: "relaxed-ordering",
     group: Pci,
@@ -44,10 +44,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: None,
         observed: "off".into(),
-        recommended: "on, in the firmware's setup or with the card's own tool, if the bus turns out to be the limit"
+        recommended: "on, in the firmware's setup or with the NIC's own tool, if the bus turns out to be the limit"
             .into(),
         why: "Writes that keep their order wait for each other on the way to memory.".into(),
-        effect: "No figure in the sources: measure before and after.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("sudo lspci -s {} -vvv | grep RlxdOrd", pci.address),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

@@ -1,30 +1,30 @@
 use landspeed_model::{Applicability, Fact, InterfaceFacts, PciFacts, Severity};
 
-use super::{USUAL_PAYLOAD, link_text, usable_bps, usable_now};
-use crate::check::{Outcome, Problem};
+use super::{USUAL_PAYLOAD, assumed, link_text, usable_bps, usable_now};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
 
 declare_check! {
-    /// Whether the slot carries what the card's ports can bring.
+    /// Whether the slot carries the rate of all ports of the NIC.
     ///
-    /// **Reads** speed, width and payload of the device's link, and the speeds of all ports of the same card.
+    /// **Reads** speed, width and payload of the device's link, and the speeds of all ports of the same NIC.
     ///
-    /// **Matters** because a card may be built with more network than bus: two ports of 100 Gb/s on sixteen lanes of the
-    /// third generation share what one of them fills. The figure is lanes × GT/s × coding, less 8 % for acknowledgements and
+    /// **Matters** because a NIC may have more network than bus bandwidth: two ports of 100 Gb/s on sixteen lanes of the
+    /// third generation share what one of them fills. The figure is lanes × GT/s × coding, less 8 % for ACKs and
     /// flow control and less 24 bytes for each packet on the bus; descriptors and interrupts take a little more.
     ///
     /// **Leave it alone** where the second port only stands by.
     code: "PCI-003",
     name: "slot-bandwidth",
     group: Pci,
-    title: "Bandwidth of the slot",
+    title: "PCIe bandwidth of the slot",
     scope: Port,
     severity: Critical,
     since: "0.1",
     sources: [
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018: section on the model",
-        "Wagner (Red Hat), Achieving Top Network Performance, 2012: PCI Bus",
+        red_hat_2012!("PCI Bus – and related issues"),
     ],
     example: {
         good: example::as_is,
@@ -44,9 +44,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let card: Vec<&InterfaceFacts> = view.facts.interfaces.iter().filter(|other| same_card(other, pci)).collect();
     let together =
         card.iter().filter_map(|other| other.speed_bps.known()).fold(0_u64, |all, bps| all.saturating_add(*bps));
-    let observed = format!("{link} carries {} of data", rate_text(usable));
+    let observed = format!("{link} carries {} of data{}", rate_text(usable), assumed(pci));
     if usable >= speed.max(together) {
-        return Outcome::pass(format!("{observed}; the card's network is {}", rate_text(speed.max(together))));
+        return Outcome::pass(format!("{observed}; the NIC's ports have {}", rate_text(speed.max(together))));
     }
     // What the card could have in the best slot.
     let payload = pci.max_payload_bytes.known().copied().unwrap_or(USUAL_PAYLOAD);
@@ -55,25 +55,28 @@ fn evaluate(view: &View<'_>) -> Outcome {
         _ => None,
     };
     if best.is_some_and(|best| best > usable && best >= speed) {
-        return Outcome::not_applicable("the link is below what the card can do: PCI-001 and PCI-002 speak of it");
+        return Outcome::not_applicable("the link is below what the NIC can do (PCI-001, PCI-002)");
     }
     let (severity, observed) = if usable < speed {
         // Within a tenth the model's own tolerance decides.
         let severity = if (usable as f64) < speed as f64 * 0.9 { Severity::Critical } else { Severity::Minor };
         (severity, format!("{observed}; the link's rate is {}", rate_text(speed)))
     } else {
-        (Severity::Minor, format!("{observed}; the card's {} ports bring {}", card.len(), rate_text(together)))
+        (Severity::Minor, format!("{observed}; the NIC's {} ports have {}", card.len(), rate_text(together)))
     };
     Outcome::found(Problem {
         severity: Some(severity),
         observed,
         recommended: format!(
-            "{} of data: a card and slot of a newer generation, or the ports spread over two cards",
-            rate_text(speed.max(together))
+            "{} of data: {}, or the ports spread over two NICs",
+            rate_text(speed.max(together)),
+            if best.is_some() { "a NIC and slot of a newer generation" } else { "more lanes or a newer generation" }
         ),
-        why: "All ports of a card share its place on the bus.".into(),
-        effect: "By calculation; Neugebauer et al. draw 32 to 50 Gb/s of data for 8 GT/s x8, by size of transfer."
-            .into(),
+        why: "All ports of a NIC share its PCIe link.".into(),
+        effect: Effect::arithmetic(format!(
+            "All transfers together get at most {}, by the model.",
+            rate_text(usable)
+        )),
         by_hand: format!("lspci -s {} -vv | grep -E 'LnkCap|LnkSta|MaxPayload'", pci.address),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),
@@ -106,7 +109,7 @@ mod tests {
         let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
         assert_eq!(audit.findings[0].severity, Severity::Minor);
         assert!(
-            audit.findings[0].observed.ends_with("the card's 2 ports bring 200 Gb/s"),
+            audit.findings[0].observed.ends_with("the NIC's 2 ports have 200 Gb/s"),
             "{}",
             audit.findings[0].observed
         );

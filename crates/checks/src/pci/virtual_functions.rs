@@ -1,6 +1,6 @@
 use landspeed_model::{Applicability, Fact};
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -17,7 +17,7 @@ declare_check! {
     code: "PCI-009",
     name: "virtual-functions",
     group: Pci,
-    title: "Shared with virtual functions",
+    title: "Virtual functions (SR-IOV)",
     scope: Port,
     severity: Note,
     since: "0.1",
@@ -45,7 +45,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed,
         recommended: recommended.into(),
         why: "Virtual functions share the port's bandwidth, link and bus with their parent.".into(),
-        effect: "Nothing by itself: it says whose traffic a change would disturb.".into(),
+        effect: Effect::NotMeasured,
         by_hand: format!("cat /sys/bus/pci/devices/{}/sriov_numvfs; ip link show {}", pci.address, port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),

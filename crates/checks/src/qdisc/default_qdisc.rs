@@ -1,13 +1,13 @@
 use landspeed_model::Role;
 
 use super::if_fq_exists;
-use crate::advice::{self, ESNET_2016};
-use crate::check::{Outcome, Problem};
+use crate::advice;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
 declare_check! {
-    /// Which queueing discipline new interfaces get.
+    /// Which qdisc new interfaces get.
     ///
     /// **Reads** `net.core.default_qdisc`.
     ///
@@ -18,11 +18,11 @@ declare_check! {
     code: "QDISC-004",
     name: "default-qdisc",
     group: Qdisc,
-    title: "Queueing discipline of new interfaces",
+    title: "Default qdisc",
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc", ESNET_2016],
+    sources: ["Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc", esnet_2016!("TCP option: Fair Queuing Scheduler (FQ)")],
     example: {
         good: example::as_is,
         bad: |facts, _| example::sysctl(facts, "net.core.default_qdisc", "pfifo_fast"),
@@ -40,7 +40,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{value}: it suits this role"));
     }
     let problem = Problem {
-        effect: "It takes effect with the next interface or boot; what it brings then is QDISC-001's.".into(),
+        effect: Effect::stated(
+            "None until a qdisc is attached again; QDISC-001 has the gain",
+            "Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc",
+        ),
         ..advice::sysctl(
             NAME,
             value,

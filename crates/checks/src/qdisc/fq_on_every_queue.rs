@@ -1,19 +1,20 @@
 use landspeed_model::{Applicability, Change, Role, Severity, Target};
 
 use super::{by_hand, desired, if_fq_exists, queueing};
-use crate::advice::{ESNET_2016, long_path};
-use crate::check::{Outcome, Problem};
+use crate::advice::long_path;
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 declare_check! {
     /// Whether `fq` sits on every transmit queue.
     ///
-    /// **Reads** the queueing disciplines of the port, every class of them.
+    /// **Reads** the qdiscs of the port, every class of them.
     ///
     /// **Matters** because `fq` spaces a flow's packets at the rate TCP asks for and takes the flows in turn; without
     /// it a flow leaves in bursts of up to 64 KiB and more, which small buffers on the path drop. Every queue counts: a
-    /// flow stays on the queue its hash picked, so one leaf with another discipline slows down some flows and not
+    /// flow stays on the queue its hash picked, so one leaf with another qdisc slows down some flows and not
     /// others.
     ///
     /// **Leave it alone** on a router (it sees other hosts' packets, `fq_codel` or `cake` suit it better) and where a
@@ -22,11 +23,15 @@ declare_check! {
     code: "QDISC-001",
     name: "fq-on-every-queue",
     group: Qdisc,
-    title: "Fair queueing with pacing on every transmit queue",
+    title: "fq on every transmit queue",
     scope: Port,
     severity: Major,
     since: "0.1",
-    sources: [ESNET_2016, "iproute2, tc-fq(8)"],
+    sources: [
+        lbnl_2015!("Fair Queuing and Pacing in Kernel 4.1.4"),
+        esnet_2016!("Fair Queuing and Small Switch Buffers"),
+        "iproute2, tc-fq(8)",
+    ],
     example: {
         good: example::as_is,
         bad: |facts, _| {
@@ -49,13 +54,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("the interface has no queue (QDISC-002)");
     }
     if queueing.leaves.is_empty() {
-        return Outcome::unknown(format!("the kernel named no discipline below the root {}", queueing.root));
+        return Outcome::unknown(format!("the kernel named no qdisc below the root {}", queueing.root));
     }
     if queueing.all_fq() {
         return Outcome::pass(format!("{} ({})", queueing.kinds(), queueing.root));
     }
-    if !queueing.per_queue() && port.tx_queues.known().is_some_and(|&queues| queues > 1) {
-        return Outcome::not_applicable("one discipline serves all transmit queues (QDISC-003)");
+    if !queueing.per_queue() && *known!(&port.tx_queues) > 1 {
+        return Outcome::not_applicable("one qdisc serves all transmit queues (QDISC-003)");
     }
     if view.role() == Role::Latency && queueing.leaves.iter().all(|leaf| leaf.kind == "fq_codel") {
         return Outcome::pass(format!("{}: short queues for short messages", queueing.kinds()));
@@ -73,9 +78,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Without fq a flow leaves in bursts that small buffers on the path drop; a single queue without it slows \
               down just the flows that hash to it."
                 .into(),
-        effect: "About 1.25 Gb/s more at 10 Gb/s through a congested small-buffer switch (Smitasin, in the 2016 \
-                 ESnet deck)."
-            .into(),
+        effect: Effect::measured(
+            "About 1.25 Gb/s more at 10 Gb/s through a congested switch with small buffers",
+            &[&source::FQ_SMALL_BUFFER],
+        ),
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)],
@@ -85,19 +91,59 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use landspeed_model::Fact;
+    use std::collections::BTreeMap;
+
+    use landspeed_model::{Fact, Facts, Goal};
 
     use crate::audit::audit_with;
     use crate::example;
 
-    #[test]
-    fn a_kernel_without_fq_is_asked_for_no_change() {
+    fn out_of_order() -> (Facts, Goal) {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         (super::CHECK.example.bad)(&mut facts, &mut goal);
-        if let Fact::Known(options) = &mut facts.kernel.configuration {
-            options.remove("CONFIG_NET_SCH_FQ");
-        }
+        (facts, goal)
+    }
+
+    fn configure(facts: &mut Facts, value: Option<&str>) {
+        let Fact::Known(options) = &mut facts.kernel.configuration else { panic!("the example has one") };
+        options.remove("CONFIG_NET_SCH_FQ");
+        options.extend(value.map(|value| ("CONFIG_NET_SCH_FQ".to_owned(), value.to_owned())));
+    }
+
+    /// Takes away everything that shows that the kernel has fq.
+    fn hide_fq(facts: &mut Facts) {
+        example::each_qdisc(facts, |qdisc| {
+            if qdisc.kind == "fq" {
+                qdisc.kind = "pfifo_fast".into();
+            }
+        });
+        example::sysctl(facts, "net.core.default_qdisc", "pfifo_fast");
+        facts.modules = Fact::Known(BTreeMap::new());
+    }
+
+    #[test]
+    fn a_kernel_built_without_fq_gets_no_change() {
+        let (mut facts, goal) = out_of_order();
+        hide_fq(&mut facts);
+        configure(&mut facts, Some("n"));
         let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
         assert!(findings[0].changes.is_empty() && findings[0].recommended.contains("CONFIG_NET_SCH_FQ"));
+    }
+
+    #[test]
+    fn a_configuration_that_does_not_name_fq_is_no_proof() {
+        let (mut facts, goal) = out_of_order();
+        hide_fq(&mut facts);
+        configure(&mut facts, None);
+        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        assert!(!findings[0].changes.is_empty() && !findings[0].recommended.contains("without fq"));
+    }
+
+    #[test]
+    fn an_attached_fq_refutes_the_configuration() {
+        let (mut facts, goal) = out_of_order();
+        configure(&mut facts, Some("n"));
+        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        assert!(!findings[0].changes.is_empty() && !findings[0].recommended.contains("without fq"));
     }
 }

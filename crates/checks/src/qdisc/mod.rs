@@ -1,6 +1,6 @@
-//! Queueing disciplines and pacing: one check, one file.
+//! Qdiscs and pacing: one check, one file.
 
-use landspeed_model::{Applicability, InterfaceFacts, QdiscFacts, Role, Severity};
+use landspeed_model::{Applicability, InterfaceFacts, KernelOption, QdiscFacts, Role, Severity};
 
 use crate::advice::tc_rate;
 use crate::check::{Check, Problem};
@@ -27,7 +27,7 @@ pub(crate) static CHECKS: &[&Check] = &[
     &one_rate_on_every_queue::CHECK,
 ];
 
-/// Roots that only hand packets to a discipline of each transmit queue.
+/// Roots that only hand packets to a qdisc of each transmit queue.
 const PER_QUEUE_ROOTS: [&str; 3] = ["mq", "mqprio", "taprio"];
 
 /// How an interface queues.
@@ -55,7 +55,7 @@ impl<'a> Queueing<'a> {
         Some(Self { root: &root.kind, leaves: qdiscs.iter().filter(below).collect() })
     }
 
-    /// Whether every queue has a discipline of its own.
+    /// Whether every queue has a qdisc of its own.
     pub(crate) fn per_queue(&self) -> bool {
         PER_QUEUE_ROOTS.contains(&self.root)
     }
@@ -91,11 +91,17 @@ impl<'a> Queueing<'a> {
 /// Streams a transfer program opens at most by default or habit; the sources' experiments use four.
 const STREAMS: u64 = 8;
 
+/// The largest `maxrate` that `fq` takes, bits/s: its netlink attribute has 32 bits of bytes/s, of which the last stands for no
+/// limit (Linux net/sched/sch_fq.c, TCA_FQ_FLOW_MAX_RATE).
+const MOST_RATE_BPS: u64 = (u32::MAX as u64 - 1) * 8;
+
 /// What every queue should have: `fq`, with the highest rate there is now unless the goal is out of its reach. Checks that
 /// find different faults in the same queues all ask for this, so that their changes agree.
 fn desired(view: &View<'_>, queueing: &Queueing<'_>) -> String {
-    let reaches =
-        |rate: &u64| view.rate_bps().known().is_none_or(|goal| goal.div_ceil((*rate).max(1)) <= streams(view));
+    let reaches = |rate: &u64| {
+        *rate <= MOST_RATE_BPS
+            && view.rate_bps().known().is_none_or(|goal| goal.div_ceil((*rate).max(1)) <= streams(view))
+    };
     match queueing.rates().into_iter().flatten().max().filter(reaches) {
         Some(rate) => format!("fq maxrate {}", tc_rate(rate)),
         None => "fq".into(),
@@ -107,15 +113,34 @@ fn streams(view: &View<'_>) -> u64 {
     if view.role() == Role::Benchmark { 1 } else { STREAMS }
 }
 
+/// Whether this kernel has `fq`; `None` where nothing says so. A qdisc in use, the default qdisc and a loaded module prove that
+/// it has; only a configuration that says `is not set` denies it.
+fn has_fq(view: &View<'_>) -> Option<bool> {
+    let facts = view.facts;
+    let attached = |interface: &InterfaceFacts| {
+        interface.qdiscs.known().is_some_and(|qdiscs| qdiscs.iter().any(|qdisc| qdisc.kind == "fq"))
+    };
+    let default = view.sysctl("net.core.default_qdisc").known().is_some_and(|name| *name == "fq");
+    let loaded = facts.modules.known().is_some_and(|modules| modules.contains_key("sch_fq"));
+    match facts.kernel.option("CONFIG_NET_SCH_FQ") {
+        _ if default || loaded || facts.interfaces.iter().any(attached) => Some(true),
+        KernelOption::Built => Some(true),
+        KernelOption::NotSet => Some(false),
+        KernelOption::Unknown => None,
+    }
+}
+
 /// The problem as it is, or without its changes on a kernel that was built without `fq`.
 fn if_fq_exists(view: &View<'_>, problem: Problem) -> Problem {
-    let options = view.facts.kernel.configuration.known();
-    if options.is_none_or(|options| options.contains_key("CONFIG_NET_SCH_FQ")) {
+    if has_fq(view) != Some(false) {
         return problem;
     }
     Problem {
-        severity: Some(Severity::Minor),
-        recommended: format!("{}; this kernel was built without fq (CONFIG_NET_SCH_FQ)", problem.recommended),
+        severity: Some(problem.severity.unwrap_or(Severity::Minor).min(Severity::Minor)),
+        recommended: format!(
+            "{}; this kernel was built without fq (CONFIG_NET_SCH_FQ is not set)",
+            problem.recommended
+        ),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),
         ..problem
@@ -127,12 +152,12 @@ fn by_hand(port: &InterfaceFacts) -> String {
     format!("tc -s qdisc show dev {}", port.name)
 }
 
-/// The disciplines of the port, or the check's answer for want of them.
+/// The qdiscs of the port, or the check's answer for lack of them.
 macro_rules! queueing {
     ($port:expr) => {
         match super::Queueing::of(known!(&$port.qdiscs)) {
             Some(queueing) => queueing,
-            None => return $crate::check::Outcome::unknown("the kernel named no root queueing discipline"),
+            None => return $crate::check::Outcome::unknown("the kernel named no root qdisc"),
         }
     };
 }

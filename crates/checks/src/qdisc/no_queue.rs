@@ -1,15 +1,14 @@
 use landspeed_model::{Applicability, Change, Target};
 
 use super::{by_hand, if_fq_exists, queueing};
-use crate::advice::NOT_MEASURED;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
 declare_check! {
     /// Whether a real device has any queue.
     ///
-    /// **Reads** the root queueing discipline, the kind of the interface and its driver.
+    /// **Reads** the root qdisc, the kind of the interface and its driver.
     ///
     /// **Matters** because with `noqueue` a packet that finds the device's ring full is dropped at once, TCP's limit on
     /// what waits in the host cannot work, and nothing paces.
@@ -18,9 +17,9 @@ declare_check! {
     code: "QDISC-002",
     name: "no-queue",
     group: Qdisc,
-    title: "A queue in front of the device",
+    title: "Qdisc in front of the device",
     scope: Port,
-    severity: Major,
+    severity: Note,
     since: "0.1",
     sources: ["tc(8), section QDISCS", "Linux Documentation/networking/ip-sysctl.rst, tcp_limit_output_bytes"],
     example: {
@@ -47,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "noqueue on a device with a driver".into(),
         recommended: "fq on every transmit queue".into(),
         why: "A full ring drops packets at once, and nothing paces.".into(),
-        effect: NOT_MEASURED.into(),
+        effect: Effect::NotMeasured,
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![change],

@@ -1,24 +1,23 @@
 use landspeed_model::{Applicability, Change, Target};
 
 use super::{by_hand, desired, queueing};
-use crate::advice::NOT_MEASURED;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
 
 declare_check! {
-    /// Whether all transmit queues hold flows to the same rate.
+    /// Whether all transmit queues have the same `maxrate`.
     ///
     /// **Reads** `maxrate` of every `fq`.
     ///
-    /// **Matters** because a flow's queue is picked by a hash or by the processor it runs on: with different rates the
+    /// **Matters** because a flow's queue is picked by a hash or by the CPU it runs on: with different rates the
     /// same transfer is fast one day and slow the next, and nothing in the network explains it.
     ///
     /// **Leave it alone** where queues are given out on purpose (`mqprio`, XPS for one group of processes).
     code: "QDISC-008",
     name: "one-rate-on-every-queue",
     group: Qdisc,
-    title: "The same rate limit on every queue",
+    title: "Same pacing rate on every queue",
     scope: Port,
     severity: Minor,
     since: "0.1",
@@ -41,7 +40,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let rates = queueing.rates();
     let text = |rate: Option<u64>| rate.map_or_else(|| "no limit".into(), rate_text);
     let [.., highest] = rates[..] else {
-        return Outcome::not_applicable("there is no transmit queue with a discipline");
+        return Outcome::not_applicable("there is no transmit queue with a qdisc");
     };
     if rates.len() == 1 {
         return Outcome::pass(format!("{} on all", text(highest)));
@@ -52,8 +51,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: format!("limits of the {} queues: {}", queueing.leaves.len(), texts.join(", ")),
         recommended: format!("one for all, for example {desired}"),
-        why: "Which limit a flow gets depends on its queue, and that on a hash or the processor.".into(),
-        effect: NOT_MEASURED.into(),
+        why: "Which limit a flow gets depends on its queue, and that on a hash or the CPU.".into(),
+        effect: Effect::arithmetic(format!("The same transfer runs at one of {} rates.", rates.len())),
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)],

@@ -1,12 +1,9 @@
-use landspeed_model::{Applicability, Change, Severity, Target};
+use landspeed_model::{Applicability, Change, Target};
 
 use super::{by_hand, desired, if_fq_exists, queueing};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
-
-/// From this rate on, one lock for all queues is felt, bits/s: at 10 Gb/s and 1500 bytes a packet passes it every 1.2 us.
-const FAST_BPS: u64 = 10_000_000_000;
 
 /// Disciplines that hold traffic to a rate or order: somebody put them there for what they do.
 const SHAPERS: [&str; 7] = ["htb", "hfsc", "tbf", "cake", "prio", "drr", "ets"];
@@ -14,9 +11,9 @@ const SHAPERS: [&str; 7] = ["htb", "hfsc", "tbf", "cake", "prio", "drr", "ets"];
 declare_check! {
     /// Whether the device's many transmit queues are used as many.
     ///
-    /// **Reads** the root queueing discipline and the number of transmit queues.
+    /// **Reads** the root qdisc and the number of transmit queues.
     ///
-    /// **Matters** because a discipline other than `mq` at the root takes all packets through one queue with one lock,
+    /// **Matters** because a qdisc other than `mq` at the root takes all packets through one queue with one lock,
     /// whatever the device can do. `tc qdisc replace dev X root fq`, as guides have it, does just that to a device with
     /// many queues; so do tuning scripts that restore only the first line they had saved.
     ///
@@ -24,9 +21,9 @@ declare_check! {
     code: "QDISC-003",
     name: "one-root-for-many-queues",
     group: Qdisc,
-    title: "One queueing discipline for many transmit queues",
+    title: "One qdisc for many transmit queues",
     scope: Port,
-    severity: Major,
+    severity: Note,
     since: "0.1",
     sources: [
         "Linux net/sched/sch_mq.c: one child for each transmit queue, each with its own lock",
@@ -53,24 +50,23 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("the interface has no queue (QDISC-002)");
     }
     let shaper = SHAPERS.contains(&queueing.root);
-    let slow = port.speed_bps.known().is_some_and(|&bps| bps < FAST_BPS);
     let speed = port.speed_bps.known().map_or_else(String::new, |&bps| format!(" at {}", rate_text(bps)));
-    let (recommended, changes) = if shaper {
-        ("mq with a discipline on each queue, if the limit is not wanted any more; to limit one group of processes, a \
-          limit on its control group instead"
+    let (recommended, changes) =
+        if shaper {
+            ("mq with a qdisc on each queue, if the limit is not wanted any more; to limit one group of processes, a \
+          limit on its cgroup instead"
             .to_owned(), vec![])
-    } else {
-        let desired = desired(view, &queueing);
-        let recommended = format!("mq with {desired} on each queue");
-        (recommended, vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)])
-    };
+        } else {
+            let desired = desired(view, &queueing);
+            let recommended = format!("mq with {desired} on each queue");
+            (recommended, vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)])
+        };
     let problem = Problem {
-        severity: (slow || shaper).then_some(Severity::Minor),
+        severity: None,
         observed: format!("{} alone at the root, {queues} transmit queues{speed}", queueing.root),
         recommended,
-        why: "All processors take one lock to send, though the device could take from each a queue of its own."
-            .into(),
-        effect: "No figure in the sources; it grows with the number of processors that send.".into(),
+        why: "All CPUs take one lock to send, though the device could take from each a queue of its own.".into(),
+        effect: Effect::NotMeasured,
         by_hand: by_hand(port),
         applicability: if shaper { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,

@@ -1,13 +1,12 @@
 use landspeed_model::{Applicability, Change, Severity, Target};
 
 use super::{STREAMS, by_hand, desired, queueing, streams};
-use crate::advice::NOT_MEASURED;
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::{View, rate_text};
 
 declare_check! {
-    /// Whether a rate limit was left over from another goal.
+    /// Whether `maxrate` is too low for the goal.
     ///
     /// **Reads** `maxrate` of every `fq`, and the goal's rate.
     ///
@@ -18,7 +17,7 @@ declare_check! {
     code: "QDISC-006",
     name: "rate-below-goal",
     group: Qdisc,
-    title: "A rate limit below the goal",
+    title: "Pacing rate below the goal",
     scope: Port,
     severity: Major,
     since: "0.1",
@@ -48,14 +47,18 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: (flows <= STREAMS).then_some(Severity::Minor),
         observed: said,
         recommended: if desired == "fq" {
-            "fq without maxrate, or with the rate that is meant".into()
+            "fq without maxrate, or with the intended rate".into()
         } else {
-            format!("{desired} on all queues, or the rate that is meant")
+            format!("{desired} on all queues, or the intended rate")
         },
         why: format!(
             "The goal needs {flows} flows at once at this rate; fewer cannot reach it, whatever the path does."
         ),
-        effect: NOT_MEASURED.into(),
+        effect: Effect::arithmetic(format!(
+            "{} flows carry at most {} together.",
+            streams(view),
+            rate_text(rate.saturating_mul(streams(view)))
+        )),
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)],

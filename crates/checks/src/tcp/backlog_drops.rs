@@ -9,17 +9,20 @@ declare_check! {
     /// **Reads** `TcpExt.TCPBacklogDrop` against segments received.
     ///
     /// **Matters** because segments that arrive while the program reads wait in a short queue bounded by the socket's
-    /// buffers; with a slow processor or very large reads it overflows.
+    /// buffers; with a slow CPU or very large reads it overflows.
     ///
     /// **Leave it alone** while it stays a rare event.
     code: "TCP-020",
     name: "backlog-drops",
     group: Tcp,
-    title: "Segments dropped while a program reads",
+    title: "Socket backlog drops",
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux Documentation/networking/snmp_counter.rst, TCPBacklogDrop"],
+    sources: [
+        "Linux net/ipv4/tcp_ipv4.c, tcp_add_backlog: LINUX_MIB_TCPBACKLOGDROP",
+        esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
+    ],
     example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPBacklogDrop", 1_000_000) },
 }
 
@@ -28,7 +31,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !dropped.exceeds(LOSS_THAT_MATTERS) {
         return Outcome::pass(dropped.text);
     }
-    Outcome::found(advice::by_person(
+    let problem = advice::by_person(
         dropped.text,
         format!(
             "below {}: larger tcp_rmem, the program on a core of its own, smaller reads",
@@ -36,5 +39,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ),
         "The program holds the socket for longer than the queue lasts.",
         "nstat -az TcpExtTCPBacklogDrop",
-    ))
+    );
+    Outcome::found(problem.with_effect(advice::loss_effect()))
 }

@@ -13,15 +13,15 @@ declare_check! {
     /// **Reads** the sysctl files, `net.ipv4.tcp_congestion_control` and `net.ipv4.tcp_available_congestion_control`.
     ///
     /// **Matters** because a kernel without the module keeps what it has, and `sysctl --system` only prints a line at
-    /// boot that nobody reads.
+    /// boot that is easily missed.
     ///
-    /// **Leave it alone** if the file is meant for another kernel of this host.
+    /// **Leave it alone** if the file is for another kernel of this host.
     code: "TCP-009",
     name: "congestion-control-missing",
     group: Tcp,
-    title: "Congestion control that a file asks for",
+    title: "Congestion control named in a file",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [IP_SYSCTL],
     example: {

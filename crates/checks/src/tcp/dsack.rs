@@ -6,20 +6,20 @@ use crate::view::View;
 const NAME: &str = "net.ipv4.tcp_dsack";
 
 declare_check! {
-    /// Whether the receiver tells of segments that came twice.
+    /// Whether the receiver reports duplicate segments (DSACK, RFC 2883).
     ///
     /// **Reads** `net.ipv4.tcp_dsack`.
     ///
-    /// **Matters** because a sender learns from it that it repeated something needlessly: it takes the reduced window
+    /// **Matters** because a sender learns from it that it retransmitted spuriously: it restores the reduced window
     /// back and grows more patient with a path that reorders.
     ///
-    /// **Leave it alone** never: it costs nothing while nothing comes twice.
+    /// **Leave it alone** never: it costs nothing while nothing is duplicated.
     code: "TCP-004",
     name: "dsack",
     group: Tcp,
-    title: "Duplicate SACK",
+    title: "DSACK",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [
         "RFC 2883, An Extension to the Selective Acknowledgement Option for TCP",
@@ -30,5 +30,5 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    super::on(view, NAME, "Peers cannot undo needless reductions, nor adapt to reordering.")
+    super::on(view, NAME, "Peers cannot undo spurious window reductions, nor adapt to reordering.")
 }

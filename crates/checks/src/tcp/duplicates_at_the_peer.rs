@@ -7,19 +7,19 @@ use crate::view::View;
 const SHARE: f64 = 0.5;
 
 declare_check! {
-    /// Whether segments are repeated that had arrived.
+    /// Whether retransmits are spurious (DSACK).
     ///
     /// **Reads** `TcpExt.TCPDSACKRecv` against `Tcp.RetransSegs`.
     ///
     /// **Matters** because the path then does not lose but reorders or delays: links bonded packet by packet, equal
-    /// paths of different length, a device that holds packets back. Each needless repetition also slows the sender
+    /// paths of different length, a device that holds packets back. Each spurious retransmits also slows the sender
     /// down.
     ///
-    /// **Leave it alone** while few segments are repeated at all.
+    /// **Leave it alone** while few segments are retransmitted at all.
     code: "TCP-025",
     name: "duplicates-at-the-peer",
     group: Tcp,
-    title: "Segments repeated needlessly",
+    title: "Spurious retransmits",
     scope: Host,
     severity: Note,
     since: "0.1",

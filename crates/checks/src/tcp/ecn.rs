@@ -17,7 +17,7 @@ declare_check! {
     code: "TCP-015",
     name: "ecn",
     group: Tcp,
-    title: "Explicit congestion notification",
+    title: "ECN",
     scope: Host,
     severity: Note,
     since: "0.1",

@@ -8,19 +8,19 @@ use crate::view::View;
 const NAME: &str = "net.ipv4.tcp_slow_start_after_idle";
 
 declare_check! {
-    /// Whether a connection begins anew after a pause.
+    /// Whether a connection restarts in slow start after an idle period.
     ///
-    /// **Reads** `net.ipv4.tcp_slow_start_after_idle`, the goal's round trip.
+    /// **Reads** `net.ipv4.tcp_slow_start_after_idle`, the goal's RTT.
     ///
     /// **Matters** on long paths: a pause of one retransmission timeout (the disk is slow, the next file is opened)
-    /// throws the window away, and each doubling takes a round trip again.
+    /// throws the window away, and each doubling takes one RTT again.
     ///
     /// **Leave it alone** on short paths, where doubling is quick, and where the path changes its capacity between
     /// transfers.
     code: "TCP-012",
     name: "idle-restart",
     group: Tcp,
-    title: "Slow start after a pause",
+    title: "Slow start after idle",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -40,6 +40,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         NAME,
         value,
         0,
-        "A pause of a fraction of a second throws away a window that took many round trips to build.",
+        "A pause of a fraction of a second throws away a window that took many RTTs to build.",
     ))
 }

@@ -1,5 +1,5 @@
 use crate::advice::{self, counted, percent};
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
 use crate::view::View;
 
@@ -7,23 +7,23 @@ use crate::view::View;
 const SHARE: f64 = 0.001;
 
 declare_check! {
-    /// Whether connections are turned away at the door.
+    /// Whether the accept queue overflows.
     ///
     /// **Reads** `TcpExt.ListenOverflows` against connections accepted.
     ///
     /// **Matters** to transfers with many streams that open at once: the program accepts too slowly, or asked `listen`
-    /// for too short a queue; who does not fit tries again a second later, and one late stream delays the whole
+    /// for too short a queue; a dropped SYN is retransmitted a second later, and one late stream delays the whole
     /// transfer.
     ///
     /// **Leave it alone** on a host under a scan or a flood: that is what the queue's limit is for.
     code: "TCP-023",
     name: "listen-overflows",
     group: Tcp,
-    title: "Connections turned away",
+    title: "Listen queue overflows",
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["Linux Documentation/networking/snmp_counter.rst, ListenOverflows", "listen(2), backlog and somaxconn"],
+    sources: ["RFC 6298 section 2: the initial RTO is 1 second", "Linux Documentation/networking/snmp_counter.rst, ListenOverflows", "listen(2), backlog and somaxconn"],
     example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.ListenOverflows", 50_000) },
 }
 
@@ -32,13 +32,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !turned_away.exceeds(SHARE) {
         return Outcome::pass(turned_away.text);
     }
-    Outcome::found(advice::by_person(
+    let problem = advice::by_person(
         turned_away.text,
         format!(
             "below {}: a longer queue in the program's listen(), and net.core.somaxconn at least as long",
             percent(SHARE)
         ),
-        "A stream that is turned away comes a second late.",
+        "A stream whose SYN is dropped starts a second late.",
         "nstat -az TcpExtListenOverflows; ss -ltn (Send-Q is the queue's length)",
-    ))
+    );
+    Outcome::found(
+        problem.with_effect(Effect::stated("The client retransmits its SYN after an initial RTO of 1 s", "RFC 6298")),
+    )
 }

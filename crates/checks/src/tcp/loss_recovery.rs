@@ -1,7 +1,7 @@
 use landspeed_model::Severity;
 
 use crate::advice::{self, IP_SYSCTL};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -16,14 +16,14 @@ declare_check! {
     /// **Reads** `net.ipv4.tcp_recovery`.
     ///
     /// **Matters** because RACK notices a lost retransmission and tolerates reordering, where counting duplicate
-    /// acknowledgements ends in a timeout or in needless repetition.
+    /// ACKs ends in a timeout or in spurious retransmits.
     ///
     /// **Leave it alone** on kernels of which the documentation says that RACK is the only way (6.18 does): the bit is
     /// then without effect.
     code: "TCP-005",
     name: "loss-recovery",
     group: Tcp,
-    title: "Loss detection by time (RACK)",
+    title: "RACK loss detection",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -45,6 +45,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let without_effect = view.facts.kernel.at_least(6, 18) == Some(true);
     Outcome::found(Problem {
         severity: without_effect.then_some(Severity::Note),
+        effect: if without_effect {
+            Effect::arithmetic("None: the kernel ignores the bit.")
+        } else {
+            Effect::stated(
+                "Without it lost retransmissions and tail drops are repaired after an RTO only",
+                "RFC 8985, The RACK-TLP Loss Detection Algorithm for TCP",
+            )
+        },
         ..advice::sysctl(
             NAME,
             value,
@@ -52,7 +60,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             if without_effect {
                 "This kernel has no other way and ignores it; on an older one it would turn RACK off."
             } else {
-                "Lost retransmissions end in timeouts, reordering in needless repetition."
+                "Lost retransmissions end in timeouts, reordering in spurious retransmits."
             },
         )
     })

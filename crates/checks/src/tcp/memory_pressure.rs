@@ -1,7 +1,7 @@
 use landspeed_model::Severity;
 
 use crate::advice::{self, counter};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
@@ -17,13 +17,14 @@ declare_check! {
     code: "TCP-022",
     name: "memory-pressure",
     group: Tcp,
-    title: "TCP short of memory",
+    title: "TCP memory pressure",
     scope: Host,
     severity: Minor,
     since: "0.1",
     sources: [
-        "Linux Documentation/networking/snmp_counter.rst, TCPMemoryPressures and TCPAbortOnMemory",
         "Linux Documentation/networking/ip-sysctl.rst, tcp_mem",
+        "Linux Documentation/networking/snmp_counter.rst, TCPAbortOnMemory",
+        "Linux net/ipv4/tcp.c, tcp_enter_memory_pressure: LINUX_MIB_TCPMEMORYPRESSURES",
     ],
     example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPMemoryPressures", 3) },
 }
@@ -31,12 +32,17 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let times = known!(counter(view, "TcpExt.TCPMemoryPressures"));
     let aborted = counter(view, "TcpExt.TCPAbortOnMemory").known().copied().unwrap_or(0);
-    let text = format!("{times} times under pressure, {aborted} connections reset for it since boot");
+    let text =
+        format!("{times} times under pressure, {aborted} orphaned connections reset for lack of memory, since boot");
     if times == 0 && aborted == 0 {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
         severity: (aborted > 0).then_some(Severity::Major),
+        effect: Effect::stated(
+            "Above the pressure threshold TCP moderates its memory use until it falls below the minimum",
+            "Linux Documentation/networking/ip-sysctl.rst, tcp_mem",
+        ),
         ..advice::by_person(
             text,
             "0: check tcp_mem (BUF-005, BUF-006) and the buffers' maxima (BUF-011)",

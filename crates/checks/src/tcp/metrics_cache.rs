@@ -12,16 +12,16 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_no_metrics_save` and the role.
     ///
-    /// **Matters** to a benchmark because the kernel keeps round trip, reordering and more of a closed connection for
+    /// **Matters** to a benchmark because the kernel keeps RTT, reordering and more of a closed connection for
     /// the next one to the same host: runs are then not independent of each other.
     ///
     /// **Leave it alone** in production: the memory usually helps, as the kernel's documentation says.
     code: "TCP-011",
     name: "metrics-cache",
     group: Tcp,
-    title: "What one run leaves to the next",
+    title: "Metrics cache between benchmark runs",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [IP_SYSCTL],
     example: {

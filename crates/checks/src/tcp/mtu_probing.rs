@@ -22,7 +22,7 @@ declare_check! {
     code: "TCP-010",
     name: "mtu-probing",
     group: Tcp,
-    title: "Probing for the path's MTU",
+    title: "MTU probing",
     scope: Interface,
     severity: Minor,
     since: "0.1",

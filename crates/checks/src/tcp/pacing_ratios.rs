@@ -5,7 +5,7 @@ use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
-/// Name, and the kernel's own percentage.
+/// Name, and the kernel default, per cent.
 const RATIOS: [(&str, u64); 2] = [("net.ipv4.tcp_pacing_ss_ratio", 200), ("net.ipv4.tcp_pacing_ca_ratio", 120)];
 
 /// At this percentage a flow is paced at just the rate it has.
@@ -16,14 +16,14 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_pacing_ss_ratio` and `net.ipv4.tcp_pacing_ca_ratio`.
     ///
-    /// **Matters** because with `fq` a flow leaves at window / round trip times this percentage: at 100 it never gets
-    /// ahead of its acknowledgements, below it holds itself back.
+    /// **Matters** because with `fq` a flow leaves at window / RTT times this percentage: at 100 it never gets
+    /// ahead of its ACKs, below it holds itself back.
     ///
     /// **Leave it alone** above 100; BBR sets its own rate.
     code: "TCP-027",
     name: "pacing-ratios",
     group: Tcp,
-    title: "Pacing against the window",
+    title: "TCP pacing ratios",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -46,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             first,
             "",
             stock,
-            "A paced flow cannot leave faster than its acknowledgements come back, so it does not grow.",
+            "A paced flow cannot leave faster than its ACKs come back, so it does not grow.",
         )
     })
 }

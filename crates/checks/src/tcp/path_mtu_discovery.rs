@@ -1,5 +1,5 @@
 use crate::advice::{self, IP_SYSCTL};
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
 use crate::view::View;
 
@@ -30,17 +30,26 @@ fn evaluate(view: &View<'_>) -> Outcome {
     match value {
         0 => Outcome::pass("on"),
         3 => Outcome::pass("on, with messages that are checked against a connection"),
-        1 => Outcome::found(advice::sysctl(
-            NAME,
-            value,
-            0,
-            "A single message cuts packets to a few hundred bytes, where the path takes thousands.",
-        )),
-        _ => Outcome::found(advice::sysctl(
-            NAME,
-            value,
-            0,
-            "Messages that packets are too big are ignored: routers have to cut packets up, or drop them.",
-        )),
+        1 => Outcome::found(
+            advice::sysctl(
+                NAME,
+                value,
+                0,
+                "A single message cuts packets to a few hundred bytes, where the path takes thousands.",
+            )
+            .with_effect(Effect::stated(
+                "Packets to that destination shrink to min_pmtu, 552 bytes by default",
+                IP_SYSCTL,
+            )),
+        ),
+        _ => Outcome::found(
+            advice::sysctl(
+                NAME,
+                value,
+                0,
+                "\"Packet too big\" messages are ignored: routers have to fragment packets, or drop them.",
+            )
+            .with_effect(Effect::stated("The MTU of the path is not discovered", IP_SYSCTL)),
+        ),
     }
 }

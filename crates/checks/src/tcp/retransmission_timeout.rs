@@ -1,5 +1,5 @@
 use crate::advice::{self, IP_SYSCTL};
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
 use crate::view::View;
 
@@ -9,18 +9,18 @@ const NAME: &str = "net.ipv4.tcp_rto_min_us";
 const STOCK_US: u64 = 200_000;
 
 declare_check! {
-    /// Whether a timeout takes longer than it must.
+    /// Whether the minimum RTO is above the default.
     ///
     /// **Reads** `net.ipv4.tcp_rto_min_us` (since Linux 6.11).
     ///
-    /// **Matters** because a connection stands still until the timer fires when nothing else reveals a loss.
+    /// **Matters** because a connection stalls until the timer fires when nothing else reveals a loss.
     ///
-    /// **Leave it alone** below 200 ms if the round trips are short and it was measured; the timer follows the round
+    /// **Leave it alone** below 200 ms if the RTTs are short and it was measured; the timer follows the round
     /// trip upwards by itself.
     code: "TCP-017",
     name: "retransmission-timeout",
     group: Tcp,
-    title: "Shortest retransmission timeout",
+    title: "Minimum RTO",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -33,10 +33,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if value <= STOCK_US {
         return Outcome::pass(format!("{value} us"));
     }
-    Outcome::found(advice::sysctl(
+    let problem = advice::sysctl(
         NAME,
         value,
         STOCK_US,
-        "Every timeout stops a connection for longer than the kernel's own 200 ms.",
-    ))
+        "Every timeout stops a connection for longer than the kernel default 200 ms.",
+    );
+    Outcome::found(problem.with_effect(Effect::arithmetic(format!(
+        "Each timeout stops a connection for at least {} ms instead of 200 ms.",
+        value / 1000
+    ))))
 }

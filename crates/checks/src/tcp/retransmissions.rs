@@ -1,8 +1,9 @@
 use landspeed_model::{Role, Severity};
 
-use crate::advice::{self, BUFFERS_2015, LOSS_THAT_MATTERS, counted, percent};
-use crate::check::{Outcome, Problem};
+use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
+use crate::source;
 use crate::view::View;
 
 /// From this share on no loss-based congestion control is near a fast path's rate: by Mathis, 0.1 % over 10 ms with segments
@@ -10,23 +11,24 @@ use crate::view::View;
 const MUCH: f64 = 0.001;
 
 declare_check! {
-    /// How much of what was sent had to be sent again.
+    /// The share of segments that were retransmitted.
     ///
     /// **Reads** `Tcp.RetransSegs` and `Tcp.OutSegs` since boot.
     ///
     /// **Matters** because on a long path a few losses in a hundred thousand decide the rate. The figure is of all
     /// connections since boot, short and long, near and far: it says that there is loss, not where.
     ///
-    /// **Leave it alone** with BBR, which repeats much by design, and on hosts that serve distant, poor networks.
+    /// **Leave it alone** with BBR, which retransmits much by design, and on hosts that serve distant, poor networks.
     code: "TCP-018",
     name: "retransmissions",
     group: Tcp,
-    title: "Share of segments sent again",
+    title: "Retransmission rate",
     scope: Host,
     severity: Note,
     since: "0.1",
     sources: [
-        BUFFERS_2015,
+        lbnl_2015!("Impact of packet loss at different distances"),
+        esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
         "Mathis, Semke, Mahdavi, Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 1997",
     ],
     example: { good: example::as_is, bad: |facts, _| example::counter(facts, "Tcp.RetransSegs", 5_000_000) },
@@ -38,19 +40,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("a router's own connections say nothing of what it forwards");
     }
     if view.sysctl("net.ipv4.tcp_congestion_control").known().is_some_and(|name| name.starts_with("bbr")) {
-        return Outcome::pass(format!("{}; BBR repeats much by design", repeated.text));
+        return Outcome::pass(format!("{}; BBR retransmits much by design", repeated.text));
     }
     if !repeated.exceeds(LOSS_THAT_MATTERS) {
         return Outcome::pass(repeated.text);
     }
     Outcome::found(Problem {
         severity: (repeated.share > MUCH).then_some(Severity::Minor),
-        effect:
-            "The 2015 deck plots 0.0046 % loss on 10 Gb/s over growing round trips and calls the difference huge."
-                .into(),
+        effect: Effect::measured(
+            "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
+            &[&source::LOSS_2014],
+        ),
         ..advice::by_person(
             repeated.text,
-            format!("below {} on a path that shall be fast; look for where it is lost", percent(LOSS_THAT_MATTERS)),
+            format!("below {} on a path that should be fast; look for where it is lost", percent(LOSS_THAT_MATTERS)),
             "Loss-based congestion control takes each of them for congestion.",
             "nstat -az TcpRetransSegs TcpOutSegs; then landspeed run for one connection",
         )

@@ -1,23 +1,24 @@
 use landspeed_model::{Applicability, Change};
+use landspeed_units::Nanos;
 
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
 declare_check! {
-    /// Whether selective acknowledgements are on.
+    /// Whether selective ACKs are on.
     ///
     /// **Reads** `net.ipv4.tcp_sack`.
     ///
-    /// **Matters** because without them a sender learns of one lost segment in a round trip: a burst of losses on a
+    /// **Matters** because without them a sender learns of one lost segment per RTT: a burst of losses on a
     /// long path takes seconds to repair, and RACK cannot work at all. Scripts from the days when SACK processing cost
-    /// processor time (or from the 2019 SACK panic) turn it off; the kernel repaired both.
+    /// CPU time (or from the 2019 SACK panic) turn it off; the kernel repaired both.
     ///
     /// **Leave it alone** when the kernel is older than the fixes for CVE-2019-11477 and cannot be replaced.
     code: "TCP-001",
     name: "sack",
     group: Tcp,
-    title: "Selective acknowledgements",
+    title: "SACK",
     scope: Host,
     severity: Critical,
     since: "0.1",
@@ -37,8 +38,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: "net.ipv4.tcp_sack = 0".into(),
         recommended: "1".into(),
-        why: "Without SACK a sender repairs one lost segment per round trip, and RACK does not work.".into(),
-        effect: "No figure in the sources; RFC 2018 describes one loss repaired per round trip without it.".into(),
+        why: "Without SACK a sender repairs one lost segment per RTT, and RACK does not work.".into(),
+        effect: Effect::arithmetic(format!(
+            "Repairing 100 lost segments takes 100 RTTs, {:.1} s over {}.",
+            100.0 * view.rtt_s().0,
+            Nanos::new((view.rtt_s().0 * 1e9) as u64)
+        )),
         by_hand: "sysctl net.ipv4.tcp_sack".into(),
         applicability: Applicability::Safe,
         changes: vec![Change::sysctl("net.ipv4.tcp_sack", "1")],

@@ -16,7 +16,7 @@ const BEFORE: u64 = 1 << 20;
 const FAST_BPS: u64 = 100_000_000_000;
 
 declare_check! {
-    /// How much of one flow may wait below TCP.
+    /// How much of one flow may wait in qdisc and device (TCP small queues).
     ///
     /// **Reads** `net.ipv4.tcp_limit_output_bytes` and the goal's rate.
     ///
@@ -28,9 +28,9 @@ declare_check! {
     code: "TCP-014",
     name: "small-queue-limit",
     group: Tcp,
-    title: "Limit on what waits below TCP",
+    title: "TCP small queue limit",
     scope: Host,
-    severity: Minor,
+    severity: Note,
     since: "0.1",
     sources: [
         "Linux commit \"tcp: increase tcp_limit_output_bytes default value to 4MB\", Dumazet, May 2025",

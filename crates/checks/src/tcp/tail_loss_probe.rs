@@ -1,12 +1,12 @@
 use crate::advice::{self, IP_SYSCTL};
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
 use crate::view::View;
 
 const NAME: &str = "net.ipv4.tcp_early_retrans";
 
 declare_check! {
-    /// Whether a lost end of a transfer is found without a timeout.
+    /// Whether tail losses are found by a probe (TLP) rather than by an RTO.
     ///
     /// **Reads** `net.ipv4.tcp_early_retrans`.
     ///
@@ -17,7 +17,7 @@ declare_check! {
     code: "TCP-006",
     name: "tail-loss-probe",
     group: Tcp,
-    title: "Tail loss probe",
+    title: "Tail loss probe (TLP)",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -30,10 +30,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if value >= 3 {
         return Outcome::pass("on");
     }
-    Outcome::found(advice::sysctl(
-        NAME,
-        value,
-        3,
-        "The loss of a transfer's last segments costs a timeout of at least 200 ms.",
-    ))
+    let problem =
+        advice::sysctl(NAME, value, 3, "The loss of a transfer's last segments costs a timeout of at least 200 ms.");
+    Outcome::found(problem.with_effect(Effect::stated(
+        "Tail losses then wait for the retransmission timer, at least 200 ms on Linux",
+        "RFC 8985 section 7",
+    )))
 }

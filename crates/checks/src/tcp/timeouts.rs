@@ -1,29 +1,29 @@
 use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
-use crate::check::{Outcome, Problem};
+use crate::check::{Effect, Outcome, Problem};
 use crate::example;
 use crate::view::View;
 
-/// With SACK, RACK and tail loss probes a timeout is the exception; one for ten repeated segments is not.
+/// With SACK, RACK and tail loss probes a timeout is the exception; one for ten retransmitted segments is not.
 const SHARE: f64 = 0.1;
 
 declare_check! {
-    /// Whether losses end in timeouts.
+    /// Whether losses end in RTOs.
     ///
     /// **Reads** `TcpExt.TCPTimeouts` against `Tcp.RetransSegs`, and these against `Tcp.OutSegs`.
     ///
-    /// **Matters** because a timeout stops a connection for at least 200 ms and makes it begin anew, where other
-    /// repairs take a round trip. Many of them mean whole windows lost at once (a small buffer, a link that goes away)
+    /// **Matters** because a timeout stops a connection for at least 200 ms and restarts it in slow start, where other
+    /// repairs take one RTT. Many of them mean whole windows lost at once (a small buffer, a link that goes away)
     /// or SACK turned off.
     ///
-    /// **Leave it alone** where peers vanish without a word (laptops, scanners): their connections time out too.
+    /// **Leave it alone** where peers vanish silently (laptops, scanners): their connections time out too.
     code: "TCP-021",
     name: "timeouts",
     group: Tcp,
-    title: "Share of timeouts among repairs",
+    title: "RTO share of retransmits",
     scope: Host,
     severity: Minor,
     since: "0.1",
-    sources: ["RFC 8985 section 1: what a timeout costs", "RFC 6298, Computing TCP's Retransmission Timer"],
+    sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_rto_min_us: 200 ms", "RFC 8985 section 1: what a timeout costs", "RFC 6298, Computing TCP's Retransmission Timer"],
     example: {
         good: example::as_is,
         bad: |facts, _| {
@@ -40,7 +40,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(timeouts.text);
     }
     Outcome::found(Problem {
-        effect: "Each stops a connection for at least 200 ms.".into(),
+        effect: Effect::stated(
+            "Each stops a connection for at least the minimum RTO, 200 ms on Linux",
+            "Linux Documentation/networking/ip-sysctl.rst, tcp_rto_min_us",
+        ),
         ..advice::by_person(
             timeouts.text,
             format!("below {}: look for whole windows that are lost", percent(SHARE)),

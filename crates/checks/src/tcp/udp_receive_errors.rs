@@ -1,5 +1,5 @@
 use crate::advice::{self, counted, percent};
-use crate::check::Outcome;
+use crate::check::{Effect, Outcome};
 use crate::example;
 use crate::view::View;
 
@@ -12,13 +12,13 @@ declare_check! {
     /// **Reads** `Udp.RcvbufErrors` against `Udp.InDatagrams`.
     ///
     /// **Matters** because the network delivered them: a test tool counts them as the network's loss, and a UDP
-    /// transfer sends them again.
+    /// transfer retransmits them.
     ///
-    /// **Leave it alone** where a receiver is meant to drop what it cannot use (multicast, logs).
+    /// **Leave it alone** where a receiver drops what it cannot use by design (multicast, logs).
     code: "TCP-024",
     name: "udp-receive-errors",
     group: Tcp,
-    title: "UDP datagrams dropped for want of buffer",
+    title: "UDP receive buffer errors",
     scope: Host,
     severity: Minor,
     since: "0.1",
@@ -31,7 +31,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !dropped.exceeds(SHARE) {
         return Outcome::pass(dropped.text);
     }
-    Outcome::found(advice::by_person(
+    let share = dropped.share;
+    let problem = advice::by_person(
         dropped.text,
         format!(
             "below {}: a larger SO_RCVBUF in the program, net.core.rmem_max that allows it (BUF-013)",
@@ -39,5 +40,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ),
         "They reached the host and were dropped before the program read them.",
         "nstat -az UdpRcvbufErrors UdpInDatagrams; ss -uam",
-    ))
+    );
+    Outcome::found(problem.with_effect(Effect::arithmetic(format!(
+        "{} of the datagrams that reached the host never reach a program.",
+        percent(share)
+    ))))
 }

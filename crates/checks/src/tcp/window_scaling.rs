@@ -17,7 +17,7 @@ declare_check! {
     code: "TCP-003",
     name: "window-scaling",
     group: Tcp,
-    title: "Window scaling",
+    title: "TCP window scaling",
     scope: Host,
     severity: Critical,
     since: "0.1",

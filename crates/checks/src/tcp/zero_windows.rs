@@ -14,11 +14,11 @@ declare_check! {
     /// **Matters** because a closed window stops the sender: the disk or the program is the limit, and no network
     /// setting helps.
     ///
-    /// **Leave it alone** where receivers are meant to hold senders back (a queue, a tape).
+    /// **Leave it alone** where receivers hold senders back by design (a queue, a tape).
     code: "TCP-026",
     name: "zero-windows",
     group: Tcp,
-    title: "Receivers that read too slowly",
+    title: "Zero windows",
     scope: Host,
     severity: Note,
     since: "0.1",
@@ -37,7 +37,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(advice::by_person(
         closed.text,
         format!("below {}: a faster disk or program, or fewer streams for them", percent(SHARE)),
-        "The receiving program is the limit; it closes the window and the sender stands still.",
+        "The receiving program is the limit; it closes the window and the sender stalls.",
         "nstat -az TcpExtTCPToZeroWindowAdv; ss -tmi (Recv-Q that stays full)",
     ))
 }

@@ -12,6 +12,9 @@ const CLOCK: &str = "/sys/devices/system/clocksource/clocksource0";
 
 /// Options of the kernel's configuration that matter, or whose names begin so.
 const OPTIONS: &[&str] = &[
+    "CONFIG_ARM64_16K_PAGES",
+    "CONFIG_ARM64_4K_PAGES",
+    "CONFIG_ARM64_64K_PAGES",
     "CONFIG_BQL",
     "CONFIG_CPU_FREQ_DEFAULT_GOV_",
     "CONFIG_DEFAULT_NET_SCH",
@@ -24,6 +27,8 @@ const OPTIONS: &[&str] = &[
     "CONFIG_NET_SCH_FQ",
     "CONFIG_NO_HZ_FULL",
     "CONFIG_NUMA_BALANCING",
+    "CONFIG_PPC_4K_PAGES",
+    "CONFIG_PPC_64K_PAGES",
     "CONFIG_PREEMPT",
     "CONFIG_RFS_ACCEL",
     "CONFIG_RPS",
@@ -86,16 +91,24 @@ fn configuration(look: Look<'_>, release: &str) -> Fact<BTreeMap<String, String>
     for path in &places {
         match known(look.read(path)) {
             Fact::Known(text) => {
-                let lines = text.lines().filter_map(|line| line.split_once('='));
-                let wanted = lines.filter(|(name, _)| OPTIONS.iter().any(|option| name.starts_with(option)));
-                let bare = |value: &str| value.trim().trim_matches('"').to_owned();
-                return Fact::Known(wanted.map(|(name, value)| (name.to_owned(), bare(value))).collect());
+                let wanted = text.lines().filter_map(assignment);
+                let wanted = wanted.filter(|(name, _)| OPTIONS.iter().any(|option| name.starts_with(option)));
+                return Fact::Known(wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).collect());
             }
             Fact::Unknown(why) => refused = refused.or(Some(why)),
             Fact::Absent(_) => {}
         }
     }
     refused.map_or_else(|| Fact::Absent(format!("none of {} is there", places.join(", "))), Fact::Unknown)
+}
+
+/// An option and its value in one line of a kernel configuration. `# CONFIG_X is not set` is the value `n`: a line that says
+/// no, unlike a line that is missing.
+fn assignment(line: &str) -> Option<(&str, &str)> {
+    if let Some(name) = line.strip_prefix("# ").and_then(|rest| rest.trim_end().strip_suffix(" is not set")) {
+        return Some((name, "n"));
+    }
+    line.split_once('=').map(|(name, value)| (name, value.trim().trim_matches('"')))
 }
 
 pub(super) fn os(look: Look<'_>) -> Fact<String> {
@@ -159,4 +172,17 @@ pub(super) fn modules(look: Look<'_>, drivers: &[String]) -> Fact<BTreeMap<Strin
         let version = |name: &str| look.word(&format!("/sys/module/{name}/version")).ok();
         names.filter(matter).map(|name| (name.to_owned(), version(name))).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_that_is_not_set_differs_from_one_that_is_not_named() {
+        assert_eq!(assignment("CONFIG_NET_SCH_FQ=m"), Some(("CONFIG_NET_SCH_FQ", "m")));
+        assert_eq!(assignment("# CONFIG_NET_SCH_FQ is not set"), Some(("CONFIG_NET_SCH_FQ", "n")));
+        assert_eq!(assignment("CONFIG_DEFAULT_TCP_CONG=\"cubic\""), Some(("CONFIG_DEFAULT_TCP_CONG", "cubic")));
+        assert_eq!(assignment("# Automatically generated file; DO NOT EDIT."), None);
+    }
 }

@@ -1,0 +1,190 @@
+//! What every recommendation rests on: figures stand in the passages that are cited, passages stand on their slides, and no
+//! check claims that something costs the goal without a source, a calculation or a lab figure.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use landspeed_model::{Goal, Role, Severity};
+
+use crate::audit::outcomes;
+use crate::check::{Check, Effect, Outcome, Problem};
+use crate::gain::{Verdict, gains};
+use crate::source::{Document, ESNET_2014, ESNET_2016, LBNL_2015, RED_HAT_2012, TOKYO_2006};
+use crate::{example, registry};
+
+/// The most characters from a slide's title to the end of the slide.
+const SLIDE: usize = 2500;
+
+const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router];
+
+/// Every finding of every check on its bad example, in every role.
+fn findings() -> impl Iterator<Item = (&'static Check, Problem)> {
+    registry::all().flat_map(|check| {
+        let (mut facts, mut goal) = (example::facts(), example::goal());
+        (check.example.bad)(&mut facts, &mut goal);
+        let mut answers = Vec::new();
+        for goal in std::iter::once(goal.clone()).chain(ROLES.map(|role| Goal { role, ..goal.clone() })) {
+            answers.extend(outcomes(&facts, &goal, check).expect("asked").into_iter().map(|(_, outcome)| outcome));
+        }
+        answers.into_iter().filter_map(move |outcome| match outcome {
+            Outcome::Finding(problem) => Some((check, *problem)),
+            _ => None,
+        })
+    })
+}
+
+/// A number of a text, and how many decimals it was written with.
+fn numbers(text: &str) -> Vec<(f64, usize)> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        // `.0046` has no digit before its point.
+        let start = if rest[..at].ends_with('.') { at - 1 } else { at };
+        let end = rest[at..].find(|c: char| !c.is_ascii_digit() && c != '.').map_or(rest.len(), |n| at + n);
+        // `IPv6` and `-w1m` are names.
+        let named = rest[..start].ends_with(|c: char| c.is_alphabetic());
+        let number = rest[start..end].trim_end_matches('.');
+        let decimals = number.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        found.extend(number.parse::<f64>().ok().filter(|_| !named).map(|value| (value, decimals)));
+        rest = &rest[end..];
+    }
+    found
+}
+
+fn rounded(value: f64, decimals: usize) -> f64 {
+    let scale = 10_f64.powi(i32::try_from(decimals).expect("few decimals"));
+    (value * scale).round() / scale
+}
+
+/// Whether a figure is one of `known` (netperf counts in Mb/s what texts say in Gb/s), or a ratio, a sum or a difference in per
+/// cent of two of them.
+fn stands_in(figure: f64, decimals: usize, known: &[f64], derived: bool) -> bool {
+    let is = |value: f64| (rounded(value, decimals) - figure).abs() < 1e-9;
+    let pairs = || known.iter().flat_map(|a| known.iter().map(move |b| (*a, *b))).filter(|(_, b)| *b != 0.0);
+    known.iter().any(|&value| is(value) || is(value / 1000.0))
+        || derived && pairs().any(|(a, b)| is(a / b) || is((1.0 - a / b) * 100.0) || is(a + b))
+}
+
+#[test]
+fn figures_are_read_with_their_decimals() {
+    assert_eq!(
+        numbers("~1.25Gbps @ 10Gbps, .0046% and 34106.58."),
+        [(1.25, 2), (10.0, 0), (0.0046, 4), (34106.58, 2)]
+    );
+    assert!(stands_in(34.1, 1, &[34106.58], false) && !stands_in(35.0, 0, &[34106.58], false));
+    assert!(stands_in(39.0, 0, &[3095.0, 5051.0], true) && !stands_in(30.0, 0, &[3095.0, 5051.0], true));
+}
+
+#[test]
+fn every_cited_figure_stands_in_its_passage() {
+    let mut cited = 0;
+    for (check, problem) in findings() {
+        let Effect::Measured(text, passages) = &problem.effect else { continue };
+        cited += 1;
+        let known: Vec<f64> = passages.iter().flat_map(|p| numbers(p.text)).map(|(value, _)| value).collect();
+        for (figure, decimals) in numbers(text) {
+            let after = text.split(&format!("{figure:.decimals$}")).nth(1).unwrap_or_default();
+            let derived = [" %", " times", " and", " to"].iter().any(|unit| after.starts_with(unit));
+            assert!(
+                stands_in(figure, decimals, &known, derived),
+                "{}: {figure} of `{text}` is not in {passages:?}",
+                check.code
+            );
+        }
+    }
+    assert!(cited > 60, "{cited} findings cite a figure");
+}
+
+#[test]
+fn what_an_effect_cites_is_among_the_sources_of_its_check() {
+    let mut missing = BTreeSet::new();
+    for (check, problem) in findings() {
+        let cited: Vec<&str> = match &problem.effect {
+            Effect::Measured(_, passages) => passages.iter().map(|passage| passage.document.citation).collect(),
+            Effect::Stated(_, source) => vec![source],
+            Effect::Arithmetic(_) | Effect::NotMeasured => Vec::new(),
+        };
+        for source in cited.into_iter().filter(|cited| !check.sources.iter().any(|known| known.starts_with(cited))) {
+            missing.insert(format!("{}: {source}", check.code));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn a_finding_above_a_note_rests_on_a_source_a_calculation_or_a_lab_figure() {
+    let mut without = Vec::new();
+    for (check, problem) in findings() {
+        let severity = problem.severity.unwrap_or(check.severity);
+        let lab = gains()
+            .iter()
+            .any(|gain| gain.verdict() == Verdict::Helps && gain.codes.iter().any(|code| code == check.code));
+        if severity > Severity::Note && problem.effect == Effect::NotMeasured && !lab {
+            without.push(format!("{} {severity:?}: {}", check.code, problem.observed));
+        }
+    }
+    without.dedup();
+    assert!(without.is_empty(), "{without:#?}");
+}
+
+/// The decks, one text each; `None` where they are not at hand.
+fn decks() -> Option<Vec<String>> {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
+    let directory = std::env::var_os("LANDSPEED_DECKS").map_or(beside, PathBuf::from);
+    let files = fs::read_dir(directory).ok()?.filter_map(Result::ok);
+    let texts: Vec<String> = files.filter_map(|file| fs::read_to_string(file.path()).ok()).collect();
+    (!texts.is_empty()).then_some(texts)
+}
+
+/// Words without emphasis, list marks, table rules and line ends.
+fn plain(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !"*`\\#".contains(*c)).collect();
+    text.split_whitespace().filter(|word| !matches!(*word, "-" | "•")).collect::<Vec<_>>().join(" ")
+}
+
+fn deck<'d>(document: &Document, decks: &'d [String]) -> &'d str {
+    let mark = document.known_by.expect("a deck");
+    let found = decks.iter().find(|text| plain(text).contains(mark));
+    found.unwrap_or_else(|| panic!("no deck has `{mark}`"))
+}
+
+#[test]
+fn every_passage_stands_on_its_slide() {
+    let Some(decks) = decks() else {
+        landspeed_testkit::skip!("the decks' texts are not here; LANDSPEED_DECKS names their directory");
+    };
+    for (check, problem) in findings() {
+        let Effect::Measured(_, passages) = &problem.effect else { continue };
+        for passage in passages.iter().filter(|passage| passage.document.known_by.is_some()) {
+            let text = plain(deck(passage.document, &decks));
+            let slide = plain(passage.place);
+            // Titles repeat: the passage stands within a slide's length after one of them.
+            let after = text.match_indices(&slide).any(|(at, _)| {
+                let rest = &text[at..];
+                let end = rest.char_indices().map(|(at, _)| at).find(|at| *at >= SLIDE).unwrap_or(rest.len());
+                rest[..end].contains(&plain(passage.text))
+            });
+            assert!(after, "{}: `{}` is not on the slide `{}`", check.code, passage.text, passage.place);
+        }
+    }
+}
+
+#[test]
+fn every_slide_that_a_check_names_is_in_its_deck() {
+    let Some(decks) = decks() else {
+        landspeed_testkit::skip!("the decks' texts are not here; LANDSPEED_DECKS names their directory");
+    };
+    let mut named = 0;
+    for check in registry::all() {
+        for document in [&ESNET_2016, &LBNL_2015, &ESNET_2014, &RED_HAT_2012, &TOKYO_2006] {
+            for slide in check.sources.iter().filter_map(|source| source.strip_prefix(document.citation)) {
+                named += 1;
+                let slide = slide.strip_prefix(": ").unwrap_or_else(|| panic!("{}: which slide?", check.code));
+                let there = plain(deck(document, &decks)).contains(&plain(slide));
+                assert!(there, "{}: {} has no slide `{slide}`", check.code, document.short);
+            }
+        }
+    }
+    assert!(named > 40, "{named} slides are named");
+}
