@@ -31,6 +31,14 @@ export type Cause =
   | "network-congestion"
   | "network-loss"
   | "network-path"
+  | "slow-start-overshoot"
+  | "shallow-buffer"
+  | "policer"
+  | "reordering"
+  | "receiver-host-drops"
+  | "ack-path"
+  | "local-qdisc"
+  | "path-mtu"
   | "round-trip"
   | "undetermined";
 
@@ -43,7 +51,7 @@ export interface ClockAlignment {
 }
 
 /** How much the evidence supports the cause. */
-export type Confidence = "high" | "medium" | "low";
+export type Confidence = "low" | "medium" | "high";
 
 /** What the congestion control says of itself (`TCP_CC_INFO`). */
 export type CongestionDetail = {
@@ -195,6 +203,31 @@ export interface Ends3 {
   server?: HostSeries | null | undefined;
 }
 
+/** All the time that a flow spent in one state. */
+export interface Epoch {
+  /** Its share of the time, thousandths. */
+  share_permille: number;
+  /** When: start and end of each span, nanoseconds after the agreed start; the longest 64 of them, in order of time. */
+  spans_ns: [number, number][];
+  /** The state. */
+  state: EpochState;
+  /** Time in it, nanoseconds. */
+  time_ns: number;
+}
+
+/** What limits a TCP sender at one moment. With several streams: most of them. */
+export type EpochState = 
+  | "slow-start"
+  | "recovery"
+  | "stalled"
+  | "cwnd-limited"
+  | "receive-window-limited"
+  | "send-buffer-limited"
+  | "application-limited"
+  | "pacing-limited"
+  | "cpu-limited"
+  | "unknown";
+
 /** Something that went wrong. */
 export interface ErrorEntry {
   /** What to try. */
@@ -268,6 +301,8 @@ export interface HostSeries {
   qdiscs: QdiscDelta[];
   /** Time the sampler itself used, nanoseconds. */
   sampler_cpu_ns: number;
+  /** Spans in which this end's sampler did not run although it was due: its process was stopped, had no core, or the host was paused. Nothing was read there; the readings around a span give its sum. */
+  sampler_gaps?: TimeSpan[] | null | undefined;
   /** Readings; each covers the span from the previous one. */
   samples: HostSample[];
   /** SNMP and TcpExt counters that moved over the whole test (`Tcp.RetransSegs`, `TcpExt.TCPTimeouts`, `Udp.RcvbufErrors` …). */
@@ -787,8 +822,10 @@ export interface Summary {
   bytes_delivered: number;
   /** Payload rate the receivers saw in the steady phase, all streams of the primary direction, bits/s. */
   goodput_bps?: number | null | undefined;
-  /** Spread of the goodput between intervals of the steady phase: coefficient of variation. */
+  /** Spread of the goodput between intervals of the steady phase: coefficient of variation. A span that the sampler missed counts as many intervals as it covers, all at its mean rate. */
   goodput_cv?: number | null | undefined;
+  /** Why `goodput_cv` is unknown, if it is. */
+  goodput_cv_unknown?: string | null | undefined;
   /** Request/response (of a sweep, its first size), or probes under load: median, nanoseconds. */
   latency_p50_ns?: number | null | undefined;
   /** 99th percentile, nanoseconds. */
@@ -801,6 +838,10 @@ export interface Summary {
   retransmits?: number | null | undefined;
   /** `--bidir`: the same for server to client, bits/s. */
   reverse_goodput_bps?: number | null | undefined;
+  /** `--bidir`: the spread of `reverse_goodput_bps`. */
+  reverse_goodput_cv?: number | null | undefined;
+  /** Why `reverse_goodput_cv` is unknown, if it is. */
+  reverse_goodput_cv_unknown?: string | null | undefined;
   /** Length of the steady phase, nanoseconds. */
   steady_ns: number;
   /** Request/response: transactions per second; of a sweep, those of its first size. */
@@ -945,6 +986,14 @@ export interface Term {
   source: string;
 }
 
+/** A span of a test's timeline. */
+export interface TimeSpan {
+  /** End, nanoseconds. */
+  end_ns: number;
+  /** Start, nanoseconds after the agreed start. */
+  start_ns: number;
+}
+
 /** UDP accounting of one end of a stream. Sender fields are zero at the receiver and the other way round. */
 export interface UdpEnd {
   /** Receiver: packets so late that the sequence bitmap had moved on; they can be neither first copies nor duplicates for sure. */
@@ -1025,6 +1074,8 @@ export interface Verdict {
   cause: Cause;
   /** How sure. */
   confidence: Confidence;
+  /** What limited the flow at which time, from its start to the end of the steady phase. The shares add up to 1000. Empty when the sender's `tcp_info` was not sampled. */
+  epochs?: Epoch[] | null | undefined;
   /** The readings that support it. */
   evidence: Evidence[];
   /** What was not visible and would have helped. */
@@ -1289,12 +1340,16 @@ export interface LabLink {
 
 /** One queue. */
 export interface LabQueue {
+  /** Time between samples in which it cannot have run empty, nanoseconds. */
+  backlogged_ns?: number | null | undefined;
   /** Share of the samples in which something waited, 0..=1. */
   busy_ratio: number;
   /** Bytes that left it. */
   bytes: number;
   /** Counters of the discipline's own, by their kernel names. */
   detail: Record<string, number>;
+  /** Rate it drained at in that time, framing included, bits/s: what `rate_bps` is to be compared with. Two samples of each such span cut a frame, so that it is exact to two frames per span. */
+  drained_bps?: number | null | undefined;
   /** Packets it dropped. */
   drops: number;
   /** Queueing discipline, such as `bfifo`. */
@@ -1319,7 +1374,7 @@ export interface LabQueue {
   role: QueueRole;
   /** Occupancy over time. */
   series: QueueSeries;
-  /** Median waiting time of what is at its tail: bytes waiting over the rate it drains at, nanoseconds. */
+  /** Median waiting time of what is at its tail: bytes waiting, with their framing on the link, over the rate it drains at, nanoseconds. */
   sojourn_ns_p50: number;
   /** 99th percentile of the same, nanoseconds. */
   sojourn_ns_p99: number;
@@ -1347,6 +1402,8 @@ export interface LabSetDocument {
   varied: string[];
   /** Real time of all cells together, seconds. */
   wall_s: number;
+  /** What a reader should know before trusting a figure. */
+  warnings?: Warning[] | null | undefined;
 }
 
 /** How a lab run ended. */
@@ -2528,6 +2585,8 @@ export interface TraceCapture {
   backward_steps: number;
   /** Their bytes in the capture. */
   captured_bytes: number;
+  /** Copies of frames that the capture holds twice (SPAN port, two interfaces of one router), ignored. */
+  copies?: number | null | undefined;
   /** Frames cut before their transport header's end. */
   cut: number;
   /** Frames dropped by the capture itself, where it says. */
@@ -2546,16 +2605,24 @@ export interface TraceCapture {
   fragments: number;
   /** Frames read. */
   frames: number;
+  /** The same over the duration of the capture, bits/s. `None` for a single frame. */
+  goodput_bps?: number | null | undefined;
   /** Frames whose lengths contradict each other. */
   malformed: number;
   /** Frames that are not IP. */
   not_ip: number;
+  /** TCP segments whose options the snap length cut: their SACK blocks, timestamps or window scale may be missing. */
+  options_cut?: number | null | undefined;
   /** IP packets of other transports than TCP and UDP. */
   other_transport: number;
+  /** Frames that the file has out of order by 100 µs at most, and that were sorted by their timestamps. */
+  sorted?: number | null | undefined;
   /** Time of the first frame, nanoseconds since the Unix epoch. */
   start_ns: number;
   /** Frames longer than any wire carries: super-packets of TSO, GRO or BIG TCP. */
   super_packets: number;
+  /** Payload of all flows and both directions, each byte once, bytes. */
+  unique_bytes?: number | null | undefined;
   /** Their bytes on the wire. */
   wire_bytes: number;
   /** Frames in a wrapping (VLAN, MPLS, GRE, VXLAN, Geneve, IP in IP, PPPoE). */
@@ -2624,10 +2691,18 @@ export interface TraceDirection {
   duplicate_acks: number;
   /** Copies that were made on the way: the same packet twice. */
   duplicates: number;
+  /** ECN of its packets; `None` where it used none. */
+  ecn?: TraceEcn | null | undefined;
+  /** Its goodput: payload seen for the first time, from its first byte to its last or its acknowledgement, bits/s. */
+  goodput_bps?: number | null | undefined;
   /** Most of its data in flight as the tap saw it, bytes. */
   in_flight_max_bytes: number;
   /** What its time went into; `None` where no data was acknowledged, or where the tap is nearer to the receiver and cannot know what the sender has in flight. */
   limits?: TraceLimits | null | undefined;
+  /** Its packets with data that were lost between two taps; `None` with one tap, and where the flow was not found at the other tap. */
+  lost_network?: number | null | undefined;
+  /** Its packets with data that the receiver host dropped after its tap; `None` as in `lost_network`, and towards the first tap of a chain of more than two. */
+  lost_receiver?: number | null | undefined;
   /** Payload the other end acknowledged but the tap never saw, bytes: what the capture lacks. */
   missing_bytes: number;
   /** Maximum segment size it announced, bytes. */
@@ -2642,12 +2717,18 @@ export interface TraceDirection {
   packets_per_ack?: number | null | undefined;
   /** Payload, copies included. */
   payload_bytes: number;
-  /** Keep-alive and window probes. */
+  /** Keep-alives and zero-window probes, with and without a byte of data. */
   probes: number;
   /** Packets without payload that acknowledge. */
   pure_acks: number;
+  /** Times it dropped data that it had selectively acknowledged (reneging, RFC 2018). */
+  reneged?: number | null | undefined;
+  /** RSTs it sent. */
+  resets?: number | null | undefined;
   /** What it sent again. */
   retransmits: Retransmits;
+  /** Silences that ended in a retransmission timeout: the RTO as the tap saw it. `None` without one. */
+  rto?: TraceRto | null | undefined;
   /** Round trips from the tap to the other end and back. */
   rtt?: TraceRtt | null | undefined;
   /** Whether it permitted selective acknowledgements. */
@@ -2656,16 +2737,26 @@ export interface TraceDirection {
   stretch_acks: number;
   /** Whether it sent timestamps. */
   timestamps: boolean;
+  /** Its packets with data that passed the last tap twice before they were acknowledged, without evidence whether the receiver had dropped the first copy: neither a report of the second one (DSACK) nor an ACK that lacked the first. */
+  undetermined_receiver?: number | null | undefined;
   /** Payload seen for the first time. */
   unique_bytes: number;
-  /** Greatest window it announced, bytes. */
+  /** Greatest window it announced, bytes; `None` where the window scale is unknown. */
   window_max_bytes?: number | null | undefined;
-  /** Least window it announced after the handshake, bytes. */
+  /** Least window it announced after the handshake, bytes; `None` where the window scale is unknown. */
   window_min_bytes?: number | null | undefined;
   /** Window scale it announced, a shift. */
   window_scale?: number | null | undefined;
+  /** Where the window scale is unknown: it is at least this, or the sender would have sent more than the window allows. */
+  window_scale_at_least?: number | null | undefined;
+  /** Window scale in force: announced by both ends (0 where one did not), or given with `--window-scale`. `None` where the capture does not have the handshake. */
+  window_scale_in_force?: number | null | undefined;
   /** Bytes of their frames. */
   wire_bytes: number;
+  /** How long its window was closed, all times together, nanoseconds. */
+  zero_window_ns?: number | null | undefined;
+  /** When its window was closed; the first 100 times. */
+  zero_window_periods?: ZeroWindow[] | null | undefined;
   /** Times its window closed. */
   zero_windows: number;
 }
@@ -2698,6 +2789,24 @@ export interface TraceDocument {
   warnings: Warning[];
 }
 
+/** Explicit congestion notification of one direction (RFC 3168, RFC 9768). */
+export interface TraceEcn {
+  /** Whether its SYN or SYN-ACK asked for or accepted AccECN. */
+  accurate: boolean;
+  /** Packets marked CE when they passed the tap: a queue before it reported congestion. */
+  ce: number;
+  /** Packets with the flag CWR after the handshake. */
+  cwr: number;
+  /** Packets with the flag ECE after the handshake: classic ECN's echo of congestion. With AccECN the flags are a counter. */
+  ece: number;
+  /** Packets marked ECT(0). */
+  ect0: number;
+  /** Packets marked ECT(1). */
+  ect1: number;
+  /** CE marks that it reported to the other end through the counter of AccECN. `None` without AccECN. */
+  reported_ce?: number | null | undefined;
+}
+
 /** One end of a flow. */
 export interface TraceEndpoint {
   /** Address. */
@@ -2705,6 +2814,39 @@ export interface TraceEndpoint {
   /** Port. */
   port: number;
 }
+
+/** Something that happened to a flow. */
+export interface TraceEvent {
+  /** Number of the frame, from 1. */
+  frame: number;
+  /** What. */
+  kind: TraceEventKind;
+  /** Of a retransmission after a timeout: how long the connection had been silent, the RTO as the tap saw it, nanoseconds. `None` for the retransmissions that follow the first one. */
+  rto_ns?: number | null | undefined;
+  /** TCP sequence number of the packet; of a zero window, an opened window and reneging the acknowledgement number. */
+  sequence: number;
+  /** When, nanoseconds from the start of the capture. */
+  time_ns: number;
+  /** Whether the packet was the source's or the destination's. */
+  way: TraceWay;
+}
+
+/** What happened. */
+export type TraceEventKind = 
+  | "fast"
+  | "timeout"
+  | "tail"
+  | "lost-before-tap"
+  | "unclassified"
+  | "out-of-order"
+  | "duplicate"
+  | "probe"
+  | "zero-window"
+  | "window-opened"
+  | "reneging"
+  | "syn"
+  | "fin"
+  | "reset";
 
 /** A figure of two captures. */
 export interface TraceFigure {
@@ -2726,16 +2868,20 @@ export interface TraceFlow {
   destination: TraceEndpoint;
   /** From its first to its last packet, nanoseconds. */
   duration_ns: number;
+  /** What happened to the flow, in the order of the capture: the first 200 of each direction. */
+  events?: TraceEvent[] | null | undefined;
   /** From `source` to `destination`. */
   forward: TraceDirection;
   /** Payload that was new, from its first byte to its last or its acknowledgement, bits/s. `None` for a single packet. */
   goodput_bps?: number | null | undefined;
   /** How the connection began; `None` for UDP, or where that was before the capture. */
   handshake?: TraceHandshake | null | undefined;
-  /** Losses between two taps; `None` with one tap. */
+  /** Packets of `source` with data that were lost between two taps; `None` with one tap, and where none of the flow's packets was found at the other tap. */
   lost_network?: number | null | undefined;
-  /** Losses in the receiver after its tap; `None` with one tap. */
+  /** Packets of `source` with data that the receiver host dropped after its tap: the receiver demonstrably lacked them. `None` with one tap, and where none of the flow's packets was found at the other tap. */
   lost_receiver?: number | null | undefined;
+  /** Who reset the connection first, and when; `None` without an RST. */
+  reset?: TraceReset | null | undefined;
   /** Packets of `source` sent again, all kinds. */
   retransmits: number;
   /** From `destination` to `source`. */
@@ -2748,6 +2894,8 @@ export interface TraceFlow {
   start_ns: number;
   /** TCP or UDP. */
   transport: TraceTransport;
+  /** Events that are not listed. */
+  unlisted_events?: number | null | undefined;
 }
 
 /** What graphs over time are drawn from. */
@@ -2766,6 +2914,8 @@ export interface TraceHandshake {
   client?: TraceEndpoint | null | undefined;
   /** From SYN-ACK to ACK: from the tap to the client and back, nanoseconds. */
   client_rtt_ns?: number | null | undefined;
+  /** Initial sequence number of the client: it tells connections with the same four-tuple apart. */
+  client_sequence?: number | null | undefined;
   /** From SYN to SYN-ACK: from the tap to the server and back, nanoseconds. */
   server_rtt_ns?: number | null | undefined;
   /** SYNs beyond the first. */
@@ -2774,9 +2924,11 @@ export interface TraceHandshake {
 
 /** What held a sender back, as the tap saw it, in time; the parts add up to `total_ns`. */
 export interface TraceLimits {
-  /** Nothing was in flight: the application had nothing to send. */
+  /** Nothing was in flight and the application had nothing to send. */
   idle_ns: number;
-  /** Less than two segments of the receiver's window were left. */
+  /** Nothing was in flight although the sender had more to send: pacing, or shaping before the tap. */
+  pacing_ns?: number | null | undefined;
+  /** Less than two segments of the receiver's window were left, or the window was closed or too small for a segment while the sender had data. */
   receiver_window_ns: number;
   /** Between a loss and its repair. */
   recovery_ns: number;
@@ -2792,6 +2944,8 @@ export interface TraceLoss {
   after: string;
   /** To whom. */
   destination: TraceEndpoint;
+  /** Number of the frame in the capture it passed last, from 1. */
+  frame?: number | null | undefined;
   /** IPv4's identification; 0 says nothing. */
   identification: number;
   /** Payload, bytes. */
@@ -2856,6 +3010,26 @@ export interface TraceRate {
   most_in_1ms: number[];
   /** Width of a bin, nanoseconds. */
   width_ns: number;
+}
+
+/** The first RST of a connection. */
+export interface TraceReset {
+  /** Who sent it. */
+  by: TraceEndpoint;
+  /** Number of its frame, from 1. */
+  frame: number;
+  /** When, nanoseconds from the start of the capture. */
+  time_ns: number;
+}
+
+/** Silences before retransmissions after a timeout. */
+export interface TraceRto {
+  /** How many timeouts there were; the retransmissions that follow the first one of each are not counted. */
+  count: number;
+  /** Longest, nanoseconds. */
+  max_ns: number;
+  /** Shortest, nanoseconds. */
+  min_ns: number;
 }
 
 /** Round trips of one direction. */
@@ -2958,4 +3132,16 @@ export interface UnlistedFlows {
   payload_bytes: number;
   /** What they sent again. */
   retransmits: number;
+  /** Their payload, each byte once, bytes. */
+  unique_bytes?: number | null | undefined;
+}
+
+/** A receive window that was closed. */
+export interface ZeroWindow {
+  /** Until the tap saw it open, or the capture end, nanoseconds. */
+  duration_ns: number;
+  /** Number of the frame that closed it, from 1. */
+  frame: number;
+  /** When the tap saw it close, nanoseconds from the start of the capture. */
+  start_ns: number;
 }

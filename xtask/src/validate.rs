@@ -6,8 +6,11 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Builds the program as it ships. Returns where it is.
+/// Builds the program as it ships, unless the environment's `LANDSPEED_BINARY` names one. Returns where it is.
 pub fn program(root: &Path) -> Result<PathBuf> {
+    if let Some(named) = std::env::var_os("LANDSPEED_BINARY") {
+        return std::path::absolute(&named).with_context(|| format!("LANDSPEED_BINARY={}", named.display()));
+    }
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(root)
         .args(["build", "--release", "-p", "landspeed", "--message-format", "json"])
@@ -22,7 +25,7 @@ pub fn program(root: &Path) -> Result<PathBuf> {
         .context("cargo named no program")
 }
 
-/// Builds the program as it ships, runs `crates/landspeed/tests/lab` with it, and prints the table.
+/// Runs `crates/landspeed/tests/lab` with the program as it ships, the long cases too, and prints the table.
 pub fn run() -> Result<()> {
     let root = crate::law::root();
     let cargo = || {

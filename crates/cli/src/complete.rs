@@ -91,6 +91,7 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("SECONDS", Takes::Anything),
     ("SEED", Takes::Anything),
     ("SETTING=VALUE", Takes::Anything),
+    ("SHIFT", Takes::Anything),
     ("SIZE", Takes::Anything),
     ("SIZES", Takes::Anything),
     ("START..END", Takes::Anything),

@@ -45,6 +45,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         limits: Limits::default(),
         allow: Vec::new(),
         key: None,
+        data_from_anywhere: false,
         describe: false,
         iperf3: Iperf3Config::default(),
         tap: None,

@@ -17,6 +17,7 @@ mod serve;
 mod tap;
 mod text;
 mod trace;
+mod trust;
 mod tune;
 
 use std::process::ExitCode;

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use landspeed_flow::control::channel::Key;
 use landspeed_model::NumaPolicy;
+use landspeed_sys::trust::{self, Content, Policy};
 use landspeed_units::{BitRate, Nanos};
 
 /// A rate above zero.
@@ -92,9 +93,8 @@ fn assured(name: &str) -> Option<u8> {
 }
 
 /// Reads a key file.
-pub fn key(path: &Path) -> anyhow::Result<Key> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read the key file {}", path.display()))?;
+pub fn key(path: &Path, policy: Policy) -> anyhow::Result<Key> {
+    let text = trust::read_text(path, "key file", Content::Secret, policy)?;
     Key::from_text(&text).with_context(|| {
         format!(
             "{} holds no key: 64 hex digits are expected; `landspeed serve --new-key FILE` makes one",

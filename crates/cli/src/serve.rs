@@ -13,16 +13,18 @@ use landspeed_flow::client::DEFAULT_PORT;
 use landspeed_flow::control::channel::Key;
 use landspeed_flow::iperf3::auth::{DEFAULT_SKEW_S, Users};
 use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig, ServerEvent, TapHook};
+use landspeed_sys::trust::{Content, read_text};
 use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
 
 use crate::tap::attend::ForClients;
-use crate::{Outcome, options};
+use crate::{Outcome, options, trust};
 
 const EXAMPLES: &str = "\
 Examples:
   landspeed serve                                        anyone may test, TCP and UDP on port 5210
   landspeed serve --allow 192.0.2.0/24 --max-rate 20G --max-tests 4
+  landspeed serve --max-rate 5G --max-total-rate 20G     no test above 5 Gb/s, all together at most 20 Gb/s
   landspeed serve --new-key site.key                     make a key, then:
   landspeed serve --key-file site.key                    only holders of the key may test
   landspeed serve --config /etc/landspeed/serve.toml
@@ -40,21 +42,32 @@ pub struct Args {
     /// Tests at once [default: 128]
     #[arg(long, value_name = "N")]
     max_tests: Option<usize>,
+    /// Tests at once of one address, or of one IPv6 /64 [default: at most 3/4 of all, and fewer while others test]
+    #[arg(long, value_name = "N")]
+    max_tests_per_host: Option<usize>,
     /// Longest test [default: 1 h]
     #[arg(long, value_name = "TIME", value_parser = options::time, allow_hyphen_values = true)]
     max_duration: Option<Nanos>,
     /// Highest rate of one test in one direction
     #[arg(long, value_name = "RATE", value_parser = options::rate, allow_hyphen_values = true)]
     max_rate: Option<BitRate>,
+    /// Highest rate of all tests together in one direction; each test reserves its part when it is accepted
+    #[arg(long, value_name = "RATE", value_parser = options::rate, allow_hyphen_values = true)]
+    max_total_rate: Option<BitRate>,
     /// Serve only clients of this network; may be given again
     #[arg(long, value_name = "CIDR", value_parser = network)]
     allow: Vec<IpNet>,
     /// File with the pre-shared key that clients must hold
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    #[command(flatten)]
+    trust: trust::TrustArgs,
     /// Make a key, write it to FILE (readable only by you) and exit
     #[arg(long, value_name = "FILE", exclusive = true)]
     new_key: Option<PathBuf>,
+    /// Without a key: take the data of a test from other addresses than its control connection's, too
+    #[arg(long)]
+    data_from_anywhere: bool,
     /// Let anyone audit this host (`landspeed check --peer`); holders of a key may in any case
     #[arg(long)]
     describe: bool,
@@ -96,11 +109,15 @@ struct File {
     #[serde(default)]
     listen: Vec<String>,
     max_tests: Option<usize>,
+    max_tests_per_host: Option<usize>,
     max_duration: Option<Nanos2>,
     max_rate: Option<BitRate2>,
+    max_total_rate: Option<BitRate2>,
     #[serde(default)]
     allow: Vec<String>,
     key_file: Option<PathBuf>,
+    #[serde(default)]
+    data_from_anywhere: bool,
     #[serde(default)]
     describe: bool,
     allow_tap: Option<Bytes2>,
@@ -218,7 +235,7 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     let file = match &args.config {
         None => File::default(),
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text = read_text(path, "configuration file", Content::Public, args.trust.policy())?;
             toml::from_str(&text).map_err(|error| in_file(path, &text, &error))?
         }
     };
@@ -244,22 +261,32 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     let defaults = Limits::default();
     let limits = Limits {
         max_tests: args.max_tests.or(file.max_tests).unwrap_or(defaults.max_tests),
+        max_tests_per_host: args.max_tests_per_host.or(file.max_tests_per_host),
         max_duration_ns: args
             .max_duration
             .or(file.max_duration.as_ref().map(|n| n.0))
             .map_or(defaults.max_duration_ns, Nanos::get),
         max_rate_bps: args.max_rate.or(file.max_rate.as_ref().map(|r| r.0)).map(BitRate::bps),
+        max_total_rate_bps: args.max_total_rate.or(file.max_total_rate.as_ref().map(|r| r.0)).map(BitRate::bps),
+    };
+    let of_file = |given: bool, option: &str, key: &str| {
+        if given { option.to_owned() } else { format!("{origin}: {key}") }
     };
     if limits.max_tests == 0 {
-        let place = if args.max_tests.is_some() { "--max-tests".to_owned() } else { format!("{origin}: max_tests") };
+        bail!("{}: 0 serves nobody; 1 is the least", of_file(args.max_tests.is_some(), "--max-tests", "max_tests"));
+    }
+    if limits.max_tests_per_host == Some(0) {
+        let place = of_file(args.max_tests_per_host.is_some(), "--max-tests-per-host", "max_tests_per_host");
         bail!("{place}: 0 serves nobody; 1 is the least");
     }
     let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
-    let key = key_file.map(|path| options::key(path)).transpose()?;
+    let key = key_file.map(|path| options::key(path, args.trust.policy())).transpose()?;
     let iperf3 = iperf3(args, &file, &listen, key.is_some())?;
     let tap = args.allow_tap.or(file.allow_tap.map(|bytes| bytes.0));
     let tap = tap.map(|bytes| TapHook(Arc::new(ForClients::new(bytes.get()))));
-    Ok(ServerConfig { listen, limits, allow, key, describe: args.describe || file.describe, iperf3, tap })
+    let data_from_anywhere = args.data_from_anywhere || file.data_from_anywhere;
+    let describe = args.describe || file.describe;
+    Ok(ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, iperf3, tap })
 }
 
 /// Where iperf3's clients are answered. They cannot hold our key: a server that asks for one answers them only if it is
@@ -276,7 +303,8 @@ fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyho
         .or(file.time_skew_threshold.as_ref().map(|n| n.0))
         .map_or(DEFAULT_SKEW_S, |skew| skew.get() / 1_000_000_000);
     let pkcs1 = args.use_pkcs1_padding || file.use_pkcs1_padding;
-    let users = paths.map(|(users, key)| Users::open(&key, &users, skew_s, pkcs1)).transpose()?;
+    let users =
+        paths.map(|(users, key)| Users::open(&key, &users, skew_s, pkcs1, args.trust.policy())).transpose()?;
     let asked = args.iperf3_port.or(file.iperf3_port);
     let unasked_for = asked.is_none() && ((keyed && users.is_none()) || listen.iter().any(|addr| addr.port() == 0));
     if args.no_iperf3 || (file.no_iperf3 && args.iperf3_port.is_none()) || unasked_for {

@@ -3,9 +3,11 @@
 
 use std::net::SocketAddr;
 
+use landspeed_sys::clock;
 use landspeed_testkit::detour::Detour;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::pair::Pair;
+use landspeed_testkit::process::{signal, until};
 use landspeed_testkit::relay::Mischief;
 use landspeed_testkit::skip;
 use landspeed_testkit::wire::{Leg, RIGHT, Wire};
@@ -161,6 +163,40 @@ fn tcp_books_balance_over_a_wire_that_loses_duplicates_and_reorders() {
     }
 }
 
+/// Otherwise the last interval of a stream that is read late counts for the next phase, and that phase exceeds the link.
+#[test]
+fn all_streams_of_an_end_are_read_at_the_same_moments() {
+    let pair = Pair::on_loopback(PROGRAM);
+    for arguments in ["-t 0.5 -P 8 --omit 300ms -i 20ms", "-t 0.5 -P 4 --bidir --omit 200ms", "-u -b 20M -P 4 -t 0.5"]
+    {
+        let document = pair.run(arguments);
+        balances(&document);
+        for end in ["sender", "receiver"] {
+            for direction in ["upload", "download"] {
+                let times: Vec<Vec<i64>> = list(&document["streams"])
+                    .iter()
+                    .filter(|stream| stream["direction"] == direction)
+                    .map(|stream| list(&stream[end]["samples"]).iter().map(|s| number(&s["t_ns"])).collect())
+                    .collect();
+                let differs = times.windows(2).find(|pair| pair[0] != pair[1]);
+                assert!(differs.is_none(), "{arguments}: {end}, {direction}: {differs:?}");
+                assert!(times.iter().all(|of_stream| of_stream.len() > 3), "{arguments}: {end}, {direction}");
+            }
+        }
+        for phase in list(&document["phases"]) {
+            let span = (number(&phase["start_ns"]), number(&phase["end_ns"]));
+            let of_phase = |stream: &&Value| stream["direction"] == phase["direction"];
+            for stream in list(&document["streams"]).iter().filter(of_phase) {
+                let inside = |i: &&Value| i["phase"] == phase["name"];
+                for interval in list(&stream["intervals"]).iter().filter(inside) {
+                    let (start, end) = (number(&interval["start_ns"]), number(&interval["end_ns"]));
+                    assert!(span.0 <= start && end <= span.1, "{arguments}: {interval} outside of {phase}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn packets_a_small_receiving_socket_drops_are_placed_there() {
     let pair = Pair::on_loopback(PROGRAM);
@@ -272,4 +308,65 @@ fn beside_iperf3_our_loss_is_what_the_filter_counted() {
     println!("landspeed: {} of {} lost, the filter dropped {ours_dropped}", ours.lost, ours.sent);
     println!("iperf3: {} of {} lost, the filter dropped {theirs_dropped}", sum["lost_packets"], sum["packets"]);
     assert_eq!(ours.lost, ours_dropped, "{ours:?}");
+}
+
+/// Runs for two seconds over loopback and stops one end's process for 1.1 s of it. The document, and the text.
+fn frozen(stops_server: bool, arguments: &str) -> (Value, String) {
+    let pair = Pair::on_loopback(PROGRAM);
+    let directory = tempfile::tempdir().expect("a place for documents");
+    let (events, document) = (directory.path().join("events"), directory.path().join("run.json"));
+    let client =
+        pair.start_run(&format!("{arguments} -t 2 --jsonl {} --json {}", events.display(), document.display()));
+    until(20, "data flows", || std::fs::read_to_string(&events).unwrap_or_default().contains("\"progress\""));
+    let stopped = if stops_server { pair.server_id() } else { client.id() };
+    signal(stopped, "STOP");
+    clock::sleep_until(clock::monotonic_ns() + 1_100_000_000);
+    signal(stopped, "CONT");
+    let ended = client.end(40);
+    let text = std::fs::read_to_string(&document).unwrap_or_default();
+    let document = serde_json::from_str(&text).unwrap_or_else(|why| panic!("no document: {why}: {ended:?}"));
+    (document, ended.stdout)
+}
+
+/// The messages of a document's warnings with this code.
+fn warned(document: &Value, code: &str) -> Vec<String> {
+    let warnings = list(&document["warnings"]).iter().filter(|warning| warning["code"] == code);
+    warnings.map(|warning| warning["message"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_frozen_process_is_a_sampler_gap_and_a_stall_and_keeps_the_spread() {
+    for (stops_server, name, arguments) in
+        [(false, "client", "--bidir"), (true, "server", "--bidir"), (false, "client", "-u -b 20M")]
+    {
+        let (document, text) = frozen(stops_server, arguments);
+        balances(&document);
+        let gaps = warned(&document, "sampler-gap");
+        assert_eq!(gaps.len(), 1, "{name} {arguments}: {:#}", document["warnings"]);
+        assert!(gaps[0].starts_with(&format!("The {name}'s sampler did not run from ")), "{gaps:?}");
+        let noted = list(&document["host_series"][name]["sampler_gaps"]);
+        let longest = noted.iter().map(|gap| number(&gap["end_ns"]) - number(&gap["start_ns"])).max();
+        assert!(longest.is_some_and(|ns| (1_000_000_000..2_000_000_000).contains(&ns)), "{noted:?}");
+        // Without acknowledgements, what a frozen receiver got is visible only as a sum.
+        let stalls = warned(&document, "stall");
+        let expected = if arguments.contains("--bidir") { 2 } else { 1 };
+        assert_eq!(stalls.len(), expected, "{name} {arguments}: {:#}", document["warnings"]);
+        let why = format!("; the {name}'s sampler did not run then");
+        assert!(stalls.iter().all(|stall| stall.contains(&why)), "{stalls:?}");
+        let summary = &document["summary"];
+        assert!(summary["goodput_cv"].as_f64().is_some_and(|cv| cv > 0.1), "{summary:#}");
+        if arguments.contains("--bidir") {
+            assert!(summary["reverse_goodput_cv"].as_f64().is_some_and(|cv| cv > 0.1), "{summary:#}");
+        }
+        let spreads = text.lines().filter(|line| line.contains(" ± ") && line.contains("between intervals")).count();
+        assert_eq!(spreads, expected, "{text}");
+    }
+}
+
+#[test]
+fn a_run_without_a_spread_says_why() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let client = pair.start_run("-t 0.5 --interval 1s");
+    let ended = client.end(30);
+    assert!(ended.stdout.contains("(± unknown: the steady phase has only one interval"), "{}", ended.stdout);
 }

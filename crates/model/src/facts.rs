@@ -122,6 +122,7 @@ pub struct KernelFacts {
     /// `/proc/cmdline`.
     pub command_line: Fact<String>,
     /// Options of its configuration that matter, where the file can be read (`CONFIG_HZ` = `1000`).
+    // `n` where the file says `is not set`. An option that the file does not name is not in the map: neither yes nor no.
     pub configuration: Fact<BTreeMap<String, String>>,
 }
 
@@ -137,6 +138,15 @@ impl KernelFacts {
         self.number().map(|number| number >= (major, minor))
     }
 
+    /// What the configuration says about an option that is built in, a module, or left out.
+    pub fn option(&self, name: &str) -> KernelOption {
+        match self.configuration.known().and_then(|options| options.get(name)).map(String::as_str) {
+            Some("y" | "m") => KernelOption::Built,
+            Some("n") => KernelOption::NotSet,
+            Some(_) | None => KernelOption::Unknown,
+        }
+    }
+
     /// The value of a word `name=value` on the command line, the last if repeated; `Some("")` for the bare word.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let words = self.command_line.known()?.split_whitespace();
@@ -145,6 +155,17 @@ impl KernelFacts {
             (key == name).then_some(value)
         })
     }
+}
+
+/// What a kernel configuration says about one option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelOption {
+    /// Built in (`y`) or as a module (`m`).
+    Built,
+    /// The file says that it `is not set`.
+    NotSet,
+    /// The file cannot be read or does not name the option: neither yes nor no.
+    Unknown,
 }
 
 /// What a host runs in.

@@ -125,8 +125,21 @@ pub struct HostSeries {
     pub tcp_mem_used_ratio: Option<f64>,
     /// Time the sampler itself used, nanoseconds.
     pub sampler_cpu_ns: u64,
+    /// Spans in which this end's sampler did not run although it was due: its process was stopped, had no core, or the
+    /// host was paused. Nothing was read there; the readings around a span give its sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sampler_gaps: Vec<TimeSpan>,
     /// What could not be read, and why.
     pub unavailable: BTreeMap<String, String>,
+}
+
+/// A span of a test's timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TimeSpan {
+    /// Start, nanoseconds after the agreed start.
+    pub start_ns: u64,
+    /// End, nanoseconds.
+    pub end_ns: u64,
 }
 
 /// One reading of a host.

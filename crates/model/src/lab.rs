@@ -213,10 +213,18 @@ pub struct LabQueue {
     pub mean_bytes: f64,
     /// Share of the samples in which something waited, 0..=1.
     pub busy_ratio: f64,
-    /// Median waiting time of what is at its tail: bytes waiting over the rate it drains at, nanoseconds.
+    /// Median waiting time of what is at its tail: bytes waiting, with their framing on the link, over the rate it
+    /// drains at, nanoseconds.
     pub sojourn_ns_p50: u64,
     /// 99th percentile of the same, nanoseconds.
     pub sojourn_ns_p99: u64,
+    /// Time between samples in which it cannot have run empty, nanoseconds.
+    #[serde(default)]
+    pub backlogged_ns: u64,
+    /// Rate it drained at in that time, framing included, bits/s: what `rate_bps` is to be compared with. Two samples of
+    /// each such span cut a frame, so that it is exact to two frames per span.
+    #[serde(default)]
+    pub drained_bps: Option<f64>,
     /// Occupancy over time.
     pub series: QueueSeries,
     /// Counters of the discipline's own, by their kernel names.
@@ -305,6 +313,9 @@ pub struct LabSetDocument {
     pub description: Option<String>,
     /// What somebody else reported for this set-up.
     pub reference: Option<Reference>,
+    /// What a reader should know before trusting a figure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// The varied keys, in the order they vary; the first is the chart's x axis.
     pub varied: Vec<String>,
     /// Real time of all cells together, seconds.

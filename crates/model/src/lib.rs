@@ -17,6 +17,7 @@ mod stream;
 mod tap;
 mod tcp;
 mod trace;
+mod trace_direction;
 mod trace_graph;
 mod tune;
 mod verdict;
@@ -24,12 +25,12 @@ mod verdict;
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use facts::{
     CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,
-    IdleState, InterfaceFacts, Interrupt, KernelFacts, PauseFacts, PciFacts, QdiscFacts, QueueFacts, RingFacts,
-    RssFacts, ServiceFacts, SoftnetFacts, SysctlAssignment, TimeFacts, VirtualizationFacts,
+    IdleState, InterfaceFacts, Interrupt, KernelFacts, KernelOption, PauseFacts, PciFacts, QdiscFacts, QueueFacts,
+    RingFacts, RssFacts, ServiceFacts, SoftnetFacts, SysctlAssignment, TimeFacts, VirtualizationFacts,
 };
 pub use host::{
     CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, NicSnapshot, NumaNode, PressureDeltas,
-    QdiscDelta, SoftnetDelta,
+    QdiscDelta, SoftnetDelta, TimeSpan,
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
@@ -52,15 +53,16 @@ pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface,
 pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
     AckSpacing, BinRates, ClockStep, DelayOverTime, GapClass, LossPlace, Microburst, Microbursts, PathDirection,
-    Retransmits, TraceBins, TraceCapture, TraceDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake,
-    TraceLimits, TraceLoss, TraceNumbered, TracePath, TraceRtt, TraceStation, TraceTransport, Trains, UnlistedFlows,
+    TraceBins, TraceCapture, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow, TraceHandshake,
+    TraceLoss, TraceNumbered, TracePath, TraceReset, TraceStation, TraceTransport, Trains, UnlistedFlows,
 };
+pub use trace_direction::{Retransmits, TraceDirection, TraceEcn, TraceLimits, TraceRto, TraceRtt, ZeroWindow};
 pub use trace_graph::{
     TraceBuckets, TraceComparison, TraceDetail, TraceDifference, TraceFigure, TraceGraphs, TraceRate, TraceSeries,
     TraceWay,
 };
 pub use tune::{Change, Side, Target};
-pub use verdict::{Cause, Confidence, Evidence, Verdict};
+pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
 
 /// The identifier written to `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";

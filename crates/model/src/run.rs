@@ -140,8 +140,18 @@ pub struct Summary {
     pub steady_ns: u64,
     /// Minimum RTT seen by TCP, microseconds.
     pub min_rtt_us: Option<u32>,
-    /// Spread of the goodput between intervals of the steady phase: coefficient of variation.
+    /// Spread of the goodput between intervals of the steady phase: coefficient of variation. A span that the sampler
+    /// missed counts as many intervals as it covers, all at its mean rate.
     pub goodput_cv: Option<f64>,
+    /// Why `goodput_cv` is unknown, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput_cv_unknown: Option<String>,
+    /// `--bidir`: the spread of `reverse_goodput_bps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_goodput_cv: Option<f64>,
+    /// Why `reverse_goodput_cv` is unknown, if it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reverse_goodput_cv_unknown: Option<String>,
     /// Request/response: transactions per second; of a sweep, those of its first size.
     pub transactions_per_s: Option<f64>,
     /// Request/response (of a sweep, its first size), or probes under load: median, nanoseconds.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, BuildInfo, TraceGraphs, Warning};
+use crate::{Bucket, BuildInfo, TraceDirection, TraceGraphs, TraceWay, Warning};
 
 /// A capture, analysed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -93,6 +93,9 @@ pub struct TraceLoss {
     pub payload_bytes: u32,
     /// IPv4's identification; 0 says nothing.
     pub identification: u16,
+    /// Number of the frame in the capture it passed last, from 1.
+    #[serde(default)]
+    pub frame: u64,
 }
 
 /// Where a packet was lost.
@@ -183,6 +186,21 @@ pub struct TraceCapture {
     pub super_packets: u64,
     /// Frames earlier than the one before them.
     pub backward_steps: u64,
+    /// Frames that the file has out of order by 100 µs at most, and that were sorted by their timestamps.
+    #[serde(default)]
+    pub sorted: u64,
+    /// Copies of frames that the capture holds twice (SPAN port, two interfaces of one router), ignored.
+    #[serde(default)]
+    pub copies: u64,
+    /// TCP segments whose options the snap length cut: their SACK blocks, timestamps or window scale may be missing.
+    #[serde(default)]
+    pub options_cut: u64,
+    /// Payload of all flows and both directions, each byte once, bytes.
+    #[serde(default)]
+    pub unique_bytes: u64,
+    /// The same over the duration of the capture, bits/s. `None` for a single frame.
+    #[serde(default)]
+    pub goodput_bps: Option<f64>,
     /// Frames dropped by the capture itself, where it says.
     pub dropped: Option<u64>,
     /// Flows taken out of memory because there were more at once than allowed.
@@ -227,18 +245,93 @@ pub struct TraceFlow {
     pub goodput_bps: Option<f64>,
     /// Packets of `source` sent again, all kinds.
     pub retransmits: u64,
-    /// Losses between two taps; `None` with one tap.
+    /// Packets of `source` with data that were lost between two taps; `None` with one tap, and where none of the flow's
+    /// packets was found at the other tap.
     pub lost_network: Option<u64>,
-    /// Losses in the receiver after its tap; `None` with one tap.
+    /// Packets of `source` with data that the receiver host dropped after its tap: the receiver demonstrably lacked them.
+    /// `None` with one tap, and where none of the flow's packets was found at the other tap.
     pub lost_receiver: Option<u64>,
     /// Median round trip from the tap to `destination` and back, nanoseconds.
     pub rtt_ns: Option<u64>,
+    /// Who reset the connection first, and when; `None` without an RST.
+    #[serde(default)]
+    pub reset: Option<TraceReset>,
+    /// What happened to the flow, in the order of the capture: the first 200 of each direction.
+    #[serde(default)]
+    pub events: Vec<TraceEvent>,
+    /// Events that are not listed.
+    #[serde(default)]
+    pub unlisted_events: u64,
     /// How the connection began; `None` for UDP, or where that was before the capture.
     pub handshake: Option<TraceHandshake>,
     /// From `source` to `destination`.
     pub forward: TraceDirection,
     /// From `destination` to `source`.
     pub reverse: TraceDirection,
+}
+
+/// The first RST of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceReset {
+    /// Who sent it.
+    pub by: TraceEndpoint,
+    /// When, nanoseconds from the start of the capture.
+    pub time_ns: u64,
+    /// Number of its frame, from 1.
+    pub frame: u64,
+}
+
+/// Something that happened to a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceEvent {
+    /// What.
+    pub kind: TraceEventKind,
+    /// Whether the packet was the source's or the destination's.
+    pub way: TraceWay,
+    /// Number of the frame, from 1.
+    pub frame: u64,
+    /// When, nanoseconds from the start of the capture.
+    pub time_ns: u64,
+    /// TCP sequence number of the packet; of a zero window, an opened window and reneging the acknowledgement number.
+    pub sequence: u32,
+    /// Of a retransmission after a timeout: how long the connection had been silent, the RTO as the tap saw it, nanoseconds.
+    /// `None` for the retransmissions that follow the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rto_ns: Option<u64>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceEventKind {
+    /// A fast retransmit.
+    Fast,
+    /// A retransmission after an RTO.
+    Timeout,
+    /// A tail loss probe.
+    Tail,
+    /// A retransmission whose first copy was lost before the tap.
+    LostBeforeTap,
+    /// A retransmission without evidence that tells why.
+    Unclassified,
+    /// A packet that had been overtaken in the network.
+    OutOfOrder,
+    /// A packet duplicated in the network.
+    Duplicate,
+    /// A keep-alive or zero-window probe.
+    Probe,
+    /// The receive window closed.
+    ZeroWindow,
+    /// The receive window opened again.
+    WindowOpened,
+    /// The receiver dropped data that it had selectively acknowledged (reneging, RFC 2018).
+    Reneging,
+    /// A SYN.
+    Syn,
+    /// A FIN.
+    Fin,
+    /// An RST.
+    Reset,
 }
 
 /// A handshake.
@@ -250,128 +343,11 @@ pub struct TraceHandshake {
     pub server_rtt_ns: Option<u64>,
     /// From SYN-ACK to ACK: from the tap to the client and back, nanoseconds.
     pub client_rtt_ns: Option<u64>,
+    /// Initial sequence number of the client: it tells connections with the same four-tuple apart.
+    #[serde(default)]
+    pub client_sequence: Option<u32>,
     /// SYNs beyond the first.
     pub syn_retransmits: u32,
-}
-
-/// What one end sent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TraceDirection {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes of their frames.
-    pub wire_bytes: u64,
-    /// Payload, copies included.
-    pub payload_bytes: u64,
-    /// Payload seen for the first time.
-    pub unique_bytes: u64,
-    /// Packets without payload that acknowledge.
-    pub pure_acks: u64,
-    /// Maximum segment size it announced, bytes.
-    pub mss: Option<u16>,
-    /// Window scale it announced, a shift.
-    pub window_scale: Option<u8>,
-    /// Whether it permitted selective acknowledgements.
-    pub sack_permitted: bool,
-    /// Whether it sent timestamps.
-    pub timestamps: bool,
-    /// Whether it sent a FIN or a RST.
-    pub closed: bool,
-    /// What it sent again.
-    pub retransmits: Retransmits,
-    /// Packets that filled a hole and had been overtaken on the way, by their IP identification, timestamp or time.
-    pub out_of_order: u64,
-    /// Copies that were made on the way: the same packet twice.
-    pub duplicates: u64,
-    /// Payload the other end acknowledged but the tap never saw, bytes: what the capture lacks.
-    pub missing_bytes: u64,
-    /// Keep-alive and window probes.
-    pub probes: u64,
-    /// Duplicate acknowledgements it sent.
-    pub duplicate_acks: u64,
-    /// Ranges it reported as received twice (DSACK, RFC 2883).
-    pub dsacks: u64,
-    /// Times its window closed.
-    pub zero_windows: u64,
-    /// Least window it announced after the handshake, bytes.
-    pub window_min_bytes: Option<u64>,
-    /// Greatest window it announced, bytes.
-    pub window_max_bytes: Option<u64>,
-    /// Most of its data in flight as the tap saw it, bytes.
-    pub in_flight_max_bytes: u64,
-    /// Its payload packets for each acknowledgement that moved on; `None` without one.
-    pub packets_per_ack: Option<f64>,
-    /// Acknowledgements of its data that covered more than two full segments.
-    pub stretch_acks: u64,
-    /// Round trips from the tap to the other end and back.
-    pub rtt: Option<TraceRtt>,
-    /// What its time went into; `None` where no data was acknowledged, or where the tap is nearer to the receiver and
-    /// cannot know what the sender has in flight.
-    pub limits: Option<TraceLimits>,
-    /// UDP: numbered datagrams, where the protocol is known.
-    pub numbered: Option<TraceNumbered>,
-}
-
-/// Packets sent again, by why.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Retransmits {
-    /// Three duplicate acknowledgements or selective ones above it had passed the tap.
-    pub fast: u64,
-    /// After a silence of a retransmission timeout, and what followed it until the loss was repaired.
-    pub timeout: u64,
-    /// The last segment sent again after a short silence (tail loss probe).
-    pub tail: u64,
-    /// The tap never saw the first copy: it was lost before the tap.
-    pub lost_before_tap: u64,
-    /// Without evidence that tells.
-    pub unclassified: u64,
-    /// Payload in all of them, bytes.
-    pub bytes: u64,
-    /// Of all of them, those the receiver reported as unneeded (DSACK).
-    pub spurious: u64,
-}
-
-impl Retransmits {
-    /// All kinds.
-    pub fn total(&self) -> u64 {
-        self.fast + self.timeout + self.tail + self.lost_before_tap + self.unclassified
-    }
-}
-
-/// Round trips of one direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct TraceRtt {
-    /// Samples.
-    pub samples: u64,
-    /// Least, nanoseconds.
-    pub min_ns: u64,
-    /// Mean, nanoseconds.
-    pub mean_ns: u64,
-    /// Median, nanoseconds, to 5 %; `None` with few samples.
-    pub p50_ns: Option<u64>,
-    /// 90th percentile, nanoseconds, to 5 %.
-    pub p90_ns: Option<u64>,
-    /// 99th percentile, nanoseconds, to 5 %.
-    pub p99_ns: Option<u64>,
-    /// Greatest, nanoseconds.
-    pub max_ns: u64,
-    /// Their distribution.
-    pub histogram: Vec<Bucket>,
-}
-
-/// What held a sender back, as the tap saw it, in time; the parts add up to `total_ns`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TraceLimits {
-    /// All of the time, nanoseconds.
-    pub total_ns: u64,
-    /// Nothing was in flight: the application had nothing to send.
-    pub idle_ns: u64,
-    /// Less than two segments of the receiver's window were left.
-    pub receiver_window_ns: u64,
-    /// Between a loss and its repair.
-    pub recovery_ns: u64,
-    /// Data in flight and none of the above: the congestion window, the pacing or the path decided.
-    pub sending_ns: u64,
 }
 
 /// Datagrams with numbers of a protocol that is known.
@@ -400,6 +376,9 @@ pub struct UnlistedFlows {
     pub packets: u64,
     /// Their payload, bytes.
     pub payload_bytes: u64,
+    /// Their payload, each byte once, bytes.
+    #[serde(default)]
+    pub unique_bytes: u64,
     /// What they sent again.
     pub retransmits: u64,
 }

@@ -25,10 +25,26 @@ pub enum Cause {
     LinkRate,
     /// The network loses packets because a queue overflows.
     NetworkCongestion,
-    /// The network loses packets without queueing: random loss or a policer.
+    /// The network loses packets independent of any queue: a bad link, random loss.
     NetworkLoss,
     /// The congestion window fills the path without loss: the path is full, or the window is still growing.
     NetworkPath,
+    /// Slow start overflowed a queue, and the congestion window has been growing since: the run ended before it filled the path.
+    SlowStartOvershoot,
+    /// A queue far smaller than the bandwidth-delay product overflows while the link has room.
+    ShallowBuffer,
+    /// A rate limit drops what exceeds it instead of queueing it.
+    Policer,
+    /// The path delivers packets out of order, and TCP takes some for lost.
+    Reordering,
+    /// The receiving host drops packets before TCP has them (backlog, ring, filter).
+    ReceiverHostDrops,
+    /// The reverse path is full or loses ACKs.
+    AckPath,
+    /// The sender's own queueing discipline shapes or drops.
+    LocalQdisc,
+    /// Packets of the path MTU in use do not pass, and no ICMP message says so (a PMTU black hole).
+    PathMtu,
     /// Round trips bound the rate (request/response).
     RoundTrip,
     /// The evidence does not name one cause.
@@ -36,15 +52,15 @@ pub enum Cause {
 }
 
 /// How much the evidence supports the cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
-    /// Counters from both ends agree and alternatives are ruled out.
-    High,
-    /// The counters point there; an alternative was not visible.
-    Medium,
     /// A hint.
     Low,
+    /// The counters point there; an alternative was not visible.
+    Medium,
+    /// Counters from both ends agree and alternatives are ruled out.
+    High,
 }
 
 /// A cause with what supports it.
@@ -66,6 +82,49 @@ pub struct Verdict {
     pub missing: Vec<String>,
     /// What to try, and what to expect from it.
     pub next_step: String,
+    /// What limited the flow at which time, from its start to the end of the steady phase. The shares add up to 1000. Empty
+    /// when the sender's `tcp_info` was not sampled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub epochs: Vec<Epoch>,
+}
+
+/// All the time that a flow spent in one state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Epoch {
+    /// The state.
+    pub state: EpochState,
+    /// Time in it, nanoseconds.
+    pub time_ns: u64,
+    /// Its share of the time, thousandths.
+    pub share_permille: u32,
+    /// When: start and end of each span, nanoseconds after the agreed start; the longest 64 of them, in order of time.
+    pub spans_ns: Vec<(u64, u64)>,
+}
+
+/// What limits a TCP sender at one moment. With several streams: most of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EpochState {
+    /// Slow start: the congestion window is below the slow start threshold (BBR: its startup gain).
+    SlowStart,
+    /// Fast recovery, RTO recovery or CWR.
+    Recovery,
+    /// No ACK for several round trips although data is outstanding.
+    Stalled,
+    /// The congestion window (BBR: the pacing rate it computes) holds data back.
+    CwndLimited,
+    /// The receive window holds data back.
+    ReceiveWindowLimited,
+    /// The send buffer holds data back.
+    SendBufferLimited,
+    /// The application has not written anything to send.
+    ApplicationLimited,
+    /// A pacing rate that was asked for is reached.
+    PacingLimited,
+    /// The sending thread uses, or waits for, a core all the time.
+    CpuLimited,
+    /// None of these.
+    Unknown,
 }
 
 /// One reading used in a verdict.

@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -12,6 +13,9 @@ use nix::unistd::Pid;
 
 /// How often a child is looked at. Rare enough not to disturb what is measured.
 const POLL: Duration = Duration::from_millis(20);
+
+/// How often a child is looked at whose run time is measured.
+const FINE_POLL: Duration = Duration::from_millis(2);
 
 /// How long a server may take to listen, and to go when asked.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -47,7 +51,8 @@ pub struct Running {
 impl Running {
     /// Starts `command` with no input, its output kept in unnamed files (a pipe could fill up and stall it).
     pub fn start(command: &mut Command) -> Result<Self> {
-        let name = command.get_program().display().to_string();
+        let program = Path::new(command.get_program());
+        let name = program.file_name().unwrap_or(program.as_os_str()).display().to_string();
         let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         let child = command
             .stdin(Stdio::null())
@@ -68,38 +73,55 @@ impl Running {
             if let Some(status) = self.child.try_wait()? {
                 bail!("{} ended ({status}) before {what}: {}", self.name, said.trim());
             }
-            pause();
+            pause(POLL);
         }
         bail!("{} was not {what} after {PATIENCE:?}", self.name)
     }
 
     /// Waits for the end, at most `limit`; past it the child is killed and that is an error.
     pub fn finish(mut self, limit: Duration) -> Result<Finished> {
-        let Some(status) = self.wait(limit)? else {
+        self.finish_polling(limit, POLL)
+    }
+
+    fn finish_polling(&mut self, limit: Duration, poll: Duration) -> Result<Finished> {
+        let Some(status) = self.wait(limit, poll)? else {
             bail!("{} did not end within {limit:?} and was killed", self.name);
         };
         Ok(Finished { status, stdout: text(&mut self.stdout)?, stderr: text(&mut self.stderr)? })
+    }
+
+    /// How the child ended, if it has.
+    pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Asks the child to end with `signal`, kills it if it does not, and reaps it.
     pub fn stop(mut self, signal: Signal) -> Result<Finished> {
         // It may have ended by itself (a one-shot server): then there is nobody to ask.
         let _ = kill(self.pid(), signal);
-        if self.wait(PATIENCE)?.is_none() {
+        if self.wait(PATIENCE, POLL)?.is_none() {
             self.child.kill()?;
         }
         let status = self.child.wait()?;
         Ok(Finished { status, stdout: text(&mut self.stdout)?, stderr: text(&mut self.stderr)? })
     }
 
-    fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
-        for _ in 0..polls(limit) {
+    fn wait(&mut self, limit: Duration, poll: Duration) -> Result<Option<ExitStatus>> {
+        let deadline = now() + limit;
+        loop {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(Some(status));
             }
-            pause();
+            if now() >= deadline {
+                return Ok(None);
+            }
+            pause(poll);
         }
-        Ok(None)
     }
 
     fn pid(&self) -> Pid {
@@ -118,6 +140,14 @@ impl Drop for Running {
 /// Runs `command` to its end, at most `limit`.
 pub fn run(command: &mut Command, limit: Duration) -> Result<Finished> {
     Running::start(command)?.finish(limit)
+}
+
+/// Runs `command` to its end, at most `limit`, and measures how long it took, to within [`FINE_POLL`].
+pub fn run_timed(command: &mut Command, limit: Duration) -> Result<(Finished, Duration)> {
+    let started = now();
+    let mut running = Running::start(command)?;
+    let finished = running.finish_polling(limit, FINE_POLL)?;
+    Ok((finished, now() - started))
 }
 
 /// Runs `command` and insists that it exits with 0.
@@ -159,8 +189,14 @@ fn polls(limit: Duration) -> u128 {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the harness polls processes that are not ours to instrument")]
-fn pause() {
-    std::thread::sleep(POLL);
+fn pause(poll: Duration) {
+    std::thread::sleep(poll);
+}
+
+/// The harness's clock: it measures processes, not packets.
+#[expect(clippy::disallowed_methods, reason = "the harness times processes, and has no clock of the product's")]
+pub fn now() -> Instant {
+    Instant::now()
 }
 
 #[cfg(test)]

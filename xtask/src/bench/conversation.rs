@@ -181,10 +181,11 @@ impl Taps {
 const BULK_ROUND_TRIP_NS: u64 = 10_000_000;
 
 /// Numbers that look random and are always the same (SplitMix64; Steele, Lea, Flood 2014).
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
+    /// The next number, less than `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -9,10 +9,12 @@ mod case;
 mod cases;
 mod child;
 mod conversation;
+mod hostile;
 mod net;
 mod row;
 mod search;
 mod tools;
+mod verdicts;
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -23,12 +25,16 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use crate::machine::{self, Machine};
+use hostile::{AttackRow, Hostile};
 use row::Row;
 use tools::Tools;
 
 /// How to run the benchmarks.
 #[derive(Debug, Clone, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Cases to run, by the start of their names (all when none is given)
     cases: Vec<String>,
     /// Rounds of each case
@@ -60,6 +66,13 @@ pub struct Options {
     list: bool,
 }
 
+/// Benchmarks with options of their own.
+#[derive(Debug, Clone, clap::Subcommand)]
+enum Other {
+    /// Hold verdicts against scenarios whose cause is known (a built lab kernel)
+    Verdicts(verdicts::Options),
+}
+
 /// What the cases are built from.
 pub struct Bench {
     /// Who can take part.
@@ -84,23 +97,31 @@ struct Document<'a> {
     machine: &'a Machine,
     versions: &'a [(String, String)],
     rows: &'a [Row],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hostile: &'a [AttackRow],
+}
+
+/// Names of all cases.
+fn names() -> impl Iterator<Item = &'static str> {
+    cases::ALL.iter().map(|(name, _)| *name).chain(hostile::ALL.iter().map(|attack| attack.name))
 }
 
 /// Runs the chosen cases and writes what they gave, after each one.
 pub fn run(options: &Options) -> Result<()> {
+    if let Some(Other::Verdicts(options)) = &options.other {
+        return verdicts::run(options);
+    }
     if options.list {
-        for (name, _) in cases::ALL {
+        for name in names() {
             println!("{name}");
         }
         return Ok(());
     }
     ensure!(options.rounds > 0 && options.seconds > 0, "rounds and seconds start at 1");
     let (rounds, seconds) = if options.quick { (3, 1) } else { (options.rounds, options.seconds) };
-    let chosen: Vec<_> = cases::ALL
-        .iter()
-        .filter(|(name, _)| options.cases.is_empty() || options.cases.iter().any(|start| name.starts_with(start)))
-        .collect();
-    ensure!(!chosen.is_empty(), "no such case; `cargo xtask bench --list` names them");
+    let is_chosen =
+        |name: &str| options.cases.is_empty() || options.cases.iter().any(|start| name.starts_with(start.as_str()));
+    ensure!(names().any(is_chosen), "no such case; `cargo xtask bench --list` names them");
 
     let binary = binary(options);
     let is_alone = alone(&binary)?;
@@ -110,10 +131,7 @@ pub fn run(options: &Options) -> Result<()> {
     for warning in machine.warnings() {
         println!("warning: {warning}");
     }
-    let mut rows = Vec::new();
-    for (name, build) in chosen {
-        println!("\n{name}");
-        rows.extend(build(&bench, name).play(rounds));
+    let save = |rows: &[Row], hostile: &[AttackRow]| {
         let document = Document {
             schema: "landspeed.bench/1",
             date: date(),
@@ -123,14 +141,30 @@ pub fn run(options: &Options) -> Result<()> {
             own_network_namespace: is_alone,
             machine: &machine,
             versions: &bench.tools.versions,
-            rows: &rows,
+            rows,
+            hostile,
         };
         write(&options.json, &serde_json::to_string_pretty(&document)?)?;
-        if let Some(path) = &options.markdown {
-            write(path, &page(&document))?;
+        options.markdown.as_ref().map_or(Ok(()), |path| write(path, &page(&document)))
+    };
+    let (mut rows, mut attacks) = (Vec::new(), Vec::new());
+    for (name, build) in cases::ALL.iter().filter(|(name, _)| is_chosen(name)) {
+        println!("\n{name}");
+        rows.extend(build(&bench, name).play(rounds));
+        save(&rows, &attacks)?;
+    }
+    let chosen: Vec<_> = hostile::ALL.iter().filter(|attack| is_chosen(attack.name)).collect();
+    if !chosen.is_empty() {
+        let ours = bench.tools.landspeed.clone().map(|landspeed| landspeed.0.clone());
+        let iperf3 = machine::find("iperf3").ok_or_else(|| "iperf3 is not installed".to_owned());
+        let hostile = Hostile::new(ours, iperf3)?;
+        for attack in chosen {
+            println!("\n{}", attack.name);
+            attacks.push(hostile.play(attack, rounds));
+            save(&rows, &attacks)?;
         }
     }
-    println!("\n{}", row::markdown(&rows));
+    println!("\n{}", tables(&rows, &attacks));
     println!("every value: {}", options.json.display());
     Ok(())
 }
@@ -201,8 +235,15 @@ fn page(document: &Document<'_>) -> String {
             "nothing lost, by the tool's count and the kernel's".to_owned()
         },
         if document.own_network_namespace { "the benchmark's own" } else { "shared with other programs" },
-        row::markdown(document.rows)
+        tables(document.rows, document.hostile)
     )
+}
+
+/// The table of each kind of case that ran.
+fn tables(rows: &[Row], attacks: &[AttackRow]) -> String {
+    let rows = (!rows.is_empty()).then(|| row::markdown(rows));
+    let attacks = (!attacks.is_empty()).then(|| hostile::markdown(attacks));
+    rows.into_iter().chain(attacks).collect::<Vec<_>>().join("\n")
 }
 
 fn date() -> String {

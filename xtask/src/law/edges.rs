@@ -39,7 +39,7 @@ pub const TABLE: &[Edges] = &[
         ],
     ),
     edges("landspeed", &["cli"]),
-    edges("xtask", &["checks", "stats", "units"]),
+    edges("xtask", &["checks", "diagnose", "lab", "model", "stats", "units"]),
 ];
 
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a
@@ -59,7 +59,7 @@ pub const UNSAFE: &str = "sys";
 pub const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "xtask"]),
     ("libc", &["sys", "testkit"]),
-    ("socket2", &["sys", "flow", "testkit"]),
+    ("socket2", &["sys", "flow", "testkit", "xtask"]),
     ("nix", &["xtask"]),
     ("rustix", &[]),
     ("tempfile", &["testkit", "xtask"]),

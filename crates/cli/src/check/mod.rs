@@ -42,6 +42,8 @@ pub struct Args {
     /// File with the pre-shared key of the peer
     #[arg(long, value_name = "FILE", requires = "peer")]
     key_file: Option<PathBuf>,
+    #[command(flatten)]
+    trust: crate::trust::TrustArgs,
     /// Save what was read into a new directory
     #[arg(long, value_name = "DIR", conflicts_with = "host")]
     record: Option<PathBuf>,
@@ -135,7 +137,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     for sink in [&args.json, &report].into_iter().flatten() {
         sink.check()?;
     }
-    let key = args.key_file.as_deref().map(options::key).transpose()?;
+    let key = args.key_file.as_deref().map(|path| options::key(path, args.trust.policy())).transpose()?;
     let facts = facts(args)?;
     let chosen =
         |check: &Check| names(&args.only, check).unwrap_or(true) && !names(&args.except, check).unwrap_or(false);

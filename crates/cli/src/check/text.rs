@@ -211,7 +211,7 @@ fn summary(document: &AuditDocument) -> String {
     let found: Vec<_> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     let found = if found.is_empty() { "nothing to do".to_owned() } else { found.join(", ") };
     format!(
-        "{found}; {} pass, {} do not apply, {} cannot be told",
+        "{found}; {} pass, {} not applicable, {} unknown",
         document.passed.len(),
         document.not_applicable.len(),
         document.unknown.len()

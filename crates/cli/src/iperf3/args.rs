@@ -116,6 +116,8 @@ pub struct Args {
         help_heading = "Server"
     )]
     pub authorized_users_path: Option<PathBuf>,
+    #[command(flatten)]
+    pub trust: crate::trust::TrustArgs,
     /// How far a client's clock may be off, seconds
     #[arg(long, value_name = "SECONDS", requires = "authorized_users_path", help_heading = "Server")]
     pub time_skew_threshold: Option<u64>,

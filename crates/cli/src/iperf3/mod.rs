@@ -107,7 +107,7 @@ fn far_end(args: &Args, live: bool) -> Result<FarEnd, String> {
     let credentials = match (&args.username, &args.rsa_public_key_path) {
         (Some(user), Some(path)) => Some(Credentials {
             user: user.clone(),
-            key: PublicKey::open(path).map_err(|error| error.to_string())?,
+            key: PublicKey::open(path, args.trust.policy()).map_err(|error| error.to_string())?,
             password: run::iperf3::password(user)?,
             pkcs1: args.use_pkcs1_padding,
         }),

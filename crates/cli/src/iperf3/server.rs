@@ -48,7 +48,7 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     let users = match (&args.rsa_private_key_path, &args.authorized_users_path) {
         (Some(key), Some(users)) => {
             let skew_s = args.time_skew_threshold.unwrap_or(DEFAULT_SKEW_S);
-            Some(Users::open(key, users, skew_s, args.use_pkcs1_padding)?)
+            Some(Users::open(key, users, skew_s, args.use_pkcs1_padding, args.trust.policy())?)
         }
         _ => None,
     };
@@ -64,6 +64,7 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         },
         allow: Vec::new(),
         key: None,
+        data_from_anywhere: false,
         describe: false,
         iperf3: Iperf3Config { listen: vec![SocketAddr::new(ip, args.port)], optional: false, users },
         tap: None,

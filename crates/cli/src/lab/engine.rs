@@ -18,9 +18,16 @@ impl Engine for Flow {
     fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String> {
         let config = ServerConfig {
             listen: listen.to_vec(),
-            limits: Limits { max_tests: 1024, max_duration_ns: LONGEST_NS, max_rate_bps: None },
+            limits: Limits {
+                max_tests: 1024,
+                max_tests_per_host: Some(1024),
+                max_duration_ns: LONGEST_NS,
+                ..Limits::default()
+            },
             allow: Vec::new(),
             key: None,
+            // Control and data of a flow take different ways there.
+            data_from_anywhere: true,
             describe: false,
             iperf3: Iperf3Config::default(),
             tap: None,

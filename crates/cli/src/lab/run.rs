@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use landspeed_diagnose::diagnose_lab;
 use landspeed_lab::cell::{self, Ready, Setting};
 use landspeed_lab::kernel::{Cache, Kernel};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
-use landspeed_model::{LabDocument, LabStatus, Warning};
+use landspeed_model::{LabDocument, LabFlow, LabStatus, Status, Verdict, Warning};
 use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
@@ -280,17 +281,26 @@ fn prepare(cells: &[Cell], options: &Options, setting: &Setting<'_>) -> anyhow::
         .collect()
 }
 
-/// Verdicts of the flows, as `run` gives them.
+/// Verdicts of the flows, as `run` gives them, with what the lab knows of their paths.
 fn judge(document: &mut LabDocument) {
-    for flow in &mut document.flows {
-        if let Some(run) = &mut flow.run {
-            crate::run::judge(run);
-            run.warnings.push(Warning {
-                code: "virtual".to_owned(),
-                message: "a network-limited prediction: the lab's hosts have infinite CPU and no NIC".to_owned(),
-            });
-        }
+    let verdicts: Vec<_> = document.flows.iter().map(|flow| verdicts(document, flow)).collect();
+    for (flow, (verdict, reverse)) in document.flows.iter_mut().zip(verdicts) {
+        let Some(run) = &mut flow.run else { continue };
+        run.warnings.extend(landspeed_diagnose::warnings(run));
+        run.verdict = verdict.unwrap_or_else(|| run.verdict.clone());
+        run.reverse_verdict = reverse;
+        run.warnings.push(Warning {
+            code: "virtual".to_owned(),
+            message: "a network-limited prediction: the lab's hosts have infinite CPU and no NIC".to_owned(),
+        });
     }
+}
+
+/// The verdict of a flow's first direction, and of its second if it has one.
+fn verdicts(document: &LabDocument, flow: &LabFlow) -> (Option<Verdict>, Option<Verdict>) {
+    let Some(run) = flow.run.as_ref().filter(|run| run.status != Status::Failed) else { return (None, None) };
+    let mut each = run.requested.direction.parts().iter().map(|&direction| diagnose_lab(document, flow, direction));
+    (each.next().flatten(), each.next().flatten())
 }
 
 fn deliver(

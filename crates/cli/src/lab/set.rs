@@ -1,9 +1,10 @@
 //! Many cells in one document.
 
+use landspeed_lab::cell::ONE_DRAW;
 use landspeed_lab::scenario::Cell;
 use landspeed_model::{
     BuildInfo, CellFlow, CellQueue, LAB_SET_SCHEMA, LabCell, LabDocument, LabSetDocument, PhaseName, QueueRole,
-    Stream,
+    Stream, Warning,
 };
 
 /// The set's document: each cell's figures without its time series.
@@ -18,11 +19,24 @@ pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSe
         name: first.map(|d| d.scenario.name.clone()).unwrap_or_default(),
         description: first.and_then(|d| d.scenario.description.clone()),
         reference: first.and_then(|d| d.scenario.reference.clone()),
+        warnings: warnings(documents),
         // In the scenario's order where it matters: the first varies slowest.
         varied: ordered(varied, cells),
         wall_s,
         cells: documents.iter().map(cell).collect(),
     }
+}
+
+/// The warnings of all cells, each once. Those of one draw differ by the seed: the first stands for all.
+fn warnings(documents: &[LabDocument]) -> Vec<Warning> {
+    let mut found: Vec<Warning> = Vec::new();
+    for warning in documents.iter().flat_map(|document| &document.warnings) {
+        let known = |other: &Warning| other == warning || (warning.code == ONE_DRAW && other.code == ONE_DRAW);
+        if !found.iter().any(known) {
+            found.push(warning.clone());
+        }
+    }
+    found
 }
 
 /// Varied keys by how slowly they vary: the x axis of the chart first.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use landspeed_lab::cell::ONE_DRAW;
 use landspeed_model::{
-    Cause, CellFlow, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole,
+    CellFlow, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole, Verdict, Warning,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use crate::text::Page;
+use crate::text::{Page, cause_name, confidence, epochs};
 
 /// Most rows of a table; the rest is in the document.
 const MAX_ROWS: usize = 60;
@@ -23,6 +24,12 @@ pub fn run(document: &LabDocument) -> String {
     page.line("lab", &head);
     for flow in &document.flows {
         page.line("flow", &words(flow));
+        if let Some(run) = &flow.run {
+            verdict(&run.verdict, &mut page);
+            if let Some(reverse) = &run.reverse_verdict {
+                verdict(reverse, &mut page);
+            }
+        }
     }
     if let Some(reference) = &document.scenario.reference {
         page.line("reported", &format!("{} ({})", reference.reported, reference.source));
@@ -57,11 +64,20 @@ pub fn run(document: &LabDocument) -> String {
     }
     let memory = document.memory_peak_bytes.map(|peak| format!(", {}", Bytes::new(peak))).unwrap_or_default();
     page.line(
-        "time",
+        "took",
         &format!("{:.2} virtual s in {:.1} s of real time{memory}", document.virtual_s, document.wall_s),
     );
+    measured_warnings(&mut page, &document.warnings);
     page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
     page.text
+}
+
+/// What was noticed about the run itself; what was noticed about the scenario was said before it began.
+fn measured_warnings(page: &mut Page, warnings: &[Warning]) {
+    const CODES: [&str; 4] = [ONE_DRAW, "port-rate", "kernel-rounds-rates", "stream-unfinished"];
+    for warning in warnings.iter().filter(|warning| CODES.contains(&warning.code.as_str())) {
+        page.line("note", &warning.message);
+    }
 }
 
 fn words(flow: &LabFlow) -> String {
@@ -79,10 +95,16 @@ fn words(flow: &LabFlow) -> String {
     if let (Some(p50), Some(p99)) = (run.summary.latency_p50_ns, run.summary.latency_p99_ns) {
         let _ = write!(text, ", latency {} (p99 {})", Nanos::new(p50), Nanos::new(p99));
     }
-    if run.verdict.cause != Cause::Undetermined && flow.retransmits.is_some() {
-        let _ = write!(text, "; {}", run.verdict.summary);
-    }
     text
+}
+
+fn verdict(verdict: &Verdict, page: &mut Page) {
+    let cause = cause_name(verdict.cause).to_uppercase();
+    page.line("verdict", &format!("{cause}, {}. {}", confidence(verdict.confidence), verdict.summary));
+    if let Some(shares) = epochs(verdict) {
+        page.line("time", &shares);
+    }
+    page.line("next", &verdict.next_step);
 }
 
 fn row(queue: &LabQueue) -> [String; 8] {
@@ -178,6 +200,7 @@ pub fn set(document: &LabSetDocument) -> String {
         page.line("INVALID", &format!("{count} cells: {problem}"));
     }
     page.line("time", &format!("{:.0} s of real time", document.wall_s));
+    measured_warnings(&mut page, &document.warnings);
     page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
     page.text
 }

@@ -173,6 +173,8 @@ pub struct Args {
     /// File with the pre-shared key of the server
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     pub key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub trust: crate::trust::TrustArgs,
 
     /// Sampling interval, 1ms to 10s [default: 100 ms]
     #[arg(short, long, value_parser = options::time, help_heading = "Output", allow_hyphen_values = true)]

@@ -3,9 +3,10 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use landspeed_flow::iperf3::auth::PublicKey;
+use landspeed_flow::iperf3::auth::{KeyError, PublicKey};
 use landspeed_flow::iperf3::{Credentials, Extras};
 use landspeed_model::ErrorEntry;
+use landspeed_sys::trust::{Policy, TrustError};
 
 use super::FarEnd;
 
@@ -38,7 +39,7 @@ impl Args {
     ///
     /// # Errors
     /// A key that cannot be read, or no password.
-    pub fn far_end(&self, iperf3: bool) -> Result<FarEnd, ErrorEntry> {
+    pub fn far_end(&self, iperf3: bool, policy: Policy) -> Result<FarEnd, ErrorEntry> {
         if !iperf3 {
             return Ok(FarEnd::Landspeed);
         }
@@ -46,7 +47,12 @@ impl Args {
         let credentials = match (&self.username, &self.rsa_public_key_path) {
             (Some(user), Some(path)) => Some(Credentials {
                 user: user.clone(),
-                key: PublicKey::open(path).map_err(|error| entry(error.to_string()))?,
+                key: PublicKey::open(path, policy).map_err(|error| match error {
+                    KeyError::File(TrustError::Untrusted(why)) => {
+                        ErrorEntry { advice: Some(why.advice()), ..entry(why.cause()) }
+                    }
+                    other => entry(other.to_string()),
+                })?,
                 password: password(user).map_err(entry)?,
                 pkcs1: self.use_pkcs1_padding,
             }),

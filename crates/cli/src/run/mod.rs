@@ -11,6 +11,7 @@ use anyhow::{Context as _, anyhow};
 use landspeed_flow::client::{self, Request, RunEvent};
 use landspeed_flow::iperf3::Extras;
 use landspeed_model::{Direction, ErrorEntry, RunDocument, Status};
+use landspeed_sys::trust::TrustError;
 
 pub use args::Args;
 
@@ -51,7 +52,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
                 judge(&mut document);
                 document
             } else {
-                let far = args.with_iperf3.far_end(args.iperf3);
+                let far = args.with_iperf3.far_end(args.iperf3, args.trust.policy());
                 match far {
                     Ok(far) => measure(&request, &far, interrupted, view, &mut |event| lines.event(event)),
                     Err(why) => client::not_begun(&request, why),
@@ -83,8 +84,13 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
     let entry = |code: &str, message| ErrorEntry { code: code.to_owned(), message, advice: None };
     sound.map_err(|message| entry("bad-parameters", message))?;
-    let key = args.key_file.as_deref().map(options::key).transpose();
-    request.key = key.map_err(|error| entry("bad-key", format!("{error:#}")))?;
+    let key = args.key_file.as_deref().map(|path| options::key(path, args.trust.policy())).transpose();
+    request.key = key.map_err(|error| match error.downcast_ref() {
+        Some(TrustError::Untrusted(why)) => {
+            ErrorEntry { advice: Some(why.advice()), ..entry("bad-key", why.cause()) }
+        }
+        _ => entry("bad-key", format!("{error:#}")),
+    })?;
     Ok(())
 }
 

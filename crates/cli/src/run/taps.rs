@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use landspeed_flow::client::{self, FarTap, Request, RunEvent};
-use landspeed_model::{Direction, PathInfo, RunDocument, TapDocument};
+use landspeed_model::{Direction, PathInfo, Protocol, RunDocument, TapDocument};
 
-use crate::tap::attend::Attendant;
+use crate::tap::attend::{Attendant, Room};
 
 /// Ring of the near end's tap, bytes.
 const RING_BYTES: u64 = 32 << 20;
@@ -85,7 +85,8 @@ impl Taps {
         let local = address(&path.client_addr).ok_or("its own address is not known")?;
         let peer = address(&path.server_addr).ok_or("the server's address is not known")?;
         let ends = (local, peer, peer.port(), local.port());
-        Attendant::begin(ends, &self.near, None, RING_BYTES, stop)
+        let room = Room { most_bytes: None, ring_bytes: RING_BYTES };
+        Attendant::begin(ends, &self.near, room, None, stop)
     }
 
     fn near_problem(&self) -> Option<String> {
@@ -124,6 +125,15 @@ impl Taps {
         if files.is_empty() {
             return Ok(page.text);
         }
+        if files.len() > 1 && is_udp_over_ipv6(document) {
+            // The far capture ends behind the UDP header, and IPv6 has no identification: nothing in it tells one
+            // datagram from another, and every one would be taken for lost.
+            page.line(
+                "note",
+                "over IPv6 the datagrams of the two captures cannot be matched; the near one is analysed",
+            );
+            files.truncate(1);
+        }
         if document.requested.direction == Direction::Download {
             files.reverse();
         }
@@ -131,6 +141,13 @@ impl Taps {
         page.text.push_str(&crate::trace::summary_of(&files)?);
         Ok(page.text)
     }
+}
+
+/// Whether the test's datagrams carry no identification.
+fn is_udp_over_ipv6(document: &RunDocument) -> bool {
+    let server = document.path.as_ref().and_then(|path| address(&path.server_addr));
+    matches!(document.requested.protocol, Protocol::Udp | Protocol::UdpRr)
+        && server.is_some_and(|server| server.ip().to_canonical().is_ipv6())
 }
 
 /// The far end's capture on its way to its file.

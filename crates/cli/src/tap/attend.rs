@@ -1,20 +1,19 @@
 //! A tap beside a test: at the near end of `run --tap`, and at the far end for clients of `serve --allow-tap`.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{self, Read, Seek as _};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use landspeed_flow::server::{RunningTap, Tapper};
+use landspeed_flow::server::{FlowSink, RunningTap, Tapper, TestFlow, TestTransport};
 use landspeed_model::TapDocument;
 use landspeed_sys::netlink::{LinkId, Netlink};
-use landspeed_tap::{Limits, Options, Output, Tap};
+use landspeed_tap::{Limits, Options, Output, Selection, Tap, TapFlow, TapTransport};
 
 /// A tap has so long to begin.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -22,6 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MOST: usize = 4;
 /// Ring of a tap for a client, bytes.
 const CLIENT_RING_BYTES: u64 = 16 << 20;
+
+/// Bytes of a packet that its headers fit in: tags, IPv6 with extension headers, TCP with all options.
+const HEADERS_BYTES: u32 = 256;
+
+/// How much a tap may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    /// Bytes written at most.
+    pub most_bytes: Option<u64>,
+    /// Bytes of its ring.
+    pub ring_bytes: u64,
+}
 
 /// A tap on a thread of its own.
 pub struct Attendant {
@@ -31,18 +42,22 @@ pub struct Attendant {
 
 impl Attendant {
     /// Begins to capture what passes between two addresses, on the interface that leads from one to the other, until told
-    /// to stop (also by setting `stop`) or so many bytes are written. It takes packets when this returns.
+    /// to stop (also by setting `stop`) or there is no more room. With a selection only headers, and only of flows that may
+    /// be the test's. It takes packets when this returns.
     pub fn begin(
         (local, peer, server_port, control_port): (SocketAddr, SocketAddr, u16, u16),
         file: &Path,
-        most_bytes: Option<u64>,
-        ring_bytes: u64,
+        Room { most_bytes, ring_bytes }: Room,
+        selection: Option<Arc<Selection>>,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, String> {
         let (here, there) = (local.ip().to_canonical(), peer.ip().to_canonical());
         let options = Options {
             interfaces: vec![interface_towards(peer)?],
             filter: Some(between(here, there, server_port, control_port)),
+            // Only headers are kept with a selection: all of them, with the longest options.
+            snap_bytes: if selection.is_some() { HEADERS_BYTES } else { Options::default().snap_bytes },
+            selection,
             output: Output::File(file.to_owned()),
             limits: Limits { bytes: most_bytes, ..Limits::default() },
             ring_bytes,
@@ -104,7 +119,8 @@ fn interface_towards(peer: SocketAddr) -> Result<String, String> {
 /// Captures for the clients of a server.
 pub struct ForClients {
     most_bytes: u64,
-    running: Arc<AtomicUsize>,
+    /// Who has one running: an address, or the network of 64 bits around it for IPv6.
+    running: Arc<Mutex<Vec<IpAddr>>>,
 }
 
 impl ForClients {
@@ -114,52 +130,126 @@ impl ForClients {
     }
 }
 
-/// One capture for a client: its file goes with it.
-struct ForClient {
-    attendant: Option<Attendant>,
-    file: PathBuf,
-    running: Arc<AtomicUsize>,
+/// A client's place among the captures, given back when dropped.
+struct Place {
+    client: IpAddr,
+    running: Arc<Mutex<Vec<IpAddr>>>,
 }
 
-impl Drop for ForClient {
-    fn drop(&mut self) {
-        self.attendant = None;
-        let _ = std::fs::remove_file(&self.file);
-        self.running.fetch_sub(1, Ordering::Relaxed);
+impl Place {
+    fn take(running: &Arc<Mutex<Vec<IpAddr>>>, client: IpAddr) -> Result<Self, String> {
+        let client = match client.to_canonical() {
+            IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
+            v4 @ IpAddr::V4(_) => v4,
+        };
+        let mut taken = running.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.contains(&client) {
+            return Err("it captures another test of this address already".to_owned());
+        }
+        if taken.len() >= MOST {
+            return Err(format!("it captures for {MOST} clients already"));
+        }
+        taken.push(client);
+        Ok(Self { client, running: Arc::clone(running) })
     }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).retain(|client| *client != self.client);
+    }
+}
+
+/// One capture for a client.
+struct ForClient {
+    /// Ends before the place is given back.
+    attendant: Option<Attendant>,
+    /// Everything that was taken. It has no name any more, so nothing of it stays behind.
+    taken: File,
+    selection: Arc<Selection>,
+    filter: String,
+    most_bytes: u64,
+    _place: Place,
+}
+
+/// A file that only this user may read, created so that no link can be in its place; its name is removed soon.
+fn scratch_file() -> io::Result<(File, PathBuf)> {
+    let unique = landspeed_sys::random::bytes::<8>().map_or(0, u64::from_ne_bytes);
+    let path = std::env::temp_dir().join(format!("landspeed-tap-{}-{unique:016x}.pcapng", std::process::id()));
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    Ok((file, path))
 }
 
 impl Tapper for ForClients {
     fn begin(&self, local: SocketAddr, peer: SocketAddr) -> Result<Box<dyn RunningTap>, String> {
-        if self.running.fetch_add(1, Ordering::Relaxed) >= MOST {
-            self.running.fetch_sub(1, Ordering::Relaxed);
-            return Err(format!("it captures for {MOST} clients already"));
-        }
-        let unique = landspeed_sys::random::bytes::<8>().map_or(0, u64::from_ne_bytes);
-        let file = std::env::temp_dir().join(format!("landspeed-tap-{}-{unique:016x}.pcapng", std::process::id()));
-        let mut tap = ForClient { attendant: None, file, running: Arc::clone(&self.running) };
-        // Nobody else may read it, nor have put a link there.
-        OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&tap.file)
-            .map_err(|why| format!("it has no room for a capture: {why}"))?;
+        let place = Place::take(&self.running, peer.ip())?;
+        let no_room = |why: io::Error| format!("it has no room for a capture: {why}");
+        let (taken, path) = scratch_file().map_err(no_room)?;
+        let selection = Arc::new(Selection::new(local, peer.ip()));
         let ends = (local, peer, local.port(), peer.port());
-        let most_bytes = Some(self.most_bytes);
-        let begun = Attendant::begin(ends, &tap.file, most_bytes, CLIENT_RING_BYTES, Arc::default());
-        tap.attendant = Some(begun?);
-        Ok(Box::new(tap))
+        let begun = Attendant::begin(
+            ends,
+            &path,
+            Room { most_bytes: Some(self.most_bytes), ring_bytes: CLIENT_RING_BYTES },
+            Some(Arc::clone(&selection)),
+            Arc::default(),
+        );
+        // It is open now, here and there.
+        let removed = std::fs::remove_file(&path);
+        let attendant = Some(begun?);
+        removed.map_err(no_room)?;
+        let filter = between(local.ip().to_canonical(), peer.ip().to_canonical(), local.port(), peer.port());
+        Ok(Box::new(ForClient { attendant, taken, selection, filter, most_bytes: self.most_bytes, _place: place }))
     }
 }
 
 impl RunningTap for ForClient {
+    fn flows(&self) -> Arc<FlowSink> {
+        let selection = Arc::clone(&self.selection);
+        Arc::new(move |flow: TestFlow| {
+            let transport = match flow.transport {
+                TestTransport::Tcp => TapTransport::Tcp,
+                TestTransport::Udp => TapTransport::Udp,
+            };
+            let (port, arrived_unix_ns) = (flow.client.port(), flow.arrived_unix_ns);
+            selection.add(TapFlow { transport, port, arrived_unix_ns });
+        })
+    }
+
+    fn all_arrived(&mut self) {
+        self.selection.complete(&self.filter);
+    }
+
     fn finish(mut self: Box<Self>) -> Result<Box<dyn Read>, String> {
-        if let Some(attendant) = self.attendant.take() {
-            attendant.finish()?;
+        let document = self.attendant.take().ok_or("it was ended before")?.finish()?;
+        let cannot = |why: io::Error| format!("it cannot read its capture: {why}");
+        let (mut cut, path) = scratch_file().map_err(cannot)?;
+        std::fs::remove_file(&path).map_err(cannot)?;
+        let application = format!("landspeed {}", env!("CARGO_PKG_VERSION"));
+        let about = (application.as_str(), document.dropped);
+        landspeed_tap::excerpt(&mut self.taken, &mut cut, &self.selection, about, self.most_bytes).map_err(cannot)?;
+        cut.rewind().map_err(cannot)?;
+        Ok(Box::new(cut))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_one_capture_at_a_time() {
+        let running = Arc::default();
+        let take = |text: &str| Place::take(&running, text.parse().expect("an address"));
+        let first = take("192.0.2.1").expect("the first one");
+        for same in ["192.0.2.1", "::ffff:192.0.2.1"] {
+            assert!(take(same).is_err_and(|why| why.contains("already")), "{same}");
         }
-        // The name goes with this value, the content with the reader.
-        let content = File::open(&self.file).map_err(|why| format!("it cannot read its capture: {why}"))?;
-        Ok(Box::new(content))
+        let _six = take("2001:db8::1").expect("another address");
+        assert!(take("2001:db8::2").is_err(), "the same /64");
+        let _others = [take("2001:db8:0:1::1").expect("another /64"), take("192.0.2.2").expect("another address")];
+        assert!(take("192.0.2.3").is_err_and(|why| why.contains('4')), "four at once");
+        drop(first);
+        assert!(take("192.0.2.1").is_ok());
     }
 }

@@ -221,6 +221,7 @@ fn tap_options(args: &Args) -> anyhow::Result<Options> {
     let filter = args.filter.join(" ");
     Ok(Options {
         interfaces: args.interface.clone(),
+        selection: None,
         filter: (!filter.trim().is_empty()).then_some(filter),
         snap_bytes: args.snaplen,
         way: match args.direction {

@@ -6,7 +6,7 @@ mod loss;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    Cause, Confidence, Direction, EndCost, ErrorEntry, PhaseName, Protocol, RunDocument, Status, Verdict,
+    Cause, Confidence, Direction, EndCost, EpochState, ErrorEntry, PhaseName, Protocol, RunDocument, Status, Verdict,
 };
 use landspeed_units::{BitRate, Bytes};
 
@@ -154,13 +154,20 @@ fn milliseconds(ns: f64) -> String {
 
 fn goodput(d: &RunDocument, out: &mut Page) {
     let parts = d.requested.direction.parts();
-    for (direction, rate) in parts.iter().zip([d.summary.goodput_bps, d.summary.reverse_goodput_bps]) {
+    let s = &d.summary;
+    let figures = [
+        (s.goodput_bps, s.goodput_cv, &s.goodput_cv_unknown),
+        (s.reverse_goodput_bps, s.reverse_goodput_cv, &s.reverse_goodput_cv_unknown),
+    ];
+    for (direction, (rate, cv, unknown)) in parts.iter().zip(figures) {
         let Some(rate) = rate else { continue };
         let mine = || d.streams.iter().filter(|s| s.direction == *direction);
         let delivered: u64 = mine().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes).sum();
         let mut line = format!("{}", BitRate::from_bps(rate as u64));
-        if let Some(cv) = d.summary.goodput_cv.filter(|_| *direction == parts[0]) {
+        if let Some(cv) = cv {
             let _ = write!(line, " ± {:.1} % between intervals", cv * 100.0);
+        } else if let Some(why) = unknown {
+            let _ = write!(line, " (± unknown: {why})");
         }
         let _ = write!(line, ", {} delivered", Bytes::new(delivered));
         let resent: Vec<u64> = mine().filter_map(|s| s.sender.as_ref()?.retransmits).collect();
@@ -272,11 +279,7 @@ fn one_cost(cost: &EndCost) -> String {
 }
 
 fn verdict(v: &Verdict, label: &str, out: &mut Page) {
-    let sure = match v.confidence {
-        Confidence::High => "high confidence",
-        Confidence::Medium => "medium confidence",
-        Confidence::Low => "low confidence",
-    };
+    let sure = confidence(v.confidence);
     let place = v.place.as_ref().map(|p| format!(" [{p}]")).unwrap_or_default();
     out.line(label, &format!("{}{place}, {sure}. {}", cause_name(v.cause).to_uppercase(), v.summary));
     for evidence in v.evidence.iter().filter(|e| e.met).take(4) {
@@ -286,7 +289,45 @@ fn verdict(v: &Verdict, label: &str, out: &mut Page) {
     if v.cause == Cause::Undetermined && !v.missing.is_empty() {
         out.line("", &format!("· not visible: {}", v.missing.join("; ")));
     }
+    if let Some(shares) = epochs(v) {
+        out.line("time", &shares);
+    }
     out.line("next", &v.next_step);
+}
+
+/// `high confidence`.
+pub(crate) fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => "high confidence",
+        Confidence::Medium => "medium confidence",
+        Confidence::Low => "low confidence",
+    }
+}
+
+/// `97.0 % cwnd-limited, 2.1 % recovery`: the states a flow spent at least a hundredth of its time in. `None` without samples.
+pub(crate) fn epochs(v: &Verdict) -> Option<String> {
+    let states: Vec<String> = v
+        .epochs
+        .iter()
+        .filter(|epoch| epoch.share_permille >= 10)
+        .map(|epoch| format!("{:.1} % {}", f64::from(epoch.share_permille) / 10.0, state_name(epoch.state)))
+        .collect();
+    (!states.is_empty()).then(|| states.join(", "))
+}
+
+fn state_name(state: EpochState) -> &'static str {
+    match state {
+        EpochState::SlowStart => "slow start",
+        EpochState::Recovery => "recovery",
+        EpochState::Stalled => "stalled",
+        EpochState::CwndLimited => "cwnd-limited",
+        EpochState::ReceiveWindowLimited => "receive-window-limited",
+        EpochState::SendBufferLimited => "send-buffer-limited",
+        EpochState::ApplicationLimited => "application-limited",
+        EpochState::PacingLimited => "pacing-limited",
+        EpochState::CpuLimited => "CPU-limited",
+        EpochState::Unknown => "unknown",
+    }
 }
 
 fn number(value: f64, unit: &str) -> String {
@@ -300,7 +341,7 @@ fn number(value: f64, unit: &str) -> String {
 }
 
 /// A cause in words.
-fn cause_name(cause: Cause) -> &'static str {
+pub(crate) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::ReceiverWindow => "receiver window",
         Cause::SlowReader => "slow reader",
@@ -313,6 +354,14 @@ fn cause_name(cause: Cause) -> &'static str {
         Cause::NetworkCongestion => "network congestion",
         Cause::NetworkLoss => "network loss",
         Cause::NetworkPath => "network path",
+        Cause::SlowStartOvershoot => "slow-start overshoot",
+        Cause::ShallowBuffer => "shallow buffer",
+        Cause::Policer => "policer",
+        Cause::Reordering => "reordering",
+        Cause::ReceiverHostDrops => "receiver host drops",
+        Cause::AckPath => "ack path",
+        Cause::LocalQdisc => "local qdisc",
+        Cause::PathMtu => "path mtu",
         Cause::RoundTrip => "round trip",
         Cause::Undetermined => "undetermined",
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use landspeed_columns::Stream;
-use landspeed_wire::capture::{CaptureError, Frame, InterfaceStatistics, Next, Reader, Sink};
+use landspeed_wire::capture::{CaptureError, Frame, InterfaceStatistics, Next, Reader, Sink, Sorter};
 
 use super::source::Source;
 
@@ -23,6 +23,7 @@ pub struct Capture {
     /// The file it is read from, if it is a plain one.
     file: Option<File>,
     reader: Reader,
+    sorter: Sorter,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -108,12 +109,22 @@ impl Capture {
 
     fn from_source(source: Source) -> Self {
         let (buffer, start, end) = (Vec::new(), 0, 0);
-        Self { source, file: None, reader: Reader::new(), buffer, start, end, position: 0, early: None }
+        let (reader, sorter) = (Reader::new(), Sorter::default());
+        Self { source, file: None, reader, sorter, buffer, start, end, position: 0, early: None }
     }
 
-    /// Gives `sink` the next frame, and what statistics come before it. `false` at the end. What cannot be read on is no
-    /// failure but the end: what came before it counts.
+    /// Reads the next frame, and the statistics before it; `false` at the end. `sink` gets the frames in the order of their
+    /// timestamps: none now and several at a later step where they have to be sorted. Damage ends the capture without an
+    /// error: the frames before it count.
     pub fn step(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+        let more = self.step_unsorted(sink)?;
+        if !more {
+            self.sorter.flush(sink);
+        }
+        Ok(more)
+    }
+
+    fn step_unsorted(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
         while self.early.is_none() {
             let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
                 Ok(next) => next,
@@ -127,7 +138,7 @@ impl Capture {
             self.position += used as u64;
             match next {
                 Next::Frame(frame) => {
-                    sink.frame(&frame);
+                    self.sorter.before(sink).frame(&frame);
                     return Ok(true);
                 }
                 Next::Statistics(statistics) => sink.statistics(statistics),
@@ -144,10 +155,18 @@ impl Capture {
 
     /// Reads on and gives `sink` what came, as much as fits the buffer. `false` at the end.
     pub fn drain(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+        let more = self.drain_unsorted(sink)?;
+        if !more {
+            self.sorter.flush(sink);
+        }
+        Ok(more)
+    }
+
+    fn drain_unsorted(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
         if self.early.is_some() {
             return Ok(false);
         }
-        let (used, needed) = self.reader.drain(&self.buffer[self.start..self.end], sink);
+        let (used, needed) = self.reader.drain(&self.buffer[self.start..self.end], &mut self.sorter.before(sink));
         self.start += used;
         self.position += used as u64;
         match needed {
@@ -175,7 +194,7 @@ impl Capture {
     pub fn feed(&mut self, piece: &mut [u8], sink: &mut impl Sink) -> bool {
         let from = ROOM - (self.end - self.start);
         piece[from..ROOM].copy_from_slice(&self.buffer[self.start..self.end]);
-        let (used, needed) = self.reader.drain(&piece[from..], sink);
+        let (used, needed) = self.reader.drain(&piece[from..], &mut self.sorter.before(sink));
         let left = &piece[from + used..];
         self.buffer.clear();
         self.buffer.extend_from_slice(left);
@@ -208,6 +227,11 @@ impl Capture {
             Err(why) => self.early = Some(why.to_string()),
         }
         Ok(false)
+    }
+
+    /// Frames that were out of order and have been sorted.
+    pub fn sorted(&self) -> u64 {
+        self.sorter.sorted()
     }
 
     /// Why it ended before the end of the file, if so.

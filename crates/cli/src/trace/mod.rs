@@ -31,6 +31,8 @@ Examples:
   landspeed trace transfer.pcap
   landspeed trace transfer.pcapng.zst --json trace.json
   landspeed trace sender.pcap receiver.pcap     where each packet was lost
+  landspeed trace inside.pcap outside.pcap --nat           the same across a NAT
+  landspeed trace middle.pcap --window-scale 7             a capture without the handshake
   landspeed trace transfer.pcap --report trace.html        time-sequence graphs, rates, gaps
   landspeed trace transfer.pcap --xplot graphs             the same for xplot, as tcptrace -G
   landspeed trace before.pcap --against after.pcap --report both.html
@@ -61,9 +63,12 @@ pub struct Args {
     /// The gap that ends a train of frames
     #[arg(long, value_parser = options::time, default_value = "20us", value_name = "TIME")]
     train_gap: Nanos,
-    /// Addresses or ports change between the taps: packets are known by their numbers alone
+    /// Addresses or ports change between the taps: packets are matched without them
     #[arg(long)]
     nat: bool,
+    /// Window scale of connections whose handshake the capture lacks, 0 to 14; ss -ti prints it as wscale
+    #[arg(long, value_parser = clap::value_parser!(u8).range(0..=14), value_name = "SHIFT")]
+    window_scale: Option<u8>,
     /// Cores used: another decompresses, they take turns at a plain file, and share the flows where there are many [default: 2
     /// if there are two]
     #[arg(long, value_name = "N")]
@@ -133,6 +138,8 @@ fn limits(args: &Args) -> Limits {
         bin_ns: args.bin.get().max(1),
         train_gap_ns: args.train_gap.get(),
         burst_bps: args.burst.map(BitRate::bps),
+        window_scale: args.window_scale,
+        ..Limits::default()
     }
 }
 
@@ -193,6 +200,7 @@ impl Reading {
         let (format, early) = (reader.format().unwrap_or_default(), self.capture.early());
         let (command, file) = (std::env::args().collect(), self.file.display().to_string());
         let mut document = self.analysis.finish(landspeed, command, file, format, early, name);
+        document.capture.sorted = self.capture.sorted();
         if let Some(graphs) = self.graphs {
             graphs.finish(&mut document);
         }

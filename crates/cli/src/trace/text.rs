@@ -11,6 +11,8 @@ use crate::text::Page;
 
 /// Flows printed; the rest is in the document.
 const SHOWN_FLOWS: usize = 8;
+/// A reverse direction with less payload is not printed: acknowledgements of an application, a handshake of TLS.
+const LEAST_REVERSE_BYTES: u64 = 100_000;
 /// Stations printed.
 const SHOWN_STATIONS: usize = 4;
 
@@ -21,7 +23,8 @@ pub fn summary(document: &TraceDocument) -> String {
     page.line(
         "capture",
         &format!(
-            "{} ({}): {} frames, {}, {}",
+            "{}{} ({}): {} frames, {}, {}",
+            capture.goodput_bps.map_or_else(String::new, |bps| format!("goodput {} in ", rate(bps))),
             capture.file,
             capture.format,
             capture.frames,
@@ -63,6 +66,7 @@ fn left_out(document: &TraceDocument) -> Vec<String> {
         (capture.malformed, "malformed"),
         (capture.fragments, "later fragments"),
         (capture.other_transport, "neither TCP nor UDP"),
+        (capture.copies, "copies of other frames"),
     ];
     counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
@@ -167,27 +171,24 @@ fn tell(page: &mut Page, flow: &TraceFlow) {
         page.line("rtt", &rtt);
     }
     page.line("loss", &loss(forward, &flow.reverse));
-    if let Some(network) = flow.lost_network {
-        let receiver =
-            flow.lost_receiver.map_or_else(String::new, |lost| format!(", {lost} in the receiver after its tap"));
-        page.line("placed", &format!("{network} lost between the taps{receiver}"));
+    if let Some(lost) = placed(forward) {
+        page.line("placed", &lost);
     }
-    page.line(
-        "window",
-        &format!(
-            "most in flight {}, {}{}",
-            Bytes::new(forward.in_flight_max_bytes),
-            match (flow.reverse.window_min_bytes, flow.reverse.window_max_bytes) {
-                (Some(least), Some(most)) =>
-                    format!("receiver's window {} to {}", Bytes::new(least), Bytes::new(most)),
-                _ => "no window seen".to_owned(),
-            },
-            match flow.reverse.zero_windows {
-                0 => String::new(),
-                times => format!(", closed {times} times"),
-            }
-        ),
-    );
+    page.line("window", &window(forward, &flow.reverse));
+    if let Some(ecn) = ecn(flow) {
+        page.line("ecn", &ecn);
+    }
+    if let Some(reset) = &flow.reset {
+        let by = if reset.by == flow.source { "the sender" } else { "the receiver" };
+        page.line("reset", &format!("by {by} at {} (frame {})", Nanos::new(reset.time_ns), reset.frame));
+    }
+    if flow.reverse.payload_bytes >= LEAST_REVERSE_BYTES {
+        let reverse = &flow.reverse;
+        let goodput = reverse.goodput_bps.map_or_else(String::new, |bps| format!("{}, ", rate(bps)));
+        let lost = placed(reverse).map_or_else(String::new, |lost| format!("; {lost}"));
+        let words = format!("{goodput}{}; {}{lost}", Bytes::new(reverse.unique_bytes), loss(reverse, forward));
+        page.line("reverse", &words);
+    }
     if let Some(limits) = &forward.limits {
         page.line("time", &held_back(limits));
     }
@@ -197,6 +198,65 @@ fn tell(page: &mut Page, flow: &TraceFlow) {
             &format!("{per_ack:.1} data packets each, {} over more than two segments", forward.stretch_acks),
         );
     }
+}
+
+/// Where packets of a direction were lost, between taps and behind them.
+fn placed(direction: &TraceDirection) -> Option<String> {
+    let mut words = format!("{} lost between taps", direction.lost_network?);
+    if let Some(lost) = direction.lost_receiver {
+        let _ = write!(words, ", {lost} dropped by the receiver host");
+    }
+    if let Some(open) = direction.undetermined_receiver.filter(|&open| open > 0) {
+        let _ = write!(words, ", {open} undetermined (no DSACK and no ACK that lacks them)");
+    }
+    Some(words)
+}
+
+/// The window that the receiver announced, and what was in flight.
+fn window(forward: &TraceDirection, reverse: &TraceDirection) -> String {
+    let mut words = format!("max in flight {}, ", Bytes::new(forward.in_flight_max_bytes));
+    match (reverse.window_min_bytes, reverse.window_max_bytes, reverse.window_scale_in_force) {
+        (Some(least), Some(most), _) => {
+            let _ = write!(words, "receive window {} to {}", Bytes::new(least), Bytes::new(most));
+        }
+        (_, _, None) => {
+            words.push_str("receive window unknown (no window scale");
+            if let Some(least) = reverse.window_scale_at_least {
+                let _ = write!(words, ", {least} or more");
+            }
+            words.push(')');
+        }
+        _ => words.push_str("no receive window seen"),
+    }
+    if reverse.zero_windows > 0 {
+        let _ = write!(words, ", zero {} times for {}", reverse.zero_windows, Nanos::new(reverse.zero_window_ns));
+        if let Some(first) = reverse.zero_window_periods.first() {
+            let _ = write!(words, ", first at {} (frame {})", Nanos::new(first.start_ns), first.frame);
+        }
+    }
+    if forward.probes > 0 {
+        let _ = write!(words, "; {} keep-alives and window probes", forward.probes);
+    }
+    if reverse.reneged > 0 {
+        let _ = write!(words, "; receiver reneged {} times (dropped data it had SACKed)", reverse.reneged);
+    }
+    words
+}
+
+/// Explicit congestion notification, where a packet was marked or said so.
+fn ecn(flow: &TraceFlow) -> Option<String> {
+    let (marks, echoes) = (flow.forward.ecn?, flow.reverse.ecn.unwrap_or_default());
+    let capable = marks.ect0 + marks.ect1 + marks.ce;
+    let mut words = format!("{} of {capable} packets CE", marks.ce);
+    match echoes.reported_ce {
+        Some(reported) => {
+            let _ = write!(words, "; receiver reports {reported} (AccECN)");
+        }
+        None => {
+            let _ = write!(words, "; {} ACKs with ECE, {} segments with CWR", echoes.ece, marks.cwr);
+        }
+    }
+    (capable > 0).then_some(words)
 }
 
 fn round_trips(flow: &TraceFlow) -> String {
@@ -225,29 +285,33 @@ fn round_trips(flow: &TraceFlow) -> String {
 fn loss(forward: &TraceDirection, reverse: &TraceDirection) -> String {
     let again = &forward.retransmits;
     if again.total() == 0 && forward.out_of_order == 0 && forward.duplicates == 0 {
-        return "nothing sent again".to_owned();
+        return "no retransmits".to_owned();
     }
     let kinds = [
         (again.fast, "fast"),
-        (again.timeout, "after a timeout"),
-        (again.tail, "tail probes"),
+        (again.timeout, "after an RTO"),
+        (again.tail, "TLP"),
         (again.lost_before_tap, "lost before the tap"),
-        (again.unclassified, "without evidence why"),
+        (again.unclassified, "unclassified"),
     ];
     let kinds: Vec<String> =
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    let mut words = format!("{} sent again", again.total());
+    let mut words = format!("{} retransmits", again.total());
     if !kinds.is_empty() {
         let _ = write!(words, " ({})", kinds.join(", "));
     }
     if again.spurious > 0 {
-        let _ = write!(words, ", {} of them unneeded", again.spurious);
+        let _ = write!(words, ", {} spurious (DSACK)", again.spurious);
+    }
+    if let Some(rto) = &forward.rto {
+        let (least, most) = (Nanos::new(rto.min_ns), Nanos::new(rto.max_ns));
+        let _ = write!(words, "; {} RTOs of {least} to {most}", rto.count);
     }
     if forward.out_of_order > 0 {
-        let _ = write!(words, "; {} out of order", forward.out_of_order);
+        let _ = write!(words, "; {} reordered", forward.out_of_order);
     }
     if forward.duplicates > 0 {
-        let _ = write!(words, "; {} copied on the way", forward.duplicates);
+        let _ = write!(words, "; {} duplicated in the network", forward.duplicates);
     }
     let _ = write!(words, "; {} duplicate ACKs", reverse.duplicate_acks);
     words
@@ -255,10 +319,11 @@ fn loss(forward: &TraceDirection, reverse: &TraceDirection) -> String {
 
 fn held_back(limits: &TraceLimits) -> String {
     let parts = [
-        (limits.sending_ns, "sending (congestion window, pacing or path)"),
-        (limits.receiver_window_ns, "receiver's window full"),
-        (limits.recovery_ns, "repairing losses"),
-        (limits.idle_ns, "nothing in flight (application)"),
+        (limits.sending_ns, "limited by cwnd, pacing or path"),
+        (limits.receiver_window_ns, "receiver-limited (rwnd)"),
+        (limits.recovery_ns, "recovery"),
+        (limits.pacing_ns, "limited by pacing or a shaper before the tap"),
+        (limits.idle_ns, "sender-limited (application)"),
     ];
     let share = |ns: u64| ns as f64 * 100.0 / limits.total_ns.max(1) as f64;
     let mut parts: Vec<_> = parts.into_iter().filter(|&(ns, _)| share(ns) >= 0.5).collect();
@@ -267,28 +332,29 @@ fn held_back(limits: &TraceLimits) -> String {
 }
 
 fn between(page: &mut Page, path: &TracePath) {
-    let round_trip = path.round_trip_ns.map(|ns| format!(", {} there and back at the least", Nanos::new(ns)));
+    let round_trip = path.round_trip_ns.map(|ns| format!(", min RTT between taps {}", Nanos::new(ns)));
     let words =
         format!("{} to {}: {} packets matched{}", path.from, path.to, path.matched, round_trip.unwrap_or_default());
     page.line("path", &words);
-    for (label, way) in [("there", &path.forward), ("back", &path.backward)] {
+    for (label, way) in [("forward", &path.forward), ("reverse", &path.backward)] {
         let mut words = format!(
-            "{} lost of {} ({} with data)",
+            "{} of {} lost ({} with data)",
             way.lost_data + way.lost_other,
             way.matched + way.lost_data + way.lost_other,
             way.lost_data
         );
         if way.reordered > 0 {
-            let _ = write!(words, "; {} changed places", way.reordered);
+            let _ = write!(words, "; {} reordered", way.reordered);
         }
         if way.appeared > 0 {
             let _ = write!(words, "; {} seen only at the later tap", way.appeared);
         }
         if way.undetermined > 0 {
-            let _ = write!(words, "; {} when the other tap had not begun or had ended", way.undetermined);
+            let why = if path.matched == 0 { "no match" } else { "the other capture had not begun or had ended" };
+            let _ = write!(words, "; {} undetermined ({why})", way.undetermined);
         }
         if let Some((p50, p99)) = way.delay_variation_p50_ns.zip(way.delay_variation_p99_ns) {
-            let _ = write!(words, "; delay over the least: median {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
+            let _ = write!(words, "; queueing delay p50 {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
         }
         if let Some(share) = way.delay_share {
             let _ = write!(words, ", {:.0} % of all hops'", share * 100.0);

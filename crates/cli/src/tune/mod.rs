@@ -4,11 +4,12 @@ mod persist;
 mod text;
 mod watchdog;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use landspeed_model::{AuditDocument, Change};
 use landspeed_sys::process;
+use landspeed_sys::trust::{self as files, Content, Policy};
 use landspeed_tune::{
     Allow, CONFIRM_RANGE_S, Context, Engine, Fault, Journal, LiveKnobs, Plan, State, TuneError, changes_from_audit,
     parse_setting,
@@ -18,11 +19,14 @@ use serde_json::json;
 use crate::Outcome;
 use crate::check;
 use crate::output::Sink;
+use crate::trust;
 
 /// Makes a process of this program end at a point of the journal, for tests of what a crash leaves.
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 /// The boot id to believe in, for tests of what a restart leaves.
 const BOOT_ID: &str = "LANDSPEED_TUNE_BOOT_ID";
+/// The transactions of this host, whatever their state directory. A restart empties it.
+const REGISTRY: &str = "/run/landspeed/tune";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +36,7 @@ Examples:
   sudo landspeed tune apply --findings audit.json --only TCP-001,TCP-002 --confirm 120
   sudo landspeed tune confirm           from a new session, within that time
   sudo landspeed tune persist           keep it over reboots
-  sudo landspeed tune revert            take the last transaction back
+  sudo landspeed tune revert            roll the last transaction back
   sudo landspeed tune revert --persisted
 
 Other settings: eth0:mtu=9000, eth0:rx-ring=8192, eth0:channels=16, eth0:adaptive-rx=on,
@@ -42,7 +46,8 @@ cpufreq:policy0/governor=performance, cpufreq:policy0/epp=performance, cpu:3/res
 eth0:cgroup/system.slice/backup.service=9gbit (what a group of processes sends; needs fq or htb)
 
 Nothing is written before the plan is shown, its originals are on the disk and a watchdog is
-awake that takes everything back unless it is confirmed.
+awake that rolls everything back unless it is confirmed. The time to confirm in begins with the
+first write: an apply that is stopped or hangs is killed when it is over, and rolled back.
 
 Exit status: 0 as asked, 1 something was refused or is left to you, 2 failure.";
 
@@ -58,11 +63,11 @@ pub struct Args {
 enum Command {
     /// Show what would be changed, in which order, and what is refused; writes nothing
     Plan(PlanArgs),
-    /// Change it; it is taken back unless it is confirmed in time
+    /// Change it; it is rolled back unless it is confirmed in time
     Apply(ApplyArgs),
     /// Let the change stay, if the host is well
     Confirm(PlainArgs),
-    /// Take a transaction back where its values are still as it wrote them
+    /// Roll a transaction back where its values are still as it wrote them
     Revert(RevertArgs),
     /// Show the transactions and where they stand
     Status(PlainArgs),
@@ -78,6 +83,8 @@ struct StateArgs {
     /// Directory of the journals
     #[arg(long, value_name = "DIR", default_value = "/var/lib/landspeed/tune")]
     state: PathBuf,
+    #[command(flatten)]
+    trust: trust::TrustArgs,
 }
 
 /// What to change.
@@ -120,7 +127,7 @@ struct ApplyArgs {
     wanted: Wanted,
     #[command(flatten)]
     state: StateArgs,
-    /// Seconds to confirm in
+    /// Seconds to confirm in, from the first write
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     confirm: u64,
     /// Write what was done as JSON (- for standard output)
@@ -168,7 +175,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Where and who this process is.
-fn context(state: &Path) -> anyhow::Result<Context> {
+fn context(args: &StateArgs) -> anyhow::Result<Context> {
     let boot = match std::env::var(BOOT_ID) {
         Ok(boot) => boot,
         Err(_) => {
@@ -180,8 +187,16 @@ fn context(state: &Path) -> anyhow::Result<Context> {
         Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is no fault"))?),
         Err(_) => None,
     };
-    let state = std::path::absolute(state).with_context(|| format!("no place {}", state.display()))?;
-    Ok(Context { state, boot: boot.trim().to_owned(), namespace: namespace.to_string_lossy().into_owned(), fault })
+    let state = std::path::absolute(&args.state)
+        .with_context(|| format!("cannot use the state directory {}", args.state.display()))?;
+    Ok(Context {
+        state,
+        boot: boot.trim().to_owned(),
+        namespace: namespace.to_string_lossy().into_owned(),
+        policy: args.trust.policy(),
+        registry: REGISTRY.into(),
+        fault,
+    })
 }
 
 /// `SSH_CONNECTION`: by it the management peer is known, and whether a confirmation comes from the same session.
@@ -196,11 +211,24 @@ fn need_root(what: &str) -> anyhow::Result<()> {
     bail!("{what} needs root: run it with sudo. `landspeed tune plan` needs no privilege");
 }
 
-fn changes(wanted: &Wanted) -> anyhow::Result<Vec<Change>> {
+/// Who may own an audit that is carried out: root, the effective user, and who called sudo.
+fn auditors() -> Vec<u32> {
+    std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok()).into_iter().collect()
+}
+
+/// `policy` is none where nothing is written: what an audit says is only shown then.
+fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change>> {
     let mut changes = wanted.set.clone();
     match &wanted.findings {
         Some(path) => {
-            let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let cannot = || format!("cannot read {}", path.display());
+            let text = match policy {
+                Some(policy) => {
+                    let file = files::open(path, "audit", Content::Public, &auditors(), policy)?;
+                    std::io::read_to_string(file).with_context(cannot)?
+                }
+                None => std::fs::read_to_string(path).with_context(cannot)?,
+            };
             let audit: AuditDocument = serde_json::from_str(&text).with_context(|| {
                 format!("{} is no audit; write one with `landspeed check --json {0}`", path.display())
             })?;
@@ -221,9 +249,9 @@ fn changes(wanted: &Wanted) -> anyhow::Result<Vec<Change>> {
     Ok(changes)
 }
 
-fn make_plan(wanted: &Wanted) -> anyhow::Result<Plan> {
+fn make_plan(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Plan> {
     let allow = Allow { disruptive: wanted.disruptive, tied: wanted.allow_tied };
-    Ok(landspeed_tune::plan(&changes(wanted)?, &LiveKnobs, allow))
+    Ok(landspeed_tune::plan(&changes(wanted, policy)?, &LiveKnobs, allow))
 }
 
 /// Writes a document if one was asked for. Returns whether standard output is still free for text.
@@ -235,7 +263,7 @@ fn write_json(sink: Option<&Sink>, document: &serde_json::Value) -> anyhow::Resu
 }
 
 fn plan(args: &PlanArgs) -> anyhow::Result<Outcome> {
-    let plan = make_plan(&args.wanted)?;
+    let plan = make_plan(&args.wanted, None)?;
     if write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune-plan/1", "steps": plan.steps}))? {
         print!("{}", text::plan(&plan));
     }
@@ -250,8 +278,8 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
     if let Some(sink) = &args.json {
         sink.check()?;
     }
-    let context = context(&args.state.state)?;
-    let plan = make_plan(&args.wanted)?;
+    let context = context(&args.state)?;
+    let plan = make_plan(&args.wanted, Some(args.state.trust.policy()))?;
     let quiet = args.json == Some(Sink::Stdout);
     if !quiet {
         print!("{}", text::plan(&plan));
@@ -264,7 +292,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
     let some_refused = plan.refused().next().is_some();
     let engine = Engine::new(&LiveKnobs, context);
     if plan.writes() == 0 {
-        // What is so now may be another transaction's, and gone when that is taken back.
+        // What is so now may be another transaction's, and gone when that is rolled back.
         if let Some(id) = engine.open_transaction()? {
             return Err(TuneError::Open { id }.into());
         }
@@ -275,12 +303,13 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
         return Ok(if some_refused { Outcome::Findings } else { Outcome::Clean });
     }
     let applied = engine
-        .apply(&plan, args.confirm, session().as_deref(), &mut |id| watchdog::start(&engine.context().state, id))?;
+        .apply(&plan, args.confirm, session().as_deref(), &mut |id| watchdog::start(&engine, &args.state, id))?;
     let document = json!({
         "schema": "landspeed.tune/1",
         "id": applied.id,
         "state": "awaiting-confirm",
         "confirm_s": applied.confirm_s,
+        "watchdog": applied.watchdog,
         "written": applied.written,
         "refused": plan.refused().collect::<Vec<_>>(),
     });
@@ -292,10 +321,10 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
 
 fn confirm(args: &PlainArgs) -> anyhow::Result<Outcome> {
     need_root("confirming")?;
-    let engine = Engine::new(&LiveKnobs, context(&args.state.state)?);
+    let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     let session = session();
     let id = engine.confirm(session.as_deref())?;
-    let journal = Journal::load(&engine.context().state, id)?;
+    let journal = Journal::load(engine.context(), id)?;
     let same = session.is_some() && journal.baseline().is_some_and(|baseline| baseline.session == session);
     let document = json!({"schema": "landspeed.tune/1", "id": id, "state": State::Committed, "same_session": same});
     if write_json(args.json.as_ref(), &document)? {
@@ -311,7 +340,7 @@ fn confirm(args: &PlainArgs) -> anyhow::Result<Outcome> {
 
 fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
     need_root("reverting")?;
-    let engine = Engine::new(&LiveKnobs, context(&args.state.state)?);
+    let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     if args.persisted {
         let (id, left) = engine.unpersist(args.id)?;
         let document = json!({"schema": "landspeed.tune/1", "id": id, "state": "unpersisted", "left": left});
@@ -324,21 +353,21 @@ fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
         return Ok(if left.is_empty() { Outcome::Clean } else { Outcome::Findings });
     }
     let (id, state) = engine.revert(args.id, args.force)?;
-    let journal = Journal::load(&engine.context().state, id)?;
+    let journal = Journal::load(engine.context(), id)?;
     let document = text::transaction_json(&engine, &journal);
     if write_json(args.json.as_ref(), &document)? {
-        print!("{}", text::reverted(&journal, &state));
+        print!("{}", text::reverted(&engine, &journal, &state));
     }
     Ok(if state == State::Reverted { Outcome::Clean } else { Outcome::Findings })
 }
 
 fn status(args: &PlainArgs) -> anyhow::Result<Outcome> {
-    let engine = Engine::new(&LiveKnobs, context(&args.state.state)?);
+    let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     let there = args.state.state.is_dir();
     let recovered = if there && process::is_root() { engine.recover_orphans()? } else { Vec::new() };
     let mut journals = Vec::new();
-    for id in Journal::list(&args.state.state)? {
-        journals.push(Journal::load(&args.state.state, id)?);
+    for id in Journal::list(engine.context())? {
+        journals.push(Journal::load(engine.context(), id)?);
     }
     let transactions: Vec<_> = journals.iter().map(|journal| text::transaction_json(&engine, journal)).collect();
     let found: Vec<u32> = recovered.iter().map(|found| found.id).collect();

@@ -37,7 +37,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if !args.root.is_dir() {
         bail!("there is no directory {}", args.root.display());
     }
-    let engine = Engine::new(&LiveKnobs, context(&args.state.state)?);
+    let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     let (id, plan) = engine.plan_persist(args.id, &std::path::absolute(&args.root)?)?;
     if !args.dry_run {
         engine.persist(id, &plan)?;
@@ -67,6 +67,6 @@ fn print_plan(id: u32, plan: &PersistPlan, dry_run: bool) {
         println!("  by hand: {}: {}", item.name, item.instruction);
     }
     if !dry_run && !plan.files.is_empty() {
-        println!("`landspeed tune revert --persisted` takes it back.");
+        println!("`landspeed tune revert --persisted` undoes it.");
     }
 }

@@ -1,9 +1,10 @@
 //! What a person reads of a transaction.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 
 use landspeed_sys::clock;
-use landspeed_tune::{Applied, Engine, Journal, Outcome, Plan, Recovered, State, Step, StepState, Value};
+use landspeed_tune::{Applied, Engine, Journal, Outcome, Plan, Recovered, State, Step, StepCheck, StepState, Value};
 use serde_json::json;
 
 /// Widest name column.
@@ -55,37 +56,59 @@ pub fn applied(applied: &Applied) -> String {
     }
     let _ = writeln!(
         text,
-        "Transaction {}: {} written and read back. It is taken back in {} s unless it is confirmed.\n\
+        "Transaction {}: {} written and read back. It is rolled back in {} s unless it is confirmed.\n\
          From a new session: landspeed tune confirm",
         applied.id,
         applied.written.len(),
-        applied.confirm_s
+        seconds_to(applied.deadline_ns)
     );
+    if let Some(warning) = &applied.watchdog.warning {
+        let _ = writeln!(text, "Warning: {warning}.");
+    }
     text
 }
 
+/// Seconds to a moment, rounded up.
+fn seconds_to(deadline_ns: u64) -> u64 {
+    deadline_ns.saturating_sub(clock::monotonic_ns()).div_ceil(1_000_000_000)
+}
+
 /// What became of a revert.
-pub fn reverted(journal: &Journal, state: &State) -> String {
+pub fn reverted(engine: &Engine<'_>, journal: &Journal, state: &State) -> String {
     let mut text = String::new();
-    if *state == State::Reverted {
-        let _ =
-            writeln!(text, "Transaction {} is taken back: {}.", journal.id, journal.reason().unwrap_or("as before"));
+    let steps = journal.steps();
+    let why = journal.reason().unwrap_or("no reason recorded");
+    if *state != State::Reverted {
+        let open = if journal.is_planned() { String::new() } else { format!(" {why}") };
+        let _ = writeln!(text, "Transaction {} is not rolled back in full:{open}", journal.id);
+    } else if of_this_boot(engine, journal) {
+        let as_before =
+            (0..steps.len()).filter(|&step| engine.check_step(journal, step) == StepCheck::AsBefore).count();
+        let _ = writeln!(
+            text,
+            "Transaction {} rolled back ({why}). {as_before} of {} settings checked: as before.",
+            journal.id,
+            steps.len()
+        );
     } else {
-        let _ = writeln!(text, "Transaction {} is not taken back in full:", journal.id);
+        let _ = writeln!(text, "Transaction {} rolled back ({why}).", journal.id);
     }
-    for (number, step) in journal.steps().iter().enumerate() {
+    for (number, step) in steps.iter().enumerate() {
         let StepState::Settled { before, outcome, .. } = journal.step_state(number) else { continue };
         match outcome {
-            Outcome::Restored | Outcome::AlreadyThere => {}
+            Outcome::Restored | Outcome::AlreadyThere | Outcome::Unwritten => {}
             Outcome::Gone => {
                 let _ = writeln!(text, "  {} is gone, and the change with it", step.target);
             }
             Outcome::Drift { found } => {
                 let _ = writeln!(
                     text,
-                    "  ! {}: somebody else set it to {found}; before, it was {before}. --force puts that back",
+                    "  ! {} is {found} and was {before}: somebody else set it, or its record is lost. --force restores {before}",
                     step.target
                 );
+            }
+            Outcome::Unchecked { why } => {
+                let _ = writeln!(text, "  ! {} is not checked: {why}", step.target);
             }
             Outcome::Failed { why } => {
                 let _ = writeln!(text, "  ! {why}");
@@ -106,6 +129,9 @@ pub fn status(engine: &Engine<'_>, journals: &[Journal], recovered: &[Recovered]
     }
     for journal in journals.iter().rev() {
         let _ = writeln!(text, "{:>4}  {}", journal.id, standing(engine, journal));
+        if let Some(namespace) = namespace(engine, journal) {
+            let _ = writeln!(text, "      network namespace {namespace}");
+        }
         for (number, step) in journal.steps().iter().enumerate().filter(|(_, step)| !step.keep) {
             if let Some(line) = step_line(engine, journal, number) {
                 let _ = writeln!(text, "      {}  {line}", step.target);
@@ -131,41 +157,67 @@ fn standing(engine: &Engine<'_>, journal: &Journal) -> String {
         }
         State::Committed => "confirmed".into(),
         State::AwaitingConfirm { deadline_ns } => {
-            let left = deadline_ns.saturating_sub(clock::monotonic_ns()) / 1_000_000_000;
-            format!("awaits its confirmation: {left} s left, then it is taken back")
+            format!("awaiting confirmation: {} s left, then it is rolled back", seconds_to(deadline_ns))
         }
         State::Planned | State::Armed => "about to be written".into(),
         State::Applying => "being written".into(),
-        State::Reverting => "being taken back".into(),
-        State::Reverted => format!("taken back: {}", journal.reason().unwrap_or("as before")),
+        State::Reverting => "being rolled back".into(),
+        State::Reverted => format!("rolled back ({})", journal.reason().unwrap_or("no reason recorded")),
         State::NeedsAttention => format!("needs attention: {}", journal.reason().unwrap_or("see its journal")),
     }
 }
 
+/// The namespace of a transaction: the kernel's name, the one below `/run/netns`, and whether it is this process's.
+struct Namespace<'a> {
+    kernel: &'a str,
+    name: Option<String>,
+    current: bool,
+}
+
+fn namespace<'a>(engine: &Engine<'_>, journal: &'a Journal) -> Option<Namespace<'a>> {
+    let kernel = journal.records().first()?.namespace.as_str();
+    let name = of_this_boot(engine, journal).then(|| namespace_name(kernel)).flatten();
+    Some(Namespace { kernel, name, current: kernel == engine.context().namespace })
+}
+
+/// The name that `ip netns` knows a namespace by, of the kernel's `net:[INODE]`.
+fn namespace_name(kernel: &str) -> Option<String> {
+    let inode: u64 = kernel.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
+    let entries = std::fs::read_dir("/run/netns").ok()?;
+    let found =
+        entries.flatten().find(|entry| std::fs::metadata(entry.path()).is_ok_and(|facts| facts.ino() == inode));
+    found.map(|entry| entry.file_name().to_string_lossy().into_owned())
+}
+
+impl fmt::Display for Namespace<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kernel)?;
+        if let Some(name) = &self.name {
+            write!(f, " {name}")?;
+        }
+        f.write_str(if self.current { " (this one)" } else { " (another one)" })
+    }
+}
+
+/// A step as it is now; nothing for one that is as a transaction that came to its end left it.
 fn step_line(engine: &Engine<'_>, journal: &Journal, number: usize) -> Option<String> {
     let step = &journal.steps()[number];
+    let check = engine.check_step(journal, number);
+    let now = match &check {
+        StepCheck::AsBefore => ", now as before".to_owned(),
+        StepCheck::AsWritten => String::new(),
+        StepCheck::Differs { now } => format!(", now {now}"),
+        StepCheck::Gone => ", now gone".to_owned(),
+        StepCheck::NotChecked { why } => format!(", not checked: {why}"),
+    };
     match journal.step_state(number) {
-        StepState::Applied { before, observed, .. } => {
-            let mut line = format!("{before} -> {observed}");
-            let name = step.device.as_ref().map(|device| engine.knobs().find(device));
-            let target = match name {
-                None => Some(step.target.clone()),
-                Some(name) => name.map(|name| step.target_on(&name)),
-            };
-            let here = journal.records().first().is_some_and(|r| r.namespace == engine.context().namespace);
-            if here && of_this_boot(engine, journal) {
-                match target.map(|target| engine.knobs().read(&target)) {
-                    Some(Ok(now)) if now.same(&observed) => {}
-                    Some(Ok(now)) => {
-                        let _ = write!(line, ", now {now}");
-                    }
-                    _ => line.push_str(", now gone"),
-                }
-            }
-            Some(line)
-        }
-        StepState::InFlight { before } => Some(format!("{before} -> {} (under way)", step.desired)),
-        StepState::Untouched | StepState::Settled { .. } => None,
+        StepState::Applied { before, observed, .. } => Some(format!("{before} -> {observed}{now}")),
+        StepState::InFlight { before } => Some(format!("{before} -> {} (under way){now}", step.desired)),
+        StepState::Untouched | StepState::Settled { .. } => match (journal.state(), check) {
+            (_, StepCheck::AsBefore | StepCheck::Gone) | (State::Reverted, StepCheck::NotChecked { .. }) => None,
+            (State::Reverted, _) => Some(format!("{}, changed since it was rolled back{now}", step.before)),
+            _ => Some(format!("{} before{now}", step.before)),
+        },
     }
 }
 
@@ -184,9 +236,10 @@ pub fn transaction_json(engine: &Engine<'_>, journal: &Journal) -> serde_json::V
                     ("settled", Some(before), observed, Some(outcome))
                 }
             };
+            let check = engine.check_step(journal, number);
             json!({
                 "name": step.target.to_string(), "target": step.target, "requested": step.desired, "state": state,
-                "before": before, "observed": observed, "outcome": outcome,
+                "before": before, "observed": observed, "outcome": outcome, "now": check,
             })
         })
         .collect();
@@ -196,6 +249,8 @@ pub fn transaction_json(engine: &Engine<'_>, journal: &Journal) -> serde_json::V
         "state": journal.state(),
         "why": journal.reason(),
         "this_boot": of_this_boot(engine, journal),
+        "network_namespace": namespace(engine, journal)
+            .map(|found| json!({"id": found.kernel, "name": found.name, "current": found.current})),
         "steps": steps,
         "persisted": journal.persisted().map(|(files, _)| files.iter().map(|file| &file.path).collect::<Vec<_>>()),
     })

@@ -1,79 +1,183 @@
-//! The process that takes a transaction back when nobody confirms it: this program once more, in a session of its own.
+//! The process that rolls a transaction back when nobody confirms it: this program once more, in a session of its own and, where
+//! systemd runs, in a control group of its own.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 
 use anyhow::Context as _;
-use landspeed_sys::process;
-use landspeed_tune::{Engine, LiveKnobs};
+use landspeed_sys::{clock, process};
+use landspeed_tune::{BoundedKnobs, Engine, LiveKnobs, Watchdog};
 
-use super::{FAULT, context};
+use super::{FAULT, StateArgs, context};
 use crate::Outcome;
 
-/// How long it may take to wake up.
-const WAKE: Duration = Duration::from_secs(10);
-/// What it says when it is awake.
-const AWAKE: &str = "awake";
+/// How long it may take to wake up, nanoseconds.
+const WAKE_NS: u64 = 10_000_000_000;
+/// How often it is looked at meanwhile, nanoseconds.
+const POLL_NS: u64 = 2_000_000;
 /// A fault for the watchdog itself: `after-awake`, or as in [`FAULT`].
 const OWN_FAULT: &str = "LANDSPEED_TUNE_WATCHDOG_FAULT";
 const AFTER_AWAKE: &str = "after-awake";
+/// What is there if and only if systemd is the init process (`sd_booted(3)`).
+const SYSTEMD: &str = "/run/systemd/system";
 
 /// Options of the hidden command.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory of the journals
-    #[arg(long)]
-    state: PathBuf,
+    #[command(flatten)]
+    state: StateArgs,
     /// Transaction
     #[arg(long)]
     id: u32,
 }
 
-/// Starts it and waits until it is awake. Returns its process.
-pub fn start(state: &Path, id: u32) -> Result<u32, String> {
-    let program = std::env::current_exe().map_err(|why| format!("this program's file is not known: {why}"))?;
-    let mut command = Command::new(program);
-    command.args(["tune", "watchdog", "--id", &id.to_string(), "--state"]).arg(state);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).current_dir("/");
+/// Starts it and waits until it is awake.
+pub fn start(engine: &Engine<'_>, args: &StateArgs, id: u32) -> Result<Watchdog, String> {
+    let program = std::env::current_exe().map_err(|why| format!("the file of this program is not known: {why}"))?;
+    let arguments = arguments(&program, &engine.context().state, args.trust.insecure_permissions, id);
+    let unit = format!("landspeed-tune-{id}-{}.scope", std::process::id());
+    let why = if Path::new(SYSTEMD).is_dir() {
+        let mut command = Command::new("systemd-run");
+        command.args(unit_options(&unit)).args(&arguments);
+        match wake(engine, command, id) {
+            Ok(process) if moved(process) => return Ok(Watchdog { process, unit: Some(unit), warning: None }),
+            // It is awake, and a second one would be turned away.
+            Ok(process) => {
+                let warning = Some(warning("systemd-run left it there"));
+                return Ok(Watchdog { process, unit: None, warning });
+            }
+            Err(Asleep::NotStarted(why)) if why.kind() == io::ErrorKind::NotFound => {
+                "systemd-run is not installed".to_owned()
+            }
+            Err(why) => format!("systemd-run failed: {why}"),
+        }
+    } else {
+        "systemd does not run here".to_owned()
+    };
+    let mut command = Command::new(&arguments[0]);
+    command.args(&arguments[1..]);
+    let process = wake(engine, command, id).map_err(|why| why.to_string())?;
+    Ok(Watchdog { process, unit: None, warning: Some(warning(&why)) })
+}
+
+/// The watchdog's command line.
+fn arguments(program: &Path, state: &Path, insecure: bool, id: u32) -> Vec<std::ffi::OsString> {
+    let id = id.to_string();
+    let mut arguments: Vec<std::ffi::OsString> = vec![program.into()];
+    arguments.extend(["tune", "watchdog", "--id", &id, "--state"].map(Into::into));
+    arguments.push(state.into());
+    if insecure {
+        arguments.push("--insecure-permissions".into());
+    }
+    arguments
+}
+
+/// A scope keeps the namespaces, the environment and the process of who starts it, which a service would not.
+fn unit_options(unit: &str) -> [String; 6] {
+    [
+        "--scope".into(),
+        "--quiet".into(),
+        "--slice=system.slice".into(),
+        format!("--unit={unit}"),
+        "--description=landspeed: rolls a tune transaction back unless it is confirmed".into(),
+        "--".into(),
+    ]
+}
+
+fn warning(why: &str) -> String {
+    format!(
+        "the watchdog runs in the control group of this session, because {why}: what kills that group kills it, too"
+    )
+}
+
+/// Whether a process is in another control group than this one.
+fn moved(process: u32) -> bool {
+    let groups = |process: &str| std::fs::read_to_string(format!("/proc/{process}/cgroup")).ok();
+    groups(&process.to_string()).is_some_and(|theirs| Some(theirs) != groups("self"))
+}
+
+/// Why the watchdog is not awake.
+#[derive(Debug)]
+enum Asleep {
+    NotStarted(io::Error),
+    Ended(std::process::ExitStatus),
+    Silent,
+}
+
+impl fmt::Display for Asleep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotStarted(why) => write!(f, "it cannot be started: {why}"),
+            Self::Ended(status) => write!(f, "it ended at once ({status})"),
+            Self::Silent => write!(f, "it did not wake up within {} s", WAKE_NS / 1_000_000_000),
+        }
+    }
+}
+
+/// Starts a watchdog and waits until it says in its lock that it is awake. Returns its process.
+fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Asleep> {
+    engine.prepare_watch(id);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     command.env_remove(FAULT);
     if let Ok(fault) = std::env::var(OWN_FAULT)
         && fault != AFTER_AWAKE
     {
         command.env(FAULT, fault);
     }
-    let mut child = process::detach(&mut command).spawn().map_err(|why| format!("it cannot be started: {why}"))?;
-    let (say, hear) = mpsc::channel();
-    if let Some(out) = child.stdout.take() {
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _ = BufReader::new(out).read_line(&mut line);
-            let _ = say.send(line);
-        });
-    }
-    match hear.recv_timeout(WAKE) {
-        Ok(line) if line.trim() == AWAKE => Ok(child.id()),
-        answer => {
-            let _ = child.kill();
-            let _ = child.wait();
-            Err(if answer.is_ok() { "it ended at once".into() } else { format!("it did not answer within {WAKE:?}") })
+    let mut child = process::detach(&mut command).spawn().map_err(Asleep::NotStarted)?;
+    let deadline = clock::monotonic_ns() + WAKE_NS;
+    loop {
+        // Before its word is looked for: what it said before it ended counts.
+        let ended = child.try_wait().ok().flatten();
+        if let Some(process) = engine.awake(id) {
+            return Ok(process);
         }
+        if let Some(status) = ended {
+            return Err(Asleep::Ended(status));
+        }
+        let now = clock::monotonic_ns();
+        if now > deadline {
+            end(&mut child);
+            return Err(Asleep::Silent);
+        }
+        clock::sleep_until(now + POLL_NS);
     }
+}
+
+fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
 }
 
 /// Watches until the transaction has come to an end.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
-    let engine = Engine::new(&LiveKnobs, context(&args.state)?);
+    let knobs = BoundedKnobs::new(LiveKnobs);
+    let engine = Engine::new(&knobs, context(&args.state)?);
     engine
         .watch(args.id, || {
-            let mut out = std::io::stdout();
-            let _ = writeln!(out, "{AWAKE}").and_then(|()| out.flush());
             if std::env::var(OWN_FAULT).is_ok_and(|fault| fault == AFTER_AWAKE) {
                 process::kill_self();
             }
         })
         .context("the watchdog gave up")?;
     Ok(Outcome::Clean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_watchdog_of_a_unit_is_the_same_program_in_a_scope() {
+        let watchdog = arguments(Path::new("/usr/bin/landspeed"), Path::new("/state"), true, 7);
+        let words: Vec<_> = watchdog.iter().map(|word| word.to_string_lossy()).collect();
+        let expected =
+            ["/usr/bin/landspeed", "tune", "watchdog", "--id", "7", "--state", "/state", "--insecure-permissions"];
+        assert_eq!(words, expected);
+        let options = unit_options("landspeed-tune-7-42.scope");
+        assert!(options.contains(&"--scope".to_owned()) && options.contains(&"--slice=system.slice".to_owned()));
+        assert_eq!(options.last().map(String::as_str), Some("--"), "what follows is not an option");
+    }
 }

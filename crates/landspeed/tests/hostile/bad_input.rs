@@ -64,7 +64,7 @@ const ABSURD: &[(&str, &str)] = &[
     ("--probe=0", "--probe"),
     ("--bind 203.0.113.9", "203.0.113.9"),
     ("--key-file /nonexistent/key", "/nonexistent/key"),
-    ("--key-file /proc/version", "--new-key"),
+    ("--key-file /proc/version", "readable by others"),
     ("--nonsense", "--nonsense"),
 ];
 

@@ -24,7 +24,7 @@ fn answered(answer: impl FnOnce(Parameters) -> ToClient) -> Run {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &["-t", "1"]);
     let (mut tx, rx, asked) = raw::greet(&listener, None);
-    tx.send(&answer(asked)).unwrap();
+    tx.queue(&answer(asked)).unwrap();
     drop((tx, rx));
     finish(client.end(PATIENCE_S))
 }
@@ -73,27 +73,27 @@ fn reported(report: &str) -> Run {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &["-t", "0.3"]);
     let (mut tx, mut rx, asked) = raw::greet(&listener, None);
-    tx.send(&ToClient::Accepted(Box::new(accepted(asked)))).unwrap();
+    tx.queue(&ToClient::Accepted(Box::new(accepted(asked)))).unwrap();
     let mut streams = Vec::new();
     loop {
         match rx.poll::<ToServer>(raw::SHORT) {
             Ok(Some(ToServer::Ping { n })) => {
-                tx.send(&ToClient::Pong { n, now_ns: u64::MAX / 2 }).unwrap();
+                tx.queue(&ToClient::Pong { n, now_ns: u64::MAX / 2 }).unwrap();
                 if n == 9 {
                     let answer = Status::Welcome;
                     streams.push(raw::welcome(&listener, preface::encode_answer(answer)));
                 }
             }
-            Ok(Some(ToServer::Opened)) => tx.send(&ToClient::Ready).unwrap(),
+            Ok(Some(ToServer::Opened)) => tx.queue(&ToClient::Ready).unwrap(),
             Ok(Some(ToServer::Start { .. })) => break,
             Ok(_) => {}
             Err(error) => panic!("{error}"),
         }
     }
-    tx.send(&ToClient::Progress { t_ns: u64::MAX, received: u64::MAX, sent: u64::MAX }).unwrap();
+    tx.queue(&ToClient::Progress { t_ns: u64::MAX, received: u64::MAX, sent: u64::MAX }).unwrap();
     let done = SenderDone { stream: 0, bytes: u64::MAX, packets: u64::MAX, stopped_ns: u64::MAX };
-    tx.send(&ToClient::SenderDone(done)).unwrap();
-    tx.send(&ToClient::Report { text: report.to_owned(), last: true }).unwrap();
+    tx.queue(&ToClient::SenderDone(done)).unwrap();
+    tx.queue(&ToClient::Report { text: report.to_owned(), last: true }).unwrap();
     let mut stream = streams.pop().expect("one");
     std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
     finish(client.end(PATIENCE_S))

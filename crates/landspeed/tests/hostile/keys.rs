@@ -11,7 +11,7 @@ use crate::common::{PATIENCE_S, Process, Server, landspeed, run, scratch};
 use crate::proxy::{self, Deed, Target};
 use crate::raw;
 
-fn new_key(directory: &Path, name: &str) -> PathBuf {
+pub fn new_key(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
     let mut command = landspeed();
     command.args(["serve", "--new-key"]).arg(&path);
@@ -19,7 +19,7 @@ fn new_key(directory: &Path, name: &str) -> PathBuf {
     path
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 

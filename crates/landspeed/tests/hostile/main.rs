@@ -5,8 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod claims;
 mod common;
 mod document;
+mod dripping;
+mod files;
 mod hostile_server;
 mod interrupts;
 mod ipv6;
@@ -17,5 +20,7 @@ mod proxy;
 mod raw;
 mod server_abuse;
 mod server_limits;
+mod server_shares;
 mod strangers;
+mod thief;
 mod udp_abuse;

@@ -1,7 +1,7 @@
 //! A client and a server of the tests' own, which keep to the protocol only as far as they want to.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use landspeed_flow::control::channel::{self, Key, Receiver, Role, Sender};
 use landspeed_flow::control::message::{Accepted, MAX_MESSAGE, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, ANSWER_LEN, PREFACE_LEN, Purpose, Status, Token};
 use landspeed_model::Parameters;
+use socket2::{Domain, Socket, Type};
 
 pub const SHORT: Duration = Duration::from_secs(20);
-static NEVER: AtomicBool = AtomicBool::new(false);
+pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// A connection that waits no longer than [`SHORT`] for anything.
 pub fn connect(server: SocketAddr) -> TcpStream {
@@ -21,9 +22,24 @@ pub fn connect(server: SocketAddr) -> TcpStream {
     stream
 }
 
+/// A connection from another address of the loopback interface.
+pub fn connect_from(from: IpAddr, server: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::new(from, 0).into()).expect("loopback has it");
+    socket.connect_timeout(&server.into(), SHORT).expect("the server accepts");
+    let stream: TcpStream = socket.into();
+    stream.set_read_timeout(Some(SHORT)).unwrap();
+    stream.set_write_timeout(Some(SHORT)).unwrap();
+    stream
+}
+
 /// Shows a preface and returns the answer.
 pub fn introduce(server: SocketAddr, purpose: Purpose) -> (TcpStream, Option<Status>) {
-    let mut stream = connect(server);
+    introduce_on(connect(server), purpose)
+}
+
+/// The same on a connection that is there.
+pub fn introduce_on(mut stream: TcpStream, purpose: Purpose) -> (TcpStream, Option<Status>) {
     stream.write_all(&preface::encode(purpose)).unwrap();
     let mut answer = [0; ANSWER_LEN];
     let status = stream.read_exact(&mut answer).ok().and_then(|()| preface::decode_answer(&answer)).map(|(_, s)| s);
@@ -65,8 +81,15 @@ pub struct Client {
 
 /// Asks for a test; the server's words if it says no.
 pub fn ask(server: SocketAddr, parameters: Parameters) -> Result<Client, String> {
-    let (mut tx, mut rx) = channel::open(control(server), Role::Client, None, MAX_MESSAGE, SHORT).unwrap();
-    tx.send(&ToServer::Hello { version: "0".into(), parameters: Box::new(parameters) }).unwrap();
+    ask_with(server, parameters, None)
+}
+
+/// The same of a server with a key.
+pub fn ask_with(server: SocketAddr, parameters: Parameters, key: Option<&Key>) -> Result<Client, String> {
+    let (stream, status) = introduce(server, Purpose::Control { keyed: key.is_some() });
+    assert_eq!(status, Some(Status::Welcome));
+    let (mut tx, mut rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, SHORT, &NEVER).unwrap();
+    tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(parameters) }).unwrap();
     match hear(&mut rx)? {
         ToClient::Accepted(accepted) => {
             let token = Token::from_hex(&accepted.token).expect("a token");
@@ -90,13 +113,13 @@ impl Client {
 
     /// Says that all is open and waits for the server to agree.
     pub fn ready(&mut self) {
-        self.tx.send(&ToServer::Opened).unwrap();
+        self.tx.queue(&ToServer::Opened).unwrap();
         assert!(matches!(hear(&mut self.rx), Ok(ToClient::Ready)));
     }
 
     /// The server's clock.
     pub fn server_clock(&mut self) -> u64 {
-        self.tx.send(&ToServer::Ping { n: 1 }).unwrap();
+        self.tx.queue(&ToServer::Ping { n: 1 }).unwrap();
         match hear(&mut self.rx) {
             Ok(ToClient::Pong { now_ns, .. }) => now_ns,
             other => panic!("{other:?}"),
@@ -124,7 +147,7 @@ pub fn welcome(listener: &TcpListener, answer: [u8; ANSWER_LEN]) -> TcpStream {
 /// Takes a greeting as a server does.
 pub fn greet(listener: &TcpListener, key: Option<&Key>) -> (Sender, Receiver, Parameters) {
     let stream = welcome(listener, preface::encode_answer(Status::Welcome));
-    let (tx, mut rx) = channel::open(stream, Role::Server, key, MAX_MESSAGE, SHORT).unwrap();
+    let (tx, mut rx) = channel::open(stream, Role::Server, key, MAX_MESSAGE, SHORT, &NEVER).unwrap();
     match rx.wait::<ToServer>("the greeting", SHORT, &NEVER).unwrap() {
         ToServer::Hello { parameters, .. } => (tx, rx, *parameters),
         other => panic!("{other:?}"),

@@ -72,7 +72,7 @@ fn messages_out_of_order_end_the_test_they_belong_to() {
         ToServer::Stop,
     ] {
         let mut client = ask(server.addr, short()).expect("accepted");
-        client.tx.send(&message).unwrap();
+        client.tx.queue(&message).unwrap();
         assert!(!matches!(hear(&mut client.rx), Ok(ToClient::Ready)), "{message:?}");
     }
     server.run(&["-t", "0.2"]).assert_clean();
@@ -87,13 +87,13 @@ fn a_start_in_the_past_is_now_and_one_in_the_far_future_is_soon() {
         let (mut data, status) = client.data(0);
         assert_eq!(status, Some(Status::Welcome));
         client.ready();
-        client.tx.send(&ToServer::Start { at_ns }).unwrap();
+        client.tx.queue(&ToServer::Start { at_ns }).unwrap();
         data.write_all(&[7; 1000]).unwrap();
         data.shutdown(Shutdown::Write).unwrap();
         let received = loop {
             match hear(&mut client.rx).expect("a report in time") {
                 ToClient::Report { text, last: true } => break text,
-                _ => client.tx.send(&ToServer::Alive).unwrap(),
+                _ => client.tx.queue(&ToServer::Alive).unwrap(),
             }
         };
         let report: serde_json::Value = serde_json::from_str(&received).unwrap();
@@ -161,7 +161,7 @@ fn a_flood_of_tiny_messages_is_one_tests_own_trouble() {
     let mut stream = client.data(0).0;
     client.ready();
     let now = client.server_clock();
-    client.tx.send(&ToServer::Start { at_ns: now }).unwrap();
+    client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
     let writer = std::thread::spawn(move || {
         // Not through the sender, which would frame each with a system call of its own.
         let mut flood = connect(server.addr);

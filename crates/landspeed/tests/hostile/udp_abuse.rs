@@ -74,10 +74,12 @@ fn who_does_not_prove_its_address_gets_no_more_than_it_sent() {
     let (datagrams, bytes) = answers(&socket);
     assert!(datagrams >= 1, "the first hello is answered");
     assert!(bytes <= sent, "{bytes} B came back for {sent} B");
-    // A stream is one flow: another address that knows the token gets nothing for it.
+    // Whoever only says hello keeps nobody else out; once the stream is proved, others that know the token get nothing.
     let other = self::socket(server.addr);
-    other.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
-    assert_eq!(answers(&other), (0, 0));
+    hello::introduce(&other, 0, test.token, &crate::raw::NEVER).expect("the stream is still open");
+    let late = self::socket(server.addr);
+    late.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
+    assert_eq!(answers(&late), (0, 0));
     drop(test);
     server.settles_to(idle);
 }
@@ -91,8 +93,8 @@ fn an_unproved_flow_keeps_a_test_from_starting() {
     let mut buffer = [0; HELLO_LEN];
     let n = socket.recv(&mut buffer).expect("the challenge");
     assert!(matches!(hello::decode(&buffer[..n]), Some((0, Step::Challenge(_)))));
-    test.tx.send(&ToServer::Opened).unwrap();
-    test.tx.send(&ToServer::Start { at_ns: 0 }).unwrap();
+    test.tx.queue(&ToServer::Opened).unwrap();
+    test.tx.queue(&ToServer::Start { at_ns: 0 }).unwrap();
     assert!(!matches!(hear(&mut test.rx), Ok(ToClient::Ready)));
     assert_eq!(answers(&socket), (0, 0));
 }
@@ -129,10 +131,10 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
         let upload = Parameters { direction: Direction::Upload, time_ns: Some(300_000_000), ..flood() };
         let mut test = ask(server.addr, upload).expect("accepted");
         let socket = socket(server.addr);
-        hello::introduce(&socket, 0, test.token).expect("proved");
+        hello::introduce(&socket, 0, test.token, &crate::raw::NEVER).expect("proved");
         test.ready();
         let at_ns = test.server_clock();
-        test.tx.send(&ToServer::Start { at_ns }).unwrap();
+        test.tx.queue(&ToServer::Start { at_ns }).unwrap();
         let mut datagram = vec![0; 1448];
         let format = Format::Landspeed { tag: test.token.datagram_tag(0) };
         format.write_constant(&mut datagram);
@@ -147,8 +149,8 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
         }
         let done = SenderDone { stream: 0, bytes: last, packets: last, stopped_ns: last };
         let nobody = SenderDone { stream: u32::MAX, ..done };
-        test.tx.send(&ToServer::SenderDone(nobody)).unwrap();
-        test.tx.send(&ToServer::SenderDone(done)).unwrap();
+        test.tx.queue(&ToServer::SenderDone(nobody)).unwrap();
+        test.tx.queue(&ToServer::SenderDone(done)).unwrap();
         loop {
             match hear(&mut test.rx).expect("a report") {
                 ToClient::Report { last: true, .. } => break,

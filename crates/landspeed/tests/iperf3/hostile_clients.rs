@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use landspeed_sys::clock;
+use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::process::until;
 use landspeed_testkit::random::Random;
 use serde_json::{Value, json};
+use socket2::{Domain, Socket, Type};
 
-use crate::parties::{our_client, our_server};
+use crate::parties::{our_client, our_server, our_server_at};
 
 /// A client that says whatever a test wants.
 struct Client {
@@ -25,10 +27,14 @@ impl Client {
     fn connect(addr: SocketAddr) -> Self {
         let stream = TcpStream::connect(addr).expect("a connection");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        Self { stream, cookie: Self::next_cookie() }
+    }
+
+    fn next_cookie() -> [u8; 37] {
         let mut cookie = [0; 37];
         let name = format!("{:036}", CLIENTS.fetch_add(1, Ordering::Relaxed));
         cookie[..36].copy_from_slice(name.as_bytes());
-        Self { stream, cookie }
+        cookie
     }
 
     /// Up to the question for the parameters.
@@ -113,6 +119,65 @@ fn what_is_no_request_is_refused_with_a_number() {
     let mut client = Client::introduced(addr);
     client.say(&u32::MAX.to_be_bytes());
     assert_eq!(client.refusal(), Some(114));
+    serves_on(addr);
+}
+
+/// A state of the server, how long it may last by the documentation, seconds, and a client that drips in it.
+type State = (&'static str, f64, Box<dyn FnOnce(f64) -> f64 + Send>);
+
+#[test]
+fn a_dripping_client_holds_no_step_longer_than_documented() {
+    const SLACK_S: f64 = 8.0;
+    /// Sends a byte now and then until the server hangs up; how long that took, seconds.
+    fn drip(mut client: Client, first: &[u8], every_ms: u64, most_s: f64) -> f64 {
+        let begun_ns = clock::monotonic_ns();
+        client.stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
+        let mut bytes = first.iter().copied().chain(std::iter::repeat(b' '));
+        loop {
+            let byte = [bytes.next().unwrap_or_default()];
+            let held_s = (clock::monotonic_ns() - begun_ns) as f64 / 1e9;
+            let mut unread = [0; 256];
+            let closed = client.stream.write_all(&byte).is_err() || matches!(client.stream.read(&mut unread), Ok(0));
+            if closed || held_s > most_s {
+                return held_s;
+            }
+            clock::sleep_until(clock::monotonic_ns() + every_ms * 1_000_000);
+        }
+    }
+    let (_server, addr) = our_server(&[]);
+    let announced = 60_000_u32.to_be_bytes();
+    let up_to_the_start = move || {
+        let mut client = Client::introduced(addr);
+        client.say_json(&wanted().to_string());
+        assert_eq!(client.hear(), Some(10));
+        let data = client.data();
+        assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
+        (client, data)
+    };
+    let states: Vec<State> = vec![
+        ("cookie", 5.0, Box::new(move |most| drip(Client::connect(addr), &[b'a'; 36], 300, most))),
+        ("request", 10.0, Box::new(move |most| drip(Client::introduced(addr), &announced, 8, most))),
+        (
+            "results",
+            10.0,
+            Box::new(move |most| {
+                let (mut client, _data) = up_to_the_start();
+                client.say(&[4]);
+                assert_eq!(client.hear(), Some(13));
+                drip(client, &announced, 8, most)
+            }),
+        ),
+    ];
+    let held: Vec<_> = std::thread::scope(|scope| {
+        let drips: Vec<_> = states
+            .into_iter()
+            .map(|(name, limit_s, hold)| (name, limit_s, scope.spawn(move || hold(limit_s + SLACK_S))))
+            .collect();
+        drips.into_iter().map(|(name, limit_s, thread)| (name, limit_s, thread.join().expect("no panic"))).collect()
+    });
+    for (name, limit_s, held_s) in held {
+        assert!(held_s < limit_s + SLACK_S, "{name}: held for {held_s:.1} s; documented: {limit_s} s");
+    }
     serves_on(addr);
 }
 
@@ -230,6 +295,100 @@ fn damaged(random: &mut Random, text: &str) -> String {
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// iperf3's request from an address of this host, up to its answer.
+fn ask_from(source: [u8; 4], addr: SocketAddr, wanted: &str) -> (Client, Option<i8>) {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::from((source, 0)).into()).expect("an address of loopback");
+    socket.connect(&addr.into()).expect("a connection");
+    let stream: TcpStream = socket.into();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    let mut client = Client { stream, cookie: Client::next_cookie() };
+    let cookie = client.cookie;
+    client.say(&cookie);
+    assert_eq!(client.hear(), Some(9), "it asks what is wanted");
+    client.say_json(wanted);
+    let answer = client.hear();
+    (client, answer)
+}
+
+#[test]
+fn one_address_does_not_take_all_places() {
+    let (_server, addr) = our_server(&["--max-tests", "8"]);
+    let (mut held, mut answers) = (Vec::new(), Vec::new());
+    for _ in 0..8 {
+        let (client, answer) = ask_from([127, 0, 0, 1], addr, &wanted().to_string());
+        held.push(client);
+        answers.push(answer);
+    }
+    // Six streams' turns, then "access denied", which clients call busy.
+    assert_eq!(answers, [[Some(10); 6].as_slice(), &[Some(-1); 2]].concat());
+    assert_eq!(ask_from([127, 0, 0, 2], addr, &wanted().to_string()).1, Some(10));
+}
+
+#[test]
+fn the_total_rate_holds_for_iperf3s_clients() {
+    let (_server, addr) = our_server(&["--max-total-rate", "100M"]);
+    let with_rate = |bps: u64| {
+        let mut wanted = wanted();
+        wanted["bandwidth"] = bps.into();
+        wanted.to_string()
+    };
+    // An unlimited one reserves three quarters, so that is all its address gets.
+    let (_unlimited, answer) = ask_from([127, 0, 0, 1], addr, &wanted().to_string());
+    assert_eq!(answer, Some(10));
+    assert_eq!(ask_from([127, 0, 0, 1], addr, &with_rate(10_000_000)).1, Some(-1));
+    let (_modest, answer) = ask_from([127, 0, 0, 2], addr, &with_rate(10_000_000));
+    assert_eq!(answer, Some(10));
+    // iperf3 has no words for less than was asked for.
+    let (mut client, answer) = ask_from([127, 0, 0, 3], addr, &with_rate(50_000_000));
+    assert_eq!(answer, Some(-2));
+    let mut number = [0; 4];
+    client.stream.read_exact(&mut number).expect("a number");
+    assert_eq!(i32::from_be_bytes(number), 27);
+}
+
+#[test]
+fn who_is_crowded_out_hears_that_the_server_is_busy() {
+    landspeed_sys::process::raise_open_files_limit();
+    let (_server, addr) = our_server(&[]);
+    let mut first = Client::introduced(addr);
+    let mut crowd = Vec::new();
+    first.stream.set_nonblocking(true).expect("a socket");
+    while first.stream.peek(&mut [0]).is_err() {
+        crowd.push(Client::introduced(addr));
+        assert!(crowd.len() < 400, "nobody lost a place");
+    }
+    first.stream.set_nonblocking(false).expect("a socket");
+    first.say_json(&wanted().to_string());
+    assert_eq!(first.hear(), Some(-1));
+}
+
+#[test]
+fn udp_to_a_host_that_vanished_stops_within_its_time() {
+    let (left, right) = match (Namespace::new("left"), Namespace::new("right")) {
+        (Ok(left), Ok(right)) => (left, right),
+        (Err(why), _) | (_, Err(why)) => landspeed_testkit::skip!("{why}"),
+    };
+    let link = veth(&left, &right, "10.9.0.1/24", "10.9.0.2/24");
+    let (server, addr) = left.run(|| our_server_at("10.9.0.1:0", &[]));
+    let wanted = json!({"udp": true, "omit": 0, "time": 3600, "num": 0, "blockcount": 0, "parallel": 1, "len": 1000,
+        "reverse": true, "bandwidth": 1_000_000, "client_version": "3.12"});
+    let (mut client, socket) = right.run(|| {
+        let mut client = Client::introduced(addr);
+        client.say_json(&wanted.to_string());
+        assert_eq!(client.hear(), Some(10));
+        let socket = std::net::UdpSocket::bind("10.9.0.2:0").expect("a socket");
+        socket.connect(addr).expect("a route");
+        socket.send(&[0x39, 0x38, 0x37, 0x36]).expect("a hello");
+        (client, socket)
+    });
+    assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
+    until(20, "data", || socket.recv(&mut [0; 2000]).is_ok_and(|n| n == 1000));
+    right.exec(["ip", "link", "set", &link.b, "down"]);
+    // 15 s without an acknowledgement; the rest is for a busy machine.
+    until(40, "the server to give the client up", || server.stdout().contains("end "));
 }
 
 #[test]

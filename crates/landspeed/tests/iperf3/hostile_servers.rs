@@ -5,10 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use landspeed_sys::clock;
+use landspeed_testkit::process::Process;
 use landspeed_testkit::random::Random;
 use serde_json::{Value, json};
 
-use crate::parties::our_client;
+use crate::parties::{PATIENCE_S, landspeed, our_client};
 
 /// What a server does next.
 #[derive(Debug, Clone)]
@@ -29,11 +30,21 @@ enum Step {
     Word,
     /// Stays open and silent.
     Silence(u64),
+    /// Announces a text of 1 MB and sends a byte of it now and then, for a minute at most.
+    Drip,
 }
-use Step::{Cookie, Reader, Request, Say, Silence, Stream, Text, Word};
+use Step::{Cookie, Drip, Reader, Request, Say, Silence, Stream, Text, Word};
 
 /// Runs `options` against a server that follows the script and then hangs up.
 fn against(script: Vec<Step>, options: &str) -> (i32, Value) {
+    let (target, server) = serve(script);
+    let outcome = our_client(&target, options);
+    let _ = server.join().expect("the script does not panic");
+    outcome
+}
+
+/// A server that follows the script and then hangs up; where it listens.
+fn serve(script: Vec<Step>) -> (String, std::thread::JoinHandle<std::io::Result<Vec<TcpStream>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let target = listener.local_addr().expect("an address").to_string();
     let server = std::thread::spawn(move || {
@@ -60,13 +71,19 @@ fn against(script: Vec<Step>, options: &str) -> (i32, Value) {
                 }
                 Word => control.read_exact(&mut [0; 1])?,
                 Silence(ms) => clock::sleep_until(clock::monotonic_ns() + ms * 1_000_000),
+                Drip => {
+                    control.write_all(&1_000_000_u32.to_be_bytes())?;
+                    let end_ns = clock::monotonic_ns() + 60_000_000_000;
+                    while clock::monotonic_ns() < end_ns {
+                        control.write_all(b" ")?;
+                        clock::sleep_until(clock::monotonic_ns() + 8_000_000);
+                    }
+                }
             }
         }
         Ok::<_, std::io::Error>(kept)
     });
-    let outcome = our_client(&target, options);
-    let _ = server.join().expect("the script does not panic");
-    outcome
+    (target, server)
 }
 
 fn drain(mut stream: TcpStream) {
@@ -117,6 +134,7 @@ fn silence_is_waited_for_and_no_longer() {
         vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Silence(18_000)],
         [started(), vec![Word, Silence(18_000)]].concat(),
         [started(), vec![Word, Say(vec![13]), Silence(18_000)]].concat(),
+        [started(), vec![Word, Say(vec![13]), Request, Drip]].concat(),
     ]
     .into_iter()
     .map(|script| std::thread::spawn(|| against(script, "-t 0.5")))
@@ -126,6 +144,41 @@ fn silence_is_waited_for_and_no_longer() {
         assert!(status == 1 || status == 2, "{document:#}");
         let code = document["errors"][0]["code"].as_str().unwrap_or_default();
         assert!(["timeout", "peer-lost"].contains(&code), "{:#}", document["errors"]);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_client_of_a_silent_or_dripping_server_in_every_state() {
+    let clients: Vec<_> = [
+        vec![Cookie, Silence(30_000)],
+        vec![Cookie, Say(vec![9]), Silence(30_000)],
+        vec![Cookie, Say(vec![9]), Request, Say(vec![0xFE, 0]), Silence(30_000)],
+        vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Silence(30_000)],
+        [started(), vec![Word, Silence(30_000)]].concat(),
+        [started(), vec![Word, Say(vec![13]), Silence(30_000)]].concat(),
+        [started(), vec![Word, Say(vec![13]), Request, Drip]].concat(),
+        // Nothing is read: what was sent is never acknowledged in full.
+        vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Say(vec![1]), Say(vec![2]), Silence(30_000)],
+    ]
+    .into_iter()
+    .map(|script| {
+        std::thread::spawn(move || {
+            let what = format!("{script:?}");
+            let (target, _server) = serve(script);
+            let client = Process::start(landspeed(&["run", &target, "--iperf3", "--json", "-", "-t", "0.5"]));
+            clock::sleep_until(clock::monotonic_ns() + 3_000_000_000);
+            client.signal("INT");
+            let asked_ns = clock::monotonic_ns();
+            let ended = client.end(PATIENCE_S);
+            let took_s = (clock::monotonic_ns() - asked_ns) as f64 / 1e9;
+            // A second is documented; a busy machine takes longer, no deadline of a step is as short.
+            assert!(took_s < 4.0, "{what}: {took_s:.1} s after SIGINT");
+            assert_ne!(ended.code, 0, "{what}: {ended:?}");
+        })
+    })
+    .collect();
+    for client in clients {
+        client.join().expect("ended in time");
     }
 }
 

@@ -50,7 +50,12 @@ pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
 
 /// A `landspeed serve`; where it answers iperf3.
 pub fn our_server(arguments: &[&str]) -> (Process, SocketAddr) {
-    let mut command = landspeed(&["serve", "--listen", "127.0.0.1:0", "--iperf3-port", "0"]);
+    our_server_at("127.0.0.1:0", arguments)
+}
+
+/// The same on another address.
+pub fn our_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) {
+    let mut command = landspeed(&["serve", "--listen", listen, "--iperf3-port", "0"]);
     command.args(arguments);
     let process = Process::start(command);
     let mut addr = None;

@@ -1,10 +1,13 @@
 //! Users, passwords and RSA keys, against iperf3's own at either end.
 
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use landspeed_flow::iperf3::auth::PublicKey;
 use landspeed_testkit::iperf3::{Iperf3, programs};
-use landspeed_testkit::process::Process;
+use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
@@ -80,17 +83,54 @@ fn iperf3s_clients_prove_themselves_to_our_server() {
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         let (server, target) = our_server(&options);
         // OAEP came with 3.17; a current client cannot pad otherwise. Before 3.7 only a terminal is asked for the password.
-        for iperf3 in programs.iter().filter(|p| p.version >= (3, 7) && pkcs1 == (p.version < (3, 17))) {
+        let padding_as_this = |p: &&Iperf3| p.version >= (3, 7) && pkcs1 == (p.version < (3, 17));
+        for iperf3 in programs.iter().filter(padding_as_this) {
             let said = their_client(iperf3, target.port(), &keys, PASSWORD);
             assert_eq!(said.0, 0, "{iperf3}: {}\n{}", said.1, server.stdout());
             let said = their_client(iperf3, target.port(), &keys, "bowser");
             assert!(said.0 != 0 && said.1.contains("authorization failed"), "{iperf3}: {}", said.1);
         }
-        assert!(server.stdout().contains("for mario"), "{}", server.stdout());
+        let anybody = programs.iter().any(|p| padding_as_this(&p));
+        assert_eq!(server.stdout().contains("for mario"), anybody, "{}", server.stdout());
         // Nobody in particular.
         let (code, document) = our_client_with(&target.to_string(), "-n 1M", &[]);
         assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("iperf3-error")));
     }
+}
+
+#[test]
+fn a_token_that_an_earlier_server_took_is_refused_after_a_restart() {
+    let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
+    let options = keys.of_server();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let public = PublicKey::open(&keys.public, landspeed_sys::trust::Policy::Refuse).expect("a public key");
+    let token = || public.token(USER, PASSWORD, false).expect("a short name");
+    let admitted = |addr: SocketAddr, token: &str| {
+        let mut stream = TcpStream::connect(addr).expect("a connection");
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).expect("a timeout");
+        let mut cookie = [b'a'; 37];
+        cookie[36] = 0;
+        cookie[..8].copy_from_slice(format!("{:08}", stream.local_addr().expect("bound").port()).as_bytes());
+        let wanted = serde_json::json!({"tcp": true, "omit": 0, "time": 1, "num": 0, "blockcount": 0, "parallel": 1,
+            "len": 1000, "client_version": "3.17", "authtoken": token});
+        let text = wanted.to_string();
+        stream.write_all(&cookie).expect("sent");
+        let mut answer = [0; 2];
+        stream.read_exact(&mut answer[..1]).expect("the question");
+        stream.write_all(&[&(text.len() as u32).to_be_bytes(), text.as_bytes()].concat()).expect("sent");
+        stream.read_exact(&mut answer[1..]).expect("an answer");
+        assert!(matches!(answer[1], 10 | 0xFE), "{answer:?}");
+        answer[1] == 10
+    };
+    let (mut server, addr) = our_server(&options);
+    let overheard = token();
+    assert!(admitted(addr, &overheard), "{}", server.stdout());
+    assert!(!admitted(addr, &overheard), "used twice");
+    server.kill();
+    let (server, addr) = our_server(&options);
+    assert!(!admitted(addr, &overheard), "used with the server before");
+    until(PATIENCE_S, "the reason in the log", || server.stdout().contains("older than this server"));
+    assert!(admitted(addr, &token()), "{}", server.stdout());
 }
 
 #[test]

@@ -72,7 +72,8 @@ fn a_port_sends_frame_by_frame_and_never_a_burst() {
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
     hold("mean spacing of a burst behind a 1 Gb/s port", "ns", expected as f64, mean, 1e-4, &ran);
     let least = gaps.iter().min().copied().unwrap_or(0);
-    note("least spacing of the same", "ns", expected as f64, least as f64, "two clock reads", &ran);
-    // Programs that read the clock while a frame is on its way push time on; never have more than two within one gap.
-    assert!(gaps.iter().all(|gap| gap.abs_diff(expected) <= 2 * CLOCK_READ_NS), "{least} {:?}", gaps.iter().max());
+    note("least spacing of the same", "ns", expected as f64, least as f64, "three clock reads", &ran);
+    // A program that reads the clock pushes time on while a frame leaves. Both ends sample at the same moments, and their
+    // control threads may wake up then: never more than three readings within one gap.
+    assert!(gaps.iter().all(|gap| gap.abs_diff(expected) <= 3 * CLOCK_READ_NS), "{least} {:?}", gaps.iter().max());
 }

@@ -53,6 +53,16 @@ pub fn command(name: &str, sets: &[&str]) -> Command {
     command
 }
 
+/// Whether the run's kernel keeps rates to parts of a nanosecond per frame; says so where it does not.
+pub fn exact_kernel(ran: &Ran) -> bool {
+    let warnings = ran.document["warnings"].as_array().expect("warnings");
+    let inexact = warnings.iter().find(|warning| warning["code"] == "kernel-rounds-rates");
+    if let Some(warning) = inexact {
+        println!("SKIPPED in part: {}", warning["message"]);
+    }
+    inexact.is_none()
+}
+
 /// What came out of a run.
 pub struct Ran {
     /// The document.

@@ -8,6 +8,8 @@ mod determinism;
 mod exact;
 mod lab;
 mod linux;
+mod precision;
 mod queues;
 mod sharing;
+mod slots;
 mod windows;

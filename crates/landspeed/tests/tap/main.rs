@@ -2,6 +2,7 @@
 
 mod bad;
 mod ends;
+mod own_data;
 mod packets;
 mod tests_of_runs;
 

@@ -99,8 +99,10 @@ fn tcptrace_agrees_on_a_path_with_loss() {
     let ms = |key: &str| count(&rtt[key]) as f64 / 1e6;
     assert!((tcptrace.figure("RTT min", 0) - ms("min_ns")).abs() < 0.06);
     assert!((tcptrace.figure("RTT avg", 0) - ms("mean_ns")).abs() < 0.02 * ms("mean_ns"));
-    // It takes every segment, also those that waited for a hole before them to be filled.
-    assert!(tcptrace.figure("RTT max", 0) >= ms("max_ns") - 0.06);
+    // It takes also segments that waited for a hole before them to be filled; and an ACK of two segments from the last of them,
+    // where we take the first, some milliseconds earlier.
+    let (theirs, ours) = (tcptrace.figure("RTT max", 0), ms("max_ns"));
+    assert!(theirs >= ours - 5.0, "{theirs} ms, {ours} ms");
     assert!(tcptrace.count("RTT samples", 0) >= count(&rtt["samples"]));
 }
 
@@ -114,7 +116,16 @@ fn tcptrace_loses_the_window_when_numbers_wrap_and_we_do_not() {
     shift(&mut bytes, 0_u32.wrapping_sub(15_000_000).wrapping_sub(first));
     let wrapped = format!("{file}.wrapped");
     std::fs::write(&wrapped, bytes).expect("room");
-    let (before, after) = (flow(&file), flow(&wrapped));
+    let figures = |file: &str| {
+        let mut flow = flow(file);
+        // Sequence numbers are what was shifted.
+        for event in flow["events"].as_array_mut().expect("events") {
+            event["sequence"].take();
+        }
+        flow["handshake"]["client_sequence"].take();
+        flow
+    };
+    let (before, after) = (figures(&file), figures(&wrapped));
     assert_eq!(before, after, "our figures are the same");
     let tcptrace = Tcptrace::of(&wrapped);
     agrees(&tcptrace, &after);

@@ -122,9 +122,9 @@ fn outstanding_data_round_trips_and_rates_have_the_dots_of_tcptraces() {
                 "{time} {value}"
             );
         }
-        // What waited for a hole before it to be filled is no round trip.
-        let most = |all: &Dots| all.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-        assert!(most(&judged) > 39.0 && most(&mine) < 30.0, "{} and {}", most(&judged), most(&mine));
+        // What waited for a hole before it to be filled, 40 ms and more, is not a round trip.
+        let most = mine.iter().map(|(_, value)| *value).fold(0.0, f64::max);
+        assert!(most < 30.0, "{most}");
         let times: BTreeSet<&str> = mine.iter().map(|(time, _)| time.as_str()).collect();
         assert!(times.iter().all(|time| at.contains_key(time)), "no round trip that tcptrace has not");
     }

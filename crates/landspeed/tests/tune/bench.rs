@@ -46,8 +46,11 @@ impl Bench {
              ip route add 10.98.0.0/16 via 10.97.0.2 mtu 1400
              ip route add default via 10.97.0.2",
         );
-        // Duplicate detection and link-local addresses come a moment later.
-        eventually("addresses settle", || !bench.shell("ip -6 address show").contains("tentative"));
+        // Carriers, duplicate detection and link-local addresses come a moment later.
+        eventually("links and addresses settle", || {
+            let shown = bench.shell("ip link show; ip -6 address show");
+            !["tentative", "NO-CARRIER", "LOWERLAYERDOWN"].iter().any(|state| shown.contains(state))
+        });
         Ok(bench)
     }
 

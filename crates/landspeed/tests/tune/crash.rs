@@ -192,14 +192,15 @@ fn a_confirmation_that_dies_leaves_the_whole_plan_or_nothing_of_it() {
 /// System calls that change something outside of the process.
 const CALLS: &[&str] = &[
     "write",
+    "pwrite64",
     "sendto",
     "sendmsg",
     "fsync",
     "fallocate",
     "ftruncate",
-    "unlink",
-    "rename",
-    "mkdir",
+    "unlinkat",
+    "renameat",
+    "mkdirat",
     "flock",
     "ioctl",
     "clone",

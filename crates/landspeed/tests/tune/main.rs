@@ -7,6 +7,8 @@
 
 mod bench;
 mod crash;
+mod deadline;
+mod files;
 mod guest;
 mod input;
 mod others;

@@ -122,7 +122,7 @@ fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_f
         let refused = expect(bench.tune(&["confirm"]), 2);
         assert!(refused.contains("not confirmed") && refused.contains("now"), "{refused}");
         let text = expect(bench.tune(&["revert"]), 1);
-        assert!(text.contains("not taken back in full") && text.contains("somebody else set it to"), "{text}");
+        assert!(text.contains("not rolled back in full") && text.contains("somebody else set it"), "{text}");
         let status = bench.status();
         assert_eq!(status["transactions"][0]["state"], "needs-attention", "{status:#}");
         let left = bench.snapshot().difference(&before);
@@ -168,7 +168,7 @@ fn an_apply_that_is_interrupted_at_any_step_is_taken_back() {
 fn a_hang_up_of_the_session_leaves_the_watchdog_awake() {
     let bench = bench!();
     let before = bench.snapshot();
-    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "2")), 0);
+    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "5")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
     let stat = std::fs::read_to_string(format!("/proc/{watchdog}/stat")).expect("it lives");
     let words: Vec<&str> = stat.rsplit_once(')').expect("a name").1.split_whitespace().collect();
@@ -222,7 +222,7 @@ fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_wo
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    expect(bench.tune(&apply(PLAN, "2")), 0);
+    expect(bench.tune(&apply(PLAN, "8")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
     // Where the watchdog sees it: it has mounts of its own.
     let state = bench.state();
@@ -235,7 +235,7 @@ fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_wo
     eventually("the watchdog ends", || !alive(watchdog));
     bench.snapshot().must_equal(&before, &"read-only since");
     let read_only = Mounted::read_only(&state, &state).expect("mounts");
-    let text = expect(bench.tune(&apply(PLAN, "2")), 2);
+    let text = expect(bench.tune(&apply(PLAN, "8")), 2);
     assert!(text.contains("Read-only file system"), "{text}");
     drop(read_only);
     bench.recovered();
@@ -247,7 +247,7 @@ fn a_state_directory_that_is_removed_does_not_keep_the_watchdog_from_its_work() 
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
-    expect(bench.tune(&apply(PLAN, "2")), 0);
+    expect(bench.tune(&apply(PLAN, "8")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
     std::fs::remove_dir_all(bench.state()).expect("removed");
     eventually("the watchdog ends", || !alive(watchdog));
@@ -265,7 +265,7 @@ fn a_renamed_interface_is_put_back_under_its_new_name() {
         let _ = std::fs::remove_dir_all(bench.state());
         let before =
             bench.shell("ip -d link show v0; tc -d qdisc show dev v0 | sort; cat /proc/sys/net/ipv4/conf/v0/*");
-        expect(bench.tune(&apply(PLAN, if unattended { "1" } else { "600" })), 0);
+        expect(bench.tune(&apply(PLAN, if unattended { "8" } else { "600" })), 0);
         rename("v0", "lan0");
         if unattended {
             bench.wait_reverted(1);
@@ -315,7 +315,7 @@ fn a_management_link_that_is_cut_is_not_confirmed_and_comes_back_by_itself() {
     let bench = bench!();
     let before = bench.snapshot();
     let session = "10.97.0.2 50000 10.97.0.1 22";
-    let mut command = bench.tune(&apply(&["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1"], "3"));
+    let mut command = bench.tune(&apply(&["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1"], "8"));
     command.env("SSH_CONNECTION", session);
     expect(command, 0);
     bench.shell("ip link set v1 down");

@@ -48,6 +48,6 @@ fn a_shaper_at_the_sender_is_found_there() {
     let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &link.a);
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
     let pair = Pair::across(PROGRAM, &client, &server, "10.3.0.2");
-    let document = holds("udp tbf", &["network-congestion"], Sure::High, || pair.run("-u -b 40M -t 3"));
+    let document = holds("udp tbf", &["local-qdisc"], Sure::High, || pair.run("-u -b 40M -t 3"));
     assert_eq!(document["verdict"]["place"], "client, queueing discipline");
 }

@@ -21,7 +21,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
         &bench.tools.landspeed,
         |tool| {
             let port = free_port()?;
-            let server = tool.serve_on(port, None, &["--max-tests", &CLIENTS.to_string()])?;
+            let server = tool.serve_on(port, None, &["--max-tests", &(2 * CLIENTS).to_string()])?;
             Ok(Box::new(move || {
                 let _alive = &server;
                 let clients: Vec<_> =

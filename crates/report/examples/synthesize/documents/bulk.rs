@@ -307,6 +307,7 @@ fn congestion_verdict(span: (u64, u64), retransmits: u64) -> Verdict {
             "Pace the streams below the bottleneck (`--pace 9.5G`) and expect the same goodput without losses; \
                     then look for the 40 Gb/s hop."
                 .to_owned(),
+        epochs: Vec::new(),
     }
 }
 
@@ -413,6 +414,7 @@ pub fn window_limited() -> RunDocument {
             "On dtn2.example.net raise the third value of net.ipv4.tcp_rmem to 268435456; expect about 40 Gb/s × \
                     20 ms = 100 MB of window and no window limit."
                 .to_owned(),
+        epochs: Vec::new(),
     };
     document
 }

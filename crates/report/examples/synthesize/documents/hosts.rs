@@ -219,6 +219,7 @@ pub fn series(
         )
     };
     HostSeries {
+        sampler_gaps: Vec::new(),
         samples,
         snmp,
         nic,

@@ -277,6 +277,8 @@ fn queue(from: &str, to: &str, role: QueueRole, core: bool) -> LabQueue {
         busy_ratio: if core { 0.98 } else { 0.01 },
         sojourn_ns_p50: if core { 390_000 } else { 0 },
         sojourn_ns_p99: peak_bytes * 8 / 10,
+        backlogged_ns: 0,
+        drained_bps: None,
         series,
         detail: BTreeMap::from([("throttled".to_owned(), 1039)]),
     }
@@ -354,6 +356,7 @@ fn set(name: &str, varied: &[&str], cells: Vec<LabCell>) -> LabSetDocument {
         name: name.to_owned(),
         description: Some("Invented figures, for working on the page.".to_owned()),
         reference: Some(reference()),
+        warnings: Vec::new(),
         varied: varied.iter().map(|&v| v.to_owned()).collect(),
         wall_s: 14.0 * cells.len() as f64,
         cells,

@@ -111,6 +111,7 @@ pub fn sizes() -> RunDocument {
         next_step:
             "For more transactions per second use more connections at once; for less delay try `--cpus` near the NIC."
                 .to_owned(),
+        epochs: Vec::new(),
     };
     document
 }

@@ -145,6 +145,7 @@ fn skeleton(parameters: Parameters) -> RunDocument {
             ruled_out: Vec::new(),
             missing: Vec::new(),
             next_step: "Repeat the test.".to_owned(),
+            epochs: Vec::new(),
         },
         reverse_verdict: None,
     }

@@ -70,6 +70,7 @@ pub fn hostile() -> RunDocument {
         place: Some(text()),
         missing: vec![text()],
         next_step: text(),
+        epochs: Vec::new(),
         ..document.verdict
     };
     for e in document.verdict.evidence.iter_mut().chain(&mut document.verdict.ruled_out) {

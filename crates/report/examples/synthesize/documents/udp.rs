@@ -267,6 +267,7 @@ pub fn lossy() -> RunDocument {
         missing: vec!["NIC counters of the receiver (rx_out_of_buffer): not permitted".to_owned()],
         next_step: "Move the stream off the interrupt's core: `--peer-cpus 10,11`; expect the socket drops to stop."
             .to_owned(),
+        epochs: Vec::new(),
     };
     document
 }

@@ -1,0 +1,31 @@
+//! `--insecure-permissions`: files that others could have written or read are refused without it, and reported with it.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use landspeed_sys::trust::{Policy, Untrusted};
+
+/// The option, for commands that read keys, users, configurations or journals.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct TrustArgs {
+    /// Use keys, configurations and state directories that other users own or can write to (keys: read); prints a warning
+    #[arg(long)]
+    pub insecure_permissions: bool,
+}
+
+impl TrustArgs {
+    /// What happens to such files.
+    pub fn policy(self) -> Policy {
+        if self.insecure_permissions { Policy::Report(warn) } else { Policy::Refuse }
+    }
+}
+
+/// One warning for each fault of a file, however often this process opens it.
+fn warn(untrusted: &Untrusted) {
+    static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let cause = untrusted.cause();
+    let fault = cause.strip_prefix("cannot use ").unwrap_or(&cause).to_owned();
+    if SHOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(fault.clone()) {
+        eprintln!("landspeed: warning: used in spite of its permissions: {fault}");
+    }
+}

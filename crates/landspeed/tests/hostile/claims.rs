@@ -1,0 +1,254 @@
+//! Who may claim a stream of a test: with a key whoever proves it, without one the control connection's address.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::sync::atomic::Ordering;
+
+use landspeed_flow::control::channel::Key;
+use landspeed_flow::control::credentials::{self, CHALLENGE_LEN, Credentials, Nonce, Step};
+use landspeed_flow::control::hello;
+use landspeed_flow::control::keyed_hello::{self, KEYED_HELLO_LEN, KeyedHello, Kind};
+use landspeed_flow::control::message::ToServer;
+use landspeed_flow::control::preface::{Purpose, Status};
+use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
+
+use crate::common::{Server, run, scratch};
+use crate::keys::{new_key, text};
+use crate::raw::{self, Client};
+use crate::thief::{self, Crime, THIEF};
+
+/// Every way in which data moves.
+const TESTS: [&[&str]; 8] = [
+    &["-t", "0.5", "-P", "2"],
+    &["-t", "0.5", "-P", "2", "-R"],
+    &["-t", "0.5", "--rr"],
+    &["-t", "0.5", "--rr", "--connect"],
+    &["-t", "0.5", "-u", "-b", "20m", "-P", "2"],
+    &["-t", "0.5", "-u", "-b", "20m", "-R"],
+    &["-t", "0.5", "-u", "--rr"],
+    &["-t", "0.5", "--probe-mtu"],
+];
+
+/// A proof for a server's nonce.
+type Prove<'a> = dyn Fn(&Nonce) -> [u8; 32] + 'a;
+
+#[test]
+fn copies_of_what_opens_a_stream_get_and_give_nothing_under_a_key() {
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&key)]);
+    let idle = server.baseline_with(&["--key-file", text(&key)]);
+    for test in TESTS {
+        let (addr, loot) = thief::start(server.addr, Crime::Steal);
+        let run = run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat());
+        run.assert_clean();
+        assert_eq!(run.document["path"]["authenticated"], true);
+        assert!(loot.copies.load(Ordering::SeqCst) > 0, "nothing was stolen, nothing was tested: {test:?}");
+        let got = (loot.bytes.load(Ordering::SeqCst), loot.let_in.load(Ordering::SeqCst));
+        assert_eq!(got, (0, 0), "bytes and welcomes for the thief: {test:?}");
+    }
+    server.settles_to((idle.0 + 2, idle.1));
+}
+
+#[test]
+fn the_same_copies_are_refused_without_a_key_because_of_their_address() {
+    let server = Server::start(&[]);
+    for test in TESTS {
+        let (addr, loot) = thief::start(server.addr, Crime::Steal);
+        run(&addr.to_string(), test).assert_clean();
+        assert!(loot.copies.load(Ordering::SeqCst) > 0, "nothing was stolen, nothing was tested: {test:?}");
+        let got = (loot.bytes.load(Ordering::SeqCst), loot.let_in.load(Ordering::SeqCst));
+        assert_eq!(got, (0, 0), "bytes and welcomes for the thief: {test:?}");
+    }
+}
+
+#[test]
+fn a_server_in_the_middle_that_cannot_prove_itself_is_noticed() {
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&key)]);
+    for test in [&["-t", "0.5"][..], &["-t", "0.5", "-R"], &["-t", "0.5", "-u"], &["-t", "0.5", "--probe-mtu"]] {
+        let (addr, _) = thief::start(server.addr, Crime::Impersonate);
+        run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat()).assert_failed("unproved-server");
+    }
+    let (addr, _) = thief::start(server.addr, Crime::Impersonate);
+    let connect = run(&addr.to_string(), &["-t", "0.5", "--rr", "--connect", "--key-file", text(&key)]);
+    assert_ne!(connect.ended.code, 0);
+    assert!(connect.document.to_string().contains("is not the server that holds the key"), "{}", connect.document);
+}
+
+#[test]
+fn data_from_another_address_needs_a_key_or_the_servers_leave() {
+    let closed = Server::start(&[]);
+    let open = Server::start(&["--data-from-anywhere"]);
+    for (test, code) in [(&["-t", "0.3"][..], "wrong-address"), (&["-t", "0.3", "-u"], "timeout")] {
+        let (addr, _) = thief::start(closed.addr, Crime::OtherAddress);
+        let refused = run(&addr.to_string(), test);
+        refused.assert_failed(code);
+        assert!(refused.ended.stderr.contains("--data-from-anywhere"), "{}", refused.ended.stderr);
+        let (addr, _) = thief::start(open.addr, Crime::OtherAddress);
+        run(&addr.to_string(), test).assert_clean();
+    }
+    let (addr, _) = thief::start(closed.addr, Crime::OtherAddress);
+    let connect = run(&addr.to_string(), &["-t", "0.3", "--rr", "--connect"]);
+    assert!(connect.document.to_string().contains("not the address of the control connection"), "{connect:?}");
+    let directory = scratch();
+    let key = new_key(directory.path(), "key");
+    let keyed = Server::start(&["--key-file", text(&key)]);
+    for test in TESTS {
+        let (addr, _) = thief::start(keyed.addr, Crime::OtherAddress);
+        run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat()).assert_clean();
+    }
+}
+
+#[test]
+fn the_configuration_file_can_take_data_from_anywhere() {
+    let directory = scratch();
+    let path = directory.path().join("serve.toml");
+    std::fs::write(&path, "data_from_anywhere = true\n").unwrap();
+    let server = Server::start(&["--config", text(&path)]);
+    let (addr, _) = thief::start(server.addr, Crime::OtherAddress);
+    run(&addr.to_string(), &["-t", "0.3"]).assert_clean();
+}
+
+#[test]
+fn the_address_of_data_is_compared_without_its_ipv6_wrapping() {
+    let server = Server::listening("[::]:0", &[]);
+    let v4 = SocketAddr::from(([127, 0, 0, 1], server.addr.port()));
+    let client = raw::ask(v4, Parameters::default()).expect("accepted");
+    let purpose = Purpose::Data { stream: 0, token: client.token };
+    let stolen = raw::introduce_on(raw::connect_from(THIEF, v4), purpose);
+    assert_eq!(stolen.1, Some(Status::WrongAddress));
+    assert_eq!(client.data(0).1, Some(Status::Welcome));
+}
+
+/// A client that holds the key, and what its data sockets have to show.
+fn keyed(server: &Server, path: &std::path::Path, parameters: Parameters) -> (Client, Credentials) {
+    let key = Key::from_text(&std::fs::read_to_string(path).unwrap()).expect("a key");
+    let client = raw::ask_with(server.addr, parameters, Some(&key)).expect("accepted");
+    let credentials = Credentials::new(client.token, true);
+    (client, credentials)
+}
+
+/// Shows a preface with a nonce and takes the server's.
+fn challenged(server: SocketAddr, stream: u32, credentials: &Credentials, nonce: Nonce) -> (TcpStream, Nonce) {
+    let (mut tcp, status) = raw::introduce(server, Purpose::KeyedData { stream, test: credentials.id(), nonce });
+    assert_eq!(status, Some(Status::Welcome));
+    let mut challenge = [0; CHALLENGE_LEN];
+    tcp.read_exact(&mut challenge).unwrap();
+    let (servers, proof) = credentials::decode_challenge(&challenge);
+    assert!(credentials.stream(stream).verifies(Step::TcpServer, &nonce, &servers, &proof));
+    (tcp, servers)
+}
+
+#[test]
+fn a_stream_is_taken_by_its_own_fresh_proof_and_by_nothing_else() {
+    let directory = scratch();
+    let path = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&path)]);
+    let parameters = Parameters { streams: 2, ..Parameters::default() };
+    let (mut client, credentials) = keyed(&server, &path, parameters.clone());
+    let (other, others) = keyed(&server, &path, parameters);
+    let nonce = [1; 16];
+    let first = credentials.stream(0);
+    // The token, as without a key.
+    let (_, status) = raw::introduce(server.addr, Purpose::Data { stream: 0, token: client.token });
+    assert_eq!(status, Some(Status::UnknownTest));
+    // Proofs of another stream, of another test, of the server's side, of another nonce, and of nothing.
+    let wrong: [&Prove<'_>; 5] = [
+        &|servers| credentials.stream(1).prove(Step::TcpClient, &nonce, servers),
+        &|servers| others.stream(0).prove(Step::TcpClient, &nonce, servers),
+        &|servers| first.prove(Step::TcpServer, &nonce, servers),
+        &|_| first.prove(Step::TcpClient, &nonce, &[0; 16]),
+        &|_| [0; 32],
+    ];
+    for proof in wrong {
+        let (mut tcp, servers) = challenged(server.addr, 0, &credentials, nonce);
+        tcp.write_all(&proof(&servers)).unwrap();
+        assert!(raw::is_closed(tcp));
+    }
+    // A whole exchange played back: the server's nonce is another one by then.
+    let (mut real, servers) = challenged(server.addr, 0, &credentials, nonce);
+    let proof = first.prove(Step::TcpClient, &nonce, &servers);
+    let (mut replayed, again) = challenged(server.addr, 0, &credentials, nonce);
+    assert_ne!(again, servers);
+    replayed.write_all(&proof).unwrap();
+    assert!(raw::is_closed(replayed));
+    // The real ones get in all the same, the proof byte by byte.
+    for byte in proof {
+        real.write_all(&[byte]).unwrap();
+    }
+    let (mut second, servers) = challenged(server.addr, 1, &credentials, nonce);
+    second.write_all(&credentials.stream(1).prove(Step::TcpClient, &nonce, &servers)).unwrap();
+    client.ready();
+    drop(other);
+}
+
+#[test]
+fn a_proof_that_does_not_come_is_waited_for_five_seconds() {
+    let directory = scratch();
+    let path = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&path)]);
+    let (_client, credentials) = keyed(&server, &path, Parameters::default());
+    let begun = landspeed_sys::clock::monotonic_ns();
+    let (mut tcp, _) = challenged(server.addr, 0, &credentials, [1; 16]);
+    // A byte every second is not progress enough.
+    let mut twin = tcp.try_clone().unwrap();
+    std::thread::spawn(move || {
+        while twin.write_all(&[0]).is_ok() {
+            landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 1_000_000_000);
+        }
+    });
+    assert!(matches!(tcp.read(&mut [0]), Ok(0) | Err(_)));
+    let seconds = (landspeed_sys::clock::monotonic_ns() - begun) / 1_000_000_000;
+    assert!((4..15).contains(&seconds), "{seconds} s");
+}
+
+fn udp() -> Parameters {
+    let udp = Some(UdpParameters::default());
+    Parameters { protocol: Protocol::Udp, direction: Direction::Download, udp, ..Parameters::default() }
+}
+
+#[test]
+fn a_udp_flow_is_taken_by_its_own_fresh_proof_and_by_nothing_else() {
+    let directory = scratch();
+    let path = new_key(directory.path(), "key");
+    let server = Server::start(&["--key-file", text(&path)]);
+    let (mut client, credentials) = keyed(&server, &path, udp());
+    let socket = |from: &str| {
+        let socket = UdpSocket::bind((from, 0)).unwrap();
+        socket.connect(server.addr).unwrap();
+        socket
+    };
+    let (mine, theirs) = (socket("127.0.0.1"), socket("127.0.0.9"));
+    // The token, as without a key.
+    mine.send(&hello::encode(0, hello::Step::Hello(client.token))).unwrap();
+    assert!(thief::heard(&mine).is_empty());
+    let (test, client_nonce) = (credentials.id(), [1; 16]);
+    let ask = KeyedHello { kind: Kind::Hello, stream: 0, test, client_nonce, server_nonce: [0; 16], proof: [0; 32] };
+    let challenge = |socket: &UdpSocket| {
+        socket.send(&ask.encode()).unwrap();
+        let heard = thief::heard(socket);
+        assert_eq!(heard.iter().map(Vec::len).collect::<Vec<_>>(), [KEYED_HELLO_LEN], "one answer, no longer");
+        KeyedHello::decode(&heard[0]).expect("a challenge")
+    };
+    let prove = |stream: u32, step: Step, server_nonce: Nonce| {
+        let proof = credentials.stream(stream).prove(step, &client_nonce, &server_nonce);
+        KeyedHello { kind: Kind::Proof, server_nonce, proof, ..ask }.encode()
+    };
+    let (to_me, to_them) = (challenge(&mine).server_nonce, challenge(&theirs).server_nonce);
+    assert_ne!(to_me, to_them, "a nonce is for one address");
+    // From another address with a proof that was overheard; then wrong proofs from the right one.
+    theirs.send(&prove(0, Step::UdpProof, to_me)).unwrap();
+    assert!(thief::heard(&theirs).is_empty());
+    for wrong in
+        [prove(1, Step::UdpProof, to_me), prove(0, Step::UdpChallenge, to_me), prove(0, Step::UdpProof, [9; 16])]
+    {
+        mine.send(&wrong).unwrap();
+    }
+    assert!(thief::heard(&mine).is_empty());
+    keyed_hello::introduce(&mine, 0, &credentials, &raw::NEVER).expect("the flow is still open");
+    client.ready();
+    client.tx.queue(&ToServer::Stop).unwrap();
+    assert!(thief::heard(&theirs).is_empty());
+}

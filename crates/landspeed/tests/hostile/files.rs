@@ -1,0 +1,101 @@
+//! Keys, user files and configurations that others could have read or written.
+
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use landspeed_testkit::skip;
+
+use crate::common::{PATIENCE_S, Process, landspeed, run, scratch};
+
+const OVERRIDE: &str = "--insecure-permissions";
+
+/// A file with this content and mode.
+fn file(directory: &Path, name: &str, content: &str, mode: u32) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, content).expect("written");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
+    path
+}
+
+fn key(directory: &Path, mode: u32) -> PathBuf {
+    file(directory, "site.key", &"07".repeat(32), mode)
+}
+
+/// What a command that must fail says to standard error.
+fn failure(arguments: &[&str]) -> String {
+    let mut command = landspeed();
+    command.args(arguments);
+    let ended = Process::start(command).end(PATIENCE_S);
+    assert_eq!(ended.code, 2, "{arguments:?}: {ended:?}");
+    ended.stderr
+}
+
+#[test]
+fn a_key_that_others_can_read_is_refused_with_the_remedy() {
+    let directory = scratch();
+    let path = key(directory.path(), 0o644);
+    let path = path.to_str().expect("plain");
+    for arguments in [
+        &["serve", "--listen", "127.0.0.1:0", "--key-file", path][..],
+        &["check", "--peer", "127.0.0.1:9", "--key-file", path],
+        &["run", "127.0.0.1:9", "--key-file", path],
+    ] {
+        let said = failure(arguments);
+        assert!(
+            said.contains(&format!("cannot use key file {path}: it is readable by others (mode 0644)")),
+            "{said}"
+        );
+        assert!(said.contains(&format!("Run chmod 600 {path}, or pass {OVERRIDE}.")), "{said}");
+    }
+    run("127.0.0.1:9", &["--key-file", path]).assert_failed("bad-key");
+    let said = failure(&["run", "127.0.0.1:9", "--key-file", path, OVERRIDE]);
+    assert!(said.contains("warning") && said.contains("readable by others (mode 0644)"), "{said}");
+    assert!(!said.contains("cannot use"), "it is used: {said}");
+}
+
+#[test]
+fn a_key_behind_a_link_or_of_another_user_is_refused() {
+    let directory = scratch();
+    let path = key(directory.path(), 0o600);
+    let link = directory.path().join("link");
+    symlink(&path, &link).expect("linked");
+    let said = failure(&["run", "127.0.0.1:9", "--key-file", link.to_str().expect("plain")]);
+    assert!(said.contains("it is a symbolic link"), "{said}");
+    if !landspeed_sys::process::is_root() {
+        skip!("giving files to another user needs root");
+    }
+    chown(&path, Some(4242), None).expect("given away");
+    let said = failure(&["run", "127.0.0.1:9", "--key-file", path.to_str().expect("plain")]);
+    assert!(said.contains("owned by another user (uid 4242)"), "{said}");
+}
+
+#[test]
+fn a_file_that_holds_no_key_is_named() {
+    let directory = scratch();
+    let path = file(directory.path(), "no.key", "nonsense", 0o600);
+    let said = failure(&["run", "127.0.0.1:9", "--key-file", path.to_str().expect("plain")]);
+    assert!(said.contains("--new-key"), "{said}");
+}
+
+#[test]
+fn what_others_can_write_does_not_configure_a_server() {
+    let directory = scratch();
+    let config = file(directory.path(), "serve.toml", "max_tests = 4\n", 0o666);
+    let said = failure(&["serve", "--config", config.to_str().expect("plain")]);
+    assert!(
+        said.contains("cannot use configuration file") && said.contains("writable by others (mode 0666)"),
+        "{said}"
+    );
+    let users = file(directory.path(), "users.csv", "mario,00\n", 0o600);
+    let pem = file(directory.path(), "private.pem", "nonsense", 0o640);
+    let [users, pem] = [&users, &pem].map(|path| path.to_str().expect("plain"));
+    let options = ["--authorized-users-path", users, "--rsa-private-key-path", pem];
+    for server in [&["serve", "--listen", "127.0.0.1:0"][..], &["iperf3", "-s", "-p", "0"]] {
+        let said = failure(&[server, &options].concat());
+        assert!(said.contains("cannot use private key") && said.contains("readable by others"), "{server:?}: {said}");
+    }
+    let public = file(directory.path(), "public.pem", "nonsense", 0o646);
+    let public = public.to_str().expect("plain");
+    let said = failure(&["run", "127.0.0.1:9", "--iperf3", "--username", "mario", "--rsa-public-key-path", public]);
+    assert!(said.contains("cannot use public key") && said.contains("writable by others"), "{said}");
+}

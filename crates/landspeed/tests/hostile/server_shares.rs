@@ -1,0 +1,333 @@
+//! What one address may have of a server, and what the others are told and get.
+
+use std::io::Write as _;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use landspeed_flow::control::channel::{self, Key, Role};
+use landspeed_flow::control::message::{MAX_MESSAGE, ToClient, ToServer};
+use landspeed_flow::control::preface::{self, Purpose, Status};
+use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
+use landspeed_sys::{clock, process};
+
+use crate::common::{PATIENCE_S, Server, finish, until};
+use crate::raw::{Client, NEVER, SHORT, ask, connect, connect_from, control, frame, hear, introduce};
+
+const SECOND_NS: u64 = 1_000_000_000;
+const ELSEWHERE: [&str; 2] = ["--bind", "127.0.0.2"];
+
+/// A test that costs nothing and lasts.
+fn tiny() -> Parameters {
+    Parameters {
+        time_ns: Some(3600 * SECOND_NS),
+        rate_bps: Some(8),
+        write_bytes: 1,
+        interval_ns: 10 * SECOND_NS,
+        host_interval_ns: 1000 * SECOND_NS,
+        ..Parameters::default()
+    }
+}
+
+/// As many tests as one address gets, and why it gets no more.
+fn take_all(server: SocketAddr, parameters: &Parameters) -> (Vec<Client>, String) {
+    let mut held = Vec::new();
+    loop {
+        match ask(server, parameters.clone()) {
+            Ok(client) => held.push(client),
+            Err(why) => return (held, why),
+        }
+        assert!(held.len() < 500, "no end");
+    }
+}
+
+/// A server that may open so many files.
+fn with_open_files(limit: u32, args: &str) -> Server {
+    let mut command = Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_landspeed");
+    command.args(["-c", &format!("ulimit -n {limit}; exec {program} serve --listen 127.0.0.1:0 {args}")]);
+    Server::of(command)
+}
+
+fn elsewhere<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&ELSEWHERE[..], args].concat()
+}
+
+#[test]
+fn one_address_gets_three_quarters_of_the_places_and_others_the_rest() {
+    let server = Server::start(&["--max-tests", "16"]);
+    let idle = server.baseline();
+    let (held, refusal) = take_all(server.addr, &tiny());
+    assert_eq!(held.len(), 12);
+    assert!(refusal.starts_with("server-busy"), "{refusal}");
+    server.run(&["-t", "0.2"]).assert_failed("server-busy");
+    server.run(&elsewhere(&["-t", "0.2"])).assert_clean();
+    drop(held);
+    server.settles_to(idle);
+    server.run(&["-t", "0.2"]).assert_clean();
+}
+
+#[test]
+fn a_number_of_tests_per_host_is_held_to() {
+    for (number, places) in [("2", 2), ("8", 8)] {
+        let server = Server::start(&["--max-tests", "8", "--max-tests-per-host", number]);
+        let (held, refusal) = take_all(server.addr, &tiny());
+        assert_eq!((held.len(), refusal.split(':').next()), (places, Some("server-busy")), "{refusal}");
+        if places < 8 {
+            server.run(&elsewhere(&["-t", "0.2"])).assert_clean();
+        }
+    }
+}
+
+#[test]
+fn a_total_rate_is_shared_out_and_held_to() {
+    let server = Server::start(&["--max-total-rate", "80M"]);
+    let asks_20m = Parameters { rate_bps: Some(20_000_000), ..tiny() };
+    let first = ask(server.addr, asks_20m.clone()).expect("accepted");
+    assert_eq!(first.accepted.parameters.rate_bps, Some(20_000_000), "as asked");
+    let greedy = ask(server.addr, Parameters { rate_bps: None, ..tiny() }).expect("accepted");
+    // (3 * 60M free - 20M held) / 4
+    assert_eq!(greedy.accepted.parameters.rate_bps, Some(40_000_000));
+    assert!(
+        greedy.accepted.notes.iter().any(|note| note.contains("--max-total-rate")),
+        "{:?}",
+        greedy.accepted.notes
+    );
+    let refusal = ask(server.addr, asks_20m).map(|_| ()).unwrap_err();
+    assert!(refusal.starts_with("server-busy"), "{refusal}");
+    // Somebody else gets three quarters of the 20M that are left.
+    let run = server.run(&elsewhere(&["-t", "2"]));
+    run.assert_clean();
+    let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
+    assert!(goodput < 17e6, "{goodput}");
+    drop((first, greedy));
+    until(PATIENCE_S, "the rate to be given back", || {
+        ask(server.addr, Parameters { rate_bps: Some(55_000_000), ..tiny() }).is_ok()
+    });
+}
+
+#[test]
+fn a_client_that_ignores_its_part_of_the_total_rate_is_stopped() {
+    let server = Server::start(&["--max-total-rate", "8M"]);
+    let udp = Parameters {
+        protocol: Protocol::Udp,
+        udp: Some(UdpParameters::default()),
+        time_ns: Some(60 * SECOND_NS),
+        rate_bps: Some(4_000_000),
+        ..Parameters::default()
+    };
+    let mut client = ask(server.addr, udp).expect("accepted");
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server.addr).unwrap();
+    socket.set_read_timeout(Some(SHORT)).unwrap();
+    landspeed_flow::control::hello::introduce(&socket, 0, client.token, &NEVER).expect("proved");
+    client.ready();
+    let at_ns = client.server_clock();
+    client.tx.queue(&ToServer::Start { at_ns }).unwrap();
+    // Not one of these carries the test's tag.
+    let begun = clock::monotonic_ns();
+    let code = loop {
+        for _ in 0..50 {
+            let _ = socket.send(&[0x6a; 1400]);
+        }
+        client.tx.queue(&ToServer::Alive).expect("the control connection stays open");
+        match client.rx.poll::<ToClient>(Duration::from_millis(5)).expect("an answer") {
+            Some(ToClient::Error(entry)) => break entry.code,
+            _ => assert!(clock::monotonic_ns() - begun < 40 * SECOND_NS, "junk is still taken after 40 s"),
+        }
+    };
+    assert_eq!(code, "rate-exceeded");
+}
+
+#[test]
+fn a_server_without_descriptors_says_busy_and_serves_other_addresses() {
+    process::raise_open_files_limit();
+    let server = with_open_files(256, "");
+    let idle = server.baseline();
+    // Silent ones of all kinds, more than there are descriptors.
+    let shown = preface::encode(Purpose::Control { keyed: false });
+    let mut strangers: Vec<TcpStream> = Vec::new();
+    for i in 0..400 {
+        let mut stream = connect(server.addr);
+        let _ = stream.write_all(&shown[..if i % 2 == 0 { shown.len() } else { i % 48 }]);
+        strangers.push(stream);
+        if i % 80 == 79 {
+            server.run(&elsewhere(&["-t", "0.1"])).assert_clean();
+        }
+    }
+    let own = server.run(&["-t", "0.1"]);
+    assert!(own.ended.code == 0 || own.errors() == ["server-busy"], "{:?}", own.errors());
+    drop(strangers);
+    server.settles_to(idle);
+}
+
+#[test]
+fn a_test_that_needs_more_descriptors_than_there_are_is_refused_before_it_starts() {
+    let server = with_open_files(256, "");
+    let idle = server.baseline();
+    for args in [&["-t", "0.2", "-P", "128"][..], &["-t", "0.2", "-P", "128", "--bidir"], &["--rr", "-P", "128"]] {
+        let run = server.run(args);
+        run.assert_failed("not-permitted");
+        assert!(run.ended.stderr.contains("open files"), "{:?}", run.ended);
+    }
+    server.run(&["-t", "0.2", "-P", "8"]).assert_clean();
+    server.settles_to(idle);
+}
+
+#[test]
+fn accepted_tests_hold_no_more_descriptors_than_they_were_counted_for() {
+    let server = with_open_files(256, "");
+    let idle = server.baseline();
+    // As many streams at once as are admitted: every one of them must run.
+    let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u", "-b", "2m"], &["--rr"]];
+    for kind in kinds {
+        let clients: Vec<_> = (0..12).map(|_| server.begin(&[&["-t", "1", "-P", "2"], kind].concat())).collect();
+        let mut served = 0;
+        for client in clients {
+            let run = finish(client.end(2 * PATIENCE_S));
+            if run.errors() == ["server-busy"] {
+                continue;
+            }
+            run.assert_clean();
+            served += 1;
+        }
+        assert!(served >= 4, "{kind:?}: {served} of 12");
+        server.settles_to(idle);
+    }
+}
+
+/// Fills the greeting with connections of this address until the first of them has lost its place.
+fn crowd(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
+    let begun = clock::monotonic_ns();
+    let mut crowd = Vec::new();
+    let mut peeked = [0; 1];
+    first.set_nonblocking(true).unwrap();
+    while first.peek(&mut peeked).is_err() {
+        crowd.push(introduce(server, Purpose::Control { keyed }).0);
+        assert!(crowd.len() < 400 && clock::monotonic_ns() - begun < 9 * SECOND_NS, "nobody lost a place");
+    }
+    first.set_nonblocking(false).unwrap();
+    crowd
+}
+
+#[test]
+fn who_is_crowded_out_of_the_greeting_is_told_that_the_server_is_busy() {
+    process::raise_open_files_limit();
+    let server = Server::start(&["--max-tests", "8"]);
+    let stream = control(server.addr);
+    let _crowd = crowd(server.addr, false, &stream);
+    let (mut tx, mut rx) = channel::open(stream, Role::Client, None, MAX_MESSAGE, SHORT, &NEVER).unwrap();
+    // Its request is under way when the answer comes.
+    tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(tiny()) }).expect("no reset");
+    match hear(&mut rx) {
+        Ok(ToClient::Refused(entry)) => assert_eq!(entry.code, "server-busy"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_is_crowded_out_of_the_key_handshake_is_told_that_the_server_is_busy() {
+    process::raise_open_files_limit();
+    let place = crate::common::scratch();
+    let path = place.path().join("key");
+    let key = Key::generate().unwrap();
+    std::fs::write(&path, key.to_text()).unwrap();
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let server = Server::start(&["--key-file", path.to_str().unwrap()]);
+    let (stream, status) = introduce(server.addr, Purpose::Control { keyed: true });
+    assert_eq!(status, Some(Status::Welcome));
+    let _crowd = crowd(server.addr, true, &stream);
+    let error = channel::open(stream, Role::Client, Some(&key), MAX_MESSAGE, SHORT, &NEVER).map(|_| ()).unwrap_err();
+    assert_eq!(error.code(), "server-busy", "{error}");
+}
+
+#[test]
+fn who_is_crowded_out_at_the_door_is_told_that_the_server_is_busy() {
+    process::raise_open_files_limit();
+    let server = with_open_files(256, "--no-iperf3");
+    let other: IpAddr = [127, 0, 0, 3].into();
+    let mut early = connect_from(other, server.addr);
+    early.write_all(b"L").unwrap();
+    let mut crowd = Vec::new();
+    let mut peeked = [0; 1];
+    early.set_nonblocking(true).unwrap();
+    // All from the same address as the first, which is its oldest.
+    while early.peek(&mut peeked).is_err() {
+        let mut stream = connect_from(other, server.addr);
+        stream.write_all(b"L").unwrap();
+        crowd.push(stream);
+        assert!(crowd.len() < 500, "nobody lost a place");
+    }
+    early.set_nonblocking(false).unwrap();
+    let mut answer = [0; preface::ANSWER_LEN];
+    std::io::Read::read_exact(&mut early, &mut answer).expect("an answer");
+    assert_eq!(preface::decode_answer(&answer).map(|(_, status)| status), Some(Status::Busy));
+}
+
+#[test]
+fn descriptions_of_the_host_are_rationed() {
+    let server = Server::start(&["--describe"]);
+    let describe = |source: [u8; 4]| {
+        let mut stream = connect_from(source.into(), server.addr);
+        stream.write_all(&preface::encode(Purpose::Control { keyed: false })).unwrap();
+        let mut answer = [0; preface::ANSWER_LEN];
+        std::io::Read::read_exact(&mut stream, &mut answer).expect("welcome");
+        stream.write_all(&frame(br#"{"type":"describe","version":"0"}"#)).unwrap();
+        let (_tx, mut rx) = channel::open(stream, Role::Client, None, MAX_MESSAGE, SHORT, &NEVER).unwrap();
+        match hear(&mut rx) {
+            Ok(ToClient::Report { .. }) => None,
+            Ok(ToClient::Refused(entry)) => Some(entry),
+            other => panic!("{other:?}"),
+        }
+    };
+    // Without a bound this would go on; a described host a second is what it comes to.
+    let begun = clock::monotonic_ns();
+    let refusal = (0..200).find_map(|_| describe([127, 0, 0, 1]));
+    let refusal = refusal.unwrap_or_else(|| panic!("200 descriptions in {} ns", clock::monotonic_ns() - begun));
+    assert_eq!(refusal.code, "server-busy");
+    assert!(refusal.advice.is_some_and(|advice| advice.contains("try again in")));
+    assert!(describe([127, 0, 0, 2]).is_none(), "another address is not concerned");
+}
+
+#[test]
+fn data_to_a_client_that_says_nothing_any_more_stops_within_its_time() {
+    let server = Server::start(&[]);
+    let idle = server.baseline();
+    let download = Parameters {
+        protocol: Protocol::Udp,
+        direction: Direction::Download,
+        udp: Some(UdpParameters::default()),
+        time_ns: Some(3600 * SECOND_NS),
+        rate_bps: Some(1_000_000),
+        ..Parameters::default()
+    };
+    let mut client = ask(server.addr, download).expect("accepted");
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server.addr).unwrap();
+    socket.set_read_timeout(Some(SHORT)).unwrap();
+    landspeed_flow::control::hello::introduce(&socket, 0, client.token, &NEVER).expect("proved");
+    client.ready();
+    // As far ahead as a start may be: the silence begins now and not then.
+    let at_ns = client.server_clock() + 10 * SECOND_NS;
+    client.tx.queue(&ToServer::Start { at_ns }).unwrap();
+    let begun = clock::monotonic_ns();
+    socket.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    let mut last_ns = begun;
+    let mut datagram = [0; 2048];
+    loop {
+        let heard = socket.recv(&mut datagram).is_ok();
+        let now_ns = clock::monotonic_ns();
+        last_ns = if heard { now_ns } else { last_ns };
+        assert!(last_ns - begun < 22 * SECOND_NS, "data 22 s after the last sign of life");
+        if !heard && now_ns > begun + 13 * SECOND_NS {
+            break;
+        }
+    }
+    assert!(last_ns > begun + 9 * SECOND_NS, "the test began");
+    server.settles_to((idle.0 + 3, idle.1));
+    drop(client);
+    server.settles_to(idle);
+}

@@ -1,0 +1,196 @@
+//! A thief on the path: a relay of TCP and UDP that shows copies of what opens a data socket before the client's own get
+//! through.
+
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use landspeed_flow::control::preface::{self, ANSWER_LEN, PREFACE_LEN, Status};
+
+use crate::raw;
+
+/// Where the thief sits.
+pub const THIEF: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
+
+/// What the relay does besides forwarding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crime {
+    /// Nothing, but data sockets reach the server from [`THIEF`].
+    OtherAddress,
+    /// Shows a copy of each data preface, hello and proof first, and tries to send and to receive.
+    Steal,
+    /// Answers data sockets itself.
+    Impersonate,
+}
+
+/// What the thief got.
+#[derive(Debug, Default)]
+pub struct Loot {
+    /// Copies shown.
+    pub copies: AtomicUsize,
+    /// Bytes that came back beyond what opens a data socket.
+    pub bytes: AtomicUsize,
+    /// Copies that were neither refused nor left without an answer.
+    pub let_in: AtomicUsize,
+}
+
+/// A relay to `server` on a port of its own. Its threads end with the test program.
+pub fn start(server: SocketAddr, crime: Crime) -> (SocketAddr, Arc<Loot>) {
+    let (listener, udp) = ports();
+    let addr = listener.local_addr().unwrap();
+    let loot = Arc::<Loot>::default();
+    let shared = Arc::clone(&loot);
+    std::thread::spawn(move || {
+        for near in listener.incoming().map_while(Result::ok) {
+            let loot = Arc::clone(&shared);
+            std::thread::spawn(move || relay(near, server, crime, &loot));
+        }
+    });
+    let shared = Arc::clone(&loot);
+    std::thread::spawn(move || relay_datagrams(&udp, server, crime, &shared));
+    (addr, loot)
+}
+
+/// TCP and UDP on the same port.
+fn ports() -> (TcpListener, UdpSocket) {
+    for _ in 0..64 {
+        let (listener, addr) = raw::listener();
+        if let Ok(udp) = UdpSocket::bind(addr) {
+            return (listener, udp);
+        }
+    }
+    panic!("no port is free for both");
+}
+
+fn relay(mut near: TcpStream, server: SocketAddr, crime: Crime, loot: &Arc<Loot>) {
+    let mut shown = [0; PREFACE_LEN];
+    if near.read_exact(&mut shown).is_err() {
+        return;
+    }
+    let is_data = shown[10] == 2;
+    if is_data && crime == Crime::Impersonate {
+        // As a server that has no key might: a welcome, and a proof of nothing.
+        let _ = near.write_all(&[&preface::encode_answer(Status::Welcome)[..], &[7; 48]].concat());
+        let _ = near.read(&mut shown);
+        return;
+    }
+    // Kept open: what it holds must not be the stream.
+    let _copy = (is_data && crime == Crime::Steal).then(|| steal(&shown, server, loot));
+    let far = if is_data && crime == Crime::OtherAddress {
+        raw::connect_from(THIEF, server)
+    } else {
+        TcpStream::connect(server).expect("the server accepts")
+    };
+    let (mut far, mut far_twin, mut near_twin) = (far.try_clone().unwrap(), far, near.try_clone().unwrap());
+    if far.write_all(&shown).is_err() {
+        return;
+    }
+    let back = std::thread::spawn(move || {
+        let _ = std::io::copy(&mut far_twin, &mut near_twin);
+        let _ = near_twin.shutdown(Shutdown::Write);
+    });
+    let _ = std::io::copy(&mut near, &mut far);
+    let _ = far.shutdown(Shutdown::Write);
+    let _ = back.join();
+}
+
+/// Shows a copied preface from elsewhere, and half of the time junk as a proof.
+fn steal(shown: &[u8; PREFACE_LEN], server: SocketAddr, loot: &Arc<Loot>) -> TcpStream {
+    let mut thief = raw::connect_from(THIEF, server);
+    thief.write_all(shown).unwrap();
+    let mut answer = [0; ANSWER_LEN];
+    let answered = thief.read_exact(&mut answer).ok().and_then(|()| preface::decode_answer(&answer));
+    let number = loot.copies.fetch_add(1, Ordering::SeqCst);
+    let refused = !matches!(answered, Some((_, Status::Welcome)));
+    let mut challenge = [0; 48];
+    if !refused {
+        thief.read_exact(&mut challenge).expect("the server's nonce and proof");
+    }
+    if number.is_multiple_of(2) {
+        // The server's own proof sent back, and a megabyte behind it.
+        let _ = thief.write_all(&[&challenge[16..], &vec![0; 1 << 20]].concat());
+    }
+    let (mut twin, loot) = (thief.try_clone().unwrap(), Arc::clone(loot));
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; 65_536];
+        while let Ok(n @ 1..) = twin.read(&mut buffer) {
+            loot.bytes.fetch_add(n, Ordering::SeqCst);
+        }
+    });
+    thief
+}
+
+fn relay_datagrams(near: &UdpSocket, server: SocketAddr, crime: Crime, loot: &Arc<Loot>) {
+    let mut flows: HashMap<SocketAddr, (Arc<UdpSocket>, Arc<UdpSocket>)> = HashMap::new();
+    let mut buffer = vec![0; 65_536];
+    while let Ok((n, client)) = near.recv_from(&mut buffer) {
+        let datagram = &buffer[..n];
+        let opens = datagram.starts_with(b"LNDSUDP1");
+        if crime == Crime::Impersonate && opens {
+            let mut forged = datagram.to_vec();
+            forged[8] += 1;
+            forged[48..].fill(7);
+            let _ = near.send_to(&forged, client);
+            continue;
+        }
+        let (far, thief) = flows.entry(client).or_insert_with(|| {
+            let home = if crime == Crime::OtherAddress { THIEF } else { server.ip() };
+            let far = Arc::new(UdpSocket::bind((home, 0)).expect("loopback"));
+            far.connect(server).unwrap();
+            let thief = Arc::new(UdpSocket::bind((THIEF, 0)).expect("loopback"));
+            thief.connect(server).unwrap();
+            let (twin, back) = (Arc::clone(&far), near.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let mut buffer = vec![0; 65_536];
+                while let Ok(n) = twin.recv(&mut buffer) {
+                    let _ = back.send_to(&buffer[..n], client);
+                }
+            });
+            (far, thief)
+        });
+        if crime == Crime::Steal && opens {
+            steal_datagram(thief, datagram, loot);
+        }
+        let _ = far.send(datagram);
+    }
+}
+
+/// Shows a copied hello or proof, waits a moment for what comes back, and listens on.
+fn steal_datagram(thief: &Arc<UdpSocket>, datagram: &[u8], loot: &Arc<Loot>) {
+    loot.copies.fetch_add(1, Ordering::SeqCst);
+    thief.send(datagram).unwrap();
+    thief.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut buffer = vec![0; 65_536];
+    let mut back = 0;
+    let mut welcomes = 0;
+    while let Ok(n) = thief.recv(&mut buffer) {
+        back += n;
+        welcomes += usize::from(buffer[8] == 4);
+    }
+    loot.bytes.fetch_add(back.saturating_sub(datagram.len()), Ordering::SeqCst);
+    loot.let_in.fetch_add(welcomes, Ordering::SeqCst);
+    if datagram[8] == 3 {
+        // Now the test would send to it.
+        let (thief, loot) = (Arc::clone(thief), Arc::clone(loot));
+        std::thread::spawn(move || {
+            thief.set_read_timeout(Some(raw::SHORT)).unwrap();
+            while let Ok(n) = thief.recv(&mut buffer) {
+                loot.bytes.fetch_add(n, Ordering::SeqCst);
+            }
+        });
+    }
+}
+
+/// Datagrams that a socket hears within a moment.
+pub fn heard(socket: &UdpSocket) -> Vec<Vec<u8>> {
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut found = Vec::new();
+    let mut buffer = vec![0; 65_536];
+    while let Ok(n) = socket.recv(&mut buffer) {
+        found.push(buffer[..n].to_vec());
+    }
+    found
+}

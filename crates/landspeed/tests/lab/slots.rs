@@ -1,0 +1,211 @@
+//! Who gets the slot that a departure frees: a drop-tail port between a flow that comes in trains and one at a constant rate.
+//!
+//! A full drop-tail port has room for one frame after each departure, and for none after the next arrival. Trains that
+//! arrive at the port's own rate bring one frame per departure, so that each freed slot is filled after a part of the
+//! frame time that is the phase between the two. A frame of another flow finds the slot free with the probability of that
+//! phase, one half on average, and then the train's next frame is dropped in its place: drops are split evenly, however
+//! few frames the other flow has. Trains from a faster link bring several frames per departure and fill a port only near
+//! their ends, where all but one of these frames are dropped: the drops are then the trains' own (Floyd and Jacobson,
+//! On Traffic Phase Effects in Packet-Switched Gateways, 1992).
+
+use crate::lab::{Ran, command, count, finish, hold, long, need_kernel, note, number};
+
+/// Bytes of a TCP frame at MTU 9000, as queues count them.
+const TRAIN_FRAME: u64 = 9014;
+/// Frames in a segment of 64 KiB that TSO hands down.
+const TRAIN: u32 = 7;
+/// Preamble, check sum and gap, bytes.
+const FRAMING: u64 = 24;
+/// Bytes the port holds.
+const LIMIT: u64 = 1_000_000;
+const PORT_BPS: f64 = 10e9;
+const UDP_BPS: f64 = 2e9;
+
+/// A case of the table.
+struct Case {
+    name: &'static str,
+    /// What the scenario sets otherwise.
+    sets: &'static [&'static str],
+    /// Rate of the sender's link, bits/s.
+    access_bps: f64,
+    /// Rate of the link the UDP comes by, bits/s.
+    cross_bps: f64,
+    port_bps: f64,
+    /// UDP payload, bytes.
+    payload: u64,
+    /// UDP packets that leave together.
+    burst: u32,
+}
+
+impl Case {
+    const fn new(name: &'static str, sets: &'static [&'static str], access_bps: f64) -> Self {
+        Self { name, sets, access_bps, cross_bps: 10e9, port_bps: PORT_BPS, payload: 8972, burst: 1 }
+    }
+}
+
+/// What a port made of two kinds of frames.
+#[derive(Debug, Clone, Copy)]
+struct Split {
+    /// UDP frames dropped over UDP frames that arrived.
+    udp_loss: f64,
+    /// UDP frames dropped over all frames dropped.
+    udp_share: f64,
+}
+
+/// A drop-tail port, fed by trains of a sender that loads the port to `load` and by UDP at a constant rate, for a
+/// second. The sender does not react to losses, as BBR does not to so few: nothing here is TCP, only arrivals and departures.
+fn port(case: &Case, load: f64, phases: [f64; 3]) -> Split {
+    let time = |frame: u64, bps: f64| (frame + FRAMING) as f64 * 8.0 / bps;
+    let udp_frame = case.payload + 42;
+    // Two flows, each a train every `every` seconds, one after the other through the sender's link.
+    let every = 2.0 * f64::from(TRAIN) * time(TRAIN_FRAME, case.port_bps) / load;
+    let mut starts: Vec<f64> = Vec::new();
+    for phase in &phases[..2] {
+        starts.extend((0..(1.0 / every) as u32).map(|k| (f64::from(k) + phase) * every));
+    }
+    starts.sort_by(f64::total_cmp);
+    let mut arrivals = leave(&starts, TRAIN, time(TRAIN_FRAME, case.access_bps), false);
+    let gap = case.payload as f64 * 8.0 * f64::from(case.burst) / UDP_BPS;
+    let starts: Vec<f64> = (0..(1.0 / gap) as u32).map(|k| (f64::from(k) + phases[2]) * gap).collect();
+    arrivals.extend(leave(&starts, case.burst, time(udp_frame, case.cross_bps), true));
+    arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
+
+    let mut waiting = std::collections::VecDeque::new();
+    let (mut backlog, mut busy_until) = (0, 0.0);
+    let (mut udp, mut udp_dropped, mut dropped) = (0_u32, 0_u32, 0_u32);
+    for (at, is_udp) in arrivals {
+        while busy_until <= at {
+            let Some(frame) = waiting.pop_front() else { break };
+            backlog -= frame;
+            busy_until += time(frame, case.port_bps);
+        }
+        let frame = if is_udp { udp_frame } else { TRAIN_FRAME };
+        udp += u32::from(is_udp);
+        if busy_until <= at {
+            busy_until = at + time(frame, case.port_bps);
+        } else if backlog + frame <= LIMIT {
+            backlog += frame;
+            waiting.push_back(frame);
+        } else {
+            dropped += 1;
+            udp_dropped += u32::from(is_udp);
+        }
+    }
+    Split {
+        udp_loss: f64::from(udp_dropped) / f64::from(udp),
+        udp_share: f64::from(udp_dropped) / f64::from(dropped.max(1)),
+    }
+}
+
+/// When the frames of trains that start at `starts` have left a link on which each takes `each` seconds.
+fn leave(starts: &[f64], train: u32, each: f64, is_udp: bool) -> Vec<(f64, bool)> {
+    let mut free = 0.0_f64;
+    let mut frames = Vec::new();
+    for &start in starts {
+        free = free.max(start);
+        for _ in 0..train {
+            free += each;
+            frames.push((free, is_udp));
+        }
+    }
+    frames
+}
+
+/// Least and most of a figure over phases of the three flows against each other.
+fn over_phases(case: &Case, load: f64, of: impl Fn(Split) -> f64) -> (f64, f64) {
+    // Fractions of multiples of irrational numbers: spread evenly, the same each time.
+    let figures = (1..=5).map(|k| {
+        let phase = |irrational: f64| (f64::from(k) * irrational).fract();
+        of(port(case, load, [phase(2_f64.sqrt()), phase(3_f64.sqrt()), phase(5_f64.sqrt())]))
+    });
+    figures.fold((f64::INFINITY, 0.0), |(least, most), figure| (figure.min(least), figure.max(most)))
+}
+
+#[test]
+fn trains_at_the_port_rate_share_the_drops_evenly() {
+    for (access_bps, least, most) in
+        [(10e9, 0.42, 0.55), (9.98e9, 0.42, 0.55), (40e9, 0.03, 0.15), (100e9, 0.03, 0.15)]
+    {
+        let case = Case::new("", &[], access_bps);
+        let share = over_phases(&case, 0.93, |split| split.udp_share);
+        assert!(least <= share.0 && share.1 <= most, "{access_bps}: {share:?}");
+    }
+}
+
+#[test]
+fn small_packets_find_room_where_large_frames_do_not() {
+    let case = Case { payload: 1448, ..Case::new("", &[], 10e9) };
+    let loss = over_phases(&case, 0.9, |split| split.udp_loss);
+    assert!(loss.1 < 0.02, "{loss:?}");
+}
+
+/// The load the sender offered to the port in the steady phase: delivered and retransmitted.
+fn offered(ran: &Ran, case: &Case) -> f64 {
+    let samples = ran.flow(0)["streams"].as_array().expect("streams");
+    let segments: f64 = samples
+        .iter()
+        .map(|stream| {
+            let sent = |sample: &serde_json::Value| number(&sample["tcp"]["data_segs_out"]);
+            let all = stream["sender"]["samples"].as_array().expect("samples");
+            let steady: Vec<_> = all.iter().filter(|sample| number(&sample["t_ns"]) >= 1e9).collect();
+            let (first, last) = (steady[0], steady[steady.len() - 1]);
+            (sent(last) - sent(first)) / ((number(&last["t_ns"]) - number(&first["t_ns"])) / 1e9)
+        })
+        .sum();
+    segments * (TRAIN_FRAME + FRAMING) as f64 * 8.0 / case.port_bps
+}
+
+const FAST: &[&str] = &["link.0.rate=100G"];
+
+#[test]
+fn bbr_beside_udp_splits_drops_as_the_port_does() {
+    need_kernel!();
+    let cases = [
+        Case::new("10G", &[], 10e9),
+        Case::new("100G", FAST, 100e9),
+        Case::new("40G", &["link.0.rate=40G"], 40e9),
+        Case::new("9.98G", &["link.0.rate=9.98G"], 9.98e9),
+        Case::new("12G", &["link.0.rate=12G"], 12e9),
+        Case::new("20G", &["link.0.rate=20G"], 20e9),
+        Case { port_bps: 9.97e9, ..Case::new("100G, port 9.97G", &["link.0.rate=100G", "link.2.rate=9.97G"], 100e9) },
+        Case { burst: 8, ..Case::new("10G, UDP in bursts of 8", &["flow.1.burst=8"], 10e9) },
+        Case {
+            burst: 8,
+            cross_bps: 100e9,
+            ..Case::new("10G, UDP in bursts of 8 from 100G", &["flow.1.burst=8", "link.1.rate=100G"], 10e9)
+        },
+        Case { payload: 1448, ..Case::new("10G, UDP of 1448 B", &["flow.1.len=1448"], 10e9) },
+        // A frame takes 7.2 µs; the model has no jitter.
+        Case::new("10G, jitter of 7 µs", &["link.0.delay=10us", "link.0.forward.jitter.spread=7us"], 10e9),
+    ];
+    let cases = if long() { &cases[..] } else { &cases[..2] };
+    for (at, case) in cases.iter().enumerate() {
+        let seeds = if long() && at < 3 { 3 } else { 1 };
+        for seed in 1..=seeds {
+            let mut lab = command("slots", case.sets);
+            lab.args(["--seed", &seed.to_string()]);
+            let ran = finish(lab, None);
+            let udp = &ran.flow(1)["udp"];
+            let lost = number(&udp["lost_packets"]);
+            let share = lost / number(&ran.named("queues", "west->east")["drops"]);
+            assert!(count(&udp["sent_packets"]) > 80_000, "{udp:#}");
+            let what = |figure: &str| format!("{figure}, access {}, seed {seed}", case.name);
+            let load = offered(&ran, case);
+            let (least, most) = over_phases(case, load, |split| split.udp_loss);
+            let loss = number(&udp["loss_ratio"]);
+            note(&what("UDP lost"), "", loss.clamp(least, most), loss, "shown", &ran);
+            if case.payload < TRAIN_FRAME / 2 {
+                assert!(loss < 0.02, "small packets find room: {loss}");
+                continue;
+            }
+            let (least, most) = over_phases(case, load, |split| split.udp_share);
+            // BBR's probing and its other rate changes move the load by more than phases do: a tenth of all drops.
+            // A sender that keeps a link of the port's exact rate busy stays in step with the departures: its frames arrive just
+            // as slots are freed, and any part of UDP's frames, up to all, finds none. The model's trains have gaps.
+            let in_step = case.access_bps.total_cmp(&case.port_bps).is_eq();
+            // From a faster link UDP gets no more than the model gives it: how few, the gaps between BBR's trains decide.
+            let nearest = if in_step { share.clamp(least - 0.1, 1.0) } else { share.clamp(0.0, most + 0.1) };
+            hold(&what("UDP's share of the drops"), "", nearest, share, 1e-9, &ran);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What a client of `serve --allow-tap` is given: headers of its own test's data sockets, and nothing else.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use landspeed_sys::clock;
+use landspeed_testkit::netns::Namespace;
+use landspeed_wire::capture::{Next, Reader};
+use landspeed_wire::{Transport, dissect_headers};
+use serde_json::Value;
+
+use crate::{Net, directory, landspeed};
+
+/// A process that is ended when dropped.
+struct Background(Child);
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A server in the right namespace, on all of its addresses.
+fn serve(net: &Net, server: SocketAddr) -> Background {
+    let mut command = landspeed();
+    command.args(["serve", "--listen", "[::]:5210", "--no-iperf3", "--allow-tap"]).stdout(Stdio::null());
+    let background = Background(net.right.run(|| command.spawn()).expect("the program starts"));
+    let deadline_ns = clock::monotonic_ns() + 30_000_000_000;
+    while !net.left.run(|| TcpStream::connect(server).is_ok()) {
+        assert!(clock::monotonic_ns() < deadline_ns, "no server");
+        clock::sleep_until(clock::monotonic_ns() + 10_000_000);
+    }
+    background
+}
+
+fn run_command(server: SocketAddr, arguments: &[&str]) -> Command {
+    let mut command = landspeed();
+    command.arg("run").arg(server.to_string()).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Both namespaces with IPv6 addresses too; they can be used when this returns.
+fn with_ipv6(net: &Net) {
+    for (namespace, interface, address) in
+        [(&net.left, &net.link.a, "fd91::1/64"), (&net.right, &net.link.b, "fd91::2/64")]
+    {
+        namespace.exec(["ip", "address", "add", address, "dev", interface, "nodad"]);
+    }
+}
+
+/// The ports of the client's data sockets, as the document has them.
+fn data_ports(document: &Value) -> BTreeSet<u16> {
+    let streams = document["streams"].as_array().expect("a list");
+    let ports = streams.iter().filter_map(|stream| stream["client_addr"].as_str()?.rsplit_once(':')?.1.parse().ok());
+    ports.collect()
+}
+
+/// Ports of the other end in a capture, for a server's port; asserts that no frame has a byte of payload.
+fn captured_ports(path: &Path, server_port: u16) -> (usize, BTreeSet<u16>) {
+    let bytes = std::fs::read(path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+    assert!(!bytes.windows(7).any(|part| part == b"LNDSPEE" || part == b"LNDSUDP"), "payload in {}", path.display());
+    let (mut reader, mut rest, mut ports, mut frames) = (Reader::new(), &bytes[..], BTreeSet::new(), 0);
+    while !rest.is_empty() {
+        let (used, next) = reader.next(rest).expect("a capture");
+        assert!(used > 0, "it ends in the middle of a block");
+        if let Next::Frame(frame) = next {
+            let (packet, headers) =
+                dissect_headers(frame.link, frame.data, frame.original).expect("headers are whole");
+            assert_eq!(headers, frame.data.len(), "payload of {packet:?}");
+            let (source, destination) = match packet.transport {
+                Transport::Tcp(tcp) => (tcp.source, tcp.destination),
+                Transport::Udp { source, destination, .. } => (source, destination),
+                other => panic!("{other:?}"),
+            };
+            ports.insert(if source == server_port { destination } else { source });
+            frames += 1;
+        }
+        rest = &rest[used..];
+    }
+    (frames, ports)
+}
+
+#[test]
+fn a_clients_capture_has_its_own_data_sockets_and_no_payload() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    with_ipv6(&net);
+    let directory = directory();
+    let v4 = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
+    let v6: SocketAddr = "[fd91::2]:5210".parse().expect("an address");
+    let _server = serve(&net, v4);
+    for server in [v4, v6] {
+        // Other tests from the same address, as from behind the same NAT: they begin before the capture and in the middle.
+        let others =
+            [&["-t", "8", "-b", "5M"][..], &["-t", "8", "-u", "-b", "2M"], &["-t", "8", "--rr", "--connect"]];
+        let _others: Vec<_> = others
+            .iter()
+            .map(|other| Background(net.left.run(|| run_command(server, other).spawn()).expect("the program starts")))
+            .collect();
+        for (number, test) in [&["-P", "2", "-b", "4M"][..], &["-u", "-P", "2", "-b", "2M"], &["-R", "-b", "4M"]]
+            .into_iter()
+            .enumerate()
+        {
+            let kind = format!("{number}-{}", server.is_ipv4());
+            let name = directory.path().join(&kind);
+            let json = directory.path().join(format!("{kind}.json"));
+            let [name, json] = [&name, &json].map(|path| path.to_str().expect("plain"));
+            let status = net
+                .left
+                .run(|| run_command(server, &[test, &["-t", "1", "--tap", name, "--json", json]].concat()).status())
+                .expect("the program runs");
+            assert!(matches!(status.code(), Some(0 | 1)), "{status} {kind}");
+            let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
+            let (frames, ports) = captured_ports(Path::new(&format!("{name}.far.pcapng")), 5210);
+            assert_eq!(ports, data_ports(&document), "ports of {kind}: {}", document["warnings"]);
+            assert!(frames > 20, "{frames} frames of {kind}");
+        }
+    }
+}
+
+#[test]
+fn each_connection_of_connect_mode_is_captured_from_its_syn_on() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    let directory = directory();
+    let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
+    let _server = serve(&net, server);
+    let other = ["-t", "6", "--rr", "--connect"];
+    let _other = Background(net.left.run(|| run_command(server, &other).spawn()).expect("the program starts"));
+    let [name, json] = ["own", "own.json"].map(|name| directory.path().join(name));
+    let [name, json] = [&name, &json].map(|path| path.to_str().expect("plain"));
+    let test = ["-t", "1", "--rr", "--connect", "--tap", name, "--json", json];
+    let status = net.left.run(|| run_command(server, &test).status()).expect("the program runs");
+    assert!(matches!(status.code(), Some(0 | 1)), "{status}");
+    let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
+    let traced =
+        landspeed().args(["trace", &format!("{name}.far.pcapng"), "--json", "-"]).output().expect("the program runs");
+    let trace: Value = serde_json::from_slice(&traced.stdout).expect("JSON");
+    let transactions = document["latency"][0]["completed"].as_u64().expect("a count");
+    let (frames, ports) = captured_ports(Path::new(&format!("{name}.far.pcapng")), 5210);
+    // As many connections as transactions, and not those of the other test.
+    let connections = ports.len() as u64;
+    assert!(connections.abs_diff(transactions) <= transactions / 10 + 2, "{connections} for {transactions}");
+    assert!(frames as u64 >= connections * 6, "{frames} frames of {connections} connections");
+    assert!(trace["flows"].as_array().is_some_and(|flows| !flows.is_empty()), "{trace}");
+}
+
+#[test]
+fn an_address_has_one_capture_at_a_time_and_another_one_its_own() {
+    let net = match Net::new() {
+        Ok(net) => net,
+        Err(why) => landspeed_testkit::skip!("{why}"),
+    };
+    net.left.exec(["ip", "address", "add", "10.91.0.3/24", "dev", &net.link.a]);
+    let directory = directory();
+    let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
+    let _server = serve(&net, server);
+    let name = |which: &str| directory.path().join(which).to_str().expect("plain").to_owned();
+    let long = ["-t", "8", "-b", "1M", "--tap", &name("first")];
+    let _first = Background(net.left.run(|| run_command(server, &long).spawn()).expect("the program starts"));
+    wait_for(&format!("{}.near.pcapng", name("first")));
+    let warnings = |namespace: &Namespace, which: &str, bind: &str| {
+        let (capture, json) = (name(which), name(&format!("{which}.json")));
+        let test = ["-t", "0.3", "-b", "1M", "--bind", bind, "--tap", &capture, "--json", &json];
+        namespace.run(|| run_command(server, &test).status()).expect("the program runs");
+        let document: Value = serde_json::from_slice(&std::fs::read(&json).expect("written")).expect("JSON");
+        document["warnings"].to_string()
+    };
+    // The capture of the first test begins before its near file has anything in it, or shortly after.
+    let deadline_ns = clock::monotonic_ns() + 4_000_000_000;
+    let mut refused = false;
+    while !refused && clock::monotonic_ns() < deadline_ns {
+        refused = warnings(&net.left, "second", "10.91.0.1").contains("captures another test of this address");
+    }
+    assert!(refused);
+    assert!(!warnings(&net.left, "third", "10.91.0.3").contains("no-far-capture"));
+}
+
+/// Waits until a file is there.
+fn wait_for(path: &str) {
+    let deadline_ns = clock::monotonic_ns() + 30_000_000_000;
+    while !Path::new(path).exists() {
+        assert!(clock::monotonic_ns() < deadline_ns, "{path}");
+        clock::sleep_until(clock::monotonic_ns() + 5_000_000);
+    }
+}

@@ -1,0 +1,247 @@
+//! The time to confirm in begins with the first write, whatever becomes of the process that writes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use landspeed_testkit::skip;
+
+use crate::bench::{Bench, alive, bench, eventually, expect, run, said, signal, was_killed};
+use crate::crash::{PLAN, apply, plant_tree};
+use crate::others::Paused;
+
+#[test]
+fn a_stopped_apply_is_killed_at_its_deadline_and_rolled_back() {
+    let bench = bench!();
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    // After the watchdog's record, an intent, a write, in the middle, and the last write.
+    for record in [2, 3, 4, 11, 2 + 2 * PLAN.len() as u64] {
+        let _ = std::fs::remove_dir_all(bench.state());
+        let paused = Paused::after(&bench, &apply(PLAN, "8"), record).expect("it stops");
+        bench.wait_reverted(1);
+        bench.snapshot().must_equal(&before, &record);
+        assert!(!alive(paused.process()), "{record}: it was killed, not left to go on");
+        assert!(was_killed(&paused.go_on()), "{record}");
+        bench.snapshot().must_equal(&before, &record);
+        let status = bench.status();
+        let why = status["transactions"][0]["why"].as_str().unwrap_or_default().to_owned();
+        assert!(why.contains("past the time to confirm in"), "{record}: {why}");
+        expect(bench.tune(&apply(PLAN, "600")), 0);
+        expect(bench.tune(&["revert"]), 0);
+    }
+}
+
+#[test]
+fn a_stopped_apply_without_a_watchdog_is_killed_by_the_next_command() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    // The plan is on the disk, and the watchdog has not been started.
+    let early = Paused::after(&bench, &apply(PLAN, "1"), 1).expect("it stops");
+    bench.recovered();
+    assert!(was_killed(&early.go_on()));
+    bench.snapshot().must_equal(&before, &"nothing was written");
+    let _ = std::fs::remove_dir_all(bench.state());
+    let late = Paused::after(&bench, &apply(PLAN, "7"), 6).expect("it stops");
+    bench.kill_watchdog(1);
+    bench.recovered();
+    assert!(was_killed(&late.go_on()));
+    bench.snapshot().must_equal(&before, &"the next command did the watchdog's work");
+}
+
+/// A freezer of cgroups version 1: a process in it cannot be killed until it is thawed, as one that hangs in a driver.
+struct Freezer(PathBuf);
+
+impl Freezer {
+    fn new() -> Option<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let mounts = std::fs::read_to_string("/proc/mounts").ok()?;
+        let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let mount =
+            mount.into_iter().find(|f| f[2] == "cgroup" && f[3].split(',').any(|option| option == "freezer"))?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = Path::new(mount[1]).join(format!("landspeed-test-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).ok().map(|()| Self(path))
+    }
+
+    fn freeze(&self, process: u32) {
+        std::fs::write(self.0.join("cgroup.procs"), process.to_string()).expect("moved");
+        std::fs::write(self.0.join("freezer.state"), "FROZEN").expect("asked");
+        eventually("it freezes", || {
+            std::fs::read_to_string(self.0.join("freezer.state")).is_ok_and(|state| state.trim() == "FROZEN")
+        });
+    }
+
+    fn thaw(&self) {
+        let _ = std::fs::write(self.0.join("freezer.state"), "THAWED");
+    }
+}
+
+impl Drop for Freezer {
+    fn drop(&mut self) {
+        self.thaw();
+        let empty = || std::fs::read_to_string(self.0.join("cgroup.procs")).is_ok_and(|text| text.is_empty());
+        for _ in 0..1000 {
+            if empty() {
+                break;
+            }
+            landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 5_000_000);
+        }
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn an_apply_that_cannot_be_killed_is_taken_over() {
+    let bench = bench!();
+    let Some(freezer) = Freezer::new() else { skip!("there is no freezer of cgroups version 1 here") };
+    plant_tree(&bench);
+    let before = bench.snapshot();
+    let stuck = Paused::after(&bench, &apply(PLAN, "8"), 7).expect("it stops");
+    freezer.freeze(stuck.process());
+    eventually("the watchdog takes over", || bench.has_record(1, "needs-attention"));
+    assert!(bench.has_record(1, "taken-over"));
+    bench.snapshot().must_equal(&before, &"restored beside a process that hangs");
+    assert!(alive(stuck.process()), "it still hangs");
+    // Others are not held off, and are told.
+    let text = expect(bench.tune(&["status"]), 1);
+    assert!(text.contains("could not be killed") && text.contains("may still change"), "{text}");
+    expect(bench.tune(&apply(&["net.core.somaxconn=8192"], "600")), 0);
+    expect(bench.tune(&["revert"]), 0);
+    freezer.thaw();
+    assert!(was_killed(&stuck.go_on()));
+    bench.wait_reverted(1);
+    eventually("everything is compared once more", || bench.has_record(1, "reverted"));
+    bench.snapshot().must_equal(&before, &"after it was gone");
+    expect(bench.tune(&["status"]), 0);
+}
+
+#[test]
+fn a_revert_by_a_cut_journal_says_what_it_could_not_restore() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    expect(bench.tune(&apply(PLAN, "600")), 0);
+    let planned = bench.snapshot();
+    bench.kill_watchdog(1);
+    let cut: String = bench.journal(1).split_inclusive('\n').take(2).collect();
+    std::fs::write(bench.state().join("0001.journal"), cut).expect("cut");
+    let text = expect(bench.tune(&["revert", "1"]), 1);
+    assert!(text.contains("not rolled back in full") && text.contains("its record is lost"), "{text}");
+    bench.snapshot().must_equal(&planned, &"nothing is overwritten that the journal does not know");
+    let status = bench.status();
+    let one = &status["transactions"][0];
+    assert_eq!(one["state"], "needs-attention", "{status:#}");
+    assert!(one["steps"].as_array().expect("a list").iter().all(|step| step["now"]["check"] == "differs"), "{one:#}");
+    let text = expect(bench.tune(&["revert", "1", "--force"]), 0);
+    assert!(text.contains(&format!("{0} of {0} settings checked", PLAN.len())), "{text}");
+    bench.snapshot().must_equal(&before, &"forced");
+}
+
+#[test]
+fn two_state_directories_do_not_share_an_open_setting() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    let other = bench.directory.path().join("other");
+    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "10")), 0);
+    let mine = bench.snapshot();
+    let theirs = apply(&["net.ipv4.tcp_mtu_probing=2"], "600");
+    let text = expect(bench.tune_of(&[], &theirs, &other), 2);
+    assert!(text.contains("nothing was changed") && text.contains("net.ipv4.tcp_mtu_probing"), "{text}");
+    bench.snapshot().must_equal(&mine, &"refused");
+    bench.wait_reverted(1);
+    bench.snapshot().must_equal(&before, &"rolled back");
+    expect(bench.tune_of(&[], &theirs, &other), 0);
+    expect(bench.tune_of(&[], &["revert"], &other), 0);
+    bench.snapshot().must_equal(&before, &"the other one, too");
+}
+
+#[test]
+fn status_names_the_network_namespace() {
+    let bench = bench!();
+    expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "600")), 0);
+    let text = expect(bench.tune(&["status"]), 1);
+    assert!(text.contains(bench.namespace.name()) && text.contains("(this one)"), "{text}");
+    assert_eq!(bench.status()["transactions"][0]["network_namespace"]["current"], true);
+    let mut outside = Command::new(crate::bench::program());
+    outside.args(["tune", "status", "--state"]).arg(bench.state());
+    let text = said(&run(outside));
+    assert!(text.contains(bench.namespace.name()) && text.contains("(another one)"), "{text}");
+    assert!(text.contains("not checked: it is in network namespace"), "{text}");
+    expect(bench.tune(&["revert"]), 0);
+}
+
+/// Makes the machine look as if systemd ran, with a `systemd-run` of the test's own first in the path, in a mount namespace
+/// that ends with the command.
+fn with_systemd(bench: &Bench, script: &str) -> Command {
+    use std::os::unix::fs::PermissionsExt as _;
+    let tools = bench.directory.path().join("tools");
+    std::fs::create_dir_all(&tools).expect("a directory");
+    let fake = tools.join("systemd-run");
+    std::fs::write(&fake, script).expect("written");
+    std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).expect("set");
+    let run = "mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/system && PATH=\"$0:$PATH\" exec \"$@\"";
+    let by = ["sh", "-c", run, tools.to_str().expect("plain")];
+    let arguments = [&apply(&["net.ipv4.tcp_mtu_probing=1"], "600")[..], &["--json", "-"]].concat();
+    bench.tune_of(&by, &arguments, &bench.state())
+}
+
+fn watchdog_of(command: Command) -> serde_json::Value {
+    let output = run(command);
+    assert!(output.status.success(), "{}", said(&output));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a document");
+    document["watchdog"].clone()
+}
+
+#[test]
+fn the_watchdog_runs_in_a_unit_of_its_own_or_apply_says_that_it_does_not() {
+    let bench = bench!();
+    if !Path::new("/run/systemd").is_dir() {
+        skip!("there is no /run/systemd to mount over");
+    }
+    let asked = bench.directory.path().join("asked");
+    let exec = "while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"";
+    let noted = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", asked.display());
+    let end = || {
+        expect(bench.tune(&["revert"]), 0);
+        let _ = std::fs::remove_dir_all(bench.state());
+    };
+    // It is asked for a scope and leaves the watchdog where it is.
+    let watchdog = watchdog_of(with_systemd(&bench, &format!("{noted}{exec}\n")));
+    assert!(watchdog["unit"].is_null(), "{watchdog}");
+    assert!(
+        watchdog["warning"].as_str().is_some_and(|text| text.contains("systemd-run left it there")),
+        "{watchdog}"
+    );
+    let words = std::fs::read_to_string(&asked).expect("it was asked");
+    assert!(words.contains("--scope\n") && words.contains("--unit=landspeed-tune-1-"), "{words}");
+    assert!(words.contains("tune\nwatchdog\n--id\n1\n"), "{words}");
+    end();
+    // It fails.
+    let watchdog = watchdog_of(with_systemd(&bench, "#!/bin/sh\nexit 1\n"));
+    assert!(watchdog["warning"].as_str().is_some_and(|text| text.contains("systemd-run failed")), "{watchdog}");
+    assert!(alive(watchdog["process"].as_u64().expect("a number") as u32));
+    end();
+    // It moves the watchdog.
+    let Some(group) = Freezer::new() else { skip!("there is no cgroup to move a process to here") };
+    // The bench has a /sys of its own, without control groups.
+    let mount = bench.directory.path().join("freezer");
+    std::fs::create_dir(&mount).expect("a directory");
+    let name = group.0.file_name().expect("it has one").display();
+    let mount = mount.display();
+    let moved = format!(
+        "{noted}mount -t cgroup -o freezer cgroup {mount} && echo $$ > {mount}/{name}/cgroup.procs\n{exec}\n"
+    );
+    let watchdog = watchdog_of(with_systemd(&bench, &moved));
+    assert!(watchdog["warning"].is_null(), "{watchdog}");
+    assert!(watchdog["unit"].as_str().is_some_and(|unit| unit.split('.').next_back() == Some("scope")), "{watchdog}");
+    assert_eq!(bench.watchdog(1), watchdog["process"].as_u64().map(|process| process as u32));
+    end();
+    drop(group);
+    // None at all.
+    let text = expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "600")), 0);
+    assert_eq!(text.contains("Warning: the watchdog"), !Path::new("/run/systemd/system").is_dir(), "{text}");
+    let watchdog = bench.watchdog(1).expect("armed");
+    signal(watchdog, "HUP");
+    assert!(alive(watchdog));
+    end();
+}

@@ -1,0 +1,138 @@
+//! State directories, journals and locks that another user could have written are not used.
+
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::Path;
+
+use crate::bench::{Bench, bench, expect};
+use crate::crash::apply;
+
+const STRANGER: u32 = 4242;
+const SETTING: &[&str] = &["net.ipv4.tcp_mtu_probing=1"];
+const OVERRIDE: &str = "--insecure-permissions";
+
+fn every_command() -> Vec<Vec<&'static str>> {
+    vec![
+        apply(SETTING, "600"),
+        vec!["status"],
+        vec!["confirm"],
+        vec!["revert"],
+        vec!["revert", "--persisted"],
+        vec!["persist"],
+    ]
+}
+
+fn refused(bench: &Bench, words: &[&str]) {
+    let before = bench.snapshot();
+    for command in every_command() {
+        let text = expect(bench.tune(&command), 2);
+        assert!(words.iter().all(|word| text.contains(word)) && text.contains(OVERRIDE), "{command:?}: {text}");
+        bench.snapshot().must_equal(&before, &command.join(" "));
+    }
+}
+
+fn mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+}
+
+#[test]
+fn a_state_directory_of_another_user_is_refused() {
+    let bench = bench!();
+    std::fs::create_dir(bench.state()).expect("made");
+    chown(bench.state(), Some(STRANGER), None).expect("given away");
+    refused(&bench, &["cannot use state directory", "owned by another user (uid 4242)"]);
+    chown(bench.state(), Some(0), None).expect("taken");
+    for open in [0o770, 0o707, 0o1777] {
+        mode(&bench.state(), open);
+        refused(&bench, &["cannot use state directory", "writable by others", "chmod go-w"]);
+    }
+    mode(&bench.state(), 0o755);
+    let real = bench.directory.path().join("real");
+    std::fs::rename(bench.state(), &real).expect("moved");
+    symlink(&real, bench.state()).expect("linked");
+    refused(&bench, &["cannot use state directory", "symbolic link"]);
+    std::fs::remove_file(bench.state()).expect("removed");
+    // The directory above could be exchanged for another.
+    mode(bench.directory.path(), 0o777);
+    refused(&bench, &["cannot use state directory", "writable by others (mode 0777)"]);
+    assert!(!bench.state().exists());
+}
+
+#[test]
+fn the_override_is_loud_every_time() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    std::fs::create_dir(bench.state()).expect("made");
+    mode(&bench.state(), 0o777);
+    for command in [&apply(SETTING, "600")[..], &["confirm"], &["revert"]] {
+        let text = expect(bench.tune(&[command, &[OVERRIDE]].concat()), 0);
+        assert!(text.contains("warning") && text.contains("writable by others (mode 0777)"), "{command:?}: {text}");
+    }
+    bench.snapshot().must_equal(&before, &"reverted");
+}
+
+#[test]
+fn a_journal_of_another_user_is_not_followed() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    expect(bench.tune(&apply(SETTING, "600")), 0);
+    expect(bench.tune(&["confirm"]), 0);
+    // One that another user wrote would restore whatever he likes, files included.
+    let journal = bench.state().join("0001.journal");
+    chown(&journal, Some(STRANGER), None).expect("given away");
+    refused(&bench, &["cannot use journal", "owned by another user (uid 4242)"]);
+    chown(&journal, Some(0), None).expect("taken");
+    mode(&journal, 0o622);
+    refused(&bench, &["cannot use journal", "writable by others (mode 0622)"]);
+    mode(&journal, 0o600);
+    let elsewhere = bench.directory.path().join("elsewhere");
+    std::fs::rename(&journal, &elsewhere).expect("moved");
+    symlink(&elsewhere, &journal).expect("linked");
+    refused(&bench, &["cannot use journal", "symbolic link"]);
+    std::fs::rename(&elsewhere, &journal).expect("moved back");
+    expect(bench.tune(&["revert"]), 0);
+    bench.snapshot().must_equal(&before, &"reverted");
+}
+
+#[test]
+fn a_lock_is_not_opened_through_a_link() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    std::fs::create_dir(bench.state()).expect("made");
+    let victim = bench.directory.path().join("victim");
+    for there in [false, true] {
+        if there {
+            std::fs::write(&victim, "root's own").expect("written");
+        }
+        let _ = std::fs::remove_file(bench.state().join("lock"));
+        symlink(&victim, bench.state().join("lock")).expect("linked");
+        for command in [&apply(SETTING, "600")[..], &["confirm"], &["revert"], &["status"]] {
+            let text = expect(bench.tune(command), 2);
+            assert!(text.contains("cannot use lock") && text.contains("symbolic link"), "{command:?}: {text}");
+        }
+        assert_eq!(victim.exists(), there);
+    }
+    assert_eq!(std::fs::read_to_string(&victim).expect("there"), "root's own");
+    bench.snapshot().must_equal(&before, &"nothing was changed");
+}
+
+#[test]
+fn an_audit_that_others_could_have_written_is_not_carried_out() {
+    let bench = bench!();
+    let before = bench.snapshot();
+    let audit = bench.directory.path().join("audit.json");
+    std::fs::write(&audit, "{}").expect("written");
+    chown(&audit, Some(STRANGER), None).expect("given away");
+    let arguments = ["apply", "--findings", audit.to_str().expect("plain")];
+    let text = expect(bench.tune(&arguments), 2);
+    assert!(text.contains("cannot use audit") && text.contains("owned by another user"), "{text}");
+    // Its own user may carry it out with sudo.
+    let mut command = bench.tune(&arguments);
+    command.env("SUDO_UID", STRANGER.to_string());
+    let text = expect(command, 2);
+    assert!(text.contains("is no audit"), "{text}");
+    chown(&audit, Some(0), None).expect("taken");
+    mode(&audit, 0o666);
+    let text = expect(bench.tune(&arguments), 2);
+    assert!(text.contains("writable by others"), "{text}");
+    bench.snapshot().must_equal(&before, &"nothing was changed");
+}

@@ -1,0 +1,115 @@
+//! Connections that an attacker holds open: silent, dripping bytes, or saying the same thing again and again.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// What a held test has: its connections, the first of which speaks.
+#[derive(Debug)]
+pub struct Held {
+    streams: Vec<TcpStream>,
+    speech: Option<Speech>,
+}
+
+/// What a held connection says.
+#[derive(Debug)]
+pub struct Speech {
+    every: Duration,
+    bytes: Vec<u8>,
+    /// Bytes already dripped; `None` if all of them are sent each time.
+    dripped: Option<usize>,
+    due: Option<Instant>,
+}
+
+impl Speech {
+    /// One byte at a time: `script`, then spaces.
+    pub fn drip(every: Duration, script: Vec<u8>) -> Self {
+        Self { every, bytes: script, dripped: Some(0), due: None }
+    }
+
+    /// The same bytes each time.
+    pub fn repeat(every: Duration, bytes: Vec<u8>) -> Self {
+        Self { every, bytes, dripped: None, due: None }
+    }
+
+    fn next(&mut self, now: Instant) -> Option<Vec<u8>> {
+        let due = *self.due.get_or_insert(now);
+        if now < due {
+            return None;
+        }
+        self.due = Some(now + self.every);
+        Some(match &mut self.dripped {
+            None => self.bytes.clone(),
+            Some(at) => {
+                let byte = self.bytes.get(*at).copied().unwrap_or(b' ');
+                *at += 1;
+                vec![byte]
+            }
+        })
+    }
+}
+
+impl Held {
+    /// A connection that says nothing more.
+    pub fn silent(stream: TcpStream) -> Self {
+        Self { streams: vec![stream], speech: None }
+    }
+
+    /// Connections of which the first one speaks.
+    pub fn speaking(streams: Vec<TcpStream>, speech: Speech) -> Self {
+        Self { streams, speech: Some(speech) }
+    }
+
+    /// Never waits for the server from now on.
+    pub fn into_nonblocking(self) -> io::Result<Self> {
+        self.streams.iter().try_for_each(|stream| stream.set_nonblocking(true))?;
+        Ok(self)
+    }
+
+    /// Whether it says something now and then.
+    pub fn speaks(&self) -> bool {
+        self.speech.is_some()
+    }
+
+    /// Says what is due. False if the server has closed the connection.
+    pub fn speak(&mut self, now: Instant) -> bool {
+        let Some(bytes) = self.speech.as_mut().and_then(|speech| speech.next(now)) else { return true };
+        match self.streams.first_mut().map(|stream| stream.write(&bytes)) {
+            Some(Err(error)) => error.kind() == io::ErrorKind::WouldBlock,
+            _ => true,
+        }
+    }
+
+    /// Reads and discards what the server sent. False if the server has closed one of the connections.
+    pub fn is_open(&mut self) -> bool {
+        let mut buffer = [0; 16 * 1024];
+        self.streams.iter_mut().all(|stream| {
+            // A bounded number of reads: the rest stays for the next look.
+            for _ in 0..8 {
+                match stream.read(&mut buffer) {
+                    Ok(0) => return false,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                    Err(_) => return false,
+                }
+            }
+            true
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::child::now;
+
+    #[test]
+    fn a_dripped_script_is_followed_by_spaces_at_its_interval() {
+        let (start, every) = (now(), Duration::from_millis(50));
+        let mut speech = Speech::drip(every, b"ab".to_vec());
+        let said: Vec<_> = (0..8).map(|tick| speech.next(start + every / 2 * tick)).collect();
+        let heard: Vec<u8> = said.iter().flatten().flatten().copied().collect();
+        assert_eq!(heard, b"ab  ");
+        assert!(said.iter().skip(1).step_by(2).all(Option::is_none));
+    }
+}

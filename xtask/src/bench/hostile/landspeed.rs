@@ -1,0 +1,246 @@
+//! Landspeed's control protocol, version 1 without a key, as far as the attacks need it.
+//!
+//! Written against the wire format and not with the product's code: an attacker is not bound by the client's checks.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::connect::{Visit, read_array, reset, unexpected};
+use super::hold::{Held, Speech};
+use crate::bench::conversation::Random;
+
+const MAGIC: &[u8; 8] = b"LNDSPEED";
+/// Length that a dripped message announces, bytes: below the limit of every state.
+const ANNOUNCED: u32 = 60_000;
+/// Time between two bytes of a dripped message.
+const DRIP: Duration = Duration::from_millis(50);
+/// Time between two bytes of a dripped preface: it is not complete within the server's time limit for it.
+const PREFACE_DRIP: Duration = Duration::from_millis(500);
+/// Messages that are skipped while one of a certain type is awaited.
+const MOST_SKIPPED: usize = 1000;
+/// Longest message that is read, bytes.
+const MOST_BYTES: u32 = 4 << 20;
+/// Parts of a description that are read.
+const MOST_PARTS: usize = 64;
+
+/// The first 48 bytes of a connection: kind 1 is control, 2 is data.
+fn preface(kind: u8, stream: u32, token: &[u8; 32]) -> Vec<u8> {
+    [MAGIC.as_slice(), &1_u16.to_be_bytes(), &[kind, 0], &stream.to_be_bytes(), token].concat()
+}
+
+fn control_preface() -> Vec<u8> {
+    preface(1, 0, &[0; 32])
+}
+
+fn frame(message: &Value) -> Vec<u8> {
+    let body = message.to_string();
+    [&(body.len() as u32).to_be_bytes(), body.as_bytes()].concat()
+}
+
+fn read_message(stream: &mut TcpStream) -> io::Result<Value> {
+    let length = u32::from_be_bytes(read_array(stream)?);
+    if length > MOST_BYTES {
+        return Err(unexpected("a message is longer than 4 MiB"));
+    }
+    let mut body = vec![0; length as usize];
+    stream.read_exact(&mut body)?;
+    serde_json::from_slice(&body).map_err(io::Error::other)
+}
+
+/// Reads messages up to the first of a type.
+fn read_until(stream: &mut TcpStream, wanted: &str) -> io::Result<Value> {
+    for _ in 0..MOST_SKIPPED {
+        let message = read_message(stream)?;
+        match message["type"].as_str() {
+            Some(found) if found == wanted => return Ok(message),
+            Some("refused" | "error") => return Err(unexpected(&message.to_string())),
+            _ => {}
+        }
+    }
+    Err(unexpected("too many messages"))
+}
+
+/// Sends a preface and reads the 16-byte answer.
+fn welcomed(visit: &Visit, preface: &[u8]) -> io::Result<TcpStream> {
+    let mut stream = visit.connect_and_send(preface)?;
+    let answer: [u8; 16] = read_array(&mut stream)?;
+    if &answer[..8] != MAGIC || answer[10] != 0 {
+        return Err(unexpected("the server does not welcome the connection"));
+    }
+    Ok(stream)
+}
+
+/// Parameters of a one-stream TCP upload.
+fn parameters(time_ns: u64, rate_bps: u64, interval_ns: u64) -> Value {
+    json!({
+        "protocol": "tcp", "direction": "upload", "streams": 1, "time_ns": time_ns, "bytes": null, "omit_ns": 0,
+        "interval_ns": interval_ns, "host_interval_ns": interval_ns, "write_bytes": 1024, "window_bytes": null,
+        "mss_bytes": null, "congestion": null, "nodelay": false, "dscp": null, "mptcp": false, "pace_bps": null,
+        "pace_scope": "stream", "rate_bps": rate_bps, "send": "copy", "receive": "copy", "read_rate_bps": null,
+        "client_cpus": [], "server_cpus": [], "client_numa": null, "server_numa": null, "family": "any", "bind": null,
+        "udp": null, "rr": null, "probe_rate_per_s": null, "probe_mtu": false, "title": null,
+    })
+}
+
+/// Asks for a test; returns the control connection and the test's token.
+fn accepted(visit: &Visit, parameters: &Value) -> io::Result<(TcpStream, [u8; 32])> {
+    let mut control = welcomed(visit, &control_preface())?;
+    control.write_all(&frame(&json!({ "type": "hello", "version": "0.1.0", "parameters": parameters })))?;
+    let accepted = read_until(&mut control, "accepted")?;
+    let token =
+        accepted["token"].as_str().and_then(from_hex).ok_or_else(|| unexpected("an acceptance has no token"))?;
+    Ok((control, token))
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    (text.len() == 64).then_some(bytes)
+}
+
+/// Starts a test; returns its control and data connections.
+fn started(visit: &Visit, parameters: &Value) -> io::Result<(TcpStream, TcpStream)> {
+    let (mut control, token) = accepted(visit, parameters)?;
+    let data = welcomed(visit, &preface(2, 0, &token))?;
+    control.write_all(&frame(&json!({ "type": "ping", "n": 0 })))?;
+    let pong = read_until(&mut control, "pong")?;
+    control.write_all(&frame(&json!({ "type": "opened" })))?;
+    read_until(&mut control, "ready")?;
+    let now_ns = pong["now_ns"].as_u64().ok_or_else(|| unexpected("a pong has no time"))?;
+    control.write_all(&frame(&json!({ "type": "start", "at_ns": now_ns + 20_000_000 })))?;
+    Ok((control, data))
+}
+
+fn dripping(mut control: TcpStream) -> io::Result<Held> {
+    control.write_all(&ANNOUNCED.to_be_bytes())?;
+    Ok(Held::speaking(vec![control], Speech::drip(DRIP, Vec::new())))
+}
+
+/// Sends the preface and then nothing.
+pub fn silent_in_greeting(visit: &Visit) -> io::Result<Held> {
+    Ok(Held::silent(welcomed(visit, &control_preface())?))
+}
+
+/// Sends the preface one byte at a time.
+pub fn drip_preface(visit: &Visit) -> io::Result<Held> {
+    Ok(Held::speaking(vec![visit.connect()?], Speech::drip(PREFACE_DRIP, control_preface())))
+}
+
+/// Sends the hello one byte at a time.
+pub fn drip_greeting(visit: &Visit) -> io::Result<Held> {
+    dripping(welcomed(visit, &control_preface())?)
+}
+
+/// Sends a message between acceptance and start one byte at a time.
+pub fn drip_setup(visit: &Visit) -> io::Result<Held> {
+    dripping(accepted(visit, &parameters(1_000_000_000, 8_000, 100_000_000))?.0)
+}
+
+/// Completes a test of 0.2 s and then sends its last message one byte at a time.
+pub fn drip_farewell(visit: &Visit) -> io::Result<Held> {
+    const TIME_NS: u64 = 200_000_000;
+    let (mut control, mut data) = started(visit, &parameters(TIME_NS, 8_000, 100_000_000))?;
+    data.write_all(&[0; 100])?;
+    let done = json!({ "type": "sender-done", "stream": 0, "bytes": 100, "packets": 0, "stopped_ns": TIME_NS });
+    std::thread::park_timeout(Duration::from_nanos(TIME_NS));
+    control.write_all(&frame(&done))?;
+    data.shutdown(std::net::Shutdown::Write)?;
+    while read_until(&mut control, "report")?["last"] != true {}
+    dripping(control)
+}
+
+/// Starts a test of 8 bit/s for an hour and keeps it.
+pub fn slow_test(visit: &Visit) -> io::Result<Held> {
+    let (control, data) = started(visit, &parameters(3_600_000_000_000, 8, 10_000_000_000))?;
+    let alive = frame(&json!({ "type": "alive" }));
+    Ok(Held::speaking(vec![control, data], Speech::repeat(Duration::from_secs(4), alive)))
+}
+
+/// Starts a test and vanishes: after the acceptance, after the start, or in the middle of its data.
+pub fn vanish(visit: &Visit) -> io::Result<()> {
+    let parameters = parameters(10_000_000_000, 100_000_000, 100_000_000);
+    if visit.number.is_multiple_of(3) {
+        reset(accepted(visit, &parameters)?.0);
+        return Ok(());
+    }
+    let (control, mut data) = started(visit, &parameters)?;
+    if visit.number % 3 == 2 {
+        data.write_all(&[0; 16 * 1024])?;
+    }
+    reset(data);
+    reset(control);
+    Ok(())
+}
+
+/// Sends what is not the protocol: random bytes, an HTTP request, a message of 4 GiB, a length without a message.
+pub fn junk(visit: &Visit) -> io::Result<()> {
+    match visit.number % 4 {
+        0 => drop(visit.connect_and_send(&random_bytes(visit.number, 4096))?),
+        1 => drop(visit.connect_and_send(HTTP)?),
+        2 => drop(welcomed(visit, &control_preface())?.write_all(&u32::MAX.to_be_bytes())),
+        _ => drop(welcomed(visit, &control_preface())?.write_all(&[0, 0, 0, 2, b'{', 0xff])),
+    }
+    Ok(())
+}
+
+/// A browser at the wrong port.
+pub const HTTP: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
+
+/// The same bytes for the same seed.
+pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+    let mut random = Random(seed);
+    (0..count).map(|_| random.below(256) as u8).collect()
+}
+
+/// Asks for the description of the server's host and reads it.
+pub fn describe(visit: &Visit) -> io::Result<()> {
+    let mut control = welcomed(visit, &control_preface())?;
+    control.write_all(&frame(&json!({ "type": "describe", "version": "0.1.0" })))?;
+    for _ in 0..MOST_PARTS {
+        if read_until(&mut control, "report")?["last"] == true {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A datagram: random bytes, or a hello or proof with a token that no test has.
+pub fn datagram(random: &mut Random, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    let kind = match random.below(4) {
+        0 | 1 => {
+            let length = 1 + random.below(1400);
+            let word = random.below(u64::MAX);
+            bytes.extend((0..length).map(|at| word.rotate_left((at % 64) as u32) as u8));
+            return;
+        }
+        2 => 1,
+        _ => 3,
+    };
+    bytes.extend_from_slice(b"LNDSUDP1");
+    bytes.extend_from_slice(&[kind, 0, 0, 0, 0, 0, 0, 0]);
+    for _ in 0..6 {
+        bytes.extend_from_slice(&random.below(u64::MAX).to_be_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hellos_and_prefaces_have_the_length_of_the_protocol() {
+        assert_eq!(control_preface().len(), 48);
+        let (mut random, mut bytes) = (Random(1), Vec::new());
+        for _ in 0..100 {
+            datagram(&mut random, &mut bytes);
+            assert!(!bytes.starts_with(b"LNDSUDP1") || bytes.len() == 64, "{bytes:?}");
+            assert!((1..=1400).contains(&bytes.len()));
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! What the honest client got beside each attack, and the table of it.
+
+use std::fmt::Write;
+
+use landspeed_stats::median;
+use serde::Serialize;
+
+use super::SECONDS;
+use super::honest::{Footprint, Kind, Run};
+use super::work::Tally;
+
+/// Least goodput beside the quiet server.
+const GOODPUT_GOAL: f64 = 0.9;
+
+/// One attack against every server.
+#[derive(Debug, Clone, Serialize)]
+pub struct AttackRow {
+    /// Name of the case.
+    pub attack: &'static str,
+    /// What the attacker does, with its highest rate.
+    pub what: &'static str,
+    /// The servers.
+    pub servers: Vec<ServerRow>,
+}
+
+/// One attack against one server.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServerRow {
+    /// The server.
+    pub name: &'static str,
+    /// Whether the goal applies to it.
+    pub ours: bool,
+    /// What came of it, or why it was not attacked.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of an attack.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was not attacked: why.
+    Skipped(String),
+    /// It was.
+    Measured(Box<Measured>),
+}
+
+/// The runs of an attack against one server.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// What the attacker did.
+    pub attacker: Tally,
+    /// Honest runs against the attacked server, in order.
+    pub attacked: Vec<Run>,
+    /// Honest runs against the quiet server, in order.
+    pub quiet: Vec<Run>,
+    /// The attacked server's process when the last run ended.
+    pub footprint: Option<Footprint>,
+    /// How the attacked server ended, if it did before it was asked to.
+    pub server_ended: Option<String>,
+    /// The figures of the table.
+    pub summary: Summary,
+}
+
+/// The figures of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// Honest runs that succeeded under the attack.
+    pub succeeded: usize,
+    /// Honest runs under the attack.
+    pub runs: usize,
+    /// Overhead of a run less the median overhead at the quiet server, seconds: median of the successful runs.
+    pub added_latency_s_median: Option<f64>,
+    /// The same: maximum.
+    pub added_latency_s_max: Option<f64>,
+    /// Goodput over that of the same round's quiet run: median.
+    pub goodput_ratio: Option<f64>,
+    /// Every run succeeded, with at least 0.9 times the quiet server's goodput.
+    pub met: bool,
+}
+
+impl Summary {
+    /// From runs in pairs: the n-th attacked one and the n-th quiet one are of the same round.
+    pub fn new(attacked: &[Run], quiet: &[Run]) -> Self {
+        let runs = attacked.len();
+        let succeeded = attacked.iter().filter(|run| run.error.is_none()).count();
+        let base: Vec<f64> = quiet.iter().filter_map(|run| run.overhead_s).collect();
+        let added: Vec<f64> = median(&base)
+            .map(|base| attacked.iter().filter_map(|run| Some(run.overhead_s? - base)).collect())
+            .unwrap_or_default();
+        let ratios: Vec<f64> = attacked
+            .iter()
+            .zip(quiet)
+            .filter_map(|(attacked, quiet)| Some(attacked.goodput_bps? / quiet.goodput_bps?))
+            .filter(|ratio| ratio.is_finite())
+            .collect();
+        let goodput_ratio = median(&ratios);
+        Self {
+            succeeded,
+            runs,
+            added_latency_s_median: median(&added),
+            added_latency_s_max: added.iter().copied().reduce(f64::max),
+            goodput_ratio,
+            met: runs > 0 && succeeded == runs && goodput_ratio.is_some_and(|ratio| ratio >= GOODPUT_GOAL),
+        }
+    }
+}
+
+/// A Markdown table whose columns are aligned for a terminal too.
+pub fn markdown(rows: &[AttackRow]) -> String {
+    let mut header = vec!["attack".to_owned()];
+    for kind in Kind::ALL {
+        header.extend(["success", "added latency, median (max)", "goodput"].map(|figure| match figure {
+            "success" => format!("{}: {figure}", kind.name()),
+            _ => figure.to_owned(),
+        }));
+    }
+    header.push("goal".to_owned());
+    let mut cells = vec![header];
+    cells.extend(rows.iter().map(|row| {
+        let servers = row.servers.iter().flat_map(|server| figures(&server.outcome));
+        let name = row.attack.strip_prefix("hostile-").unwrap_or(row.attack);
+        std::iter::once(format!("`{name}`: {}", row.what)).chain(servers).chain([goal(row)]).collect()
+    }));
+    let caption = format!(
+        "Under attack: honest tests of {SECONDS} s; added latency and goodput are relative to a quiet server of the same kind.\n\n"
+    );
+    caption + &aligned(&cells) + &remarks(rows)
+}
+
+fn figures(outcome: &Outcome) -> [String; 3] {
+    let Outcome::Measured(measured) = outcome else { return ["–", "–", "–"].map(str::to_owned) };
+    let Summary { succeeded, runs, added_latency_s_median, added_latency_s_max, goodput_ratio, .. } =
+        measured.summary;
+    let share = format!("{succeeded}/{runs}");
+    let success = if succeeded == runs { share } else { format!("**{share}**") };
+    let latency = match (added_latency_s_median, added_latency_s_max) {
+        // Adding zero turns -0 into 0.
+        (Some(median), Some(max)) => {
+            format!("{:+} ms ({:+})", (median * 1e3).round() + 0.0, (max * 1e3).round() + 0.0)
+        }
+        _ => "–".to_owned(),
+    };
+    let goodput = goodput_ratio.map_or_else(
+        || "–".to_owned(),
+        |ratio| if ratio < GOODPUT_GOAL { format!("**{ratio:.2}×**") } else { format!("{ratio:.2}×") },
+    );
+    [success, latency, goodput]
+}
+
+/// Whether landspeed meets the goal on each of its ports.
+fn goal(row: &AttackRow) -> String {
+    let ours = || row.servers.iter().filter(|server| server.ours);
+    let met = ours().filter_map(|server| match &server.outcome {
+        Outcome::Measured(measured) => Some((server.name, measured.summary.met)),
+        Outcome::Skipped(_) => None,
+    });
+    let met: Vec<_> = met.collect();
+    let missed: Vec<&str> = met.iter().filter(|(_, met)| !met).map(|(name, _)| *name).collect();
+    match (met.is_empty(), missed.is_empty()) {
+        (true, _) => "not measured".to_owned(),
+        (false, true) => "met".to_owned(),
+        (false, false) if missed.len() == met.len() => "**missed**".to_owned(),
+        (false, false) => format!("**missed**: {}", missed.join("; ")),
+    }
+}
+
+/// Below the table: servers that ended, the first error of each, and who was not attacked.
+fn remarks(rows: &[AttackRow]) -> String {
+    let mut out = String::new();
+    let mut said = Vec::new();
+    for row in rows {
+        for server in &row.servers {
+            let remark = match &server.outcome {
+                Outcome::Skipped(why) => format!("{}: not measured: {why}", server.name),
+                Outcome::Measured(measured) => {
+                    let failed = measured.attacked.iter().find_map(|run| run.error.as_deref());
+                    let ended = measured.server_ended.as_deref().map(|how| format!("the server ended ({how})"));
+                    let quiet = measured.quiet.iter().filter(|run| run.error.is_some()).count();
+                    let quiet = (quiet > 0).then(|| format!("{quiet} quiet runs failed"));
+                    let why = failed.map(|error| format!("first error: {error}"));
+                    let parts: Vec<String> = [ended, quiet, why].into_iter().flatten().collect();
+                    if parts.is_empty() {
+                        continue;
+                    }
+                    format!("{}, `{}`: {}", server.name, row.attack, parts.join("; "))
+                }
+            };
+            // The same reason for every attack is said once.
+            if !said.contains(&remark) {
+                out.push_str("\n- ");
+                out.push_str(&remark);
+                said.push(remark);
+            }
+        }
+    }
+    if out.is_empty() { out } else { out + "\n" }
+}
+
+/// Rows of cells under a header, each column as wide as its widest cell.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |at: usize| rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|at| width(at).unwrap_or(0)).collect();
+    let mut out = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        for (cell, &width) in row.iter().zip(&widths) {
+            let _ = write!(out, "| {cell:width$} ");
+        }
+        out.push_str("|\n");
+        if number == 0 {
+            for &width in &widths {
+                let _ = write!(out, "|{}", "-".repeat(width + 2));
+            }
+            out.push_str("|\n");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good(goodput_bps: f64, overhead_s: f64) -> Run {
+        Run { goodput_bps: Some(goodput_bps), overhead_s: Some(overhead_s), error: None }
+    }
+
+    fn bad(error: &str) -> Run {
+        Run { goodput_bps: None, overhead_s: None, error: Some(error.to_owned()) }
+    }
+
+    fn row(ours: Outcome, rival: Outcome) -> AttackRow {
+        let servers = vec![
+            ServerRow { name: "landspeed", ours: true, outcome: ours },
+            ServerRow { name: "landspeed, iperf3's protocol", ours: true, outcome: rival.clone() },
+            ServerRow { name: "iperf3", ours: false, outcome: rival },
+        ];
+        AttackRow { attack: "hostile-idle", what: "7 connections", servers }
+    }
+
+    fn measured(attacked: Vec<Run>, quiet: Vec<Run>) -> Outcome {
+        let summary = Summary::new(&attacked, &quiet);
+        let attacker = Tally::default();
+        Outcome::Measured(Box::new(Measured {
+            attacker,
+            attacked,
+            quiet,
+            footprint: None,
+            server_ended: None,
+            summary,
+        }))
+    }
+
+    #[test]
+    fn latency_is_added_to_the_quiet_median_and_goodput_is_compared_within_a_round() {
+        let attacked = [good(9e9, 0.3), bad("busy"), good(2e9, 0.5)];
+        let summary = Summary::new(&attacked, &[good(10e9, 0.1), good(5e9, 0.2), good(2e9, 0.3)]);
+        assert_eq!((summary.succeeded, summary.runs, summary.met), (2, 3, false));
+        let close = |value: Option<f64>, wanted: f64| (value.unwrap() - wanted).abs() < 1e-9;
+        assert!(close(summary.added_latency_s_median, 0.2) && close(summary.added_latency_s_max, 0.3), "{summary:?}");
+        assert!(close(summary.goodput_ratio, 0.95), "{summary:?}");
+    }
+
+    #[test]
+    fn the_goal_is_every_run_and_nine_tenths_of_the_goodput() {
+        let quiet = [good(10e9, 0.1)];
+        assert!(Summary::new(&[good(9e9, 5.0)], &quiet).met);
+        assert!(!Summary::new(&[good(8.9e9, 0.1)], &quiet).met);
+        assert!(!Summary::new(&[bad("busy")], &quiet).met);
+        assert!(!Summary::new(&[], &[]).met);
+        assert!(!Summary::new(&[good(9e9, 0.1)], &[bad("quiet server failed")]).met);
+    }
+
+    #[test]
+    fn the_table_is_aligned_and_names_failures_and_servers_that_were_not_attacked() {
+        let ours = measured(vec![good(9.5e9, 0.15)], vec![good(10e9, 0.1)]);
+        let rival = measured(vec![bad("iperf3: the server is busy")], vec![good(10e9, 0.1)]);
+        let table = markdown(&[
+            row(ours, rival),
+            row(Outcome::Skipped("iperf3 is not installed".to_owned()), measured(Vec::new(), Vec::new())),
+        ]);
+        let lines: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).collect();
+        let width = lines[0].chars().count();
+        assert!(lines.len() == 4 && lines.iter().all(|line| line.chars().count() == width), "{table}");
+        assert!(lines[2].contains("| 1/1 ") && lines[2].contains("+50 ms (+50)") && lines[2].contains("| 0.95× "));
+        assert!(lines[2].contains("**0/1**") && lines[2].contains("**missed**: landspeed, iperf3's protocol"));
+        assert!(table.contains("- iperf3, `hostile-idle`: first error: iperf3: the server is busy\n"), "{table}");
+        assert!(table.contains("- landspeed: not measured: iperf3 is not installed\n"), "{table}");
+    }
+}

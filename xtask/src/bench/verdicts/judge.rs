@@ -1,0 +1,112 @@
+//! Verdicts on a document: landspeed's, and what `ss -ti` alone would say.
+
+use clap::ValueEnum;
+use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, TcpInfo, Verdict};
+
+use super::truth::View;
+use super::view::seen;
+
+/// Who decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Judge {
+    /// `landspeed-diagnose` as it is in this tree.
+    Tree,
+    /// The verdict that the document holds (two ends only).
+    Document,
+}
+
+/// A cause and how sure it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The cause by its JSON name.
+    pub cause: String,
+    /// Its confidence.
+    pub confidence: Confidence,
+}
+
+impl From<&Verdict> for Said {
+    fn from(verdict: &Verdict) -> Self {
+        Self { cause: name(verdict.cause), confidence: verdict.confidence }
+    }
+}
+
+/// The JSON name of a cause.
+fn name(cause: Cause) -> String {
+    serde_json::to_value(cause)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_else(|| "undetermined".to_owned())
+}
+
+impl Judge {
+    /// The verdict on the first flow of a document in a view; `None` where the judge has none.
+    pub fn verdict(self, document: &LabDocument, view: View) -> Option<Said> {
+        let run = document.flows.first()?.run.as_ref()?;
+        match (self, view) {
+            (Self::Document, View::Lab) => Some(Said::from(&run.verdict)),
+            (Self::Document, _) => None,
+            (Self::Tree, View::Lab) => {
+                landspeed_diagnose::diagnose_lab(document, document.flows.first()?, Direction::Upload)
+                    .as_ref()
+                    .map(Said::from)
+            }
+            (Self::Tree, _) => {
+                let mut run = seen(run, view);
+                // The lab's hosts share a kernel and its name; two real ones do not.
+                if let Some(server) = &mut run.hosts.server {
+                    server.hostname.push_str("-server");
+                }
+                Some(on_run(&run))
+            }
+        }
+    }
+}
+
+/// The verdict of the tree on a run.
+pub fn on_run(run: &RunDocument) -> Said {
+    Said::from(&landspeed_diagnose::diagnose(run, Direction::Upload))
+}
+
+/// Share of the busy time from which on a limit is the cause.
+const MOST: f64 = 0.5;
+
+/// What the chronographs of `ss -ti` say by themselves: the limit that takes most of the busy time, `application` when
+/// the flow is idle most of the time, else `network`. `None` without samples.
+pub fn chronographs(run: &RunDocument) -> Option<&'static str> {
+    let (mut busy, mut window, mut buffer, mut elapsed) = (0.0, 0.0, 0.0, 0.0);
+    for stream in &run.streams {
+        let samples = &stream.sender.as_ref()?.samples;
+        let steady = run.phases.iter().find(|phase| phase.name == landspeed_model::PhaseName::Steady);
+        let (start, end) = steady.map_or((0, u64::MAX), |phase| (phase.start_ns, phase.end_ns));
+        let mut inside = samples.iter().filter(|sample| sample.t_ns >= start && sample.t_ns <= end);
+        let (Some(first), Some(last)) = (inside.next(), inside.next_back()) else { continue };
+        let (Some(before), Some(after)) = (&first.tcp, &last.tcp) else { continue };
+        let moved = |of: fn(&TcpInfo) -> Option<u64>| match (of(before), of(after)) {
+            (Some(before), Some(after)) => after.saturating_sub(before) as f64,
+            _ => 0.0,
+        };
+        busy += moved(|tcp| tcp.busy_time_us);
+        window += moved(|tcp| tcp.rwnd_limited_us);
+        buffer += moved(|tcp| tcp.sndbuf_limited_us);
+        elapsed += (last.t_ns - first.t_ns) as f64 / 1e3;
+    }
+    if elapsed == 0.0 {
+        return None;
+    }
+    Some(match () {
+        () if window > busy * MOST => "receiver-window",
+        () if buffer > busy * MOST => "send-buffer",
+        () if busy < elapsed * MOST => "application",
+        () => "network",
+    })
+}
+
+/// What the chronographs say at best about a cause.
+pub fn chronograph_class(cause: &str) -> &'static str {
+    match cause {
+        "receiver-window" | "slow-reader" | "receiver-cpu" => "receiver-window",
+        "send-buffer" => "send-buffer",
+        "application" | "sender-cpu" | "round-trip" => "application",
+        _ => "network",
+    }
+}

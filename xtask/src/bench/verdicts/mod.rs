@@ -1,0 +1,236 @@
+//! `cargo xtask bench verdicts`: verdicts beside the known cause.
+//!
+//! Scenarios with one known cause run in the lab. Their documents are kept, so that changed code is judged without
+//! running them again, each half in a directory of its own. Half of the scenarios train: their mistakes are printed one by one. Of the other half only tables
+//! are printed, and only with `--markdown`, so that no threshold is set by it.
+
+mod causes;
+mod documents;
+mod draw;
+mod host;
+mod judge;
+mod label;
+mod score;
+mod setup;
+mod truth;
+mod view;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use landspeed_model::LabDocument;
+use serde::Serialize;
+
+use documents::Documents;
+use judge::{Judge, chronograph_class, chronographs};
+use label::{Facts, Label, label};
+use score::{Row, Score, Scores, by_cause, mistakes, percent, tables};
+use truth::{Case, Half, View, cases};
+
+/// How to hold verdicts against known causes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Causes to run, by the start of their scenarios' names (all when none is given)
+    causes: Vec<String>,
+    /// Directory for scenarios and their documents; what is there already is not run again
+    #[arg(long, value_name = "DIR", default_value = "target/verdicts")]
+    keep: PathBuf,
+    /// Run scenarios again whose documents are there
+    #[arg(long)]
+    fresh: bool,
+    /// Judge the documents that are there, run nothing
+    #[arg(long, conflicts_with = "fresh")]
+    offline: bool,
+    /// Scenarios of each cause; half of them train
+    #[arg(long, default_value_t = 16)]
+    count: usize,
+    /// Seed of the scenarios
+    #[arg(long, default_value_t = 13)]
+    seed: u64,
+    /// Scenarios that run at once
+    #[arg(short, long, default_value_t = 2)]
+    jobs: usize,
+    /// The landspeed binary that runs the lab, instead of building it
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Who decides
+    #[arg(long, value_enum, default_value_t = Judge::Tree)]
+    judge: Judge,
+    /// Measure on this machine instead of in the lab: busy cores, CPU quotas, slow readers (root for the quotas)
+    #[arg(long)]
+    host: bool,
+    /// Print the tables of the unseen half, as docs/verdicts.md has them, instead of the training half
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Runs of each case on this machine with each congestion control.
+const HOST_ROUNDS: usize = 2;
+
+/// A document with its truth.
+struct Labelled {
+    case: Case,
+    truth: &'static str,
+    accept: Vec<truth::Accept>,
+    document: LabDocument,
+}
+
+/// What `truth.json` says about a scenario.
+#[derive(Serialize)]
+struct Entry<'a> {
+    drawn_for: &'a str,
+    what: &'a str,
+    /// Absent where the document is left out.
+    truth: Option<&'a str>,
+    /// Acceptable in every view, and in views that show less.
+    accept: BTreeMap<&'static str, Vec<&'static str>>,
+    left_out: Option<String>,
+    buffer_bdp: f64,
+    facts: Option<Facts>,
+}
+
+/// Runs what is missing, judges, and prints.
+pub fn run(options: &Options) -> Result<()> {
+    ensure!(options.count > 1, "--count is too small: each half needs a scenario of every cause");
+    if options.host {
+        return on_this_machine(options);
+    }
+    let is_chosen = |case: &Case| {
+        options.causes.is_empty() || options.causes.iter().any(|start| case.name.starts_with(start.as_str()))
+    };
+    let all: Vec<Case> = cases(options.seed, options.count).into_iter().filter(is_chosen).collect();
+    ensure!(!all.is_empty(), "no scenario has this name; causes are those of docs/verdicts.md");
+    let documents = Documents::open(&options.keep)?;
+    if !options.offline {
+        let binary = binary(options)?;
+        let (ran, failed) = documents.complete(&all, &binary, options.jobs, options.fresh);
+        println!("{ran} of {} scenarios ran, {} failed", all.len(), failed.len());
+        for failure in failed {
+            println!("FAILED {failure}");
+        }
+    }
+    let (labelled, left_out, absent) = labelled(&documents, all, options)?;
+    let half = if options.markdown { Half::Unseen } else { Half::Training };
+    let chosen: Vec<&Labelled> = labelled.iter().filter(|labelled| labelled.case.half == half).collect();
+    let scores: Vec<Scores> = View::ALL.into_iter().map(|view| scores(&chosen, options.judge, view)).collect();
+    let scores: Vec<Scores> = scores.into_iter().filter(|scores| !scores.rows.is_empty()).collect();
+    println!(
+        "\n{} half: {} scenarios with a known cause (both halves: {}, {left_out} left out by what the lab counted, {absent} \
+         without a document)\n",
+        if half == Half::Training { "Training" } else { "Unseen" },
+        chosen.len(),
+        labelled.len(),
+    );
+    println!("{}\n{}", tables(&scores), beside_chronographs(&chosen, scores.first()));
+    if half == Half::Training {
+        for scores in &scores {
+            println!("\n{}\n\n{}\n{}", scores.view.name(), by_cause(scores), mistakes(scores));
+        }
+    }
+    Ok(())
+}
+
+fn binary(options: &Options) -> Result<PathBuf> {
+    options.binary.clone().map_or_else(crate::dist::build_release, Ok)
+}
+
+/// The cases of [`host`]. None of them is drawn, so none is unseen.
+fn on_this_machine(options: &Options) -> Result<()> {
+    let binary = if options.offline { None } else { Some(binary(options)?) };
+    let scores = host::play(&options.keep.join("host"), binary.as_deref(), HOST_ROUNDS, &options.causes)?;
+    println!("\n{}", tables(&scores));
+    for scores in &scores {
+        println!("\n{}\n\n{}\n{}", scores.view.name(), by_cause(scores), mistakes(scores));
+    }
+    Ok(())
+}
+
+/// Reads the documents, finds the truth of each, and writes `truth.json` beside them. Also returns how many were left out
+/// and how many have no document.
+fn labelled(documents: &Documents, all: Vec<Case>, options: &Options) -> Result<(Vec<Labelled>, usize, usize)> {
+    let mut found = Vec::with_capacity(all.len());
+    let (mut left_out, mut absent) = (0, 0);
+    let mut entries: BTreeMap<&str, BTreeMap<String, serde_json::Value>> = BTreeMap::new();
+    for case in all {
+        let Some(document) = documents.read(&case)? else {
+            absent += 1;
+            continue;
+        };
+        let label = label(&case, &document);
+        let (truth, accept, why) = match &label {
+            Label::Known(truth, accept) => (Some(*truth), accept.clone(), None),
+            Label::LeftOut(why) => (None, Vec::new(), Some(why.clone())),
+        };
+        let entry = Entry {
+            drawn_for: case.cause,
+            what: &case.what,
+            truth,
+            accept: View::ALL
+                .into_iter()
+                .map(|view| {
+                    (
+                        view.name(),
+                        accept.iter().filter(|accept| view >= accept.from).map(|accept| accept.cause).collect(),
+                    )
+                })
+                .collect(),
+            left_out: why,
+            buffer_bdp: case.buffer_bdp,
+            facts: Facts::new(&document),
+        };
+        entries.entry(case.half.name()).or_default().insert(case.name.clone(), serde_json::to_value(&entry)?);
+        match truth {
+            Some(truth) => found.push(Labelled { case, truth, accept, document }),
+            None => left_out += 1,
+        }
+    }
+    for (half, entries) in entries {
+        super::write(&options.keep.join(half).join("truth.json"), &serde_json::to_string_pretty(&entries)?)?;
+    }
+    Ok((found, left_out, absent))
+}
+
+fn scores(labelled: &[&Labelled], judge: Judge, view: View) -> Scores {
+    let rows = labelled.iter().filter_map(|labelled| {
+        let said = judge.verdict(&labelled.document, view)?;
+        let score = Score::new(labelled.truth, &labelled.accept, view, &said);
+        Some(Row { name: labelled.case.name.clone(), truth: labelled.truth, said, score })
+    });
+    Scores { view, rows: rows.collect() }
+}
+
+/// How often the class of the cause (receiver, send buffer, application, network) is right: the chronographs beside the
+/// verdicts of a view.
+fn beside_chronographs(labelled: &[&Labelled], scores: Option<&Scores>) -> String {
+    let mut classes: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
+    for labelled in labelled {
+        let Some(run) = labelled.document.flows.first().and_then(|flow| flow.run.as_ref()) else { continue };
+        let class = chronograph_class(labelled.truth);
+        let verdict = scores.and_then(|scores| scores.rows.iter().find(|row| row.name == labelled.case.name));
+        let (count, alone, ours) = classes.entry(class).or_default();
+        *count += 1;
+        *alone += usize::from(chronographs(run) == Some(class));
+        *ours += usize::from(verdict.is_some_and(|row| {
+            row.said.cause != "undetermined"
+                && (chronograph_class(&row.said.cause) == class || row.score <= Score::Acceptable)
+        }));
+    }
+    let mut text =
+        "| class of the cause | n | `ss -ti` chronographs alone | verdicts |\n|---|--:|--:|--:|\n".to_owned();
+    let mut sum = (0, 0, 0);
+    for (class, (count, alone, ours)) in classes {
+        sum = (sum.0 + count, sum.1 + alone, sum.2 + ours);
+        let _ = writeln!(
+            text,
+            "| {class} | {count} | {alone} ({}) | {ours} ({}) |",
+            percent(alone, count),
+            percent(ours, count)
+        );
+    }
+    let (count, alone, ours) = sum;
+    let _ =
+        writeln!(text, "| all | {count} | {alone} ({}) | {ours} ({}) |", percent(alone, count), percent(ours, count));
+    text
+}

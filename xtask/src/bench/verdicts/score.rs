@@ -1,0 +1,287 @@
+//! Right, acceptable, undetermined or wrong: counts, and the tables of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use landspeed_model::Confidence;
+
+use super::judge::Said;
+use super::truth::{Accept, View};
+
+/// How a verdict compares with the truth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Score {
+    /// The cause.
+    Right,
+    /// Another cause that an expert could name with equal right.
+    Acceptable,
+    /// No cause.
+    Undetermined,
+    /// A wrong cause at low confidence.
+    WrongLow,
+    /// A wrong cause at medium or high confidence.
+    WrongSure,
+}
+
+impl Score {
+    /// Compares.
+    pub fn new(truth: &str, accept: &[Accept], view: View, said: &Said) -> Self {
+        match () {
+            () if said.cause == truth => Self::Right,
+            () if accept.iter().any(|accept| accept.cause == said.cause && view >= accept.from) => Self::Acceptable,
+            () if said.cause == "undetermined" => Self::Undetermined,
+            () if said.confidence == Confidence::Low => Self::WrongLow,
+            () => Self::WrongSure,
+        }
+    }
+
+    fn is_good(self) -> bool {
+        matches!(self, Self::Right | Self::Acceptable)
+    }
+}
+
+/// One verdict beside the truth.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Name of the scenario.
+    pub name: String,
+    /// What held the flow back.
+    pub truth: &'static str,
+    /// What the verdict names.
+    pub said: Said,
+    /// How they compare.
+    pub score: Score,
+}
+
+/// Verdicts of one view.
+#[derive(Debug, Clone)]
+pub struct Scores {
+    /// The view.
+    pub view: View,
+    /// The verdicts.
+    pub rows: Vec<Row>,
+}
+
+/// Counts of scores.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    right: usize,
+    acceptable: usize,
+    undetermined: usize,
+    wrong_low: usize,
+    wrong_sure: usize,
+}
+
+impl Tally {
+    fn of<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Self {
+        let mut tally = Self::default();
+        for row in rows {
+            *match row.score {
+                Score::Right => &mut tally.right,
+                Score::Acceptable => &mut tally.acceptable,
+                Score::Undetermined => &mut tally.undetermined,
+                Score::WrongLow => &mut tally.wrong_low,
+                Score::WrongSure => &mut tally.wrong_sure,
+            } += 1;
+        }
+        tally
+    }
+
+    fn total(self) -> usize {
+        self.right + self.acceptable + self.undetermined + self.wrong_low + self.wrong_sure
+    }
+
+    fn cells(self) -> String {
+        let total = self.total();
+        let Self { right, acceptable, undetermined, wrong_low, wrong_sure } = self;
+        let shares: Vec<String> = [right, acceptable, undetermined, wrong_low, wrong_sure]
+            .into_iter()
+            .map(|count| format!("{count} ({})", percent(count, total)))
+            .collect();
+        format!("{total} | {}", shares.join(" | "))
+    }
+}
+
+const HEADS: &str = "n | right | acceptable | undetermined | wrong, low | wrong, medium or high";
+
+impl Scores {
+    /// The goal of the view: right or acceptable at least, wrong at medium or high confidence below.
+    fn goal(&self) -> (f64, f64) {
+        if self.view == View::OneEnd { (0.85, 0.02) } else { (0.95, 0.01) }
+    }
+
+    /// Whether the goal is met.
+    pub fn meets_goal(&self) -> bool {
+        let tally = Tally::of(&self.rows);
+        let (good, wrong) = self.goal();
+        let total = tally.total() as f64;
+        (tally.right + tally.acceptable) as f64 >= good * total && (tally.wrong_sure as f64) < wrong * total
+    }
+
+    /// Truth down, named cause across.
+    fn confusion(&self) -> String {
+        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for row in &self.rows {
+            *counts.entry((row.truth, &row.said.cause)).or_default() += 1;
+        }
+        let truths: BTreeSet<&str> = self.rows.iter().map(|row| row.truth).collect();
+        let named: BTreeSet<&str> = self.rows.iter().map(|row| row.said.cause.as_str()).collect();
+        let named: Vec<&str> = named.into_iter().collect();
+        let mut text = format!("| truth ↓ named → | {} |\n|---|{}\n", named.join(" | "), "--:|".repeat(named.len()));
+        for truth in truths {
+            let cells: Vec<String> = named
+                .iter()
+                .map(|named| match counts.get(&(truth, *named)) {
+                    Some(count) if *named == truth => format!("**{count}**"),
+                    Some(count) => count.to_string(),
+                    None => String::new(),
+                })
+                .collect();
+            let _ = writeln!(text, "| {truth} | {} |", cells.join(" | "));
+        }
+        text
+    }
+
+    /// Right or acceptable for each level of confidence.
+    fn reliability(&self) -> String {
+        let mut text = String::new();
+        for (level, name, goal) in [
+            (Confidence::High, "high", "≥ 99 %"),
+            (Confidence::Medium, "medium", "≥ 90 %"),
+            (Confidence::Low, "low", ""),
+        ] {
+            let rows: Vec<&Row> = self
+                .rows
+                .iter()
+                .filter(|row| row.said.confidence == level && row.score != Score::Undetermined)
+                .collect();
+            let good = rows.iter().filter(|row| row.score.is_good()).count();
+            let _ = writeln!(
+                text,
+                "| {} | {name} | {} | {good} ({}) | {goal} |",
+                self.view.name(),
+                rows.len(),
+                percent(good, rows.len())
+            );
+        }
+        text
+    }
+}
+
+/// All tables of one half of the bench.
+pub fn tables(all: &[Scores]) -> String {
+    let mut text = format!("| view | {HEADS} | goal |\n|---|{}---|\n", "--:|".repeat(6));
+    for scores in all {
+        let (good, wrong) = scores.goal();
+        let _ = writeln!(
+            text,
+            "| {} | {} | ≥ {:.0} % right or acceptable, < {:.0} % wrong at medium or high: {} |",
+            scores.view.name(),
+            Tally::of(&scores.rows).cells(),
+            good * 100.0,
+            wrong * 100.0,
+            if scores.meets_goal() { "met" } else { "not met" }
+        );
+    }
+    text.push_str("\n| view | confidence | n | right or acceptable | goal |\n|---|---|--:|--:|---|\n");
+    for scores in all {
+        text.push_str(&scores.reliability());
+    }
+    for scores in all {
+        let _ = write!(text, "\n{}:\n\n{}", capital(scores.view.name()), scores.confusion());
+    }
+    text
+}
+
+/// Scores of each cause, one view.
+pub fn by_cause(scores: &Scores) -> String {
+    let mut text = format!("| truth | {HEADS} |\n|---|{}\n", "--:|".repeat(6));
+    let truths: BTreeSet<&str> = scores.rows.iter().map(|row| row.truth).collect();
+    for truth in truths {
+        let rows = scores.rows.iter().filter(|row| row.truth == truth);
+        let _ = writeln!(text, "| {truth} | {} |", Tally::of(rows).cells());
+    }
+    text
+}
+
+/// Scenarios whose verdict is neither right nor acceptable.
+pub fn mistakes(scores: &Scores) -> String {
+    scores.rows.iter().filter(|row| !row.score.is_good()).fold(String::new(), |mut text, row| {
+        let confidence = format!("{:?}", row.said.confidence).to_lowercase();
+        let _ = writeln!(text, "{:<26} truth {:<22} said {} ({confidence})", row.name, row.truth, row.said.cause);
+        text
+    })
+}
+
+/// A count as a share.
+pub fn percent(count: usize, total: usize) -> String {
+    if total == 0 { "–".to_owned() } else { format!("{:.1} %", count as f64 * 100.0 / total as f64) }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(cause: &str, confidence: Confidence) -> Said {
+        Said { cause: cause.to_owned(), confidence }
+    }
+
+    fn rows(count: usize, score: Score, confidence: Confidence) -> impl Iterator<Item = Row> {
+        let cause = if score == Score::Right { "pacing" } else { "application" };
+        (0..count).map(move |number| Row {
+            name: format!("pacing-{number}"),
+            truth: "pacing",
+            said: said(cause, confidence),
+            score,
+        })
+    }
+
+    #[test]
+    fn a_verdict_is_held_against_the_truth_of_its_view() {
+        let accept = [Accept { cause: "network-path", from: View::OneEnd }];
+        let score = |cause, confidence, view| Score::new("link-rate", &accept, view, &said(cause, confidence));
+        assert_eq!(score("link-rate", Confidence::Low, View::Lab), Score::Right);
+        assert_eq!(score("network-path", Confidence::High, View::OneEnd), Score::Acceptable);
+        assert_eq!(score("network-path", Confidence::High, View::TwoEnds), Score::WrongSure);
+        assert_eq!(score("network-path", Confidence::Medium, View::Lab), Score::WrongSure);
+        assert_eq!(score("pacing", Confidence::Low, View::Lab), Score::WrongLow);
+        assert_eq!(score("undetermined", Confidence::Low, View::Lab), Score::Undetermined);
+    }
+
+    #[test]
+    fn goals_count_right_and_confident_mistakes() {
+        let meets = |view, right, low, sure| {
+            let rows = rows(right, Score::Right, Confidence::High)
+                .chain(rows(low, Score::WrongLow, Confidence::Low))
+                .chain(rows(sure, Score::WrongSure, Confidence::High))
+                .collect();
+            Scores { view, rows }.meets_goal()
+        };
+        assert!(meets(View::TwoEnds, 95, 5, 0));
+        assert!(!meets(View::TwoEnds, 94, 6, 0));
+        assert!(!meets(View::TwoEnds, 99, 0, 1), "1 % is not below 1 %");
+        assert!(meets(View::OneEnd, 85, 14, 1));
+        assert!(!meets(View::OneEnd, 98, 0, 2));
+    }
+
+    #[test]
+    fn tables_count_every_verdict_once() {
+        let rows = rows(9, Score::Right, Confidence::High).chain(rows(1, Score::WrongSure, Confidence::Medium));
+        let scores = Scores { view: View::TwoEnds, rows: rows.collect() };
+        let text = tables(std::slice::from_ref(&scores));
+        assert!(
+            text.contains("| two ends | 10 | 9 (90.0 %) | 0 (0.0 %) | 0 (0.0 %) | 0 (0.0 %) | 1 (10.0 %) |"),
+            "{text}"
+        );
+        assert!(text.contains("| two ends | high | 9 | 9 (100.0 %) | ≥ 99 % |"), "{text}");
+        assert!(text.contains("| two ends | medium | 1 | 0 (0.0 %) | ≥ 90 % |"), "{text}");
+        assert!(text.contains("| pacing | 1 | **9** |"), "{text}");
+        assert!(by_cause(&scores).contains("| pacing | 10 | 9 (90.0 %)"));
+        assert_eq!(mistakes(&scores).lines().count(), 1);
+    }
+}

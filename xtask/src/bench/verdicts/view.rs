@@ -1,0 +1,95 @@
+//! What each view shows of a run.
+
+use landspeed_model::{Direction, Ends, Phase, PhaseName, RunDocument, Status, Stream};
+
+use super::truth::View;
+
+/// The run as `view` shows it. (What [`View::Lab`] shows besides is in the lab document.)
+pub fn seen(run: &RunDocument, view: View) -> RunDocument {
+    let mut run = run.clone();
+    if view == View::OneEnd {
+        forget_server(&mut run);
+    }
+    run
+}
+
+/// Removes everything that the server reported, where the client sends: what is left is what the client has when the
+/// server's report is lost.
+fn forget_server(run: &mut RunDocument) {
+    run.status = if run.status == Status::Complete { Status::Partial } else { run.status };
+    run.hosts.server = None;
+    run.totals.server = None;
+    run.cost.server = None;
+    run.host_series = Ends { client: run.host_series.client.take(), server: None };
+    for stream in &mut run.streams {
+        stream.receiver = None;
+        from_acknowledgements(stream);
+    }
+    let of_phase = |streams: &[Stream], phase: &Phase| {
+        let own = streams.iter().filter(|stream| stream.direction == phase.direction);
+        own.flat_map(|stream| &stream.intervals)
+            .filter(|interval| interval.phase == phase.name)
+            .map(|interval| interval.bytes)
+            .sum::<u64>()
+    };
+    for phase in &mut run.phases {
+        phase.bytes = of_phase(&run.streams, phase);
+    }
+    let steady = run.phases.iter().find(|phase| phase.name == PhaseName::Steady && phase.end_ns > phase.start_ns);
+    if let Some(steady) = steady.filter(|phase| phase.direction == Direction::Upload) {
+        run.summary.goodput_bps = Some(steady.bytes as f64 * 8e9 / (steady.end_ns - steady.start_ns) as f64);
+    }
+    run.summary.bytes_delivered = run.phases.iter().map(|phase| phase.bytes).sum();
+    run.conservation.delivered = run.summary.bytes_delivered;
+    run.conservation.losses.clear();
+    run.conservation.terms.clear();
+    run.conservation.holds = false;
+}
+
+/// Intervals by what the peer acknowledged, as `intervals_from` says then.
+fn from_acknowledgements(stream: &mut Stream) {
+    let Some(sender) = &stream.sender else { return };
+    let acknowledged: Vec<(u64, u64)> =
+        sender.samples.iter().filter_map(|sample| Some((sample.t_ns, sample.tcp.as_ref()?.bytes_acked?))).collect();
+    if acknowledged.is_empty() {
+        return;
+    }
+    let at = |t_ns: u64| {
+        let after = acknowledged.partition_point(|&(t, _)| t < t_ns);
+        let (Some(&(t0, a0)), Some(&(t1, a1))) = (acknowledged.get(after.saturating_sub(1)), acknowledged.get(after))
+        else {
+            return acknowledged.last().map_or(0, |&(_, bytes)| bytes);
+        };
+        if t1 <= t0 { a1 } else { a0 + ((a1 - a0) as f64 * (t_ns - t0) as f64 / (t1 - t0) as f64) as u64 }
+    };
+    for interval in &mut stream.intervals {
+        interval.bytes = at(interval.end_ns).saturating_sub(at(interval.start_ns));
+        interval.packets = None;
+    }
+    "sender".clone_into(&mut stream.intervals_from);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: &str = include_str!("../../../../crates/diagnose/fixtures/real/loss-cubic.json");
+
+    #[test]
+    fn one_end_shows_nothing_that_the_server_reported() {
+        let run: RunDocument = serde_json::from_str(RUN).unwrap();
+        assert!(run.streams.iter().all(|stream| stream.receiver.is_some()));
+        assert_eq!(seen(&run, View::TwoEnds), run);
+        let one = seen(&run, View::OneEnd);
+        assert!(one.streams.iter().all(|stream| stream.receiver.is_none() && stream.intervals_from == "sender"));
+        assert!(one.hosts.server.is_none() && one.host_series.server.is_none());
+        assert!(one.totals.server.is_none() && one.cost.server.is_none());
+        assert_eq!(one.hosts.client, run.hosts.client);
+        // What was acknowledged is close to what was delivered.
+        let bytes = |run: &RunDocument| -> u64 {
+            run.streams.iter().flat_map(|stream| &stream.intervals).map(|interval| interval.bytes).sum()
+        };
+        let (delivered, acknowledged) = (bytes(&run) as f64, bytes(&one) as f64);
+        assert!((acknowledged - delivered).abs() < 0.1 * delivered, "{acknowledged} of {delivered}");
+    }
+}
