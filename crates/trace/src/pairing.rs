@@ -24,6 +24,10 @@ const PATIENCE_NS: i64 = 1_000_000_000;
 /// Where the clocks' difference changes by more than this from one packet to the next, a clock was set, nanoseconds: no queue
 /// fills that fast.
 const JUMP_NS: i64 = 250_000_000;
+/// Where the first capture's time falls by more than this from one frame to the next, its clock was set back, nanoseconds.
+const SET_BACK_NS: i64 = 1_000_000;
+/// Such steps that are followed.
+const MOST_SET_BACK: usize = 64;
 /// Packets of each tap that are looked at for copies.
 const LOOK_FOR_COPIES: u64 = 16_384;
 /// The first capture is read this far ahead, nanoseconds.
@@ -142,6 +146,8 @@ pub struct Pairing {
     /// The second clock minus the first by the latest match, with the delay in it.
     difference_ns: i64,
     ranks: u64,
+    /// Where the first clock was set back: the rank from which on, and by how much in total so far.
+    set_back: Vec<(u64, i64)>,
     clocks: Clocks,
     listed: usize,
     /// What a flow and its direction at the second tap are called at the first, where ends are translated.
@@ -164,6 +170,7 @@ impl Pairing {
             span: None,
             difference_ns: 0,
             ranks: 0,
+            set_back: Vec::new(),
             clocks: Clocks::new(),
             listed: 0,
             names: HashMap::default(),
@@ -199,6 +206,13 @@ impl Pairing {
     pub fn frame(&mut self, tap: Tap, frame: &Frame<'_>) {
         let time_ns = frame.time_ns.min(LATEST_NS) as i64;
         let side = &mut self.sides[tap as usize];
+        if tap == Tap::First
+            && side.now_ns.saturating_sub(time_ns) > SET_BACK_NS
+            && self.set_back.len() < MOST_SET_BACK
+        {
+            let before_ns = self.set_back.last().map_or(0, |(_, total_ns)| *total_ns);
+            self.set_back.push((self.ranks, before_ns.saturating_add(side.now_ns - time_ns)));
+        }
         side.first_ns.get_or_insert(time_ns);
         side.now_ns = time_ns;
         side.frames = side.frames.saturating_add(1);
@@ -414,10 +428,13 @@ impl Pairing {
         if one > between.top.0 {
             between.top = (one, two);
         }
+        // As if the first clock had not been set back: time that passes twice would mix what lies before and after the step.
+        let set_back = self.set_back.iter().rev().find(|(rank, _)| *rank < first.rank);
+        let time_ns = first.time_ns.saturating_add(set_back.map_or(0, |(_, total_ns)| *total_ns));
         if let Some(upward_is_there) = flow.upward_is_there {
-            self.clocks.matched(first.time_ns, difference, first.upward != upward_is_there);
+            self.clocks.matched(time_ns, difference, first.upward != upward_is_there);
         } else {
-            flow.undecided.push((first.upward, first.time_ns, difference));
+            flow.undecided.push((first.upward, time_ns, difference));
             self.decide(first.flow);
         }
     }
