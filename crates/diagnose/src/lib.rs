@@ -12,6 +12,7 @@
 
 mod advice;
 mod causes;
+mod contradictions;
 mod decide;
 mod epochs;
 mod finding;
@@ -30,18 +31,19 @@ mod warnings;
 
 use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict};
 
+pub use contradictions::{WITHDRAWN, contradictions, withdraw_contradicted};
 pub use warnings::warnings;
 
 /// Names what held one direction of a run back. `Both` is answered for the upload.
 ///
 /// Never panics and never puts a value that is not finite into the verdict, whatever the document holds.
 pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
-    decide::decide(&flow::Flow::new(document, direction))
+    withdraw_contradicted(decide::decide(&flow::Flow::new(document, direction)), document, None)
 }
 
 /// [`diagnose`] for a flow of a lab run, with what the lab knows of the links and queues on its path. `None` when the flow has
 /// no run.
 pub fn diagnose_lab(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Option<Verdict> {
     let run = flow.run.as_ref()?;
-    Some(decide::decide(&flow::Flow::in_lab(lab, flow, run, direction)))
+    Some(withdraw_contradicted(decide::decide(&flow::Flow::in_lab(lab, flow, run, direction)), run, Some(lab)))
 }

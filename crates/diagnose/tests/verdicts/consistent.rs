@@ -1,63 +1,10 @@
 //! A verdict never contradicts the rest of its document.
 
-use landspeed_diagnose::{diagnose, diagnose_lab};
-use landspeed_model::{Cause, Direction, LabDocument, RunDocument, Verdict};
+use landspeed_diagnose::{WITHDRAWN, contradictions, diagnose, diagnose_lab};
+use landspeed_model::{Direction, LabDocument, Verdict};
 use proptest::prelude::*;
 
 use super::lab::{KNOWN, as_the_sender, as_two_hosts, fixture};
-
-/// Everything in `verdict` that the document of its run (and lab) contradicts.
-pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Verdict) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut never = |wrong: bool, what: String| {
-        if wrong {
-            found.push(what);
-        }
-    };
-    for reading in &verdict.evidence {
-        never(!reading.met, format!("evidence that was not met: {} {}", reading.metric, reading.value));
-        never(!reading.value.is_finite(), format!("evidence that is not a number: {}", reading.metric));
-    }
-    for reading in &verdict.ruled_out {
-        never(reading.met, format!("a cause is ruled out by a reading that was met: {}", reading.metric));
-        never(reading.about == verdict.cause, format!("the cause that is named is ruled out: {}", reading.metric));
-    }
-    let total: u32 = verdict.epochs.iter().map(|epoch| epoch.share_permille).sum();
-    never(!verdict.epochs.is_empty() && total != 1000, format!("the epochs' shares add up to {total}"));
-    let named = verdict.cause != Cause::Undetermined;
-    never(named && verdict.evidence.is_empty(), "a cause without evidence".to_owned());
-
-    let last = |of: &dyn Fn(&landspeed_model::TcpInfo) -> u64| -> u64 {
-        let ends = run.streams.iter().filter_map(|stream| stream.sender.as_ref());
-        ends.filter_map(|end| end.samples.iter().rev().find_map(|s| s.tcp.as_deref())).map(of).sum()
-    };
-    let retransmits = last(&|tcp| u64::from(tcp.total_retrans));
-    let marks = last(&|tcp| u64::from(tcp.delivered_ce.unwrap_or(0)));
-    let lost = run.udp.as_ref().map_or(0, |udp| udp.lost_packets.unsigned_abs() + udp.refused_packets);
-    let needs_loss = matches!(
-        verdict.cause,
-        Cause::NetworkLoss | Cause::NetworkCongestion | Cause::ShallowBuffer | Cause::Policer
-    );
-    never(needs_loss && retransmits + marks + lost == 0, "loss is named and nothing was lost".to_owned());
-    let bbr =
-        run.streams.iter().filter_map(|stream| stream.sender.as_ref()?.congestion.as_deref()).any(|cc| cc == "bbr");
-    never(bbr && verdict.next_step.contains("--congestion bbr"), "BBR is advised to a BBR flow".to_owned());
-
-    let Some(lab) = lab else { return found };
-    let busiest = lab.links.iter().map(|link| link.utilisation).fold(0.0, f64::max);
-    let full = verdict.cause == Cause::LinkRate || verdict.summary.contains("is full");
-    // Over the whole run, with start and end in it.
-    never(full && busiest < 0.5, format!("a link is called full, and none was used more than {busiest:.2}"));
-    let dropped: u64 = lab.queues.iter().map(|queue| queue.drops).sum();
-    let queue = matches!(verdict.cause, Cause::ShallowBuffer | Cause::Policer);
-    never(queue && dropped == 0, "a queue overflows and none dropped anything".to_owned());
-    let on_links: u64 = lab.links.iter().map(|link| link.lost).sum();
-    never(verdict.cause == Cause::NetworkLoss && on_links == 0, "links lose packets and none lost any".to_owned());
-    let by_hosts: u64 = lab.host_drops.iter().map(|drops| drops.dropped).sum();
-    let host = verdict.cause == Cause::ReceiverHostDrops;
-    never(host && by_hosts == 0, "the receiving host drops packets and dropped none".to_owned());
-    found
-}
 
 /// A change to a document that keeps it well-formed and makes its parts disagree.
 #[derive(Debug, Clone)]
@@ -135,6 +82,48 @@ fn apply(lab: &mut LabDocument, change: &Change) {
     }
 }
 
+/// Why a verdict cannot stand beside its document: what it contradicts, or that it had to be withdrawn.
+fn objections(verdict: &Verdict, mut found: Vec<String>) -> Vec<String> {
+    if verdict.summary.contains(WITHDRAWN) {
+        found.push(verdict.summary.clone());
+    }
+    found
+}
+
+#[test]
+fn no_recorded_lab_run_has_its_verdict_withdrawn() {
+    for (name, ..) in KNOWN {
+        let lab = fixture(name);
+        for flow in &lab.flows {
+            let Some(run) = &flow.run else { continue };
+            for &direction in run.requested.direction.parts() {
+                let verdict = diagnose_lab(&lab, flow, direction).expect("a run");
+                assert_eq!(
+                    objections(&verdict, contradictions(run, Some(&lab), &verdict)),
+                    Vec::<String>::new(),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_verdict_that_its_document_contradicts_is_withdrawn() {
+    // A loss verdict needs losses: without any, in a document that says otherwise everywhere else, none is named.
+    let mut lab = fixture(KNOWN[0].0);
+    let flow = lab.flows[0].clone();
+    let verdict = diagnose_lab(&lab, &flow, Direction::Upload).expect("a run");
+    let run = flow.run.as_ref().expect("a run");
+    let doctored = Verdict { cause: landspeed_model::Cause::ReceiverHostDrops, ..verdict };
+    lab.host_drops.iter_mut().for_each(|drops| drops.dropped = 0);
+    let found = contradictions(run, Some(&lab), &doctored);
+    assert!(found.iter().any(|what| what.contains("receiving host")), "{found:?}");
+    let withdrawn = landspeed_diagnose::withdraw_contradicted(doctored, run, Some(&lab));
+    assert_eq!(withdrawn.cause, landspeed_model::Cause::Undetermined);
+    assert!(withdrawn.summary.contains(WITHDRAWN), "{}", withdrawn.summary);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
@@ -152,7 +141,7 @@ proptest! {
         prop_assert_eq!(contradictions(run, None, &verdict), Vec::<String>::new(), "{:#?}", verdict);
         for run in [as_two_hosts(&lab), as_the_sender(&lab)] {
             let verdict = diagnose(&run, Direction::Upload);
-            prop_assert_eq!(contradictions(&run, None, &verdict), Vec::<String>::new(), "{:#?}", verdict);
+            prop_assert_eq!(objections(&verdict, contradictions(&run, None, &verdict)), Vec::<String>::new(), "{:#?}", verdict);
         }
     }
 }

@@ -4,14 +4,12 @@
 
 use std::path::Path;
 
-use landspeed_diagnose::{diagnose, diagnose_lab};
+use landspeed_diagnose::{contradictions, diagnose, diagnose_lab};
 use landspeed_model::Cause::{
     AckPath, LinkRate, LocalQdisc, NetworkLoss, NetworkPath, PathMtu, Policer, ReceiverHostDrops, Reordering,
     SlowStartOvershoot,
 };
 use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, Verdict};
-
-use super::consistent::contradictions;
 
 /// Each fixture with its cause.
 pub const KNOWN: &[(&str, Cause)] = &[

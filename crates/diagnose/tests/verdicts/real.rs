@@ -5,10 +5,8 @@
 
 use std::path::Path;
 
-use landspeed_diagnose::diagnose;
+use landspeed_diagnose::{contradictions, diagnose};
 use landspeed_model::{Cause, Confidence, Direction, RunDocument};
-
-use super::consistent::contradictions;
 
 /// Each fixture with its verdict and the place it must name.
 const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
