@@ -3,6 +3,7 @@
 import { streamName, type Context } from "./context";
 import type { HostSeries, Phase, RunDocument } from "./document";
 import { button, h } from "./dom";
+import { epochStrips, type EpochStrip } from "./epochs";
 import { evidenceMarks } from "./evidence";
 import { isNumber } from "./format";
 import { COMPONENTS, HeatStrip, heatKey, type Component, type HeatChoice } from "./heat";
@@ -26,7 +27,7 @@ export function charts(run: RunDocument, virtual = false): HTMLElement | null {
     name: streamName(s, streams),
     title: `stream ${s.id}, ${s.client_addr} – ${s.server_addr}`,
   }));
-  return timelineSection(timeline, panels, { chips, noun: "stream", steady: steady(run), heat });
+  return timelineSection(timeline, panels, { chips, noun: "stream", steady: steady(run), heat, epochs: epochStrips(run, timeline) });
 }
 
 /** What a timeline's lines stand for, and what is shown beside its panels. */
@@ -35,12 +36,13 @@ export interface TimelineOptions {
   noun: string;
   steady: [number, number] | null;
   heat: Heat | null;
+  epochs: EpochStrip[];
 }
 
 /** The section of charts that share a timeline. */
 export function timelineSection(timeline: Timeline, panels: readonly Panel[], options: TimelineOptions): HTMLElement {
-  const { heat } = options;
-  const stack = h("div.stack", null, ...panels.map((p) => p.element));
+  const { heat, epochs } = options;
+  const stack = h("div.stack", null, ...epochs.map((e) => e.element), ...panels.map((p) => p.element));
   if (heat) stack.append(heat.controls, ...heat.strips.map((s) => s.element));
   const root = h(
     "section.timeline",
@@ -49,7 +51,7 @@ export function timelineSection(timeline: Timeline, panels: readonly Panel[], op
     toolbar(timeline, options),
     stack,
   );
-  for (const part of [...panels, ...(heat?.strips ?? [])]) timeline.add(part);
+  for (const part of [...epochs, ...panels, ...(heat?.strips ?? [])]) timeline.add(part);
   listen(root, stack, timeline, () => heat?.drawKey());
   return root;
 }

@@ -164,20 +164,11 @@ function verdict(v: Verdict, lead: string): HTMLElement {
     ),
     h("p.says", null, ...prose(v.summary)),
     v.place ? h("p", null, h("span.label", null, "Where"), ...prose(v.place)) : null,
-    epochs(v),
     next(v),
     v.evidence.length + v.ruled_out.length > 0
       ? h("p.muted", null, h("a", { href: "#evidence" }, `${plural(v.evidence.length, "reading")} behind it, ${plural(new Set(v.ruled_out.map((e) => e.about)).size, "other cause")} ruled out`))
       : null,
   );
-}
-
-/** Shares of time by what limited the sender. */
-function epochs(v: Verdict): HTMLElement | null {
-  const shown = (v.epochs ?? []).filter((epoch) => epoch.share_permille >= 10);
-  if (shown.length === 0) return null;
-  const words = shown.map((epoch) => `${(epoch.share_permille / 10).toFixed(1)} % ${epoch.state.replaceAll("-", " ")}`);
-  return h("p.epochs", { title: "share of the time from the start to the end of the steady phase, by the sender’s tcp_info" }, h("span.label", null, "Time"), words.join(", "));
 }
 
 function next(v: Verdict): HTMLElement | null {

@@ -166,6 +166,14 @@ async function sections(page, run) {
     const big = await page.locator("#goodput").innerText();
     claim("the goodput has a unit", /^[\d.\u202f]+ [kMGT]?b\/s$/.test(big.trim()), big);
   }
+  const limited = [run.verdict, run.reverse_verdict].filter((verdict) => verdict?.epochs?.length > 0);
+  const drawn = await page.evaluate(() =>
+    [...document.querySelectorAll(".epochrow")].map((row) => [...row.querySelectorAll(".epoch")].filter((e) => e.getBoundingClientRect().width > 0).length),
+  );
+  if (run.streams.length > 0) {
+    const strips = drawn.filter((spans) => spans > 0).length;
+    claim("what limited the sender is drawn for each verdict that has it", strips === limited.length, `${strips} of ${limited.length}`);
+  }
   const marked = run.verdict.evidence.filter((e) => /intervals|cwnd|rtt_us|retrans|host_series/.test(e.source)).length;
   if (marked > 0 && run.status === "complete" && run.streams.length > 0) {
     const marks = await page.locator(".lanes a.mark").count();
@@ -292,7 +300,7 @@ async function keyboard(page) {
   claim("zoom ends at a few readings", span(await range()) <= step * 6, String(await range()));
   await page.keyboard.press("]");
   await settled(page);
-  claim("the legend shows values at the cursor", (await page.locator("#timeline figure.panel .legend").first().innerText()).includes("at cursor"));
+  claim("the legend shows values at the cursor", (await page.locator("#timeline figure.panel:has(canvas) .legend").first().innerText()).includes("at cursor"));
   await page.screenshot({ path: join(pictures, `${current}-zoomed.png`) });
   await page.keyboard.press("Escape");
   await settled(page);

@@ -29,7 +29,7 @@ export function labTimeline(lab: LabDocument): HTMLElement | null {
   const [throughput, ...windows] = flowPanels(base, all, edges);
   const panels = [...(throughput ? [throughput] : []), ...queuePanels(base, lab.queues), ...windows];
   const chips = all.map(({ id, flow }) => ({ id, name: flow.name, title: `flow ${flow.name}, ${flow.from} → ${flow.to}` }));
-  return timelineSection(timeline, panels, { chips, noun: "flow", steady: null, heat: null });
+  return timelineSection(timeline, panels, { chips, noun: "flow", steady: null, heat: null, epochs: [] });
 }
 
 function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[] {

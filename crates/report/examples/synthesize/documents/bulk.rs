@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Cause, Confidence, Conservation, Cost, Direction, EndTotals, Ends, Evidence, Parameters, RunDocument, Summary,
-    Term, Verdict, Warning,
+    Cause, Confidence, Conservation, Cost, Direction, EndTotals, Ends, Epoch, EpochState, Evidence, Parameters,
+    RunDocument, Summary, Term, Verdict, Warning,
 };
 
 use super::fluid::{Outcome, Scenario, simulate};
@@ -160,6 +160,24 @@ fn evidence(r: &Reading) -> Evidence {
     }
 }
 
+/// States that follow each other in equal parts of a span.
+fn epochs((start_ns, end_ns): (u64, u64), states: &[EpochState]) -> Vec<Epoch> {
+    let part_ns = (end_ns - start_ns) / states.len() as u64;
+    let mut epochs: Vec<Epoch> = Vec::new();
+    for (at, &state) in states.iter().enumerate() {
+        let from_ns = start_ns + at as u64 * part_ns;
+        let (share, span) = (1000 / states.len() as u32, (from_ns, from_ns + part_ns));
+        if let Some(known) = epochs.iter_mut().find(|epoch| epoch.state == state) {
+            known.spans_ns.push(span);
+            known.time_ns += part_ns;
+            known.share_permille += share;
+        } else {
+            epochs.push(Epoch { state, time_ns: part_ns, share_permille: share, spans_ns: vec![span] });
+        }
+    }
+    epochs
+}
+
 fn congestion_verdict(span: (u64, u64), retransmits: u64) -> Verdict {
     use Cause::{Application, NetworkCongestion, ReceiverCpu, ReceiverWindow, SendBuffer, SenderCpu};
     let steady = Some(span);
@@ -307,7 +325,10 @@ fn congestion_verdict(span: (u64, u64), retransmits: u64) -> Verdict {
             "Pace the streams below the bottleneck (`--pace 9.5G`) and expect the same goodput without losses; \
                     then look for the 40 Gb/s hop."
                 .to_owned(),
-        epochs: Vec::new(),
+        epochs: epochs(
+            span,
+            &[EpochState::SlowStart, EpochState::CwndLimited, EpochState::Recovery, EpochState::CwndLimited],
+        ),
     }
 }
 
@@ -414,7 +435,7 @@ pub fn window_limited() -> RunDocument {
             "On dtn2.example.net raise the third value of net.ipv4.tcp_rmem to 268435456; expect about 40 Gb/s × \
                     20 ms = 100 MB of window and no window limit."
                 .to_owned(),
-        epochs: Vec::new(),
+        epochs: epochs(outcome.steady_ns, &[EpochState::ReceiveWindowLimited]),
     };
     document
 }
