@@ -46,7 +46,7 @@ pub trait Host {
     fn pci_config(&self, address: &str) -> Fact<Vec<u8>>;
 }
 
-/// Everything about a host that a check may read. Never fails: what cannot be told is a fact that says why.
+/// Everything about a host that a check may read. Never fails: an unknown fact says why.
 pub fn collect(host: &dyn Host) -> Facts {
     crate::collect::collect(host)
 }

@@ -1,6 +1,6 @@
 //! What a host is, and what it does while a test runs: facts and counters, live or from a recorded tree.
 //!
-//! [`collect`] tells everything about a [`Host`] that a check may read; [`record`] keeps it, so that it can be told again
+//! [`collect`] reads everything about a [`Host`] that a check may use; [`record`] keeps it, so that it can be read again
 //! elsewhere. [`snapshot`] describes the host once. [`HostSampler`] reads its counters at a few times a second and ends as a
 //! [`HostSeries`](landspeed_model::HostSeries). Neither needs privilege and neither fails: what cannot be read is
 //! named, with the reason, in `unavailable`. [`use_between`] and [`cores_between`] sum a series over a span.

@@ -1,4 +1,4 @@
-//! The machine under the network: kernel, processor, memory, hypervisor.
+//! The machine under the network: kernel, CPU, memory, hypervisor.
 
 use landspeed_model::{Governor, HostSnapshot, NumaNode};
 
@@ -108,7 +108,7 @@ fn memory_bytes(files: &Files, missing: &mut Unavailable) -> u64 {
     kib.flatten().unwrap_or(0).saturating_mul(1024)
 }
 
-/// Where a kernel's configuration may be: what the kernel itself tells (`CONFIG_IKCONFIG_PROC`), then what came with it.
+/// Where a kernel's configuration may be: what the kernel itself shows (`CONFIG_IKCONFIG_PROC`), then what came with it.
 pub(crate) fn configuration_places(release: &str) -> [String; 3] {
     ["/proc/config.gz".into(), format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
 }
@@ -125,7 +125,7 @@ fn timer_hz(files: &Files, release: &str, missing: &mut Unavailable) -> Option<u
     hz
 }
 
-/// The container and the hypervisor, joined by `+` when there are both; none on bare metal, as far as can be told.
+/// The container and the hypervisor, joined by `+` when there are both; none on bare metal, as far as is known.
 fn virtualization(files: &Files, hypervisor_bit: bool) -> Option<String> {
     let look = Look(files);
     let found: Vec<_> = [container(look), hypervisor(look, hypervisor_bit)].into_iter().flatten().collect();
@@ -146,13 +146,13 @@ pub(crate) fn container(files: Look<'_>) -> Option<String> {
     marks.iter().find(|(path, _)| files.exists(path)).map(|(_, name)| (*name).to_owned())
 }
 
-/// By the firmware's names and the processor's own bit (x86: `bit`).
+/// By the firmware's names and the CPU's own bit (x86: `bit`).
 pub(crate) fn hypervisor(files: Look<'_>, bit: bool) -> Option<String> {
     if let Some(kind) = files.word("/sys/hypervisor/type").ok().filter(|kind| !kind.is_empty()) {
         return Some(kind);
     }
     // Substrings of the firmware's vendor and product; the list of systemd-detect-virt. Clouds name their bare metal
-    // alike: on x86 the processor's own bit has to agree, on Arm the product may say so.
+    // alike: on x86 the CPU's own bit has to agree, on Arm the product may say so.
     let vendors = [
         ("KVM", "kvm"),
         ("QEMU", "kvm"),
@@ -181,7 +181,7 @@ pub(crate) fn hypervisor(files: Look<'_>, bit: bool) -> Option<String> {
     if !bit {
         return None;
     }
-    // No firmware tables (Firecracker, direct boot): the paravirtual clock tells.
+    // No firmware tables (Firecracker, direct boot): the paravirtual clock shows it.
     let clocks = files.word("/sys/devices/system/clocksource/clocksource0/available_clocksource").unwrap_or_default();
     let clock_names = [("kvm-clock", "kvm"), ("hyperv", "microsoft"), ("xen", "xen"), ("vmware", "vmware")];
     let by_clock = clock_names.iter().find(|(text, _)| clocks.contains(text)).map(|(_, name)| *name);

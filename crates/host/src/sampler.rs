@@ -18,7 +18,7 @@ const FREQUENCY_PERIOD_NS: u64 = 1_000_000_000;
 /// Reads a host's counters during a test.
 ///
 /// Make it in the network namespace of the test, before the test, on the thread that will call [`sample`](Self::sample),
-/// so that its own processor time is its own. It may be made on one thread and used on another; then
+/// so that its CPU time is counted separately. It may be made on one thread and used on another; then
 /// `sampler_cpu_ns` covers each call on whichever thread made it.
 pub struct HostSampler {
     files: Files,
@@ -118,7 +118,7 @@ impl HostSampler {
         self.before.finish(&mut series);
         series.samples = self.spans.into_samples(t0_ns);
         if series.samples.iter().all(|sample| sample.mhz.is_empty()) {
-            let why = "neither cpufreq nor /proc/cpuinfo tells frequencies";
+            let why = "neither cpufreq nor /proc/cpuinfo has frequencies";
             series.unavailable.insert("mhz".into(), why.into());
         }
         series.sampler_cpu_ns = self.cpu_ns + thread_cpu_ns().saturating_sub(started_ns);

@@ -29,7 +29,7 @@ pub enum Role {
     Benchmark,
     /// Small messages, short tails.
     Latency,
-    /// A virtual machine: the processor, the interrupts and the NIC belong to the host below.
+    /// A virtual machine: the CPUs, the interrupts and the NIC belong to the host below.
     Guest,
     /// It forwards other hosts' packets.
     Router,
@@ -53,7 +53,7 @@ pub enum Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Applicability {
-    /// Takes effect at once, disturbs nothing, and can be taken back.
+    /// Takes effect at once, disturbs nothing, and can be rolled back.
     Safe,
     /// Disturbs traffic for a moment, or helps some and harms others: read before applying.
     NeedsCare,
@@ -86,7 +86,7 @@ pub struct AuditDocument {
     pub passed: Vec<Answer>,
     /// What does not apply here, and why.
     pub not_applicable: Vec<Answer>,
-    /// What could not be told, and why.
+    /// What is unknown, and why.
     pub unknown: Vec<Answer>,
     /// The peer's audit, when one was asked for.
     pub peer: Option<Box<AuditDocument>>,
@@ -119,7 +119,7 @@ pub struct Finding {
     pub recommended: String,
     /// Why.
     pub why: String,
-    /// What it brings, with the figure its source measured; says so where nobody measured any.
+    /// What it brings, with the figure its source measured; says so where no source has one.
     pub effect: String,
     /// How to look at it by hand.
     pub by_hand: String,

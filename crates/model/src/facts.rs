@@ -1,4 +1,4 @@
-//! Everything about a host that a check may read: the truth table's inputs, each with whether it could be told.
+//! Everything about a host that a check may read: the truth table's inputs, each with why it is unknown where it is.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::NumaNode;
 
-/// What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers
+/// What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers
 /// and lead to different sentences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -75,7 +75,7 @@ pub struct Facts {
     pub kernel: KernelFacts,
     /// What it runs in.
     pub virtualization: VirtualizationFacts,
-    /// Processors.
+    /// CPUs.
     pub cpu: CpuFacts,
     /// Memory, bytes.
     pub memory_bytes: Fact<u64>,
@@ -133,7 +133,7 @@ impl KernelFacts {
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
-    /// Whether it is at least this version; `None` if that cannot be told.
+    /// Whether it is at least this version; `None` if that is unknown.
     pub fn at_least(&self, major: u32, minor: u32) -> Option<bool> {
         self.number().map(|number| number >= (major, minor))
     }
@@ -175,16 +175,16 @@ pub struct VirtualizationFacts {
     pub hypervisor: Fact<String>,
     /// `docker`, `lxc`, `podman` …; absent outside containers.
     pub container: Fact<String>,
-    /// Share of processor time stolen by the hypervisor since boot, 0..=1.
+    /// Share of CPU time stolen by the hypervisor since boot, 0..=1.
     pub steal_share: Fact<f64>,
 }
 
-/// Processors.
+/// CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuFacts {
     /// Model name.
     pub model: Fact<String>,
-    /// Logical processors online.
+    /// Logical CPUs online.
     pub online: Vec<u32>,
     /// Physical cores online.
     pub cores: Fact<u32>,
@@ -196,28 +196,28 @@ pub struct CpuFacts {
     pub policies: Fact<Vec<CpuPolicy>>,
     /// Whether turbo or boost is allowed.
     pub boost: Fact<bool>,
-    /// Idle states of the first processor.
+    /// Idle states of the first CPU.
     pub idle_states: Fact<Vec<IdleState>>,
     /// `cpuidle` driver (`intel_idle`, `acpi_idle`, `haltpoll`, `none`).
     pub idle_driver: Fact<String>,
-    /// The lowest `pm_qos_resume_latency_us` of any processor: 0 where one says `n/a` (it may enter no idle state); absent
+    /// The lowest `pm_qos_resume_latency_us` of any CPU: 0 where one says `n/a` (it may enter no idle state); absent
     /// where none is limited (all say 0).
     pub resume_latency_us: Fact<u32>,
-    /// The latency that holders of `/dev/cpu_dma_latency` keep all processors to, microseconds; absent where nobody does.
+    /// The latency that holders of `/dev/cpu_dma_latency` keep all CPUs to, microseconds; absent without one.
     #[serde(default)]
     pub dma_latency_us: Fact<u32>,
     /// `/sys/devices/system/cpu/vulnerabilities`, by name.
     pub vulnerabilities: BTreeMap<String, String>,
-    /// Isolated processors in kernel list format; absent if none.
+    /// Isolated CPUs in kernel list format; absent if none.
     pub isolated: Fact<String>,
 }
 
-/// One frequency policy: processors that change together.
+/// One frequency policy: CPUs that change together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuPolicy {
     /// Directory name (`policy0`).
     pub name: String,
-    /// Its processors in kernel list format.
+    /// Its CPUs in kernel list format.
     pub cpus: String,
     /// `scaling_driver`.
     pub driver: String,
@@ -362,7 +362,7 @@ pub struct PciFacts {
     pub id: String,
     /// NUMA node; absent where the firmware does not say.
     pub numa_node: Fact<u32>,
-    /// Processors next to it, kernel list format.
+    /// CPUs local to it, kernel list format.
     pub local_cpus: Fact<String>,
     /// Link speed now, GT/s.
     pub speed_gts: Fact<f64>,
@@ -498,7 +498,7 @@ pub struct Interrupt {
     pub affinity: Fact<String>,
     /// `effective_affinity_list`.
     pub effective: Fact<String>,
-    /// How often, since boot, all processors.
+    /// How often, since boot, all CPUs.
     pub count: u64,
 }
 
@@ -531,7 +531,7 @@ pub struct CgroupFacts {
     pub version: Fact<String>,
     /// Its path below the mount.
     pub path: Fact<String>,
-    /// The tightest `cpu.max` up the tree: processors' worth of time in thousandths; absent if unlimited.
+    /// The tightest `cpu.max` up the tree: in thousandths of a CPU; absent if unlimited.
     pub cpu_millis: Fact<u32>,
     /// `cpuset.cpus.effective`.
     pub cpus: Fact<String>,

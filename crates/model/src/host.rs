@@ -18,7 +18,7 @@ pub struct HostSnapshot {
     pub machine: String,
     /// Operating system (`PRETTY_NAME` of os-release).
     pub os: Option<String>,
-    /// Processor model.
+    /// CPU model.
     pub cpu_model: Option<String>,
     /// Cores online.
     pub cores_online: u32,
@@ -32,7 +32,7 @@ pub struct HostSnapshot {
     pub virtualization: Option<String>,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Kernel timer frequency (`CONFIG_HZ`), when it can be told.
+    /// Kernel timer frequency (`CONFIG_HZ`), when it is known.
     pub clock_ticks_per_s: Option<u32>,
     /// Interface the test's traffic uses.
     pub nic: Option<NicSnapshot>,
@@ -234,7 +234,7 @@ pub struct QdiscDelta {
 /// Pressure stall time over a test, microseconds (`/proc/pressure`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PressureDeltas {
-    /// Some task waited for a processor.
+    /// Some task waited for a CPU.
     pub cpu_some_us: u64,
     /// Some task waited for memory.
     pub memory_some_us: u64,

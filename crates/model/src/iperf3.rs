@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The far end of a test that was run against iperf3: totals, and nothing over time.
+/// The iperf3 end of a test: totals only, nothing over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Iperf3End {
     /// Its results as it sent them, without what it printed. Its streams are numbered 1, 3, 4, 5 …
@@ -12,6 +12,6 @@ pub struct Iperf3End {
     /// What it printed, if that was asked for (`--server-output`): text, or the object of an `iperf3 -s -J`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What a landspeed there would have told, and this document lacks.
+    /// What a landspeed server would have reported and this document lacks.
     pub not_visible: Vec<String>,
 }

@@ -253,7 +253,7 @@ pub struct LabLink {
     pub rate_bps: u64,
     /// One-way delay, nanoseconds.
     pub delay_ns: u64,
-    /// Frames that came out at its far end.
+    /// Frames that it delivered.
     pub packets: u64,
     /// Bytes of these, framing included.
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! The books: where every byte or packet went, and what it cost.
+//! Accounting: where every byte or packet went, and what it cost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// offered = delivered + lost + still queued + unaccounted. Nothing is clamped: a negative remainder shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conservation {
-    /// Whether the books balance exactly.
+    /// Whether the accounting balances exactly.
     pub holds: bool,
     /// `bytes` for TCP, `packets` for UDP (whose byte figures are also given).
     pub unit: String,
@@ -18,7 +18,7 @@ pub struct Conservation {
     pub lost: u64,
     /// Still in a socket queue at the end, in `unit`.
     pub queued: u64,
-    /// Offered − delivered − lost − queued, bytes. Zero when the books balance.
+    /// Offered − delivered − lost − queued, bytes. Zero when the accounting balances.
     pub unaccounted_bytes: i64,
     /// The same in packets (UDP).
     pub unaccounted_packets: Option<i64>,
@@ -26,7 +26,7 @@ pub struct Conservation {
     pub intervals_minus_totals_bytes: i64,
     /// The terms of the equation, in the order they are met along the path.
     pub terms: Vec<Term>,
-    /// Where lost packets were lost, as far as counters tell.
+    /// Where lost packets were lost, as far as counters show.
     pub losses: Vec<PlacedLoss>,
     /// Why it does not hold, or what could not be seen.
     pub notes: Vec<String>,
@@ -90,11 +90,11 @@ pub struct Cost {
 /// What one host spent in the steady phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndCost {
-    /// Processor seconds of the whole host that were not idle, all cores (other programs included).
+    /// CPU seconds of the whole host that were not idle, all cores (other programs included).
     pub host_cpu_s: f64,
-    /// Processor seconds of the test's stream threads.
+    /// CPU seconds of the test's stream threads.
     pub thread_cpu_s: f64,
-    /// Processor seconds in soft interrupts, all cores.
+    /// CPU seconds in soft interrupts, all cores.
     pub softirq_cpu_s: f64,
     /// Thread time per byte delivered or sent, nanoseconds.
     pub thread_ns_per_byte: Option<f64>,

@@ -51,13 +51,13 @@ pub struct RunDocument {
     pub latency: Vec<LatencyResult>,
     /// Latency beside bulk streams.
     pub latency_under_load: Option<LatencyUnderLoad>,
-    /// The books.
+    /// The accounting.
     pub conservation: Conservation,
     /// What it cost.
     pub cost: Cost,
     /// What the hosts did meanwhile.
     pub host_series: Ends<HostSeries>,
-    /// Where the far end was an iperf3 server: what it said, and what it could not say.
+    /// Where the server was iperf3: what it reported, and what it cannot report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iperf3: Option<Iperf3End>,
     /// What held it back.

@@ -68,7 +68,7 @@ pub struct StreamEnd {
     pub rcvbuf_bytes: Option<u64>,
     /// Core the thread was pinned to.
     pub cpu: Option<u32>,
-    /// Processor time the stream's thread used, nanoseconds.
+    /// CPU time the stream's thread used, nanoseconds.
     pub thread_cpu_ns: u64,
     /// User part of it, nanoseconds.
     pub thread_user_ns: u64,
@@ -185,7 +185,7 @@ pub struct Sample {
     /// Datagrams or segments dropped by the socket (`SK_MEMINFO_DROPS`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_drops: Option<u32>,
-    /// Processor time the stream's thread has used since it began, nanoseconds.
+    /// CPU time the stream's thread has used since it began, nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_cpu_ns: Option<u64>,
     /// Time it was ready to run and had no core, nanoseconds.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Warning};
 
-/// A capture, as it was taken. What is in it is told by `landspeed.trace/1`.
+/// How a capture was taken. `landspeed.trace/1` describes its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapDocument {
     /// `landspeed.tap/1`.
@@ -61,7 +61,7 @@ pub enum TapEnd {
     Size,
     /// It had run as long as asked for.
     Time,
-    /// It was told to: a signal, or the test it belonged to was over.
+    /// A signal, or the end of the test it belonged to.
     Stopped,
     /// The last of its interfaces went away.
     InterfaceGone,
@@ -78,7 +78,7 @@ pub struct TapInterface {
     pub index: u32,
     /// What its frames begin with.
     pub link: String,
-    /// Whose clock told the times: `software` (the kernel's), `hardware` (the interface's) or `mixed`.
+    /// Source of the timestamps: `software` (the kernel's), `hardware` (the interface's) or `mixed`.
     pub clock: String,
     /// Rings, and bytes of each.
     pub rings: u32,
@@ -134,10 +134,10 @@ pub struct TapEvents {
     pub lost: u64,
 }
 
-/// What a tap cost its host, as far as it can be told.
+/// What a tap cost its host, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapPerturbation {
-    /// Processor time of the thread that read and wrote, nanoseconds.
+    /// CPU time of the thread that read and wrote, nanoseconds.
     pub reader_cpu_ns: u64,
     /// For each packet read.
     pub reader_ns_per_packet: Option<f64>,
@@ -153,7 +153,7 @@ pub struct TapPerturbation {
     pub not_measured: String,
 }
 
-/// What a host's processors did. In cores: 1.5 is one and a half.
+/// CPU use of a host. In cores: 1.5 is one and a half.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapHostUse {
     /// Over how long, nanoseconds.
@@ -166,7 +166,7 @@ pub struct TapHostUse {
     pub steal_cores: f64,
 }
 
-/// The tap on and off in short turns, in pairs of random order: how the traffic and the processors took it.
+/// The tap on and off in short turns, in pairs of random order: their effect on the traffic and the CPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapSlices {
     /// Pairs of turns.

@@ -51,13 +51,13 @@ pub struct TracePath {
     /// back.
     pub clock_offset_ns: Option<i64>,
     /// How much faster the second tap's clock runs than the first's, parts per million; it was taken out of the delays if it
-    /// is greater than its uncertainty. `None` where it cannot be told: both ways must have passed.
+    /// is greater than its uncertainty. `None` unless packets of both directions were matched.
     pub drift_ppm: Option<f64>,
     /// How far the drift may be wrong, parts per million.
     pub drift_uncertainty_ppm: Option<f64>,
     /// Steps of one clock against the other, taken out of the delays.
     pub clock_steps: Vec<ClockStep>,
-    /// From one tap to the other and back, nanoseconds, at the least: no clock has to be right for that.
+    /// Minimum RTT between the taps, nanoseconds. It does not depend on the clocks.
     pub round_trip_ns: Option<u64>,
     /// From the first to the second tap.
     pub forward: PathDirection,
@@ -228,7 +228,7 @@ pub enum TraceTransport {
     Udp,
 }
 
-/// A flow: the direction with more payload is the one told of; the other is `reverse`.
+/// A flow: the direction with more payload is the forward one; the other is `reverse`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceFlow {
     /// TCP or UDP.
@@ -243,7 +243,7 @@ pub struct TraceFlow {
     pub duration_ns: u64,
     /// Payload that was new, from its first byte to its last or its acknowledgement, bits/s. `None` for a single packet.
     pub goodput_bps: Option<f64>,
-    /// Packets of `source` sent again, all kinds.
+    /// Retransmits of `source`, all kinds.
     pub retransmits: u64,
     /// Packets of `source` with data that were lost between two taps; `None` with one tap, and where none of the flow's
     /// packets was found at the other tap.
@@ -312,7 +312,7 @@ pub enum TraceEventKind {
     Tail,
     /// A retransmission whose first copy was lost before the tap.
     LostBeforeTap,
-    /// A retransmission without evidence that tells why.
+    /// A retransmission whose reason is unknown.
     Unclassified,
     /// A packet that had been overtaken in the network.
     OutOfOrder,
@@ -343,7 +343,7 @@ pub struct TraceHandshake {
     pub server_rtt_ns: Option<u64>,
     /// From SYN-ACK to ACK: from the tap to the client and back, nanoseconds.
     pub client_rtt_ns: Option<u64>,
-    /// Initial sequence number of the client: it tells connections with the same four-tuple apart.
+    /// Initial sequence number of the client: it distinguishes connections with the same four-tuple.
     #[serde(default)]
     pub client_sequence: Option<u32>,
     /// SYNs beyond the first.
@@ -379,7 +379,7 @@ pub struct UnlistedFlows {
     /// Their payload, each byte once, bytes.
     #[serde(default)]
     pub unique_bytes: u64,
-    /// What they sent again.
+    /// Their retransmits.
     pub retransmits: u64,
 }
 
@@ -512,6 +512,6 @@ pub struct TraceBins {
     pub width_ns: u64,
     /// Bytes on the wire in each.
     pub bytes: Vec<u64>,
-    /// Packets sent again in each.
+    /// Retransmits in each.
     pub retransmits: Vec<u32>,
 }

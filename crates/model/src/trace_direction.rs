@@ -49,7 +49,7 @@ pub struct TraceDirection {
     /// ECN of its packets; `None` where it used none.
     #[serde(default)]
     pub ecn: Option<TraceEcn>,
-    /// What it sent again.
+    /// Its retransmits.
     pub retransmits: Retransmits,
     /// Packets that filled a hole and had been overtaken on the way, by their IP identification, timestamp or time.
     pub out_of_order: u64,
@@ -145,18 +145,18 @@ pub struct TraceEcn {
     pub reported_ce: Option<u64>,
 }
 
-/// Packets sent again, by why.
+/// Retransmits by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Retransmits {
     /// Three duplicate acknowledgements or selective ones above it had passed the tap.
     pub fast: u64,
     /// After a silence of a retransmission timeout, and what followed it until the loss was repaired.
     pub timeout: u64,
-    /// The last segment sent again after a short silence (tail loss probe).
+    /// Tail loss probes (TLP, RFC 8985).
     pub tail: u64,
     /// The tap never saw the first copy: it was lost before the tap.
     pub lost_before_tap: u64,
-    /// Without evidence that tells.
+    /// Reason unknown.
     pub unclassified: u64,
     /// Payload in all of them, bytes.
     pub bytes: u64,

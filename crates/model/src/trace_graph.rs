@@ -79,7 +79,7 @@ pub struct TraceBuckets {
     pub data_high: Vec<i64>,
     /// Retransmissions of all kinds.
     pub again: Vec<u32>,
-    /// Least sequence number sent again.
+    /// Lowest sequence number retransmitted.
     pub again_low: Vec<i64>,
     /// One past the greatest.
     pub again_high: Vec<i64>,
@@ -166,7 +166,7 @@ pub struct TraceFigure {
     pub a: Option<f64>,
     /// In the second.
     pub b: Option<f64>,
-    /// How sure the difference is, by what the figure varies within each capture; `None` where that cannot be told.
+    /// How sure the difference is, by what the figure varies within each capture; `None` where that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<TraceDifference>,
 }

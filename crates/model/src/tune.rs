@@ -102,10 +102,10 @@ pub enum Target {
         /// `policy0`.
         policy: String,
     },
-    /// Longest time a processor may take to wake up, microseconds (`pm_qos_resume_latency_us`): `n/a` keeps it out of
+    /// Longest time a CPU may take to wake up, microseconds (`pm_qos_resume_latency_us`): `n/a` keeps it out of
     /// every idle state, 0 lifts the limit.
     ResumeLatency {
-        /// Processor.
+        /// CPU.
         cpu: u32,
     },
     /// Rate that a control group (v2) may send through an interface, bits/s; 0 for no limit.

@@ -17,9 +17,9 @@ pub enum Cause {
     Application,
     /// A pacing rate was asked for and reached.
     Pacing,
-    /// The sender's processor.
+    /// The sender's CPU.
     SenderCpu,
-    /// The receiver's processor.
+    /// The receiver's CPU.
     ReceiverCpu,
     /// The interface runs at its rate.
     LinkRate,
@@ -138,7 +138,7 @@ pub struct Evidence {
     pub value: f64,
     /// Its unit (`ratio`, `bytes`, `bps`, `packets`, `ms` …).
     pub unit: String,
-    /// The threshold it was held against, in words (`≥ 0.20`).
+    /// The threshold, in words (`≥ 0.20`).
     pub threshold: String,
     /// Whether it was met.
     pub met: bool,

@@ -59,7 +59,7 @@ pub struct Args {
     /// Leave these checks out, by code or group; commas between
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     except: Vec<String>,
-    /// Also list what is well, what does not apply and what cannot be told
+    /// Also list checks that pass, do not apply or are unknown
     #[arg(short, long)]
     verbose: bool,
     /// Write the document (JSON) to FILE, or `-` for standard output

@@ -100,7 +100,7 @@ fn who(document: &AuditDocument) -> String {
         let _ = write!(text, ", Linux {}", facts.kernel.release);
     }
     if !facts.cpu.online.is_empty() {
-        let _ = write!(text, ", {} processors", facts.cpu.online.len());
+        let _ = write!(text, ", {} CPUs", facts.cpu.online.len());
     }
     if let Some(&bytes) = facts.memory_bytes.known() {
         let _ = write!(text, ", {}", Bytes::new(bytes));

@@ -178,11 +178,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 fn context(args: &StateArgs) -> anyhow::Result<Context> {
     let boot = match std::env::var(BOOT_ID) {
         Ok(boot) => boot,
-        Err(_) => {
-            std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot tell this boot from others")?
-        }
+        Err(_) => std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the boot id")?,
     };
-    let namespace = std::fs::read_link("/proc/self/ns/net").context("cannot tell the network namespace")?;
+    let namespace = std::fs::read_link("/proc/self/ns/net").context("cannot read the network namespace")?;
     let fault = match std::env::var(FAULT) {
         Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is no fault"))?),
         Err(_) => None,

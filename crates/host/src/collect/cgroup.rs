@@ -139,7 +139,7 @@ fn upwards(mount: &str, path: &str) -> Vec<String> {
     groups
 }
 
-/// `quota period` in microseconds as thousandths of a processor; `None` without a limit (`max`, −1).
+/// `quota period` in microseconds as thousandths of a CPU; `None` without a limit (`max`, −1).
 fn quota(text: &str) -> Option<u32> {
     let mut words = text.split_whitespace();
     let (quota, period): (u64, u64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);

@@ -1,4 +1,4 @@
-//! Processors: topology, frequency, idle states.
+//! CPUs: topology, frequency, idle states.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +49,7 @@ fn online(look: Look<'_>) -> Vec<u32> {
     })
 }
 
-/// Cores and sockets: on x86 `/proc/cpuinfo` has both, in one file; elsewhere each processor's topology is read.
+/// Cores and sockets: on x86 `/proc/cpuinfo` has both, in one file; elsewhere each CPU's topology is read.
 fn topology(look: Look<'_>, cpuinfo: &str, online: &[u32]) -> (Fact<u32>, Fact<u32>) {
     let (mut cores, mut sockets) = (BTreeSet::new(), BTreeSet::new());
     let mut socket = "";
@@ -75,7 +75,7 @@ fn topology(look: Look<'_>, cpuinfo: &str, online: &[u32]) -> (Fact<u32>, Fact<u
     }
     let count = |set: &BTreeSet<String>, what: &str| {
         if set.is_empty() {
-            Fact::Unknown(format!("neither /proc/cpuinfo nor {CPU}/cpu*/topology tells {what}"))
+            Fact::Unknown(format!("neither /proc/cpuinfo nor {CPU}/cpu*/topology has {what}"))
         } else {
             Fact::Known(set.len() as u32)
         }
@@ -140,7 +140,7 @@ fn boost(look: Look<'_>) -> Fact<bool> {
 }
 
 fn idle_states(look: Look<'_>, online: &[u32], driver: &Fact<String>) -> Fact<Vec<IdleState>> {
-    let Some(first) = online.first() else { return Fact::Unknown("no processor is known to be online".into()) };
+    let Some(first) = online.first() else { return Fact::Unknown("no CPU is known to be online".into()) };
     let directory = format!("{CPU}/cpu{first}/cpuidle");
     let states = look.numbered(&directory, "state");
     if states.is_empty() {
@@ -169,7 +169,7 @@ fn resume_latency(look: Look<'_>, online: &[u32]) -> Fact<u32> {
     let least = online.iter().filter_map(limit).min();
     match (least, seen) {
         (Some(us), _) => Fact::Known(us),
-        (None, true) => Fact::Absent("no processor is limited".into()),
+        (None, true) => Fact::Absent("no CPU is limited".into()),
         (None, false) => Fact::Unknown(format!("no {CPU}/cpu*/power/pm_qos_resume_latency_us can be read")),
     }
 }
@@ -182,7 +182,7 @@ fn vulnerabilities(look: Look<'_>) -> BTreeMap<String, String> {
 
 fn isolated(look: Look<'_>) -> Fact<String> {
     match look.fact(&format!("{CPU}/isolated")) {
-        Fact::Known(list) if list.is_empty() => Fact::Absent("no processor is isolated".into()),
+        Fact::Known(list) if list.is_empty() => Fact::Absent("no CPU is isolated".into()),
         other => other,
     }
 }

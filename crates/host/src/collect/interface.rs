@@ -33,9 +33,10 @@ fn interface(
     let name_of = |index: u32| links.iter().find(|other| other.index == index).map(|other| other.name.clone());
     let bus = answers.driver.known().map(|driver| driver.bus.as_str()).filter(|bus| pci::is_address(bus));
     let address = files.address(look).or_else(|| bus.map(str::to_owned));
-    let missing =
-        |what: &str| format!("the kernel tells no {what} of {} (it is older, or this is no such device)", link.name);
-    let told = |value: Option<u32>, what: &str| value.map_or_else(|| Fact::Absent(missing(what)), Fact::Known);
+    let missing = |what: &str| {
+        format!("the kernel reports no {what} of {} (an older kernel, or another kind of device)", link.name)
+    };
+    let reported = |value: Option<u32>, what: &str| value.map_or_else(|| Fact::Absent(missing(what)), Fact::Known);
     InterfaceFacts {
         name: link.name.clone(),
         ifindex: link.index,
@@ -48,14 +49,14 @@ fn interface(
         mtu_bytes: link.mtu_bytes,
         max_mtu_bytes: match link.max_mtu_bytes {
             Some(0) => Fact::Absent(format!("the driver of {} names no limit", link.name)),
-            other => told(other, "largest MTU"),
+            other => reported(other, "largest MTU"),
         },
-        gso_max_size_bytes: told(link.gso_max_size_bytes, "gso_max_size"),
-        gro_max_size_bytes: told(link.gro_max_size_bytes, "gro_max_size"),
-        gso_ipv4_max_size_bytes: told(link.gso_ipv4_max_size_bytes, "gso_ipv4_max_size"),
-        gro_ipv4_max_size_bytes: told(link.gro_ipv4_max_size_bytes, "gro_ipv4_max_size"),
-        tso_max_size_bytes: told(link.tso_max_size_bytes, "tso_max_size"),
-        tx_queue_len: told(link.tx_queue_len, "txqueuelen"),
+        gso_max_size_bytes: reported(link.gso_max_size_bytes, "gso_max_size"),
+        gro_max_size_bytes: reported(link.gro_max_size_bytes, "gro_max_size"),
+        gso_ipv4_max_size_bytes: reported(link.gso_ipv4_max_size_bytes, "gso_ipv4_max_size"),
+        gro_ipv4_max_size_bytes: reported(link.gro_ipv4_max_size_bytes, "gro_ipv4_max_size"),
+        tso_max_size_bytes: reported(link.tso_max_size_bytes, "tso_max_size"),
+        tx_queue_len: reported(link.tx_queue_len, "txqueuelen"),
         xdp: link.xdp.map_or_else(|| Fact::Unknown(missing("XDP state")), Fact::Known),
         qdiscs: qdiscs.as_ref().map(|all| tree(all, link.index)),
         pci: match &address {

@@ -125,7 +125,7 @@ pub(super) fn virtualization(look: Look<'_>) -> VirtualizationFacts {
     let bit = cpuinfo.known().is_some_and(|text| CpuInfo::parse(text).hypervisor);
     let hypervisor = match (machine::hypervisor(look, bit), &cpuinfo) {
         (Some(name), _) => Fact::Known(name),
-        (None, Fact::Known(_)) => Fact::Absent("neither the processor nor the firmware names a hypervisor".into()),
+        (None, Fact::Known(_)) => Fact::Absent("neither the CPU nor the firmware names a hypervisor".into()),
         (None, Fact::Absent(why) | Fact::Unknown(why)) => Fact::Unknown(why.clone()),
     };
     let container =
@@ -145,7 +145,7 @@ fn steal(look: Look<'_>) -> Fact<f64> {
             if all > 0.0 {
                 Fact::Known(total(|ticks| ticks.steal as f64) / all)
             } else {
-                Fact::Unknown("/proc/stat has no processors' times".into())
+                Fact::Unknown("/proc/stat has no CPU times".into())
             }
         }
         Fact::Absent(why) => Fact::Absent(why),

@@ -117,7 +117,7 @@ fn iommu(look: Look<'_>, group: &str) -> Fact<String> {
     }
     match look.fact(&format!("{group}/type")) {
         Fact::Absent(_) => {
-            Fact::Unknown("the device is in an IOMMU group, whose type this kernel does not tell".into())
+            Fact::Unknown("the device is in an IOMMU group, whose type this kernel does not report".into())
         }
         other => other,
     }

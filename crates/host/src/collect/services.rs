@@ -6,7 +6,7 @@ use landspeed_model::{Fact, ServiceFacts};
 
 use crate::host::{KernelAnswers, Look};
 
-/// Services by the name they are told under, and the name of their process. The kernel keeps 15 characters of it.
+/// Services by the name they are reported under, and the name of their process. The kernel keeps 15 characters of it.
 pub(crate) const LOOKED_FOR: [(&str, &str); 12] = [
     ("tuned", "tuned"),
     ("NetworkManager", "NetworkManager"),
@@ -41,7 +41,7 @@ pub(super) fn read(look: Look<'_>, answers: &KernelAnswers) -> BTreeMap<String, 
             ((*service).to_owned(), fact)
         })
         .collect();
-    // It sets the governor at boot and is gone: no process tells.
+    // It sets the governor at boot and is gone: no process shows it.
     let wanted =
         WANTED_BY.iter().any(|directory| look.names(directory, "cpupower").contains(&"cpupower.service".into()));
     services.insert("cpupower".into(), Fact::Known(ServiceFacts { running: wanted, detail: None }));

@@ -25,7 +25,7 @@ pub struct KernelAnswers {
     pub clock: Fact<ClockAnswer>,
     /// Names (`/proc/PID/comm`) of the processes that run, of those that are looked for, sorted.
     pub processes: Fact<Vec<String>>,
-    /// The wake-up latency all processors are held to by holders of `/dev/cpu_dma_latency`, microseconds.
+    /// The wake-up latency limit of all CPUs by holders of `/dev/cpu_dma_latency`, microseconds.
     pub dma_latency_us: Fact<u32>,
 }
 

@@ -114,7 +114,7 @@ fn unknown<T>(why: impl Display) -> Fact<T> {
     Fact::Unknown(why.to_string())
 }
 
-/// What a driver does not have is absent; what it failed to tell is unknown.
+/// What a driver does not have is absent; what it failed to report is unknown.
 fn answer<T>(outcome: Result<T, EthtoolError>) -> Fact<T> {
     match outcome {
         Ok(value) => Fact::Known(value),
@@ -194,7 +194,7 @@ fn ask(name: &str, ethtool: &mut Ethtool) -> InterfaceAnswers {
     });
     let (speed_bps, full_duplex) = match answer(ethtool.link_mode()) {
         Fact::Known(link) => {
-            let none = |what| format!("the link of {name} tells no {what} (it is down, or virtual)");
+            let none = |what| format!("the link of {name} reports no {what} (it is down, or virtual)");
             (
                 link.speed_bps.map_or_else(|| Fact::Absent(none("speed")), Fact::Known),
                 link.full_duplex.map_or_else(|| Fact::Absent(none("duplex")), Fact::Known),
@@ -229,7 +229,7 @@ fn ask(name: &str, ethtool: &mut Ethtool) -> InterfaceAnswers {
     }
 }
 
-/// From the family that tells a parameter of 0 from none, where the kernel has it.
+/// From the family that distinguishes 0 from none, where the kernel has it.
 fn coalescing(name: &str, ethtool: &mut Ethtool) -> Fact<CoalescingFacts> {
     let outcome = match EthtoolFamily::open() {
         Ok(mut family) => match family.coalescing(name) {
@@ -274,16 +274,16 @@ fn processes(files: &Files) -> Fact<Vec<String>> {
     Fact::Known(found)
 }
 
-/// Whoever wants processors awake holds this file open with the latency it can bear; to read it is to ask for the least of
+/// Whoever wants CPUs awake holds this file open with the latency it can bear; to read it is to ask for the least of
 /// these (`Documentation/power/pm_qos_interface.rst`).
 fn dma_latency() -> Fact<u32> {
     const PATH: &str = "/dev/cpu_dma_latency";
-    /// `PM_QOS_CPU_LATENCY_DEFAULT_VALUE`: nobody asks.
+    /// `PM_QOS_CPU_LATENCY_DEFAULT_VALUE`: no limit.
     const NO_LIMIT_US: i32 = 2_000_000_000;
     let mut bytes = [0; 4];
     match File::open(PATH).and_then(|mut file| file.read_exact(&mut bytes)) {
         Ok(()) => match i32::from_ne_bytes(bytes) {
-            NO_LIMIT_US => Fact::Absent(format!("nobody holds {PATH} to a latency")),
+            NO_LIMIT_US => Fact::Absent(format!("no process limits the latency through {PATH}")),
             us => u32::try_from(us).map_or_else(|_| unknown(format!("{PATH} says {us}")), Fact::Known),
         },
         Err(why) if is_absent(&why) => Fact::Absent(format!("{PATH} is not there")),

@@ -202,7 +202,7 @@ fn write_all(seen: &Seen, root: &Path) -> Result<(), RecordError> {
     answers.schema = KERNEL_SCHEMA.into();
     let written = Files::recorded(root);
     for (directory, names) in &seen.directories {
-        // The tree tells the names of what was read; the rest, and a directory without any, are told beside it.
+        // The tree has the names of what was read; the rest, and empty directories, are recorded beside it.
         let there = written.names_like(directory, "").ok();
         let missing = |name: &&String| there.as_ref().is_none_or(|there| !there.contains(*name));
         let rest: Vec<_> = names.iter().filter(missing).cloned().collect();

@@ -1,4 +1,4 @@
-//! Taking out of a recorded host what tells whose it is: addresses, its name, serial numbers, machine ids, secrets on the
+//! Removes identifying data from a recorded host: addresses, its name, serial numbers, machine ids, secrets on the
 //! kernel's command line. The same value is the same placeholder everywhere, and addresses of one network stay in one
 //! network, so that what a check says of the host stays as it was.
 
@@ -107,7 +107,7 @@ impl Redactor {
         }
     }
 
-    /// A text with everything replaced that can be told by its shape, and the host's name.
+    /// A text with everything replaced that is recognised by its shape, and the host's name.
     fn text(&mut self, text: &str, numbers: Numbers) -> String {
         self.replaced(text, numbers, SHORTEST_NAME)
     }

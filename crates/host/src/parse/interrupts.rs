@@ -4,15 +4,15 @@
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct InterruptRow {
     pub number: u32,
-    /// Names of its actions; empty where nobody handles it.
+    /// Names of its actions; empty where nothing handles it.
     pub name: String,
-    /// On all processors, since boot.
+    /// On all CPUs, since boot.
     pub count: u64,
 }
 
 /// The rows that have a number; those of the architecture (`LOC`, `NMI`) have letters.
 ///
-/// A row is its number, a count for each online processor, the chip, the hardware number with the trigger
+/// A row is its number, a count for each online CPU, the chip, the hardware number with the trigger
 /// (`1048576-edge`; Arm: `27 Level`), the names (kernel/irq/proc.c). A chip may have blanks in its name (`Hyper-V PCIe MSI`), so
 /// the names are what follows the trigger.
 pub(crate) fn interrupt_rows(text: &str) -> Vec<InterruptRow> {

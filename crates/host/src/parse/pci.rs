@@ -11,7 +11,7 @@ pub(crate) struct DeviceControl {
     pub relaxed_ordering: bool,
 }
 
-/// Why a device's control register cannot be told.
+/// Why a device's control register is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoControl {
     /// The bytes end before it.

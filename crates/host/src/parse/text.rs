@@ -1,11 +1,11 @@
 //! Single facts out of small text files.
 
-/// What `/proc/cpuinfo` tells.
+/// What `/proc/cpuinfo` says.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CpuInfo {
     /// `model name` of the first core.
     pub model: Option<String>,
-    /// The processor says it runs under a hypervisor (x86).
+    /// The CPU says it runs under a hypervisor (x86).
     pub hypervisor: bool,
     /// `cpu MHz` by core number; 0 for a core without one. Empty on architectures that do not say.
     pub mhz: Vec<f32>,
@@ -52,7 +52,7 @@ pub(crate) fn cpu_list(list: &str) -> Option<u32> {
     })
 }
 
-/// The numbers of a kernel list; `None` if it is not one, or names more processors than a kernel is built for.
+/// The numbers of a kernel list; `None` if it is not one, or names more CPUs than a kernel is built for.
 pub(crate) fn list_numbers(list: &str) -> Option<Vec<u32>> {
     const MOST: u32 = 8192;
     cpu_list(list).filter(|&count| count <= MOST)?;

@@ -65,7 +65,7 @@ impl Networks {
         }
     }
 
-    /// Addresses that were replaced and are nobody's placeholder.
+    /// Addresses that were replaced and are not placeholders.
     pub(super) fn originals(&self) -> impl Iterator<Item = String> {
         let issued: Vec<_> = self.addresses.values().copied().collect();
         self.addresses.keys().filter(move |ip| !issued.contains(ip)).map(ToString::to_string)

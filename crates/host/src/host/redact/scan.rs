@@ -1,4 +1,4 @@
-//! Finding what tells whose a host is, by its shape.
+//! Finds identifying data by its shape.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -52,7 +52,7 @@ pub(super) fn words(text: &str) -> Vec<&str> {
     split.filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a key's value is nobody's business.
+/// Whether a key's value is secret.
 pub(super) fn is_secret(key: &str) -> bool {
     const SECRETS: [&str; 12] = [
         "pass", "secret", "token", "key", "cred", "auth", "psk", "private", "iscsi", "netroot", "hostname", "serial",
