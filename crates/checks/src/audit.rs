@@ -24,7 +24,7 @@ pub struct Audit {
     pub passed: Vec<Answer>,
     /// What does not apply.
     pub not_applicable: Vec<Answer>,
-    /// What could not be told.
+    /// What is unknown.
     pub unknown: Vec<Answer>,
 }
 

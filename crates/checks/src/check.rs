@@ -45,7 +45,7 @@ pub struct Example {
 /// Where a check is listed, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Group {
-    /// Processors, frequency, idle states, memory nodes.
+    /// CPUs, frequency, idle states, NUMA nodes.
     Cpu,
     /// The device on its bus.
     Pci,
@@ -102,7 +102,7 @@ pub enum Outcome {
     Finding(Box<Problem>),
     /// It does not apply; why.
     NotApplicable(String),
-    /// It cannot be told; why.
+    /// Unknown; why.
     Unknown(String),
 }
 
@@ -199,7 +199,7 @@ impl Outcome {
         Self::NotApplicable(why.into())
     }
 
-    /// It cannot be told.
+    /// Unknown.
     pub fn unknown(why: impl Into<String>) -> Self {
         Self::Unknown(why.into())
     }

@@ -9,7 +9,7 @@ use landspeed_model::{
     ServiceFacts, SoftnetFacts, SysctlAssignment,
 };
 
-/// Queues of the interface, and the processors of its node.
+/// Queues of the interface, and the CPUs of its node.
 const QUEUES: u32 = 16;
 
 /// Changes nothing.

@@ -43,7 +43,7 @@ pub struct Gain {
 pub struct Row {
     /// The value, as a person writes it.
     pub value: String,
-    /// What `landspeed lab run` is told by `--set`.
+    /// The values of `landspeed lab run --set`.
     pub set: Vec<String>,
     /// One run for each seed.
     pub runs: Vec<Run>,
@@ -162,7 +162,7 @@ impl Gain {
             factor if !factor.is_finite() => String::new(),
             factor if factor >= 10.0 => format!(", a factor of {factor:.0}"),
             factor if factor >= 2.0 => format!(", a factor of {factor:.1}"),
-            // A loss is told by what it takes away, a gain by what it adds.
+            // A loss is stated as what it takes away, a gain as what it adds.
             _ if factor < 1.0 => format!(", {:.0} % less", (1.0 - factor) * 100.0),
             _ => format!(", {:.0} %", (factor - 1.0) * 100.0),
         };

@@ -71,7 +71,7 @@ impl<'a> View<'a> {
     }
 
     /// The CPUs; absent where they belong to a host below.
-    pub(crate) fn processors(&self) -> Fact<&'a CpuFacts> {
+    pub(crate) fn cpus(&self) -> Fact<&'a CpuFacts> {
         match self.tenant() {
             Some(tenant) => Fact::Absent(format!("{tenant}: its CPUs are set up on the host below")),
             None => Fact::Known(&self.facts.cpu),

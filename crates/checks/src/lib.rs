@@ -1,7 +1,7 @@
 //! Checks of a host for a job: one file each, pure over [`Facts`](landspeed_model::Facts).
 //!
 //! A check answers one of four things: all is well, something should be looked at, it does not apply here and why, or it
-//! cannot be told and why. [`audit`] asks all of them; [`compare`] sets two hosts side by side. Nothing here reads or
+//! is unknown and why. [`audit`] asks all of them; [`compare`] sets two hosts side by side. Nothing here reads or
 //! writes anything: `host` gathers the facts and `tune` carries changes out.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A queueing discipline as `tc` takes it (`fq maxrate 8gbit`), to what the kernel is told.
+//! A queueing discipline as `tc` takes it (`fq maxrate 8gbit`), to its netlink attributes.
 
 use landspeed_sys::netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Htb, Tbf};
 use landspeed_units::{BitRate, Bytes, Nanos};

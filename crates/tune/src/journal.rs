@@ -81,7 +81,7 @@ pub enum Fault {
     AfterRecord(u64),
     /// It ends right after the nth write to the host by this process, from 1, before anything is recorded.
     AfterWrite(u64),
-    /// It stops there, until it is told to continue.
+    /// It stops there, until it gets SIGCONT.
     StopAfterRecord(u64),
 }
 
@@ -151,7 +151,7 @@ impl Journal {
         let path = context.state.join(name_of(id));
         let directory = context.make_directory()?;
         let fail = |operation, cause| JournalError::File { operation, path: path.clone(), cause };
-        // One that a crash left: the caller holds the lock, so nobody is writing it.
+        // One that a crash left: the caller holds the lock, so no process writes it.
         let _ = directory.remove(UNNAMED);
         let file = directory.file(UNNAMED, WHAT, Access::CreateNew)?;
         let mut journal =
@@ -339,9 +339,9 @@ fn line(record: &Record) -> String {
 
 fn parse_line(line: &[u8]) -> Option<Record> {
     let rest = line.strip_prefix(HEAD.as_bytes())?;
-    let (told, rest) = rest.split_at_checked(SUM_CHARACTERS)?;
+    let (written, rest) = rest.split_at_checked(SUM_CHARACTERS)?;
     let json = rest.strip_prefix(MIDDLE.as_bytes())?.strip_suffix(b"}")?;
-    (sum(json).as_bytes() == told).then(|| serde_json::from_slice(json).ok())?
+    (sum(json).as_bytes() == written).then(|| serde_json::from_slice(json).ok())?
 }
 
 /// The records and how many bytes of whole lines there are. The error is the number of a damaged line that is not the last.

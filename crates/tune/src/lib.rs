@@ -1,6 +1,6 @@
 //! Changes to a host as a transaction: plan, journal, apply, confirm or revert, persist.
 //!
-//! [`plan`] orders what was asked for and refuses what could not be taken back. [`Engine`] carries a plan out: each write has
+//! [`plan`] orders what was asked for and refuses what could not be rolled back. [`Engine`] carries a plan out: each write has
 //! its record on the disk before it ([`Journal`]), with the value that was there; a watchdog that outlives the session takes
 //! everything back unless it is confirmed. [`Knobs`] is the one seam to the host, with a twin in memory.
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! This machine's settings.
 //!
 //! Files of `/sys/class/net` show the network namespace their mount belongs to, which need not be the caller's: before one is
-//! touched, its interface is held against what netlink says.
+//! touched, its interface is compared with what netlink says.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -144,7 +144,7 @@ impl LiveKnobs {
             Target::Mtu { .. } => settings.mtu_bytes = Some(number),
             Target::TxQueueLen { .. } => settings.tx_queue_len = Some(number),
             Target::SegmentLimit { name, .. } => match name.as_str() {
-                // Up to 64 KiB the kernel lets this one set IPv4's too, which nobody asked for: the same message says what that
+                // Up to 64 KiB the kernel lets this one set IPv4's too, which was not asked for: the same message says what that
                 // was.
                 "gso_max_size" => {
                     settings.gso_max_size_bytes = Some(number);

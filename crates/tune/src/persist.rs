@@ -185,7 +185,7 @@ impl Engine<'_> {
             }
         }
         let Some(mut journal) = found else {
-            return Err(not_possible("nothing is persisted that could be taken back"));
+            return Err(not_possible("nothing is persisted that could be removed"));
         };
         let files = journal.persisted().map(|(files, _)| files.to_vec()).unwrap_or_default();
         journal.append(self.context(), Entry::Unpersisting)?;
@@ -233,7 +233,7 @@ fn owners(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), 
     rules::plan(kept, root, tuned.is_some(), plan)?;
     interrupts::plan(kept, root, plan)?;
     if let Some(mut tuned) = tuned {
-        tuned.processors(kept, root, plan);
+        tuned.cpus(kept, root, plan);
         tuned.finish(root, plan)?;
     }
     for setting in kept {

@@ -49,7 +49,7 @@ impl Step {
     }
 }
 
-/// Steps in the order in which they are carried out; they are taken back in reverse.
+/// Steps in the order in which they are carried out; they are rolled back in reverse.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// The steps, those that will not be carried out included.
@@ -137,7 +137,9 @@ fn keeper(step: &mut Step, earlier: &[Step], knobs: &dyn Knobs) {
     };
     let all = |kind: &str| !kinds.is_empty() && kinds.iter().all(|have| have == kind);
     if all("fq") {
-        step.notes.push("a program at the group tells fq when each packet may leave; the queues stay apart".into());
+        step.notes.push(
+            "a BPF program at the group sets the departure time of each packet for fq; the queues stay apart".into(),
+        );
     } else if all("htb") {
         step.notes.push("a class of the htb at the root keeps it; all queues wait for that one".into());
     } else {

@@ -30,7 +30,7 @@ const INTERFACE_FILES: &[&str] = &["gro_flush_timeout", "napi_defer_hard_irqs", 
 const COALESCING: &[&str] = &["rx-usecs", "tx-usecs", "rx-frames", "tx-frames"];
 const COALESCING_SWITCHES: &[&str] = &["adaptive-rx", "adaptive-tx"];
 
-/// Rates taken for a control group, bits/s. One frame at the least is an eighth of a second; above the most, a frame's time
+/// Rates taken for a control group, bits/s. At the lowest rate one frame takes an eighth of a second; above the most, a frame's time
 /// in whole nanoseconds says too little.
 const LEAST_EGRESS_BPS: u64 = 64_000;
 const MOST_EGRESS_BPS: u64 = 1_000_000_000_000;
@@ -95,7 +95,7 @@ fn judge(change: &Change) -> Result<(), String> {
             if name.is_empty() || name.contains('/') {
                 return Err("the interrupt has no name it could be known by again".into());
             }
-            processors(desired)
+            cpus(desired)
         }
         Target::Queue { queue, file, .. } => {
             let known = queue.strip_prefix("rx-").or(queue.strip_prefix("tx-"));
@@ -106,7 +106,7 @@ fn judge(change: &Change) -> Result<(), String> {
             if desired.chars().all(|c| c.is_ascii_hexdigit() || c == ',') {
                 Ok(())
             } else {
-                Err(format!("`{desired}` is neither a mask of processors (`ff`) nor a number"))
+                Err(format!("`{desired}` is neither a mask of CPUs (`ff`) nor a number"))
             }
         }
         Target::InterfaceFile { file, .. } => one_of(file, INTERFACE_FILES).and_then(|()| number(desired).map(drop)),
@@ -207,10 +207,10 @@ fn one_of(name: &str, names: &[&str]) -> Result<(), String> {
     if names.contains(&name) { Ok(()) } else { Err(format!("`{name}` is none of {}", names.join(", "))) }
 }
 
-fn processors(text: &str) -> Result<(), String> {
+fn cpus(text: &str) -> Result<(), String> {
     let number = |part: &str| part.parse::<u32>().is_ok();
     let range = |part: &str| part.split_once('-').map_or_else(|| number(part), |(a, b)| number(a) && number(b));
-    if text.split(',').all(range) { Ok(()) } else { Err(format!("`{text}` is no list of processors; write 0-3,8")) }
+    if text.split(',').all(range) { Ok(()) } else { Err(format!("`{text}` is not a list of CPUs; write 0-3,8")) }
 }
 
 #[cfg(test)]

@@ -171,14 +171,14 @@ pub struct Applied {
     pub watchdog: Watchdog,
 }
 
-/// The process that rolls a transaction back when nobody confirms it.
+/// The process that rolls a transaction back unless it is confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Watchdog {
     /// Process id.
     pub process: u32,
     /// The systemd unit it runs in, outside the caller's session and control group; `None` without one.
     pub unit: Option<String>,
-    /// Why it has no unit of its own: what ends the caller's control group ends it, too.
+    /// Why it has no systemd unit: what ends the caller's control group ends it, too.
     pub warning: Option<String>,
 }
 
@@ -219,7 +219,7 @@ impl<'a> Engine<'a> {
         self.knobs
     }
 
-    /// Carries a plan out. `arm` is called before the first write. On any failure everything is taken back.
+    /// Carries a plan out. `arm` is called before the first write. On any failure everything is rolled back.
     pub fn apply(
         &self,
         plan: &Plan,
@@ -360,7 +360,7 @@ impl<'a> Engine<'a> {
             }
         }
         let peer = session.and_then(|text| text.split_whitespace().next()).map(ToOwned::to_owned);
-        // A peer that could not be reached before cannot tell anything after.
+        // A peer that could not be reached before cannot report anything after.
         let peer = peer.filter(|peer| self.knobs.unreachable(peer).is_none());
         let session = session.map(ToOwned::to_owned);
         Baseline { routes: self.knobs.default_routes(), carriers, peer, session }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Value {
-    /// As text: a sysctl as the kernel prints it, a number in decimal, `on` or `off`, a list of processors.
+    /// As text: a sysctl as the kernel prints it, a number in decimal, `on` or `off`, a list of CPUs.
     Text(String),
     /// The queueing disciplines of an interface, all of them.
     Qdiscs(QdiscTree),
@@ -71,7 +71,7 @@ pub struct QdiscNode {
     pub parent: u32,
     /// The kernel's options as dumped, base64.
     pub options: Option<String>,
-    /// What a dump does not tell in full.
+    /// What a dump does not contain in full.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extras: Vec<String>,
 }
@@ -144,14 +144,14 @@ impl QdiscTree {
         for node in self.qdiscs.iter().filter(|node| !node.is_ingress()) {
             if !FAITHFUL.contains(&node.kind.as_str()) {
                 return Some(format!(
-                    "there is {} {}, whose classes or options cannot be put back from what the kernel tells; \
+                    "there is {} {}, whose classes or options the kernel does not report in full; \
                      change it by hand with tc",
                     article(&node.kind),
                     node.kind
                 ));
             }
             if let Some(extra) = node.extras.first() {
-                return Some(format!("the {} has {extra}, which the kernel does not tell in full", node.kind));
+                return Some(format!("the {} has {extra}, which the kernel does not report in full", node.kind));
             }
         }
         // A default leaf comes back as whatever is the default then.

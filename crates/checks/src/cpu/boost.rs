@@ -30,7 +30,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let boost = *known!(known!(view.processors()).boost.as_ref());
+    let boost = *known!(known!(view.cpus()).boost.as_ref());
     let benchmark = view.role() == Role::Benchmark;
     match (boost, benchmark) {
         (true, false) => Outcome::pass("on"),

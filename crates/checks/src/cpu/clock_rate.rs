@@ -36,7 +36,7 @@ declare_check! {
 const ENOUGH_KHZ: u64 = 3_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let policies = known!(known!(view.processors()).policies.as_ref());
+    let policies = known!(known!(view.cpus()).policies.as_ref());
     let rate = known!(view.rate_bps());
     if rate < FAST_BPS {
         return Outcome::not_applicable(format!("{} does not take the fastest clock", rate_text(rate)));

@@ -35,7 +35,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let policies = known!(known!(view.processors()).policies.as_ref());
+    let policies = known!(known!(view.cpus()).policies.as_ref());
     let with: Vec<&CpuPolicy> = policies.iter().filter(|policy| policy.energy_preference.is_some()).collect();
     if with.is_empty() {
         return Outcome::not_applicable("the frequency driver has no energy preference");

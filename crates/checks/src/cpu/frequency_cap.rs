@@ -35,14 +35,14 @@ declare_check! {
 const NEAR: f64 = 0.9;
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let processors = known!(view.processors());
-    let policies = known!(processors.policies.as_ref());
+    let cpus = known!(view.cpus());
+    let policies = known!(cpus.policies.as_ref());
     let limits = |policy: &CpuPolicy| Some((policy.max_khz?, policy.hardware_max_khz?));
     if !policies.iter().any(|policy| limits(policy).is_some()) {
         return Outcome::not_applicable("the frequency driver states no limits");
     }
     // With boost off, drivers lower the limit to the nominal frequency by themselves: that is another check's business.
-    if processors.boost.known() == Some(&false) {
+    if cpus.boost.known() == Some(&false) {
         return Outcome::not_applicable("boost is off, which lowers the limit by itself");
     }
     let capped = |policy: &&CpuPolicy| limits(policy).is_some_and(|(max, most)| (max as f64) < most as f64 * NEAR);

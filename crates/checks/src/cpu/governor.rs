@@ -34,7 +34,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let policies = known!(known!(view.processors()).policies.as_ref());
+    let policies = known!(known!(view.cpus()).policies.as_ref());
     let fixed = view.role() == Role::Benchmark;
     let slow: Vec<&CpuPolicy> = policies
         .iter()

@@ -46,9 +46,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "idle states matter to a host for latency (--role latency); others leave them alone",
         );
     }
-    let processors = known!(view.processors());
-    let states = known!(processors.idle_states.as_ref());
-    let limits = [&processors.resume_latency_us, &processors.dma_latency_us];
+    let cpus = known!(view.cpus());
+    let states = known!(cpus.idle_states.as_ref());
+    let limits = [&cpus.resume_latency_us, &cpus.dma_latency_us];
     if let Some(limit) = limits.into_iter().filter_map(Fact::known).min().filter(|us| u64::from(**us) <= SHALLOW_US) {
         return Outcome::pass(format!("limited to {limit} µs of wake-up time"));
     }

@@ -31,8 +31,8 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let processors = known!(view.processors());
-    let text = known!(processors.isolated.as_ref());
+    let cpus = known!(view.cpus());
+    let text = known!(cpus.isolated.as_ref());
     let Some(isolated) = cpu_list(text) else {
         return Outcome::unknown(format!("`{text}` is not a list of CPUs"));
     };
@@ -46,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if there.is_empty() {
         return Outcome::pass(format!("none on cpu {text}"));
     }
-    let near = view.local_cpus().known().cloned().unwrap_or_else(|| processors.online.clone());
+    let near = view.local_cpus().known().cloned().unwrap_or_else(|| cpus.online.clone());
     let allowed: Vec<u32> = near.into_iter().filter(|cpu| !isolated.contains(cpu)).collect();
     let changes = spread(&there, &elsewhere, &allowed);
     let numbers: Vec<u32> = there.iter().map(|interrupt| interrupt.number).collect();

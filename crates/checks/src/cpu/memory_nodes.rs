@@ -33,7 +33,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let sockets = *known!(known!(view.processors()).sockets.as_ref());
+    let sockets = *known!(known!(view.cpus()).sockets.as_ref());
     if sockets < 2 {
         return Outcome::not_applicable("there is one socket");
     }

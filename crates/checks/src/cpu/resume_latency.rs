@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if matches!(role, Role::Latency | Role::Benchmark) {
         return Outcome::not_applicable("keeping CPUs awake is sensible for latency and for a benchmark");
     }
-    let cpu = known!(view.processors());
+    let cpu = known!(view.cpus());
     let kernel = &view.facts.kernel;
     let told = ["idle", "intel_idle.max_cstate", "CPU.max_cstate"]
         .into_iter()

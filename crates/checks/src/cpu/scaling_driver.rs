@@ -37,13 +37,13 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let processors = known!(view.processors());
-    let policies = known!(processors.policies.as_ref());
+    let cpus = known!(view.cpus());
+    let policies = known!(cpus.policies.as_ref());
     let drivers = distinct(policies.iter().map(|policy| policy.driver.as_str()));
     if !policies.iter().any(|policy| policy.driver == "acpi-cpufreq") {
         return Outcome::pass(drivers);
     }
-    let model = known!(processors.model.as_ref());
+    let model = known!(cpus.model.as_ref());
     let (wanted, parameter) = if model.contains("Intel") {
         ("intel_pstate", "intel_pstate")
     } else if model.contains("AMD") {

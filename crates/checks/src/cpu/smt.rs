@@ -33,7 +33,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let control = known!(known!(view.processors()).smt.as_ref());
+    let control = known!(known!(view.cpus()).smt.as_ref());
     if control != "on" {
         return Outcome::pass(control.clone());
     }

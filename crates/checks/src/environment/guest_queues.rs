@@ -56,13 +56,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable(format!("the driver is {}, not virtio", driver.name));
     }
     let queues = known!(&port.channels).combined;
-    let processors = u32::try_from(view.facts.cpu.online.len()).unwrap_or(u32::MAX);
-    if processors == 0 {
+    let cpus = u32::try_from(view.facts.cpu.online.len()).unwrap_or(u32::MAX);
+    if cpus == 0 {
         return Outcome::unknown("the number of CPUs is not known");
     }
-    let text = format!("{} of at most {} queues, {processors} CPUs", queues.now, queues.max);
+    let text = format!("{} of at most {} queues, {cpus} CPUs", queues.now, queues.max);
     let by_hand = format!("ethtool -l {}", port.name);
-    if queues.max <= 1 && processors > 1 {
+    if queues.max <= 1 && cpus > 1 {
         return Outcome::found(
             advice::by_person(
                 text,
@@ -73,7 +73,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             .with_effect(effect()),
         );
     }
-    let wanted = queues.max.min(processors);
+    let wanted = queues.max.min(cpus);
     if queues.now >= wanted {
         return Outcome::pass(text);
     }

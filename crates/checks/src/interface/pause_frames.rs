@@ -81,7 +81,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         }
         (Some((count, name)), _) => (
             format!("{name} {} packets sent", share_text(count, packets("tx_packets"))),
-            "a sender that is paced to what the far end takes; look at the switch's port and at the receiver",
+            "a sender that is paced to what the receiver takes; look at the switch's port and at the receiver",
             "The switch or the far host stopped this one: it cannot keep up with what is sent.",
         ),
         (None, Some((count, name))) => (

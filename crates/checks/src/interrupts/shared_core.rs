@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn sharing_is_found_only_where_there_is_room() {
         let mut facts = example::facts();
-        // Half as many processors as queues, each with two.
+        // Half as many CPUs as queues, each with two.
         example::pci(&mut facts, |pci| pci.local_cpus = Fact::Known("0-7".into()));
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((interrupt.number % 8).to_string());
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn strays_are_sent_where_the_check_of_the_memory_node_sends_them() {
         let mut facts = example::facts();
-        // All on two processors of the other node.
+        // All on two CPUs of the other node.
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((16 + interrupt.number % 2).to_string());
         });

@@ -88,7 +88,7 @@ fn put_one(netlink: &mut Netlink, ifindex: u32, parent: u32, wanted: &Wanted) ->
     }
 }
 
-/// The lowest major number nobody has.
+/// The lowest free major number.
 fn free_handle(qdiscs: &[RawQdisc]) -> u32 {
     (1..0x8000_u32)
         .map(|major| major << 16)
@@ -129,7 +129,7 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
 }
 
 /// The options to send so that these are dumped again. CoDel keeps times in units of 1024 ns and rounds down both when it takes
-/// microseconds and when it tells them (`codel_params`, include/net/codel.h): what is dumped as `d` and sent as `d` is dumped
+/// microseconds and when it reports them (`codel_params`, include/net/codel.h): what is dumped as `d` and sent as `d` is dumped
 /// as `d - 1`. One more is in the same unit always: for `d = ⌊v · 1.024⌋`, `⌊(d + 1) / 1.024⌋ = v`.
 fn as_it_was(kind: &str, mut options: Vec<u8>) -> Vec<u8> {
     // TCA_CODEL_TARGET, _INTERVAL, _CE_THRESHOLD and their likes of fq_codel (include/uapi/linux/pkt_sched.h).
@@ -158,7 +158,7 @@ fn as_it_was(kind: &str, mut options: Vec<u8>) -> Vec<u8> {
     options
 }
 
-/// A kernel without connection tracking tells that cake does not look at it, and refuses to be told so.
+/// A kernel without connection tracking reports that cake does not look at it, and refuses that option.
 fn without_nat(mut options: Vec<u8>) -> Vec<u8> {
     const TCA_CAKE_NAT: u16 = 11;
     let mut off = vec![8, 0, 0, 0, 0, 0, 0, 0];

@@ -27,7 +27,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
         let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._@:-".contains(c));
         let plain_list = value.chars().all(|c| c.is_ascii_digit() || ",-".contains(c));
         if let Some(why) = obstacle.as_ref() {
-            plan.hand(setting.target, format!("{why}; its processors are {value}"));
+            plan.hand(setting.target, format!("{why}; its CPUs are {value}"));
         } else if !plain || !plain_list {
             plan.hand(
                 setting.target,

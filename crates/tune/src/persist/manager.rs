@@ -85,7 +85,7 @@ fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[Assignment]) -
     }
 }
 
-/// A profile with an `[ethtool]` section of its own sets those when it is activated, after udev.
+/// A profile with an `[ethtool]` section sets those when it is activated, after udev.
 fn by_ethtool(device: &Device, uuid: &str, profile: &[Assignment], key: &str) -> Claim {
     let prefix = match key {
         "RxBufferSize" | "TxBufferSize" => "ring-",
@@ -98,7 +98,7 @@ fn by_ethtool(device: &Device, uuid: &str, profile: &[Assignment], key: &str) ->
     let own = profile.iter().any(|(section, key, _)| section == "ethtool" && key.starts_with(prefix));
     if own {
         return Claim::ByHand(format!(
-            "the profile of NetworkManager for {} has ethtool.{prefix}* of its own: nmcli connection modify {uuid} ethtool.{prefix}…",
+            "the profile of NetworkManager for {} has ethtool.{prefix}*: nmcli connection modify {uuid} ethtool.{prefix}…",
             device.name
         ));
     }
@@ -128,7 +128,7 @@ fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> Claim {
             }),
         },
         _ => Claim::ByHand(format!(
-            "systemd-networkd sets it by {file}, which is not for {} alone: give it a file of its own",
+            "systemd-networkd sets it by {file}, which is not for {} alone: give it a separate file",
             device.name
         )),
     }

@@ -1,4 +1,4 @@
-//! Files of sysfs: those of a network device by a udev rule, when it appears; those of the processors by tmpfiles.d(5).
+//! Files of sysfs: those of a network device by a udev rule, when it appears; those of the CPUs by tmpfiles.d(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -49,7 +49,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, tuned: bool, plan: &mut Persi
         }
     }
     merge(root, UDEV, "files of network devices", &udev, plan)?;
-    merge(root, TMPFILES, "files of processors", &tmpfiles, plan)
+    merge(root, TMPFILES, "files of CPUs", &tmpfiles, plan)
 }
 
 /// Adds lines to a file of ours; one that begins alike is replaced.

@@ -81,7 +81,7 @@ pub(super) fn plan(
     plan.file(root, &format!("etc/sysctl.d/{NAME}"), text)
 }
 
-/// A kind without options becomes the default of all interfaces; options are nobody's at boot.
+/// A kind without options becomes the default of all interfaces; no file sets options at boot.
 fn qdisc(interface: &str, requested: &str, wanted: &mut BTreeMap<String, String>, plan: &mut PersistPlan) {
     let kind = Wanted::parse(requested).ok().and_then(|wanted| wanted.kind());
     match kind {

@@ -122,7 +122,7 @@ fn an_active_tuned_profile_is_included_by_ours_which_takes_its_place() {
         [("sys/devices/system/cpu/cpufreq/policy0/x", ""), ("sys/devices/system/cpu/cpufreq/policy1/x", "")];
     let sysctl = || (Target::Sysctl { name: "net.ipv4.tcp_mtu_probing".into() }, "1");
     let active = ("etc/tuned/active_profile", "throughput-performance\n");
-    // sysctl.d comes after tuned's own sysctls, unless it is told otherwise: then the profile is their owner.
+    // sysctl.d comes after tuned's own sysctls, unless it is configured otherwise: then the profile is their owner.
     for (main, in_profile) in [("", false), ("reapply_sysctl = 0\n", true)] {
         let mode = ("etc/tuned/profile_mode", "auto\n");
         let root = Root::new(&[active, mode, policies[0], policies[1], ("etc/tuned/tuned-main.conf", main)]);
@@ -138,7 +138,7 @@ fn an_active_tuned_profile_is_included_by_ours_which_takes_its_place() {
         // The profile is there before it is named.
         assert!(plan.files.last().is_some_and(|file| file.path.ends_with("active_profile")));
     }
-    // Not all processors alike; and a second profile of ours keeps the first one's lines and what it includes.
+    // Not all CPUs alike; and a second profile of ours keeps the first one's lines and what it includes.
     let root = Root::new(&[active, policies[0], policies[1]]);
     assert_eq!(root.owners(&[governor(0)]).1.by_hand.len(), 1);
     let again = Root::new(&[
@@ -247,7 +247,7 @@ fn what_is_persisted_and_taken_back_leaves_bytes_and_modes_as_they_were() {
     let profile = &kept[&root.path().join("etc/tuned/landspeed/tuned.conf")];
     assert_eq!(profile.1, 0o100_644, "readable whatever the mask");
 
-    assert_eq!(engine.unpersist(None).expect("it is taken back"), (id, Vec::new()));
+    assert_eq!(engine.unpersist(None).expect("it is rolled back"), (id, Vec::new()));
     let mut after = BTreeMap::new();
     snapshot(root.path(), &mut after);
     assert_eq!(after, before);

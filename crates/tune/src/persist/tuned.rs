@@ -53,8 +53,8 @@ impl Tuned {
         self.sections.entry(section).or_default().insert(key.into(), value.into());
     }
 
-    /// Processors' settings, which a profile has for all of them alike.
-    pub(super) fn processors(&mut self, kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) {
+    /// CPU settings, which a profile has for all of them alike.
+    pub(super) fn cpus(&mut self, kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) {
         for (key, directory, prefix) in [
             ("governor", "sys/devices/system/cpu/cpufreq", "policy"),
             ("energy_performance_preference", "sys/devices/system/cpu/cpufreq", "policy"),
@@ -69,7 +69,9 @@ impl Tuned {
             });
             let alike = mine.len() == all.count() && mine.iter().all(|setting| setting.value.same(first.value));
             let why = self.obstacle().or_else(|| {
-                (!alike).then(|| "tuned is active, and its profiles set all processors alike: add an instance of [cpu] for these".into())
+                (!alike).then(|| {
+                    "tuned is active, and its profiles set all CPUs alike: add an instance of [cpu] for these".into()
+                })
             });
             for setting in &mine {
                 match &why {

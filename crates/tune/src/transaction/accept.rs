@@ -33,7 +33,7 @@ pub(super) fn accept(target: &Target, before: &Value, desired: &str, observed: &
     }
 }
 
-/// Masks and lists of processors are printed by the kernel in its own form.
+/// Masks and lists of CPUs are printed by the kernel in its own form.
 fn same_mask(target: &Target, desired: &str, observed: &Value) -> bool {
     let Value::Text(observed) = observed else { return false };
     match target {
@@ -44,13 +44,13 @@ fn same_mask(target: &Target, desired: &str, observed: &Value) -> bool {
             };
             plain(desired) == plain(observed)
         }
-        Target::InterruptAffinity { .. } => processors(desired).is_some_and(|set| Some(set) == processors(observed)),
+        Target::InterruptAffinity { .. } => cpus(desired).is_some_and(|set| Some(set) == cpus(observed)),
         _ => false,
     }
 }
 
 /// The processors of a list in the kernel's format, ascending. `None` if it is no list.
-fn processors(text: &str) -> Option<Vec<u32>> {
+fn cpus(text: &str) -> Option<Vec<u32>> {
     let mut set = Vec::new();
     for part in text.trim().split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

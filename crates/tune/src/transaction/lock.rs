@@ -144,7 +144,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A lock of the state directory by name, if nobody has it.
+    /// A lock of the state directory by name, if it is free.
     pub(super) fn try_lock(&self, name: &str) -> Result<Option<Lock>, TuneError> {
         loop {
             let file = self.lock_file(name)?;
@@ -172,7 +172,7 @@ impl Engine<'_> {
         if replaced { directory.file(EVERYBODY, "lock", Access::Create).ok() } else { None }
     }
 
-    /// Puts a lock of one's own in the place of one whose holder does not end: from now on nobody else asks for that one.
+    /// Puts a lock of one's own in the place of one whose holder does not end: from now on that one is not asked for.
     pub(super) fn replace_lock(&self) -> Result<Lock, TuneError> {
         let directory = self.directory()?;
         let _ = directory.remove(SUCCESSOR);

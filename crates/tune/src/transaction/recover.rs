@@ -1,4 +1,4 @@
-//! Bringing to an end what nobody else will: transactions whose process and watchdog are gone.
+//! Ends transactions whose process and watchdog are gone.
 
 use landspeed_sys::clock;
 use landspeed_sys::process::Identity;
@@ -29,7 +29,7 @@ pub struct Recovered {
 }
 
 impl Engine<'_> {
-    /// Brings orphans to an end, except those named. The caller holds the lock, so nobody is applying; a watchdog that is awake
+    /// Brings orphans to an end, except those named. The caller holds the lock, so no process applies; a watchdog that is awake
     /// does its own work. Also puts back files of a persist that was not finished.
     pub(crate) fn recover(&self, except: &[u32]) -> Result<Vec<Recovered>, TuneError> {
         let mut found = Vec::new();
@@ -63,7 +63,7 @@ impl Engine<'_> {
         self.recover(&[])
     }
 
-    /// Watches over one transaction until somebody has brought it to an end, and does so if nobody else does. `awake` is
+    /// Watches over one transaction until it has ended, and ends it if nothing else does. `awake` is
     /// called once it is certain to.
     pub fn watch(&self, id: u32, awake: impl FnOnce()) -> Result<(), TuneError> {
         let Some(own) = self.try_lock(&watch_name(id))? else { return Ok(()) };

@@ -195,7 +195,7 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
             now.same(&observed)
         }
         // A write that was under way can have left a sysctl at the old value or at the new one; a third is somebody else's.
-        // What a driver or a tree of disciplines is in the middle of cannot be told from outside.
+        // The intermediate state of a driver or a qdisc tree is not visible.
         StepState::Untouched | StepState::InFlight { .. } | StepState::Settled { .. } => {
             step.keep || desired || !matches!(step.target, landspeed_model::Target::Sysctl { .. })
         }
