@@ -99,14 +99,19 @@ pub const QUESTIONS: &[Question] = &[
         setting: "net.ipv4.tcp_sack",
         scenario: "losses.toml",
         figure: Figure::Goodput,
-        // The whole life of the flow, so that the repair of the slow-start overshoot ends within the time that is measured.
-        always: &["link.1.forward={}", r#"flow.bulk.omit="0s""#, r#"flow.bulk.time="60s""#],
+        // The whole life of the flow, with a sender's link that lets slow start overrun the port.
+        always: &[
+            "link.1.forward={}",
+            r#"link.0.rate="10G""#,
+            r#"flow.bulk.omit="0s""#,
+            r#"flow.bulk.time="30s""#,
+        ],
         values: &[
             ("`0`", &[r#"hosts.sysctl."net.ipv4.tcp_sack"=0"#]),
             ("`1`", &[r#"hosts.sysctl."net.ipv4.tcp_sack"=1"#]),
         ],
         expected: Verdict::Helps,
-        because: "Slow start overruns the port by hundreds of segments at once; without SACK they are repaired one per RTT. The figure is of the whole minute, recovery included; where losses come one at a time SACK makes no difference.",
+        because: "Slow start overruns the port by hundreds of segments at once; without SACK they are repaired one per RTT. The figure is of the whole 30 s, recovery included; where losses come one at a time SACK makes no difference.",
     },
     Question {
         codes: &["TCP-002"],
@@ -165,14 +170,13 @@ pub const QUESTIONS: &[Question] = &[
         setting: "net.ipv4.tcp_early_retrans",
         scenario: "tails.toml",
         figure: Figure::P99,
-        // A burst after an idle second keeps its window, so that the port drops the last packets of a request.
-        always: &[r#"hosts.sysctl."net.ipv4.tcp_slow_start_after_idle"=0"#],
+        always: &[],
         values: &[
             ("`0`", &[r#"hosts.sysctl."net.ipv4.tcp_early_retrans"=0"#]),
             ("`3`", &[r#"hosts.sysctl."net.ipv4.tcp_early_retrans"=3"#]),
         ],
         expected: Verdict::Helps,
-        because: "Nothing follows the last packets of a request for a second: a probe after two RTTs reveals their loss, else the retransmission timer does, and the window starts again at one segment.",
+        because: "Nothing follows the last packet of a request until the response: a probe after two RTTs reveals its loss, else the retransmission timer does.",
     },
     Question {
         codes: &["TCP-007"],
@@ -308,16 +312,13 @@ pub const QUESTIONS: &[Question] = &[
         scenario: "tails.toml",
         figure: Figure::P99,
         // Without tail loss probes only the timer repairs a lost tail.
-        always: &[
-            r#"hosts.sysctl."net.ipv4.tcp_slow_start_after_idle"=0"#,
-            r#"hosts.sysctl."net.ipv4.tcp_early_retrans"=0"#,
-        ],
+        always: &[r#"hosts.sysctl."net.ipv4.tcp_early_retrans"=0"#],
         values: &[
             ("`1000000`", &[r#"hosts.sysctl."net.ipv4.tcp_rto_min_us"=1000000"#]),
             ("`200000`", &[r#"hosts.sysctl."net.ipv4.tcp_rto_min_us"=200000"#]),
         ],
         expected: Verdict::Helps,
-        because: "The last packets of a request are lost, nothing follows them for a second, and tail loss probes are off: the timer decides.",
+        because: "The last packet of a request is lost, nothing follows it, and tail loss probes are off: the timer decides.",
     },
     Question {
         codes: &["TCP-018", "NIC-014", "NIC-015", "TCP-019", "TCP-020", "QDISC-007", "IRQ-013"],
