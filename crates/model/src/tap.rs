@@ -22,7 +22,7 @@ pub struct TapDocument {
     pub ended: TapEnd,
     /// What went wrong, where something did.
     pub failure: Option<String>,
-    /// What was let through, in libpcap's language; everything if absent.
+    /// What was let through, in the language of pcap-filter(7); everything if absent.
     pub filter: Option<String>,
     /// Bytes kept of each packet at most.
     pub snap_bytes: u32,

@@ -522,8 +522,16 @@ mod tests {
     #[test]
     fn a_filter_lets_through_what_it_says_and_a_hook_can_be_taken_off() {
         skip_without(netns::in_new(|| {
-            let program =
-                crate::filter::compile("udp dst port 9", crate::filter::Framing::Ethernet, 42).expect("it is valid");
+            // An IPv4 header without options in Ethernet: UDP to port 9.
+            let instruction = |code, jf, k| Instruction { code, jt: 0, jf, k };
+            let program = [
+                instruction(0x30, 0, 23),
+                instruction(0x15, 3, 17),
+                instruction(0x28, 0, 36),
+                instruction(0x15, 1, 9),
+                Instruction::pass(42),
+                Instruction::pass(0),
+            ];
             let mut ring = ring(&program, 8)?;
             let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
             let send = |port: u16| socket.send_to(&[1; 10], ("127.0.0.1", port)).map(drop);

@@ -253,7 +253,7 @@ impl Tap {
             }
             let mut record = record(interface as u32, packet);
             if let Some(selection) = &options.selection {
-                let Some(link) = subjects.get(interface).map(Subject::link) else { return true };
+                let Some(link) = subjects.get(interface).map(|subject| subject.link) else { return true };
                 let Some(kept) = selection.keep(link, record.data, record.original_bytes) else { return true };
                 record.data = record.data.get(..kept).unwrap_or_default();
             }
@@ -448,7 +448,7 @@ impl Tap {
             TapInterface {
                 name: subject.name.clone(),
                 index: subject.index,
-                link: subject.link().name().unwrap_or("unknown").to_owned(),
+                link: subject.link.name().unwrap_or("unknown").to_owned(),
                 clock: match tally.hardware {
                     0 => "software",
                     hardware if hardware == read => "hardware",

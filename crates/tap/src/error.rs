@@ -30,13 +30,15 @@ pub enum TapError {
         /// `ARPHRD_…`.
         kind: u16,
     },
-    /// No filter.
-    #[error("`{text}` is no filter: {why}; see pcap-filter(7), for example: tcp port 5201 and host 192.0.2.1")]
+    /// The filter cannot be compiled.
+    #[error("cannot compile filter `{text}`: {why}\n{advice}")]
     Filter {
         /// As given.
         text: String,
-        /// libpcap's words.
+        /// What the compiler says.
         why: String,
+        /// What to do, beginning with a verb.
+        advice: &'static str,
     },
     /// Not allowed.
     #[error(

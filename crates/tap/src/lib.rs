@@ -18,12 +18,14 @@ mod error;
 mod events;
 mod excerpt;
 mod files;
+mod filter;
 mod merge;
 mod options;
 mod selection;
 mod setup;
 mod slices;
 mod subject;
+mod tcpdump;
 
 pub use capture::{Progress, Tap};
 pub use error::TapError;

@@ -93,7 +93,7 @@ pub struct Limits {
 pub struct Options {
     /// Names of the interfaces.
     pub interfaces: Vec<String>,
-    /// What is let through, in libpcap's language.
+    /// What is let through, in the language of pcap-filter(7).
     pub filter: Option<String>,
     /// Keep only headers, and only of flows that may belong to one test.
     pub selection: Option<Arc<Selection>>,

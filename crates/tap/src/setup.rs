@@ -1,11 +1,13 @@
 //! What a tap is made of, worked out before it begins: filters, rings, what to warn of, how its files begin.
 
 use landspeed_model::Warning;
-use landspeed_sys::filter::{Framing, Instruction};
+use landspeed_sys::filter::Instruction;
 use landspeed_sys::ring::{RingOptions, enable_hardware_time};
+use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
 
 use crate::TapError;
+use crate::filter;
 use crate::options::{Clock, Options, Way};
 use crate::subject::Subject;
 
@@ -19,17 +21,8 @@ const BLOCKS: u64 = 16;
 /// The filter of an interface.
 pub fn program(options: &Options, subject: &Subject) -> Result<Vec<Instruction>, TapError> {
     let asked = options.filter.as_deref().unwrap_or_default();
-    let compile = |text: &str| {
-        landspeed_sys::filter::compile(text, subject.framing, options.snap_bytes)
-            .map_err(|why| TapError::Filter { text: asked.to_owned(), why })
-    };
-    // Alone first: what is wrong in it is then told of it as it was typed.
-    let program = compile(asked)?;
-    match (options.way, asked.is_empty()) {
-        (Way::Out, true) => compile("outbound"),
-        (Way::Out, false) => compile(&format!("outbound and ({asked})")),
-        _ => Ok(program),
-    }
+    let program = filter::compile(asked, subject.link, options.snap_bytes)?;
+    Ok(if options.way == Way::Out { filter::outbound(&program) } else { program })
 }
 
 /// Bytes and number of the blocks of one ring.
@@ -90,7 +83,7 @@ pub fn warn_about(subject: &Subject, options: &Options, warnings: &mut Vec<Warni
         let name = &subject.name;
         warn(warnings, "loopback", format!("{name}: each packet would be seen twice; it is taken as it comes in"));
     }
-    if subject.framing == Framing::Raw {
+    if subject.link == LinkType::RAW {
         warn(warnings, "raw", format!("{} has no link layer: its packets begin with IP", subject.name));
     }
 }
@@ -125,7 +118,7 @@ pub fn prelude(options: &Options, subjects: &[Subject]) -> Vec<u8> {
             &write::Interface {
                 name: &subject.name,
                 description: subject.description.as_deref(),
-                link: subject.link(),
+                link: subject.link,
                 snap_bytes: options.snap_bytes,
                 mac: subject.mac,
                 speed_bps: subject.speed_bps,

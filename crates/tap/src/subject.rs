@@ -1,7 +1,6 @@
 //! The interfaces of a tap: found, judged, described.
 
 use landspeed_sys::ethtool::Ethtool;
-use landspeed_sys::filter::Framing;
 use landspeed_sys::netlink::{LinkId, Netlink};
 use landspeed_wire::LinkType;
 
@@ -28,7 +27,8 @@ const DROPPED: [usize; 2] = [6, 7];
 pub struct Subject {
     pub name: String,
     pub index: u32,
-    pub framing: Framing,
+    /// The type its frames have in a file.
+    pub link: LinkType,
     pub loopback: bool,
     pub mac: Option<[u8; 6]>,
     pub description: Option<String>,
@@ -41,16 +41,6 @@ pub struct Subject {
 pub struct Traffic {
     pub packets: u64,
     pub dropped: u64,
-}
-
-impl Subject {
-    /// The type its frames have in a file.
-    pub fn link(&self) -> LinkType {
-        match self.framing {
-            Framing::Ethernet => LinkType::ETHERNET,
-            Framing::Raw => LinkType::RAW,
-        }
-    }
 }
 
 /// Finds the interfaces, in the namespace of the calling thread.
@@ -68,11 +58,11 @@ pub fn find(netlink: &mut Netlink, names: &[String]) -> Result<Vec<Subject>, Tap
         if link.flags & IFF_UP == 0 {
             return Err(TapError::Down(name.clone()));
         }
-        let framing = match link.hardware {
+        let link_type = match link.hardware {
             // ARPHRD_ETHER, ARPHRD_LOOPBACK.
-            1 | 772 => Framing::Ethernet,
+            1 | 772 => LinkType::ETHERNET,
             // ARPHRD_RAWIP, ARPHRD_TUNNEL, ARPHRD_TUNNEL6, ARPHRD_SIT, ARPHRD_NONE (tun, WireGuard).
-            519 | 768 | 769 | 776 | 65534 => Framing::Raw,
+            519 | 768 | 769 | 776 | 65534 => LinkType::RAW,
             kind => return Err(TapError::Framing { name: name.clone(), kind }),
         };
         let mut ethtool = Ethtool::new(name).ok();
@@ -82,7 +72,7 @@ pub fn find(netlink: &mut Netlink, names: &[String]) -> Result<Vec<Subject>, Tap
         subjects.push(Subject {
             name: name.clone(),
             index: link.index,
-            framing,
+            link: link_type,
             loopback: link.flags & IFF_LOOPBACK != 0,
             mac: link.address.first_chunk().copied().filter(|_| link.address.len() == 6),
             description: ethtool

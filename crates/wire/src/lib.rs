@@ -13,6 +13,7 @@ mod alike;
 mod bytes;
 pub mod capture;
 mod dissect;
+pub mod filter;
 mod link;
 mod numbered;
 mod tcp;

@@ -34,7 +34,7 @@ const PACKET_FLAGS: u16 = 2;
 
 /// `if_tsresol`: 10^-9 s.
 const NANOSECONDS: u8 = 9;
-/// `if_filter`: what follows is text in libpcap's language.
+/// `if_filter`: what follows is text in the language of pcap-filter(7).
 const FILTER_TEXT: u8 = 0;
 /// Bytes of an option's value at most.
 const LONGEST_OPTION: usize = u16::MAX as usize;
@@ -67,7 +67,7 @@ pub struct Interface<'a> {
     pub mac: Option<[u8; 6]>,
     /// Bits per second.
     pub speed_bps: Option<u64>,
-    /// What was let through, in libpcap's language.
+    /// What was let through, in the language of pcap-filter(7).
     pub filter: Option<&'a str>,
     /// Operating system.
     pub system: Option<&'a str>,

@@ -1,0 +1,143 @@
+//! Filter expressions become programs: landspeed's own compiler, then tcpdump for what it does not know.
+
+use landspeed_sys::filter::Instruction;
+use landspeed_wire::LinkType;
+use landspeed_wire::filter::{self, OUTGOING, PACKET_TYPE, Refusal, op};
+
+use crate::TapError;
+use crate::tcpdump::{self, TcpdumpError};
+
+/// What to do about an expression that is wrong.
+const EXAMPLE: &str = "See pcap-filter(7); for example: tcp port 5201 and host 192.0.2.1";
+/// What to do about one that tcpdump would get wrong.
+const REWRITE: &str = "Write it with protocols, hosts, nets, ports and vlan only; see pcap-filter(7)";
+/// What to do about one that only tcpdump knows.
+const INSTALL: &str = "Install the package tcpdump to use all of pcap-filter(7). Without it: tcp udp sctp icmp icmp6 ip ip6 arp \
+                       rarp; [src|dst] host, net, port, portrange with numbers; vlan; inbound, outbound; and or not ( )";
+
+/// Compiles an expression for an interface's frames; what passes is cut to `snap_bytes`.
+pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instruction>, TapError> {
+    compile_with(text, link, snap_bytes, tcpdump::compile)
+}
+
+/// Lets through only what this host sends, and of that what the program lets through.
+pub fn outbound(program: &[Instruction]) -> Vec<Instruction> {
+    let sent = [
+        Instruction { code: op::LOAD_WORD, jt: 0, jf: 0, k: PACKET_TYPE },
+        Instruction { code: op::IF_EQUAL, jt: 1, jf: 0, k: OUTGOING },
+        Instruction::pass(0),
+    ];
+    [&sent, program].concat()
+}
+
+fn compile_with(
+    text: &str,
+    link: LinkType,
+    snap_bytes: u32,
+    tcpdump: impl Fn(&str, LinkType, u32) -> Result<Vec<filter::Instruction>, TcpdumpError>,
+) -> Result<Vec<Instruction>, TapError> {
+    let refused = |why: String, advice| TapError::Filter { text: text.to_owned(), why, advice };
+    let refusal = match filter::compile(text, link, snap_bytes) {
+        Ok(program) => return Ok(attachable(&program)),
+        Err(refusal) => refusal,
+    };
+    if !matches!(refusal, Refusal::Unknown { .. }) {
+        return Err(refused(refusal.to_string(), EXAMPLE));
+    }
+    if let Some(why) = needs_interface(text) {
+        return Err(refused(format!("{refusal}; {why}"), REWRITE));
+    }
+    match tcpdump(text, link, snap_bytes) {
+        Ok(program) => Ok(attachable(&program)),
+        Err(TcpdumpError::Missing) => Err(refused(refusal.to_string(), INSTALL)),
+        Err(error) => Err(refused(format!("{error} ({refusal})"), EXAMPLE)),
+    }
+}
+
+fn attachable(program: &[filter::Instruction]) -> Vec<Instruction> {
+    program.iter().map(|&filter::Instruction { code, jt, jf, k }| Instruction { code, jt, jf, k }).collect()
+}
+
+/// Why tcpdump, which is not asked for an interface's program, would make a wrong one.
+fn needs_interface(text: &str) -> Option<&'static str> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let words = text.split(|c| !is_name(c)).map(|word| word.trim_end_matches(['-', '_']));
+    let mut before = "";
+    for word in words.filter(|word| !word.is_empty()) {
+        match (before, word) {
+            (_, "vlan") => {
+                return Some("tcpdump's program for `vlan` would miss tags that the kernel takes out of frames");
+            }
+            ("ip", "broadcast") => return Some("`ip broadcast` needs the interface's netmask"),
+            _ => before = word,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of an expression, with a tcpdump that answers so.
+    fn error(text: &str, answer: impl Fn() -> TcpdumpError) -> String {
+        let compiled = compile_with(text, LinkType::ETHERNET, 96, |_, _, _| Err(answer()));
+        compiled.expect_err(text).to_string()
+    }
+
+    #[test]
+    fn the_subset_needs_no_tcpdump() {
+        let text = "host 10.0.0.1 and port 5201 and not tcp port 5202 and (tcp port 4000 or udp port 4001)";
+        let absent = |_: &str, _, _| Err(TcpdumpError::Missing);
+        let program = compile_with(text, LinkType::ETHERNET, 96, absent).expect("it is in the subset");
+        assert!(program.contains(&Instruction::pass(96)), "{program:?}");
+    }
+
+    #[test]
+    fn what_only_tcpdump_knows_is_its_program() {
+        let theirs = vec![filter::Instruction::pass(7)];
+        let program =
+            compile_with("len > 5", LinkType::ETHERNET, 96, |_, _, _| Ok(theirs.clone())).expect("a program");
+        assert_eq!(program, [Instruction::pass(7)]);
+    }
+
+    #[test]
+    fn without_tcpdump_the_error_names_the_package_and_the_subset() {
+        let said = error("tcp and len > 5", || TcpdumpError::Missing);
+        let [first, second] = said.lines().collect::<Vec<_>>()[..] else { panic!("two lines: {said}") };
+        assert!(first.starts_with("cannot compile filter `tcp and len > 5`: column 9: `len`"), "{first}");
+        assert!(second.starts_with("Install the package tcpdump") && second.contains("portrange"), "{second}");
+    }
+
+    #[test]
+    fn what_is_wrong_everywhere_is_not_given_to_tcpdump() {
+        for (text, words) in [
+            ("tcp port", "syntax error"),
+            ("port 99999", "99999"),
+            ("ip and arp", "rejects all packets"),
+            ("tcp[13] = 2 and vlan 5", "tags that the kernel takes out"),
+            ("len>5||vlan", "tags that the kernel takes out"),
+            ("ip broadcast", "netmask"),
+        ] {
+            let said = error(text, || unreachable!("{text}"));
+            assert!(said.contains(words), "{said}");
+        }
+        let said = error("host vlan-gw.example", || TcpdumpError::Missing);
+        assert!(said.contains("Install"), "a name may begin like it: {said}");
+    }
+
+    #[test]
+    fn tcpdumps_own_words_are_repeated() {
+        let said = error("tcp prt 80", || TcpdumpError::Refused("syntax error".to_owned()));
+        assert!(
+            said.starts_with("cannot compile filter `tcp prt 80`: tcpdump: syntax error (column 5: `prt`"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn outbound_programs_look_at_the_packet_type_first() {
+        let program = outbound(&[Instruction::pass(9)]);
+        assert_eq!((program[0].k, program[1].jt, program.len()), (PACKET_TYPE, 1, 4));
+    }
+}

@@ -1,0 +1,553 @@
+//! The subset of `pcap-filter(7)`: text in, an expression out.
+//!
+//! `and` and `or` have the same precedence and bind to the left; `not` binds tightest. A value after `and` or `or` takes the
+//! qualifiers of the primitive before it: `port 80 or 443`.
+
+use std::net::Ipv6Addr;
+
+use super::Refusal;
+use crate::LinkType;
+
+/// Bytes of an expression at most.
+const MOST_BYTES: usize = 64 << 10;
+/// Primitives of an expression at most: each may take twenty instructions.
+const MOST_PRIMITIVES: usize = 512;
+/// Parentheses and `not` inside each other at most.
+const MOST_NESTED: usize = 64;
+/// `vlan` in one expression at most.
+const MOST_TAGS: u32 = 8;
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expression {
+    And(Box<Self>, Box<Self>),
+    Or(Box<Self>, Box<Self>),
+    Not(Box<Self>),
+    /// A primitive, and how many times `vlan` stands before it in the text: it looks behind that many tags.
+    Primitive(Primitive, u32),
+}
+
+/// What a packet is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Primitive {
+    /// A protocol's name.
+    Protocol(Protocol),
+    /// `host` and `net` of IPv4, in IP, ARP and RARP unless one is named.
+    Network4 { within: Option<Protocol>, side: Side, address: u32, mask: u32 },
+    /// `host` and `net` of IPv6.
+    Network6 { side: Side, address: u128, mask: u128 },
+    /// `port` and `portrange`, of TCP, UDP and SCTP unless one is named.
+    Ports { within: Option<Protocol>, side: Side, first: u16, last: u16 },
+    /// `vlan`, with this identifier if there is one.
+    Vlan(Option<u16>),
+    /// `outbound`: sent by this host.
+    Outbound,
+}
+
+/// A protocol that has a name in the subset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    Ip,
+    Ip6,
+    Arp,
+    Rarp,
+    Tcp,
+    Udp,
+    Sctp,
+    Icmp,
+    Icmp6,
+}
+
+/// Which end of a packet an address or a port is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Source,
+    Destination,
+    Either,
+    Both,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Host,
+    Net,
+    Port,
+    PortRange,
+}
+
+/// What stands before a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Qualifiers {
+    protocol: Option<Protocol>,
+    side: Side,
+    kind: Kind,
+}
+
+/// Parses an expression; `None` for the empty one.
+pub fn parse(text: &str, link: LinkType) -> Result<Option<Expression>, Refusal> {
+    if text.len() > MOST_BYTES {
+        return Err(Refusal::Invalid { column: 1, why: format!("longer than {MOST_BYTES} bytes") });
+    }
+    let tokens = split(text)?;
+    if tokens.is_empty() {
+        return Ok(None);
+    }
+    let end = text.chars().count() + 1;
+    let mut parser = Parser { tokens, next: 0, end, tags: 0, primitives: 0, nested: 0, link };
+    let (expression, _) = parser.expression()?;
+    match parser.peek() {
+        None => Ok(Some(expression)),
+        Some(_) => Err(parser.unexpected("`and`, `or` or the end")),
+    }
+}
+
+/// A word or a sign, and its column.
+type Token<'a> = (&'a str, usize);
+
+/// Splits a text into words and signs. What is in no word and is no sign is a token of one character, which no rule takes.
+fn split(text: &str) -> Result<Vec<Token<'_>>, Refusal> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-' | '_');
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    let mut column = 1;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '\0' => return Err(Refusal::Invalid { column, why: "a filter cannot contain a zero byte".to_owned() }),
+            c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+            _ if rest.starts_with("&&") || rest.starts_with("||") => 2,
+            c => c.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        if !matches!(first, ' ' | '\t' | '\n' | '\r') {
+            tokens.push((token, column));
+        }
+        column += token.chars().count();
+        rest = after;
+    }
+    Ok(tokens)
+}
+
+struct Parser<'a> {
+    tokens: Vec<Token<'a>>,
+    next: usize,
+    /// The column behind the last character.
+    end: usize,
+    tags: u32,
+    primitives: usize,
+    nested: usize,
+    link: LinkType,
+}
+
+/// An expression, and the qualifiers that a value after it takes.
+type Qualified = (Expression, Option<Qualifiers>);
+
+impl<'a> Parser<'a> {
+    fn peek(&self) -> Option<&'a str> {
+        self.tokens.get(self.next).map(|(token, _)| *token)
+    }
+
+    fn peek_at(&self, further: usize) -> Option<&'a str> {
+        self.tokens.get(self.next + further).map(|(token, _)| *token)
+    }
+
+    /// Takes the next token if it is one of these.
+    fn take(&mut self, tokens: &[&str]) -> bool {
+        let taken = self.peek().is_some_and(|token| tokens.contains(&token));
+        self.next += usize::from(taken);
+        taken
+    }
+
+    fn column(&self) -> usize {
+        self.tokens.get(self.next).map_or(self.end, |(_, column)| *column)
+    }
+
+    /// The next token is not what the subset has here.
+    fn unexpected(&self, expected: &'static str) -> Refusal {
+        let column = self.column();
+        match self.peek() {
+            Some(found) => Refusal::Unknown { column, found: found.to_owned(), expected },
+            None => Refusal::Invalid { column, why: format!("syntax error: {expected} is missing at the end") },
+        }
+    }
+
+    fn invalid(&self, why: String) -> Refusal {
+        Refusal::Invalid { column: self.column(), why }
+    }
+
+    fn nest(&mut self) -> Result<(), Refusal> {
+        self.nested += 1;
+        if self.nested > MOST_NESTED {
+            return Err(self.invalid(format!("more than {MOST_NESTED} parentheses and `not` inside each other")));
+        }
+        Ok(())
+    }
+
+    /// Terms and values with `and` and `or` between them.
+    fn expression(&mut self) -> Result<Qualified, Refusal> {
+        let (mut left, mut qualifiers) = self.term()?;
+        loop {
+            let and = self.take(&["and", "&&"]);
+            if !and && !self.take(&["or", "||"]) {
+                return Ok((left, qualifiers));
+            }
+            let right = if let Some(same) = qualifiers.filter(|_| self.is_value_next()) {
+                self.value(same)?
+            } else {
+                let (right, new) = self.term()?;
+                qualifiers = new;
+                right
+            };
+            left = joined(and, left, right);
+        }
+    }
+
+    /// Whether a value comes, maybe negated and in parentheses.
+    fn is_value_next(&self) -> bool {
+        let begin = self.tokens.get(self.next..).unwrap_or_default();
+        let first = begin.iter().map(|(token, _)| *token).find(|token| !matches!(*token, "(" | "not" | "!"));
+        first.is_some_and(|token| token.starts_with(|c: char| c.is_ascii_digit()) || token.contains(':'))
+    }
+
+    /// A primitive, a negated term, or an expression in parentheses.
+    fn term(&mut self) -> Result<Qualified, Refusal> {
+        if self.take(&["not", "!"]) {
+            self.nest()?;
+            let (term, qualifiers) = self.term()?;
+            self.nested -= 1;
+            return Ok((Expression::Not(Box::new(term)), qualifiers));
+        }
+        if self.take(&["("]) {
+            self.nest()?;
+            let (inner, _) = self.expression()?;
+            self.close()?;
+            // tcpdump takes no value behind it either.
+            return Ok((inner, None));
+        }
+        self.primitive()
+    }
+
+    fn close(&mut self) -> Result<(), Refusal> {
+        if !self.take(&[")"]) {
+            return Err(self.unexpected("`)`"));
+        }
+        self.nested -= 1;
+        Ok(())
+    }
+
+    fn primitive(&mut self) -> Result<Qualified, Refusal> {
+        if self.take(&["vlan"]) {
+            return Ok((self.vlan()?, None));
+        }
+        if self.take(&["outbound"]) {
+            return Ok((self.counted(Primitive::Outbound)?, None));
+        }
+        if self.take(&["inbound"]) {
+            return Ok((Expression::Not(Box::new(self.counted(Primitive::Outbound)?)), None));
+        }
+        let begin = self.next;
+        let protocol = self.peek().and_then(protocol);
+        self.next += usize::from(protocol.is_some());
+        let side = self.side();
+        let kind = match self.peek() {
+            Some("host") => Some(Kind::Host),
+            Some("net") => Some(Kind::Net),
+            Some("port") => Some(Kind::Port),
+            Some("portrange") => Some(Kind::PortRange),
+            _ => None,
+        };
+        self.next += usize::from(kind.is_some());
+        match (protocol, side, kind) {
+            (Some(protocol), None, None) => Ok((self.counted(Primitive::Protocol(protocol))?, None)),
+            (None, None, None) => Err(self.unexpected("a protocol, `host`, `net`, `port`, `portrange` or `vlan`")),
+            _ => {
+                let kind = kind.unwrap_or(Kind::Host);
+                let qualifiers = Qualifiers { protocol, side: side.unwrap_or(Side::Either), kind };
+                let allowed: &[Protocol] = match kind {
+                    Kind::Host | Kind::Net => &[Protocol::Ip, Protocol::Ip6, Protocol::Arp, Protocol::Rarp],
+                    Kind::Port | Kind::PortRange => &[Protocol::Tcp, Protocol::Udp, Protocol::Sctp],
+                };
+                if protocol.is_some_and(|protocol| !allowed.contains(&protocol)) {
+                    self.next = begin;
+                    return Err(self.unexpected("a protocol with such addresses or ports"));
+                }
+                Ok((self.value(qualifiers)?, Some(qualifiers)))
+            }
+        }
+    }
+
+    fn side(&mut self) -> Option<Side> {
+        let (first, other) = match self.peek()? {
+            "src" => (Side::Source, "dst"),
+            "dst" => (Side::Destination, "src"),
+            _ => return None,
+        };
+        self.next += 1;
+        if self.peek_at(1) == Some(other) {
+            let both = match self.peek() {
+                Some("or" | "||") => Side::Either,
+                Some("and" | "&&") => Side::Both,
+                _ => return Some(first),
+            };
+            self.next += 2;
+            return Some(both);
+        }
+        Some(first)
+    }
+
+    fn vlan(&mut self) -> Result<Expression, Refusal> {
+        if self.link != LinkType::ETHERNET {
+            self.next -= 1;
+            return Err(self.invalid("`vlan` needs Ethernet frames".to_owned()));
+        }
+        let id = match self.peek().filter(|token| token.starts_with(|c: char| c.is_ascii_digit())) {
+            None => None,
+            Some(token) => Some(self.number(token, 4095, "a VLAN identifier")?),
+        };
+        let vlan = self.counted(Primitive::Vlan(id))?;
+        self.tags += 1;
+        if self.tags > MOST_TAGS {
+            return Err(self.invalid(format!("`vlan` more than {MOST_TAGS} times")));
+        }
+        Ok(vlan)
+    }
+
+    /// A value, maybe negated, or several in parentheses.
+    fn value(&mut self, qualifiers: Qualifiers) -> Result<Expression, Refusal> {
+        if self.take(&["not", "!"]) {
+            self.nest()?;
+            let value = self.value(qualifiers)?;
+            self.nested -= 1;
+            return Ok(Expression::Not(Box::new(value)));
+        }
+        if self.take(&["("]) {
+            self.nest()?;
+            let mut left = self.value(qualifiers)?;
+            loop {
+                let and = self.take(&["and", "&&"]);
+                if !and && !self.take(&["or", "||"]) {
+                    break;
+                }
+                let right = self.value(qualifiers)?;
+                left = joined(and, left, right);
+            }
+            self.close()?;
+            return Ok(left);
+        }
+        let primitive = match qualifiers.kind {
+            Kind::Host | Kind::Net => self.network(qualifiers)?,
+            Kind::Port | Kind::PortRange => self.ports(qualifiers)?,
+        };
+        self.counted(primitive)
+    }
+
+    fn counted(&mut self, primitive: Primitive) -> Result<Expression, Refusal> {
+        self.primitives += 1;
+        if self.primitives > MOST_PRIMITIVES {
+            return Err(self.invalid(format!("more than {MOST_PRIMITIVES} primitives")));
+        }
+        Ok(Expression::Primitive(primitive, self.tags))
+    }
+
+    /// Takes a decimal number.
+    fn number(&mut self, token: &str, most: u16, expected: &'static str) -> Result<u16, Refusal> {
+        let number = decimal(token).ok_or_else(|| self.unexpected(expected))?;
+        let number = u16::try_from(number).ok().filter(|number| *number <= most);
+        let number = number.ok_or_else(|| {
+            self.invalid(format!("{token} is greater than {most}, the greatest number of {expected}"))
+        })?;
+        self.next += 1;
+        Ok(number)
+    }
+
+    fn ports(&mut self, Qualifiers { protocol, side, kind }: Qualifiers) -> Result<Primitive, Refusal> {
+        let expected = if kind == Kind::Port { "a port number" } else { "a range of ports such as 5000-5010" };
+        let token = self.peek().ok_or_else(|| self.unexpected(expected))?;
+        let (first, last) = match (kind, token.split_once('-')) {
+            (Kind::PortRange, Some((first, last))) => {
+                let first = self.number(first, u16::MAX, expected)?;
+                self.next -= 1;
+                (first, self.number(last, u16::MAX, expected)?)
+            }
+            (Kind::Port, None) => {
+                let port = self.number(token, u16::MAX, expected)?;
+                (port, port)
+            }
+            _ => return Err(self.unexpected(expected)),
+        };
+        Ok(Primitive::Ports { within: protocol, side, first: first.min(last), last: first.max(last) })
+    }
+
+    fn network(&mut self, qualifiers: Qualifiers) -> Result<Primitive, Refusal> {
+        let Qualifiers { protocol, side, kind } = qualifiers;
+        let expected = if kind == Kind::Host { "an IPv4 or IPv6 address" } else { "an IPv4 or IPv6 network" };
+        let token = self.peek().ok_or_else(|| self.unexpected(expected))?;
+        let begin = self.next;
+        if let Some(address) =
+            token.parse::<Ipv6Addr>().ok().filter(|_| matches!(protocol, None | Some(Protocol::Ip6)))
+        {
+            self.next += 1;
+            let bits = if kind == Kind::Net { self.prefix(128)?.unwrap_or(128) } else { 128 };
+            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+            let address = u128::from(address);
+            self.no_bits_outside(address & !mask != 0, begin)?;
+            return Ok(Primitive::Network6 { side, address, mask });
+        }
+        let (address, given) = dotted(token)
+            .filter(|(_, given)| kind == Kind::Net || *given == 32)
+            .filter(|_| protocol != Some(Protocol::Ip6))
+            .ok_or_else(|| self.unexpected(expected))?;
+        self.next += 1;
+        let one_number = given == 8;
+        let mask = if kind != Kind::Net || one_number {
+            u32::MAX << (32 - given)
+        } else if self.take(&["mask"]) {
+            let mask = self.peek().and_then(dotted).filter(|(_, given)| *given == 32);
+            let (mask, _) = mask.ok_or_else(|| self.unexpected("a network mask such as 255.255.0.0"))?;
+            self.next += 1;
+            mask
+        } else {
+            u32::MAX.checked_shl(32 - self.prefix(32)?.unwrap_or(given)).unwrap_or(0)
+        };
+        self.no_bits_outside(address & !mask != 0, begin)?;
+        Ok(Primitive::Network4 { within: protocol, side, address, mask })
+    }
+
+    /// `/ bits`, if it comes.
+    fn prefix(&mut self, most: u16) -> Result<Option<u32>, Refusal> {
+        if !self.take(&["/"]) {
+            return Ok(None);
+        }
+        let expected = "bits of a prefix";
+        let token = self.peek().ok_or_else(|| self.unexpected(expected))?;
+        self.number(token, most, expected).map(|bits| Some(bits.into()))
+    }
+
+    fn no_bits_outside(&mut self, outside: bool, begin: usize) -> Result<(), Refusal> {
+        if outside {
+            self.next = begin;
+            return Err(self.invalid("the network has bits set beyond its prefix".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn joined(and: bool, left: Expression, right: Expression) -> Expression {
+    let (left, right) = (Box::new(left), Box::new(right));
+    if and { Expression::And(left, right) } else { Expression::Or(left, right) }
+}
+
+fn protocol(name: &str) -> Option<Protocol> {
+    Some(match name {
+        "ip" => Protocol::Ip,
+        "ip6" => Protocol::Ip6,
+        "arp" => Protocol::Arp,
+        "rarp" => Protocol::Rarp,
+        "tcp" => Protocol::Tcp,
+        "udp" => Protocol::Udp,
+        "sctp" => Protocol::Sctp,
+        "icmp" => Protocol::Icmp,
+        "icmp6" => Protocol::Icmp6,
+        _ => return None,
+    })
+}
+
+/// A decimal number. One that begins with 0 would be octal or hexadecimal: it is left to tcpdump.
+fn decimal(token: &str) -> Option<u32> {
+    let plain = token == "0" || !token.starts_with('0');
+    token.parse().ok().filter(|_| plain && token.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// One to four parts of an IPv4 address, and how many bits they are: the rest is zero. A single 0 is left to tcpdump, which
+/// takes it for the host 0.0.0.0.
+fn dotted(token: &str) -> Option<(u32, u32)> {
+    let mut address = 0;
+    let mut bits = 0;
+    for part in token.split('.') {
+        let part = decimal(part).filter(|part| *part <= 255)?;
+        bits += 8;
+        address |= part.checked_shl(32_u32.checked_sub(bits)?)?;
+    }
+    (bits > 8 || address != 0).then_some((address, bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> Refusal {
+        parse(text, LinkType::ETHERNET).expect_err(text)
+    }
+
+    #[test]
+    fn unknown_words_are_named_with_their_column() {
+        for (text, column, found) in [
+            ("tpc", 1, "tpc"),
+            ("tcp port http", 10, "http"),
+            ("tcp or port 80 foo", 16, "foo"),
+            ("tcp[13] & 2 != 0", 4, "["),
+            ("port 080", 6, "080"),
+            ("net 0", 5, "0"),
+            ("net 10/8", 7, "/"),
+            ("host 10.1", 6, "10.1"),
+            ("ip6 host 10.0.0.1", 10, "10.0.0.1"),
+            ("ip host ::1", 9, "::1"),
+            ("tcp host 10.0.0.1", 1, "tcp"),
+            ("(port 80) or 443", 14, "443"),
+            ("ü", 1, "ü"),
+            ("vlan x", 6, "x"),
+        ] {
+            let refusal = refused(text);
+            let named = matches!(&refusal, Refusal::Unknown { column: at, found: what, .. } if *at == column && what == found);
+            assert!(named, "{text}: {refusal:?}");
+        }
+    }
+
+    #[test]
+    fn errors_of_any_compiler_are_invalid() {
+        for (text, column, word) in [
+            ("tcp port", 9, "missing"),
+            ("tcp and (udp", 13, "missing"),
+            ("port 65536", 6, "65535"),
+            ("net 10.0.0.1/8", 5, "beyond"),
+            ("net 2001:db8::1/32", 5, "beyond"),
+            ("net 10.0.0.0/33", 14, "32"),
+            ("vlan 4096", 6, "4095"),
+            ("tcp\0", 4, "zero"),
+        ] {
+            let refusal = refused(text);
+            let told =
+                matches!(&refusal, Refusal::Invalid { column: at, why } if *at == column && why.contains(word));
+            assert!(told, "{text}: {refusal:?}");
+        }
+        let raw = parse("vlan", LinkType::RAW).expect_err("no tags");
+        assert!(raw.to_string().contains("Ethernet"), "{raw}");
+    }
+
+    #[test]
+    fn and_and_or_bind_to_the_left_and_not_binds_tightest() {
+        let parsed = |text| parse(text, LinkType::ETHERNET).expect(text);
+        assert_eq!(parsed("tcp or udp and ip"), parsed("(tcp or udp) and ip"));
+        assert_eq!(parsed("tcp and udp or ip"), parsed("((tcp && udp) || ip)"));
+        assert_eq!(parsed("not tcp and ip"), parsed("(! tcp) and ip"));
+        assert_eq!(parsed("src or dst port 80"), parsed("port 80"));
+        assert_eq!(parsed("not port 80 or 443"), parsed("(not port 80) or port 443"));
+        assert_eq!(
+            parsed("src net 10 or not 11"),
+            parsed("src net 10.0.0.0/8 or not src net 11.0.0.0 mask 255.0.0.0")
+        );
+        assert_eq!(parsed("port (80 or 443) and 444"), parsed("(port 80 or port 443) and port 444"));
+        assert_eq!(parsed(" \t\n"), None);
+    }
+
+    #[test]
+    fn expressions_have_limits() {
+        let nested = format!("{}tcp{}", "(".repeat(65), ")".repeat(65));
+        let many = "tcp or ".repeat(512) + "tcp";
+        let long = " ".repeat(MOST_BYTES + 1);
+        let tags = "vlan and ".repeat(8) + "vlan";
+        for text in [nested, many, long, tags, "not ".repeat(10_000) + "tcp"] {
+            assert!(matches!(refused(&text), Refusal::Invalid { .. }), "{}", &text[..20]);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Filter programs, run over frames.
+
+mod decisions;
+mod expressions;
+#[path = "../../../../fuzz/src/filters.rs"]
+mod filters;
+mod frames;
+mod machine;
+mod manual;
+mod tcpdump;
