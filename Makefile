@@ -19,13 +19,11 @@ help: ## what there is
 demo: ## build, then tell the whole story on this machine: no root, no second host, under two minutes
 	cargo run --release --package landspeed -- demo
 
-test: ## format, lints, law, every test, licences, web; installs what is missing and it may
-	cargo xtask test
+check: ## format, lints, law, unit and golden tests; no root, no network
+	cargo xtask check
 
-check: ## the fast part: format, lints, law
-	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo xtask law
+test: ## check, every other test, licences, web; installs missing programs if it may
+	cargo xtask test
 
 bench: ## beside iperf3, nuttcp, xfr and sockperf, interleaved; about half an hour
 	cargo xtask bench

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -14,6 +15,12 @@ pub fn find(program: &str) -> Option<PathBuf> {
         .chain(rivals)
         .map(|directory| directory.join(program))
         .find(|candidate| candidate.is_file())
+}
+
+/// The clock of the tasks: they time processes, not packets.
+#[expect(clippy::disallowed_methods, reason = "tasks time processes, and have no clock of the product's")]
+pub fn now() -> Instant {
+    Instant::now()
 }
 
 /// What a benchmark's figures should be read against.

@@ -27,6 +27,8 @@ struct Arguments {
 enum Task {
     /// Hold the workspace against its law: crate edges, purity, unsafe, file lengths
     Law,
+    /// The fast part of `test`: format, lints, law and unit tests; no root, no network
+    Check(test::Seed),
     /// Run every check and test; the last line counts them
     Test(test::Options),
     /// Download the releases of iperf3 that the tests speak with (Debian's, signed; kept under target/)
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
 fn run(task: &Task) -> Result<ExitCode> {
     match task {
         Task::Law => law::run()?,
+        Task::Check(seed) => return test::check(seed),
         Task::Test(options) => return test::run(options),
         Task::Iperf3 => test::fetch_iperf3()?,
         Task::Dist => dist::run()?,

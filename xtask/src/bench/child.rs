@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+
+use crate::machine::now;
 
 /// How often a child is looked at. Rare enough not to disturb what is measured.
 const POLL: Duration = Duration::from_millis(20);
@@ -191,12 +193,6 @@ fn polls(limit: Duration) -> u128 {
 #[expect(clippy::disallowed_methods, reason = "the harness polls processes that are not ours to instrument")]
 fn pause(poll: Duration) {
     std::thread::sleep(poll);
-}
-
-/// The harness's clock: it measures processes, not packets.
-#[expect(clippy::disallowed_methods, reason = "the harness times processes, and has no clock of the product's")]
-pub fn now() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use super::apt::{Apt, Index};
-use super::setup::quiet;
+use super::setup::{pip, quiet};
 
 /// Names the directory for the tests: one directory in it for each release, with `iperf3` inside.
 pub const VARIABLE: &str = "LANDSPEED_IPERF3";
@@ -63,13 +63,7 @@ pub fn consumers(root: &Path, no_install: bool) -> Result<PathBuf> {
         return Ok(place);
     }
     ensure!(!no_install, "it is not downloaded yet");
-    let scratch = tempfile::tempdir().context("cannot make a directory")?;
-    let wanted = scratch.path().join("requirements.txt");
-    std::fs::write(&wanted, READER).context("cannot write what is wanted")?;
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"]);
-    pip.args(["--no-deps", "--no-compile", "--require-hashes", "--target"]).arg(&place).arg("-r").arg(&wanted);
-    quiet(&mut pip)?;
+    pip(READER, &place)?;
     Ok(place)
 }
 

@@ -1,19 +1,24 @@
-//! `cargo xtask test`: everything that must hold before a commit, in one run with one closing line.
+//! `cargo xtask test`: everything that must hold before a commit; `cargo xtask check`: the part of it that is fast. Both
+//! run every step, whatever became of the ones before it, and close with one line of counts.
 
 mod apt;
 mod corpus;
 mod iperf3;
+mod junit;
+mod runner;
 mod setup;
+mod steps;
 mod tally;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
 
+use runner::Runner;
+use steps::Steps;
 use tally::Tally;
 
 /// What to leave out of a run.
@@ -28,86 +33,106 @@ pub struct Options {
     /// Leave out the web report's tests
     #[arg(long)]
     no_web: bool,
+    /// Run only one group of tests: unit, e2e, netns, timing, lab or rivals (needs cargo-nextest)
+    #[arg(long)]
+    group: Option<String>,
+    #[command(flatten)]
+    seed: Seed,
 }
+
+/// Where the property tests start. The same seed every time, so that a change is never failed by chance.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Seed {
+    /// Seed of the property tests
+    #[arg(long, default_value_t = 1, conflicts_with = "random_seed")]
+    seed: u64,
+    /// Draw a new seed for the property tests: a search for what the fixed one does not find
+    #[arg(long)]
+    random_seed: bool,
+}
+
+impl Seed {
+    fn value(&self) -> Result<u64> {
+        if !self.random_seed {
+            return Ok(self.seed);
+        }
+        let mut bytes = [0; 8];
+        let mut source = std::fs::File::open("/dev/urandom").context("cannot open /dev/urandom")?;
+        source.read_exact(&mut bytes).context("cannot read /dev/urandom")?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
+
+/// Gives a directory, downloading it first if that is allowed.
+type Fetch = fn(root: &Path, no_install: bool) -> Result<PathBuf>;
+
+/// What the tests use if it can be had, and the variables that name it to them.
+const DOWNLOADS: [(&str, &str, Fetch); 3] = [
+    ("captures of tcpdump and Wireshark", corpus::VARIABLE, corpus::captures),
+    ("iperf3 of other releases", iperf3::VARIABLE, iperf3::fetch),
+    ("a reader of iperf3's JSON", iperf3::CONSUMERS, iperf3::consumers),
+];
 
 /// Names where the lab's kernels are kept.
 const KERNELS: &str = "LANDSPEED_KERNELS";
 
-/// How the tests' output says how they went.
-type Read = fn(&[String]) -> Tally;
+/// `cargo xtask check`: format, lints, law, and the tests that need neither root nor network and measure no time.
+pub fn check(seed: &Seed) -> Result<ExitCode> {
+    let mut steps = Steps::new(crate::law::root());
+    let runner = Runner::new(setup::nextest(steps.root(), false), seed.value()?);
+    static_checks(&mut steps);
+    steps.call("law", |_| crate::law::run().map(|()| (Tally::default(), Vec::new())));
+    steps.call("unit tests", |root| runner.run(root, Some(runner::UNIT)));
+    steps.finish()
+}
 
-/// Runs every step, whatever became of the ones before it.
+/// `cargo xtask test`.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let root = crate::law::root();
-    let skip_log = root.join("target").join("skipped-tests.log");
+    let mut steps = Steps::new(crate::law::root());
+    let root = steps.root().to_owned();
     std::fs::create_dir_all(root.join("target")).context("cannot create target/")?;
-    if let Err(error) = std::fs::remove_file(&skip_log)
-        && error.kind() != std::io::ErrorKind::NotFound
-    {
-        return Err(error).with_context(|| format!("cannot clear {}", skip_log.display()));
-    }
-
-    let mut run = Run { root: root.clone(), total: Tally::default(), rows: Vec::new() };
     if !options.no_install {
-        setup::programs();
+        steps.prepare("programs", setup::programs);
     }
-    run.step("format", &mut cargo(&["fmt", "--all", "--check"]), tally::one_check);
-    run.step(
-        "lints",
-        &mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
-        tally::one_check,
-    );
+    let mut runner = Runner::new(setup::nextest(&root, options.no_install), options.seed.value()?);
+    static_checks(&mut steps);
+    // Everything at once: a build of one package has other features of dependencies, and compiles them anew.
+    steps.run("build", &mut cargo(&["build", "--workspace", "--all-targets", "--quiet"]), tally::one_check);
     // The lab's kernel is built once, of the newest source Debian packages, and kept under target/ unless said otherwise.
     let kernels = std::env::var_os(KERNELS).map_or_else(|| root.join("target").join("kernels"), PathBuf::from);
     if options.no_install || options.no_kernel {
-        run.skip("the lab's kernel", "it was to be left out: tests of the lab use one that is there, or skip");
+        steps.skip("the lab's kernel", "it was to be left out: tests of the lab use one that is there, or skip");
     } else {
-        let mut build = cargo(&["run", "--quiet", "-p", "landspeed", "--", "lab", "kernel", "build"]);
-        run.step("the lab's kernel", build.env(KERNELS, &kernels), tally::one_check);
+        let mut build = Command::new(built("landspeed")?);
+        build.args(["lab", "kernel", "build"]).env(KERNELS, &kernels);
+        steps.run("the lab's kernel", &mut build, tally::one_check);
     }
-    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast"]);
-    tests.env("LANDSPEED_SKIP_LOG", &skip_log).env(KERNELS, &kernels);
-    match corpus::captures(&root, options.no_install) {
-        Ok(captures) => {
-            tests.env(corpus::VARIABLE, captures);
+    runner.set(KERNELS, &kernels);
+    for (name, variable, fetch) in DOWNLOADS {
+        if let Some(place) = steps.fetch(name, || fetch(&root, options.no_install)) {
+            runner.set(variable, place);
         }
-        Err(why) => run.skip("the captures of tcpdump and Wireshark", &format!("{why:#}")),
     }
-    match iperf3::fetch(&root, options.no_install) {
-        Ok(place) => {
-            tests.env(iperf3::VARIABLE, place);
-        }
-        Err(why) => run.skip("iperf3 of other releases", &format!("{why:#}")),
-    }
-    match iperf3::consumers(&root, options.no_install) {
-        Ok(place) => {
-            tests.env(iperf3::CONSUMERS, place);
-        }
-        Err(why) => run.skip("a reader of iperf3's JSON", &format!("{why:#}")),
-    }
-    run.step("tests", &mut tests, tally::cargo_test);
-    run.count_skips(&skip_log)?;
-    run.step(
+    steps.call("tests", |root| runner.run(root, options.group.as_deref()));
+    steps.call("documentation's examples", |root| runner.doctests(root));
+    steps.run(
         "documentation",
         cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
         tally::one_check,
     );
-    match setup::cargo_deny(&root, options.no_install) {
-        Ok(deny) => {
-            // It looks at crates of other platforms too, which no build here has fetched.
-            run.step("crates of every platform", &mut cargo(&["fetch", "--locked", "--quiet"]), tally::one_check);
-            run.step(
-                "licences and bans",
-                Command::new(deny).args(["--offline", "check", "bans", "licenses", "sources"]),
-                tally::one_check,
-            );
-        }
-        Err(why) => run.skip("licences and bans", &format!("{why:#}")),
+    if let Some(deny) = steps.fetch("cargo-deny", || setup::cargo_deny(&root, options.no_install)) {
+        // It looks at crates of other platforms too, which no build here has fetched.
+        steps.run("crates of every platform", &mut cargo(&["fetch", "--locked", "--quiet"]), tally::one_check);
+        steps.run(
+            "licences and bans",
+            Command::new(deny).args(["--offline", "check", "bans", "licenses", "sources"]),
+            tally::one_check,
+        );
     }
     if !options.no_web {
-        run.web(options.no_install);
+        web(&mut steps, options.no_install)?;
     }
-    run.finish()
+    steps.finish()
 }
 
 /// Downloads the releases of iperf3 that the tests speak with, for a single `cargo test` to use.
@@ -119,10 +144,55 @@ pub fn fetch_iperf3() -> Result<()> {
     Ok(())
 }
 
+/// Format and lints.
+fn static_checks(steps: &mut Steps) {
+    steps.run("format", &mut cargo(&["fmt", "--all", "--check"]), tally::one_check);
+    steps.run(
+        "lints",
+        &mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+        tally::one_check,
+    );
+}
+
 fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
     command
+}
+
+/// A program of the workspace: cargo puts it beside this one.
+fn built(name: &str) -> Result<PathBuf> {
+    Ok(std::env::current_exe().context("cannot find the running program")?.with_file_name(name))
+}
+
+fn web(steps: &mut Steps, no_install: bool) -> Result<()> {
+    let root = steps.root().to_owned();
+    let web = root.join("web");
+    if let Err(why) = setup::web(&web, no_install) {
+        steps.skip("web", &format!("{why:#}"));
+        return Ok(());
+    }
+    let npm = |script: &str| {
+        let mut command = Command::new("npm");
+        command.args(["--prefix", "web", "run", "--silent", script]);
+        command
+    };
+    steps.run("web: types, freshness, units", &mut npm("check"), tally::script);
+    // Reports of every kind of document, drawn by the real renderer.
+    let reports = root.join("target").join("reports");
+    // What an earlier run drew may be of a kind that is gone.
+    let _ = std::fs::remove_dir_all(&reports);
+    let mut draw = Command::new(built("examples")?.join("synthesize"));
+    steps.run("web: reports drawn", draw.arg(&reports), tally::one_check);
+    match pages(&reports) {
+        Ok(pages) => {
+            let mut test = npm("test");
+            test.env("LANDSPEED_REPORT", pages).env("SCREENSHOTS", root.join("target").join("pictures"));
+            steps.run("web: reports in a browser", &mut test, tally::script);
+        }
+        Err(why) => steps.skip("web: reports in a browser", &format!("no report was drawn: {why:#}")),
+    }
+    Ok(())
 }
 
 /// The pages in `directory`, joined as in `PATH`.
@@ -135,131 +205,4 @@ fn pages(directory: &Path) -> Result<OsString> {
     pages.sort();
     anyhow::ensure!(!pages.is_empty(), "no page in {}", directory.display());
     Ok(std::env::join_paths(pages)?)
-}
-
-struct Run {
-    root: PathBuf,
-    total: Tally,
-    rows: Vec<(String, Tally)>,
-}
-
-impl Run {
-    /// Runs one command, shows its output as it comes, and counts what it says. A command that fails without naming a
-    /// failure (it did not compile) is one.
-    fn step(&mut self, name: &str, command: &mut Command, read: Read) {
-        println!("\n== {name}");
-        let mut tally = match stream(command.current_dir(&self.root)) {
-            Ok((lines, success)) => {
-                let mut tally = read(&lines);
-                if !success && tally.failed == 0 {
-                    tally = Tally { passed: 0, failed: 1, ..tally };
-                }
-                tally
-            }
-            Err(error) => {
-                println!("{error:#}");
-                Tally { failed: 1, ..Tally::default() }
-            }
-        };
-        if tally.is_empty() {
-            tally.passed = 1;
-        }
-        self.add(name, tally);
-    }
-
-    fn skip(&mut self, name: &str, why: &str) {
-        println!("\n== {name}\nSKIPPED: {why}");
-        self.add(name, Tally { skipped: 1, ..Tally::default() });
-    }
-
-    fn add(&mut self, name: &str, tally: Tally) {
-        self.total += tally;
-        self.rows.push((name.to_owned(), tally));
-    }
-
-    /// A skipped test looks like a passed one to cargo; the log tells them apart.
-    fn count_skips(&mut self, log: &Path) -> Result<()> {
-        let text = match std::fs::read_to_string(log) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", log.display())),
-        };
-        let mut skips: Vec<&str> = text.lines().collect();
-        skips.sort_unstable();
-        for skip in &skips {
-            println!("{skip}");
-        }
-        let Some((_, tests)) = self.rows.last_mut() else { return Ok(()) };
-        let skipped = (skips.len() as u64).min(tests.passed);
-        let moved = Tally { passed: tests.passed - skipped, skipped: tests.skipped + skipped, ..*tests };
-        self.total.passed -= skipped;
-        self.total.skipped += skipped;
-        *tests = moved;
-        Ok(())
-    }
-
-    fn web(&mut self, no_install: bool) {
-        let web = self.root.join("web");
-        if !web.join("package.json").exists() {
-            return self.skip("web", "there is no web/package.json");
-        }
-        if let Err(why) = setup::web(&web, no_install) {
-            return self.skip("web", &format!("{why:#}"));
-        }
-        let npm = |script: &str| {
-            let mut command = Command::new("npm");
-            command.args(["--prefix", "web", "run", "--silent", script]);
-            command
-        };
-        self.step("web: types, freshness, units", &mut npm("check"), tally::script);
-        // Reports of every kind of document, drawn by the real renderer.
-        let reports = self.root.join("target").join("reports");
-        // What an earlier run drew may be of a kind that is gone.
-        let _ = std::fs::remove_dir_all(&reports);
-        let mut draw = cargo(&["run", "--quiet", "-p", "landspeed-report", "--example", "synthesize", "--"]);
-        self.step("web: reports drawn", draw.arg(&reports), tally::one_check);
-        match pages(&reports) {
-            Ok(pages) => {
-                let mut test = npm("test");
-                test.env("LANDSPEED_REPORT", pages).env("SCREENSHOTS", self.root.join("target").join("pictures"));
-                self.step("web: reports in a browser", &mut test, tally::script);
-            }
-            Err(why) => self.skip("web: reports in a browser", &format!("no report was drawn: {why:#}")),
-        }
-    }
-
-    /// Prints the table and, alone on the last line, the sum.
-    fn finish(self) -> Result<ExitCode> {
-        println!();
-        for (name, tally) in &self.rows {
-            println!("{} {name}: {tally}", if tally.failed == 0 { "ok  " } else { "FAIL" });
-        }
-        println!("\n{}", self.total);
-        std::io::stdout().flush()?;
-        Ok(if self.total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
-    }
-}
-
-/// Runs with no input, echoes and keeps standard output; errors go straight to the terminal.
-fn stream(command: &mut Command) -> Result<(Vec<String>, bool)> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot run {}", command.get_program().display()))?;
-    let mut lines = Vec::new();
-    if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).split(b'\n') {
-            let line = String::from_utf8_lossy(&line?).into_owned();
-            println!("{line}");
-            lines.push(line);
-        }
-    }
-    Ok((lines, child.wait()?.success()))
 }

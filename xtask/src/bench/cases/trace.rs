@@ -16,7 +16,7 @@ use crate::bench::child::run_well;
 use crate::bench::conversation;
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Found, Landspeed};
-use crate::machine;
+use crate::machine::{self, now};
 
 /// A run that takes longer counts as hung: tshark takes minutes.
 const LIMIT: Duration = Duration::from_mins(15);
@@ -44,11 +44,6 @@ fn capture(write: impl FnOnce(&Path) -> Result<u64>) -> Found<Capture> {
         anyhow::Ok(Rc::new(Capture { path, frames, _directory: directory }))
     };
     make().map_err(|error| format!("no capture could be made: {error:#}"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "the harness times processes, and has no clock of the product's")]
-fn now() -> Instant {
-    Instant::now()
 }
 
 /// Packets in a second of real time.

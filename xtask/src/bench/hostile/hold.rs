@@ -101,7 +101,7 @@ impl Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::child::now;
+    use crate::machine::now;
 
     #[test]
     fn a_dripped_script_is_followed_by_spaces_at_its_interval() {

@@ -124,8 +124,8 @@ fn print(round: u32, kind: Kind, server: &str, run: &Run) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::child::now;
     use super::*;
+    use crate::machine::now;
 
     /// How long an attack may take to reach its server on a loaded machine.
     const LIMIT: Duration = Duration::from_secs(30);

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::connect::Visit;
 use super::hold::Held;
-use crate::bench::child::now;
 use crate::bench::conversation::Random;
+use crate::machine::now;
 
 /// What an attack does, at most how often, and from where.
 #[derive(Debug, Clone, Copy)]

@@ -98,7 +98,7 @@ impl Documents {
             .arg("--json")
             .arg(&partial)
             .args(["--quiet", "--yes", "--jobs", "1"]);
-        let started = crate::bench::child::now();
+        let started = crate::machine::now();
         let finished = run(&mut command, LIMIT)?;
         // A check that fails makes the run invalid (exit status 1), and its document still counts: a black hole, say.
         ensure!(
@@ -108,7 +108,7 @@ impl Documents {
             finished.last_words()
         );
         std::fs::rename(&partial, &document).with_context(|| format!("cannot write {}", document.display()))?;
-        Ok((crate::bench::child::now() - started).as_secs_f64())
+        Ok((crate::machine::now() - started).as_secs_f64())
     }
 }
 
