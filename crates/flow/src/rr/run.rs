@@ -80,6 +80,7 @@ pub(super) struct Run<'a> {
     pub(super) outcome: RrOutcome,
     counters: &'a Counters,
     completed: u64,
+    latency_sum_ns: u64,
 }
 
 impl<'a> Run<'a> {
@@ -98,7 +99,7 @@ impl<'a> Run<'a> {
             refused: 0,
             error: None,
         };
-        Self { plan, watch: Watch::new(plan, stop), outcome, counters, completed: 0 }
+        Self { plan, watch: Watch::new(plan, stop), outcome, counters, completed: 0, latency_sum_ns: 0 }
     }
 
     /// Waits for the plan's start. Returns the time; at a stop it returns early.
@@ -155,6 +156,8 @@ impl<'a> Run<'a> {
         self.outcome.last_ns = Some(now_ns);
         let size = self.plan.size;
         let bytes = u64::from(size.request_bytes) + u64::from(size.response_bytes);
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(now_ns.saturating_sub(intended_ns));
+        self.counters.publish_delay(self.latency_sum_ns);
         self.counters.publish(self.completed * bytes, self.completed);
         self.counters.stamp_last(now_ns);
     }

@@ -13,7 +13,7 @@ use crate::error::FlowError;
 
 /// A client that says nothing for this long during a test is gone, nanoseconds.
 const SILENCE_NS: u64 = 15_000_000_000;
-/// How often the live figures are sent, nanoseconds.
+/// How often the live figures are sent, and the grid of their times, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
 
 /// The run: traffic on its own threads, the control connection on this one.
@@ -40,6 +40,7 @@ pub fn run_end(
         let mut lost = None;
         let mut heard_ns = clock::monotonic_ns();
         let mut progress_ns = heard_ns;
+        let mut shown_ns = 0;
         let give_up = || {
             watch.stop.stop_sending();
             watch.stop.stop_receiving();
@@ -70,10 +71,11 @@ pub fn run_end(
                 clock::sleep_until(now + 5_000_000);
                 continue;
             }
-            if now > progress_ns && now > t0_ns && !tx.is_blocked() {
-                progress_ns = now + PROGRESS_NS;
-                let (sent, received) = watch.bytes();
-                lost = tx.queue(&ToClient::Progress { t_ns: now - t0_ns, received, sent }).err();
+            let live = watch.live();
+            let due = now > progress_ns || live.t_ns / PROGRESS_NS > shown_ns / PROGRESS_NS;
+            if due && now > t0_ns && !tx.is_blocked() {
+                (progress_ns, shown_ns) = (now + PROGRESS_NS, live.t_ns);
+                lost = tx.queue(&ToClient::Progress(live)).err();
             }
             match rx.poll::<ToServer>(Duration::from_millis(20)) {
                 Ok(None) => {}

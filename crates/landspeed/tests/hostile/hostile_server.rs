@@ -2,7 +2,7 @@
 
 use landspeed_flow::control::message::{Accepted, SenderDone, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Status, Token};
-use landspeed_flow::end::{Cuts, EndReport};
+use landspeed_flow::end::{Cuts, EndReport, LiveReading, TcpState};
 use landspeed_model::{Direction, ErrorEntry, HostSnapshot, Parameters};
 
 use crate::common::{PATIENCE_S, Run, begin, finish};
@@ -90,7 +90,13 @@ fn reported(report: &str) -> Run {
             Err(error) => panic!("{error}"),
         }
     }
-    tx.queue(&ToClient::Progress { t_ns: u64::MAX, received: u64::MAX, sent: u64::MAX }).unwrap();
+    tx.queue(&ToClient::Progress(LiveReading {
+        t_ns: u64::MAX,
+        received: u64::MAX,
+        sent: u64::MAX,
+        tcp: Some(TcpState { retransmits: u64::MAX, rtt_us: u64::MAX, cwnd_bytes: u64::MAX }),
+        ..LiveReading::default()
+    })).unwrap();
     let done = SenderDone { stream: 0, bytes: u64::MAX, packets: u64::MAX, stopped_ns: u64::MAX };
     tx.queue(&ToClient::SenderDone(done)).unwrap();
     tx.queue(&ToClient::Report { text: report.to_owned(), last: true }).unwrap();
