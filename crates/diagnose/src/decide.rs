@@ -223,7 +223,7 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
 }
 
 /// `9.41 Gb/s from client to server`.
-fn headline(flow: &Flow) -> String {
+pub(crate) fn headline(flow: &Flow) -> String {
     if flow.is_rr() {
         let rate: f64 =
             flow.document.latency.iter().map(|result| result.achieved_per_s).filter(|r| r.is_finite()).sum();

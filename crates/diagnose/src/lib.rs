@@ -39,6 +39,11 @@ pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
     decide::decide(&flow::Flow::new(document, direction))
 }
 
+/// The rate that a verdict's summary begins with, before the colon.
+pub fn headline(document: &RunDocument, direction: Direction) -> String {
+    decide::headline(&flow::Flow::new(document, direction))
+}
+
 /// [`diagnose`] for a flow of a lab run, with what the lab knows of the links and queues on its path. `None` when the flow has
 /// no run.
 pub fn diagnose_lab(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Option<Verdict> {

@@ -9,12 +9,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use landspeed_flow::client::{self, FarTap, Request, RunEvent};
-use landspeed_model::{Direction, PathInfo, Protocol, RunDocument, TapDocument};
+use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
 
 use crate::tap::attend::{Attendant, Room};
 
 /// Ring of the near end's tap, bytes.
 const RING_BYTES: u64 = 32 << 20;
+
+/// Whether this program may capture; it is asked before a test, not after.
+pub fn permitted() -> Result<(), ErrorEntry> {
+    // The loopback interface is the first in every network namespace.
+    let Err(error) = landspeed_sys::packet::Capture::open(1, 64, 1, 4096) else { return Ok(()) };
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_or("landspeed".to_owned(), |path| path.display().to_string());
+    let quoted = program.replace('\'', "'\\''");
+    Err(ErrorEntry {
+        code: "no-capability".to_owned(),
+        message: "cannot capture with --tap: the kernel refuses packet sockets (needs CAP_NET_RAW)".to_owned(),
+        advice: Some(format!("run it with sudo, or once: `sudo setcap cap_net_raw+ep \'{quoted}\'`")),
+    })
+}
 
 /// The captures of a test.
 pub struct Taps {
