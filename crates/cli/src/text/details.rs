@@ -22,7 +22,7 @@ pub fn details(document: &RunDocument) -> String {
         accounting(document, &mut page);
         cost(document, &mut page);
         iperf3_server(document, &mut page);
-        evidence(document, Direction::Upload, &document.verdict, &mut page);
+        evidence(document, document.requested.direction.parts()[0], &document.verdict, &mut page);
         if let Some(reverse) = &document.reverse_verdict {
             evidence(document, Direction::Download, reverse, &mut page);
         }
@@ -179,9 +179,9 @@ fn one_cost(cost: &EndCost) -> String {
 /// The readings behind a verdict.
 fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page) {
     let label = of(d, direction);
+    page.line("reason", &format!("{label}{}", super::reason(d, direction, v)));
     for (i, evidence) in v.evidence.iter().filter(|e| e.met).enumerate() {
         let value = number(evidence.value, &evidence.unit);
-        let label = if i == 0 { label.as_str() } else { "" };
         let line = format!("· {label}{}: {value} (threshold {})", evidence.metric, evidence.threshold);
         page.line(if i == 0 { "evidence" } else { "" }, &line);
     }
@@ -191,9 +191,8 @@ fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page)
     if let Some(shares) = epochs(v) {
         page.line("time", &format!("{label}{shares}"));
     }
-    let rest = v.next_step.strip_prefix(super::first_sentence(&v.next_step)).unwrap_or_default();
-    if !rest.trim().is_empty() {
-        page.line("next", &format!("{label}{}", rest.trim()));
+    if !v.next_step.is_empty() {
+        page.line("next", &format!("{label}{}", v.next_step));
     }
 }
 

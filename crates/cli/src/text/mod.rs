@@ -79,35 +79,71 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
     if let Some(load) = &document.latency_under_load {
         page.line("latency", &latency::under_load(load));
     }
-    let parts = document.requested.direction.parts();
-    let verdicts = [Some(&document.verdict), document.reverse_verdict.as_ref()];
-    for (direction, verdict) in parts.iter().zip(verdicts.into_iter().flatten()) {
-        page.line("limit", &format!("{}{}", of(document, *direction), limit(document, *direction, verdict)));
+    page.line("limit", &limits(document, page));
+    let step = &document.verdict.next_step;
+    if !step.is_empty() {
+        page.line("next", &shortened(first_sentence(step), page));
     }
-    let mut steps: Vec<&str> = Vec::new();
-    for verdict in verdicts.into_iter().flatten() {
-        if !verdict.next_step.is_empty() && !steps.contains(&verdict.next_step.as_str()) {
-            steps.push(&verdict.next_step);
-        }
-    }
-    for step in steps {
-        page.line("next", first_sentence(step));
-    }
-    if let Some(doubt) = doubt(&document.warnings) {
+    if let Some(doubt) = doubt(document) {
         page.line("doubt", &doubt);
     }
 }
 
-/// The gravest warning, and how many more there are.
-fn doubt(warnings: &[Warning]) -> Option<String> {
+/// Lines that the longer parts of a summary may take; what is left out is in the details.
+const MOST_LINES: usize = 2;
+
+/// Text up to its first semicolon, where the whole is too long for its place.
+fn shortened(text: &str, page: &Page) -> String {
+    match text.split_once("; ") {
+        Some((begin, _)) if page.lines_of(text) > MOST_LINES => format!("{begin}."),
+        _ => text.to_owned(),
+    }
+}
+
+/// Cause, place and confidence of each direction; the reason too, where there is room.
+fn limits(document: &RunDocument, page: &Page) -> String {
+    let verdicts = [Some(&document.verdict), document.reverse_verdict.as_ref()];
+    let parts = document.requested.direction.parts().iter().zip(verdicts.into_iter().flatten());
+    let named: Vec<String> = parts
+        .map(|(direction, verdict)| {
+            let place = verdict.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+            let sure = confidence(verdict.confidence);
+            format!("{}{}{place}, {sure}", of(document, *direction), cause_name(verdict.cause))
+        })
+        .collect();
+    let named = named.join("; ");
+    if document.requested.direction == Direction::Both {
+        return named;
+    }
+    let why = reason(document, document.requested.direction, &document.verdict);
+    let begin = why.split_once("; ").map_or(why, |(begin, _)| begin);
+    [why, begin]
+        .into_iter()
+        .map(|why| format!("{named}: {}", why.trim_end_matches('.')))
+        .find(|line| page.lines_of(line) <= MOST_LINES)
+        .unwrap_or(named)
+}
+
+/// A verdict's summary without the rate, which the headline has.
+fn reason<'a>(document: &RunDocument, direction: Direction, verdict: &'a Verdict) -> &'a str {
+    let headline = landspeed_diagnose::headline(document, direction) + ": ";
+    verdict.summary.strip_prefix(&headline).unwrap_or(&verdict.summary)
+}
+
+/// The gravest warning, and how many more there are. Balanced accounting is expected; what is not balanced is said first.
+fn doubt(document: &RunDocument) -> Option<String> {
     let rank = |warning: &Warning| DOUBTS.iter().position(|code| *code == warning.code);
-    let doubts: Vec<(usize, &Warning)> = warnings.iter().filter_map(|w| Some((rank(w)?, w))).collect();
-    let (_, gravest) = doubts.iter().min_by_key(|(rank, _)| *rank)?;
+    let mut doubts: Vec<(usize, &Warning)> =
+        document.warnings.iter().filter_map(|warning| Some((rank(warning)?, warning))).collect();
+    doubts.sort_by_key(|(rank, _)| *rank);
+    let (_, gravest) = doubts.first()?;
     let more = match doubts.len() - 1 {
         0 => String::new(),
         n => format!(" ({n} more: -v)"),
     };
-    Some(format!("{}{more}", first_sentence(&gravest.message)))
+    let sentence = first_sentence(&gravest.message);
+    let begin = sentence.split_once("; ").map_or(sentence, |(begin, _)| begin);
+    Some(format!("{}{more}", begin.trim_end_matches('.')))
 }
 
 /// Up to the first stop that ends a sentence.
@@ -122,13 +158,6 @@ fn first_sentence(text: &str) -> &str {
 /// `upload: ` where a test has two directions.
 fn of(document: &RunDocument, direction: Direction) -> String {
     if document.requested.direction == Direction::Both { format!("{}: ", way(direction)) } else { String::new() }
-}
-
-fn limit(document: &RunDocument, direction: Direction, verdict: &Verdict) -> String {
-    let place = verdict.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-    let headline = landspeed_diagnose::headline(document, direction) + ": ";
-    let why = verdict.summary.strip_prefix(&headline).unwrap_or(&verdict.summary);
-    format!("{}{place}, {}: {why}", cause_name(verdict.cause), confidence(verdict.confidence))
 }
 
 fn headline(d: &RunDocument) -> String {

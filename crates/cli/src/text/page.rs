@@ -67,6 +67,13 @@ impl Page {
         self.text.push('\n');
     }
 
+    /// Lines that a paragraph takes.
+    pub fn lines_of(&self, content: &str) -> usize {
+        let mut page = Self::with_width(self.width);
+        page.line("", content);
+        page.text.lines().count()
+    }
+
     /// A line kept as it is.
     pub fn raw(&mut self, label: &str, content: &str) {
         let _ = writeln!(self.text, "  {label:<width$}{content}", width = MARGIN - 2);

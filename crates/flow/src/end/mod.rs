@@ -158,6 +158,11 @@ impl Watch {
         receiving.map(|(_, _, counters)| counters.bytes() + counters.discarded()).sum()
     }
 
+    /// Requests that responders here answered so far.
+    pub fn answered(&self) -> u64 {
+        self.answers.iter().map(|(counters, _)| counters.packets()).sum()
+    }
+
     /// Bytes that responders here moved so far in the direction of their larger messages, junk included.
     pub fn answered_bytes(&self) -> u64 {
         self.answers.iter().map(|(counters, larger)| counters.packets() * larger + counters.discarded()).sum()

@@ -16,7 +16,8 @@ const SILENCE_NS: u64 = 15_000_000_000;
 /// How often the live figures are sent, and the grid of their times, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
 
-/// The run: traffic on its own threads, the control connection on this one.
+/// The run: traffic on its own threads, the control connection on this one. Returns the report and the number of requests
+/// answered.
 ///
 /// Nothing in here waits for the client: rate, silence and the end of the server are looked at every 20 ms, whatever the
 /// client sends or leaves unread.
@@ -29,7 +30,7 @@ pub fn run_end(
     rx: &mut Receiver,
     shared: &Shared,
     rate_limit_bps: Option<u64>,
-) -> Result<EndReport, FlowError> {
+) -> Result<(EndReport, u64), FlowError> {
     let mut police = rate_limit_bps.map(|rate| Police::new(rate, plan.t0_ns));
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
@@ -100,7 +101,7 @@ pub fn run_end(
         })?;
         match lost {
             Some(error) => Err(error),
-            None => Ok(report),
+            None => Ok((report, watch.answered())),
         }
     })
 }
