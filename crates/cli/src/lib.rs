@@ -2,6 +2,8 @@
 //! comes from the crates below.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod advice;
 mod calc;
 mod check;
 mod complete;

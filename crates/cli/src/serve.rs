@@ -274,7 +274,10 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         if given { option.to_owned() } else { format!("{origin}: {key}") }
     };
     if limits.max_tests == 0 {
-        bail!("{}: 0 admits no tests; the minimum is 1", of_file(args.max_tests.is_some(), "--max-tests", "max_tests"));
+        bail!(
+            "{}: 0 admits no tests; the minimum is 1",
+            of_file(args.max_tests.is_some(), "--max-tests", "max_tests")
+        );
     }
     if limits.max_tests_per_host == Some(0) {
         let place = of_file(args.max_tests_per_host.is_some(), "--max-tests-per-host", "max_tests_per_host");
@@ -341,7 +344,7 @@ fn new_key(path: &Path) -> anyhow::Result<Outcome> {
         .open(path)
         .with_context(|| format!("cannot create {} (an existing key is never overwritten)", path.display()))?;
     file.write_all(key.to_text().as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("landspeed: new key in {}; copy it to the clients, and to nobody else", path.display());
+    println!("landspeed: new key in {}; copy it to the clients only", path.display());
     Ok(Outcome::Clean)
 }
 

@@ -179,9 +179,7 @@ impl FlowError {
             {
                 "add the interface to the link-local address: [fe80::1%eth0]:5210"
             }
-            Self::Connect { .. } => {
-                "check that the host is up and that firewalls pass TCP and UDP of this port"
-            }
+            Self::Connect { .. } => "check that the host is up and that firewalls pass TCP and UDP of this port",
             Self::Setup { what, source } => return setup_advice(what, source).map(str::to_owned),
             Self::Protocol { .. } | Self::Interrupted => return None,
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
@@ -202,10 +200,10 @@ impl FlowError {
                  connection (--bind sets it); else start the server with --data-from-anywhere, or use a key"
             }
             Self::Refused { advice, .. } => return advice.clone(),
-            Self::Timeout { .. } => {
-                "check the path for loss, and that firewalls pass TCP and UDP of this port"
+            Self::Timeout { .. } => "check the path for loss, and that firewalls pass TCP and UDP of this port",
+            Self::PeerLost { .. } => {
+                "check that the other end still runs; the document has what was measured until then"
             }
-            Self::PeerLost { .. } => "check that the other end still runs; the document has what was measured until then",
         };
         Some(text.to_owned())
     }

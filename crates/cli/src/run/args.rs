@@ -295,7 +295,7 @@ impl Args {
             bytes: self.bytes.map(Bytes::get),
             omit_ns: self.omit.map_or(0, Nanos::get),
             interval_ns,
-            // The kernel accounts processor time in ticks: below a tenth of a second shares are mostly rounding.
+            // The kernel accounts CPU time in ticks: below a tenth of a second shares are mostly rounding.
             host_interval_ns: interval_ns.max(100_000_000),
             window_bytes: self.window.map(Bytes::get),
             mss_bytes: self.mss,

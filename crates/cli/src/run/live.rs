@@ -219,8 +219,10 @@ mod tests {
     #[test]
     fn each_multiple_of_the_interval_passes_once() {
         let mut grid = Grid::new(1_000_000_000);
-        let passed: Vec<u64> =
-            [0, 400, 999, 1001, 1002, 1900, 3050, 3060, 2999].into_iter().filter(|ms| grid.passes(ms * 1_000_000)).collect();
+        let passed: Vec<u64> = [0, 400, 999, 1001, 1002, 1900, 3050, 3060, 2999]
+            .into_iter()
+            .filter(|ms| grid.passes(ms * 1_000_000))
+            .collect();
         assert_eq!(passed, [1001, 3050]);
     }
 

@@ -21,7 +21,7 @@ use crate::{Outcome, options, text};
 /// From this size on, the document's size is printed, bytes.
 const LARGE_BYTES: usize = 4 << 20;
 
-/// Runs a test and says what came of it.
+/// Runs a test and prints its result.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let report = args.report.clone().map(Sink::File);
     let sinks: Vec<&Sink> = [&args.json, &args.jsonl, &report].into_iter().flatten().collect();
@@ -104,7 +104,7 @@ fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Resul
     Ok(())
 }
 
-/// What serves at the far end.
+/// Which server runs on the other host.
 #[derive(Debug)]
 pub enum FarEnd {
     /// `landspeed serve`.
@@ -113,7 +113,7 @@ pub enum FarEnd {
     Iperf3(Extras),
 }
 
-/// Runs a test, shows it while it lasts, and reads the verdict from its document.
+/// Runs a test with its interval lines and adds the verdict.
 pub fn measure(
     request: &Request,
     far: &FarEnd,
@@ -184,7 +184,9 @@ fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<(
 fn warn_of_size(bytes: usize, quiet: bool) {
     if bytes >= LARGE_BYTES && !quiet {
         let size = landspeed_units::Bytes::new(bytes as u64);
-        eprintln!("landspeed: the document takes {size}: each stream has a sample every --interval\nUse a longer --interval for a smaller one.");
+        eprintln!(
+            "landspeed: the document takes {size}: each stream has a sample every --interval\nUse a longer --interval for a smaller one."
+        );
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{
-    Cause, Direction, EndCost, PhaseName, Protocol, RunDocument, Status, Verdict,
-};
+use landspeed_model::{Cause, Direction, EndCost, PhaseName, Protocol, RunDocument, Status, Verdict};
 use landspeed_units::BitRate;
 
 use super::{Page, bytes, epochs, latency, loss, of, percent, plural, way};

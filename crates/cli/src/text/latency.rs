@@ -13,13 +13,9 @@ pub fn rates(results: &[LatencyResult]) -> String {
     match results {
         [] => "no transactions".to_owned(),
         [only] => one(only),
-        [first, .., last] => format!(
-            "{} with {} bytes to {} with {} bytes",
-            one(first),
-            sizes(first),
-            one(last),
-            sizes(last)
-        ),
+        [first, .., last] => {
+            format!("{} with {} bytes to {} with {} bytes", one(first), sizes(first), one(last), sizes(last))
+        }
     }
 }
 

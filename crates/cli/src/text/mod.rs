@@ -59,6 +59,14 @@ pub fn summary(document: &RunDocument) -> String {
     page.text
 }
 
+/// [`summary`] for a terminal of this width.
+#[cfg(test)]
+pub fn summary_at(document: &RunDocument, width: usize) -> String {
+    let mut page = Page::with_width(width);
+    write_summary(document, &mut page);
+    page.text
+}
+
 fn write_summary(document: &RunDocument, page: &mut Page) {
     if document.status != Status::Complete {
         for entry in &document.errors {
@@ -94,10 +102,18 @@ const MOST_LINES: usize = 2;
 
 /// Text up to its first semicolon, where the whole is too long for its place.
 fn shortened(text: &str, page: &Page) -> String {
-    match text.split_once("; ") {
-        Some((begin, _)) if page.lines_of(text) > MOST_LINES => format!("{begin}."),
+    match first_clause(text) {
+        Some(begin) if page.lines_of(text) > MOST_LINES => format!("{begin}."),
         _ => text.to_owned(),
     }
+}
+
+/// Up to the first semicolon that is in no brackets or command.
+fn first_clause(text: &str) -> Option<&str> {
+    let whole = |begin: &&str| {
+        begin.matches('(').count() == begin.matches(')').count() && begin.matches('`').count() % 2 == 0
+    };
+    text.match_indices("; ").map(|(at, _)| &text[..at]).find(whole)
 }
 
 /// Cause, place and confidence of each direction; the reason too, where there is room.
@@ -116,7 +132,7 @@ fn limits(document: &RunDocument, page: &Page) -> String {
         return named;
     }
     let why = reason(document, document.requested.direction, &document.verdict);
-    let begin = why.split_once("; ").map_or(why, |(begin, _)| begin);
+    let begin = first_clause(why).unwrap_or(why);
     [why, begin]
         .into_iter()
         .map(|why| format!("{named}: {}", why.trim_end_matches('.')))
@@ -142,7 +158,7 @@ fn doubt(document: &RunDocument) -> Option<String> {
         n => format!(" ({n} more: -v)"),
     };
     let sentence = first_sentence(&gravest.message);
-    let begin = sentence.split_once("; ").map_or(sentence, |(begin, _)| begin);
+    let begin = first_clause(sentence).unwrap_or(sentence);
     Some(format!("{}{more}", begin.trim_end_matches('.')))
 }
 
@@ -357,7 +373,10 @@ mod tests {
 
     #[test]
     fn a_sentence_ends_at_its_stop_and_not_in_a_figure() {
-        assert_eq!(first_sentence("Raise it to 1.5 MiB (now 1. of 2), e.g. so. Then run."), "Raise it to 1.5 MiB (now 1. of 2), e.g. so.");
+        assert_eq!(
+            first_sentence("Raise it to 1.5 MiB (now 1. of 2), e.g. so. Then run."),
+            "Raise it to 1.5 MiB (now 1. of 2), e.g. so."
+        );
         assert_eq!(first_sentence("One only."), "One only.");
     }
 }

@@ -137,8 +137,7 @@ impl Watch {
         });
         let latency_sum_ns = self.transactions.iter().map(|counters| counters.delay_ns()).sum();
         let tcp = TcpState::sum(senders);
-        let live =
-            LiveReading { t_ns, sent, received, tcp, udp, transactions: self.transactions(), latency_sum_ns };
+        let live = LiveReading { t_ns, sent, received, tcp, udp, transactions: self.transactions(), latency_sum_ns };
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
     }
 

@@ -1,4 +1,4 @@
-//! What all requesters share: books, deadlines, waiting.
+//! What all requesters share: counts, deadlines, waiting.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// One requester's books.
+/// One requester's counts.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) plan: &'a RrPlan,
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Closes the books: requests stopped being offered now or at the cutoff.
+    /// Closes the counts: requests stopped being offered now or at the cutoff.
     pub(super) fn finish(mut self, error: Option<RrError>) -> RrOutcome {
         let now_ns = monotonic_ns();
         let to_ns = self.watch.cutoff(now_ns).min(now_ns);

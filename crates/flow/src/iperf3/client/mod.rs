@@ -295,7 +295,8 @@ impl Run<'_, '_> {
                 let queued: u64 = self.held.iter().map(Held::queued).sum();
                 let live = watch.live();
                 // The server says nothing before the end: what its kernel has acknowledged stands for what arrived.
-                let upload = Moved { t_ns: now - t0_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
+                let upload =
+                    Moved { t_ns: now - t0_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
                 let download = Moved { t_ns: now - t0_ns, bytes: downloaded, tcp: None, udp: live.udp };
                 observe(RunEvent::Progress(Progress {
                     t_ns: now - t0_ns,
