@@ -75,7 +75,7 @@ fn literals() -> Vec<String> {
 }
 
 /// What an option is written as, and its value where one follows.
-fn options(text: &str) -> Vec<Vec<String>> {
+fn options<'a>(text: &'a str) -> Vec<Vec<String>> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found = Vec::new();
     for (at, word) in words.iter().enumerate() {
@@ -84,16 +84,11 @@ fn options(text: &str) -> Vec<Vec<String>> {
         if !is_option || !name.ends_with(|c: char| c.is_ascii_alphabetic()) {
             continue;
         }
-        let value = words
-            .get(at + 1)
-            .filter(|_| word.ends_with(name))
-            .map(|word| word.trim_end_matches([',', ';', ':', ')']));
-        let value = value
-            .map(|value| value.strip_suffix('.').unwrap_or(value))
-            .filter(|value| value.starts_with(|c: char| c.is_ascii_digit()));
-        // A unit behind a blank would be an argument of its own.
-        let unit =
-            words.get(at + 2).filter(|_| value.is_some()).map(|word| word.trim_end_matches([',', ';', ')', '.']));
+        let bare = |word: &&'a str| word.trim_end_matches([',', ';', ':', '.', ')']);
+        let value = words.get(at + 1).filter(|_| word.ends_with(name)).map(bare);
+        let value = value.filter(|value| value.starts_with(|c: char| c.is_ascii_digit()));
+        // A unit after a blank would be a separate argument.
+        let unit = words.get(at + 2).filter(|_| value.is_some()).map(bare);
         let unit = unit.filter(|unit| unit.ends_with("b/s") || unit.ends_with("iB") || unit.ends_with("ms"));
         found.push([Some(name), value, unit].into_iter().flatten().map(str::to_owned).collect());
     }

@@ -30,6 +30,7 @@ mod warnings;
 
 use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict};
 
+pub use text::bytes;
 pub use warnings::warnings;
 
 /// Names what held one direction of a run back. `Both` is answered for the upload.

@@ -35,7 +35,7 @@ pub fn details(document: &RunDocument) -> String {
     }
     if document.status == Status::Complete {
         for entry in &document.errors {
-            page.line("error", &super::error(entry));
+            page.line("error", &super::error(entry).replacen('\n', ". ", 1));
         }
     }
     page.text
@@ -106,7 +106,7 @@ fn accounting(d: &RunDocument, page: &mut Page) {
     if !matches!(d.requested.protocol, Protocol::Tcp | Protocol::Udp) {
         return;
     }
-    let amount = |n: u64| if c.unit == "bytes" { bytes(n).to_string() } else { plural(n, "packet") };
+    let amount = |n: u64| if c.unit == "bytes" { bytes(n) } else { plural(n, "packet") };
     let received = if d.streams.iter().any(|s| s.receiver.is_some()) {
         format!("{} received", amount(c.delivered))
     } else {
@@ -197,7 +197,7 @@ fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page)
 fn number(value: f64, unit: &str) -> String {
     match unit {
         "bps" => BitRate::from_bps(value.max(0.0) as u64).to_string(),
-        "bytes" => bytes(value.max(0.0) as u64).to_string(),
+        "bytes" => bytes(value.max(0.0) as u64),
         "ratio" if value > 0.0 && value < 0.01 => percent(value),
         "ratio" => format!("{value:.2}"),
         _ if value.fract() == 0.0 => format!("{value:.0} {unit}"),

@@ -11,7 +11,7 @@ use landspeed_model::{
     Cause, Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status, Verdict,
     Warning,
 };
-use landspeed_units::{BitRate, Bytes, Nanos};
+use landspeed_units::{BitRate, Nanos};
 
 pub use details::details;
 pub use page::{Page, unmarked};
@@ -70,7 +70,8 @@ pub fn summary_at(document: &RunDocument, width: usize) -> String {
 fn write_summary(document: &RunDocument, page: &mut Page) {
     if document.status != Status::Complete {
         for entry in &document.errors {
-            page.line(if document.status == Status::Failed { "failed" } else { "cut short" }, &error(entry));
+            let label = if document.status == Status::Failed { "failed" } else { "cut short" };
+            page.line(label, &error(entry).replacen('\n', ". ", 1));
         }
     }
     if document.status == Status::Failed {
@@ -88,25 +89,22 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
         page.line("latency", &latency::under_load(load));
     }
     page.line("limit", &limits(document, page));
-    let step = &document.verdict.next_step;
+    let doubt = doubt(&document.warnings, page);
+    let left = MOST_LINES.saturating_sub(page.text.lines().count() + usize::from(doubt.is_some()));
+    let step = first_sentence(&document.verdict.next_step);
     if !step.is_empty() {
-        page.line("next", &shortened(first_sentence(step), page));
+        let short = first_clause(step).map(|begin| format!("{begin}."));
+        let fits = page.lines_of(step) <= left.min(PART_LINES);
+        page.line("next", &short.filter(|_| !fits).unwrap_or_else(|| step.to_owned()));
     }
-    if let Some(doubt) = doubt(document) {
+    if let Some(doubt) = doubt {
         page.line("doubt", &doubt);
     }
 }
 
-/// Lines that the longer parts of a summary may take; what is left out is in the details.
-const MOST_LINES: usize = 2;
-
-/// Text up to its first semicolon, where the whole is too long for its place.
-fn shortened(text: &str, page: &Page) -> String {
-    match first_clause(text) {
-        Some(begin) if page.lines_of(text) > MOST_LINES => format!("{begin}."),
-        _ => text.to_owned(),
-    }
-}
+/// Lines of a summary without the report's path, and of one of its longer parts; what is left out is in the details.
+const MOST_LINES: usize = 8;
+const PART_LINES: usize = 2;
 
 /// Up to the first semicolon that is in no brackets or command.
 fn first_clause(text: &str) -> Option<&str> {
@@ -118,25 +116,24 @@ fn first_clause(text: &str) -> Option<&str> {
 
 /// Cause, place and confidence of each direction; the reason too, where there is room.
 fn limits(document: &RunDocument, page: &Page) -> String {
-    let verdicts = [Some(&document.verdict), document.reverse_verdict.as_ref()];
-    let parts = document.requested.direction.parts().iter().zip(verdicts.into_iter().flatten());
-    let named: Vec<String> = parts
-        .map(|(direction, verdict)| {
-            let place = verdict.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-            let sure = confidence(verdict.confidence);
-            format!("{}{}{place}, {sure}", of(document, *direction), cause_name(verdict.cause))
-        })
-        .collect();
-    let named = named.join("; ");
-    if document.requested.direction == Direction::Both {
-        return named;
+    let sure = |verdict: &Verdict| confidence(verdict.confidence);
+    if let Some(reverse) = &document.reverse_verdict {
+        let (up, down) = (&document.verdict, reverse);
+        if (up.cause, up.confidence) == (down.cause, down.confidence) {
+            return format!("{} in both directions, {}", cause_name(up.cause), sure(up));
+        }
+        let named = |verdict: &Verdict| format!("{} ({})", cause_name(verdict.cause), sure(verdict));
+        return format!("upload: {}, download: {}", named(up), named(down));
     }
-    let why = reason(document, document.requested.direction, &document.verdict);
+    let verdict = &document.verdict;
+    let place = verdict.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    let named = format!("{}{place}, {}", cause_name(verdict.cause), sure(verdict));
+    let why = reason(document, document.requested.direction, verdict);
     let begin = first_clause(why).unwrap_or(why);
     [why, begin]
         .into_iter()
         .map(|why| format!("{named}: {}", why.trim_end_matches('.')))
-        .find(|line| page.lines_of(line) <= MOST_LINES)
+        .find(|line| page.lines_of(line) <= PART_LINES)
         .unwrap_or(named)
 }
 
@@ -146,11 +143,11 @@ fn reason<'a>(document: &RunDocument, direction: Direction, verdict: &'a Verdict
     verdict.summary.strip_prefix(&headline).unwrap_or(&verdict.summary)
 }
 
-/// The gravest warning, and how many more there are. Balanced accounting is expected; what is not balanced is said first.
-fn doubt(document: &RunDocument) -> Option<String> {
+/// The gravest warning and how many more there are, or the names of all where that does not fit a line.
+fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
     let rank = |warning: &Warning| DOUBTS.iter().position(|code| *code == warning.code);
     let mut doubts: Vec<(usize, &Warning)> =
-        document.warnings.iter().filter_map(|warning| Some((rank(warning)?, warning))).collect();
+        warnings.iter().filter_map(|warning| Some((rank(warning)?, warning))).collect();
     doubts.sort_by_key(|(rank, _)| *rank);
     let (_, gravest) = doubts.first()?;
     let more = match doubts.len() - 1 {
@@ -159,7 +156,13 @@ fn doubt(document: &RunDocument) -> Option<String> {
     };
     let sentence = first_sentence(&gravest.message);
     let begin = first_clause(sentence).unwrap_or(sentence);
-    Some(format!("{}{more}", begin.trim_end_matches('.')))
+    let line = format!("{}{more}", begin.trim_end_matches('.'));
+    if page.lines_of(&line) == 1 {
+        return Some(line);
+    }
+    let mut codes: Vec<&str> = doubts.iter().map(|(_, warning)| warning.code.as_str()).collect();
+    codes.dedup();
+    Some(format!("{} (-v explains)", codes.join(", ")))
 }
 
 /// Up to the first stop that ends a sentence.
@@ -189,7 +192,7 @@ fn headline(d: &RunDocument) -> String {
             .map(|(direction, (bps, cv))| {
                 let rate = bps.map_or("no data".to_owned(), |bps| BitRate::from_bps(bps as u64).to_string());
                 let spread = cv.map(|cv| format!(" ± {}", percent(cv))).unwrap_or_default();
-                format!("{}{rate}{spread}", of(d, *direction))
+                format!("{}{rate}{spread}", of(d, *direction).replace(':', ""))
             })
             .collect();
         rates.join(", ")
@@ -206,14 +209,17 @@ fn headline(d: &RunDocument) -> String {
         _ if p.rr.is_some() => "",
         Direction::Upload => ", client to server",
         Direction::Download => ", server to client",
-        Direction::Both => ", both directions at once",
+        // The rates are named after their directions.
+        Direction::Both => "",
     };
     let _ = write!(line, "{arrow}, {kind}");
     let sender = d.streams.iter().find_map(|stream| stream.sender.as_ref());
     if let Some(congestion) = sender.and_then(|sender| sender.congestion.as_ref()) {
         let _ = write!(line, " {congestion}");
     }
-    let _ = write!(line, ", {}", plural(u64::from(p.streams), "stream"));
+    if p.direction != Direction::Both || p.streams > 1 {
+        let _ = write!(line, ", {}", plural(u64::from(p.streams), "stream"));
+    }
     let time_ns = if d.latency.is_empty() { s.steady_ns } else { d.latency.iter().map(|r| r.duration_ns).sum() };
     if time_ns > 0 {
         let _ = write!(line, ", {:.1} s", time_ns as f64 / 1e9);
@@ -237,7 +243,7 @@ fn tcp(d: &RunDocument) -> String {
                 let last = |end: &landspeed_model::StreamEnd| end.samples.last()?.tcp.as_ref()?.data_segs_out;
                 let segments: u64 = senders().filter_map(last).map(u64::from).sum();
                 let share = if segments > 0 && retransmits > 0 {
-                    format!(" ({} of segments)", percent(retransmits as f64 / segments as f64))
+                    format!(" ({})", percent(retransmits as f64 / segments as f64))
                 } else {
                     String::new()
                 };
@@ -357,8 +363,9 @@ fn mode(mode: RrMode) -> &'static str {
     }
 }
 
-fn bytes(n: u64) -> Bytes {
-    Bytes::new(n)
+/// `6.00 MiB`, and `1 MB` where the size is round in powers of 1000.
+fn bytes(n: u64) -> String {
+    landspeed_diagnose::bytes(n as f64)
 }
 
 #[cfg(test)]

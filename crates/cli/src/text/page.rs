@@ -47,7 +47,8 @@ impl Page {
     pub fn line(&mut self, label: &str, content: &str) {
         let _ = write!(self.text, "  {label:<width$}", width = MARGIN - 2);
         let mut column = MARGIN.max(2 + label.chars().count());
-        let mut begun = column == MARGIN;
+        // A label that fills its column is followed by a blank.
+        let mut begun = label.chars().count() < MARGIN - 2;
         let content = unmarked(content);
         for word in content.split_whitespace() {
             let len = word.chars().count();
@@ -103,6 +104,7 @@ mod tests {
             let mut page = Page::with_width(width);
             page.line("limit", content);
             page.line("a-long-label", content);
+            assert!(page.text.contains("  a-long-label the receive"), "{}", page.text);
             for line in page.text.lines() {
                 let long_word = line.split_whitespace().last().is_some_and(|word| word.len() > 45);
                 assert!(line.chars().count() <= width || long_word, "{width}: {line}");
