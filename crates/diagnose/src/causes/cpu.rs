@@ -19,7 +19,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
     if load.waits.is_some() {
         let metric = "share of time on a core or ready for one, stream thread";
         scales.figure(metric, load.work, "ratio", busy, &format!("{end}.samples[].thread_cpu_ns"));
-        let metric = "share of time ready and kept waiting for a core, stream thread";
+        let metric = "share of time runnable without a core, stream thread";
         let waited = Bound::AtLeast(KEPT_WAITING);
         scales.figure(metric, load.waits, "ratio", waited, &format!("{end}.samples[].thread_wait_ns"));
     } else {
@@ -87,10 +87,10 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
             }
         }
         (Kind::Turns, _) => format!(
-            "both ends share this host and take turns on its cores: the {thread} thread works {} of the time{}",
+            "both ends share this host and take turns on its cores: the {thread} thread is runnable {} of the time{}",
             text::percent(load.work.map_or(share, |figure| figure.value)),
             match load.waits.filter(|_| load.kept_waiting()) {
-                Some(waits) => format!(", {} of it waiting for a core", text::percent(waits.value)),
+                Some(waits) => format!(" and waits for a core {} of the time", text::percent(waits.value)),
                 None => String::new(),
             }
         ),
