@@ -186,7 +186,10 @@ fn at_end(document: &RunDocument, parameters: &Parameters, last: &Progress) -> P
     for direction in parameters.direction.parts() {
         let streams: Vec<&Stream> = document.streams.iter().filter(|s| s.direction == *direction).collect();
         let moved = end_of(document, &streams, moved(last, *direction));
-        if *direction == Direction::Download { progress.download = moved } else { progress.upload = moved }
+        match direction {
+            Direction::Download => progress.download = moved,
+            _ => progress.upload = moved,
+        }
     }
     progress
 }

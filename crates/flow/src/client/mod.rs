@@ -325,7 +325,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
     Ok(ClockAlignment { offset_ns, uncertainty_ns: rtt.div_ceil(2) })
 }
 
-/// The run: traffic on its own threads, the control connection and the live view on this one.
+/// The run: traffic on its own threads, the control connection and the interval lines on this one.
 ///
 /// Nothing in here waits for the server: time, silence and the user's wish to stop are looked at every 20 ms, whatever the
 /// server sends or leaves unread.

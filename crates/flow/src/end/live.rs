@@ -17,9 +17,9 @@ pub struct LiveReading {
     pub tcp: Option<TcpState>,
     /// UDP receivers here.
     pub udp: Option<UdpState>,
-    /// Transactions completed by requesters here, and the sum of their latencies.
+    /// Transactions completed by requesters here.
     pub transactions: u64,
-    /// Nanoseconds.
+    /// The sum of their latencies, nanoseconds.
     pub latency_sum_ns: u64,
 }
 
