@@ -117,7 +117,7 @@ fn of_run(options: &[String]) -> Vec<String> {
 fn check(text: &str) -> Result<usize, String> {
     let mut checked = 0;
     for (at, part) in text.split('`').enumerate() {
-        if at % 2 == 0 {
+        if at.is_multiple_of(2) {
             for option in options(part) {
                 parse(&of_run(&option)).map_err(|why| format!("{text}\n{why}"))?;
                 checked += 1;

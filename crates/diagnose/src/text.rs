@@ -34,7 +34,8 @@ pub(crate) fn rate_argument(bps: f64) -> String {
 pub fn bytes(bytes: f64) -> String {
     let whole = bytes as u64;
     let decimal = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
-    let typed = decimal.into_iter().find(|&(unit, _)| whole >= unit && whole % unit == 0 && whole / unit < 1000);
+    let typed =
+        decimal.into_iter().find(|&(unit, _)| whole >= unit && whole.is_multiple_of(unit) && whole / unit < 1000);
     match typed {
         Some((unit, name)) if !whole.is_multiple_of(1024) => format!("{} {name}", whole / unit),
         _ => Bytes::new(whole).to_string(),

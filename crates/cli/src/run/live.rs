@@ -82,14 +82,13 @@ impl View {
     pub fn show(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Accepted { parameters, .. } => self.parameters = (*parameters).clone(),
-            RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
             RunEvent::Progress(progress) if !self.silent => {
                 self.newest = *progress;
                 if self.grid.passes(reading_ns(&self.parameters, progress)) {
                     self.print(*progress);
                 }
             }
-            RunEvent::Progress(_) => {}
+            RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
         }
     }
 

@@ -109,7 +109,7 @@ const PART_LINES: usize = 2;
 /// Up to the first semicolon that is in no brackets or command.
 fn first_clause(text: &str) -> Option<&str> {
     let whole = |begin: &&str| {
-        begin.matches('(').count() == begin.matches(')').count() && begin.matches('`').count() % 2 == 0
+        begin.matches('(').count() == begin.matches(')').count() && begin.matches('`').count().is_multiple_of(2)
     };
     text.match_indices("; ").map(|(at, _)| &text[..at]).find(whole)
 }
