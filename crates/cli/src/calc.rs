@@ -22,8 +22,8 @@ pub struct Args {
     /// Rate of the narrowest link
     #[arg(short, long, value_parser = options::rate, allow_hyphen_values = true)]
     rate: BitRate,
-    /// Round-trip time without queues
-    #[arg(short = 't', long, value_parser = options::time, allow_hyphen_values = true)]
+    /// Round-trip time of the idle path, with its unit: 92ms
+    #[arg(short = 't', long, value_parser = options::rtt, allow_hyphen_values = true)]
     rtt: Nanos,
     /// MTU of the path, bytes
     #[arg(short, long, default_value_t = 1500)]
@@ -31,22 +31,22 @@ pub struct Args {
     /// IPv6 instead of IPv4
     #[arg(short = '6', long)]
     ipv6: bool,
-    /// Share of packets lost: 0.0046%, 1e-6 or 1/22000
+    /// Packet loss ratio: 0.0046%, 1e-6 or 1/22000
     #[arg(short, long, allow_hyphen_values = true)]
     loss: Option<Ratio>,
     /// Parallel flows
     #[arg(short = 'P', long, default_value_t = 1)]
     flows: u32,
-    /// Time to move this much
+    /// Also print the time to transfer this much
     #[arg(short = 'n', long, allow_hyphen_values = true)]
     bytes: Option<Bytes>,
     /// Length of the path: 30000km
     #[arg(short, long, value_parser = metres, allow_hyphen_values = true)]
     distance: Option<f64>,
-    /// Print each answer's formula and where it comes from
+    /// Print each formula and its source
     #[arg(short, long)]
     sources: bool,
-    /// Write the answers as JSON (- for standard output)
+    /// Write the results as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
 }
@@ -63,7 +63,7 @@ fn metres(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Prints what the formulas say.
+/// Evaluates the formulas and prints the results.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let input = PathInput {
         mtu: args.mtu,
@@ -76,7 +76,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     };
     let advice = advise(&input)?;
     if let Some(sink) = &args.json {
-        let text = serde_json::to_string_pretty(&advice).context("cannot encode the answers")?;
+        let text = serde_json::to_string_pretty(&advice).context("cannot encode the results")?;
         sink.write((text + "\n").as_bytes())?;
         if *sink == Sink::Stdout {
             return Ok(Outcome::Clean);
@@ -84,7 +84,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
     print!("{}", text(&advice, args.sources));
     if !args.sources {
-        println!("\n--sources shows each formula and where it comes from.");
+        println!("\n--sources prints each formula and its source.");
     }
     Ok(Outcome::Clean)
 }

@@ -2,6 +2,8 @@
 //! comes from the crates below.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod advice;
 mod calc;
 mod check;
 mod complete;
@@ -115,6 +117,9 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers; everything else is a failure of the command line.
             let _ = error.print();
+            if let Some(hint) = iperf3_hint(std::env::args().nth(1).as_deref()) {
+                eprintln!("\n{hint}");
+            }
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
@@ -139,6 +144,18 @@ pub fn main() -> ExitCode {
             eprintln!("landspeed: {error:#}");
             Outcome::Failure.into()
         }
+    }
+}
+
+/// What to type instead of an iperf3 command line.
+fn iperf3_hint(first: Option<&str>) -> Option<&'static str> {
+    match first? {
+        "-c" | "--client" => Some(
+            "For iperf3's command line, use 'landspeed iperf3 -c HOST'. To measure with landspeed, use 'landspeed run HOST', or \
+             'landspeed run HOST --iperf3' where the server is iperf3.",
+        ),
+        "-s" | "--server" => Some("To serve landspeed and iperf3 clients, use 'landspeed serve'."),
+        _ => None,
     }
 }
 

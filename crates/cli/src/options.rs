@@ -1,4 +1,4 @@
-//! Values as people type them.
+//! Parsers of option values.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use landspeed_units::{BitRate, Nanos};
 pub fn rate(text: &str) -> Result<BitRate, String> {
     let rate: BitRate = text.parse().map_err(|e: landspeed_units::ParseError| e.to_string())?;
     if rate.bps() == 0 {
-        return Err("a rate of zero moves nothing; leave the option out to send without limit".to_owned());
+        return Err("a rate of zero sends nothing; leave the option out to send without limit".to_owned());
     }
     Ok(rate)
 }
@@ -21,7 +21,7 @@ pub fn rate(text: &str) -> Result<BitRate, String> {
 pub fn rate_or_unlimited(text: &str) -> Result<RateLimit, String> {
     match text {
         "unlimited" | "max" => Ok(RateLimit(None)),
-        "0" => Err("a rate of zero moves nothing; `unlimited` sends as fast as the host can".to_owned()),
+        "0" => Err("a rate of zero sends nothing; write unlimited to send as fast as the host can".to_owned()),
         _ => rate(text).map(|r| RateLimit(Some(r))),
     }
 }
@@ -39,9 +39,18 @@ pub fn time(text: &str) -> Result<Nanos, String> {
     Ok(time)
 }
 
+/// A round-trip time. A bare number is refused: it would be seconds, and who types one means milliseconds.
+pub fn rtt(text: &str) -> Result<Nanos, String> {
+    let bare = text.trim().parse::<f64>().is_ok_and(|value| value != 0.0);
+    if bare {
+        return Err(format!("`{0}` has no unit; write {0}ms, or {0}s for seconds", text.trim()));
+    }
+    time(text)
+}
+
 /// A list of cores: `3`, `0,2,4`, `0-3,8`.
 pub fn cores(text: &str) -> Result<Vec<u32>, String> {
-    let bad = || format!("`{text}` is no list of cores; write 3, or 0,2,4, or 0-3");
+    let bad = || format!("`{text}` is not a list of cores; write 3, 0,2,4 or 0-3");
     let mut cores = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -57,7 +66,7 @@ pub fn cores(text: &str) -> Result<Vec<u32>, String> {
 
 /// `local`, `bind:0`, `preferred:1`.
 pub fn numa(text: &str) -> Result<NumaPolicy, String> {
-    let bad = || format!("`{text}` is no memory policy; write local, bind:0 or preferred:0");
+    let bad = || format!("`{text}` is not a NUMA policy; write local, bind:0 or preferred:0");
     let node = |n: &str| n.parse::<u32>().map_err(|_| bad());
     match text.split_once(':') {
         None if text == "local" => Ok(NumaPolicy::Local),
@@ -82,7 +91,7 @@ pub fn dscp(text: &str) -> Result<u8, String> {
     };
     named
         .or_else(|| text.parse().ok().filter(|d| *d < 64))
-        .ok_or_else(|| format!("`{text}` is no DSCP; write 0 to 63, or ef, cs1, af41, le"))
+        .ok_or_else(|| format!("`{text}` is not a DSCP; write 0 to 63, or ef, cs1, af41, le"))
 }
 
 /// AFxy = 8x + 2y (RFC 2597).
@@ -97,7 +106,7 @@ pub fn key(path: &Path, policy: Policy) -> anyhow::Result<Key> {
     let text = trust::read_text(path, "key file", Content::Secret, policy)?;
     Key::from_text(&text).with_context(|| {
         format!(
-            "{} holds no key: 64 hex digits are expected; `landspeed serve --new-key FILE` makes one",
+            "{} is not a key file: 64 hex digits are expected; create one with 'landspeed serve --new-key FILE'",
             path.display()
         )
     })
@@ -119,6 +128,14 @@ mod tests {
     fn code_points_have_names() {
         assert_eq!((dscp("ef"), dscp("af41"), dscp("CS1"), dscp("63")), (Ok(46), Ok(34), Ok(8), Ok(63)));
         assert!(dscp("64").is_err() && dscp("af44").is_err() && dscp("cs8").is_err());
+    }
+
+    #[test]
+    fn an_rtt_needs_its_unit() {
+        assert!(rtt("92").unwrap_err().contains("write 92ms"));
+        assert_eq!(rtt("92ms"), Ok(Nanos::from_millis(92)));
+        assert_eq!(rtt("1.5s"), Ok(Nanos::from_millis(1500)));
+        assert!(rtt("0").is_err() && rtt("x").is_err() && rtt("-1").is_err());
     }
 
     #[test]

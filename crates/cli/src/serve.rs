@@ -22,27 +22,27 @@ use crate::{Outcome, options, trust};
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed serve                                        anyone may test, TCP and UDP on port 5210
+  landspeed serve                                        for all clients, TCP and UDP on port 5210
   landspeed serve --allow 192.0.2.0/24 --max-rate 20G --max-tests 4
-  landspeed serve --max-rate 5G --max-total-rate 20G     no test above 5 Gb/s, all together at most 20 Gb/s
+  landspeed serve --max-rate 5G --max-total-rate 20G     5 Gb/s for each test, 20 Gb/s in all
   landspeed serve --new-key site.key                     make a key, then:
-  landspeed serve --key-file site.key                    only holders of the key may test
+  landspeed serve --key-file site.key                    for clients with this key only
   landspeed serve --config /etc/landspeed/serve.toml
 
-One port carries everything, so one firewall rule for TCP and one for UDP is enough; iperf3's clients are answered on
-theirs, 5201.";
+One port carries everything: one firewall rule for TCP and one for UDP are enough. iperf3 clients connect to
+port 5201.";
 
 /// Options of `serve`. A key of the configuration file is the long option's name with underscores.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Address and port, port, or address to listen on; may be given again [default: all addresses, port 5210]
+    /// Address and port, port, or address to listen on; repeatable [default: all addresses, port 5210]
     #[arg(short, long, value_name = "ADDRESS", value_parser = listen_address)]
     listen: Vec<SocketAddr>,
-    /// Tests at once [default: 128]
+    /// Concurrent tests [default: 128]
     #[arg(long, value_name = "N")]
     max_tests: Option<usize>,
-    /// Tests at once of one address, or of one IPv6 /64 [default: at most 3/4 of all, and fewer while others test]
+    /// Concurrent tests of one address, or of one IPv6 /64 [default: 3/4 of all, fewer while others test]
     #[arg(long, value_name = "N")]
     max_tests_per_host: Option<usize>,
     /// Longest test [default: 1 h]
@@ -54,50 +54,50 @@ pub struct Args {
     /// Highest rate of all tests together in one direction; each test reserves its part when it is accepted
     #[arg(long, value_name = "RATE", value_parser = options::rate, allow_hyphen_values = true)]
     max_total_rate: Option<BitRate>,
-    /// Serve only clients of this network; may be given again
+    /// Serve only clients of this network; repeatable
     #[arg(long, value_name = "CIDR", value_parser = network)]
     allow: Vec<IpNet>,
-    /// File with the pre-shared key that clients must hold
+    /// File with the pre-shared key that clients need
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     #[command(flatten)]
     trust: trust::TrustArgs,
-    /// Make a key, write it to FILE (readable only by you) and exit
+    /// Create a key in FILE (readable only by you) and exit
     #[arg(long, value_name = "FILE", exclusive = true)]
     new_key: Option<PathBuf>,
-    /// Without a key: take the data of a test from other addresses than its control connection's, too
+    /// Without a key: accept a test's data connections from other addresses than its control connection's
     #[arg(long)]
     data_from_anywhere: bool,
-    /// Let anyone audit this host (`landspeed check --peer`); holders of a key may in any case
+    /// Let all clients audit this host (landspeed check --peer); clients with the key always may
     #[arg(long)]
     describe: bool,
-    /// Capture the headers of a test for a client that asks (`landspeed run --tap`), so many bytes at most [default: 64M].
-    /// Needs CAP_NET_RAW
+    /// Capture a test's headers for clients that ask (landspeed run --tap), at most SIZE [default: 64M]. Needs
+    /// CAP_NET_RAW
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "64M")]
     allow_tap: Option<Bytes>,
-    /// Port for iperf3's clients, on the same addresses [default: 5201, unless --key-file asks for a key or the kernel
-    /// chooses the port]
+    /// Port for iperf3 clients, on the same addresses [default: 5201; none with --key-file or where the kernel chooses
+    /// the port]
     #[arg(long, value_name = "PORT", conflicts_with = "no_iperf3")]
     iperf3_port: Option<u16>,
-    /// Do not answer iperf3's clients
+    /// Do not serve iperf3 clients
     #[arg(long)]
     no_iperf3: bool,
-    /// iperf3's clients must be one of these users: lines of USER,SHA256("{USER}PASSWORD")
+    /// Serve only iperf3 clients of these users: lines of USER,SHA256("{USER}PASSWORD")
     #[arg(long, value_name = "FILE", requires = "rsa_private_key_path")]
     authorized_users_path: Option<PathBuf>,
-    /// Private key (PEM) that iperf3's clients encrypt their credentials for
+    /// Private key (PEM) for iperf3 clients' credentials
     #[arg(long, value_name = "FILE", requires = "authorized_users_path")]
     rsa_private_key_path: Option<PathBuf>,
-    /// How far the clock of an iperf3 client may be off [default: 10 s]
+    /// Largest clock difference to an iperf3 client [default: 10 s]
     #[arg(long, value_name = "TIME", value_parser = options::time, requires = "authorized_users_path")]
     time_skew_threshold: Option<Nanos>,
-    /// Credentials are padded as iperf3 before 3.17 does
+    /// Accept credentials with PKCS#1 padding, as iperf3 before 3.17 sends
     #[arg(long, requires = "authorized_users_path")]
     use_pkcs1_padding: bool,
-    /// Configuration file (TOML); options given here count more
+    /// Configuration file (TOML); options on the command line override it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Say nothing of single tests
+    /// Do not log single tests
     #[arg(short, long)]
     quiet: bool,
 }
@@ -179,17 +179,17 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
             let bare = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
             bare.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, DEFAULT_PORT))
         })
-        .ok_or_else(|| format!("`{text}` is no address; write 5210, 192.0.2.1, 192.0.2.1:5210 or [::]:5210"))
+        .ok_or_else(|| format!("`{text}` is not an address; write 5210, 192.0.2.1, 192.0.2.1:5210 or [::]:5210"))
 }
 
 fn network(text: &str) -> Result<IpNet, String> {
     text.parse::<IpNet>()
         .ok()
         .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
-        .ok_or_else(|| format!("`{text}` is no network; write 192.0.2.0/24, 2001:db8::/32 or one address"))
+        .ok_or_else(|| format!("`{text}` is not a network; write 192.0.2.0/24, 2001:db8::/32 or one address"))
 }
 
-/// Serves until it is over, and waits a few seconds for the tests that run then.
+/// Serves until `over`, and waits up to 5 s for tests that are running then.
 pub fn until(server: Server, over: impl Fn() -> bool + Send + 'static) -> anyhow::Result<()> {
     let (stop, counts) = (server.stop_flag(), server.counts());
     let watcher = std::thread::spawn(move || {
@@ -200,7 +200,7 @@ pub fn until(server: Server, over: impl Fn() -> bool + Send + 'static) -> anyhow
     });
     server.run().context("the server failed")?;
     let _ = watcher.join();
-    // Sessions see the flag within moments, tell their clients, and end.
+    // Sessions see the flag, notify their clients, and end.
     for _ in 0..50 {
         if counts.running.load(Ordering::Relaxed) == 0 {
             break;
@@ -227,7 +227,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let counts = server.counts();
     until(server, || interrupted.load(Ordering::Relaxed))?;
-    line(&format!("landspeed: stopped after {} tests", counts.completed.load(Ordering::Relaxed)));
+    let tests = counts.completed.load(Ordering::Relaxed);
+    line(&format!("landspeed: stopped after {tests} test{}", if tests == 1 { "" } else { "s" }));
     Ok(Outcome::Clean)
 }
 
@@ -273,11 +274,14 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         if given { option.to_owned() } else { format!("{origin}: {key}") }
     };
     if limits.max_tests == 0 {
-        bail!("{}: 0 serves nobody; 1 is the least", of_file(args.max_tests.is_some(), "--max-tests", "max_tests"));
+        bail!(
+            "{}: 0 admits no tests; the minimum is 1",
+            of_file(args.max_tests.is_some(), "--max-tests", "max_tests")
+        );
     }
     if limits.max_tests_per_host == Some(0) {
         let place = of_file(args.max_tests_per_host.is_some(), "--max-tests-per-host", "max_tests_per_host");
-        bail!("{place}: 0 serves nobody; 1 is the least");
+        bail!("{place}: 0 admits no tests; the minimum is 1");
     }
     let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
     let key = key_file.map(|path| options::key(path, args.trust.policy())).transpose()?;
@@ -289,8 +293,8 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     Ok(ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, iperf3, tap })
 }
 
-/// Where iperf3's clients are answered. They cannot hold our key: a server that asks for one answers them only if it is
-/// told a port for them, or users.
+/// Where iperf3 clients are served. They cannot have the pre-shared key: a server with one serves them only when given a
+/// port for them, or users.
 fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyhow::Result<Iperf3Config> {
     let pair = |users: &Option<PathBuf>, key: &Option<PathBuf>| users.clone().zip(key.clone());
     let paths = pair(&args.authorized_users_path, &args.rsa_private_key_path)
@@ -332,15 +336,15 @@ fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
 
 fn new_key(path: &Path) -> anyhow::Result<Outcome> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    let key = Key::generate().context("cannot make a key")?;
+    let key = Key::generate().context("cannot create a key")?;
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .with_context(|| format!("cannot make {} (a key is never written over)", path.display()))?;
+        .with_context(|| format!("cannot create {} (an existing key is never overwritten)", path.display()))?;
     file.write_all(key.to_text().as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("landspeed: new key in {}; both ends need a copy, nobody else does", path.display());
+    println!("landspeed: new key in {}; copy it to the clients only", path.display());
     Ok(Outcome::Clean)
 }
 
@@ -352,7 +356,7 @@ struct Log {
     refusals: Mutex<Refusals>,
 }
 
-/// Refusals are strangers' doing: so many lines a second and no more, lest they fill a disk.
+/// Anyone can cause refusals: their lines are limited per second so that they cannot fill a disk.
 #[derive(Default)]
 struct Refusals {
     second: u64,
@@ -363,7 +367,7 @@ struct Refusals {
 const REFUSALS_A_SECOND: u32 = 10;
 
 impl Refusals {
-    /// Whether to print this one, and how many were left out since the last that was.
+    /// Whether to log this one, and how many were not logged since the last.
     fn admit(&mut self, now_ns: u64) -> Option<u64> {
         let second = now_ns / 1_000_000_000;
         if second != self.second {
@@ -383,37 +387,48 @@ impl Log {
         use landspeed_flow::address::display;
         match event {
             ServerEvent::Listening(addr) => {
-                let who = if self.key { "holders of the key" } else { "anyone who can reach it" };
-                line(&format!("landspeed: listening on {addr} (TCP and UDP), for {who}"));
+                let who = if self.key { "clients with the key" } else { "all clients" };
+                line(&format!("landspeed: listening on {addr} (TCP and UDP) for {who}"));
             }
             ServerEvent::ListeningIperf3(addr) => {
-                let who = if self.users { "users of the list" } else { "anyone who can reach it" };
-                line(&format!("landspeed: listening on {addr} for iperf3's clients, for {who}"));
+                let who = if self.users { "iperf3 clients of authorized users" } else { "all iperf3 clients" };
+                line(&format!("landspeed: listening on {addr} for {who}"));
             }
             ServerEvent::NoIperf3 { addr, why } => {
-                line(&format!("landspeed: no answer to iperf3's clients on {addr}: {why}"));
+                line(&format!("landspeed: not listening on {addr} for iperf3 clients: {why}"));
             }
             _ if self.quiet => {}
             ServerEvent::TestStarted { id, peer, what } => {
-                line(&format!("{}  {}  start    {what}", short(id), display(*peer)));
+                event_line(short(id), &format!("{}  start    {what}", display(*peer)));
             }
             ServerEvent::Described { peer } => {
-                line(&format!("--------  {}  described", display(*peer)));
+                event_line(NO_TEST, &format!("{}  described this host", display(*peer)));
             }
-            ServerEvent::TestEnded { id, outcome } => line(&format!("{}  end      {outcome}", short(id))),
+            ServerEvent::TestEnded { id, outcome } => event_line(short(id), &format!("end      {outcome}")),
             ServerEvent::Refused { peer, why } => {
                 let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
                 match refusals.admit(landspeed_sys::clock::monotonic_ns()) {
                     None => {}
-                    Some(0) => line(&format!("--------  {}  refused  {why}", display(*peer))),
-                    Some(n) => line(&format!("--------  {}  refused  {why} ({n} more unsaid)", display(*peer))),
+                    Some(0) => event_line(NO_TEST, &format!("{}  refused  {why}", display(*peer))),
+                    Some(n) => {
+                        event_line(NO_TEST, &format!("{}  refused  {why} ({n} more not logged)", display(*peer)));
+                    }
                 }
             }
         }
     }
 }
 
-/// A server goes on when nobody reads its log.
+/// Stands where a test's number would.
+const NO_TEST: &str = "--------";
+
+/// A line with the time (UTC) and the test's number.
+fn event_line(id: &str, what: &str) {
+    let now = std::time::UNIX_EPOCH + Duration::from_nanos(landspeed_sys::clock::realtime_ns());
+    line(&format!("{}  {id}  {what}", humantime::format_rfc3339_seconds(now)));
+}
+
+/// A line of the log. A log that cannot be written does not stop the server.
 fn line(text: &str) {
     let _ = writeln!(std::io::stdout().lock(), "{text}");
 }

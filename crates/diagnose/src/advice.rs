@@ -40,12 +40,12 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     let rtt_us = rtt_us.filter(|&us| us > 0.0);
     let need = rtt_us.filter(|_| target_bps > 0.0).map(|us| socket_buffer_bytes(target_bps, us / 1e6));
     let basis = rtt_us.map(|us| {
-        let whose = if known { "" } else { ", twice the rate measured, as the path's own is not known" };
-        format!("2 × BDP at {} × {}{whose}", text::rate(target_bps), text::micros(us))
+        let whose = if known { "" } else { " (twice the rate measured: the path's rate is unknown)" };
+        format!("2 × BDP of {} × {}{whose}", text::rate(target_bps), text::micros(us))
     });
     if let Some(asked) = flow.parameters.window_bytes {
         let asked = text::bytes(asked as f64);
-        let locked = format!("{} was locked at {asked} by --window: drop --window", buffer.option);
+        let locked = format!("{} was fixed at {asked} by --window: drop --window", buffer.option);
         let (Some(need), Some(basis)) = (need, basis) else { return format!("{locked}, then run again.") };
         let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < need);
         let bound =
@@ -82,7 +82,7 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
         }
         _ => (need, basis),
     };
-    let now = limit.map_or(String::new(), |limit| format!("; now {}", text::bytes(limit)));
+    let now = limit.map_or(String::new(), |limit| format!("; it is {} now", text::bytes(limit)));
     let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
     let flows = if ceiling > MAX_WINDOW_BYTES {
         " No TCP window passes 1 GiB: use parallel streams as well (-P)."
@@ -90,11 +90,23 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
         ""
     };
     format!(
-        "Raise {}[2] to at least {} bytes ({}) on {label} ({basis}{now}), then run again.{flows}",
+        "Raise {}[2] on {label} and run again: `sysctl -w {}`. That is {}: {basis}{now}.{flows}",
         buffer.sysctl,
-        need.ceil(),
+        assignment(host, buffer, need),
         text::bytes(need)
     )
+}
+
+/// `net.ipv4.tcp_rmem='4096 131072 12582912'`: the host's own first two figures, or the kernel's defaults.
+fn assignment(host: &HostView, buffer: Buffer, need: f64) -> String {
+    let now: Vec<&str> = host.sysctl(buffer.sysctl).map(|text| text.split_whitespace().collect()).unwrap_or_default();
+    let known = now.len() == 3 && now.iter().all(|figure| figure.bytes().all(|byte| byte.is_ascii_digit()));
+    let (least, usual) = match (known, buffer.option) {
+        (true, _) => (now[0], now[1]),
+        (false, "SO_SNDBUF") => ("4096", "16384"),
+        (false, _) => ("4096", "131072"),
+    };
+    format!("{}='{least} {usual} {}'", buffer.sysctl, need.ceil())
 }
 
 /// The rate one stream should reach, bits/s, and whether it is known and not just more than now.

@@ -8,7 +8,7 @@ use crate::finding::{Bound, Finding, Scales, Standing, Strength};
 use crate::flow::Flow;
 use crate::refute::refute;
 use crate::text;
-use crate::thresholds::{MIN_JUDGED_NS, MIN_SAMPLES, MIN_STEADY_NS};
+use crate::thresholds::MIN_JUDGED_NS;
 
 /// Weighs every cause and names one, or says why none can be named.
 pub(crate) fn decide(flow: &Flow) -> Verdict {
@@ -99,21 +99,21 @@ fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdi
     } else if missing.is_empty() {
         "no reading reached its threshold".to_owned()
     } else {
-        format!("no reading that was seen reached its threshold, and {} not visible", listed(&missing))
+        format!("no visible reading reached its threshold; {} not visible", listed(&missing))
     };
     let next_step = if !flow.receiver_seen() || !flow.sender_seen() {
         "Run again with landspeed on both ends, to its end.".to_owned()
     } else if !flow.is_rr() && !flow.sampled_well() {
         "Run again for at least 10 s with the default interval.".to_owned()
     } else {
-        "Run again for 30 s with nothing else on the hosts; if it stays undetermined, run UDP at the same rate to \
-         tell the hosts from the path."
+        "Run again with --time 30 and nothing else on the hosts; if it stays undetermined, run UDP at the same rate to \
+         separate the hosts from the path."
             .to_owned()
     };
     Verdict {
         cause: Cause::Undetermined,
         confidence: Confidence::Low,
-        summary: format!("{}: the cause is not determined, as {because}.", headline(flow)),
+        summary: format!("{}: the cause is undetermined: {because}.", headline(flow)),
         place: None,
         evidence: contenders.iter().flat_map(|f| f.readings.iter().filter(|reading| reading.met).cloned()).collect(),
         ruled_out: ruled_out(findings, None, &contenders),
@@ -140,7 +140,7 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
         let what = flow.document.errors.first().map_or("it failed", |error| error.message.as_str());
         let advice = flow.document.errors.first().and_then(|error| error.advice.as_deref());
         let summary = format!("Nothing was measured: {what}.");
-        return Some(none(summary, Vec::new(), advice.unwrap_or("Repair the error and run again.")));
+        return Some(none(summary, Vec::new(), advice.unwrap_or("Fix the error and run again.")));
     }
     if flow.is_rr() {
         let answered = flow.document.latency.iter().any(|result| result.completed > 0);
@@ -154,8 +154,11 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
         return Some(none(summary, vec!["streams of this direction".to_owned()], "Run this direction."));
     }
     if flow.span_ns.1 - flow.span_ns.0 < MIN_JUDGED_NS {
-        let summary =
-            format!("{}: over in {}, too soon to tell its cause.", headline(flow), text::nanos(flow.seconds() * 1e9));
+        let summary = format!(
+            "{}: the test was over in {}, too soon to name a cause.",
+            headline(flow),
+            text::nanos(flow.seconds() * 1e9)
+        );
         let next = "Run for at least 10 s (--time), or send a hundred times as much (--bytes).";
         return Some(none(summary, visibility(flow), next));
     }
@@ -169,7 +172,7 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
     None
 }
 
-/// Full-sized segments went out again and again, and none was acknowledged: a link that is too narrow for them, and no ICMP
+/// Full-sized segments were retransmitted repeatedly and never acknowledged: a link that is too narrow for them, and no ICMP
 /// message that says so. In the lab the link is known.
 fn path_mtu(flow: &Flow) -> Option<Verdict> {
     let last = || flow.streams.iter().filter_map(|stream| stream.sender()?.samples.last()?.tcp.as_deref());
@@ -197,14 +200,14 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
         let lost = losing.map(|hop| format!(", and {} lost {} frames", hop.link.name, hop.link.lost));
         let place = losing.map(|hop| format!("network, {}", hop.link.name));
         let why = format!(
-            "segments of up to {mtu} bytes went out again and again, and none was acknowledged{}",
+            "segments of up to {mtu} bytes were retransmitted repeatedly and never acknowledged{}",
             lost.unwrap_or_default()
         );
         (why, place)
     };
     let strength = if narrow.is_some() || place.is_some() { Strength::Strong } else { Strength::Moderate };
     let next = format!(
-        "Find the largest packet that passes (landspeed run HOST --probe-mtu), then set the interface's MTU to it, or let TCP \
+        "Find the largest packet that passes with `landspeed run HOST --probe-mtu` and set the interface's MTU to it, or let TCP \
          find it: `sysctl -w net.ipv4.tcp_mtu_probing=1` on {}.",
         flow.label(&flow.sender)
     );
@@ -223,7 +226,7 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
 }
 
 /// `9.41 Gb/s from client to server`.
-fn headline(flow: &Flow) -> String {
+pub(crate) fn headline(flow: &Flow) -> String {
     if flow.is_rr() {
         let rate: f64 =
             flow.document.latency.iter().map(|result| result.achieved_per_s).filter(|r| r.is_finite()).sum();
@@ -242,23 +245,18 @@ fn visibility(flow: &Flow) -> Vec<String> {
     for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {
         if !seen && !flow.is_rr() {
             let what = if flow.document.iperf3.is_some() {
-                format!("the {} over time (iperf3 tells totals only): this verdict is from one end", host.name())
+                format!("the {} over time (iperf3 reports totals only)", host.name())
             } else {
-                format!("the {}'s report: this verdict is from one end", host.name())
+                format!("the {}'s report", host.name())
             };
             missing.push(what);
         }
     }
     if flow.document.status == Status::Partial {
-        missing.push("the rest of the run: it was cut short".to_owned());
+        missing.push("the rest of the run, which was cut short".to_owned());
     }
     if !flow.is_rr() && !flow.sampled_well() {
-        missing.push(format!(
-            "samples: {} over {}, where {MIN_SAMPLES} over {} are needed",
-            flow.samples(),
-            text::nanos(flow.seconds() * 1e9),
-            text::nanos(MIN_STEADY_NS as f64)
-        ));
+        missing.push(format!("samples: {}", flow.too_little()));
     }
     missing
 }

@@ -94,7 +94,7 @@ impl Finding {
     }
 }
 
-/// What a value is held against.
+/// What a value is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {
     /// Met from here up.
@@ -149,7 +149,7 @@ impl<'f, 'a> Scales<'f, 'a> {
         Self { flow, cause, readings: Vec::new(), missing: Vec::new() }
     }
 
-    /// Holds a figure over streams against `bound`; `series` is the path below a stream (`sender.samples[].bytes`).
+    /// Compares a figure over streams with `bound`; `series` is the path below a stream (`sender.samples[].bytes`).
     /// `None`, and noted as missing, when it was not read.
     pub(crate) fn figure(
         &mut self,
@@ -177,7 +177,7 @@ impl<'f, 'a> Scales<'f, 'a> {
         Some(met)
     }
 
-    /// Holds one value against `bound`; `source` is a document path.
+    /// Compares one value with `bound`; `source` is a document path.
     pub(crate) fn value(
         &mut self,
         metric: &str,

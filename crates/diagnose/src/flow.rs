@@ -8,6 +8,7 @@ use landspeed_model::{
 use crate::host::{End, HostView, mean};
 use crate::route::Route;
 use crate::stream::StreamView;
+use crate::text;
 use crate::thresholds::{CWND_FULL, MIN_SAMPLES, MIN_STEADY_NS, MSS_FELL, RAMP_RATIO};
 use crate::udp::Udp;
 
@@ -111,7 +112,7 @@ impl<'a> Flow<'a> {
         self.parameters.protocol == Protocol::Udp
     }
 
-    /// Samples of the worst-sampled sender in the span; of the worst-sampled receiver, where the sender told totals only.
+    /// Samples of the worst-sampled sender in the span; of the worst-sampled receiver, where the sender reported totals only.
     pub(crate) fn samples(&self) -> usize {
         let seen = self.sender_seen();
         let of = |stream: &StreamView<'_>| if seen { stream.sent.len() } else { stream.read.len() };
@@ -127,6 +128,19 @@ impl<'a> Flow<'a> {
     /// to last so long may be a little shorter.
     pub(crate) fn lasted(&self) -> bool {
         self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS - MIN_STEADY_NS / 50
+    }
+
+    /// What is missing for a confident verdict: `18 samples, 20 are needed`; only what is not enough is named.
+    pub(crate) fn too_little(&self) -> String {
+        let mut short = Vec::new();
+        if !self.lasted() {
+            let (is, least) = (text::nanos(self.seconds() * 1e9), text::nanos(MIN_STEADY_NS as f64));
+            short.push(format!("a steady phase of {is}, {least} are needed"));
+        }
+        if self.samples() < MIN_SAMPLES {
+            short.push(format!("{} samples, {MIN_SAMPLES} are needed", self.samples()));
+        }
+        short.join("; ")
     }
 
     /// Whether every stream's sender reported, and more than its totals.
@@ -167,7 +181,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether there is something between the ends that can queue or lose: not on loopback, where a packet sent is a
-    /// packet received by the same processor, unless somebody put a queueing discipline there.
+    /// packet received by the same core, unless somebody put a queueing discipline there.
     pub(crate) fn has_network(&self) -> bool {
         let queues = |host: &HostView| {
             host.series.is_some_and(|series| series.qdiscs.iter().any(|qdisc| qdisc.kind != "noqueue"))

@@ -7,7 +7,7 @@ use landspeed_model::{Direction, EndCost, Ends, HostSeries, HostSnapshot, RunDoc
 pub(crate) enum End {
     /// Where the test was started.
     Client,
-    /// The far end.
+    /// The server.
     Server,
 }
 

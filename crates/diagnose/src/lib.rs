@@ -32,6 +32,7 @@ mod warnings;
 use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict};
 
 pub use contradictions::{WITHDRAWN, contradictions, withdraw_contradicted};
+pub use text::bytes;
 pub use warnings::warnings;
 
 /// Names what held one direction of a run back. `Both` is answered for the upload.
@@ -39,6 +40,11 @@ pub use warnings::warnings;
 /// Never panics and never puts a value that is not finite into the verdict, whatever the document holds.
 pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
     withdraw_contradicted(decide::decide(&flow::Flow::new(document, direction)), document, None)
+}
+
+/// The rate that a verdict's summary begins with, before the colon.
+pub fn headline(document: &RunDocument, direction: Direction) -> String {
+    decide::headline(&flow::Flow::new(document, direction))
 }
 
 /// [`diagnose`] for a flow of a lab run, with what the lab knows of the links and queues on its path. `None` when the flow has

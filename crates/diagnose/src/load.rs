@@ -1,4 +1,4 @@
-//! How hard the processors of each end worked for the test, and which end is the slower one.
+//! How hard the cores of each end worked for the test, and which end is the slower one.
 
 use landspeed_model::StreamEnd;
 
@@ -20,7 +20,7 @@ pub(crate) enum Role {
     Receiver,
 }
 
-/// What fills the processor.
+/// What fills the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// System calls of the stream's thread: mostly the copy between user and kernel memory.
@@ -37,10 +37,10 @@ pub(crate) enum Kind {
     Turns,
 }
 
-/// One end's processors.
+/// One end's cores.
 #[derive(Debug)]
 pub(crate) struct Load {
-    /// How surely a processor is the limit here, from this end alone; `None` when it is not.
+    /// How surely a core is the limit here, from one end's readings; `None` when it is not.
     pub strength: Option<Strength>,
     /// With what.
     pub kind: Kind,
@@ -140,7 +140,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
 }
 
 /// Bulk data between two ends of one machine with next to no path between them: when the two threads together are at
-/// work (or ready to) all the time, each is held up by the other's processor. The slower is the receiver when data
+/// work (or ready to) all the time, each is held up by the other's core. The slower is the receiver when data
 /// queues there, else whichever has more work. On loopback soft interrupts wait for a core as well, which no thread's
 /// account shows: there a thread that was kept waiting is a hint even when the two do not add up.
 fn slower_of_two_in_turns(flow: &Flow) -> Option<(Role, Strength)> {

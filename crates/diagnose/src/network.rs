@@ -342,7 +342,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow) {
     }
 }
 
-/// Loss in the phase, held against "any" or "none".
+/// Loss in the phase, compared with "any" or "none".
 pub(crate) fn weigh_loss(scales: &mut Scales, flow: &Flow, seen: &Symptoms, expected: bool) {
     let bound = if expected { Bound::Above(0.0) } else { Bound::Below(1.0) };
     let end = Some(flow.sender.end);
@@ -350,7 +350,7 @@ pub(crate) fn weigh_loss(scales: &mut Scales, flow: &Flow, seen: &Symptoms, expe
     scales.value("segments retransmitted", seen.resent, "segments", bound, end, source);
 }
 
-/// RTT in the phase, held against a queue or a flat RTT.
+/// RTT in the phase, compared with a queue or a flat RTT.
 pub(crate) fn weigh_rtt(scales: &mut Scales, flow: &Flow, seen: &Symptoms, queue: bool) {
     let bound = if queue { Bound::AtLeast(RTT_QUEUE) } else { Bound::Below(RTT_FLAT) };
     let end = Some(flow.sender.end);
@@ -418,7 +418,7 @@ impl Symptoms {
             Some((srtt, min)) => {
                 format!("RTT {} on average over a minimum of {}", text::micros(srtt), text::micros(min))
             }
-            None => "RTT not seen".to_owned(),
+            None => "RTT not visible".to_owned(),
         }
     }
 }

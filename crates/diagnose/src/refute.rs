@@ -49,7 +49,7 @@ fn full_link(flow: &Flow, scales: &mut Scales) -> bool {
 /// The sender's own queue holds data: what waits there has passed both windows.
 fn waits_here(flow: &Flow, scales: &mut Scales) -> bool {
     let Some(hop) = flow.route.as_ref().and_then(|route| route.forward.first()) else { return false };
-    let metric = "bytes waiting in the sender's own queue";
+    let metric = "bytes waiting in the sender's qdisc";
     let source = format!("queues, {}", hop.link.name);
     scales.value(metric, Some(hop.backlog_bytes), "bytes", Bound::Below(1.0), None, &source) == Some(false)
 }

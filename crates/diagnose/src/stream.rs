@@ -192,7 +192,7 @@ pub(crate) struct ThreadShare {
 }
 
 impl ThreadShare {
-    /// On a core or ready for one: time in which nothing but a processor held the thread up.
+    /// On a core or ready for one: time in which nothing but a core held the thread up.
     pub(crate) fn work(self) -> f64 {
         self.cpu + self.wait.unwrap_or(0.0)
     }

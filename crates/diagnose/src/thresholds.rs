@@ -18,7 +18,7 @@ pub(crate) const OTHER_LOAD_CORES: f64 = 0.25;
 /// Ticks a host reading must span for its shares to mean something: one tick in ten is 10 %.
 pub(crate) const TICKS_PER_READING: f64 = 10.0;
 
-/// Goodput from which offloads that are off cost a processor, bits/s: below it one core copes with single frames.
+/// Goodput from which offloads that are off cost CPU time, bits/s: below it one core copes with single frames.
 pub(crate) const FAST_PATH_BPS: f64 = 1e9;
 
 /// Congestion window in the last quarter over the first quarter from which it counts as growing.
@@ -41,8 +41,8 @@ pub(crate) const CORE_BUSY: f64 = 0.9;
 /// Soft interrupt share of such a core from which interrupts, and not the copy, are what fills it.
 pub(crate) const SOFTIRQ_SHARE: f64 = 0.5;
 
-/// Share of its life a stream's thread is on a processor from which the thread is the limit. The thread counterpart
-/// of step 0: a thread that blocks on a socket is off the processor, so whatever limits it elsewhere shows here.
+/// Share of its life a stream's thread is on a core from which the thread is the limit. The thread counterpart
+/// of step 0: a thread that blocks on a socket is off its core, so whatever limits it elsewhere shows here.
 pub(crate) const THREAD_BUSY: f64 = 0.9;
 
 /// Thread share from which a host whose cores are all busy is taken to have kept the thread waiting, where the kernel

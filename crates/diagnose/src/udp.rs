@@ -61,7 +61,7 @@ impl Udp {
                 .filter(|&rate| rate > 0.0),
             ..Self::default()
         };
-        // The ledger is kept for the whole run: with two directions its places cannot be told apart.
+        // The ledger is kept for the whole run: with two directions its places cannot be separated.
         if flow.document.requested.direction != Direction::Both {
             for loss in &flow.document.conservation.losses {
                 let packets = loss.packets as f64;

@@ -8,11 +8,10 @@ use crate::flow::Flow;
 use crate::host::{End, HostView};
 use crate::text;
 use crate::thresholds::{
-    FAST_PATH_BPS, GOODPUT_CV, MIN_SAMPLES, MIN_STEADY_NS, OTHER_LOAD_CORES, STEAL_SHARE, TCP_MEMORY,
-    TICKS_PER_READING,
+    FAST_PATH_BPS, GOODPUT_CV, MIN_SAMPLES, OTHER_LOAD_CORES, STEAL_SHARE, TCP_MEMORY, TICKS_PER_READING,
 };
 
-/// Offloads whose absence costs a processor per packet, as `ethtool -k` and the kernel spell them.
+/// Offloads whose absence costs CPU time per packet, as `ethtool -k` and the kernel spell them.
 const OFFLOADS: &[(&str, &[&str])] = &[
     ("tso", &["tso", "tcp-segmentation-offload", "tx-tcp-segmentation"]),
     ("gso", &["gso", "generic-segmentation-offload", "tx-generic-segmentation"]),
@@ -55,16 +54,16 @@ fn push(found: &mut Vec<Warning>, code: &str, message: String) {
 /// What concerns the test as a whole.
 fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
     if document.status == Status::Partial {
-        push(found, "partial", "The run was cut short; figures cover what was measured until then.".to_owned());
+        push(found, "partial", "The run was cut short; figures cover the part that was measured.".to_owned());
     }
     if flows.iter().any(Flow::loopback) {
-        let message = "The path is the loopback interface: no NIC, no wire, and both ends share one machine's cores. \
-                       The figure says what this machine's memory and kernel can do, not what a network path can.";
+        let message = "The path is the loopback interface; both ends share one host's cores. The figure is that of this host's \
+                       memory and kernel, not of a network path.";
         push(found, "loopback", message.to_owned());
     }
     if !document.conservation.holds && document.status == Status::Complete {
         let by = document.conservation.unaccounted_bytes;
-        push(found, "books-open", format!("The books do not balance: {by} bytes are unaccounted for."));
+        push(found, "books-open", format!("{by} bytes are unaccounted for."));
     }
     if let Some(path) = &document.path {
         let (uncertainty, interval) = (path.clock.uncertainty_ns, document.requested.interval_ns);
@@ -95,20 +94,16 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
     if !flow.is_rr() && (!flow.sender_seen() || !flow.receiver_seen()) {
         let lost = if flow.sender_seen() { &flow.receiver } else { &flow.sender };
         let message = if flow.document.iperf3.is_some() {
-            format!("The far end is iperf3, which tells its totals: the {way} was watched from the other end only.")
+            format!("The {way} was sampled at the local end only; iperf3 reports totals.")
         } else {
-            format!("The {}'s report of the {way} is missing: it was seen from one end only.", lost.name())
+            format!("The {}'s report of the {way} is missing; the figures come from the other end.", lost.name())
         };
         push(found, "one-ended", message);
     }
-    let length = flow.span_ns.1 - flow.span_ns.0;
     if !flow.is_rr() && (!flow.lasted() || flow.samples() < MIN_SAMPLES) {
         let message = format!(
-            "The {way} has {} samples over {}; {MIN_SAMPLES} over {} are needed to name a cause surely. Use a longer \
-             --time or a shorter --interval.",
-            flow.samples(),
-            text::nanos(length as f64),
-            text::nanos(MIN_STEADY_NS as f64)
+            "The {way} is too short for a confident verdict: {}. Use a longer --time or a shorter --interval.",
+            flow.too_little()
         );
         push(found, "few-samples", message);
     }
@@ -116,8 +111,8 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         && let Some(growth) = flow.still_ramping()
     {
         let message = format!(
-            "The congestion window was still growing at the end of the {way} (last quarter {} of the first): the figure \
-             is not the path's limit. Use a longer --time and --omit the start.",
+            "The congestion window was still growing at the end of the {way} (last quarter {} of the first); the figure \
+             is not the path's limit. Use a longer --time, and --omit for the start.",
             text::percent(growth)
         );
         push(found, "still-ramping", message);
@@ -125,19 +120,19 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
     gaps::stalls(flow, found);
     zero_copy(flow, found);
     if flow.streams.iter().any(|stream| coalesced(stream.receiver())) {
-        let message = "GRO delivered datagrams in batches with one timestamp: jitter below a batch is not visible. \
-                       Measure jitter with GRO off (udp.gro = false).";
+        let message = "GRO delivered datagrams in batches with one timestamp: jitter within a batch is not visible. \
+                       Measure jitter with --no-gro.";
         push(found, "jitter-coalesced", message.to_owned());
     }
     let beyond = udp_sum(flow, |udp| udp.beyond_window_packets);
     if beyond > 0 {
-        let message = format!("{beyond} packets arrived too late to tell first copies from duplicates.");
+        let message = format!("{beyond} packets arrived too late to distinguish first copies from duplicates.");
         push(found, "beyond-window", message);
     }
     if flow.parameters.protocol == Protocol::Tcp && lowat(&flow.sender).is_some() {
         let message = format!(
             "net.ipv4.tcp_notsent_lowat is set on the {}: the send queue stays short by design, so an idle application \
-             and a full path look alike there.",
+             and a full path look the same there.",
             flow.sender.name()
         );
         push(found, "notsent-lowat", message);
@@ -173,8 +168,8 @@ fn zero_copy(flow: &Flow, found: &mut Vec<Warning>) {
     if copied > 0 {
         let share = copied as f64 / done.max(copied) as f64;
         let message = format!(
-            "Zero copy fell back to copying for {} of the sends ({copied}): the kernel said so \
-             (SO_EE_CODE_ZEROCOPY_COPIED). The figure is that of a copy with the price of zero copy on top{}.",
+            "Zero copy fell back to copying for {} of the sends ({copied}, SO_EE_CODE_ZEROCOPY_COPIED). The figure \
+             includes the copy and the cost of zero copy{}.",
             text::percent(share),
             if flow.loopback() { "; loopback always copies" } else { "" }
         );
@@ -194,13 +189,13 @@ pub(crate) fn lowat(host: &HostView) -> Option<u64> {
     host.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
 }
 
-/// Busy core time nobody in the test accounts for. Soft interrupts are the test's own or cannot be told apart.
+/// Busy core time that is not the test's. Soft interrupts count as the test's: they cannot be separated.
 fn other_load(flow: &Flow, client: &HostView, server: &HostView, found: &mut Vec<Warning>) {
     if flow.same_host() {
         // Two accounts of one machine: either has the whole host, the threads of both ends are the test's.
         let Some(cost) = client.cost.or(server.cost) else { return };
         let threads = [client.cost, server.cost].into_iter().flatten().map(|cost| cost.thread_cpu_s).sum();
-        load_of("this machine", cost, threads, &[client, server], flow.seconds(), found);
+        load_of("this host", cost, threads, &[client, server], flow.seconds(), found);
     } else {
         for host in [client, server] {
             let Some(cost) = host.cost else { continue };
@@ -214,9 +209,8 @@ fn load_of(who: &str, cost: &EndCost, threads_s: f64, hosts: &[&HostView], secon
     let cores = (cost.host_cpu_s - threads_s - cost.softirq_cpu_s - samplers) / seconds;
     if cores.is_finite() && cores >= OTHER_LOAD_CORES {
         let message = format!(
-            "Something other than the test kept {cores:.1} cores of {} busy meanwhile; the figure is that of a shared \
-             machine.",
-            if who == "this machine" { who.to_owned() } else { format!("the {who}") }
+            "Other programs kept {cores:.1} cores of {} busy; the figure is that of a shared host.",
+            if who == "this host" { who.to_owned() } else { format!("the {who}") }
         );
         push(found, "other-load", message);
     }
@@ -228,7 +222,7 @@ fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
     let steal =
         host.steal().or_else(|| host.cost.map(|cost| f64::from(cost.steal))).filter(|share| share.is_finite());
     if let Some(steal) = steal.filter(|&share| share >= STEAL_SHARE) {
-        let message = format!("The hypervisor took {} of the {name}'s core time.", text::percent(steal));
+        let message = format!("Steal time was {} of the {name}'s core time.", text::percent(steal));
         push(found, "steal", message);
     }
     if let Some(nic) = host.snapshot.and_then(|snapshot| snapshot.nic.as_ref())
@@ -238,7 +232,7 @@ fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
         let off: Vec<&str> = OFFLOADS.iter().filter(|(_, names)| is_off(nic, names)).map(|&(word, _)| word).collect();
         if !off.is_empty() {
             let message = format!(
-                "{} {} off on {} of the {name}: every packet costs a processor alone. Turn on with `ethtool -K {} {} on`.",
+                "{} {} off on {} of the {name}: the CPU handles each packet singly. Turn it on: `ethtool -K {} {} on`.",
                 off.join(", "),
                 if off.len() == 1 { "is" } else { "are" },
                 nic.name,
@@ -253,8 +247,8 @@ fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
         let used = series.tcp_mem_used_ratio.filter(|&ratio| ratio.is_finite() && ratio >= TCP_MEMORY);
         if pressed > 0 || used.is_some() {
             let message = format!(
-                "TCP ran {} memory on the {name} (net.ipv4.tcp_mem): the kernel shrinks windows then, and a sender can \
-                 stall without any loss.",
+                "TCP ran {} memory on the {name} (net.ipv4.tcp_mem): the kernel then shrinks windows, and a sender can \
+                 stall without loss.",
                 if pressed > 0 { "out of" } else { "close to its limit of" }
             );
             push(found, "tcp-memory", message);
@@ -281,7 +275,7 @@ fn coarse_ticks(host: &HostView, found: &mut Vec<Warning>) {
     let Some(shortest) = spans.min() else { return };
     if cost.tick_ns > 0 && (shortest as f64) < cost.tick_ns as f64 * TICKS_PER_READING {
         let message = format!(
-            "The {}'s kernel counts core time in ticks of {}: a single core reading over {} is good to ±{}; means over \
+            "The {}'s kernel counts core time in ticks of {}: a single core reading over {} is accurate to ±{}; means over \
              the phase are better.",
             host.name(),
             text::nanos(cost.tick_ns as f64),

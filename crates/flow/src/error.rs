@@ -1,4 +1,4 @@
-//! What can go wrong between two hosts, in words a person can act on.
+//! Errors between two hosts, each with what to do.
 
 use std::io;
 use std::net::SocketAddr;
@@ -65,13 +65,13 @@ pub enum FlowError {
     #[error("the server requires a pre-shared key")]
     KeyRequired,
     /// The server has no key, we offered one.
-    #[error("the server has no pre-shared key, so it cannot prove who it is")]
+    #[error("the server has no pre-shared key and cannot be authenticated")]
     KeyUnexpected,
     /// The keys differ.
     #[error("the pre-shared keys do not match")]
     WrongKey,
     /// The test has a key and the far end of a data socket does not prove that it holds the stream's secret.
-    #[error("cannot trust the data socket to {addr}: its other end is not the server that holds the key")]
+    #[error("cannot authenticate the data socket to {addr}: its other end does not have the key")]
     UnprovedServer {
         /// Where to.
         addr: SocketAddr,
@@ -103,7 +103,7 @@ pub enum FlowError {
         seconds: u64,
     },
     /// The peer is gone.
-    #[error("lost the peer {during}: {source}")]
+    #[error("lost the connection to the peer {during}: {source}")]
     PeerLost {
         /// What was going on.
         during: &'static str,
@@ -172,22 +172,23 @@ impl FlowError {
             Self::Resolve { .. } => "check the spelling, or give an address",
             Self::NoAddress { .. } => "drop -4/-6, or give an address of that family",
             Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => {
-                "start `landspeed serve` there, or name its port as HOST:PORT; where iperf3 serves, add --iperf3"
+                "run `landspeed serve` on that host, or give its port as HOST:PORT; for an iperf3 server, add --iperf3"
             }
             Self::Connect { addr: SocketAddr::V6(v6), source }
                 if v6.ip().is_unicast_link_local() && source.kind() == io::ErrorKind::InvalidInput =>
             {
-                "a link-local address needs the interface it lies behind: write [fe80::1%eth0]:5210"
+                "add the interface to the link-local address: [fe80::1%eth0]:5210"
             }
-            Self::Connect { .. } => {
-                "check that the host is up and that a firewall lets TCP and UDP of this one port through"
-            }
+            Self::Connect { .. } => "check that the host is up and that firewalls pass TCP and UDP of this port",
             Self::Setup { what, source } => return setup_advice(what, source).map(str::to_owned),
             Self::Protocol { .. } | Self::Interrupted => return None,
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
             Self::Version { .. } => "update landspeed on the server",
-            Self::NotLandspeed { .. } => "something else listens there; check the port",
-            Self::NotIperf3 { .. } => "something else listens there; check the port (iperf3's own is 5201)",
+            Self::NotLandspeed { addr } if addr.port() == crate::iperf3::DEFAULT_PORT => {
+                "5201 is iperf3's port: add --iperf3 to test against an iperf3 server, or name landspeed's port, 5210"
+            }
+            Self::NotLandspeed { .. } => "check the port: another service listens there",
+            Self::NotIperf3 { .. } => "check the port: another service listens there (iperf3's default is 5201)",
             Self::KeyRequired => "pass --key-file with the server's key",
             Self::KeyUnexpected => "drop --key-file, or start the server with it",
             Self::WrongKey => "use the same key file at both ends",
@@ -195,14 +196,14 @@ impl FlowError {
                 "look for a proxy, a NAT rule or another host that answers on that address and port"
             }
             Self::UdpUnanswered { .. } => {
-                "check that a firewall lets UDP of this port through, and that UDP leaves from the address of the control \
-                 connection (--bind chooses it); else start the server with --data-from-anywhere, or use a key"
+                "check that firewalls pass UDP of this port, and that UDP leaves from the address of the control \
+                 connection (--bind sets it); else start the server with --data-from-anywhere, or use a key"
             }
             Self::Refused { advice, .. } => return advice.clone(),
-            Self::Timeout { .. } => {
-                "check the path for loss and that a firewall lets TCP and UDP of this one port through"
+            Self::Timeout { .. } => "check the path for loss, and that firewalls pass TCP and UDP of this port",
+            Self::PeerLost { .. } => {
+                "check that the other end still runs; the document has what was measured until then"
             }
-            Self::PeerLost { .. } => "check that the other end still runs; what was measured until then is kept",
         };
         Some(text.to_owned())
     }
@@ -216,19 +217,19 @@ impl FlowError {
 /// What to try when the kernel refuses to set a socket up.
 fn setup_advice(what: &str, source: &io::Error) -> Option<&'static str> {
     Some(match (source.kind(), source.raw_os_error()) {
-        (io::ErrorKind::AddrNotAvailable, _) => "give an address that this host has (`ip address` lists them)",
-        (io::ErrorKind::AddrInUse, _) => "another server runs there; `--listen` takes another port",
+        (io::ErrorKind::AddrNotAvailable, _) => "give an address of this host: `ip address` lists them",
+        (io::ErrorKind::AddrInUse, _) => "choose another port with `--listen`: a server runs on this one",
         (io::ErrorKind::PermissionDenied, _) if what.starts_with("use congestion") => {
             "run as root, or allow it in net.ipv4.tcp_allowed_congestion_control"
         }
         (io::ErrorKind::PermissionDenied, _) if what.starts_with("listen") => {
-            "ports below 1024 need privilege; `--listen` takes another"
+            "choose another port with `--listen`, or run as root: ports below 1024 need privilege"
         }
         (_, Some(ENOENT)) if what.starts_with("use congestion") => {
-            "net.ipv4.tcp_available_congestion_control lists what there is; `modprobe tcp_NAME` may add it"
+            "load it with `modprobe tcp_NAME`, or choose one of net.ipv4.tcp_available_congestion_control"
         }
         (_, Some(EPROTONOSUPPORT)) if what.contains("multipath") => {
-            "this kernel has no multipath TCP, or net.mptcp.enabled is 0: drop --mptcp"
+            "drop --mptcp: this kernel has no multipath TCP, or net.mptcp.enabled is 0"
         }
         _ => return None,
     })

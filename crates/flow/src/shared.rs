@@ -16,6 +16,8 @@ pub struct Counters {
     highest: AtomicU64,
     /// Bytes that arrived and are not among `bytes`: datagrams of strangers, damaged ones, duplicates.
     discarded: AtomicU64,
+    /// UDP receiver: RFC 3550 jitter; requester: sum of the latencies of all completed transactions. Nanoseconds.
+    delay_ns: AtomicU64,
     /// When the first byte moved, monotonic nanoseconds; 0 before.
     first_ns: AtomicU64,
     /// When the last byte moved, monotonic nanoseconds, as of the last update the thread bothered to stamp.
@@ -57,6 +59,17 @@ impl Counters {
     /// Bytes that arrived and are not among [`bytes`](Self::bytes).
     pub fn discarded(&self) -> u64 {
         self.discarded.load(Ordering::Relaxed)
+    }
+
+    /// Publishes the jitter (UDP receiver) or the sum of latencies (requester), nanoseconds.
+    #[inline]
+    pub fn publish_delay(&self, delay_ns: u64) {
+        self.delay_ns.store(delay_ns, Ordering::Relaxed);
+    }
+
+    /// The jitter (UDP receiver) or the sum of latencies (requester), nanoseconds.
+    pub fn delay_ns(&self) -> u64 {
+        self.delay_ns.load(Ordering::Relaxed)
     }
 
     /// Highest sequence number seen plus one.

@@ -48,7 +48,7 @@ impl Engine for Flow {
         };
         client::run(&request, &AtomicBool::new(false), &mut |event| {
             if let RunEvent::Progress(progress) = event {
-                arrived(progress.uploaded + progress.downloaded);
+                arrived(progress.upload.bytes.saturating_add(progress.download.bytes));
             }
         })
     }

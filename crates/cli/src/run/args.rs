@@ -42,7 +42,7 @@ pub struct Args {
     /// Both directions at once
     #[arg(long, help_heading = "Traffic")]
     bidir: bool,
-    /// Parallel streams in each direction, each on a thread of its own
+    /// Parallel streams in each direction, each on its own thread
     #[arg(short = 'P', long = "parallel", value_name = "N", default_value_t = 1, help_heading = "Traffic",
           value_parser = clap::value_parser!(u32).range(1..=128))]
     streams: u32,
@@ -164,8 +164,8 @@ pub struct Args {
     /// Prove the path MTU in both directions first, with don't-fragment probes
     #[arg(long, help_heading = "Network")]
     probe_mtu: bool,
-    /// The far end is an iperf3 server (3.1 or later), port 5201: this end is measured as ever, of the far end the document
-    /// has what iperf3 tells
+    /// Test against an iperf3 server (3.1 or later), port 5201: the local end is measured in full, the remote end is limited
+    /// to iperf3's summary
     #[arg(long, help_heading = "iperf3", conflicts_with_all = ["tap", "key_file", "rr", "probe", "probe_mtu"])]
     pub iperf3: bool,
     #[command(flatten)]
@@ -176,29 +176,32 @@ pub struct Args {
     #[command(flatten)]
     pub trust: crate::trust::TrustArgs,
 
-    /// Sampling interval, 1ms to 10s [default: 100 ms]
+    /// Sampling interval, 1ms to 10s [default: 100 ms]; from 200ms on, also that of the lines printed [default: 1 s]
     #[arg(short, long, value_parser = options::time, help_heading = "Output", allow_hyphen_values = true)]
-    interval: Option<Nanos>,
+    pub interval: Option<Nanos>,
     /// Write the document here (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<Sink>,
     /// What --json writes: landspeed's document, or one that reads like iperf3's
     #[arg(long, value_enum, default_value = "landspeed", requires = "json", help_heading = "Output")]
     format: FormatArg,
-    /// Write events as they happen, one JSON object a line, the document last
+    /// Write events as they happen, one JSON object a line: progress each --interval (at most five a second), the document last
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub jsonl: Option<Sink>,
     /// Draw the result: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub report: Option<PathBuf>,
-    /// Capture both ends: NAME.near.pcapng and NAME.far.pcapng, and what they show. Needs CAP_NET_RAW here, and there
-    /// `serve --allow-tap`
+    /// Capture both ends to NAME.near.pcapng (this host) and NAME.far.pcapng (the server), and analyse them. Needs
+    /// CAP_NET_RAW here and `landspeed serve --allow-tap` there
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub tap: Option<PathBuf>,
     /// Text to carry in the document
     #[arg(long, short = 'T', help_heading = "Output")]
     title: Option<String>,
-    /// No live view and no text
+    /// Print evidence, CPU cost, accounting, each stream and all notes, too
+    #[arg(short, long, help_heading = "Output", conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Print nothing
     #[arg(short, long, help_heading = "Output")]
     pub quiet: bool,
 }
@@ -292,7 +295,7 @@ impl Args {
             bytes: self.bytes.map(Bytes::get),
             omit_ns: self.omit.map_or(0, Nanos::get),
             interval_ns,
-            // The kernel accounts processor time in ticks: below a tenth of a second shares are mostly rounding.
+            // The kernel accounts CPU time in ticks: below a tenth of a second shares are mostly rounding.
             host_interval_ns: interval_ns.max(100_000_000),
             window_bytes: self.window.map(Bytes::get),
             mss_bytes: self.mss,

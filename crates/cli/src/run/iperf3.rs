@@ -1,4 +1,4 @@
-//! What `run --iperf3` understands beyond any run.
+//! Options of `run --iperf3`.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ use super::FarEnd;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[group(id = "iperf3-options")]
 pub struct Args {
-    /// Have the server send what it prints; it goes into the document
+    /// Get the server's output into the document
     #[arg(long, alias = "get-server-output", help_heading = "iperf3", requires = "iperf3")]
     server_output: bool,
-    /// User, where the server wants to know; the password is in IPERF3_PASSWORD or asked for
+    /// User name, for servers with users; the password is read from IPERF3_PASSWORD or the terminal
     #[arg(long, value_name = "NAME", help_heading = "iperf3", requires_all = ["iperf3", "rsa_public_key_path"])]
     username: Option<String>,
     /// The server's public key (PEM)
     #[arg(long, value_name = "FILE", help_heading = "iperf3", requires = "username")]
     rsa_public_key_path: Option<PathBuf>,
-    /// Pad as iperf3 before 3.17 does
+    /// Use PKCS#1 padding, as iperf3 before 3.17 does
     #[arg(long, help_heading = "iperf3", requires = "username")]
     use_pkcs1_padding: bool,
     /// Local port of the first data connection
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Who serves, and what it is to be told.
+    /// The server, with the credentials it needs.
     ///
     /// # Errors
     /// A key that cannot be read, or no password.

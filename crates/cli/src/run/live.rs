@@ -1,187 +1,249 @@
-//! What a person sees while a test runs: a small live view in a terminal, plain lines elsewhere.
+//! Interval lines of a running test, printed as they pass.
 
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Stdout};
-
-use landspeed_flow::client::{Progress, Request, RunEvent};
-use landspeed_model::{Parameters, Protocol};
+use landspeed_flow::client::{Moved, Progress, Request, RunEvent, TcpState, UdpState};
+use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Stream};
 use landspeed_units::{BitRate, Bytes, Nanos};
-use ratatui::backend::CrosstermBackend;
-use ratatui::layout::{Constraint, Layout};
-use ratatui::style::{Color, Style, Stylize as _};
-use ratatui::text::Line;
-use ratatui::widgets::{Gauge, Sparkline};
-use ratatui::{Terminal, TerminalOptions, Viewport};
 
-/// Lines of the live view.
-const HEIGHT: u16 = 5;
-/// How often it is drawn, nanoseconds.
-const FRAME_NS: u64 = 100_000_000;
-/// How often a plain line is printed, nanoseconds.
+/// Time between lines, unless `--interval` asks for another, nanoseconds.
 const LINE_NS: u64 = 1_000_000_000;
+/// The server reports five times a second: shorter intervals have no lines of their own, nanoseconds.
+pub const SHORTEST_NS: u64 = 200_000_000;
 
-/// The view of one run.
-pub struct View {
-    mode: Mode,
-    target: String,
-    parameters: Parameters,
-    last: Progress,
-    next_ns: u64,
-    up: BitRate,
-    /// One entry a frame: bits/s of both directions, or transactions/s.
-    rates: Vec<u64>,
+/// The multiples of an interval, each passed once, when both ends have been read past it.
+#[derive(Debug, Clone, Copy)]
+pub struct Grid {
+    every_ns: u64,
+    passed_ns: u64,
 }
 
-enum Mode {
-    Silent,
-    Lines,
-    Screen(Box<Terminal<CrosstermBackend<Stdout>>>),
+impl Grid {
+    /// Multiples of `every_ns`.
+    pub fn new(every_ns: u64) -> Self {
+        Self { every_ns: every_ns.max(SHORTEST_NS), passed_ns: 0 }
+    }
+
+    /// Whether a reading at `t_ns` is the first past another multiple.
+    pub fn passes(&mut self, t_ns: u64) -> bool {
+        let passed_ns = t_ns / self.every_ns * self.every_ns;
+        let passes = passed_ns > self.passed_ns;
+        self.passed_ns = self.passed_ns.max(passed_ns);
+        passes
+    }
+}
+
+/// When the older of the readings that `parameters` need was taken, nanoseconds after the start.
+pub fn reading_ns(parameters: &Parameters, progress: &Progress) -> u64 {
+    if parameters.rr.is_some() {
+        return progress.transactions_t_ns;
+    }
+    let of = |direction: &Direction| moved(progress, *direction).t_ns;
+    parameters.direction.parts().iter().map(of).min().unwrap_or(0)
+}
+
+fn moved(progress: &Progress, direction: Direction) -> &Moved {
+    if direction == Direction::Download { &progress.download } else { &progress.upload }
+}
+
+/// The lines of one run.
+pub struct View {
+    silent: bool,
+    grid: Grid,
+    parameters: Parameters,
+    last: Progress,
+    newest: Progress,
+    headed: bool,
 }
 
 impl View {
-    /// Shows nothing.
+    /// Prints nothing.
     pub fn silent() -> Self {
-        Self::with(Mode::Silent, String::new(), Parameters::default())
+        Self::with(Parameters::default(), true)
     }
 
-    /// A live view if standard output is a terminal, plain lines if not.
+    /// Prints a line each second.
     pub fn new(request: &Request) -> Self {
-        let options = TerminalOptions { viewport: Viewport::Inline(HEIGHT) };
-        let mode = if io::stdout().is_terminal() {
-            Terminal::with_options(CrosstermBackend::new(io::stdout()), options)
-                .map_or(Mode::Lines, |terminal| Mode::Screen(Box::new(terminal)))
-        } else {
-            Mode::Lines
-        };
-        Self::with(mode, request.target.to_string(), request.parameters.clone())
+        Self::with(request.parameters.clone(), false)
     }
 
-    fn with(mode: Mode, target: String, parameters: Parameters) -> Self {
-        Self { mode, target, parameters, last: Progress::default(), next_ns: 0, up: BitRate::ZERO, rates: Vec::new() }
+    fn with(parameters: Parameters, silent: bool) -> Self {
+        let (last, newest) = (Progress::default(), Progress::default());
+        Self { silent, grid: Grid::new(LINE_NS), parameters, last, newest, headed: false }
+    }
+
+    /// Prints a line each `interval`, where that is given and not shorter than the server's reports.
+    pub fn every(mut self, interval: Option<Nanos>) -> Self {
+        if let Some(interval) = interval.filter(|interval| interval.get() >= SHORTEST_NS) {
+            self.grid = Grid::new(interval.get());
+        }
+        self
     }
 
     /// Takes in an event.
     pub fn show(&mut self, event: &RunEvent<'_>) {
         match event {
             RunEvent::Accepted { parameters, .. } => self.parameters = (*parameters).clone(),
-            RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
-            RunEvent::Progress(progress) => self.progress(progress),
+            RunEvent::Progress(progress) if !self.silent => {
+                self.newest = *progress;
+                if self.grid.passes(reading_ns(&self.parameters, progress)) {
+                    self.print(*progress);
+                }
+            }
+            RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
         }
     }
 
-    fn progress(&mut self, now: &Progress) {
-        let every = if matches!(self.mode, Mode::Screen(_)) { FRAME_NS } else { LINE_NS };
-        if now.t_ns < self.next_ns.max(every) {
+    /// Prints what is left: the last interval ends where the steady phase does.
+    pub fn finish(mut self, document: &RunDocument) {
+        if self.silent {
             return;
         }
-        self.next_ns = (now.t_ns / every + 1) * every;
-        let rate = |now: u64, before: u64, span_ns: u64| {
-            BitRate::mean(Bytes::new(now.saturating_sub(before)), Nanos::new(span_ns))
-        };
-        // The server's count comes with its own time; between two of them the last rate stands.
-        let up_span = now.uploaded_t_ns.saturating_sub(self.last.uploaded_t_ns);
-        let up = rate(now.uploaded, self.last.uploaded, up_span).unwrap_or(self.up);
-        let span = now.t_ns - self.last.t_ns;
-        let down = rate(now.downloaded, self.last.downloaded, span).unwrap_or(BitRate::ZERO);
-        let asked = now.transactions.saturating_sub(self.last.transactions);
-        let transactions = (asked as f64 * 1e9 / span.max(1) as f64) as u64;
-        self.up = up;
-        self.last = *now;
-        self.rates.push(if self.transactions() { transactions } else { up.bps() + down.bps() });
-        let (uploads, downloads) = self.directions();
-        match &mut self.mode {
-            Mode::Silent => {}
-            Mode::Lines => {
-                let mut line = format!("  {:>7.1} s", now.t_ns as f64 / 1e9);
-                if self.parameters.rr.is_some() {
-                    println!("{line}   {transactions} transactions/s");
-                    return;
+        let at_end =
+            if self.parameters.rr.is_some() { self.newest } else { at_end(document, &self.parameters, &self.last) };
+        let end_ns = reading_ns(&self.parameters, &at_end);
+        // What passes after the last line by a tenth of an interval belongs to it.
+        if end_ns > reading_ns(&self.parameters, &self.last).saturating_add(self.grid.every_ns / 10) {
+            self.print(at_end);
+        }
+        if self.headed {
+            println!();
+        }
+    }
+
+    fn print(&mut self, now: Progress) {
+        if !self.headed {
+            self.headed = true;
+            println!("{}", header(&self.parameters));
+        }
+        let span = (reading_ns(&self.parameters, &self.last), reading_ns(&self.parameters, &now));
+        if self.parameters.rr.is_some() {
+            println!("{}", transactions(&self.last, &now, span));
+        } else {
+            let parts = self.parameters.direction.parts();
+            for direction in parts {
+                let (before, now) = (moved(&self.last, *direction), moved(&now, *direction));
+                let line = line(before, now, self.parameters.protocol);
+                match direction {
+                    _ if parts.len() == 1 => println!("{line}"),
+                    Direction::Download => println!("{line}  download"),
+                    _ => println!("{line}  upload"),
                 }
-                if uploads {
-                    let _ = write!(line, "   up {up:>12}");
-                }
-                if downloads {
-                    let _ = write!(line, "   down {down:>12}");
-                }
-                println!("{line}");
             }
-            Mode::Screen(_) => self.draw(up, down, transactions),
+        }
+        self.last = now;
+    }
+}
+
+fn header(parameters: &Parameters) -> String {
+    let interval = format!("{:>15}", "interval");
+    match parameters.protocol {
+        Protocol::Tcp => format!("{interval} {:>12} {:>12} {:>10} {:>10}", "goodput", "retransmits", "RTT", "cwnd"),
+        Protocol::Udp => format!("{interval} {:>12} {:>24} {:>10}", "goodput", "lost", "jitter"),
+        Protocol::TcpRr | Protocol::UdpRr => format!("{interval} {:>16} {:>13}", "transactions/s", "mean latency"),
+    }
+}
+
+/// `1.0-2.0 s`.
+fn interval((from_ns, to_ns): (u64, u64)) -> String {
+    format!("{:>15}", format!("{:.1}-{:.1} s", from_ns as f64 / 1e9, to_ns as f64 / 1e9))
+}
+
+fn transactions(before: &Progress, now: &Progress, span: (u64, u64)) -> String {
+    let count = now.transactions.saturating_sub(before.transactions);
+    let rate = count as f64 * 1e9 / span.1.saturating_sub(span.0).max(1) as f64;
+    let mean = now.latency_sum_ns.saturating_sub(before.latency_sum_ns).checked_div(count);
+    let mean = mean.map_or("-".to_owned(), |ns| Nanos::new(ns).to_string());
+    format!("{} {rate:>16.0} {mean:>13}", interval(span))
+}
+
+fn line(before: &Moved, now: &Moved, protocol: Protocol) -> String {
+    let span_ns = now.t_ns.saturating_sub(before.t_ns);
+    let bytes = Bytes::new(now.bytes.saturating_sub(before.bytes));
+    let rate = BitRate::mean(bytes, Nanos::new(span_ns)).unwrap_or(BitRate::ZERO);
+    let line = format!("{} {rate:>12}", interval((before.t_ns, now.t_ns)));
+    if protocol == Protocol::Udp {
+        let Some(udp) = now.udp else { return format!("{line} {:>24} {:>10}", "-", "-") };
+        let was = before.udp.unwrap_or_default();
+        // A packet that was late for the interval before arrived in this one.
+        let lost = i128::from(udp.lost) - i128::from(was.lost);
+        let sent = i128::from(udp.delivered.saturating_sub(was.delivered)) + lost;
+        let share = if sent > 0 { lost.max(0) as f64 / sent as f64 } else { 0.0 };
+        let lost = format!("{}/{} ({})", lost, sent, crate::text::percent(share));
+        return format!("{line} {lost:>24} {:>10}", Nanos::new(udp.jitter_ns).to_string());
+    }
+    let Some(tcp) = now.tcp else { return format!("{line} {:>12} {:>10} {:>10}", "-", "-", "-") };
+    let retransmits = tcp.retransmits.saturating_sub(before.tcp.map_or(0, |was| was.retransmits));
+    format!(
+        "{line} {retransmits:>12} {:>10} {:>10}",
+        Nanos::from_micros(tcp.rtt_us).to_string(),
+        Bytes::new(tcp.cwnd_bytes).to_string()
+    )
+}
+
+/// The end of the steady phase as the document has it; `last` stands for what the document lacks.
+fn at_end(document: &RunDocument, parameters: &Parameters, last: &Progress) -> Progress {
+    let mut progress = *last;
+    for direction in parameters.direction.parts() {
+        let streams: Vec<&Stream> = document.streams.iter().filter(|s| s.direction == *direction).collect();
+        let moved = end_of(document, &streams, moved(last, *direction));
+        match direction {
+            Direction::Download => progress.download = moved,
+            _ => progress.upload = moved,
         }
     }
+    progress
+}
 
-    fn directions(&self) -> (bool, bool) {
-        let parts = self.parameters.direction.parts();
-        let has = |d| parts.contains(&d);
-        (has(landspeed_model::Direction::Upload), has(landspeed_model::Direction::Download))
+fn end_of(document: &RunDocument, streams: &[&Stream], last: &Moved) -> Moved {
+    let steady = || streams.iter().flat_map(|s| &s.intervals).filter(|i| i.phase != PhaseName::Drain);
+    let Some(t_ns) = steady().map(|interval| interval.end_ns).max() else { return *last };
+    let senders = streams.iter().filter_map(|s| s.sender.as_ref());
+    let tcp = senders.filter_map(|end| {
+        let until = end.samples.partition_point(|sample| sample.t_ns <= t_ns);
+        end.samples[..until].iter().rev().find_map(|sample| sample.tcp.as_deref().cloned())
+    });
+    let udp = document.udp.as_ref().filter(|_| document.requested.direction != Direction::Both).map(|udp| UdpState {
+        delivered: udp.delivered_packets,
+        lost: udp.lost_packets.max(0) as u64,
+        jitter_ns: udp.jitter_ns.unwrap_or(0),
+    });
+    Moved {
+        t_ns,
+        bytes: steady().map(|interval| interval.bytes).sum(),
+        tcp: TcpState::sum(tcp).or(last.tcp),
+        udp: udp.or(last.udp),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_multiple_of_the_interval_passes_once() {
+        let mut grid = Grid::new(1_000_000_000);
+        let passed: Vec<u64> = [0, 400, 999, 1001, 1002, 1900, 3050, 3060, 2999]
+            .into_iter()
+            .filter(|ms| grid.passes(ms * 1_000_000))
+            .collect();
+        assert_eq!(passed, [1001, 3050]);
     }
 
-    fn transactions(&self) -> bool {
-        self.parameters.rr.is_some()
+    #[test]
+    fn a_line_has_rate_retransmits_rtt_and_cwnd() {
+        let tcp = |retransmits| Some(TcpState { retransmits, rtt_us: 20_400, cwnd_bytes: 3 << 20 });
+        let before = Moved { t_ns: 1_000_000_000, bytes: 1000, tcp: tcp(2), udp: None };
+        let now = Moved { t_ns: 2_000_000_000, bytes: 125_001_000, tcp: tcp(5), udp: None };
+        let line = line(&before, &now, Protocol::Tcp);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words, ["1.0-2.0", "s", "1.00", "Gb/s", "3", "20.4", "ms", "3.00", "MiB"]);
+        assert_eq!(line.len(), header(&Parameters::default()).len(), "columns line up");
     }
 
-    fn draw(&mut self, up: BitRate, down: BitRate, transactions: u64) {
-        let (uploads, downloads) = self.directions();
-        let Mode::Screen(terminal) = &mut self.mode else { return };
-        let p = &self.parameters;
-        let kind = match p.protocol {
-            Protocol::Tcp => "TCP",
-            Protocol::Udp => "UDP",
-            Protocol::TcpRr => "TCP request/response",
-            Protocol::UdpRr => "UDP request/response",
-        };
-        let total = p.time_ns.map(|t| t + p.omit_ns);
-        let (done, label) = match (total, p.bytes) {
-            (Some(total), _) => {
-                let done = (self.last.t_ns as f64 / total as f64).min(1.0);
-                (done, format!("{:.1} of {:.1} s", (self.last.t_ns.min(total)) as f64 / 1e9, total as f64 / 1e9))
-            }
-            (None, Some(bytes)) => {
-                let moved = self.last.uploaded.max(self.last.downloaded);
-                ((moved as f64 / bytes as f64).min(1.0), format!("{} of {}", Bytes::new(moved), Bytes::new(bytes)))
-            }
-            (None, None) => (0.0, String::new()),
-        };
-        let mut figures = Vec::new();
-        if p.rr.is_some() {
-            figures.push(format!("{transactions} transactions/s  ({} in all)", self.last.transactions));
-        } else if uploads {
-            figures.push(format!("up {up}  ({})", Bytes::new(self.last.uploaded)));
-        }
-        if downloads {
-            figures.push(format!("down {down}  ({})", Bytes::new(self.last.downloaded)));
-        }
-        let title = format!(
-            "landspeed  {}  {kind}  {} stream{}",
-            self.target,
-            p.streams,
-            if p.streams == 1 { "" } else { "s" }
-        );
-        let rates = &self.rates;
-        let _ = terminal.draw(|frame| {
-            let [head, bar, figure, chart] = Layout::vertical([
-                Constraint::Length(1),
-                Constraint::Length(1),
-                Constraint::Length(1),
-                Constraint::Length(2),
-            ])
-            .areas(frame.area());
-            frame.render_widget(Line::from(title).bold(), head);
-            let gauge = Gauge::default().ratio(done).label(label).gauge_style(Style::new().fg(Color::Cyan));
-            frame.render_widget(gauge, bar);
-            frame.render_widget(Line::from(figures.join("    ")), figure);
-            let width = chart.width as usize;
-            let shown: Vec<u64> = rates.iter().rev().take(width).rev().copied().collect();
-            frame.render_widget(Sparkline::default().data(&shown).style(Style::new().fg(Color::Cyan)), chart);
-        });
-    }
-
-    /// Leaves the screen as it was.
-    pub fn finish(mut self) {
-        if let Mode::Screen(terminal) = &mut self.mode {
-            let top = terminal.get_frame().area().y;
-            let _ = terminal.clear();
-            let _ = terminal.set_cursor_position((0, top));
-            let _ = terminal.show_cursor();
-        }
+    #[test]
+    fn figures_of_a_lying_server_do_not_overflow() {
+        let most = UdpState { delivered: u64::MAX, lost: u64::MAX, jitter_ns: u64::MAX };
+        let now = Moved { t_ns: u64::MAX, bytes: u64::MAX, tcp: None, udp: Some(most) };
+        assert!(line(&Moved::default(), &now, Protocol::Udp).contains('/'));
+        assert!(line(&now, &Moved::default(), Protocol::Udp).contains("0.0"));
     }
 }

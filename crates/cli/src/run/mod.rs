@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, anyhow};
 use landspeed_flow::client::{self, Request, RunEvent};
 use landspeed_flow::iperf3::Extras;
-use landspeed_model::{Direction, ErrorEntry, RunDocument, Status};
+use landspeed_model::{Direction, ErrorEntry, Parameters, RunDocument, Status};
 use landspeed_sys::trust::TrustError;
 
 pub use args::Args;
@@ -18,7 +18,10 @@ pub use args::Args;
 use crate::output::Sink;
 use crate::{Outcome, options, text};
 
-/// Runs a test and says what came of it.
+/// From this size on, the document's size is printed, bytes.
+const LARGE_BYTES: usize = 4 << 20;
+
+/// Runs a test and prints its result.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let report = args.report.clone().map(Sink::File);
     let sinks: Vec<&Sink> = [&args.json, &args.jsonl, &report].into_iter().flatten().collect();
@@ -39,16 +42,17 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let quiet = args.quiet || prints;
     let mut lines = Lines::open(args.jsonl.as_ref())?;
     let mut taps = args.tap.as_deref().map(taps::Taps::new);
+    let view = if quiet { live::View::silent() } else { live::View::new(&request).every(args.interval) };
     let document = match ready(args, &mut request, sound) {
         Ok(()) => {
             let interrupted = landspeed_sys::process::catch_interrupts();
-            let mut view = if quiet { live::View::silent() } else { live::View::new(&request) };
             if let Some(taps) = &mut taps {
+                let mut view = view;
                 let mut document = taps.run(&request, interrupted, &mut |event| {
                     lines.event(&event);
                     view.show(&event);
                 })?;
-                view.finish();
+                view.finish(&document);
                 judge(&mut document);
                 document
             } else {
@@ -67,6 +71,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         }
     } else if !quiet {
         print!("{}", text::summary(&document));
+        if args.verbose {
+            print!("\n{}", text::details(&document));
+        }
         if let Some(taps) = &taps {
             print!("\n{}", taps.summary(&document)?);
         }
@@ -80,10 +87,13 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What keeps a test from being begun; it goes into the document like any other failure.
+/// What prevents a test; it goes into the document like any other failure.
 fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Result<(), ErrorEntry> {
     let entry = |code: &str, message| ErrorEntry { code: code.to_owned(), message, advice: None };
     sound.map_err(|message| entry("bad-parameters", message))?;
+    if args.tap.is_some() {
+        taps::permitted()?;
+    }
     let key = args.key_file.as_deref().map(|path| options::key(path, args.trust.policy())).transpose();
     request.key = key.map_err(|error| match error.downcast_ref() {
         Some(TrustError::Untrusted(why)) => {
@@ -94,7 +104,7 @@ fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Resul
     Ok(())
 }
 
-/// What serves at the far end.
+/// Which server runs on the other host.
 #[derive(Debug)]
 pub enum FarEnd {
     /// `landspeed serve`.
@@ -103,7 +113,7 @@ pub enum FarEnd {
     Iperf3(Extras),
 }
 
-/// Runs a test, shows it while it lasts, and reads the verdict from its document.
+/// Runs a test with its interval lines and adds the verdict.
 pub fn measure(
     request: &Request,
     far: &FarEnd,
@@ -119,7 +129,7 @@ pub fn measure(
         FarEnd::Landspeed => client::run(request, interrupted, &mut observe),
         FarEnd::Iperf3(extras) => landspeed_flow::iperf3::client::run(request, extras, interrupted, &mut observe),
     };
-    view.finish();
+    view.finish(&document);
     judge(&mut document);
     document
 }
@@ -141,15 +151,25 @@ fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<(
     // Each output is tried: a full disk for one must not lose the other.
     let mut failures = Vec::new();
     if let Some(sink) = &args.json {
-        let written = args.encode(document).and_then(|text| sink.write(&text));
-        failures.extend(written.err());
+        let written = args.encode(document).and_then(|text| {
+            sink.write(&text)?;
+            Ok(text.len())
+        });
+        match written {
+            Ok(bytes) => warn_of_size(bytes, args.quiet),
+            Err(error) => failures.push(error),
+        }
     }
     if let Some(path) = &args.report {
         let written = landspeed_report::render(document)
             .context("cannot draw the report")
             .and_then(|html| Sink::File(path.clone()).write(html.as_bytes()));
         match written {
-            Ok(()) if !quiet => println!("  report  {}", path.display()),
+            Ok(()) if !quiet => {
+                let mut page = text::Page::default();
+                page.line("report", &path.display().to_string());
+                print!("{}", page.text);
+            }
             Ok(()) => {}
             Err(error) => failures.push(error),
         }
@@ -157,6 +177,16 @@ fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<(
     match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
         Some(error) => Err(error),
         None => Ok(()),
+    }
+}
+
+/// A document of many samples is large: says how to make it smaller.
+fn warn_of_size(bytes: usize, quiet: bool) {
+    if bytes >= LARGE_BYTES && !quiet {
+        let size = landspeed_units::Bytes::new(bytes as u64);
+        eprintln!(
+            "landspeed: the document takes {size}: each stream has a sample every --interval\nUse a longer --interval for a smaller one."
+        );
     }
 }
 
@@ -172,7 +202,8 @@ fn outcome(document: &RunDocument) -> Outcome {
 struct Lines {
     out: Option<Box<dyn std::io::Write>>,
     failed: Option<std::io::Error>,
-    last_ns: u64,
+    parameters: Parameters,
+    grid: live::Grid,
 }
 
 impl Lines {
@@ -185,25 +216,28 @@ impl Lines {
                 Some(Box::new(file))
             }
         };
-        Ok(Self { out, failed: None, last_ns: 0 })
+        Ok(Self { out, failed: None, parameters: Parameters::default(), grid: live::Grid::new(live::SHORTEST_NS) })
     }
 
     fn event(&mut self, event: &RunEvent<'_>) {
         let value = match event {
-            RunEvent::Accepted { id, parameters, notes, path } => serde_json::json!({
-                "event": "accepted", "id": id, "parameters": parameters, "notes": notes, "path": path,
-            }),
+            RunEvent::Accepted { id, parameters, notes, path } => {
+                self.parameters = (*parameters).clone();
+                self.grid = live::Grid::new(parameters.interval_ns);
+                serde_json::json!({
+                    "event": "accepted", "id": id, "parameters": parameters, "notes": notes, "path": path,
+                })
+            }
             RunEvent::Mtu(probe) => serde_json::json!({ "event": "mtu", "probe": probe }),
             RunEvent::Opened(_) | RunEvent::Readings { .. } => return,
             RunEvent::Progress(p) => {
-                // The control thread looks fifty times a second; a line ten times a second is plenty.
-                if p.t_ns < self.last_ns + 100_000_000 {
+                let t_ns = live::reading_ns(&self.parameters, p);
+                if !self.grid.passes(t_ns) {
                     return;
                 }
-                self.last_ns = p.t_ns;
                 serde_json::json!({
-                    "event": "progress", "t_ns": p.t_ns, "uploaded_bytes": p.uploaded,
-                    "downloaded_bytes": p.downloaded, "sent_bytes": p.sent,
+                    "event": "progress", "t_ns": t_ns, "uploaded_bytes": p.upload.bytes,
+                    "downloaded_bytes": p.download.bytes, "sent_bytes": p.sent, "transactions": p.transactions,
                 })
             }
         };

@@ -9,12 +9,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use landspeed_flow::client::{self, FarTap, Request, RunEvent};
-use landspeed_model::{Direction, PathInfo, Protocol, RunDocument, TapDocument};
+use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
 
 use crate::tap::attend::{Attendant, Room};
 
-/// Ring of the near end's tap, bytes.
+/// Ring of the local tap, bytes.
 const RING_BYTES: u64 = 32 << 20;
+
+/// Whether this program may capture; it is asked before a test, not after.
+pub fn permitted() -> Result<(), ErrorEntry> {
+    // The loopback interface is the first in every network namespace.
+    let Err(error) = landspeed_sys::packet::Capture::open(1, 64, 1, 4096) else { return Ok(()) };
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_or("landspeed".to_owned(), |path| path.display().to_string());
+    let quoted = program.replace('\'', "'\\''");
+    Err(ErrorEntry {
+        code: "no-capability".to_owned(),
+        message: "cannot capture with --tap: the kernel refuses packet sockets (needs CAP_NET_RAW)".to_owned(),
+        advice: Some(format!("run it with sudo, or once: `sudo setcap cap_net_raw+ep \'{quoted}\'`")),
+    })
+}
 
 /// The captures of a test.
 pub struct Taps {
@@ -48,7 +64,7 @@ impl Taps {
         observe: &mut dyn FnMut(RunEvent<'_>),
     ) -> anyhow::Result<RunDocument> {
         let file = File::create(&self.far).with_context(|| format!("cannot write {}", self.far.display()))?;
-        // The far end's capture comes over the same path: it is not to be in the near one.
+        // The server's capture comes over the same path and must not be in the local one.
         let stop_near = Arc::new(AtomicBool::new(false));
         let mut fetched = Fetched { file: BufWriter::new(file), begun: Arc::clone(&stop_near) };
         let mut far = FarTap::new(&mut fetched);
@@ -74,7 +90,10 @@ impl Taps {
             if let Some(why) = problem {
                 document.warnings.push(landspeed_model::Warning {
                     code: format!("no-{end}-capture"),
-                    message: format!("the {end} end was not captured: {why}"),
+                    message: format!(
+                        "the {} was not captured: {why}",
+                        if end == "near" { "client" } else { "server" }
+                    ),
                 });
             }
         }
@@ -82,8 +101,8 @@ impl Taps {
     }
 
     fn begin(&self, path: &PathInfo, stop: Arc<AtomicBool>) -> Result<Attendant, String> {
-        let local = address(&path.client_addr).ok_or("its own address is not known")?;
-        let peer = address(&path.server_addr).ok_or("the server's address is not known")?;
+        let local = address(&path.client_addr).ok_or("the local address is unknown")?;
+        let peer = address(&path.server_addr).ok_or("the server's address is unknown")?;
         let ends = (local, peer, peer.port(), local.port());
         let room = Room { most_bytes: None, ring_bytes: RING_BYTES };
         Attendant::begin(ends, &self.near, room, None, stop)
@@ -100,23 +119,23 @@ impl Taps {
     fn far_problem(&self) -> Option<String> {
         match &self.far_outcome {
             Some(Ok(bytes)) if *bytes > 0 => None,
-            Some(Ok(_)) => Some("nothing came".to_owned()),
+            Some(Ok(_)) => Some("the server sent no packets".to_owned()),
             Some(Err(why)) => Some(why.clone()),
             None => Some("the test did not begin".to_owned()),
         }
     }
 
-    /// What was captured, in words, and what the captures show.
+    /// The files, and the summary of their analysis.
     pub fn summary(&self, document: &RunDocument) -> anyhow::Result<String> {
         let mut page = crate::text::Page::default();
         let mut files = Vec::new();
         if let Some(Ok(near)) = &self.near_outcome {
             let dropped = if near.dropped > 0 { format!(", {} dropped", near.dropped) } else { String::new() };
-            page.line("near", &format!("{}: {} packets{dropped}", self.near.display(), near.written));
+            page.line("client", &format!("{}: {} packets{dropped}", self.near.display(), near.written));
             files.push(self.near.clone());
         }
         if self.far_problem().is_none() {
-            page.line("far", &self.far.display().to_string());
+            page.line("server", &self.far.display().to_string());
             files.push(self.far.clone());
         }
         for warning in document.warnings.iter().filter(|warning| warning.code.ends_with("-capture")) {
@@ -130,7 +149,7 @@ impl Taps {
             // datagram from another, and every one would be taken for lost.
             page.line(
                 "note",
-                "over IPv6 the datagrams of the two captures cannot be matched; the near one is analysed",
+                "over IPv6 the datagrams of the two captures cannot be matched; only the local one is analysed",
             );
             files.truncate(1);
         }
@@ -150,7 +169,7 @@ fn is_udp_over_ipv6(document: &RunDocument) -> bool {
         && server.is_some_and(|server| server.ip().to_canonical().is_ipv6())
 }
 
-/// The far end's capture on its way to its file.
+/// The server's capture on its way to its file.
 struct Fetched {
     file: BufWriter<File>,
     begun: Arc<AtomicBool>,

@@ -2,61 +2,87 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{LatencyResult, RrMode, RunDocument};
+use landspeed_model::{LatencyResult, LatencyUnderLoad, RunDocument};
+use landspeed_units::Nanos;
 
-use super::{Page, milliseconds};
+use super::{Page, mode};
 
-/// Writes request/response results and latency under load.
-pub fn write(d: &RunDocument, out: &mut Page) {
-    match d.latency.as_slice() {
-        [] => {}
-        [one] => {
-            let sizes = format!("{}/{} bytes", one.request_bytes, one.response_bytes);
-            out.line("rate", &format!("{}, {sizes}, {}", rate(one), mode(one.mode)));
-            out.line("latency", &quantiles(one));
+/// `21400 transactions/s`; of several sizes the first and the last.
+pub fn rates(results: &[LatencyResult]) -> String {
+    let one = |r: &LatencyResult| format!("{:.0} transactions/s", r.achieved_per_s);
+    match results {
+        [] => "no transactions".to_owned(),
+        [only] => one(only),
+        [first, .., last] => {
+            format!("{} with {} bytes to {} with {} bytes", one(first), sizes(first), one(last), sizes(last))
         }
-        several => table(several, out),
+    }
+}
+
+/// Quantiles, or of several sizes the median of each end of the list.
+pub fn brief(results: &[LatencyResult]) -> String {
+    let unanswered: u64 = results.iter().map(|r| r.unanswered).sum();
+    let mut line = match results {
+        [] => return "no response arrived".to_owned(),
+        [only] => format!("{}, request/response {} bytes", quantiles(only), sizes(only)),
+        [first, .., last] => format!(
+            "p50 {} with {} bytes to {} with {} bytes; -v lists all {} sizes",
+            time(first.p50_ns),
+            sizes(first),
+            time(last.p50_ns),
+            sizes(last),
+            results.len()
+        ),
+    };
+    if unanswered > 0 {
+        let _ = write!(line, "; {unanswered} unanswered");
+    }
+    line
+}
+
+/// Idle beside loaded.
+pub fn under_load(load: &LatencyUnderLoad) -> String {
+    let idle = load.idle.as_ref().map(|idle| format!("idle {}; ", quantiles(idle))).unwrap_or_default();
+    format!("{idle}under load {}", quantiles(&load.loaded))
+}
+
+/// Every size, and every quantile.
+pub fn details(d: &RunDocument, page: &mut Page) {
+    if let Some(first) = d.latency.first() {
+        page.line("load", mode(first.mode));
+        table(&d.latency, page);
     }
     if let Some(load) = &d.latency_under_load {
-        let header = format!("{:<10}{}", "", header());
-        out.raw("latency", header.trim_end());
+        page.raw("latency", format!("{:<8}{}", "", header()).trim_end());
         if let Some(idle) = &load.idle {
-            out.raw("", format!("{:<10}{}", "idle", row(idle)).trim_end());
+            page.raw("", format!("{:<8}{}", "idle", row(idle)).trim_end());
         }
-        out.raw("", format!("{:<10}{}", "loaded", row(&load.loaded)).trim_end());
+        page.raw("", format!("{:<8}{}", "loaded", row(&load.loaded)).trim_end());
     }
 }
 
 /// One row for each size.
-fn table(results: &[LatencyResult], out: &mut Page) {
-    out.line("load", mode(results[0].mode));
-    out.raw("latency", format!("{:>15} {:>11} {}", "bytes", "per second", header()).trim_end());
+fn table(results: &[LatencyResult], page: &mut Page) {
+    page.raw("latency", format!("{:>15} {:>9} {}", "bytes", "per second", header()).trim_end());
     for r in results {
-        let sizes = format!("{}/{}", r.request_bytes, r.response_bytes);
         let lost = if r.unanswered > 0 { format!("  {} unanswered", r.unanswered) } else { String::new() };
-        out.raw("", format!("{sizes:>15} {:>11.0} {}{lost}", r.achieved_per_s, row(r)).trim_end());
+        page.raw("", format!("{:>15} {:>10.0} {}{lost}", sizes(r), r.achieved_per_s, row(r)).trim_end());
     }
 }
 
-fn mode(mode: RrMode) -> &'static str {
-    match mode {
-        RrMode::ClosedLoop => "closed loop",
-        RrMode::OpenLoop => "open loop, latency from the intended time",
-        RrMode::Connect => "a connection for each transaction",
-    }
+fn sizes(r: &LatencyResult) -> String {
+    format!("{}/{}", r.request_bytes, r.response_bytes)
 }
 
-fn rate(r: &LatencyResult) -> String {
-    let answered = if r.unanswered == 0 && r.completed == r.scheduled {
-        format!("all {} answered", r.completed)
-    } else {
-        format!("{} of {} answered", r.completed, r.scheduled)
-    };
-    format!("{:.0} transactions/s, {answered}", r.achieved_per_s)
+fn time(ns: u64) -> String {
+    Nanos::new(ns).to_string()
 }
 
 fn header() -> String {
-    format!("{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}", "p50", "p90", "p99", "p99.9", "p99.99", "max")
+    ["p50", "p90", "p99", "p99.9", "p99.99", "max"].iter().fold(String::new(), |mut row, name| {
+        let _ = write!(row, "{name:>9}");
+        row
+    })
 }
 
 fn row(r: &LatencyResult) -> String {
@@ -64,7 +90,7 @@ fn row(r: &LatencyResult) -> String {
         return "no response arrived".to_owned();
     }
     [r.p50_ns, r.p90_ns, r.p99_ns, r.p999_ns, r.p9999_ns, r.max_ns].iter().fold(String::new(), |mut row, &ns| {
-        let _ = write!(row, "{:>10}", milliseconds(ns as f64));
+        let _ = write!(row, "{:>9}", time(ns));
         row
     })
 }
@@ -73,14 +99,5 @@ fn quantiles(r: &LatencyResult) -> String {
     if r.completed == 0 {
         return "no response arrived".to_owned();
     }
-    let t = |ns: u64| milliseconds(ns as f64);
-    format!(
-        "p50 {}, p90 {}, p99 {}, p99.9 {}, p99.99 {}, max {}",
-        t(r.p50_ns),
-        t(r.p90_ns),
-        t(r.p99_ns),
-        t(r.p999_ns),
-        t(r.p9999_ns),
-        t(r.max_ns)
-    )
+    format!("p50 {}, p99 {}, max {}", time(r.p50_ns), time(r.p99_ns), time(r.max_ns))
 }

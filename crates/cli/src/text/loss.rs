@@ -2,60 +2,81 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{DepartureError, Place, RunDocument};
+use landspeed_model::{DepartureError, Place, RunDocument, UdpTotals};
+use landspeed_units::Nanos;
 
-use super::{Page, milliseconds, plural};
+use super::{Page, percent, plural};
 
-/// Writes loss, its places, and timing.
-pub fn write(d: &RunDocument, out: &mut Page) {
-    let Some(udp) = &d.udp else { return };
-    let mut line = format!(
-        "{} of {} ({:.4} %), {} of them after the last arrival",
-        plural(udp.lost_packets.max(0) as u64, "packet"),
-        udp.sent_packets,
-        udp.loss_ratio * 100.0,
-        udp.tail_lost_packets
-    );
-    if udp.lost_packets == 0 {
-        "none".clone_into(&mut line);
+/// `12 of 34567 packets lost (0.035 %), 3 reordered, jitter 12.0 µs`.
+pub fn brief(d: &RunDocument) -> String {
+    let Some(udp) = &d.udp else { return String::new() };
+    let mut line = lost(udp);
+    for (count, what) in [
+        (udp.reordered_packets, "reordered"),
+        (udp.duplicate_packets, "duplicated"),
+        (udp.refused_packets, "refused by the sender's kernel"),
+    ] {
+        if count > 0 {
+            let _ = write!(line, ", {count} {what}");
+        }
     }
-    let _ = write!(
-        line,
-        "; {} duplicated, {} reordered, {} late",
-        udp.duplicate_packets, udp.reordered_packets, udp.late_packets
+    if let Some(jitter) = udp.jitter_ns {
+        let _ = write!(line, ", jitter {}", Nanos::new(jitter));
+    }
+    line
+}
+
+fn lost(udp: &UdpTotals) -> String {
+    if udp.lost_packets == 0 {
+        return format!("none of {} lost", plural(udp.sent_packets, "packet"));
+    }
+    format!("{} of {} lost ({})", udp.lost_packets, plural(udp.sent_packets, "packet"), percent(udp.loss_ratio))
+}
+
+/// Loss by place, and timing.
+pub fn details(d: &RunDocument, page: &mut Page) {
+    let Some(udp) = &d.udp else { return };
+    page.line(
+        "loss",
+        &format!(
+            "{}; {} after the last arrival, {} duplicated, {} reordered, {} late",
+            lost(udp),
+            udp.tail_lost_packets,
+            udp.duplicate_packets,
+            udp.reordered_packets,
+            udp.late_packets
+        ),
     );
-    out.line("lost", &line);
     for loss in &d.conservation.losses {
-        let whose = if loss.exact { "this test's own counter" } else { "shared with other traffic" };
-        let source = &loss.source;
-        out.line("", &format!("· {} in {} ({source}; {whose})", loss.packets, place(loss.place)));
+        let whose = if loss.exact { "counts this test alone" } else { "shared with other traffic" };
+        page.line("", &format!("· {} in {} ({}; {whose})", loss.packets, place(loss.place), loss.source));
     }
     let mut timing = Vec::new();
     if let Some(jitter) = udp.jitter_ns {
-        timing.push(format!("jitter {} (RFC 3550)", milliseconds(jitter as f64)));
+        timing.push(format!("jitter {} (RFC 3550)", Nanos::new(jitter)));
     }
     let errors: Vec<&DepartureError> =
         d.streams.iter().filter_map(|s| s.sender.as_ref()?.udp.as_ref()?.departure_error.as_ref()).collect();
     if let Some(worst) = errors.iter().max_by_key(|e| e.p99_ns) {
         timing.push(format!(
-            "departures off schedule by p50 {}, p99 {}, max {}",
-            milliseconds(worst.p50_ns as f64),
-            milliseconds(worst.p99_ns as f64),
-            milliseconds(worst.max_ns as f64)
+            "departure jitter p50 {}, p99 {}, max {}",
+            Nanos::new(worst.p50_ns),
+            Nanos::new(worst.p99_ns),
+            Nanos::new(worst.max_ns)
         ));
     }
     if !timing.is_empty() {
-        out.line("timing", &timing.join("; "));
+        page.line("timing", &timing.join("; "));
     }
 }
 
 fn place(place: Place) -> &'static str {
     match place {
-        Place::SenderQdisc => "the sender's queueing discipline",
-        Place::SenderNic => "the sender's interface",
+        Place::SenderQdisc => "the sender's qdisc",
+        Place::SenderNic => "the sender's NIC",
         Place::Network => "the network",
-        Place::ReceiverNic => "the receiver's interface",
-        Place::ReceiverBacklog => "the receiver's backlog",
+        Place::ReceiverNic => "the receiver's NIC",
+        Place::ReceiverBacklog => "the receiver's softnet backlog",
         Place::ReceiverSocket => "the receiver's socket buffer",
     }
 }

@@ -1,298 +1,296 @@
 //! A result in a few lines that survive being pasted into a mail.
 
+mod details;
 mod latency;
 mod loss;
+mod page;
 
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    Cause, Confidence, Direction, EndCost, EpochState, ErrorEntry, PhaseName, Protocol, RunDocument, Status, Verdict,
+    Cause, Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status, Verdict,
+    Warning,
 };
-use landspeed_units::{BitRate, Bytes};
+use landspeed_units::{BitRate, Nanos};
 
-/// Width that text is folded to.
-const WIDTH: usize = 100;
-/// Where the second column begins.
-const MARGIN: usize = 11;
+pub use details::details;
+pub use page::{Page, unmarked};
 
-/// An error in one line.
+/// Warnings that make the headline doubtful, the gravest first. The others are notes, which `-v` prints.
+const DOUBTS: [&str; 17] = [
+    "books-open",
+    "one-ended",
+    "no-near-capture",
+    "no-far-capture",
+    "stall",
+    "sampler-gap",
+    "other-load",
+    "steal",
+    "not-as-asked",
+    "zerocopy-copied",
+    "zerocopy-refused",
+    "few-samples",
+    "still-ramping",
+    "unsteady",
+    "softnet-drops",
+    "beyond-window",
+    "loopback",
+];
+
+/// An error: what failed, and on a second line what to try.
 pub fn error(entry: &ErrorEntry) -> String {
     match &entry.advice {
-        Some(advice) => format!("{}; {advice}", entry.message),
-        None => entry.message.clone(),
+        Some(advice) => format!("{}\n{}.", unmarked(&entry.message), capital(&unmarked(advice))),
+        None => unmarked(&entry.message),
     }
 }
 
-/// The whole summary.
+/// With a capital, as a sentence begins, and without a final stop.
+fn capital(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The result in at most eight lines where each fits the page.
 pub fn summary(document: &RunDocument) -> String {
-    let mut out = Page::default();
-    head(document, &mut out);
-    if document.status != Status::Failed {
-        goodput(document, &mut out);
-        latency::write(document, &mut out);
-        loss::write(document, &mut out);
-        books(document, &mut out);
-        cost(document, &mut out);
-        far_end(document, &mut out);
-        verdict(&document.verdict, "verdict", &mut out);
-        if let Some(reverse) = &document.reverse_verdict {
-            verdict(reverse, "down", &mut out);
+    let mut page = Page::default();
+    write_summary(document, &mut page);
+    page.text
+}
+
+/// [`summary`] for a terminal of this width.
+#[cfg(test)]
+pub fn summary_at(document: &RunDocument, width: usize) -> String {
+    let mut page = Page::with_width(width);
+    write_summary(document, &mut page);
+    page.text
+}
+
+fn write_summary(document: &RunDocument, page: &mut Page) {
+    if document.status != Status::Complete {
+        for entry in &document.errors {
+            let label = if document.status == Status::Failed { "failed" } else { "cut short" };
+            page.line(label, &error(entry).replacen('\n', ". ", 1));
         }
-        for probe in document.path.iter().flat_map(|p| &p.mtu) {
-            let found = probe.path_mtu_bytes.map_or_else(|| "not found".to_owned(), |mtu| format!("{mtu} bytes"));
-            let note = probe.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
-            out.line("path MTU", &format!("{} {found}{note}", way(probe.direction)));
+    }
+    if document.status == Status::Failed {
+        return;
+    }
+    page.line("result", &headline(document));
+    if !document.latency.is_empty() {
+        page.line("latency", &latency::brief(&document.latency));
+    } else if document.udp.is_some() {
+        page.line("loss", &loss::brief(document));
+    } else {
+        page.line("network", &tcp(document));
+    }
+    if let Some(load) = &document.latency_under_load {
+        page.line("latency", &latency::under_load(load));
+    }
+    page.line("limit", &limits(document, page));
+    let doubt = doubt(&document.warnings, page);
+    let left = MOST_LINES.saturating_sub(page.text.lines().count() + usize::from(doubt.is_some()));
+    let step = first_sentence(&document.verdict.next_step);
+    if !step.is_empty() {
+        let short = first_clause(step).map(|begin| format!("{begin}."));
+        let fits = page.lines_of(step) <= left.min(PART_LINES);
+        page.line("next", &short.filter(|_| !fits).unwrap_or_else(|| step.to_owned()));
+    }
+    if let Some(doubt) = doubt {
+        page.line("doubt", &doubt);
+    }
+}
+
+/// Lines of a summary without the report's path, and of one of its longer parts; what is left out is in the details.
+const MOST_LINES: usize = 8;
+const PART_LINES: usize = 2;
+
+/// Up to the first semicolon that is in no brackets or command.
+fn first_clause(text: &str) -> Option<&str> {
+    let whole = |begin: &&str| {
+        begin.matches('(').count() == begin.matches(')').count() && begin.matches('`').count().is_multiple_of(2)
+    };
+    text.match_indices("; ").map(|(at, _)| &text[..at]).find(whole)
+}
+
+/// Cause, place and confidence of each direction; the reason too, where there is room.
+fn limits(document: &RunDocument, page: &Page) -> String {
+    let sure = |verdict: &Verdict| confidence(verdict.confidence);
+    if let Some(reverse) = &document.reverse_verdict {
+        let (up, down) = (&document.verdict, reverse);
+        if (up.cause, up.confidence) == (down.cause, down.confidence) {
+            return format!("{} in both directions, {}", cause_name(up.cause), sure(up));
         }
+        let named = |verdict: &Verdict| format!("{} ({})", cause_name(verdict.cause), sure(verdict));
+        return format!("upload: {}, download: {}", named(up), named(down));
     }
-    for warning in &document.warnings {
-        out.line("note", &warning.message);
-    }
-    for entry in &document.errors {
-        out.line("error", &error(entry));
-    }
-    out.text
+    let verdict = &document.verdict;
+    let place = verdict.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    let named = format!("{}{place}, {}", cause_name(verdict.cause), sure(verdict));
+    let why = reason(document, document.requested.direction, verdict);
+    let begin = first_clause(why).unwrap_or(why);
+    [why, begin]
+        .into_iter()
+        .map(|why| format!("{named}: {}", why.trim_end_matches('.')))
+        .find(|line| page.lines_of(line) <= PART_LINES)
+        .unwrap_or(named)
 }
 
-/// Text being laid out in two columns.
-#[derive(Default)]
-pub struct Page {
-    /// What is laid out so far.
-    pub text: String,
+/// A verdict's summary without the rate, which the headline has.
+fn reason<'a>(document: &RunDocument, direction: Direction, verdict: &'a Verdict) -> &'a str {
+    let headline = landspeed_diagnose::headline(document, direction) + ": ";
+    verdict.summary.strip_prefix(&headline).unwrap_or(&verdict.summary)
 }
 
-impl Page {
-    /// A labelled paragraph, folded at [`WIDTH`].
-    pub fn line(&mut self, label: &str, content: &str) {
-        let mut at = 0;
-        let _ = write!(self.text, "  {label:<width$}", width = MARGIN - 2);
-        for word in content.split_whitespace() {
-            let len = word.chars().count();
-            if at > 0 && MARGIN + at + 1 + len > WIDTH {
-                let _ = write!(self.text, "\n{:MARGIN$}", "");
-                at = 0;
-            }
-            if at > 0 {
-                self.text.push(' ');
-                at += 1;
-            }
-            self.text.extend(word.chars().filter(|c| !c.is_control()));
-            at += len;
-        }
-        self.text.push('\n');
+/// The gravest warning and how many more there are, or the names of all where that does not fit a line.
+fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
+    let rank = |warning: &Warning| DOUBTS.iter().position(|code| *code == warning.code);
+    let mut doubts: Vec<(usize, &Warning)> =
+        warnings.iter().filter_map(|warning| Some((rank(warning)?, warning))).collect();
+    doubts.sort_by_key(|(rank, _)| *rank);
+    let (_, gravest) = doubts.first()?;
+    let more = match doubts.len() - 1 {
+        0 => String::new(),
+        n => format!(" ({n} more: -v)"),
+    };
+    let sentence = first_sentence(&gravest.message);
+    let begin = first_clause(sentence).unwrap_or(sentence);
+    let line = format!("{}{more}", begin.trim_end_matches('.'));
+    if page.lines_of(&line) == 1 {
+        return Some(line);
     }
-
-    /// A line kept as it is.
-    fn raw(&mut self, label: &str, content: &str) {
-        let _ = writeln!(self.text, "  {label:<width$}{content}", width = MARGIN - 2);
-    }
+    let mut codes: Vec<&str> = doubts.iter().map(|(_, warning)| warning.code.as_str()).collect();
+    codes.dedup();
+    Some(format!("{} (-v explains)", codes.join(", ")))
 }
 
-fn way(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Upload => "up",
-        Direction::Download => "down",
-        Direction::Both => "both ways",
-    }
+/// Up to the first stop that ends a sentence.
+fn first_sentence(text: &str) -> &str {
+    let stop = text.match_indices(". ").find(|(at, _)| {
+        let next = text[at + 2..].chars().next();
+        next.is_some_and(|c| c.is_uppercase() || c == '`')
+    });
+    stop.map_or(text, |(at, _)| &text[..=at])
 }
 
-fn head(d: &RunDocument, out: &mut Page) {
+/// `upload: ` where a test has two directions.
+fn of(document: &RunDocument, direction: Direction) -> String {
+    if document.requested.direction == Direction::Both { format!("{}: ", way(direction)) } else { String::new() }
+}
+
+fn headline(d: &RunDocument) -> String {
     let p = d.effective.as_ref().unwrap_or(&d.requested);
+    let s = &d.summary;
+    let mut line = if d.latency.is_empty() {
+        let figures = [(s.goodput_bps, s.goodput_cv), (s.reverse_goodput_bps, s.reverse_goodput_cv)];
+        let rates: Vec<String> = p
+            .direction
+            .parts()
+            .iter()
+            .zip(figures)
+            .map(|(direction, (bps, cv))| {
+                let rate = bps.map_or("no data".to_owned(), |bps| BitRate::from_bps(bps as u64).to_string());
+                let spread = cv.map(|cv| format!(" ± {}", percent(cv))).unwrap_or_default();
+                format!("{}{rate}{spread}", of(d, *direction).replace(':', ""))
+            })
+            .collect();
+        rates.join(", ")
+    } else {
+        latency::rates(&d.latency)
+    };
     let kind = match p.protocol {
         Protocol::Tcp => "TCP",
         Protocol::Udp => "UDP",
         Protocol::TcpRr => "TCP request/response",
         Protocol::UdpRr => "UDP request/response",
     };
-    let state = match d.status {
-        Status::Complete => "",
-        Status::Partial => "  PARTIAL",
-        Status::Failed => "  FAILED",
+    let arrow = match p.direction {
+        _ if p.rr.is_some() => "",
+        Direction::Upload => ", client to server",
+        Direction::Download => ", server to client",
+        // The rates are named after their directions.
+        Direction::Both => "",
     };
-    let steady = d.summary.steady_ns as f64 / 1e9;
-    let length = if steady > 0.0 { format!(", {steady:.2} s steady") } else { String::new() };
-    let streams = if p.streams == 1 { "1 stream".to_owned() } else { format!("{} streams", p.streams) };
-    let _ = writeln!(
-        out.text,
-        "landspeed {}  {kind}, {streams}, {}{length}  {}{state}",
-        d.landspeed.version,
-        way(p.direction),
-        d.started
-    );
-    let Some(path) = &d.path else { return };
-    let mut line = format!("{} ↔ {}", path.client_addr, path.server_addr);
-    if path.loopback {
-        line += " (this machine)";
+    let _ = write!(line, "{arrow}, {kind}");
+    let sender = d.streams.iter().find_map(|stream| stream.sender.as_ref());
+    if let Some(congestion) = sender.and_then(|sender| sender.congestion.as_ref()) {
+        let _ = write!(line, " {congestion}");
     }
-    let sender = d.streams.iter().find_map(|s| s.sender.as_ref());
-    if let Some(congestion) = sender.and_then(|s| s.congestion.as_ref()) {
-        let _ = write!(line, ", {congestion}");
+    if p.direction != Direction::Both || p.streams > 1 {
+        let _ = write!(line, ", {}", plural(u64::from(p.streams), "stream"));
     }
-    if let Some(mss) = sender.and_then(|s| s.mss_bytes) {
-        let _ = write!(line, ", MSS {mss}");
-    }
-    if let Some(rtt) = d.summary.min_rtt_us {
-        let _ = write!(line, ", min RTT {}", milliseconds(f64::from(rtt) * 1e3));
-    }
-    if path.authenticated {
-        line += ", key proved";
-    }
-    out.line("path", &line);
-}
-
-/// Nanoseconds with a unit that fits.
-fn milliseconds(ns: f64) -> String {
-    if ns < 1e3 {
-        format!("{ns:.0} ns")
-    } else if ns < 1e6 {
-        format!("{:.1} µs", ns / 1e3)
-    } else if ns < 1e9 {
-        format!("{:.2} ms", ns / 1e6)
-    } else {
-        format!("{:.2} s", ns / 1e9)
-    }
-}
-
-fn goodput(d: &RunDocument, out: &mut Page) {
-    let parts = d.requested.direction.parts();
-    let s = &d.summary;
-    let figures = [
-        (s.goodput_bps, s.goodput_cv, &s.goodput_cv_unknown),
-        (s.reverse_goodput_bps, s.reverse_goodput_cv, &s.reverse_goodput_cv_unknown),
-    ];
-    for (direction, (rate, cv, unknown)) in parts.iter().zip(figures) {
-        let Some(rate) = rate else { continue };
-        let mine = || d.streams.iter().filter(|s| s.direction == *direction);
-        let delivered: u64 = mine().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes).sum();
-        let mut line = format!("{}", BitRate::from_bps(rate as u64));
-        if let Some(cv) = cv {
-            let _ = write!(line, " ± {:.1} % between intervals", cv * 100.0);
-        } else if let Some(why) = unknown {
-            let _ = write!(line, " (± unknown: {why})");
-        }
-        let _ = write!(line, ", {} delivered", Bytes::new(delivered));
-        let resent: Vec<u64> = mine().filter_map(|s| s.sender.as_ref()?.retransmits).collect();
-        if !resent.is_empty() {
-            let _ = write!(line, ", {} retransmitted", plural(resent.iter().sum(), "segment"));
-        }
-        out.line(way(*direction), &line);
-        per_stream(d, *direction, out);
-    }
-}
-
-fn plural(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
-/// With several streams, how the rate was shared.
-fn per_stream(d: &RunDocument, direction: Direction, out: &mut Page) {
-    let rates: Vec<f64> = d
-        .streams
-        .iter()
-        .filter(|s| s.direction == direction)
-        .map(|s| {
-            let steady = || s.intervals.iter().filter(|i| i.phase == PhaseName::Steady);
-            let ns: u64 = steady().map(|i| i.end_ns - i.start_ns).sum();
-            steady().map(|i| i.bytes).sum::<u64>() as f64 * 8e9 / (ns.max(1)) as f64
-        })
-        .collect();
-    if rates.len() < 2 {
-        return;
-    }
-    let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(l, m), r| (l.min(*r), m.max(*r)));
-    let sum: f64 = rates.iter().sum();
-    let squares: f64 = rates.iter().map(|r| r * r).sum();
-    // Jain's index: 1 when all are equal, 1/n when one has everything (R. Jain et al., DEC-TR-301, 1984).
-    let fairness = if squares > 0.0 { sum * sum / (rates.len() as f64 * squares) } else { 0.0 };
-    let (least, most) = (BitRate::from_bps(least as u64), BitRate::from_bps(most as u64));
-    out.line("", &format!("slowest stream {least}, fastest {most}, fairness {fairness:.3} (Jain)"));
-}
-
-fn books(d: &RunDocument, out: &mut Page) {
-    let c = &d.conservation;
-    if !matches!(d.requested.protocol, Protocol::Tcp | Protocol::Udp) {
-        return;
-    }
-    let amount = |n: u64| if c.unit == "bytes" { Bytes::new(n).to_string() } else { plural(n, "packet") };
-    let mut line = format!("{} offered = {} delivered", amount(c.offered), amount(c.delivered));
-    if c.unit == "packets" {
-        let _ = write!(line, " + {} lost", amount(c.lost));
-    }
-    if c.queued > 0 {
-        let _ = write!(line, " + {} still queued", amount(c.queued));
-    }
-    if c.holds && c.unaccounted_bytes != 0 {
-        let _ = write!(line, "; they balance but for {} B", c.unaccounted_bytes);
-    } else if c.holds {
-        line += "; they balance exactly";
-    } else {
-        let _ = write!(line, "; they do NOT balance: {} B unaccounted for", c.unaccounted_bytes);
-    }
-    for note in &c.notes {
-        let _ = write!(line, "; {note}");
-    }
-    out.line("books", &line);
-}
-
-/// What an iperf3 server told beyond its totals.
-fn far_end(d: &RunDocument, out: &mut Page) {
-    let Some(far) = &d.iperf3 else { return };
-    let mut line = d.landspeed.server_version.clone().unwrap_or_else(|| "iperf3".to_owned());
-    if let Some(share) = far.results.get("cpu_util_total").and_then(serde_json::Value::as_f64) {
-        let _ = write!(line, ", which used {share:.0} % of a core");
-    }
-    if let Some(name) = far.results.get("congestion_used").and_then(serde_json::Value::as_str) {
-        let _ = write!(line, ", congestion control {name}");
-    }
-    line += "; not visible there: ";
-    line += &far.not_visible.join("; ");
-    out.line("far end", &line);
-}
-
-fn cost(d: &RunDocument, out: &mut Page) {
-    let shared = d.path.as_ref().is_some_and(|p| p.loopback);
-    let ends = [("client", &d.cost.client), ("server", &d.cost.server)];
-    for (i, (name, cost)) in ends.into_iter().filter_map(|(n, c)| c.as_ref().map(|c| (n, c))).enumerate() {
-        out.line(if i == 0 { "cost" } else { "" }, &format!("{name} {}", one_cost(cost)));
-        if shared && i == 1 {
-            out.raw("", "(one machine: both host figures are of the same cores)");
-        }
-    }
-}
-
-fn one_cost(cost: &EndCost) -> String {
-    let mut line = String::new();
-    if let Some(ns) = cost.thread_ns_per_byte.filter(|ns| *ns > 0.0) {
-        let _ = write!(line, "threads {ns:.3} ns/B ({:.2} s)", cost.thread_cpu_s);
-    } else {
-        let _ = write!(line, "threads {:.2} s", cost.thread_cpu_s);
-    }
-    if let Some(ns) = cost.host_ns_per_byte.filter(|ns| *ns > 0.0) {
-        let _ = write!(line, ", host {ns:.3} ns/B");
-    }
-    if let Some((core, share)) = cost.busiest_core {
-        let _ = write!(line, ", busiest core {core} at {:.0} %", share * 100.0);
-    }
-    if cost.steal > 0.01 {
-        let _ = write!(line, ", {:.0} % stolen by the hypervisor", cost.steal * 100.0);
+    let time_ns = if d.latency.is_empty() { s.steady_ns } else { d.latency.iter().map(|r| r.duration_ns).sum() };
+    if time_ns > 0 {
+        let _ = write!(line, ", {:.1} s", time_ns as f64 / 1e9);
     }
     line
 }
 
-fn verdict(v: &Verdict, label: &str, out: &mut Page) {
-    let sure = confidence(v.confidence);
-    let place = v.place.as_ref().map(|p| format!(" [{p}]")).unwrap_or_default();
-    out.line(label, &format!("{}{place}, {sure}. {}", cause_name(v.cause).to_uppercase(), v.summary));
-    for evidence in v.evidence.iter().filter(|e| e.met).take(4) {
-        let value = number(evidence.value, &evidence.unit);
-        out.line("", &format!("· {}: {value} (held against {})", evidence.metric, evidence.threshold));
+/// Retransmits and RTT of each direction.
+fn tcp(d: &RunDocument) -> String {
+    let parts = d.requested.direction.parts();
+    let lines: Vec<String> = parts
+        .iter()
+        .map(|direction| {
+            let senders = || d.streams.iter().filter(|s| s.direction == *direction).filter_map(|s| s.sender.as_ref());
+            let mut words = Vec::new();
+            let counted: Vec<u64> = senders().filter_map(|end| end.retransmits).collect();
+            if counted.is_empty() {
+                words.push("retransmits unknown (the sender's report is missing)".to_owned());
+            } else {
+                let retransmits: u64 = counted.iter().sum();
+                let last = |end: &landspeed_model::StreamEnd| end.samples.last()?.tcp.as_ref()?.data_segs_out;
+                let segments: u64 = senders().filter_map(last).map(u64::from).sum();
+                let share = if segments > 0 && retransmits > 0 {
+                    format!(" ({})", percent(retransmits as f64 / segments as f64))
+                } else {
+                    String::new()
+                };
+                words.push(plural(retransmits, "retransmit") + &share);
+            }
+            let samples: Vec<&Sample> = senders().flat_map(|end| &end.samples).collect();
+            words.extend(rtt(&samples));
+            format!("{}{}", of(d, *direction), words.join(", "))
+        })
+        .collect();
+    lines.join("; ")
+}
+
+/// `min RTT 20.0 ms, median 20.4 ms`: of the senders' readings.
+fn rtt(samples: &[&Sample]) -> Option<String> {
+    let infos = || samples.iter().filter_map(|sample| sample.tcp.as_deref());
+    let min = infos().filter_map(|tcp| tcp.min_rtt_us).filter(|us| *us < u32::MAX).min()?;
+    let mut smoothed: Vec<u32> = infos().map(|tcp| tcp.rtt_us).filter(|us| *us > 0).collect();
+    smoothed.sort_unstable();
+    let median = smoothed.get(smoothed.len() / 2).map(|us| format!(", median {}", micros(*us))).unwrap_or_default();
+    Some(format!("min RTT {}{median}", micros(min)))
+}
+
+fn micros(us: u32) -> String {
+    Nanos::from_micros(u64::from(us)).to_string()
+}
+
+fn way(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Upload => "upload",
+        Direction::Download => "download",
+        Direction::Both => "both directions",
     }
-    if v.cause == Cause::Undetermined && !v.missing.is_empty() {
-        out.line("", &format!("· not visible: {}", v.missing.join("; ")));
+}
+
+/// A share with two significant digits, `37 %`, `1.2 %`, `0.0046 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if !value.is_finite() || value == 0.0 {
+        return "0 %".to_owned();
     }
-    if let Some(shares) = epochs(v) {
-        out.line("time", &shares);
-    }
-    out.line("next", &v.next_step);
+    let digits = if value.abs() >= 9.95 { 0 } else { (1.0 - value.abs().log10().floor()).clamp(1.0, 9.0) as usize };
+    format!("{value:.digits$} %")
+}
+
+fn plural(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// `high confidence`.
@@ -330,16 +328,6 @@ fn state_name(state: EpochState) -> &'static str {
     }
 }
 
-fn number(value: f64, unit: &str) -> String {
-    match unit {
-        "bps" => BitRate::from_bps(value.max(0.0) as u64).to_string(),
-        "bytes" => Bytes::new(value.max(0.0) as u64).to_string(),
-        "ratio" => format!("{value:.2}"),
-        _ if value.fract() == 0.0 => format!("{value:.0} {unit}"),
-        _ => format!("{value:.3} {unit}"),
-    }
-}
-
 /// A cause in words.
 pub(crate) fn cause_name(cause: Cause) -> &'static str {
     match cause {
@@ -348,8 +336,8 @@ pub(crate) fn cause_name(cause: Cause) -> &'static str {
         Cause::SendBuffer => "send buffer",
         Cause::Application => "application",
         Cause::Pacing => "pacing",
-        Cause::SenderCpu => "sender cpu",
-        Cause::ReceiverCpu => "receiver cpu",
+        Cause::SenderCpu => "sender CPU",
+        Cause::ReceiverCpu => "receiver CPU",
         Cause::LinkRate => "link rate",
         Cause::NetworkCongestion => "network congestion",
         Cause::NetworkLoss => "network loss",
@@ -359,10 +347,43 @@ pub(crate) fn cause_name(cause: Cause) -> &'static str {
         Cause::Policer => "policer",
         Cause::Reordering => "reordering",
         Cause::ReceiverHostDrops => "receiver host drops",
-        Cause::AckPath => "ack path",
+        Cause::AckPath => "ACK path",
         Cause::LocalQdisc => "local qdisc",
-        Cause::PathMtu => "path mtu",
+        Cause::PathMtu => "path MTU",
         Cause::RoundTrip => "round trip",
         Cause::Undetermined => "undetermined",
+    }
+}
+
+fn mode(mode: RrMode) -> &'static str {
+    match mode {
+        RrMode::ClosedLoop => "closed loop",
+        RrMode::OpenLoop => "open loop, latency from the intended send time",
+        RrMode::Connect => "a new connection for each transaction",
+    }
+}
+
+/// `6.00 MiB`, and `1 MB` where the size is round in powers of 1000.
+fn bytes(n: u64) -> String {
+    landspeed_diagnose::bytes(n as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_keep_two_significant_digits() {
+        let printed = [0.370_735, 0.0123, 0.000_046, 0.0, 1.0].map(percent);
+        assert_eq!(printed, ["37 %", "1.2 %", "0.0046 %", "0 %", "100 %"]);
+    }
+
+    #[test]
+    fn a_sentence_ends_at_its_stop_and_not_in_a_figure() {
+        assert_eq!(
+            first_sentence("Raise it to 1.5 MiB (now 1. of 2), e.g. so. Then run."),
+            "Raise it to 1.5 MiB (now 1. of 2), e.g. so."
+        );
+        assert_eq!(first_sentence("One only."), "One only.");
     }
 }

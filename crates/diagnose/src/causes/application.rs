@@ -35,7 +35,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
     );
     let waited = flow.figure(StreamView::wait_share);
     let waits = scales.figure(
-        "share of time waiting for its schedule",
+        "share of time waiting for --rate",
         waited,
         "ratio",
         Bound::AtLeast(WAITS),
@@ -74,10 +74,11 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
     // tcp_notsent_lowat keeps the queue short whatever the application does.
     let lowat = crate::warnings::lowat(&flow.sender).is_some();
     let mostly = waited.is_some_and(|figure| figure.value >= MOSTLY_WAITS);
-    // This sender's threads tell how they spent their time: one that never waited for a schedule offered all it could,
+    // This sender's threads report how they spent their time: one that never waited for a schedule offered all it could,
     // and an empty queue means that it was kept from its core or is the slower end.
-    let told = flow.streams.iter().all(|stream| stream.sending_thread().is_some_and(|thread| thread.wait.is_some()));
-    if told && waits == Some(false) {
+    let reported =
+        flow.streams.iter().all(|stream| stream.sending_thread().is_some_and(|thread| thread.wait.is_some()));
+    if reported && waits == Some(false) {
         return scales.refuted();
     }
     let strength = match (idle, waits) {
@@ -90,12 +91,12 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
     let fill = flow.figure(StreamView::send_fill).map_or(0.0, |figure| figure.value);
     let why = match waited.filter(|_| waits == Some(true)) {
         Some(waited) => format!(
-            "the sending application waited for its own schedule {} of the time and left the send queue {} full",
+            "the sending application waited for its own schedule {} of the time and kept the send queue {} full",
             text::percent(waited.value),
             text::percent(fill)
         ),
         None => format!(
-            "the sending application kept the send queue only {} full, and nothing else held it",
+            "the sending application kept the send queue only {} full, and no other limit was visible",
             text::percent(fill)
         ),
     };
@@ -105,7 +106,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         "Let the sender write without a schedule, then run again.".to_owned()
     } else {
         format!(
-            "Find what the sending application on {} waits for (its source, its processor share, its write size of {}).",
+            "Find what the sending application on {} waits for (its source, CPU time, its write size of {}).",
             flow.label(&flow.sender),
             text::bytes(flow.parameters.write_bytes as f64)
         )
@@ -134,13 +135,13 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
         Some(false) => return scales.refuted(),
     };
     let fate = match udp.loss {
-        Some(_) if udp.lost == 0.0 => "delivered whole".to_owned(),
-        Some(loss) => format!("delivered but for {}", text::percent(loss)),
-        None => "its delivery not seen".to_owned(),
+        Some(_) if udp.lost == 0.0 => "all of it delivered".to_owned(),
+        Some(loss) => format!("all but {} of it delivered", text::percent(loss)),
+        None => "its delivery is not visible".to_owned(),
     };
     let why = format!("the sender offers {} (--rate), {fate}", text::rate(asked));
     let next =
-        format!("Raise --rate until packets are lost: the path's limit is above {}.", text::rate(flow.goodput_bps));
+        format!("Raise --rate until packets are lost: the path carries more than {}.", text::rate(flow.goodput_bps));
     place(flow, direct(scales.holds(strength, why, next)))
 }
 
@@ -171,7 +172,7 @@ fn requests(flow: &Flow, mut scales: Scales) -> Finding {
         text::number(offered.round()),
         text::percent(share.unwrap_or(0.0))
     );
-    let next = "Raise the request rate until latency climbs, to find where the pair of hosts saturates.".to_owned();
+    let next = "Raise the request rate until latency climbs, to find where the hosts saturate.".to_owned();
     place(flow, direct(scales.holds(Strength::Strong, why, next)))
 }
 

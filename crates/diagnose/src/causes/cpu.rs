@@ -1,4 +1,4 @@
-//! What the two processor causes share: readings, words and advice.
+//! What the two CPU causes share: readings, texts and advice.
 
 use landspeed_model::{Protocol, SendMode};
 
@@ -8,7 +8,7 @@ use crate::load::{Kind, Load, Role, host_of};
 use crate::text;
 use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
 
-/// Leaves the processor readings of one end.
+/// Records the CPU readings of one end.
 pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
     let host = host_of(flow, role);
     let end = match role {
@@ -19,11 +19,11 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
     if load.waits.is_some() {
         let metric = "share of time on a core or ready for one, stream thread";
         scales.figure(metric, load.work, "ratio", busy, &format!("{end}.samples[].thread_cpu_ns"));
-        let metric = "share of time ready and kept waiting for a core, stream thread";
+        let metric = "share of time runnable without a core, stream thread";
         let waited = Bound::AtLeast(KEPT_WAITING);
         scales.figure(metric, load.waits, "ratio", waited, &format!("{end}.samples[].thread_wait_ns"));
     } else {
-        let metric = "share of time on a processor, stream thread";
+        let metric = "share of time on a core, stream thread";
         scales.figure(metric, load.threads, "ratio", busy, &format!("{end}.thread_cpu_ns"));
     }
     let source = format!("host_series.{}.samples[].cores", host.name());
@@ -46,8 +46,8 @@ pub(crate) fn place(flow: &Flow, role: Role, load: &Load) -> String {
         Kind::User => "the stream's thread itself",
         Kind::Softirq => "softirq",
         Kind::Crowded => return format!("{host}, all cores"),
-        Kind::Starved => "the stream's thread, which is kept waiting",
-        Kind::Turns => "the stream's thread, in turns with the other end's",
+        Kind::Starved => "the stream's thread waits for a core",
+        Kind::Turns => "the stream's thread, in turns with the other end",
     };
     match load.core.filter(|_| load.core_certain) {
         Some(core) => format!("{host} core {}, {kind}", core.core),
@@ -76,7 +76,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
                 core.filter(|_| load.core_certain).map_or("a core".to_owned(), |core| format!("core {}", core.core));
             match load.waits {
                 Some(waits) => format!(
-                    "the {thread} thread on the {name} had {core} {} of the time and was ready and kept waiting for it {}",
+                    "the {thread} thread on the {name} ran on {core} {} of the time and waited for it {}",
                     text::percent(share),
                     text::percent(waits.value)
                 ),
@@ -87,16 +87,15 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
             }
         }
         (Kind::Turns, _) => format!(
-            "the two ends share this machine and take turns: one of their threads works while the other sleeps, the {thread} one \
-             {} of the time{}",
+            "both ends share this host and take turns on its cores: the {thread} thread is runnable {} of the time{}",
             text::percent(load.work.map_or(share, |figure| figure.value)),
             match load.waits.filter(|_| load.kept_waiting()) {
-                Some(waits) => format!(", of which it waited {} for a core", text::percent(waits.value)),
+                Some(waits) => format!(" and waits for a core {} of the time", text::percent(waits.value)),
                 None => String::new(),
             }
         ),
         _ => format!(
-            "the {thread} thread on the {name} is on its processor {} of the time{}",
+            "the {thread} thread on the {name} uses its core {} of the time{}",
             text::percent(share.min(1.0)),
             match load.system_share {
                 Some(system) if load.kind == Kind::Copy =>
@@ -144,14 +143,14 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         ),
         (_, Role::Sender) if flow.parameters.protocol == Protocol::Tcp => match flow.parameters.send {
             SendMode::Copy if flow.loopback() => {
-                "Try --send sendfile: loopback copies MSG_ZEROCOPY sends after all".to_owned()
+                "Try --send sendfile (loopback copies MSG_ZEROCOPY sends)".to_owned()
             }
             SendMode::Copy => "Try --send zerocopy or --send sendfile, which save the sender's copy".to_owned(),
             _ => "Zero copy is in use already: try a larger MTU or write size".to_owned(),
         },
         (_, Role::Sender) => "Send larger datagrams, or keep GSO on".to_owned(),
         (_, Role::Receiver) if flow.parameters.protocol == Protocol::Tcp => {
-            "Run once with --receive discard: the gain is the price of the receiver's copy".to_owned()
+            "Run once with --receive discard: the gain is the cost of the receiver's copy".to_owned()
         }
         (_, Role::Receiver) => "Keep GRO on and receive larger datagrams".to_owned(),
     };

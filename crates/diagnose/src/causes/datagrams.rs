@@ -37,18 +37,18 @@ fn own_queue(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     if udp.refused > 0.0 {
         let source = "streams[].sender.udp.send_errors";
         let bound = Bound::AtLeast(UDP_LOSS);
-        let metric = "packets refused by the sender's own queue";
+        let metric = "packets refused by the sender's qdisc";
         scales.value(metric, Some(udp.refused_share), "ratio", bound, end, source);
     }
-    let place = format!("{name}, queueing discipline");
+    let place = format!("{name}, qdisc");
     if udp.refuses() {
         let left = udp.offered_bps.unwrap_or(flow.goodput_bps);
         let why = format!(
-            "the {name}'s own queueing discipline or interface was full and refused {} of the packets (ENOBUFS)",
+            "the {name}'s qdisc or interface was full and refused {} of the packets (ENOBUFS)",
             text::percent(udp.refused_share)
         );
         let next = format!(
-            "Look for a shaper on the {name} (`tc -s qdisc`), or send no more than leaves it: --rate {}.",
+            "Look for a shaper on the {name} (`tc -s qdisc`), or send at the rate that leaves it: `--rate {}`.",
             text::rate_argument(left / flow.streams.len().max(1) as f64)
         );
         return Finding { place: Some(place), ..scales.holds(Strength::Strong, why, next) };
@@ -56,7 +56,7 @@ fn own_queue(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     if !udp.loses() {
         return scales.refuted();
     }
-    let metric = "lost packets dropped by the sender's own queue";
+    let metric = "lost packets dropped by the sender's qdisc";
     let most = Bound::AtLeast(EXPLAINS);
     let own = scales.value(metric, udp.share(udp.in_sender), "ratio", most, end, "conservation.losses");
     let in_lab = lab_place(flow) == Some(DropPlace::OwnQueue);
@@ -67,7 +67,7 @@ fn own_queue(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
         let metric = format!("packets dropped by the queue before {}", hop.link.name);
         scales.value(&metric, Some(hop.drops), "packets", Bound::Above(0.0), end, "queues[].series.drops");
     }
-    let why = format!("{}, most of them in the {name}'s own queueing discipline or interface", lost_words(udp));
+    let why = format!("{}, most of them in the {name}'s qdisc or interface", lost_words(udp));
     Finding { place: Some(place), ..scales.holds(Strength::Moderate, why, lower_rate(flow)) }
 }
 
@@ -92,7 +92,7 @@ fn receiving_host(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
     let why = format!("{}, most of them inside the {name} before the socket", lost_words(udp));
     let next = format!(
         "On the {name} raise net.core.netdev_max_backlog and the receive ring, and spread interrupts over more cores; or \
-         send at --rate {}.",
+         send at `--rate {}`.",
         text::rate_argument(flow.goodput_bps * RATE_REACHED / flow.streams.len().max(1) as f64)
     );
     let strength = if in_lab { Strength::Strong } else { Strength::Moderate };
@@ -146,7 +146,7 @@ fn lost(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
         let metric = format!("frames lost on {}", link.name);
         scales.value(&metric, Some(frames), "frames", Bound::Above(0.0), None, "links[].lost");
         let why = format!("{}: the link {} loses frames", lost_words(udp), link.name);
-        let next = "Repair the link; no rate avoids random loss.".to_owned();
+        let next = "Repair the link; a lower rate does not avoid random loss.".to_owned();
         let finding = scales.holds(Strength::Strong, why, next);
         return Finding { place: Some(format!("network, {}", link.name)), ..finding };
     }
@@ -161,8 +161,8 @@ fn lost(flow: &Flow, udp: &Udp, mut scales: Scales) -> Finding {
         text::percent(udp.loss.unwrap_or(0.0))
     );
     let next = format!(
-        "Run at half the rate (--rate {}): loss that goes away is a full queue or a policer, loss that stays is a bad \
-         link.",
+        "Run again at half the rate with `--rate {}`. Loss that goes away is a full queue or a policer, loss that stays is a \
+         bad link.",
         text::rate_argument(flow.goodput_bps / 2.0 / flow.streams.len().max(1) as f64)
     );
     // On loopback there is no network: a filter or a relay drops them, or a counter of this host was not read.
@@ -180,7 +180,7 @@ fn lost_words(udp: &Udp) -> String {
 
 fn lower_rate(flow: &Flow) -> String {
     let rate = text::rate_argument(flow.goodput_bps / flow.streams.len().max(1) as f64);
-    format!("Lower the rate to what arrives (--rate {rate}), and raise it until loss begins.")
+    format!("Lower the rate to what arrives with `--rate {rate}`, and raise it until loss begins.")
 }
 
 /// Median latency beside the load over the idle one.

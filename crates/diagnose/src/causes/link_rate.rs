@@ -63,11 +63,11 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         );
         if queued == Some(true) {
             let why = format!(
-                "the {}'s interface or its queueing discipline took no more: the socket's send queue stayed full",
+                "the {}'s interface or its qdisc took no more: the socket's send queue stayed full",
                 flow.sender.name()
             );
             let next_step = format!(
-                "Look for a shaper on the {} (`tc -s qdisc`), or lower --rate to what leaves.",
+                "Look for a shaper on the {} (`tc -s qdisc`), or lower --rate to the rate that leaves.",
                 flow.sender.name()
             );
             let mut finding = scales.holds(Strength::Moderate, why, next_step);

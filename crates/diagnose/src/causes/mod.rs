@@ -20,7 +20,7 @@ use landspeed_model::Cause;
 use crate::finding::Finding;
 use crate::flow::Flow;
 
-/// Every cause in the order of the procedure: rates somebody asked for, the hosts' processors and interfaces (the
+/// Every cause in the order of the procedure: rates asked for, the hosts' CPUs and interfaces (the
 /// veto), the receiver, the send buffer, the application, the network.
 pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
     let hosts = [
@@ -43,7 +43,7 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
 pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
     matches!(
         (cause, other),
-        // A receiver without processor time reads late, closes its window and drops packets.
+        // A receiver without CPU time reads late, closes its window and drops packets.
         (
             Cause::ReceiverCpu,
             Cause::ReceiverWindow
@@ -53,7 +53,7 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
                 | Cause::ShallowBuffer
                 | Cause::ReceiverHostDrops
         )
-        // A sender without processor time leaves its queue empty.
+        // A sender without CPU time leaves its queue empty.
         | (Cause::SenderCpu, Cause::Application)
         // A full interface is a full path.
         | (

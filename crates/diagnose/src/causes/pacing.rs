@@ -32,7 +32,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let why =
         format!("the sender was paced to {} and reached {} of it", text::rate(limit_bps), text::percent(reached));
     let next_step = if flow.parameters.pace_bps.is_some() {
-        "Raise --pace, or drop it to see what the path carries; keep it if it is there to spare a shallow buffer."
+        "Raise --pace, or drop it to measure what the path carries; keep it if it protects a shallow buffer."
     } else {
         "Something other than landspeed set SO_MAX_PACING_RATE (a BPF program or a wrapper): find and raise it."
     };

@@ -1,4 +1,4 @@
-//! The receiver's processor.
+//! The receiver's CPU.
 
 use landspeed_model::Cause;
 
@@ -27,7 +27,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         return datagrams(flow, scales, &own);
     }
     let behind = receiver_behind(flow);
-    // Data queues at a reader that has no schedule of its own and was kept from its core: that is why it is late.
+    // Data queues at a reader that has no schedule and was kept from its core: that is why it is late.
     let queues = matches!(reader(flow), Reader::Behind | Reader::Unclear) && behind == Some(true);
     let late = queues && own.kept_waiting() && !reads_on_schedule(flow);
     let Some(mut strength) = own.strength.max(late.then_some(Strength::Moderate)) else { return scales.refuted() };
@@ -87,7 +87,7 @@ fn bridges(flow: &Flow) -> String {
     };
     let per_stream = flow.goodput_bps / flow.streams.len().max(1) as f64;
     format!(
-        " Its buffer of {} bridges pauses of up to {} at this rate; a larger one (net.core.rmem_max, --window) bridges \
+        " Its buffer of {} covers pauses of up to {} at this rate; a larger one (net.core.rmem_max, --window) covers \
          longer ones.",
         text::bytes(buffer.value),
         text::nanos(buffer.value * 8e9 / per_stream)

@@ -89,7 +89,7 @@ pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
         );
         ("receive ring", packets, next)
     } else if let Some(packets) = found(counted.discards) {
-        let next = format!("On {} look at `nstat -az` and at memory pressure.", flow.label(&flow.receiver));
+        let next = format!("On {} check `nstat -az` and memory pressure.", flow.label(&flow.receiver));
         ("IP input", packets, next)
     } else {
         return None;
@@ -112,7 +112,7 @@ pub(super) fn in_lab(flow: &Flow, dropped: f64, resent: f64, strength: Strength)
         text::number(resent)
     );
     let next = format!(
-        "On {} look for the drop: `nft list ruleset`, /proc/net/softnet_stat, `ethtool -S`; the network is not the place.",
+        "On {} look for the drop with `nft list ruleset`, `ethtool -S IFACE` and /proc/net/softnet_stat; the network did not drop it.",
         flow.label(&flow.receiver)
     );
     Named::new(Cause::ReceiverHostDrops, strength, why, next).at(format!("{name}, host"))

@@ -39,9 +39,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
             "the application kept its queue partly filled"
         }
         Reader::SeemsToKeepUp | Reader::Unseen => {
-            scales.lacks("the receive queue, which tells a small buffer from a slow reader");
+            scales.lacks("the receive queue, which separates a small buffer from a slow reader");
             strength = Strength::Weak;
-            "the receiving application's queue was not seen"
+            "the receiving application's queue was not visible"
         }
     };
     let limited = flow.rwnd_limited().map_or(0.0, |figure| figure.value);

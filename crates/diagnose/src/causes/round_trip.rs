@@ -20,7 +20,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let streams = flow.parameters.streams.max(1);
     let results = &flow.document.latency;
     let outstanding = results.iter().map(|result| result.achieved_per_s * result.mean_ns / 1e9 / f64::from(streams));
-    // The worst of the sizes: each is a measurement of its own.
+    // The worst of the sizes: each is a separate measurement.
     let smallest = outstanding.filter(|value| value.is_finite()).min_by(f64::total_cmp);
     let bound = Bound::AtLeast(ROUND_TRIP);
     let metric = "requests outstanding over streams (rate × mean latency)";
@@ -33,25 +33,25 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let rtt_ns = rtt_ns.filter(|&ns| ns > 0.0 && ns <= result.p50_ns as f64);
     let host_part = rtt_ns.map(|rtt| (result.p50_ns as f64 - rtt).max(0.0));
     let why = format!(
-        "each of {streams} {} waits for its answer before it asks again: {} at the median{}",
-        if streams == 1 { "stream" } else { "streams" },
+        "{} waits for each response before its next request: {} at the median{}",
+        if streams == 1 { "the stream".to_owned() } else { format!("each of {streams} streams") },
         text::nanos(result.p50_ns as f64),
         match (rr.mode, rtt_ns) {
-            (RrMode::Connect, _) => ", a connection set up each time".to_owned(),
-            (_, Some(rtt)) => format!(", with {} of round trip on an idle path", text::nanos(rtt)),
+            (RrMode::Connect, _) => ", with a new connection each time".to_owned(),
+            (_, Some(rtt)) => format!(", of which {} are the idle RTT", text::nanos(rtt)),
             _ => String::new(),
         }
     );
     let next = match host_part.zip(rtt_ns) {
         Some((host, rtt)) if host > rtt => format!(
-            "{} of the median is not the idle round trip: pin both ends (--cpus, --peer-cpus), look at interrupt \
-             coalescing and sleep states; more requests a second come from more streams (-P).",
+            "Reduce the hosts' share of {}: pin both ends (--cpus, --peer-cpus), check interrupt coalescing and C-states. \
+             More streams (-P) raise the request rate.",
             text::nanos(host)
         ),
-        None => "The hosts' work for each request is the limit: pin both ends (--cpus, --peer-cpus), look at interrupt coalescing \
-                 and sleep states; more requests a second come from more streams (-P)."
+        None => "Reduce the hosts' work for each request: pin both ends (--cpus, --peer-cpus), check interrupt coalescing and \
+                 C-states. More streams (-P) raise the request rate."
             .to_owned(),
-        _ => "The path's delay is the limit: more requests a second come from more streams (-P) or from pipelining."
+        _ => "Use more streams (-P) or pipelining: the path's delay is the limit."
             .to_owned(),
     };
     let mut finding = scales.holds(Strength::Strong, why, next);

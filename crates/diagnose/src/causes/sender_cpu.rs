@@ -1,4 +1,4 @@
-//! The sender's processor.
+//! The sender's CPU.
 
 use landspeed_model::Cause;
 
@@ -16,13 +16,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let own = load(flow, Role::Sender);
     cpu::weigh(&mut scales, flow, Role::Sender, &own);
     let waited = flow.figure(StreamView::wait_share);
-    scales.figure(
-        "share of time waiting for its schedule",
-        waited,
-        "ratio",
-        Bound::Below(WAITS),
-        "sender.app_wait_ns",
-    );
+    scales.figure("share of time waiting for --rate", waited, "ratio", Bound::Below(WAITS), "sender.app_wait_ns");
     let udp = flow.udp.as_ref();
     // Datagrams have a schedule to keep: a thread kept from its core cannot, however little work it has.
     let late = udp.is_some_and(|udp| udp.reached().is_some_and(|reached| reached < RATE_REACHED));

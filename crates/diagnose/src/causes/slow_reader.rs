@@ -12,7 +12,7 @@ use crate::thresholds::{
     BACKLOG, EXPLAINS, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, UDP_LOSS, WAITS, WINDOW_FULL,
 };
 
-/// The window is full and so is the receive queue: data waits for the application, which has processor time left.
+/// The window is full and so is the receive queue: data waits for the application, which has CPU time left.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.is_rr() {
         return Finding::not_applicable(Cause::SlowReader);
@@ -34,11 +34,11 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     );
     let waited = flow.figure(StreamView::read_wait_share);
     if waits_to_read(flow) {
-        let metric = "share of time waiting for its schedule, reader";
+        let metric = "share of time waiting for --read-rate, reader";
         scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "receiver.app_wait_ns");
     }
     let strength = match (reader(flow), window_limited(flow)) {
-        // It kept to a schedule of its own: nothing needs inferring from a queue, nor, where data queues, from the window
+        // It kept to its own schedule: nothing needs inferring from a queue, nor, where data queues, from the window
         // (under BBR the sender adapts to what is read and leaves the window open).
         (Reader::Behind, _) | (_, Some(Limited::Plainly | Limited::Partly)) if reads_on_schedule(flow) => {
             Strength::Strong
@@ -48,22 +48,21 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
         (Reader::Behind, _) => Strength::Moderate,
         (Reader::SeemsBehind, Some(Limited::Plainly | Limited::Partly)) => {
-            scales.lacks("the receive queue, which tells a slow reader from a small buffer");
+            scales.lacks("the receive queue, which separates a slow reader from a small buffer");
             Strength::Weak
         }
         _ => return scales.refuted(),
     };
-    // Threads that tell how they spent their time and had no schedule read all they could, as landspeed's do: a full queue
-    // is then some processor's doing, or nobody's that was seen.
-    let told =
+    // Threads that report how they spent their time and had no schedule read all they could, as landspeed's do: a full queue
+    // then has another cause, a core or one that was not visible.
+    let reported =
         flow.streams.iter().all(|stream| stream.receiving_thread().is_some_and(|thread| thread.wait.is_some()));
-    let strength = if told && !reads_on_schedule(flow) { Strength::Weak } else { strength };
+    let strength = if reported && !reads_on_schedule(flow) { Strength::Weak } else { strength };
     // A rate that was asked for and reached needs neither a full queue nor a full window.
     let queues = matches!(reader(flow), Reader::Behind | Reader::SeemsBehind);
     let why = match flow.figure(StreamView::receive_fill) {
         _ if !queues && asked.is_some() => {
-            "the receiving application reads at --read-rate, and what it does not read yet keeps the sender to it"
-                .to_owned()
+            "the receiving application reads at --read-rate, and unread data holds the sender to it".to_owned()
         }
         Some(fill) => format!(
             "the receiving application read no faster: {} of the receive buffer was unread data, and the window was full",
@@ -108,7 +107,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, behind: bool) {
     }
 }
 
-/// UDP: the socket overflows though its thread has processor time left.
+/// UDP: the socket overflows though its thread has CPU time left.
 fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     let Some(udp) = &flow.udp else { return scales.refuted() };
     let lossy = scales.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
@@ -130,8 +129,8 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     let asked = asked_read_bps(flow);
     let strength = if asked.is_some() { Strength::Strong } else { Strength::Moderate };
     let why = format!(
-        "the receiving application left its socket to overflow: {} of the packets were lost, most of them there, while \
-         its thread had processor time left",
+        "the receiving application let its socket overflow: {} of the packets were lost, most of them there, while \
+         its thread had CPU time left",
         text::percent(udp.loss.unwrap_or(0.0))
     );
     let next = if asked.is_some() {
@@ -148,7 +147,7 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     finding
 }
 
-/// Whether the receivers kept to a reading schedule: they were told a rate and reached it, or waited for their own.
+/// Whether the receivers kept to a reading schedule: they have --read-rate and reached it, or waited for their own schedule.
 pub(crate) fn reads_on_schedule(flow: &Flow) -> bool {
     waits_to_read(flow) || asked_read_bps(flow).is_some_and(|asked| flow.goodput_bps / asked >= RATE_REACHED)
 }
@@ -157,7 +156,7 @@ fn waits_to_read(flow: &Flow) -> bool {
     flow.figure(StreamView::read_wait_share).is_some_and(|figure| figure.value >= WAITS)
 }
 
-/// Rate the receivers were told to read at, all streams, bits/s.
+/// --read-rate of the receivers, all streams, bits/s.
 fn asked_read_bps(flow: &Flow) -> Option<f64> {
     flow.parameters.read_rate_bps.map(|rate| rate as f64 * flow.streams.len() as f64).filter(|&rate| rate > 0.0)
 }
@@ -165,11 +164,11 @@ fn asked_read_bps(flow: &Flow) -> Option<f64> {
 fn next_step(flow: &Flow) -> String {
     let rate = text::rate(flow.goodput_bps);
     if let Some(asked) = asked_read_bps(flow) {
-        return format!("The receiver was told to read at {}: raise or drop --read-rate.", text::rate(asked));
+        return format!("Raise or drop --read-rate: it is {} in all.", text::rate(asked));
     }
     format!(
-        "The receiving application on {} read at {rate}: find what it waits for there (its disk, its own processing); \
-         neither buffers nor the network will help.",
+        "The receiving application on {} read at {rate}: find what it waits for (disk, its own processing); \
+         neither buffers nor the network are the limit.",
         flow.label(&flow.receiver)
     )
 }

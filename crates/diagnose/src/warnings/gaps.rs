@@ -36,14 +36,12 @@ pub(super) fn sampler(document: &RunDocument, host: &HostView, found: &mut Vec<W
     let Some(longest) = gaps.iter().max_by_key(|gap| length(gap)) else { return };
     let name = host.name();
     let why = match accounted(host, longest) {
-        Some(share) if share >= HOST_RAN => {
-            "its process was stopped or had no core; the host itself ran on, its kernel counted core time all along"
-        }
-        Some(share) if share <= HOST_PAUSED => "the host was paused: its kernel counted no core time then",
+        Some(share) if share >= HOST_RAN => "its process was stopped or had no core; the host itself kept running",
+        Some(share) if share <= HOST_PAUSED => "the host was paused",
         _ => "its process was stopped or had no core, or the host was paused",
     };
     let message = format!(
-        "The {name}'s sampler did not run {}: {why}. The {name} has no readings inside; the interval that covers {} is a \
+        "The {name}'s sampler did not run {}: {why}. The {name} has no readings there; the interval that covers {} is a \
          mean over it.",
         listed(&gaps),
         if gaps.len() == 1 { "the gap" } else { "a gap" },
@@ -89,7 +87,7 @@ pub(super) fn stalls(flow: &Flow, found: &mut Vec<Warning>) {
         stalled.iter().take(LISTED).map(|(id, spans)| format!("stream {id} {}", listed(spans))).collect();
     let more = stalled.len().saturating_sub(LISTED);
     let message = format!(
-        "{} of the {} streams of the {way} delivered no bytes for a while, and others did: {}{}.",
+        "{} of the {} streams of the {way} delivered no bytes while others did: {}{}.",
         stalled.len(),
         flow.streams.len(),
         shown.join("; "),
@@ -164,7 +162,7 @@ fn meanwhile(flow: &Flow, stall: &TimeSpan) -> String {
         let shared = total(&overlap(&[*stall], &gaps));
         if shared.saturating_mul(2) >= length(stall) {
             frozen = true;
-            let _ = write!(words, "; the {}'s sampler did not run then, see sampler-gap", host.name());
+            let _ = write!(words, "; the {}'s sampler did not run then", host.name());
         }
     }
     if frozen {
@@ -190,7 +188,7 @@ fn meanwhile(flow: &Flow, stall: &TimeSpan) -> String {
     } else if idle {
         words += "; the sender had nothing to send";
     } else if retransmits > 0 {
-        let _ = write!(words, "; {retransmits} retransmits meanwhile");
+        let _ = write!(words, "; {retransmits} retransmits");
     }
     words
 }
@@ -277,7 +275,7 @@ fn listed(spans: &[TimeSpan]) -> String {
     let more = spans.len().saturating_sub(LISTED);
     let mut text = words.join(", ");
     if more > 0 {
-        let _ = write!(text, " and {more} times more");
+        let _ = write!(text, " and {more} more");
     }
     text
 }
@@ -304,6 +302,6 @@ mod tests {
         assert_eq!(listed(&[span(s(6), s(17))]), "from 0.60 to 1.70 s");
         let many: Vec<TimeSpan> = (0..6).map(|k| span(s(10 * k), s(10 * k + 2 + k))).collect();
         let text = listed(&many);
-        assert!(text.starts_with("from 2.00 to 2.40 s, ") && text.ends_with(" and 2 times more"), "{text}");
+        assert!(text.starts_with("from 2.00 to 2.40 s, ") && text.ends_with(" and 2 more"), "{text}");
     }
 }

@@ -129,12 +129,12 @@ fn advice_computes_the_buffer() {
         ..receiver_window()
     };
     let advice = judge(&ten_gig.document()).next_step;
-    assert!(advice.contains("net.ipv4.tcp_rmem[2] to at least 117685306 bytes"), "{advice}");
-    assert!(advice.contains("2 × BDP at 9.41 Gb/s × 50.0 ms; now 6.00 MiB"), "{advice}");
+    assert!(advice.contains("`sysctl -w net.ipv4.tcp_rmem='4096 131072 117685306'`"), "{advice}");
+    assert!(advice.contains("2 × BDP of 9.41 Gb/s × 50.0 ms; it is 6.00 MiB now"), "{advice}");
     let mut locked = ten_gig;
     locked.parameters.window_bytes = Some(65_536);
     let advice = judge(&locked.document()).next_step;
-    assert!(advice.contains("locked at 64.0 KiB by --window"), "{advice}");
+    assert!(advice.contains("fixed at 64.0 KiB by --window"), "{advice}");
 }
 
 fn rr(mode: RrMode, offered: Option<f64>, achieved: f64, mean_ns: f64) -> RunDocument {

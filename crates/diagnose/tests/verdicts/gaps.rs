@@ -150,7 +150,7 @@ fn a_frozen_receiver_is_a_stall_where_nothing_was_acknowledged() {
     merge(stream, &HOLE);
     freeze(stream.receiver.as_mut().unwrap(), &HOLE);
     for (idle, words) in
-        [(1.0, "the host itself ran on"), (0.1, "the host was paused"), (0.7, "or the host was paused")]
+        [(1.0, "the host itself kept running"), (0.1, "the host was paused"), (0.7, "or the host was paused")]
     {
         let mut document = document.clone();
         host_reading(&mut document, &HOLE, idle);

@@ -39,7 +39,7 @@ const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("bidir-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client"),
     ("bidir-loopback-bbr", Direction::Download, Cause::SenderCpu, Confidence::Medium, "server"),
     ("udp-starved-receiver", Direction::Upload, Cause::ReceiverCpu, Confidence::Medium, "server core 1"),
-    ("udp-refused-by-qdisc", Direction::Upload, Cause::LocalQdisc, Confidence::High, "client, queueing discipline"),
+    ("udp-refused-by-qdisc", Direction::Upload, Cause::LocalQdisc, Confidence::High, "client, qdisc"),
 ];
 
 #[test]

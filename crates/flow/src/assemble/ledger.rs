@@ -1,4 +1,4 @@
-//! The conservation ledger: where every byte or packet went.
+//! The accounting: where every byte or packet went.
 
 use landspeed_model::{
     Conservation, Direction, Parameters, Place, PlacedLoss, Protocol, Stream, StreamEnd, Term, UdpTotals,
@@ -6,7 +6,7 @@ use landspeed_model::{
 
 use crate::end::EndReport;
 
-/// Balances the books of a test.
+/// Balances what was sent with what arrived.
 pub fn balance(
     parameters: &Parameters,
     streams: &[Stream],
@@ -18,31 +18,30 @@ pub fn balance(
         (Protocol::Udp, Some(totals)) => udp_books(totals, streams, parameters, client, server),
         _ => tcp_books(streams),
     };
-    let told = || streams.iter().filter(|s| s.intervals_from == "receiver");
-    let receivers: i64 = told().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes as i64).sum();
-    let intervals: i64 = told().flat_map(|s| &s.intervals).map(|i| i.bytes as i64).sum();
+    let reported = || streams.iter().filter(|s| s.intervals_from == "receiver");
+    let receivers: i64 = reported().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes as i64).sum();
+    let intervals: i64 = reported().flat_map(|s| &s.intervals).map(|i| i.bytes as i64).sum();
     books.intervals_minus_totals_bytes = intervals - receivers;
     let missing = [(client, "client"), (server, "server")].into_iter().filter(|(report, _)| report.is_none());
     for (_, name) in missing {
         books.holds = false;
-        books.notes.push(format!("the {name}'s report is missing: its side of the books is unknown"));
+        books.notes.push(format!("the {name}'s report is missing: what it sent or received is unknown"));
     }
     if server.is_some_and(|report| !report.has_timeline()) {
-        books.notes.push("the far end's figures are iperf3's own, from its results".to_owned());
+        books.notes.push("the server's figures are from iperf3's results".to_owned());
         // A server that ends its sending threads in the middle of a write (3.16 and later) lacks it in its count.
         let unfinished = streams.iter().filter(|s| s.direction == Direction::Download).count() as i64
             * parameters.write_bytes.min(1 << 20) as i64;
         if parameters.protocol == Protocol::Tcp && (-unfinished..0).contains(&books.unaccounted_bytes) {
             books.holds = true;
             books.notes.push(format!(
-                "{} B more arrived than iperf3 counted: a write that was under way when it ended its thread is not in \
-                 its count",
+                "{} B more arrived than iperf3 counted: a write that was in progress when it ended its thread is not \
+                 counted",
                 -books.unaccounted_bytes
             ));
         }
         if books.unaccounted_bytes > 0 && parameters.protocol == Protocol::Tcp {
-            let why =
-                "an iperf3 that is told of the end reads no further: what lay in its socket's buffer is not counted";
+            let why = "iperf3 stops reading at the end of a test: bytes in its socket buffer are not counted";
             books.notes.push(why.to_owned());
         }
     }
@@ -100,7 +99,7 @@ fn tcp_books(streams: &[Stream]) -> Conservation {
             term("in receive queues at the end", "-", Some(receive_queue as i64), None, "SIOCINQ"),
             term("read by receivers", "-", Some(delivered as i64), None, "bytes returned by receive calls"),
             term("for comparison: acknowledged to senders", "", Some(acked as i64), None, "tcpi_bytes_acked"),
-            term("for comparison: sent again by TCP", "", Some(retransmitted as i64), None, "tcpi_bytes_retrans"),
+            term("for comparison: retransmitted by TCP", "", Some(retransmitted as i64), None, "tcpi_bytes_retrans"),
         ],
         losses: Vec::new(),
         notes,
@@ -122,7 +121,7 @@ fn udp_books(
     let mut notes = Vec::new();
     if beyond > 0 {
         notes.push(format!(
-            "{beyond} packets arrived so late that they can no longer be told from duplicates; they are in neither count"
+            "{beyond} packets arrived so late that they cannot be distinguished from duplicates; they are in neither count"
         ));
     }
     if totals.lost_packets < 0 {

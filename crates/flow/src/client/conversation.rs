@@ -8,7 +8,7 @@ use landspeed_sys::clock;
 use super::refused;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::message::{MAX_REPORT, ToClient, ToServer};
-use crate::end::{DRAIN_NS, EndReport, Watch};
+use crate::end::{DRAIN_NS, EndReport, LiveReading, Watch};
 use crate::error::FlowError;
 use crate::layout::StreamSpec;
 
@@ -32,8 +32,8 @@ pub(super) struct Conversation {
     closing_ns: Option<u64>,
     /// When the report, or its next part, must be here.
     report_due_ns: u64,
-    /// Bytes at the server, and when it counted them.
-    pub uploaded: (u64, u64),
+    /// The server's end as it last said.
+    pub remote: LiveReading,
     /// What the server's report may be about.
     specs: Vec<StreamSpec>,
     report: String,
@@ -53,7 +53,7 @@ impl Conversation {
             alive_ns: now,
             closing_ns: None,
             report_due_ns: u64::MAX,
-            uploaded: (0, 0),
+            remote: LiveReading::default(),
             specs,
             report: String::new(),
             server: None,
@@ -125,7 +125,7 @@ impl Conversation {
     /// Takes in a message.
     fn take(&mut self, message: ToClient, watch: &Watch) {
         match message {
-            ToClient::Progress { received, t_ns, .. } => self.uploaded = (received, t_ns),
+            ToClient::Progress(live) => self.remote = live,
             ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
             ToClient::Report { text, last } => {
                 self.report_due_ns = self.heard_ns + REPORT_PART_NS;

@@ -31,7 +31,8 @@ use crate::control::message::{Accepted, SenderDone, ToClient, ToServer};
 use crate::control::preface::Token;
 use crate::control::printable;
 use crate::dialect::Dialect;
-use crate::end::{self, EndPlan, IDLE_NS, Side, Watch};
+use crate::end::{self, EndPlan, IDLE_NS, LiveReading, Side, Watch};
+pub use crate::end::{TcpState, UdpState};
 use crate::error::FlowError;
 use crate::layout;
 use crate::validate;
@@ -91,21 +92,57 @@ pub enum RunEvent<'a> {
     },
 }
 
-/// Live figures. Each end counts what it reads; the peer's figures are a moment old.
+/// Live figures. Each end reads its own streams; the server's reading is up to 0.2 s and half a round trip old.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     /// Nanoseconds since the start.
     pub t_ns: u64,
-    /// Bytes that reached the server's receivers.
-    pub uploaded: u64,
-    /// Bytes that reached this end's receivers.
-    pub downloaded: u64,
-    /// When the server counted them, nanoseconds since the start.
-    pub uploaded_t_ns: u64,
+    /// Data from here to the server.
+    pub upload: Moved,
+    /// Data from the server to here.
+    pub download: Moved,
     /// Bytes (UDP: payload) handed to the kernel here.
     pub sent: u64,
     /// Request/response: transactions completed.
     pub transactions: u64,
+    /// Sum of their latencies, nanoseconds.
+    pub latency_sum_ns: u64,
+    /// When the transactions were counted, nanoseconds since the start.
+    pub transactions_t_ns: u64,
+}
+
+/// What one direction has moved: bytes and loss as its receiver counts them, TCP's state as its sender sees it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Moved {
+    /// When the receiver counted, nanoseconds since the start.
+    pub t_ns: u64,
+    /// Payload bytes that reached the receivers.
+    pub bytes: u64,
+    /// TCP: the senders.
+    pub tcp: Option<TcpState>,
+    /// UDP: the receivers.
+    pub udp: Option<UdpState>,
+}
+
+impl Progress {
+    /// From the last readings of both ends.
+    fn of(t_ns: u64, local: &LiveReading, remote: &LiveReading) -> Self {
+        let moved = |sender: &LiveReading, receiver: &LiveReading| Moved {
+            t_ns: receiver.t_ns,
+            bytes: receiver.received,
+            tcp: sender.tcp,
+            udp: receiver.udp,
+        };
+        Self {
+            t_ns,
+            upload: moved(local, remote),
+            download: moved(remote, local),
+            sent: local.sent,
+            transactions: local.transactions,
+            latency_sum_ns: local.latency_sum_ns,
+            transactions_t_ns: local.t_ns,
+        }
+    }
 }
 
 /// Runs a test to its end and says everything in the document, failures included.
@@ -288,7 +325,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
     Ok(ClockAlignment { offset_ns, uncertainty_ns: rtt.div_ceil(2) })
 }
 
-/// The run: traffic on its own threads, the control connection and the live view on this one.
+/// The run: traffic on its own threads, the control connection and the interval lines on this one.
 ///
 /// Nothing in here waits for the server: time, silence and the user's wish to stop are looked at every 20 ms, whatever the
 /// server sends or leaves unread.
@@ -333,20 +370,14 @@ fn run_end(
                 clock::sleep_until(now + 2_000_000);
             }
             if now >= t0_ns {
-                let (sent, downloaded) = watch.bytes();
-                observe(RunEvent::Progress(Progress {
-                    t_ns: now - t0_ns,
-                    uploaded: state.uploaded.0,
-                    uploaded_t_ns: state.uploaded.1,
-                    downloaded,
-                    sent,
-                    transactions: watch.transactions(),
-                }));
+                observe(RunEvent::Progress(Progress::of(now - t0_ns, &watch.live(), &state.remote)));
             }
         }
         for done in done_rx.try_iter() {
             state.say(tx, &ToServer::SenderDone(done));
         }
+        let t_ns = clock::monotonic_ns().saturating_sub(t0_ns);
+        observe(RunEvent::Progress(Progress::of(t_ns, &watch.live(), &state.remote)));
         match worker.join() {
             Ok(report) => found.client = Some(report),
             Err(_) => {

@@ -4,6 +4,7 @@ use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
 use serde::{Deserialize, Serialize};
 
 use super::printable;
+use crate::end::LiveReading;
 
 /// Largest message before a test is accepted, bytes: a stranger gets no more memory than this.
 pub const MAX_GREETING: usize = 64 * 1024;
@@ -91,15 +92,8 @@ pub enum ToClient {
     },
     /// All data connections have arrived.
     Ready,
-    /// Bytes so far, for the live view only.
-    Progress {
-        /// Nanoseconds since the start.
-        t_ns: u64,
-        /// Bytes read by the server's receivers.
-        received: u64,
-        /// Bytes written by the server's senders.
-        sent: u64,
-    },
+    /// The server's end so far, for interval lines only.
+    Progress(LiveReading),
     /// A sending stream of the server is done.
     SenderDone(SenderDone),
     /// A part of the server's report, or of the description of its host, JSON text.

@@ -32,7 +32,7 @@ impl<'de> Visitor<'de> for Figures {
     }
 
     fn visit_u64<E: Error>(self, n: u64) -> Result<Plausible, E> {
-        if n <= MOST { Ok(Plausible) } else { Err(E::custom(format_args!("{n} is no figure of a test"))) }
+        if n <= MOST { Ok(Plausible) } else { Err(E::custom(format_args!("{n} is out of range"))) }
     }
 
     fn visit_i64<E: Error>(self, n: i64) -> Result<Plausible, E> {

@@ -4,19 +4,20 @@
 //! ahead on the local monotonic clock, and nothing of the control protocol happens in here.
 
 mod bulk;
+mod live;
 mod report;
 mod sampler;
 mod streams;
 mod transactions;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use landspeed_host::HostSampler;
-use landspeed_model::{Direction, Parameters};
+use landspeed_model::{Direction, Parameters, Protocol, TcpInfo};
 use landspeed_sys::clock;
 
+pub use live::{LiveReading, TcpState, UdpState};
 pub use report::{Cuts, EndReport, RrReport, StreamReport};
 pub use sampler::{MAX_SAMPLES, affordable_interval_ns, keep_affordable};
 pub use streams::{DataSocket, Job, StreamPlan};
@@ -71,6 +72,8 @@ pub struct Watch {
     finishes: Vec<(u32, Arc<Finish>)>,
     awaited: u32,
     peer_done: AtomicU32,
+    udp: bool,
+    live: Mutex<LiveReading>,
 }
 
 impl Watch {
@@ -104,6 +107,8 @@ impl Watch {
             finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
             awaited: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
             peer_done: AtomicU32::new(0),
+            udp: plan.parameters.protocol == Protocol::Udp,
+            live: Mutex::default(),
         }
     }
 
@@ -112,6 +117,28 @@ impl Watch {
         self.counters.iter().fold((0, 0), |(sent, received), (_, sends, counters)| {
             if *sends { (sent + counters.bytes(), received) } else { (sent, received + counters.bytes()) }
         })
+    }
+
+    /// The sampler's last reading of this end.
+    pub fn live(&self) -> LiveReading {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the sampler's reading at `t_ns`, nanoseconds after the start, with the `tcp_info` of the senders here.
+    fn publish_live(&self, t_ns: u64, senders: impl Iterator<Item = TcpInfo>) {
+        let (sent, received) = self.bytes();
+        let receiving = || self.counters.iter().filter(|(_, sends, _)| self.udp && !sends).map(|(_, _, c)| c);
+        let udp = receiving().next().is_some().then(|| {
+            receiving().fold(UdpState::default(), |sum, counters| UdpState {
+                delivered: sum.delivered + counters.packets(),
+                lost: sum.lost + counters.highest().saturating_sub(counters.packets()),
+                jitter_ns: sum.jitter_ns.max(counters.delay_ns()),
+            })
+        });
+        let latency_sum_ns = self.transactions.iter().map(|counters| counters.delay_ns()).sum();
+        let tcp = TcpState::sum(senders);
+        let live = LiveReading { t_ns, sent, received, tcp, udp, transactions: self.transactions(), latency_sum_ns };
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
     }
 
     /// Counters of the bulk streams by number.
@@ -128,6 +155,11 @@ impl Watch {
     pub fn arrived_bytes(&self) -> u64 {
         let receiving = self.counters.iter().filter(|(_, sends, _)| !sends);
         receiving.map(|(_, _, counters)| counters.bytes() + counters.discarded()).sum()
+    }
+
+    /// Requests that responders here answered so far.
+    pub fn answered(&self) -> u64 {
+        self.answers.iter().map(|(counters, _)| counters.packets()).sum()
     }
 
     /// Bytes that responders here moved so far in the direction of their larger messages, junk included.

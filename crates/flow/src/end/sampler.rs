@@ -276,7 +276,20 @@ impl<'a> Sampler<'a> {
             let reading = read(stream, fd, (t_ns, counted), series, detailed);
             series.raw.push(reading);
         }
+        if detailed {
+            self.publish_live(t_ns);
+        }
         t_ns
+    }
+}
+
+impl Sampler<'_> {
+    /// Shows the reading at `t_ns` to the control thread.
+    fn publish_live(&self, t_ns: u64) {
+        let sends = |at: usize| self.plan.streams[at].job.sends();
+        let last = self.series.iter().enumerate().filter(|(at, _)| sends(*at)).filter_map(|(_, s)| s.raw.last());
+        let infos = last.filter(|r| r.info_len > 0).map(|r| TcpInfo::decode(&r.info[..usize::from(r.info_len)]));
+        self.watch.publish_live(t_ns, infos);
     }
 }
 

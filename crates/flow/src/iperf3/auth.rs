@@ -142,9 +142,9 @@ impl Users {
     /// Why not, for the server's log and nobody else.
     pub fn check(&self, token: &str) -> Result<String, String> {
         let hidden = (token.len() <= MOST_TOKEN).then(|| STANDARD.decode(token.trim()).ok()).flatten();
-        let hidden = hidden.ok_or("the token is no token")?;
+        let hidden = hidden.ok_or("the token is malformed")?;
         let plain = self.reveal(&hidden).ok_or("the token is not for this server's key")?;
-        let plain = String::from_utf8(plain).map_err(|_| "the token is no text")?;
+        let plain = String::from_utf8(plain).map_err(|_| "the token is not text")?;
         let said = Said::read(&plain).ok_or("the token does not say who, with what password, when")?;
         if said.time_s <= self.0.opened_s {
             return Err(format!("the token is {} s older than this server", self.0.opened_s + 1 - said.time_s));

@@ -30,7 +30,7 @@ use crate::layout::{self, StreamSpec};
 use crate::server::handshakes::Place;
 use crate::server::occupancy::Occupancy;
 use crate::server::running::Police;
-use crate::server::session::{describe, step};
+use crate::server::session::{describe, outcome, step};
 use crate::server::{ServerEvent, Shared};
 use crate::sockets;
 
@@ -172,11 +172,7 @@ impl Session {
         let streams = self.streams(&specs, &granted)?;
         let report = self.test(&wanted, &granted, &specs, streams, occupancy.rate_limit_bps())?;
         self.shared.counts.completed.fetch_add(1, Ordering::Relaxed);
-        let (sent, received) = report.streams.iter().fold((0, 0), |(s, r), stream| {
-            if stream.sends { (s + stream.end.bytes, r) } else { (s, r + stream.end.bytes) }
-        });
-        self.shared
-            .tell(ServerEvent::TestEnded { id, outcome: format!("complete: {received} B received, {sent} B sent") });
+        self.shared.tell(ServerEvent::TestEnded { id, outcome: outcome(&report, 0) });
         Ok(())
     }
 

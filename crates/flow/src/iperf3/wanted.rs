@@ -24,7 +24,7 @@ pub fn block_bytes(p: &Parameters) -> u64 {
 
 /// What iperf3 has no word for, or nothing.
 pub fn sayable(p: &Parameters) -> Result<(), String> {
-    let needs = |what: &str| Err(format!("{what} needs a landspeed at the far end, and --iperf3 says there is none"));
+    let needs = |what: &str| Err(format!("{what} needs a landspeed server: drop --iperf3"));
     match p {
         Parameters { protocol: Protocol::TcpRr | Protocol::UdpRr, .. } => needs("--rr"),
         Parameters { probe_rate_per_s: Some(_), .. } => needs("--probe"),
@@ -136,7 +136,7 @@ pub struct Wanted {
 /// # Errors
 /// iperf3's number for what is wrong, and words for the log.
 pub fn decode(text: &Value) -> Result<Wanted, (Refusal, String)> {
-    let fields = text.as_object().ok_or_else(|| (Refusal::Parameters, "the request is no object".to_owned()))?;
+    let fields = text.as_object().ok_or_else(|| (Refusal::Parameters, "the request is not an object".to_owned()))?;
     let flag = |key: &str| fields.get(key) == Some(&Value::Bool(true));
     // A count, zero where it is absent.
     let count = |key: &str, most: u64, why: Refusal| match fields.get(key) {
@@ -168,7 +168,7 @@ pub fn decode(text: &Value) -> Result<Wanted, (Refusal, String)> {
     let core = match fields.get("server_affinity").map(whole) {
         None => Vec::new(),
         Some(Some(core)) if core <= 1024 => vec![core as u32],
-        Some(_) => return Err((Refusal::Affinity, "`server_affinity` is no core".to_owned())),
+        Some(_) => return Err((Refusal::Affinity, "`server_affinity` is not a core".to_owned())),
     };
     let parameters = Parameters {
         protocol: if udp { Protocol::Udp } else { Protocol::Tcp },

@@ -66,7 +66,7 @@ fn note(search: &Search, interface: Option<u32>, probes: u32, ending: Ending) ->
     let excused = search.excused();
     if excused > 0 {
         parts.push(format!(
-            "{excused} of {probes} probes were lost at sizes that pass: random loss, told apart by repetition"
+            "{excused} of {probes} probes were lost at sizes that pass: random loss, identified by repetition"
         ));
     }
     parts.join("; ")

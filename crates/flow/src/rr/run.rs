@@ -1,4 +1,4 @@
-//! What all requesters share: books, deadlines, waiting.
+//! What all requesters share: counts, deadlines, waiting.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -72,7 +72,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// One requester's books.
+/// One requester's counts.
 #[derive(Debug)]
 pub(super) struct Run<'a> {
     pub(super) plan: &'a RrPlan,
@@ -80,6 +80,7 @@ pub(super) struct Run<'a> {
     pub(super) outcome: RrOutcome,
     counters: &'a Counters,
     completed: u64,
+    latency_sum_ns: u64,
 }
 
 impl<'a> Run<'a> {
@@ -98,7 +99,7 @@ impl<'a> Run<'a> {
             refused: 0,
             error: None,
         };
-        Self { plan, watch: Watch::new(plan, stop), outcome, counters, completed: 0 }
+        Self { plan, watch: Watch::new(plan, stop), outcome, counters, completed: 0, latency_sum_ns: 0 }
     }
 
     /// Waits for the plan's start. Returns the time; at a stop it returns early.
@@ -155,6 +156,8 @@ impl<'a> Run<'a> {
         self.outcome.last_ns = Some(now_ns);
         let size = self.plan.size;
         let bytes = u64::from(size.request_bytes) + u64::from(size.response_bytes);
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(now_ns.saturating_sub(intended_ns));
+        self.counters.publish_delay(self.latency_sum_ns);
         self.counters.publish(self.completed * bytes, self.completed);
         self.counters.stamp_last(now_ns);
     }
@@ -178,7 +181,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Closes the books: requests stopped being offered now or at the cutoff.
+    /// Closes the counts: requests stopped being offered now or at the cutoff.
     pub(super) fn finish(mut self, error: Option<RrError>) -> RrOutcome {
         let now_ns = monotonic_ns();
         let to_ns = self.watch.cutoff(now_ns).min(now_ns);

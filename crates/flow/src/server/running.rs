@@ -13,10 +13,11 @@ use crate::error::FlowError;
 
 /// A client that says nothing for this long during a test is gone, nanoseconds.
 const SILENCE_NS: u64 = 15_000_000_000;
-/// How often the live figures are sent, nanoseconds.
+/// How often the live figures are sent, and the grid of their times, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
 
-/// The run: traffic on its own threads, the control connection on this one.
+/// The run: traffic on its own threads, the control connection on this one. Returns the report and the number of requests
+/// answered.
 ///
 /// Nothing in here waits for the client: rate, silence and the end of the server are looked at every 20 ms, whatever the
 /// client sends or leaves unread.
@@ -29,7 +30,7 @@ pub fn run_end(
     rx: &mut Receiver,
     shared: &Shared,
     rate_limit_bps: Option<u64>,
-) -> Result<EndReport, FlowError> {
+) -> Result<(EndReport, u64), FlowError> {
     let mut police = rate_limit_bps.map(|rate| Police::new(rate, plan.t0_ns));
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
@@ -40,6 +41,7 @@ pub fn run_end(
         let mut lost = None;
         let mut heard_ns = clock::monotonic_ns();
         let mut progress_ns = heard_ns;
+        let mut shown_ns = 0;
         let give_up = || {
             watch.stop.stop_sending();
             watch.stop.stop_receiving();
@@ -70,10 +72,11 @@ pub fn run_end(
                 clock::sleep_until(now + 5_000_000);
                 continue;
             }
-            if now > progress_ns && now > t0_ns && !tx.is_blocked() {
-                progress_ns = now + PROGRESS_NS;
-                let (sent, received) = watch.bytes();
-                lost = tx.queue(&ToClient::Progress { t_ns: now - t0_ns, received, sent }).err();
+            let live = watch.live();
+            let due = now > progress_ns || live.t_ns / PROGRESS_NS > shown_ns / PROGRESS_NS;
+            if due && now > t0_ns && !tx.is_blocked() {
+                (progress_ns, shown_ns) = (now + PROGRESS_NS, live.t_ns);
+                lost = tx.queue(&ToClient::Progress(live)).err();
             }
             match rx.poll::<ToServer>(Duration::from_millis(20)) {
                 Ok(None) => {}
@@ -98,7 +101,7 @@ pub fn run_end(
         })?;
         match lost {
             Some(error) => Err(error),
-            None => Ok(report),
+            None => Ok((report, watch.answered())),
         }
     })
 }

@@ -7,7 +7,7 @@ use landspeed_sys::process::is_root;
 use landspeed_testkit::skip;
 
 use crate::common::{
-    PATIENCE_S, Process, Server, assert_one_line, begin, files, finish, landspeed, run, scratch, until,
+    PATIENCE_S, Process, Server, assert_short_error, begin, files, finish, landspeed, run, scratch, until,
 };
 use crate::raw;
 
@@ -208,7 +208,7 @@ fn a_place_that_cannot_be_written_is_known_before_anything_is_measured() {
             command.args(["run", &server.addr.to_string(), "-t", "30", option]).arg(place);
             let ended = Process::start(command).end(20);
             assert_eq!(ended.code, 2, "{option} {}: {ended:?}", place.display());
-            assert_one_line(&ended);
+            assert_short_error(&ended);
         }
     }
     let same = directory.path().join("same");
@@ -228,7 +228,7 @@ fn a_full_disk_leaves_nothing_half_written_and_loses_no_other_output() {
     command.args(["run", &server.addr.to_string(), "-t", "0.2", "--json", "/dev/full", "--report"]).arg(&report);
     let ended = Process::start(command).end(PATIENCE_S);
     assert_eq!(ended.code, 2, "{ended:?}");
-    assert_one_line(&ended);
+    assert_short_error(&ended);
     assert!(ended.stderr.contains("No space left"), "{ended:?}");
     assert!(std::fs::read_to_string(&report).expect("the report").ends_with("</html>\n"));
     let mut command = landspeed();
@@ -261,7 +261,7 @@ fn a_small_file_system_keeps_what_was_there_before() {
     let (kept, left) = (std::fs::read_to_string(&target), files(directory.path()));
     assert_eq!(shell(&format!("umount {place}")).code, 0);
     assert_eq!(ended.code, 2, "{ended:?}");
-    assert_one_line(&ended);
+    assert_short_error(&ended);
     assert_eq!(kept.expect("still there"), "before");
     assert_eq!(left, [target]);
 }
@@ -307,7 +307,7 @@ fn a_mistake_in_the_configuration_names_file_line_and_key() {
         command.args(["serve", "--config"]).arg(&path);
         let ended = Process::start(command).end(PATIENCE_S);
         assert_eq!(ended.code, 2, "{text}: {ended:?}");
-        assert_one_line(&ended);
+        assert_short_error(&ended);
         assert!(words.iter().all(|word| ended.stderr.contains(word)), "{text}: {ended:?}");
     }
 }

@@ -74,7 +74,7 @@ fn a_server_in_the_middle_that_cannot_prove_itself_is_noticed() {
     let (addr, _) = thief::start(server.addr, Crime::Impersonate);
     let connect = run(&addr.to_string(), &["-t", "0.5", "--rr", "--connect", "--key-file", text(&key)]);
     assert_ne!(connect.ended.code, 0);
-    assert!(connect.document.to_string().contains("is not the server that holds the key"), "{}", connect.document);
+    assert!(connect.document.to_string().contains("its other end does not have the key"), "{}", connect.document);
 }
 
 #[test]

@@ -126,11 +126,11 @@ impl Run {
         assert_eq!(self.document["conservation"]["unaccounted_bytes"], 0, "{}", self.books());
     }
 
-    /// It did nothing, said so in one line, and says why in its document.
+    /// It did nothing, and standard error and document say why.
     pub fn assert_failed(&self, code: &str) {
         assert_eq!((self.ended.code, self.status()), (2, "failed"), "{:?}", self.ended);
         assert_eq!(self.errors(), [code], "{}", self.ended.stderr);
-        assert_one_line(&self.ended);
+        assert_short_error(&self.ended);
     }
 
     fn books(&self) -> String {
@@ -138,10 +138,12 @@ impl Run {
     }
 }
 
-/// One line on standard error that begins with the program's name.
-pub fn assert_one_line(ended: &Ended) {
+/// One line on standard error that begins with the program's name, and at most one more that says what to do.
+pub fn assert_short_error(ended: &Ended) {
     let lines: Vec<_> = ended.stderr.lines().collect();
-    assert!(lines.len() == 1 && lines[0].starts_with("landspeed: "), "one line: {ended:?}");
+    assert!(matches!(lines.len(), 1 | 2) && lines[0].starts_with("landspeed: "), "two lines: {ended:?}");
+    let advice = lines.get(1).and_then(|line| line.chars().next());
+    assert!(advice.is_none_or(char::is_uppercase), "advice is a sentence: {ended:?}");
     assert!(!ended.stderr.contains("panicked"), "{ended:?}");
 }
 

@@ -2,7 +2,7 @@
 
 use landspeed_flow::control::message::{Accepted, SenderDone, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Status, Token};
-use landspeed_flow::end::{Cuts, EndReport};
+use landspeed_flow::end::{Cuts, EndReport, LiveReading, TcpState};
 use landspeed_model::{Direction, ErrorEntry, HostSnapshot, Parameters};
 
 use crate::common::{PATIENCE_S, Run, begin, finish};
@@ -54,7 +54,7 @@ fn words_of_a_server_reach_the_terminal_without_control_characters() {
     let entry = ErrorEntry { code: evil.into(), message: evil.into(), advice: Some(evil.into()) };
     let run = answered(|_| ToClient::Refused(entry));
     assert_eq!(run.ended.code, 2);
-    crate::common::assert_one_line(&run.ended);
+    crate::common::assert_short_error(&run.ended);
     assert!(run.ended.stderr.trim_end().chars().all(|c| !c.is_control()), "{:?}", run.ended);
 }
 
@@ -90,7 +90,14 @@ fn reported(report: &str) -> Run {
             Err(error) => panic!("{error}"),
         }
     }
-    tx.queue(&ToClient::Progress { t_ns: u64::MAX, received: u64::MAX, sent: u64::MAX }).unwrap();
+    tx.queue(&ToClient::Progress(LiveReading {
+        t_ns: u64::MAX,
+        received: u64::MAX,
+        sent: u64::MAX,
+        tcp: Some(TcpState { retransmits: u64::MAX, rtt_us: u64::MAX, cwnd_bytes: u64::MAX }),
+        ..LiveReading::default()
+    }))
+    .unwrap();
     let done = SenderDone { stream: 0, bytes: u64::MAX, packets: u64::MAX, stopped_ns: u64::MAX };
     tx.queue(&ToClient::SenderDone(done)).unwrap();
     tx.queue(&ToClient::Report { text: report.to_owned(), last: true }).unwrap();

@@ -32,7 +32,7 @@ fn a_key_is_for_its_owner_and_is_never_written_over() {
     let mut command = landspeed();
     command.args(["serve", "--new-key"]).arg(&path);
     let again = Process::start(command).end(PATIENCE_S);
-    assert!(again.code == 2 && again.stderr.contains("never written over"), "{again:?}");
+    assert!(again.code == 2 && again.stderr.contains("never overwritten"), "{again:?}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 

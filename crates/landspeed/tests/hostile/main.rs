@@ -18,6 +18,7 @@ mod lab;
 mod many;
 mod proxy;
 mod raw;
+mod run_output;
 mod server_abuse;
 mod server_limits;
 mod server_shares;

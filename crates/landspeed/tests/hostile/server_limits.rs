@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use landspeed_flow::control::message::{ToClient, ToServer};
+use landspeed_flow::end::LiveReading;
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, RrSize};
 use landspeed_sys::clock;
 
@@ -67,7 +68,7 @@ fn a_tcp_client_that_ignores_the_rate_is_read_no_faster() {
     let flood = std::thread::spawn(move || while data.write_all(&[7; 16_384]).is_ok() {});
     let mut seen = Vec::new();
     while seen.last().is_none_or(|(t_ns, _)| *t_ns < 2_000_000_000) {
-        if let ToClient::Progress { t_ns, received, .. } = hear(&mut client.rx).expect("live figures") {
+        if let ToClient::Progress(LiveReading { t_ns, received, .. }) = hear(&mut client.rx).expect("live figures") {
             seen.push((t_ns, received));
         }
     }

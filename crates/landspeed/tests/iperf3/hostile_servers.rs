@@ -116,7 +116,7 @@ fn what_answers_before_the_test_is_told_in_one_word() {
         (vec![Cookie, Say(vec![9]), Request], "iperf3-error", "hung up"),
         (vec![Cookie, Say(vec![9]), Request, Say(vec![2])], "protocol", "out of turn"),
         (vec![Cookie, Say(vec![9]), Request, Say(vec![77])], "protocol", "no word"),
-        (vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream], "peer-lost", "lost the peer"),
+        (vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream], "peer-lost", "lost the connection"),
     ] {
         let what = format!("{script:?}");
         let (status, document) = against(script, "-t 0.5");

@@ -94,7 +94,7 @@ fn far_end_is_told_of(document: &Value, options: &str, what: &str) {
     assert!(list(&far["not_visible"]).len() >= 3, "{what}");
     assert_eq!(document["cost"]["server"], Value::Null, "{what}: nobody saw the server's processors");
     assert!(
-        document["verdict"]["missing"].to_string().contains("iperf3 tells totals only"),
+        document["verdict"]["missing"].to_string().contains("iperf3 reports totals only"),
         "{what}: {}",
         document["verdict"]
     );

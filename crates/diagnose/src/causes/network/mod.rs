@@ -136,7 +136,7 @@ fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
         text::number(now)
     );
     let next = format!(
-        "Find the link with the smaller MTU (`tracepath`), or set the interface's MTU on {} to {}.",
+        "Find the link with the smaller MTU with `tracepath HOST`, or set the interface's MTU on {} to {}.",
         flow.label(&flow.sender),
         text::number(now + 52.0)
     );

@@ -160,7 +160,7 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
                 let bound = Bound::AtLeast(f64::from(u16::MAX));
                 let source = format!("queues[{index}].series.backlog_bytes_max");
                 scales.value(
-                    "bytes waiting in the sender's own queue",
+                    "bytes waiting in the sender's qdisc",
                     Some(hop.backlog_bytes),
                     "bytes",
                     bound,

@@ -1,4 +1,4 @@
-//! The network's causes in words: why, what to change, where.
+//! Texts of the network's causes: why, what to change, where.
 
 use landspeed_model::Cause;
 
@@ -17,8 +17,8 @@ pub(super) fn congestion(flow: &Flow, seen: &Symptoms, strength: Strength, hop: 
     let dropped = hop.map(|hop| format!(" and dropped {} packets", text::number(hop.drops))).unwrap_or_default();
     let why = format!("{queue} overflows{dropped}: {}{marks}, {}", seen.loss_words(), Symptoms::rtt_words(flow));
     let next = format!(
-        "The path is full, by this flow or by others; more streams only share it. Run again with {}: fewer retransmits at the \
-         same rate mean that the flow filled the queue itself; else find what shares the link.",
+        "Run again with `{}`. Fewer retransmits at the same rate mean that this flow filled the queue; otherwise find what shares \
+         the link. More streams only share the path.",
         advice::pace(flow)
     );
     at_hop(Named::new(Cause::NetworkCongestion, strength, why, next), hop)
@@ -44,14 +44,15 @@ pub(super) fn network_loss(flow: &Flow, seen: &Symptoms, strength: Strength, los
     let next = if frames {
         format!("Check the {}'s cable, transceiver and switch port.", flow.receiver.name())
     } else {
-        let mtu = if seen.timeouts > 0.0 { " Timeouts were seen: check the path MTU with --probe-mtu." } else { "" };
+        let mtu =
+            if seen.timeouts > 0.0 { " There were timeouts: check the path MTU with `--probe-mtu`." } else { "" };
         let tolerate = if flow.is_model_based() {
             String::new()
         } else {
-            " Until it is repaired, --congestion bbr tolerates it.".to_owned()
+            " Until it is repaired, `--congestion bbr` tolerates it.".to_owned()
         };
         format!(
-            "Run again with --pace {}: loss that goes away is a shallow buffer or a policer, loss that stays is a bad \
+            "Run again with `--pace {}`. Loss that goes away is a shallow buffer or a policer, loss that stays is a bad \
              link.{tolerate}{mtu}",
             text::rate_argument(flow.goodput_bps * 0.8 / flow.streams.len().max(1) as f64)
         )
@@ -81,16 +82,16 @@ pub(super) fn full_path(flow: &Flow, hop: Option<&Hop>, strength: Strength) -> N
     };
     let standing = flow.srtt_us().zip(flow.min_rtt_us()).is_some_and(|(srtt, min)| srtt >= 1.5 * min);
     let next = if let (Some(hop), false) = (hop, standing) {
-        format!("This is the rate of {}: more needs a faster link there, or a path around it.", hop.link.name)
+        format!("Use a faster link than {}, or a path around it: this is its rate.", hop.link.name)
     } else if standing {
         format!(
-            "This is the path's rate. The queue adds delay for all who share it: {} or fq_codel or CAKE at the slow link \
-             removes it.",
+            "Remove the standing queue with `{}`, or with fq_codel or CAKE at the slow link. The rate is the path's; the queue \
+             delays all flows on it.",
             advice::pace(flow)
         )
     } else {
-        "This is the path's rate as the congestion control sees it. A UDP run at a higher rate shows whether the path carries \
-         more."
+        "Run UDP at a higher rate to see whether the path carries more. This is the path's rate as the congestion control \
+         estimates it."
             .to_owned()
     };
     at_hop(Named::new(Cause::NetworkPath, strength, why, next), hop)
@@ -102,8 +103,8 @@ pub(super) fn growing(flow: &Flow, strength: Strength) -> Named {
         "the congestion window was still growing (last quarter {} of the first), and nothing was lost",
         text::percent(growth)
     );
-    let next = "Run longer and leave the start out (--time 60 --omit 20); if it matters for short transfers, use more streams \
-                (-P) or --congestion bbr.";
+    let next = "Run longer without the start: `--time 60 --omit 20`. For short transfers, use more streams (-P) or \
+                `--congestion bbr`.";
     Named::new(Cause::NetworkPath, strength, why, next.to_owned())
 }
 
@@ -134,10 +135,10 @@ pub(super) fn overshoot(flow: &Flow, seen: &Symptoms, strength: Strength, hop: O
         text::percent(growth),
         room.unwrap_or_default()
     );
-    let bbr = if flow.is_model_based() { "" } else { ", or use --congestion bbr" };
+    let bbr = if flow.is_model_based() { "" } else { ", or use `--congestion bbr`" };
     let next = format!(
-        "Keep slow start below the path's rate with {}{bbr}; for the long-run figure of this congestion control use --time 120 \
-         --omit 60.",
+        "Keep slow start below the path's rate with `{}`{bbr}. For the long-term rate of this congestion control, use \
+         `--time 120 --omit 60`.",
         advice::pace(flow)
     );
     at_hop(Named::new(Cause::SlowStartOvershoot, strength, why, next), hop)
@@ -163,7 +164,7 @@ pub(super) fn shallow(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Opt
         ),
     };
     let next = format!(
-        "Bursts overflow it: pace below the link with {} (fq on the sender), or give that port a buffer of {}.",
+        "Pace below the link with `{}` (fq on the sender), or give that port a buffer of {}.",
         advice::pace(flow),
         buffer_needed(flow)
     );
@@ -179,7 +180,7 @@ pub(super) fn policer(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Opt
         Symptoms::rtt_words(flow)
     );
     let next = format!(
-        "Stay below the policed rate with {}; or ask for a shaper in place of the policer.",
+        "Stay below the policed rate with `{}`, or ask for a shaper in place of the policer.",
         advice::pace(flow)
     );
     at_hop(Named::new(Cause::Policer, strength, why, next), hop)
@@ -189,7 +190,7 @@ pub(super) fn reordering(seen: &Symptoms, strength: Strength) -> Named {
     let real = seen.never_arrived.map_or_else(
         || {
             format!(
-                "D-SACK reports {} of the retransmissions as needless",
+                "D-SACK reports {} of the retransmissions as spurious",
                 text::percent(seen.spurious.unwrap_or(0.0))
             )
         },
@@ -203,7 +204,7 @@ pub(super) fn reordering(seen: &Symptoms, strength: Strength) -> Named {
     );
     let why = format!("the path reorders packets, and TCP takes some for lost: {real}");
     let next = "Look for per-packet load balancing, a bonded link in round-robin mode or a link-layer retransmission on the \
-                path. Several streams (-P) hide reordering and do not remove it.";
+                path. More streams (-P) hide reordering and do not remove it.";
     Named::new(Cause::Reordering, strength, why, next.to_owned())
 }
 
@@ -234,23 +235,20 @@ pub(super) fn ack_path(seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -
 }
 
 pub(super) fn local_drops(flow: &Flow, dropped: f64, strength: Strength) -> Named {
-    let why =
-        format!("the {}'s own queueing discipline dropped {} packets", flow.sender.name(), text::number(dropped));
+    let why = format!("the {}'s qdisc dropped {} packets", flow.sender.name(), text::number(dropped));
     let next = format!(
-        "Look at `tc -s qdisc` on {}: use fq there, or stay below its rate with {}.",
+        "Check `tc -s qdisc` on {}: use fq there, or stay below its rate with `{}`.",
         flow.label(&flow.sender),
         advice::pace(flow)
     );
-    Named::new(Cause::LocalQdisc, strength, why, next).at(format!("{}, queueing discipline", flow.sender.name()))
+    Named::new(Cause::LocalQdisc, strength, why, next).at(format!("{}, qdisc", flow.sender.name()))
 }
 
 pub(super) fn shaper(flow: &Flow, strength: Strength, kind: &str) -> Named {
     let name = flow.sender.name();
-    let why = format!(
-        "the {name}'s own queueing discipline ({kind}) sends no faster: data waits there and nothing is lost"
-    );
-    let next = format!("Look at `tc -s qdisc` on {}: raise or remove its rate.", flow.label(&flow.sender));
-    Named::new(Cause::LocalQdisc, strength, why, next).at(format!("{name}, queueing discipline {kind}"))
+    let why = format!("the {name}'s qdisc ({kind}) sends no faster: data waits there and nothing is lost");
+    let next = format!("Check `tc -s qdisc` on {}: raise or remove its rate.", flow.label(&flow.sender));
+    Named::new(Cause::LocalQdisc, strength, why, next).at(format!("{name}, qdisc {kind}"))
 }
 
 /// `the queue before w->e (20 kB)`.

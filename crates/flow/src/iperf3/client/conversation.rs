@@ -133,7 +133,7 @@ impl<'a> Conversation<'a> {
                 Meant { error: FlowError::Protocol { during, message }, known: false }
             }
             None => {
-                let message = format!("the server said {}, which is no word of iperf3's", byte as i8);
+                let message = format!("the server sent {}, which is not a state of iperf3's protocol", byte as i8);
                 Meant { error: FlowError::Protocol { during, message }, known: false }
             }
         }

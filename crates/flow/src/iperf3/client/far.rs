@@ -1,4 +1,4 @@
-//! The far end as far as iperf3 tells of it.
+//! The server's end, as far as iperf3 reports it.
 
 use landspeed_model::{Direction, Parameters, Protocol, StreamEnd, UdpEnd};
 use serde_json::Value;
@@ -9,28 +9,26 @@ use crate::iperf3::identity;
 use crate::iperf3::results::{Results, StreamResult};
 use crate::layout::StreamSpec;
 
-/// What a landspeed at the far end would have told.
+/// What a landspeed server would have reported.
 pub fn not_visible(p: &Parameters) -> Vec<String> {
     let mut list = vec![
-        "the far host: its processors, interface, drops, settings".to_owned(),
-        "how the two clocks are aligned, and so when the far end did what".to_owned(),
+        "the server's host: CPU, interface, drops, settings".to_owned(),
+        "the offset of the two clocks".to_owned(),
     ];
     if p.direction != Direction::Download {
-        list.push(
-            "the receiver over time: its reads, its queue, its window's memory; iperf3 tells its total".to_owned(),
-        );
+        list.push("the receiver over time: its reads, queue and window; iperf3 reports its total".to_owned());
     }
     if p.direction != Direction::Upload {
         list.push(if p.protocol == Protocol::Tcp {
-            "the sender's tcp_info (window, round trips, what limited it); iperf3 tells its bytes and retransmits"
-                .to_owned()
+            "the sender's tcp_info (window, RTT, limits); iperf3 reports its bytes and retransmits".to_owned()
         } else {
-            "when datagrams were meant to leave, and what the sender's own host refused".to_owned()
+            "scheduled departures, and packets refused by the sender's host".to_owned()
         });
     }
     if p.protocol == Protocol::Udp && p.direction != Direction::Download {
         list.push(
-            "duplicates, reordering and the place of losses; iperf3 tells a number of missing datagrams".to_owned(),
+            "duplicates, reordering and the place of losses; iperf3 reports the number of missing datagrams"
+                .to_owned(),
         );
     }
     list

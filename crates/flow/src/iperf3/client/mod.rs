@@ -23,7 +23,7 @@ use super::words::{self, Cookie, MAX_SERVER_RESULTS, State, Unheard};
 use super::{DEFAULT_PORT, Extras, Moments};
 use crate::address;
 use crate::assemble::{self, Ingredients};
-use crate::client::{Progress, Request, RunEvent, Target, local_address, not_begun};
+use crate::client::{Moved, Progress, Request, RunEvent, Target, local_address, not_begun};
 use crate::control::message::SenderDone;
 use crate::control::preface::Token;
 use crate::control::printable;
@@ -293,14 +293,17 @@ impl Run<'_, '_> {
             let (sent, downloaded) = watch.bytes();
             if now >= t0_ns {
                 let queued: u64 = self.held.iter().map(Held::queued).sum();
+                let live = watch.live();
+                // The server says nothing before the end: what its kernel has acknowledged stands for what arrived.
+                let upload =
+                    Moved { t_ns: now - t0_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
+                let download = Moved { t_ns: now - t0_ns, bytes: downloaded, tcp: None, udp: live.udp };
                 observe(RunEvent::Progress(Progress {
                     t_ns: now - t0_ns,
-                    // What the far end's kernel has acknowledged, since it tells nothing itself before the end.
-                    uploaded: sent.saturating_sub(queued),
-                    uploaded_t_ns: now - t0_ns,
-                    downloaded,
+                    upload,
+                    download,
                     sent,
-                    transactions: 0,
+                    ..Progress::default()
                 }));
             }
             if let Some(at_ns) = due_ns.filter(|at_ns| now >= t0_ns + at_ns) {
