@@ -16,8 +16,17 @@ CONFIG = $(SYSCONFDIR)/landspeed/serve.toml
 help: ## what there is
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile
 
-demo: ## build, then tell the whole story on this machine: no root, no second host, under two minutes
-	cargo run --release --package landspeed -- demo
+# What building the lab's kernel needs, as Debian's packages. Without root or apt, the demo names what is missing.
+KERNEL_PACKAGES = gcc libc6-dev binutils make flex bison bc mawk tar xz-utils debian-archive-keyring
+# The kernel is kept where `make test` keeps it.
+demo: export LANDSPEED_KERNELS ?= $(CURDIR)/target/kernels
+demo: ## four claims about this machine, each checked: target/demo/index.html; builds the lab's kernel once (NO_LAB=1: without the lab)
+	cargo build --release --package landspeed
+	@$(if $(NO_LAB),true ||) ls $$LANDSPEED_KERNELS/*/vmlinux >/dev/null 2>&1 || \
+	  [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || dpkg -s $(KERNEL_PACKAGES) >/dev/null 2>&1 || \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+	    apt-get -qq install --yes --no-install-recommends $(KERNEL_PACKAGES); } || true
+	@cargo run --quiet --release --package landspeed -- demo --out target/demo $(if $(NO_LAB),--no-lab,--build-kernel)
 
 check: ## format, lints, law, unit and golden tests; no root, no network
 	cargo xtask check

@@ -55,6 +55,7 @@ fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: &SendPlan, packets: u64) 
         rate_bps: plan.pacing.map(|pacing| pacing.rate_bps.get()),
         gro: true,
         quiet_ns: 100 * MS,
+        drops_before: None,
     };
     let budget = Budget::new(Some(packets.saturating_mul(u64::from(plan.payload.bytes()))));
     let (stop, finish) = (Stop::default(), Finish::new());
@@ -194,6 +195,7 @@ fn a_stop_ends_a_sender_and_a_receiver_that_hears_nothing() {
         rate_bps: None,
         gro: true,
         quiet_ns: MS,
+        drops_before: None,
     };
     let begin_ns = monotonic_ns();
     let (slow, fast, silent) = std::thread::scope(|scope| {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod demo;
 mod facts;
 mod host;
 mod iperf3;
@@ -23,6 +24,7 @@ mod tune;
 mod verdict;
 
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
+pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
 pub use facts::{
     CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,
     IdleState, InterfaceFacts, Interrupt, KernelFacts, KernelOption, PauseFacts, PciFacts, QdiscFacts, QueueFacts,
@@ -87,6 +89,9 @@ pub const FACTS_SCHEMA: &str = "landspeed.facts/1";
 /// The identifier written to `.schema` of an audit.
 pub const AUDIT_SCHEMA: &str = "landspeed.audit/1";
 
+/// The identifier written to `.schema` of what the demo claimed.
+pub const DEMO_SCHEMA: &str = "landspeed.demo/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -98,9 +103,11 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "trace" => Some(schemars::schema_for!(TraceDocument).to_value()),
         "tracecomparison" => Some(schemars::schema_for!(TraceComparison).to_value()),
         "tap" => Some(schemars::schema_for!(TapDocument).to_value()),
+        "demo" => Some(schemars::schema_for!(DemoDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
-pub const SCHEMA_NAMES: &[&str] = &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap"];
+pub const SCHEMA_NAMES: &[&str] =
+    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo"];

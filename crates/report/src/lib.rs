@@ -1,4 +1,4 @@
-//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, an audit, or what one or
+//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, an audit, a demo, or what one or
 //! two captures show.
 //!
 //! The page is built from `web/` and embedded here as text, so nothing is fetched when it is opened and Node is not
@@ -6,6 +6,7 @@
 //! script and one style sheet only: those whose hashes were recorded when the page was built.
 #![forbid(unsafe_code)]
 
+mod demo;
 mod embed;
 mod pack;
 mod title;
@@ -17,6 +18,8 @@ use landspeed_model::{
     TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDocument,
 };
 use thiserror::Error;
+
+pub use demo::render_demo;
 
 /// The page's script, built by `npm --prefix web run build`.
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");

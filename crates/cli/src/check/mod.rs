@@ -1,6 +1,5 @@
 //! `landspeed check`.
 
-pub mod demo;
 mod text;
 
 use std::path::PathBuf;

@@ -40,22 +40,6 @@ pub fn audit(document: &AuditDocument, verbose: bool) -> String {
     page.text
 }
 
-/// Findings shown by [`headlines`].
-const HEADLINES: usize = 5;
-
-/// What weighs most, a line or two each.
-pub fn headlines(document: &AuditDocument) -> String {
-    let mut page = Page::default();
-    page.line("host", &who(document));
-    page.line("for", &what_for(document));
-    for finding in document.findings.iter().take(HEADLINES) {
-        let words = format!("{}: {}, better {}", heading(finding), finding.observed, finding.recommended);
-        page.line(weight(finding.severity), &words);
-    }
-    page.line("summary", &summary(document));
-    page.text
-}
-
 fn one(page: &mut Page, label: &str, document: &AuditDocument, verbose: bool) {
     page.line(label, &who(document));
     page.line("for", &what_for(document));

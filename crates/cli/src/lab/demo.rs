@@ -1,31 +1,75 @@
-//! The lab's scene of `landspeed demo`.
+//! The lab's part of `landspeed demo`.
 
-use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use landspeed_lab::kernel::Cache;
+use anyhow::{Context as _, anyhow, ensure};
+use landspeed_lab::kernel::{self, Cache, Error};
+use landspeed_lab::scenario;
+use landspeed_model::LabSetDocument;
+use landspeed_sys::process;
 
-use super::run::{self, Options};
-use crate::Outcome;
-use crate::output::Sink;
+use super::kernel::View;
+use super::run::{self, Need, Options};
+use super::set;
 
-/// Three buffers, one path.
+/// One path, a small and a large buffer.
 const SCENARIO: &str = include_str!("demo.toml");
 
-/// Runs the scene if a kernel is built, and says how to get one if not.
-pub fn main(out: &Path) -> anyhow::Result<Outcome> {
-    println!("── A path of 40 ms in virtual time, with three buffers ──");
-    if Cache::open(None).and_then(|cache| cache.find(None)).is_err() {
-        println!(
-            "The lab runs the real Linux TCP stack in virtual time: the same result every time, without root. It needs \
-             a kernel, built once in about five minutes:\n\n  landspeed lab kernel build && landspeed lab gallery\n"
-        );
-        return Ok(Outcome::Clean);
-    }
-    println!("The real Linux TCP stack, infinite CPU, an exact network. Repeat it: the digits stay.\n");
-    let options = Options {
-        json: Some(Sink::File(out.join("lab.json"))),
-        report: Some(out.join("lab.html")),
-        ..Options::default()
+/// Rate of the path's slowest link in [`SCENARIO`], bits/s.
+pub const LINK_BPS: f64 = 1e9;
+
+/// Whether a scenario can run.
+pub enum Readiness {
+    /// A kernel is there.
+    Ready,
+    /// None is, for this reason.
+    Unavailable(String),
+}
+
+/// Looks for a kernel, and with `build` makes one if there is none: a few minutes, once, with progress on standard error.
+pub fn kernel(build: bool) -> anyhow::Result<Readiness> {
+    let cache = Cache::open(None)?;
+    let missing = match cache.find(None) {
+        Ok(_) => return Ok(Readiness::Ready),
+        Err(error @ Error::NotFound { .. }) => error,
+        Err(error) => return Err(error.into()),
     };
-    run::run("the demo's scenario", SCENARIO, &options)
+    if !build {
+        return Ok(Readiness::Unavailable(missing.to_string()));
+    }
+    let mut view = View::new();
+    let request = kernel::Request { mirror: super::kernel::mirror(), ..kernel::Request::default() };
+    let result = kernel::build(&cache, &request, process::catch_interrupts(), &mut |event| view.show(&event));
+    view.clear();
+    Ok(match result {
+        Ok(_) => Readiness::Ready,
+        Err(error) => Readiness::Unavailable(error.to_string()),
+    })
+}
+
+/// The cells, and the digest of a second run of the first of them.
+pub struct Cells {
+    /// The cells' figures.
+    pub set: LabSetDocument,
+    /// The digest of the second run.
+    pub repeated: Option<String>,
+}
+
+/// Runs the scenario. `None` if it was interrupted.
+pub fn cells() -> anyhow::Result<Option<Cells>> {
+    let mut loaded =
+        scenario::load(SCENARIO).map_err(|problems| anyhow!("{}", problems.named("the demo's scenario")))?;
+    let different = loaded.cells.len();
+    let first = loaded.cells.first().cloned().context("the demo's scenario has no cells")?;
+    loaded.cells.push(first);
+    let options = Options::default();
+    let need = Need::of(&loaded.cells, &options)?;
+    let (mut documents, wall_s) = run::execute(&loaded, SCENARIO, &options, need.jobs, false)?;
+    if process::catch_interrupts().load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    ensure!(documents.len() == different + 1, "{} of {} cells ran", documents.len(), different + 1);
+    let repeated = documents.pop().and_then(|document| document.digest);
+    let set = set::document(&loaded.cells[..different], &documents, wall_s);
+    Ok(Some(Cells { set, repeated }))
 }

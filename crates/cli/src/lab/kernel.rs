@@ -109,7 +109,7 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<Outcome> {
         jobs: args.jobs.map(usize::from),
         keep_build: args.keep_build,
         force: args.force,
-        mirror: args.mirror.clone().or_else(|| std::env::var(MIRROR).ok().filter(|mirror| !mirror.is_empty())),
+        mirror: args.mirror.clone().or_else(mirror),
     };
     let mut view = View::new();
     let result = kernel::build(cache, &request, process::catch_interrupts(), &mut |event| view.show(&event));
@@ -131,6 +131,11 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<Outcome> {
         None => println!("{}", kernel.executable.display()),
     }
     Ok(Outcome::Clean)
+}
+
+/// The mirror that the environment names.
+pub(super) fn mirror() -> Option<String> {
+    std::env::var(MIRROR).ok().filter(|mirror| !mirror.is_empty())
 }
 
 fn list(cache: &Cache, args: &ListArgs) -> anyhow::Result<Outcome> {
@@ -225,7 +230,7 @@ const ESTIMATE_NS: u64 = 3_000_000_000;
 
 /// What a person sees on standard error while a kernel is built: one line that changes on a terminal, few lines
 /// elsewhere.
-struct View {
+pub(super) struct View {
     terminal: bool,
     step: Option<(Step, String)>,
     began_ns: u64,
@@ -236,12 +241,12 @@ struct View {
 }
 
 impl View {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let terminal = io::stderr().is_terminal();
         Self { terminal, step: None, began_ns: 0, began_at: None, next_ns: 0, drawn: false }
     }
 
-    fn show(&mut self, event: &Event) {
+    pub(super) fn show(&mut self, event: &Event) {
         let now = clock::monotonic_ns();
         match event {
             Event::Begins(step, on) => {
@@ -287,7 +292,7 @@ impl View {
         self.drawn = true;
     }
 
-    fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }

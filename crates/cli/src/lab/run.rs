@@ -139,6 +139,19 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
         "--pcap is for one cell, and this scenario has {}: pick one with --set",
         loaded.cells.len()
     );
+    let (documents, wall_s) = execute(&loaded, &text, options, need.jobs, quiet)?;
+    deliver(&loaded.cells, documents, options, quiet, wall_s)
+}
+
+/// Runs the cells of a scenario, `jobs` at a time. Returns their documents in order, with verdicts, and the real time all
+/// of them took, seconds.
+pub(super) fn execute(
+    loaded: &Loaded,
+    text: &str,
+    options: &Options,
+    jobs: usize,
+    quiet: bool,
+) -> anyhow::Result<(Vec<LabDocument>, f64)> {
     let program =
         std::fs::read("/proc/self/exe").context("cannot read this very program, which runs in the guest")?;
     let command: Vec<String> = std::env::args().collect();
@@ -150,16 +163,16 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
         arguments: &["lab", "guest"],
         captures: &options.pcap,
         keep: &options.pcap_dir,
-        text: &text,
+        text,
         warnings: &loaded.warnings,
         started: &started,
         command: &command,
     };
     let ready = prepare(&loaded.cells, options, &setting)?;
     let interrupted = landspeed_sys::process::catch_interrupts();
-    let (mut documents, wall_s) = cells::run(ready, need.jobs, &setting, interrupted, quiet);
+    let (mut documents, wall_s) = cells::run(ready, jobs, &setting, interrupted, quiet);
     documents.iter_mut().for_each(judge);
-    deliver(&loaded.cells, documents, options, quiet, wall_s)
+    Ok((documents, wall_s))
 }
 
 /// The scenario with what `--set` says: further axes to vary, most of them with one value.
@@ -208,14 +221,14 @@ fn quoted(text: &str) -> String {
 }
 
 /// What running all cells takes.
-struct Need {
+pub(super) struct Need {
     wall_s: f64,
     memory_bytes: u64,
-    jobs: usize,
+    pub(super) jobs: usize,
 }
 
 impl Need {
-    fn of(cells: &[Cell], options: &Options) -> anyhow::Result<Self> {
+    pub(super) fn of(cells: &[Cell], options: &Options) -> anyhow::Result<Self> {
         let needs: Vec<_> = cells.iter().map(|cell| estimate(&cell.scenario)).collect();
         let memory_bytes = needs.iter().map(|need| need.memory_bytes).max().unwrap_or(0);
         let available = available_memory().unwrap_or(u64::MAX);

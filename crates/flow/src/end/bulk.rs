@@ -156,7 +156,8 @@ pub(super) fn send_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished
 
 pub(super) fn receive_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished) {
     let Task { stream, parameters, watch, .. } = *task;
-    let plan = udp_receive_plan(parameters, task.dialect.format(stream.tag));
+    let mut plan = udp_receive_plan(parameters, task.dialect.format(stream.tag));
+    plan.drops_before = stream.drops_before;
     let outcome = udp::receive_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, &stream.finish);
     let end = &mut finished.end;
     end.bytes = outcome.bytes;
@@ -198,6 +199,7 @@ fn udp_receive_plan(parameters: &Parameters, format: Format) -> udp::ReceivePlan
         rate_bps: parameters.rate_bps,
         gro: wanted.gro,
         quiet_ns: QUIET_NS,
+        drops_before: None,
     }
 }
 

@@ -103,13 +103,15 @@ pub struct StreamPlan {
     pub finish: Arc<Finish>,
     /// TCP: bytes acknowledged before the test's first (the preface), to be taken off.
     pub acked_before: u64,
+    /// UDP receiver: what its socket had dropped before the test; `None` if it is not visible.
+    pub drops_before: Option<u32>,
 }
 
 impl StreamPlan {
     /// A stream that has not started.
     pub fn new(id: u32, index: u32, direction: Direction, job: Job, socket: DataSocket, tag: u32) -> Self {
         let (counters, finish) = Default::default();
-        Self { id, index, direction, job, socket, tag, counters, finish, acked_before: 0 }
+        Self { id, index, direction, job, socket, tag, counters, finish, acked_before: 0, drops_before: None }
     }
 }
 
@@ -128,8 +130,12 @@ impl Finished {
     }
 }
 
-/// Notes how much of each connection's acknowledgement count belongs to its preface.
+/// Notes how much of each connection's acknowledgement count belongs to its preface, and what each receiving UDP socket has
+/// dropped so far. A receiving thread may get its first core only after the first packets were dropped: it is too late then.
 pub(super) fn read_baselines(streams: &mut [StreamPlan]) {
+    for stream in streams.iter_mut().filter(|s| !s.socket.is_tcp() && !s.job.sends()) {
+        stream.drops_before = stream.socket.fd().and_then(|fd| socket::mem_info(fd).ok()).map(|memory| memory.drops);
+    }
     for stream in streams.iter_mut().filter(|s| s.socket.is_tcp() && s.job.sends()) {
         let Some(fd) = stream.socket.fd() else { continue };
         // What is unacknowledged now will be counted later: wait for the queue to empty, then read.

@@ -116,6 +116,8 @@ pub struct ReceivePlan {
     pub gro: bool,
     /// After the sender's final count is known: how long nothing must arrive before what is missing is taken for lost.
     pub quiet_ns: u64,
+    /// What the socket had dropped before the stream's first packet; `None`: read when the receiver starts.
+    pub drops_before: Option<u32>,
 }
 
 /// What a sender did. Times are `CLOCK_MONOTONIC` nanoseconds.

@@ -75,7 +75,7 @@ impl<'a> Receiver<'a> {
 
     fn set_up(&mut self) -> io::Result<()> {
         block_at_most(self.socket, Duration::from_nanos(LOOK_UP_NS))?;
-        self.drops_before = socket_drops(self.socket).ok();
+        self.drops_before = self.plan.drops_before.or_else(|| socket_drops(self.socket).ok());
         for (option, result) in [
             ("SO_TIMESTAMPNS", enable_timestamps(self.socket)),
             ("UDP_GRO", enable_gro(self.socket, self.wants_gro())),

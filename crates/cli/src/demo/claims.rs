@@ -1,0 +1,444 @@
+//! The four claims: what a document must say for each to hold.
+
+use landspeed_model::{
+    Cause, Confidence, DemoBar, DemoChart, DemoPart, LabSetDocument, LabStatus, Place, RunDocument, Status, Verdict,
+};
+use landspeed_units::BitRate;
+use serde::Serialize;
+
+/// How many times the small buffer's goodput the large one must carry.
+pub const LARGE_OVER_SMALL: f64 = 4.0;
+
+/// A claim held against a document.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// The figures.
+    pub measured: String,
+    /// Each way in which the document contradicts the claim.
+    pub failures: Vec<String>,
+    /// The figures as bars.
+    pub chart: DemoChart,
+}
+
+impl Checked {
+    fn require(&mut self, holds: bool, failure: impl FnOnce() -> String) {
+        if !holds {
+            self.failures.push(failure());
+        }
+    }
+
+    fn require_complete(&mut self, document: &RunDocument) {
+        let why = document.errors.first().map_or_else(String::new, |error| format!(": {}", error.message));
+        self.require(document.status == Status::Complete, || format!("the test did not complete{why}"));
+    }
+}
+
+/// Every byte the sender wrote was read by the receiver, lost or is queued, and the kernel's count of acknowledged bytes agrees.
+pub fn accounting(document: &RunDocument) -> Checked {
+    let c = &document.conservation;
+    let senders = || document.streams.iter().filter_map(|s| s.sender.as_ref());
+    let acked: u64 = senders().filter_map(|end| end.bytes_acked).sum();
+    let unacked: u64 = senders().filter_map(|end| end.send_queue_bytes).sum();
+    let mut checked = Checked {
+        measured: format!(
+            "{} B sent = {} B received + {} B lost + {} B queued at the end; {} B acknowledged; {}",
+            grouped(c.offered),
+            grouped(c.delivered),
+            grouped(c.lost),
+            grouped(c.queued),
+            grouped(acked),
+            goodput(document.summary.goodput_bps)
+        ),
+        chart: DemoChart {
+            caption: "Bytes of the transfer".to_owned(),
+            bars: vec![
+                bar("sent", [part("sent", c.offered as f64, bytes(c.offered))]),
+                bar(
+                    "accounted for",
+                    [
+                        part("received", c.delivered as f64, bytes(c.delivered)),
+                        part("lost", c.lost as f64, bytes(c.lost)),
+                        part("queued", c.queued as f64, bytes(c.queued)),
+                    ],
+                ),
+            ],
+            limit: None,
+        },
+        ..Checked::default()
+    };
+    checked.require_complete(document);
+    let missing = i128::from(c.offered) - i128::from(c.delivered) - i128::from(c.lost) - i128::from(c.queued);
+    checked.require(c.delivered > 0, || "nothing was received".to_owned());
+    checked.require(missing == 0, || format!("{missing} B unaccounted for"));
+    checked.require(c.holds && c.unaccounted_bytes == 0, || {
+        format!("the document's own accounting does not balance ({} B)", c.unaccounted_bytes)
+    });
+    checked.require(acked + unacked == c.offered, || {
+        format!("the kernel counts {} B acknowledged, {} B were sent", grouped(acked), grouped(c.offered))
+    });
+    let read: u64 = document.streams.iter().flat_map(|s| &s.intervals).map(|i| i.bytes).sum();
+    checked.require(read == c.delivered, || {
+        format!("the intervals add up to {} B, {} B were received", grouped(read), grouped(c.delivered))
+    });
+    checked
+}
+
+/// The injected fault, a receiver that reads slowly, is what the verdict names. `blind` is the verdict on the same
+/// measurements without the parameter that injected it.
+pub fn fault(document: &RunDocument, blind: &Verdict) -> Checked {
+    let verdict = &document.verdict;
+    let mut checked = Checked {
+        measured: format!(
+            "verdict {}, confidence {}; {} when diagnosis does not see --read-rate; {}",
+            word(verdict.cause),
+            word(verdict.confidence),
+            word(blind.cause),
+            goodput(document.summary.goodput_bps)
+        ),
+        chart: DemoChart {
+            caption: "What limited the sender, % of the time".to_owned(),
+            bars: vec![bar(
+                "time",
+                verdict.epochs.iter().filter(|epoch| epoch.share_permille >= 10).map(|epoch| {
+                    let percent = f64::from(epoch.share_permille) / 10.0;
+                    part(&word(epoch.state), percent, format!("{percent:.1} %"))
+                }),
+            )],
+            limit: None,
+        },
+        ..Checked::default()
+    };
+    checked.require_complete(document);
+    checked.require(verdict.cause == Cause::SlowReader, || {
+        format!("the verdict is {}, the fault is a slow reader", word(verdict.cause))
+    });
+    checked.require(verdict.confidence == Confidence::High, || {
+        format!("the confidence is {}", word(verdict.confidence))
+    });
+    checked.require(blind.cause == Cause::SlowReader, || {
+        format!("when diagnosis does not see --read-rate the verdict is {}", word(blind.cause))
+    });
+    checked
+}
+
+/// Every datagram is received or lost, and every loss has its place: the socket, whose drops the kernel counts itself.
+pub fn datagrams(document: &RunDocument) -> Checked {
+    let Some(udp) = &document.udp else {
+        let mut checked = Checked::default();
+        checked.require_complete(document);
+        checked.require(false, || "the document has no UDP accounting".to_owned());
+        return checked;
+    };
+    let lost = u64::try_from(udp.lost_packets).unwrap_or(0);
+    let ends = || document.streams.iter().filter_map(|s| s.receiver.as_ref()?.udp.as_ref());
+    let dropped: u64 = ends().map(|end| end.socket_drops).sum();
+    let mut checked = Checked {
+        measured: format!(
+            "{} sent = {} received + {} lost; the kernel counted {} dropped at the receiver's socket",
+            grouped(udp.sent_packets),
+            grouped(udp.delivered_packets),
+            grouped(lost),
+            grouped(dropped)
+        ),
+        chart: DemoChart {
+            caption: "Packets".to_owned(),
+            bars: vec![
+                bar("sent", [part("sent", udp.sent_packets as f64, grouped(udp.sent_packets))]),
+                bar(
+                    "accounted for",
+                    [
+                        part("received", udp.delivered_packets as f64, grouped(udp.delivered_packets)),
+                        part("dropped at the receiver's socket", dropped as f64, grouped(dropped)),
+                    ],
+                ),
+            ],
+            limit: None,
+        },
+        ..Checked::default()
+    };
+    checked.require_complete(document);
+    checked.require(udp.delivered_packets > 0, || "nothing was received".to_owned());
+    checked.require(udp.lost_packets > 0, || {
+        "no packet was lost, though the receiver reads slower than packets arrive".to_owned()
+    });
+    let missing = i128::from(udp.sent_packets) - i128::from(udp.delivered_packets) - i128::from(udp.lost_packets);
+    checked.require(missing == 0 && document.conservation.holds, || format!("{missing} packets unaccounted for"));
+    checked.require(dropped == lost, || {
+        format!("landspeed counts {} lost, the kernel {} dropped", grouped(lost), grouped(dropped))
+    });
+    let elsewhere: Vec<String> = document
+        .conservation
+        .losses
+        .iter()
+        .filter(|loss| loss.place != Place::ReceiverSocket || !loss.exact)
+        .map(|loss| format!("{} lost at {}", grouped(loss.packets), word(loss.place)))
+        .collect();
+    checked.require(elsewhere.is_empty(), || format!("not at the receiver's socket: {}", elsewhere.join(", ")));
+    checked
+}
+
+/// The large buffer carries more than the small one, neither more than the link, and a repeated run is the same run.
+/// `repeated` is the digest of a second run of the first cell.
+pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> Checked {
+    let label = |cell: &landspeed_model::LabCell| {
+        cell.values.values().next().and_then(|v| v.as_str()).unwrap_or("?").to_owned()
+    };
+    let rates: Vec<(String, f64)> = set
+        .cells
+        .iter()
+        .map(|cell| (label(cell), cell.flows.iter().filter_map(|flow| flow.goodput_bps).sum()))
+        .collect();
+    let mut checked = Checked {
+        chart: DemoChart {
+            caption: "Goodput (receiver) by size of the switch buffer".to_owned(),
+            bars: rates
+                .iter()
+                .map(|(label, bps)| bar(&format!("{label} buffer"), [part("", *bps, rate(*bps))]))
+                .collect(),
+            limit: Some(part("link rate", link_bps, rate(link_bps))),
+        },
+        ..Checked::default()
+    };
+    for cell in &set.cells {
+        let why = cell.problems.first().cloned().unwrap_or_else(|| "it did not complete".to_owned());
+        checked.require(cell.status == LabStatus::Complete, || format!("buffer {}: {why}", label(cell)));
+    }
+    let [(small_label, small), (large_label, large)] = &rates[..] else {
+        checked.require(false, || format!("{} cells where two were expected", rates.len()));
+        return checked;
+    };
+    let digest = set.cells[0].digest.as_deref();
+    let same = digest.is_some() && digest == repeated;
+    checked.measured = format!(
+        "{} with {small_label}, {} with {large_label}: {:.1}×; the {small_label} run repeated is {}; Linux {} ({})",
+        rate(*small),
+        rate(*large),
+        large / small.max(1.0),
+        if same { "identical" } else { "different" },
+        set.cells[0].kernel.release,
+        set.cells[0].kernel.build_id
+    );
+    checked.require(*small > 0.0 && large / small >= LARGE_OVER_SMALL, || {
+        format!("the large buffer carries {:.2}× as much, less than {LARGE_OVER_SMALL}×", large / small.max(1.0))
+    });
+    for (label, bps) in &rates {
+        checked.require(*bps <= link_bps, || {
+            format!("buffer {label}: {} over a link of {}", rate(*bps), rate(link_bps))
+        });
+    }
+    checked.require(same, || "two runs of the same cell have different digests".to_owned());
+    checked
+}
+
+fn bar(label: &str, parts: impl IntoIterator<Item = DemoPart>) -> DemoBar {
+    DemoBar { label: label.to_owned(), parts: parts.into_iter().filter(|part| part.value > 0.0).collect() }
+}
+
+fn part(label: &str, value: f64, text: String) -> DemoPart {
+    DemoPart { label: label.to_owned(), value, text }
+}
+
+fn rate(bps: f64) -> String {
+    BitRate::from_bps(bps.max(0.0) as u64).to_string()
+}
+
+fn goodput(bps: Option<f64>) -> String {
+    bps.map_or_else(|| "goodput unknown".to_owned(), |bps| format!("goodput {}", rate(bps)))
+}
+
+fn bytes(bytes: u64) -> String {
+    format!("{} B", grouped(bytes))
+}
+
+/// `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A document's own word for a value, such as `slow-reader`.
+fn word(value: impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use landspeed_flow::client::{Request, Target, not_begun};
+    use landspeed_model::{
+        BuildInfo, CellFlow, Direction, ErrorEntry, Interval, KernelInfo, LAB_SET_SCHEMA, LabCell, Parameters,
+        PhaseName, PlacedLoss, Stream, StreamEnd, UdpEnd, UdpTotals,
+    };
+
+    use super::*;
+
+    /// A complete run of one stream from `sender` to `receiver`, which read 1000 B in one interval.
+    fn run(sender: StreamEnd, receiver: StreamEnd) -> RunDocument {
+        let request = Request {
+            target: Target { host: "127.0.0.1".to_owned(), port: None },
+            parameters: Parameters::default(),
+            key: None,
+            command: Vec::new(),
+            data: None,
+            start_ns: None,
+        };
+        let none = ErrorEntry { code: String::new(), message: String::new(), advice: None };
+        let mut document = not_begun(&request, none);
+        document.status = Status::Complete;
+        document.errors.clear();
+        document.streams = vec![Stream {
+            id: 0,
+            direction: Direction::Upload,
+            client_addr: String::new(),
+            server_addr: String::new(),
+            intervals: vec![Interval {
+                start_ns: 0,
+                end_ns: 1,
+                phase: PhaseName::Steady,
+                bytes: 1000,
+                packets: None,
+            }],
+            intervals_from: "receiver".to_owned(),
+            sender: Some(sender),
+            receiver: Some(receiver),
+        }];
+        let c = &mut document.conservation;
+        (c.holds, c.unaccounted_bytes, c.intervals_minus_totals_bytes) = (true, 0, 0);
+        (c.offered, c.delivered, c.lost, c.queued) = (1000, 1000, 0, 0);
+        document
+    }
+
+    fn transfer() -> RunDocument {
+        let sender = StreamEnd { bytes: 1000, bytes_acked: Some(1000), ..StreamEnd::default() };
+        run(sender, StreamEnd { bytes: 1000, ..StreamEnd::default() })
+    }
+
+    fn datagram_run() -> RunDocument {
+        let udp = UdpEnd { delivered_packets: 70, socket_drops: 30, ..UdpEnd::default() };
+        let mut document = run(StreamEnd::default(), StreamEnd { udp: Some(udp), ..StreamEnd::default() });
+        document.udp =
+            Some(UdpTotals { sent_packets: 100, delivered_packets: 70, lost_packets: 30, ..UdpTotals::default() });
+        let source = "SO_RXQ_OVFL".to_owned();
+        document.conservation.losses =
+            vec![PlacedLoss { place: Place::ReceiverSocket, packets: 30, exact: true, source }];
+        document
+    }
+
+    fn slow_reader() -> RunDocument {
+        let mut document = transfer();
+        (document.verdict.cause, document.verdict.confidence) = (Cause::SlowReader, Confidence::High);
+        document
+    }
+
+    fn set() -> LabSetDocument {
+        let cell = |buffer: &str, bps: f64| LabCell {
+            values: BTreeMap::from([("buffer".to_owned(), buffer.into())]),
+            seed: 1,
+            status: LabStatus::Complete,
+            kernel: KernelInfo::default(),
+            digest: Some(format!("digest of {buffer}")),
+            problems: Vec::new(),
+            wall_s: 1.0,
+            flows: vec![CellFlow {
+                name: "tcp".to_owned(),
+                goodput_bps: Some(bps),
+                retransmits: None,
+                loss_ratio: None,
+                latency_p50_ns: None,
+                latency_p99_ns: None,
+                streams_bps: Vec::new(),
+            }],
+            queues: Vec::new(),
+        };
+        LabSetDocument {
+            schema: LAB_SET_SCHEMA.to_owned(),
+            landspeed: BuildInfo::default(),
+            started: String::new(),
+            command: Vec::new(),
+            name: String::new(),
+            description: None,
+            reference: None,
+            warnings: Vec::new(),
+            varied: vec!["buffer".to_owned()],
+            wall_s: 1.0,
+            cells: vec![cell("50KB", 1e8), cell("5MB", 9e8)],
+        }
+    }
+
+    /// The only failure of a claim on a document that was sound before `change`.
+    #[track_caller]
+    fn failure<D>(mut document: D, change: fn(&mut D), check: impl Fn(&D) -> Checked) -> String {
+        let sound = check(&document).failures;
+        assert!(sound.is_empty(), "before the change: {sound:?}");
+        change(&mut document);
+        check(&document).failures.join("; ")
+    }
+
+    #[test]
+    fn a_byte_too_few_or_too_many_fails_the_accounting() {
+        let missing = failure(transfer(), |d| d.conservation.offered += 1, accounting);
+        assert!(missing.starts_with("1 B unaccounted for"), "{missing}");
+        let surplus = failure(transfer(), |d| d.conservation.queued += 1, accounting);
+        assert_eq!(surplus, "-1 B unaccounted for");
+        let intervals = failure(transfer(), |d| d.streams[0].intervals[0].bytes = 999, accounting);
+        assert_eq!(intervals, "the intervals add up to 999 B, 1,000 B were received");
+        let kernel =
+            failure(transfer(), |d| d.streams[0].sender.as_mut().expect("there").bytes_acked = Some(1), accounting);
+        assert_eq!(kernel, "the kernel counts 1 B acknowledged, 1,000 B were sent");
+        let partial = failure(transfer(), |d| d.status = Status::Partial, accounting);
+        assert_eq!(partial, "the test did not complete");
+    }
+
+    #[test]
+    fn another_verdict_or_less_confidence_fails_the_fault() {
+        let named = |d: &RunDocument| fault(d, &slow_reader().verdict);
+        let cause = failure(slow_reader(), |d| d.verdict.cause = Cause::ReceiverCpu, named);
+        assert_eq!(cause, "the verdict is receiver-cpu, the fault is a slow reader");
+        let unsure = failure(slow_reader(), |d| d.verdict.confidence = Confidence::Medium, named);
+        assert_eq!(unsure, "the confidence is medium");
+        let told = fault(&slow_reader(), &Verdict { cause: Cause::Undetermined, ..slow_reader().verdict });
+        assert_eq!(told.failures, ["when diagnosis does not see --read-rate the verdict is undetermined"]);
+    }
+
+    #[test]
+    fn a_packet_without_a_place_fails_the_datagrams() {
+        let missing = failure(datagram_run(), |d| d.udp.as_mut().expect("there").sent_packets += 1, datagrams);
+        assert_eq!(missing, "1 packets unaccounted for");
+        let kernel = failure(
+            datagram_run(),
+            |d| d.streams[0].receiver.as_mut().expect("there").udp.as_mut().expect("there").socket_drops = 29,
+            datagrams,
+        );
+        assert_eq!(kernel, "landspeed counts 30 lost, the kernel 29 dropped");
+        let place = failure(datagram_run(), |d| d.conservation.losses[0].place = Place::Network, datagrams);
+        assert_eq!(place, "not at the receiver's socket: 30 lost at network");
+        let none = failure(datagram_run(), |d| d.udp = None, datagrams);
+        assert_eq!(none, "the document has no UDP accounting");
+    }
+
+    #[test]
+    fn too_little_too_much_or_another_digest_fails_the_buffers() {
+        let check = |set: &LabSetDocument| buffers(set, 1e9, Some("digest of 50KB"));
+        let little = failure(set(), |set| set.cells[1].flows[0].goodput_bps = Some(2e8), check);
+        assert_eq!(little, "the large buffer carries 2.00× as much, less than 4×");
+        let much = failure(set(), |set| set.cells[1].flows[0].goodput_bps = Some(1.1e9), check);
+        assert!(much.starts_with("buffer 5MB: 1.10 Gb/s over a link of"), "{much}");
+        let other = failure(set(), |set| set.cells[0].digest = None, check);
+        assert_eq!(other, "two runs of the same cell have different digests");
+        let invalid = failure(set(), |set| set.cells[0].status = LabStatus::Invalid, check);
+        assert_eq!(invalid, "buffer 50KB: it did not complete");
+    }
+
+    #[test]
+    fn long_numbers_have_separators() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+}

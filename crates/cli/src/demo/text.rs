@@ -1,0 +1,120 @@
+//! What the demo prints: at most 80 columns.
+
+use std::path::Path;
+
+use landspeed_model::{DemoDocument, DemoResult, DemoScene};
+
+/// Columns of a line.
+const WIDTH: usize = 80;
+/// Where the text of a labelled line begins.
+const MARGIN: usize = 12;
+
+/// What comes, and where.
+pub fn opening() -> String {
+    "Four claims, each checked on this machine. Both ends run here, over loopback;\n\
+     no root, no second host, nothing leaves the machine.\n"
+        .to_owned()
+}
+
+/// A scene's title and claim.
+pub fn before(number: usize, scene: &DemoScene) -> String {
+    format!("\n{number}  {}\n{}", scene.title, labelled("claim", &scene.claim))
+}
+
+/// What was measured, and whether the claim holds.
+pub fn after(scene: &DemoScene) -> String {
+    let reason = scene.reason.as_deref().unwrap_or_default();
+    let mut text = String::new();
+    if !scene.measured.is_empty() {
+        text.push_str(&labelled("measured", &scene.measured));
+    }
+    text.push_str(&match scene.result {
+        DemoResult::Holds => "   claim holds\n".to_owned(),
+        DemoResult::Fails => labelled("claim", &format!("FAILS: {reason}")),
+        // Commands to paste keep their lines.
+        DemoResult::NotChecked if reason.contains('\n') => format!("   not checked: {reason}\n"),
+        DemoResult::NotChecked => labelled("not checked:", reason),
+    });
+    text
+}
+
+/// The result of all scenes, and where to look.
+pub fn closing(document: &DemoDocument, out: &Path) -> String {
+    let named = |result: DemoResult| -> Vec<&str> {
+        document.scenes.iter().filter(|scene| scene.result == result).map(|scene| scene.name.as_str()).collect()
+    };
+    let (failed, skipped) = (named(DemoResult::Fails), named(DemoResult::NotChecked));
+    let total = document.scenes.len();
+    let mut text = format!("\n{} of {total} claims hold", named(DemoResult::Holds).len());
+    for (what, names) in [("FAILED", &failed), ("not checked", &skipped)] {
+        if !names.is_empty() {
+            text.push_str(&format!("; {what}: {}", names.join(", ")));
+        }
+    }
+    format!("{text}. {:.0} s.\nreport  {}\n", document.wall_s, out.join("index.html").display())
+}
+
+/// A label and its text, folded between words.
+fn labelled(label: &str, content: &str) -> String {
+    let mut text = format!("   {label}");
+    let mut at = text.chars().count();
+    let mut fresh = at >= MARGIN;
+    for word in content.split_whitespace() {
+        let len = word.chars().count();
+        if !fresh && at < MARGIN {
+            text.push_str(&" ".repeat(MARGIN - at));
+            at = MARGIN;
+        } else if at + 1 + len > WIDTH {
+            text.push('\n');
+            text.push_str(&" ".repeat(MARGIN));
+            at = MARGIN;
+        } else {
+            text.push(' ');
+            at += 1;
+        }
+        fresh = true;
+        text.extend(word.chars().filter(|c| !c.is_control()));
+        at += len;
+    }
+    text.push('\n');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scene(result: DemoResult, reason: Option<&str>) -> DemoScene {
+        DemoScene {
+            name: "udp".to_owned(),
+            title: "UDP".to_owned(),
+            claim: "every packet is received or lost, and the kernel's drop counter confirms each and every loss"
+                .to_owned(),
+            result,
+            measured: "45,120 sent".to_owned(),
+            reason: reason.map(str::to_owned),
+            report: None,
+            document: None,
+            chart: None,
+        }
+    }
+
+    #[test]
+    fn a_scene_takes_few_lines_of_80_columns() {
+        let scene = scene(DemoResult::Fails, Some("landspeed counts 30 lost, the kernel 29 dropped"));
+        let text = before(3, &scene) + &after(&scene);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert_eq!(
+            text,
+            "\n3  UDP\n   claim    every packet is received or lost, and the kernel's drop counter\n            \
+             confirms each and every loss\n   measured 45,120 sent\n   claim    FAILS: landspeed counts 30 lost, the \
+             kernel 29 dropped\n"
+        );
+    }
+
+    #[test]
+    fn commands_in_a_reason_keep_their_lines() {
+        let why = "building a kernel needs flex. Install:\n    Debian:  sudo apt-get install flex";
+        assert!(after(&scene(DemoResult::NotChecked, Some(why))).ends_with("sudo apt-get install flex\n"));
+    }
+}
