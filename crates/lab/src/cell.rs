@@ -62,7 +62,7 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Re
     let missing = features.missing(&plan.features());
     if !missing.is_empty() {
         return Err(format!(
-            "the kernel {} ({}) lacks {}, which this scenario needs; build another: landspeed lab kernel build",
+            "cannot run on kernel {} ({}): it lacks {}, which the scenario needs\nBuild another one: landspeed lab kernel build",
             kernel.release,
             kernel.id,
             missing.join(", ")
@@ -96,7 +96,7 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Re
 fn one_draw(cell: &Cell) -> Option<Warning> {
     (cell.repeats < DRAWS).then(|| Warning {
         code: ONE_DRAW.to_owned(),
-        message: format!("one draw (seed {}): run with repeats = {DRAWS} and start-spread for the spread", cell.seed),
+        message: format!("one run (seed {}): set repeats = {DRAWS} and start-spread to see the spread between runs", cell.seed),
     })
 }
 
@@ -128,7 +128,7 @@ fn entry(error: &BootError) -> ErrorEntry {
         BootError::Io { .. } => ("io", None),
         BootError::Guest(_) => ("guest-gave-up", None),
         BootError::Crashed { .. } => {
-            ("guest-crashed", Some("if it says that it is out of memory, give it more with `memory` in the scenario"))
+            ("guest-crashed", Some("raise `memory` in the scenario if the console says out of memory"))
         }
         BootError::Stuck { .. } => ("guest-stuck", None),
         BootError::Interrupted => ("interrupted", None),

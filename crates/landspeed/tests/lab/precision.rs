@@ -114,7 +114,7 @@ fn a_single_run_says_that_it_is_one_draw() {
     need_kernel!();
     let ran = run("black-hole", &["time=10ms"]);
     let words = warning(&ran, "one-draw").expect("a warning");
-    assert_eq!(words, "one draw (seed 1): run with repeats = 3 and start-spread for the spread");
+    assert_eq!(words, "one run (seed 1): set repeats = 3 and start-spread to see the spread between runs");
     let set = finish_set(&["time=10ms", "repeats=3", "flow.0.start-spread=1ms"]);
     assert_eq!(set["cells"].as_array().map(Vec::len), Some(3));
     let codes: Vec<_> =

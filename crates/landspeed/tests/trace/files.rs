@@ -116,7 +116,7 @@ fn what_is_no_capture_is_an_error_that_names_it() {
     let text = write(directory.path(), "notes.txt", b"GET / HTTP/1.1\r\n");
     assert!(failure(&[&text]).contains("neither pcap nor pcapng"));
     let short = write(directory.path(), "short.pcap", b"\xd4\xc3\xb2");
-    assert!(failure(&[&short]).contains("no capture"));
+    assert!(failure(&[&short]).contains("not a capture"));
     let gzip = write(directory.path(), "broken.gz", b"\x1f\x8b not gzip at all");
     assert!(failure(&[&gzip]).contains("broken.gz"));
     assert!(failure(&[directory.path().to_str().expect("plain")]).contains("directory"));

@@ -124,25 +124,25 @@ fn two_captures_stand_side_by_side_with_their_figures() {
     let schema = serde_json::from_slice(&schema).expect("a schema");
     assert!(jsonschema::validator_for(&schema).expect("usable").is_valid(&both));
     let figures = both["figures"].as_array().expect("a list");
-    let again = figures.iter().find(|figure| figure["name"] == "retransmissions").expect("this figure");
+    let again = figures.iter().find(|figure| figure["name"] == "retransmits").expect("this figure");
     assert_eq!((again["a"].as_f64(), again["b"].as_f64()), (Some(4.0), Some(8.0)));
     assert_eq!(embedded(&page)["b"]["flows"][0]["retransmits"], 8);
     let said = String::from_utf8(trace(&[&a, "--against", &b]).stdout).expect("text");
     assert!(
-        said.lines().any(|line| line.contains("retransmissions ") && line.trim_end().ends_with("2.000")),
+        said.lines().any(|line| line.contains("retransmits ") && line.trim_end().ends_with("2.000")),
         "{said}"
     );
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said() {
+fn errors_of_graph_options_name_the_cause() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = Capture::transfer(10, 100).write(directory.path(), "a.pcap");
     for (arguments, words) in [
         (vec!["--xplot", "x", "-"], "twice"),
-        (vec![&file, "--detail", "2s..1s"], "ends before it starts"),
+        (vec![&file, "--detail", "2s..1s"], "not after the start"),
         (vec![&file, "--detail", "soon"], "START..END"),
-        (vec![&file, &file, "--against", &file], "one file"),
+        (vec![&file, &file, "--against", &file], "one capture"),
         (vec![&file, "--report", "/nonexistent/a.html"], "/nonexistent"),
     ] {
         let output = trace(&arguments);
