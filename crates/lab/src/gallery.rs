@@ -1,15 +1,15 @@
-//! The decks' experiments as scenarios: one exhibit for each claim, with what was reported and why it may differ.
+//! The decks' experiments as scenarios: one exhibit per claim, with the reported result.
 
 use crate::scenario::{Problems, near_or_list};
 
 /// One scenario that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhibit {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it shows, in a few words.
+    /// What it shows.
     pub title: &'static str,
-    /// Minutes that all its cells are expected to stay below on two processors.
+    /// Upper bound of the run time of all its cells on two cores, minutes.
     pub minutes: u32,
     /// The scenario.
     pub text: &'static str,
@@ -48,15 +48,15 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
     ("netem-loss", 1, "1 % loss by netem on the sender, per super-packet"),
 ];
 
-/// The exhibit of a name. The error says what was meant.
+/// Returns an exhibit by name, or an error with a suggestion.
 pub fn find(name: &str) -> Result<&'static Exhibit, String> {
     EXHIBITS.iter().find(|exhibit| exhibit.name == name).ok_or_else(|| {
         let hint = near_or_list(name, EXHIBITS.iter().map(|exhibit| exhibit.name)).unwrap_or_default();
-        format!("no exhibit `{name}` in the gallery: {hint}")
+        format!("no exhibit `{name}` in the gallery\n{hint}")
     })
 }
 
-/// How many cells an exhibit has, and what they take together on one processor, seconds.
+/// Returns the number of cells of an exhibit, and their estimated real time on one core, seconds.
 pub fn takes(exhibit: &Exhibit) -> Result<(usize, f64), Problems> {
     let loaded = crate::scenario::load(exhibit.text).map_err(|problems| problems.named(exhibit.name))?;
     let wall_s = loaded.cells.iter().map(|cell| crate::scenario::estimate(&cell.scenario).wall_s).sum();
@@ -129,7 +129,7 @@ mod tests {
         for exhibit in EXHIBITS {
             let (_, wall_s) = takes(exhibit).unwrap_or_else(|problems| panic!("{problems}"));
             let said_s = f64::from(exhibit.minutes) * 60.0;
-            assert!(wall_s / 2.0 < said_s, "{}: {:.0} s on two processors", exhibit.name, wall_s / 2.0);
+            assert!(wall_s / 2.0 < said_s, "{}: {:.0} s on two cores", exhibit.name, wall_s / 2.0);
         }
     }
 

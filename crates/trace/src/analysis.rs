@@ -404,7 +404,13 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
         );
     }
     if capture.backward_steps > 0 {
-        warn("time-backward", format!("the timestamps of {} frames are earlier than those of the previous frame", capture.backward_steps));
+        warn(
+            "time-backward",
+            format!(
+                "the timestamps of {} frames are earlier than those of the previous frame",
+                capture.backward_steps
+            ),
+        );
     }
     if capture.evicted_flows > 0 {
         warn(

@@ -240,7 +240,9 @@ impl Clocks {
 
     /// Returns the floors of both directions so far: the minimum difference forward, the maximum reverse.
     pub fn floors(&self) -> [Option<i64>; 2] {
-        let floor = |samples: &DelaySamples| samples.bins.iter().filter(|bin| bin.packets > 0).map(|bin| bin.least.ahead_ns).min();
+        let floor = |samples: &DelaySamples| {
+            samples.bins.iter().filter(|bin| bin.packets > 0).map(|bin| bin.least.ahead_ns).min()
+        };
         [floor(&self.directions[0]), floor(&self.directions[1]).map(|floor| -floor)]
     }
 
@@ -310,7 +312,10 @@ impl Clocks {
             let change = |reverse: bool| {
                 let floor = |from_ns: i64, to_ns: i64| {
                     let points = self.least(difference, reverse).chain(
-                        self.directions[usize::from(reverse)].sample.iter().map(|point| corrected(*point, difference, reverse)),
+                        self.directions[usize::from(reverse)]
+                            .sample
+                            .iter()
+                            .map(|point| corrected(*point, difference, reverse)),
                     );
                     points.filter(|point| (from_ns..to_ns).contains(&point.time_ns)).map(|point| point.ahead_ns).min()
                 };
@@ -434,7 +439,11 @@ impl Clocks {
             width_ns: self.width_ns,
             packets: samples.bins.iter().map(|bin| bin.packets).collect(),
             p50_ns: per_bin.into_iter().map(median).collect(),
-            max_ns: samples.bins.iter().map(|bin| (bin.packets > 0 && sure(&bin.most)).then(|| over(bin.most))).collect(),
+            max_ns: samples
+                .bins
+                .iter()
+                .map(|bin| (bin.packets > 0 && sure(&bin.most)).then(|| over(bin.most)))
+                .collect(),
         };
         Delays {
             p50_ns: quantile(&all, 0.5),

@@ -237,8 +237,7 @@ impl Groups {
     fn keeps_phase(&self, period: f64) -> Option<(f64, f64)> {
         let over = |apart: usize, period: f64| {
             let mut circle = Circle::default();
-            for distance in self.distances(apart).filter(|distance| *distance < MAX_PERIODS * period * apart as f64)
-            {
+            for distance in self.distances(apart).filter(|distance| *distance < MAX_PERIODS * period * apart as f64) {
                 circle.add(distance / period);
             }
             circle
@@ -278,10 +277,7 @@ impl Groups {
         }
         // Pauses keep to it by themselves, not only where even distances outnumber them.
         let mut paused = Circle::default();
-        multiples
-            .iter()
-            .filter(|multiple| **multiple < 4.0 * MAX_PERIODS)
-            .for_each(|&multiple| paused.add(multiple));
+        multiples.iter().filter(|multiple| **multiple < 4.0 * MAX_PERIODS).for_each(|&multiple| paused.add(multiple));
         let bunched = self.acks.iter().filter(|acks| **acks > 1.0).count() as f64;
         paused.agreement() >= MIN_AGREEMENT - 0.1
             && bunched >= MIN_BUNCHED * self.acks.len() as f64

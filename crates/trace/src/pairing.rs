@@ -549,14 +549,22 @@ impl Pairing {
                 let side = usize::from(upward == upward_is_forward);
                 let own = (number as u32, upward);
                 let (flow, upward) = if side == 1 { seconds.get(&own).copied().unwrap_or(own) } else { own };
-                let Between { arrivals, lost_behind, .. } = &mut self.flows[flow as usize].directions[usize::from(!upward)];
+                let Between { arrivals, lost_behind, .. } =
+                    &mut self.flows[flow as usize].directions[usize::from(!upward)];
                 let mut listed = std::mem::take(&mut lost_behind[side]);
                 let lost = arrivals[side].as_mut().map(|arrivals| arrivals.finish(&mut listed));
                 Behind { lost: lost.map(|(lost, _)| lost), undetermined: lost.map_or(0, |(_, open)| open), listed }
             });
             let Flow { key, client, first_ns, directions, .. } = &mut self.flows[number];
             let (client, first_ns) = (*client, *first_ns);
-            ended.push(Ended { key: *key, client, first_ns, directions: std::mem::take(directions), upward_is_forward, behind });
+            ended.push(Ended {
+                key: *key,
+                client,
+                first_ns,
+                directions: std::mem::take(directions),
+                upward_is_forward,
+                behind,
+            });
         }
         let copies = [0, 1].map(|side| self.sides[side].copies.ignored());
         let taps = Taps { from, to, translated: self.translated, copies };

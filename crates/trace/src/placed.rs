@@ -178,7 +178,10 @@ impl Placed {
         }
         let [forward, reverse] = [true, false].map(|forward| {
             let directions = self.flows.iter().filter(|flow| !flow.is_unknown()).flat_map(|flow| {
-                flow.directions.iter().enumerate().filter(move |(direction, _)| ((*direction == 0) == flow.upward_is_forward) == forward)
+                flow.directions
+                    .iter()
+                    .enumerate()
+                    .filter(move |(direction, _)| ((*direction == 0) == flow.upward_is_forward) == forward)
             });
             directions.map(|(_, between)| between.data_bytes).sum::<u64>()
         });

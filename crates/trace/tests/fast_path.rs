@@ -153,7 +153,7 @@ proptest! {
         // While copies are looked for, nothing takes the fast path.
         let burst_bps = burst.then_some(10_000_000);
         let limits = Limits { flows, burst_bps, look_for_copies: 0, ..Limits::default() };
-        let mut ways = [Analysis::new(limits), Analysis::new(limits)];
+        let mut paths = [Analysis::new(limits), Analysis::new(limits)];
         let mut states = [State { next: starts, acknowledged: starts }; 3];
         let mut now_ns = 1_700_000_000_000_000_000_u64;
         let shaking = [(false, 0x02), (true, 0x12)].map(|(back, flags)| Event {
@@ -175,10 +175,10 @@ proptest! {
                 _ => {}
             }
             frame.data = &data;
-            ways[0].frame(&frame);
-            ways[1].frame_to(&frame, &mut Unobserved);
+            paths[0].frame(&frame);
+            paths[1].frame_to(&frame, &mut Unobserved);
         }
-        let [short, long] = ways.map(told);
-        prop_assert_eq!(short, long);
+        let [fast, slow] = paths.map(document);
+        prop_assert_eq!(fast, slow);
     }
 }

@@ -109,10 +109,8 @@ fn list() -> anyhow::Result<String> {
         let takes = run::duration(wall_s / 2.0);
         let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>6}  {}", exhibit.name, exhibit.title);
     }
-    let _ = writeln!(
-        text,
-        "\n  TIME is an estimate, for two cells at once. Run one: landspeed lab gallery run EXHIBIT"
-    );
+    let _ =
+        writeln!(text, "\n  TIME is an estimate, for two cells at once. Run one: landspeed lab gallery run EXHIBIT");
     Ok(text)
 }
 

@@ -117,12 +117,7 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<Outcome> {
     let outcome = result?;
     let kernel = &outcome.kernel;
     if outcome.fresh {
-        eprintln!(
-            "built Linux {} ({}) in {}",
-            kernel.release,
-            kernel.id,
-            duration(kernel.build_seconds)
-        );
+        eprintln!("built Linux {} ({}) in {}", kernel.release, kernel.id, duration(kernel.build_seconds));
     } else {
         eprintln!("Linux {} ({}) from {} exists; nothing to do", kernel.release, kernel.id, kernel.source);
     }

@@ -59,7 +59,10 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 
 /// Runs the guest's init. It powers the machine off at its end, so it refuses to run anywhere else.
 fn guest() -> anyhow::Result<Outcome> {
-    anyhow::ensure!(std::process::id() == 1, "`lab guest` runs only inside the lab's kernel\nRun `landspeed lab run SCENARIO`.");
+    anyhow::ensure!(
+        std::process::id() == 1,
+        "`lab guest` runs only inside the lab's kernel\nRun `landspeed lab run SCENARIO`."
+    );
     landspeed_lab::guest::main(&engine::Flow);
     Ok(Outcome::Failure)
 }

@@ -90,10 +90,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         )
     } else {
         let name = args.scenario.display().to_string();
-        let text = std::fs::read_to_string(&args.scenario)
-            .map_err(|why| {
-                anyhow!("cannot read the scenario {name}: {why}\nWrite one with `landspeed lab new {name}`.")
-            })?;
+        let text = std::fs::read_to_string(&args.scenario).map_err(|why| {
+            anyhow!("cannot read the scenario {name}: {why}\nWrite one with `landspeed lab new {name}`.")
+        })?;
         (name, text)
     };
     run(&name, &text, &args.options)
@@ -141,8 +140,8 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
         "cannot capture: --pcap takes one cell, and this scenario has {}\nSelect one with --set.",
         loaded.cells.len()
     );
-    let program =
-        std::fs::read("/proc/self/exe").context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
+    let program = std::fs::read("/proc/self/exe")
+        .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
     let command: Vec<String> = std::env::args().collect();
     let started =
         humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns()))

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use landspeed_lab::cell::ONE_DRAW;
 use landspeed_model::{
-    CellFlow, KernelInfo, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole, Verdict, Warning,
+    CellFlow, KernelInfo, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole, Verdict,
+    Warning,
 };
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
@@ -62,7 +63,8 @@ pub fn run(document: &LabDocument) -> String {
     if let Some(digest) = &document.digest {
         page.line("digest", digest);
     }
-    let memory = document.memory_peak_bytes.map(|peak| format!(", peak memory {}", Bytes::new(peak))).unwrap_or_default();
+    let memory =
+        document.memory_peak_bytes.map(|peak| format!(", peak memory {}", Bytes::new(peak))).unwrap_or_default();
     page.line(
         "took",
         &format!("{:.2} s of virtual time in {:.1} s of real time{memory}", document.virtual_s, document.wall_s),
@@ -202,10 +204,7 @@ pub fn set(document: &LabSetDocument) -> String {
             found
         });
     let complete = document.cells.iter().filter(|c| c.status == LabStatus::Complete).count();
-    page.line(
-        "checks",
-        &format!("{complete} of {} cells complete, with every check passed", document.cells.len()),
-    );
+    page.line("checks", &format!("{complete} of {} cells complete, with every check passed", document.cells.len()));
     for (problem, count) in bad.iter().take(10) {
         page.line("INVALID", &format!("{count} cells: {problem}"));
     }

@@ -78,11 +78,7 @@ fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
     add("duplicate ACKs", "count", &of_flow(|f| Some(f.reverse.duplicate_acks as f64)));
     add(noise::MIN_RTT, "ns", &of_flow(|f| f.forward.rtt.as_ref().map(|rtt| rtt.min_ns as f64)));
     add("RTT, median", "ns", &of_flow(|f| f.rtt_ns.map(|ns| ns as f64)));
-    add(
-        "RTT, p99",
-        "ns",
-        &of_flow(|f| f.forward.rtt.as_ref().and_then(|rtt| rtt.p99_ns).map(|ns| ns as f64)),
-    );
+    add("RTT, p99", "ns", &of_flow(|f| f.forward.rtt.as_ref().and_then(|rtt| rtt.p99_ns).map(|ns| ns as f64)));
     add("in flight, max", "bytes", &of_flow(|f| Some(f.forward.in_flight_max_bytes as f64)));
     add("receive window, max", "bytes", &of_flow(|f| f.reverse.window_max_bytes.map(|bytes| bytes as f64)));
     add("data packets per ACK", "ratio", &of_flow(|f| f.forward.packets_per_ack));
@@ -90,11 +86,7 @@ fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
     add("wire rate, max 1 ms bin", "bps", &of_sender(|s| Some(s.per_1ms.max_bps)));
     add("wire rate, max 10 ms bin", "bps", &of_sender(|s| Some(s.per_10ms.max_bps)));
     add("gap before the largest frames, median", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p50_ns as f64)));
-    add(
-        "gap before the largest frames, p99",
-        "ns",
-        &of_sender(|s| s.gaps.last().map(|gap| gap.p99_ns as f64)),
-    );
+    add("gap before the largest frames, p99", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p99_ns as f64)));
     add("frames per packet train, p99", "count", &of_sender(|s| Some(s.trains.p99_frames as f64)));
     add("frames per packet train, max", "count", &of_sender(|s| Some(s.trains.longest_frames as f64)));
     add("ACKs within 1 µs of the previous ACK", "ratio", &|d| {

@@ -99,7 +99,12 @@ impl Sink for Dealer {
 }
 
 /// Analyses the remainder of a capture on `cores` cores.
-pub fn analyse_rest(capture: &mut Capture, analysis: Analysis, limits: Limits, cores: usize) -> anyhow::Result<Analysis> {
+pub fn analyse_rest(
+    capture: &mut Capture,
+    analysis: Analysis,
+    limits: Limits,
+    cores: usize,
+) -> anyhow::Result<Analysis> {
     let (intake, mut shares) = analysis.parts(cores);
     let own = shares.remove(0);
     thread::scope(|scope| {

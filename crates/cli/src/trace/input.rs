@@ -219,8 +219,12 @@ impl Capture {
                 return Ok(true);
             }
             Ok(_) if left == 0 && started => {}
-            Ok(_) if left == 0 => anyhow::bail!("not a capture: it is empty\nCheck that the capture was written, and that it saw packets."),
-            Ok(_) if !started => anyhow::bail!("not a capture: it ends after {left} bytes\nCheck that the file is complete."),
+            Ok(_) if left == 0 => anyhow::bail!(
+                "not a capture: it is empty\nCheck that the capture was written, and that it saw packets."
+            ),
+            Ok(_) if !started => {
+                anyhow::bail!("not a capture: it ends after {left} bytes\nCheck that the file is complete.")
+            }
             Ok(_) => self.early = Some(format!("it ends in the middle of a record, after {left} bytes of it")),
             Err(why) if !started => return Err(why.into()),
             Err(why) => self.early = Some(why.to_string()),

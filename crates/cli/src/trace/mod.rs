@@ -178,7 +178,8 @@ impl CaptureAnalysis {
     /// Reads the next frame, and calls `also` with it; `false` at the end.
     fn step(&mut self, also: impl FnMut(&Frame<'_>)) -> anyhow::Result<bool> {
         let Self { capture, analysis, graphs, columns, file } = self;
-        let mut sink = FrameSink { analysis, graphs: graphs.as_mut(), columns: columns.as_mut(), also, failure: None };
+        let mut sink =
+            FrameSink { analysis, graphs: graphs.as_mut(), columns: columns.as_mut(), also, failure: None };
         let more = capture.step(&mut sink).with_context(|| format!("cannot analyse {}", file.display()))?;
         sink.failure.map_or(Ok(more), Err)
     }
@@ -287,7 +288,10 @@ fn analyse_pair(mut readings: [CaptureAnalysis; 2], pairing: &mut Pairing) -> an
 
 /// Does the same on two cores, one for the analysis and one for the matching. Each reads the captures: reading twice costs
 /// less than handing packets over.
-fn analyse_pair_on_two_cores(readings: [CaptureAnalysis; 2], pairing: &mut Pairing) -> anyhow::Result<[TraceDocument; 2]> {
+fn analyse_pair_on_two_cores(
+    readings: [CaptureAnalysis; 2],
+    pairing: &mut Pairing,
+) -> anyhow::Result<[TraceDocument; 2]> {
     let open = |reading: &CaptureAnalysis| Capture::open(&reading.file, false);
     let mut captures = [open(&readings[0])?, open(&readings[1])?];
     thread::scope(|scope| {
@@ -320,7 +324,11 @@ fn analyse_chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument
         let readings = [CaptureAnalysis::open(args, from)?, CaptureAnalysis::open(args, to)?];
         let mut pairing = Pairing::new(args.nat);
         let two_cores = cores(args) > 1 && [from, to].into_iter().all(|file| file.is_file());
-        let [first, second] = if two_cores { analyse_pair_on_two_cores(readings, &mut pairing)? } else { analyse_pair(readings, &mut pairing)? };
+        let [first, second] = if two_cores {
+            analyse_pair_on_two_cores(readings, &mut pairing)?
+        } else {
+            analyse_pair(readings, &mut pairing)?
+        };
         let document = chain.get_or_insert(first);
         let (from, to) = (from.display().to_string(), to.display().to_string());
         pairing.finish(from, to).add_to(document, &second);

@@ -29,7 +29,9 @@ pub const MIN_RTT: &str = "RTT, min";
 type Rate = (&'static str, &'static str, fn(&Cell, f64) -> (f64, f64));
 
 const RATES: [Rate; 4] = [
-    ("goodput without the first and last 1 % of bytes", "bps", |cell, width_ns| (cell.new_bytes as f64 * 8.0, width_ns / 1e9)),
+    ("goodput without the first and last 1 % of bytes", "bps", |cell, width_ns| {
+        (cell.new_bytes as f64 * 8.0, width_ns / 1e9)
+    }),
     ("retransmits per packet", "ratio", |cell, _| (cell.retransmits as f64, cell.packets as f64)),
     ("RTT, mean", "ns", |cell, _| (cell.rtt_sum_ns as f64, cell.rtts as f64)),
     ("in flight, mean", "bytes", |cell, _| (cell.in_flight_sum as f64, cell.packets as f64)),
@@ -215,7 +217,11 @@ mod tests {
             let results: Vec<bool> =
                 (0..100).filter_map(|_| changed(&mut seed, [1000.0, 1400.0], correlation)).collect();
             let right = results.iter().filter(|changed| **changed).count();
-            assert!(results.len() > 50 && right * 10 > results.len() * 9, "{correlation}: {right} of {}", results.len());
+            assert!(
+                results.len() > 50 && right * 10 > results.len() * 9,
+                "{correlation}: {right} of {}",
+                results.len()
+            );
         }
     }
 

@@ -140,7 +140,8 @@ fn add_flow(page: &mut Page, flow: &TraceFlow) {
     let endpoint = |address: &str, port: u16| {
         if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
     };
-    let goodput = flow.goodput_bps.map_or_else(|| "goodput unknown".to_owned(), |bps| format!("goodput {}", rate(bps)));
+    let goodput =
+        flow.goodput_bps.map_or_else(|| "goodput unknown".to_owned(), |bps| format!("goodput {}", rate(bps)));
     page.line(
         label,
         &format!(
@@ -199,7 +200,10 @@ fn add_flow(page: &mut Page, flow: &TraceFlow) {
     if let Some(per_ack) = forward.packets_per_ack {
         page.line(
             "acks",
-            &format!("{per_ack:.1} data packets per ACK; {} stretch ACKs (more than two segments)", forward.stretch_acks),
+            &format!(
+                "{per_ack:.1} data packets per ACK; {} stretch ACKs (more than two segments)",
+                forward.stretch_acks
+            ),
         );
     }
 }
@@ -233,7 +237,12 @@ fn window(forward: &TraceDirection, reverse: &TraceDirection) -> String {
         _ => words.push_str("no receive window in the capture"),
     }
     if reverse.zero_windows > 0 {
-        let _ = write!(words, "; zero window {} times, {} in total", reverse.zero_windows, Nanos::new(reverse.zero_window_ns));
+        let _ = write!(
+            words,
+            "; zero window {} times, {} in total",
+            reverse.zero_windows,
+            Nanos::new(reverse.zero_window_ns)
+        );
         if let Some(first) = reverse.zero_window_periods.first() {
             let _ = write!(words, ", first at {} (frame {})", Nanos::new(first.start_ns), first.frame);
         }
@@ -338,8 +347,7 @@ fn limit_shares(limits: &TraceLimits) -> String {
 
 fn add_path(page: &mut Page, path: &TracePath) {
     let rtt = path.round_trip_ns.map(|ns| format!("min RTT between taps {}, ", Nanos::new(ns)));
-    let words =
-        format!("{}{} packets matched: {} to {}", rtt.unwrap_or_default(), path.matched, path.from, path.to);
+    let words = format!("{}{} packets matched: {} to {}", rtt.unwrap_or_default(), path.matched, path.from, path.to);
     page.line("path", &words);
     for (label, direction) in [("forward", &path.forward), ("reverse", &path.backward)] {
         let mut words = format!(
@@ -369,7 +377,10 @@ fn add_path(page: &mut Page, path: &TracePath) {
     if let Some(offset) = path.clock_offset_ns {
         let ahead = if offset < 0 { "behind" } else { "ahead of" };
         let offset = Nanos::new(offset.unsigned_abs());
-        let mut words = format!("second tap {offset} {ahead} the first, assuming equal one-way delays");
+        let mut words = match offset {
+            Nanos::ZERO => "offset 0 ns, assuming equal one-way delays".to_owned(),
+            offset => format!("second tap {offset} {ahead} the first, assuming equal one-way delays"),
+        };
         if let Some((drift, error)) =
             path.drift_ppm.zip(path.drift_uncertainty_ppm).filter(|(drift, error)| drift.abs() > *error)
         {

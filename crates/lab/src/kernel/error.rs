@@ -40,9 +40,7 @@ pub enum Error {
     #[error(transparent)]
     NotAVersion(#[from] NotAVersion),
     /// No packaged source of that version.
-    #[error(
-        "no kernel source {wanted} in Debian: it has {available}\nUse one of these, or --source TARBALL|DIR."
-    )]
+    #[error("no kernel source {wanted} in Debian: it has {available}\nUse one of these, or --source TARBALL|DIR.")]
     NoSuchVersion {
         /// What was asked for.
         wanted: String,
@@ -50,7 +48,9 @@ pub enum Error {
         available: String,
     },
     /// The package index could not be had.
-    #[error("cannot read Debian's package index from {mirror}: {why}\nUse --source TARBALL|DIR to build without a network.")]
+    #[error(
+        "cannot read Debian's package index from {mirror}: {why}\nUse --source TARBALL|DIR to build without a network."
+    )]
     Index {
         /// The mirror asked.
         mirror: String,
@@ -121,7 +121,9 @@ pub enum Error {
         available: Bytes,
     },
     /// The disk filled up on the way.
-    #[error("cannot build {0}: the disk is full\nFree some space and run the command again: it continues from there.")]
+    #[error(
+        "cannot build {0}: the disk is full\nFree some space and run the command again: it continues from there."
+    )]
     DiskFull(PathBuf),
     /// Somebody pressed Ctrl-C.
     #[error(

@@ -17,7 +17,7 @@ pub fn all(plan: &Plan, report: &GuestReport) -> Vec<LabCheck> {
         sockets(plan, report),
         offloads(report),
         frames(plan, report),
-        books(plan, report),
+        accounting(plan, report),
         super::capacity::check(plan, report),
     ]
 }
@@ -166,7 +166,11 @@ fn sockets(plan: &Plan, report: &GuestReport) -> LabCheck {
 
 /// Nothing merges or cuts frames where it would change what a queue sees.
 fn offloads(report: &GuestReport) -> LabCheck {
-    check("frames-stay-frames", &report.offloads, "segmentation and receive offloads are off on every intermediate node".to_owned())
+    check(
+        "frames-stay-frames",
+        &report.offloads,
+        "segmentation and receive offloads are off on every intermediate node".to_owned(),
+    )
 }
 
 /// No frame on a wire was larger than its MTU.
@@ -177,7 +181,8 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
             let grown = grown(report, index, port);
             let largest = u64::from(at.mtu + crate::scenario::ETHERNET_HEADER);
             if grown.tx_bytes > grown.tx_packets * largest {
-                problems.push(format!("{}:{} sent frames larger than {largest} bytes on average", node.name, at.name));
+                problems
+                    .push(format!("{}:{} sent frames larger than {largest} bytes on average", node.name, at.name));
             }
         }
     }
@@ -185,7 +190,7 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
 }
 
 /// Whether the accounting of each flow balances. A connection that its path never let finish is a valid result.
-fn books(plan: &Plan, report: &GuestReport) -> LabCheck {
+fn accounting(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, flow) in report.flows.iter().enumerate() {
         let run = &flow.document;

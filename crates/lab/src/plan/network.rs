@@ -381,14 +381,17 @@ impl Network {
 
     /// What a `NODE:NEIGHBOUR` names.
     pub fn capture(&self, at: &str) -> Result<CapturePoint, PlanError> {
-        let (node, neighbour) = at
-            .split_once(':')
-            .ok_or_else(|| PlanError(format!("cannot capture at `{at}`: not NODE:NEIGHBOUR\nUse, for example, sender:west.")))?;
+        let (node, neighbour) = at.split_once(':').ok_or_else(|| {
+            PlanError(format!("cannot capture at `{at}`: not NODE:NEIGHBOUR\nUse, for example, sender:west."))
+        })?;
         let index = self.node(node)?;
         let ports = &self.nodes[index].ports;
         let port = ports.iter().position(|port| port.name == neighbour).ok_or_else(|| {
             let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-            PlanError(format!("cannot capture at `{node}`: it has no link to `{neighbour}`\nUse one of: {}", names.join(", ")))
+            PlanError(format!(
+                "cannot capture at `{node}`: it has no link to `{neighbour}`\nUse one of: {}",
+                names.join(", ")
+            ))
         })?;
         Ok(CapturePoint { node: index, port, file: format!("{node}.{neighbour}.pcap"), snap: SNAP })
     }
@@ -478,7 +481,9 @@ fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
             PlannedLoss::Random(p) => words.push(format!("{direction}: random loss {:.6} %", p * 100.0)),
             PlannedLoss::Every(n) => words.push(format!("{direction}: loses 1 in {n} frames")),
             PlannedLoss::Packets(list) => words.push(format!("{direction}: loses {} specified frames", list.len())),
-            PlannedLoss::LongerThan(bytes) => words.push(format!("{direction}: loses packets larger than {bytes} bytes")),
+            PlannedLoss::LongerThan(bytes) => {
+                words.push(format!("{direction}: loses packets larger than {bytes} bytes"))
+            }
             PlannedLoss::GilbertElliott(..) => words.push(format!("{direction}: burst loss (Gilbert-Elliott)")),
         }
         if impairments.jitter_ns > 0 {

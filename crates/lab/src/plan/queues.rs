@@ -10,9 +10,7 @@ pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
         Some(queue) => resolve(queue)?,
     };
     if discipline.kind == QueueKind::Netem {
-        return Err(PlanError(
-            "netem is not a queue of a switch; set the delay on the link".to_owned(),
-        ));
+        return Err(PlanError("netem is not a queue of a switch; set the delay on the link".to_owned()));
     }
     if discipline.kind == QueueKind::Bfifo && discipline.limit_bytes.is_none() {
         discipline.limit_bytes = Some(SWITCH_QUEUE_BYTES);

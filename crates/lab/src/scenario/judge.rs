@@ -136,11 +136,7 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
         );
     }
     if scenario.flow.is_empty() {
-        judgement.refuse_with(
-            "flow",
-            "the scenario has no flows",
-            "add a [[flow]] with `from` and `to`",
-        );
+        judgement.refuse_with("flow", "the scenario has no flows", "add a [[flow]] with `from` and `to`");
     }
     if let Some(memory) = scenario.memory
         && !(MIN_MEMORY..=MAX_MEMORY).contains(&memory.0.get())

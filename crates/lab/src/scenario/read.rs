@@ -148,7 +148,9 @@ fn bounded(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem>
         document.map_or(0..0, |d| source::span_of(&d, &[key.to_owned()]))
     };
     if repeats == 0 {
-        return Err(Problem::new("repeats", "0 repeats run nothing").at(text, span("repeats")).hint("use at least 1"));
+        return Err(Problem::new("repeats", "0 repeats run nothing")
+            .at(text, span("repeats"))
+            .hint("use at least 1"));
     }
     let cells = combinations.saturating_mul(repeats as usize);
     let most = MAX_CELLS.min(MAX_CELL_TEXT / text.len().max(1));
@@ -156,7 +158,8 @@ fn bounded(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem>
         return Ok(());
     }
     let key = if combinations > most { "vary" } else { "repeats" };
-    let message = format!("{combinations} combinations with {repeats} repeats make {cells} cells, the maximum is {most}");
+    let message =
+        format!("{combinations} combinations with {repeats} repeats make {cells} cells, the maximum is {most}");
     Err(Problem::new(key, message).at(text, span(key)).hint("vary fewer values, or split the scenario"))
 }
 

@@ -44,7 +44,8 @@ pub(super) fn axes<'i>(text: &str, document: &Document<'i>, vary: &[Vary]) -> Re
             problems.push(at("key", format!("`{}` cannot be varied", vary.key)).hint(reason));
         } else if axes.iter().any(|other| other.path == axis.path || other.label == axis.label) {
             problems.push(
-                at("key", format!("`{}` is varied twice", axis.label)).hint("name each key once, or use different labels"),
+                at("key", format!("`{}` is varied twice", axis.label))
+                    .hint("name each key once, or use different labels"),
             );
         }
         axes.push(axis);

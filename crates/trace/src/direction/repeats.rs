@@ -3,7 +3,7 @@
 use landspeed_model::TraceEventKind;
 use landspeed_wire::{Flags, TcpHeader};
 
-use super::{DUPLICATES_MEAN_LOSS, Direction, Hole, MIN_TIMEOUT_NS, MAX_HOLES, Mark, Passing, Scene};
+use super::{DUPLICATES_MEAN_LOSS, Direction, Hole, MAX_HOLES, MIN_TIMEOUT_NS, Mark, Passing, Scene};
 use crate::row::Class;
 
 /// Minimum silence of a connection for an RTO, nanoseconds.

@@ -31,7 +31,7 @@ impl Builder<'_> {
         let counter = build.join("objects.count");
         let mut done: u64 = fs::read_to_string(&counter).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
         let watch = &mut *self.watch;
-        let jobs = self.request.jobs.unwrap_or_else(processors).max(1);
+        let jobs = self.request.jobs.unwrap_or_else(cores).max(1);
         let result = make.run("compiling", "vmlinux", jobs, |said| match said {
             Said::Object => {
                 done += 1;
@@ -139,6 +139,6 @@ impl Builder<'_> {
     }
 }
 
-fn processors() -> usize {
+fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

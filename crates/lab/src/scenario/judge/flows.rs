@@ -24,7 +24,10 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
     if scenario.flow.len() > MAX_FLOWS {
         judgement.refuse(
             "flow",
-            format!("{} flows are too many, the maximum is {MAX_FLOWS}; use `streams` for parallel connections", scenario.flow.len()),
+            format!(
+                "{} flows are too many, the maximum is {MAX_FLOWS}; use `streams` for parallel connections",
+                scenario.flow.len()
+            ),
         );
     }
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
@@ -85,8 +88,7 @@ fn ends<'a>(
             judgement.refuse_with(key, format!("`{name}` is a switch"), "use a host: flows run between hosts");
         } else {
             let known: Vec<&str> = scenario.host.keys().map(String::as_str).collect();
-            judgement
-                .add(Problem::new(key, format!("no such host: `{name}`")).maybe_hint(near_or_list(name, known)));
+            judgement.add(Problem::new(key, format!("no such host: `{name}`")).maybe_hint(near_or_list(name, known)));
         }
     }
     if sound && flow.from == flow.to {
@@ -169,7 +171,11 @@ fn applicable(key: &str, flow: &Flow, judgement: &mut Judgement) {
         );
     }
     if flow.time.is_some() && flow.bytes.is_some() {
-        judgement.warn("time-and-bytes", key, "`time` and `bytes` are both set: the flow ends at whichever comes first");
+        judgement.warn(
+            "time-and-bytes",
+            key,
+            "`time` and `bytes` are both set: the flow ends at whichever comes first",
+        );
     }
 }
 
@@ -192,7 +198,11 @@ fn ranges(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement
     let streams = u64::from(flow.streams.unwrap_or(1));
     within("streams", (1..=u64::from(MAX_STREAMS)).contains(&streams), "use 1 to 128 streams");
     within("bytes", flow.bytes.is_none_or(|n| (1..=MAX_BYTES).contains(&n.0.get())), "use 1 byte to 1EiB");
-    within("window", flow.window.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w.0.get())), "use 1KiB to 1GiB");
+    within(
+        "window",
+        flow.window.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w.0.get())),
+        "use 1KiB to 1GiB",
+    );
     within("mss", flow.mss.is_none_or(|m| (88..=65_495).contains(&m)), "use 88 to 65495 bytes");
     within("dscp", flow.dscp.is_none_or(|d| d < 64), "use 0 to 63 (the TOS byte divided by four)");
     let fast = |rate: Option<Rate>| rate.is_none_or(|r| r.0.bps() >= 8);

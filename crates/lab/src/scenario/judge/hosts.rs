@@ -83,7 +83,11 @@ pub(super) fn congestion(key: &str, name: &str, judgement: &mut Judgement) {
         );
     } else if !CONGESTION.contains(&name) {
         let hint = near(name, CONGESTION).unwrap_or_else(|| format!("Linux has {}", CONGESTION.join(", ")));
-        judgement.warn("congestion-unknown", key, format!("`{name}` is not a congestion control of mainline Linux; {hint}"));
+        judgement.warn(
+            "congestion-unknown",
+            key,
+            format!("`{name}` is not a congestion control of mainline Linux; {hint}"),
+        );
     }
 }
 

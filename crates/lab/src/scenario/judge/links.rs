@@ -41,7 +41,11 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
     match rate.bps() {
         0 => judgement.refuse_with(&rate_key, "a link with rate 0 carries nothing", "use a rate such as \"10G\""),
         1..MIN_RATE => {
-            judgement.refuse_with(&rate_key, format!("{rate} is too slow: a frame would take seconds"), "use 1k to 10T");
+            judgement.refuse_with(
+                &rate_key,
+                format!("{rate} is too slow: a frame would take seconds"),
+                "use 1k to 10T",
+            );
         }
         _ if rate.bps() > MAX_RATE => judgement.refuse_with(
             &rate_key,
@@ -68,10 +72,14 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
             );
         } else if spread > gap {
             let gap = Written(Nanos::new(gap));
-            judgement.warn("jitter-reorders", &key, format!(
-                "jitter of {} with full frames every {gap} reorders packets, which most networks do not",
-                jitter.spread
-            ));
+            judgement.warn(
+                "jitter-reorders",
+                &key,
+                format!(
+                    "jitter of {} with full frames every {gap} reorders packets, which most networks do not",
+                    jitter.spread
+                ),
+            );
         }
         if jitter.distribution == Distribution::Normal && spread <= delay_ns && spread.saturating_mul(4) > delay_ns {
             judgement.warn(
@@ -100,11 +108,7 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
                 "set a `delay` for the link: reordered frames skip it",
             );
         } else if share.0.get() >= 1.0 {
-            judgement.refuse_with(
-                &key,
-                "if every frame skips the delay, none is reordered",
-                "use less than 100%",
-            );
+            judgement.refuse_with(&key, "if every frame skips the delay, none is reordered", "use less than 100%");
         }
     }
 }
@@ -154,11 +158,7 @@ fn judge_loss(key: &str, loss: &Loss, judgement: &mut Judgement) {
                     "add frame numbers, or remove `loss`",
                 );
             } else if numbers.contains(&0) {
-                judgement.refuse_with(
-                    format!("{key}.packets"),
-                    "frame numbers start at 1",
-                    "remove frame 0",
-                );
+                judgement.refuse_with(format!("{key}.packets"), "frame numbers start at 1", "remove frame 0");
             }
         }
         Loss::Pattern(LossPattern::LongerThan(bytes)) => {

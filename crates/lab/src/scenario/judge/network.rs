@@ -50,8 +50,9 @@ fn nodes(scenario: &Scenario, judgement: &mut Judgement) {
         let key = format!("{kind}.{name}");
         let legal = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !legal || name.is_empty() || name.len() > MAX_NAME || name.starts_with('-') {
-            let rule =
-                format!("use 1 to {MAX_NAME} characters of a-z, 0-9 and -, not beginning with -: interfaces have the same names");
+            let rule = format!(
+                "use 1 to {MAX_NAME} characters of a-z, 0-9 and -, not beginning with -: interfaces have the same names"
+            );
             judgement.refuse_with(key, format!("invalid node name: `{name}`"), rule);
         } else if TAKEN.contains(&name.as_str()) {
             judgement.refuse_with(key, format!("`{name}` is reserved by the kernel"), "use another name");
@@ -65,11 +66,7 @@ fn nodes(scenario: &Scenario, judgement: &mut Judgement) {
 
 fn links(scenario: &Scenario, judgement: &mut Judgement) {
     if scenario.link.is_empty() {
-        judgement.refuse_with(
-            "link",
-            "the scenario has no links",
-            "add a [[link]] with `between` and `rate`",
-        );
+        judgement.refuse_with("link", "the scenario has no links", "add a [[link]] with `between` and `rate`");
         return;
     }
     let known = || scenario.host.keys().chain(scenario.switch.keys()).map(String::as_str);
@@ -90,17 +87,12 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
             }
         }
         if a == b {
-            judgement.refuse_with(
-                &key,
-                format!("both ends of the link are `{a}`"),
-                "name two different nodes",
-            );
+            judgement.refuse_with(&key, format!("both ends of the link are `{a}`"), "name two different nodes");
             continue;
         }
         let pair = if a < b { [a, b] } else { [b, a] };
         if let Some(first) = joined.insert(pair, i) {
-            let reason =
-                "remove one: interfaces are named after their neighbour, so two nodes have at most one link";
+            let reason = "remove one: interfaces are named after their neighbour, so two nodes have at most one link";
             judgement.refuse_with(&key, format!("link {first} connects `{a}` and `{b}`"), reason);
             continue;
         }
@@ -112,7 +104,8 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
             }
         }
         if sound && !islands.join(a, b) {
-            let reason = "remove one link of the loop: switches forward over a tree, without spanning tree or routing";
+            let reason =
+                "remove one link of the loop: switches forward over a tree, without spanning tree or routing";
             judgement.refuse_with(
                 &key,
                 format!("the link makes a loop: there is another path between `{a}` and `{b}`"),

@@ -176,11 +176,7 @@ fn emulator(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
     }
     judgement.time(format!("{}.delay", at.key), settings.delay, 0, 60_000_000_000, "use at most 60s");
     if settings.loss.is_some_and(|share| share.0.get() >= 1.0) {
-        judgement.refuse_with(
-            format!("{}.loss", at.key),
-            "netem loses everything",
-            "use less than 100%",
-        );
+        judgement.refuse_with(format!("{}.loss", at.key), "netem loses everything", "use less than 100%");
     }
     let delay_s = settings.delay.map_or(0.0, |t| t.0.as_secs_f64());
     let packets = settings.packets.unwrap_or(1000);
