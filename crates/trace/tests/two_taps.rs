@@ -150,7 +150,7 @@ impl Transfer {
     }
 }
 
-fn document(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
+fn analyse(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
     let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
     let mut pairing = Pairing::new(translated);
     let mut next = [0; 2];
@@ -201,7 +201,7 @@ proptest! {
         for packet in taps[usize::from(!first)].iter_mut().filter(|packet| packet.0 > when) {
             packet.0 += by_ns;
         }
-        let document = document(&taps, false);
+        let document = analyse(&taps, false);
         let (flow, path) = (&document.flows[0], &document.path[0]);
         prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
         prop_assert_eq!(flow.lost_receiver, Some(transfer.receiver.len() as u64));
@@ -218,7 +218,7 @@ proptest! {
     ) {
         let [network, receiver, twice] = apart([network, receiver, twice]);
         let transfer = Transfer { network, receiver, twice, sack, dsack, identified, ..Transfer::default() };
-        let document = document(&transfer.taps(), false);
+        let document = analyse(&transfer.taps(), false);
         let flow = &document.flows[0];
         prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
         let (lost, open) = (flow.lost_receiver.expect("two taps"), flow.forward.undetermined_receiver.expect("two taps"));
@@ -231,7 +231,7 @@ proptest! {
         late in some(60), late_ns in MS..60 * MS, sack: bool, dsack: bool,
     ) {
         let transfer = Transfer { late, late_ns, sack, dsack, ..Transfer::default() };
-        let document = document(&transfer.taps(), false);
+        let document = analyse(&transfer.taps(), false);
         let flow = &document.flows[0];
         prop_assert_eq!((flow.lost_network, flow.lost_receiver), (Some(0), Some(0)));
     }
@@ -255,7 +255,7 @@ proptest! {
             packets.extend(taps[tap].iter().map(copy));
             packets.sort_by_key(|packet| packet.0);
         }
-        let (plain, mirrored_by) = (document(&taps, false), document(&copied, false));
+        let (plain, mirrored_by) = (analyse(&taps, false), analyse(&copied, false));
         let figures = |document: &TraceDocument| {
             let (flow, path) = (&document.flows[0], &document.path[0]);
             let (forward, reverse) = (&flow.forward, &flow.reverse);
@@ -280,13 +280,13 @@ fn without_a_match_losses_are_unknown_and_nat_is_suggested() {
         ..Transfer::default()
     };
     let taps = transfer.taps();
-    let document = document(&taps, false);
+    let document = analyse(&taps, false);
     let (flow, path) = (&document.flows[0], &document.path[0]);
     assert_eq!((flow.lost_network, flow.lost_receiver, document.losses.len()), (None, None, 0));
     assert_eq!((path.forward.lost_data, path.forward.lost_other, path.forward.appeared), (0, 0, 0));
     let warning = document.warnings.iter().find(|warning| warning.code == "nothing-in-common").expect("a warning");
     assert!(warning.message.contains("--nat"), "{}", warning.message);
-    let document = document(&taps, true);
+    let document = analyse(&taps, true);
     assert_eq!((document.flows[0].lost_network, document.flows[0].lost_receiver), (Some(2), Some(1)));
 }
 
@@ -294,17 +294,17 @@ fn without_a_match_losses_are_unknown_and_nat_is_suggested() {
 fn swapped_captures_are_noticed_and_keep_their_losses() {
     let transfer = Transfer { network: [50, 700].into(), receiver: [900].into(), ..Transfer::default() };
     let [near, far] = transfer.taps();
-    let document = document(&[far, near], false);
+    let document = analyse(&[far, near], false);
     assert_eq!(document.flows[0].lost_network, Some(2));
     assert!(document.warnings.iter().any(|warning| warning.code == "taps-swapped"), "{:?}", document.warnings);
-    let document = document(&transfer.taps(), false);
+    let document = analyse(&transfer.taps(), false);
     assert!(document.warnings.iter().all(|warning| warning.code != "taps-swapped"), "{:?}", document.warnings);
 }
 
 #[test]
 fn losses_are_counted_in_both_directions() {
     let transfer = Transfer { network: [50, 700].into(), receiver: [900].into(), ..Transfer::default() };
-    let document = document(&transfer.taps(), false);
+    let document = analyse(&transfer.taps(), false);
     let flow = &document.flows[0];
     assert_eq!((flow.forward.lost_network, flow.forward.lost_receiver), (Some(2), Some(1)));
     assert_eq!((flow.reverse.lost_network, flow.reverse.lost_receiver), (Some(0), None));

@@ -54,7 +54,7 @@ export function flowsSection(trace: TraceDocument, id = "flows"): HTMLElement | 
     id,
     "Flows",
     table(
-      ["Flow", right("Goodput"), right("RTT"), right("Retransmits"), right("RTO"), right("spurious"), right("Reordered"), right("Dup. ACKs"), right("Lost between taps"), right("dropped by receiver host"), right("Limits"), right("Max in flight"), right("Max rwnd"), right("Payload"), right("reverse"), right("Start"), right("Duration")],
+      ["Flow", right("Goodput"), right("RTT"), right("Retransmits"), right("RTO"), right("spurious"), right("Reordered"), right("Dup. ACKs"), right("Lost between taps"), right("dropped by receiver host"), "Limits", right("Max in flight"), right("Max rwnd"), right("Payload"), right("reverse"), right("Start"), right("Duration")],
       rows,
       { class: "wide", caption: "The flows with the most payload. Losses between taps need several captures" },
     ),
