@@ -1,4 +1,4 @@
-//! What is refused or warned about, and in which words.
+//! Refused scenarios and warnings, with their texts.
 
 use std::fmt::Write as _;
 
@@ -108,7 +108,7 @@ fn bad() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
+fn problems_name_the_line_and_what_to_do() {
     let mut messages = String::new();
     for (what, text) in bad() {
         let problems = load(&text).map(|_| ()).expect_err(what).named("scenario.toml");
