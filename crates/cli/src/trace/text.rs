@@ -377,9 +377,10 @@ fn add_path(page: &mut Page, path: &TracePath) {
     if let Some(offset) = path.clock_offset_ns {
         let ahead = if offset < 0 { "behind" } else { "ahead of" };
         let offset = Nanos::new(offset.unsigned_abs());
-        let mut words = match offset {
-            Nanos::ZERO => "offset 0 ns, assuming equal one-way delays".to_owned(),
-            offset => format!("second tap {offset} {ahead} the first, assuming equal one-way delays"),
+        let mut words = if offset == Nanos::ZERO {
+            "offset 0 ns, assuming equal one-way delays".to_owned()
+        } else {
+            format!("second tap {offset} {ahead} the first, assuming equal one-way delays")
         };
         if let Some((drift, error)) =
             path.drift_ppm.zip(path.drift_uncertainty_ppm).filter(|(drift, error)| drift.abs() > *error)

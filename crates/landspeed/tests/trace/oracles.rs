@@ -146,7 +146,11 @@ fn tcptrace_and_wireshark_agree_on_visible_reordering() {
         // two together are right.
         let [retransmits_w, late_w] =
             ["retransmission", "out_of_order"].map(|kind| tshark(&file, &format!("tcp.analysis.{kind}")));
-        assert_eq!(retransmits_w + late_w, retransmits(&flow["forward"]) + late, "{host}: {retransmits_w} and {late_w}");
+        assert_eq!(
+            retransmits_w + late_w,
+            retransmits(&flow["forward"]) + late,
+            "{host}: {retransmits_w} and {late_w}"
+        );
     }
 }
 

@@ -101,7 +101,10 @@ fn series_are_in_the_document_only_on_request() {
     let file = Capture::transfer(400, 100).write(directory.path(), "a.pcap");
     let page = directory.path().join("a.html");
     let report = page.to_str().expect("plain");
-    assert!(document(&[&file, "--report", report])["graphs"].is_object(), "the series of the graphs are in the document");
+    assert!(
+        document(&[&file, "--report", report])["graphs"].is_object(),
+        "the series of the graphs are in the document"
+    );
     assert!(document(&[&file]).get("graphs").is_none());
     let series = &embedded(&page)["graphs"]["series"][0];
     assert_eq!(series["packets"], series["kept"]);
