@@ -56,7 +56,7 @@ pub fn capture_file(bytes: &[u8]) {
     }
     let document = finish(analysis);
     sound(&document, whole.0.len() as u64);
-    pairing.finish("a".into(), "b".into()).tell(&mut document.clone(), &document);
+    pairing.finish("a".into(), "b".into()).add_to(&mut document.clone(), &document);
 }
 
 /// One frame: a link type, a length on the wire, and what was captured.
@@ -229,7 +229,7 @@ pub fn two_taps(bytes: &[u8]) {
         }
     }
     let [mut document, second] = analyses.map(finish);
-    pairing.finish("a".into(), "b".into()).tell(&mut document, &second);
+    pairing.finish("a".into(), "b".into()).add_to(&mut document, &second);
     let path = &document.path[0];
     let ways = [&path.forward, &path.backward];
     let told = |count: fn(&landspeed_model::PathDirection) -> u64| ways.iter().map(|way| count(way)).sum::<u64>();

@@ -24,7 +24,7 @@ export async function tracePageClaims(page, trace, { claim, settled }) {
 export async function comparisonPageClaims(page, both, { claim, settled }) {
   claim("every figure has a row", (await page.locator("#figures tbody tr").count()) === both.figures.length);
   const verdicts = await page.locator("#figures tbody tr td:last-child").allInnerTexts();
-  const said = both.figures.map((f) => (f.difference ? (f.difference.changed ? "changed" : "within the noise") : "–"));
+  const said = both.figures.map((f) => (f.difference ? (f.difference.changed ? "changed" : "not significant") : "–"));
   claim("it says what changed beyond noise", JSON.stringify(verdicts) === JSON.stringify(said), `${verdicts} is not ${said}`);
   for (const id of ["gaps-data", "rtts"]) claim(`${id} has a line for each`, (await page.locator(`#chart-${id} path.mean`).count()) === 2);
   const [a, b] = await page.evaluate(() => ["a", "b"].map((s) => document.getElementById(`chart-sequence-${s}`).getBoundingClientRect()).map((r) => [r.left, r.top, r.width]));
@@ -39,23 +39,23 @@ async function graphClaims(page, traces, { claim, settled }) {
   const whole = await range();
   const series = traces[0].graphs.series[0];
   const flow = traces[0].flows[series.flow];
-  const way = flow[series.way === "forward" ? "forward" : "reverse"];
+  const direction = flow[series.way === "forward" ? "forward" : "reverse"];
   const label = plain(await says("sequence"));
-  const again = Number(/(\d+(?: \d+)*) sent again/.exec(label)?.[1]?.replaceAll(" ", ""));
-  const sent = Object.entries(way.retransmits).filter(([k]) => !["bytes", "spurious"].includes(k)).reduce((n, [, v]) => n + v, 0);
+  const again = Number(/(\d+(?: \d+)*) retransmits/.exec(label)?.[1]?.replaceAll(" ", ""));
+  const sent = Object.entries(direction.retransmits).filter(([k]) => !["bytes", "spurious"].includes(k)).reduce((n, [, v]) => n + v, 0);
   claim("the graph has as many retransmissions as were counted", again === sent, `${again} is not ${sent}: ${label}`);
   const segments = Number(/(\d+(?: \d+)*) segments of new data/.exec(label)?.[1]?.replaceAll(" ", ""));
-  claim("no segment is left out", Math.abs(segments + again + way.out_of_order + way.duplicates - (way.packets - way.pure_acks)) <= 2, `${segments} of ${way.packets - way.pure_acks}`);
+  claim("no segment is left out", Math.abs(segments + again + direction.out_of_order + direction.duplicates - (direction.packets - direction.pure_acks)) <= 2, `${segments} of ${direction.packets - direction.pure_acks}`);
 
   await page.locator("#timeline").focus();
   if (sent > 0) {
     await page.keyboard.press("n");
     await settled(page);
     const [from, to] = await range();
-    claim("n goes to a loss", to - from < (whole[1] - whole[0]) * 0.5 && /[1-9]\d* sent again/.test(plain(await says("sequence"))), await says("sequence"));
+    claim("n goes to a loss", to - from < (whole[1] - whole[0]) * 0.5 && /[1-9]\d* retransmits/.test(plain(await says("sequence"))), await says("sequence"));
     const marked = await colors(page, `chart-sequence${suffix}`);
     claim("and it is drawn in red", marked.red > 0, JSON.stringify(marked));
-    claim("with what it is at the cursor", (await page.locator(`#chart-sequence${suffix} .reading`).innerText()).includes("sent again"));
+    claim("with what it is at the cursor", (await page.locator(`#chart-sequence${suffix} .reading`).innerText()).includes("retransmit"));
   }
   for (let i = 0; i < 14; i++) await page.keyboard.press("+");
   await settled(page);

@@ -85,13 +85,13 @@ enum Command {
     Check(Box<check::Args>),
     /// Work out windows, buffers, loss budgets and expected rates of a path
     Calc(calc::Args),
-    /// Paths in virtual time with the real Linux TCP stack
+    /// Emulate paths in virtual time with the real Linux TCP stack
     Lab(lab::Args),
     /// Change settings of this host as a transaction, and take them back
     Tune(tune::Args),
     /// Capture headers with exact time, and say what that cost
     Tap(Box<tap::Args>),
-    /// Analyse captures at packet grain: losses, round trips, windows, bursts
+    /// Analyse captures: loss, RTT, retransmits, windows, and what limits each flow
     Trace(Box<trace::Args>),
     /// Print the JSON Schema of a document
     Schema(schema::Args),

@@ -12,9 +12,9 @@ use crate::outcome::{self, Frame};
 use crate::plan::{self, Plan};
 use crate::scenario::{Cell, estimate};
 
-/// The code of the warning that a figure comes from too few runs to know its spread.
+/// The code of the warning that there are too few runs for a spread.
 pub const ONE_DRAW: &str = "one-draw";
-/// Repeats, each with its own seed, from which a minimum and a maximum are worth printing.
+/// Minimum number of repeats for a spread.
 pub const DRAWS: u32 = 3;
 
 /// What all cells of a scenario share.
@@ -30,7 +30,7 @@ pub struct Setting<'a> {
     pub keep: &'a Path,
     /// The scenario file's text.
     pub text: &'a str,
-    /// What was noticed about the scenario.
+    /// Warnings about the scenario.
     pub warnings: &'a [Warning],
     /// When it began, RFC 3339 UTC.
     pub started: &'a str,
@@ -49,10 +49,10 @@ pub struct Ready {
     kernel: Kernel,
 }
 
-/// Works a cell out and looks whether a kernel can run it.
+/// Plans a cell and checks that the kernel can run it.
 ///
 /// # Errors
-/// What keeps it from being run, in words.
+/// Returns why the cell cannot run, and what to do.
 pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Ready, String> {
     let mut plan = plan::plan(&cell.scenario, setting.captures).map_err(|error| error.to_string())?;
     if kernel.has_exact_links() {
@@ -62,7 +62,7 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Re
     let missing = features.missing(&plan.features());
     if !missing.is_empty() {
         return Err(format!(
-            "the kernel {} ({}) lacks {}, which this scenario needs; build another: landspeed lab kernel build",
+            "cannot run on kernel {} ({}): it lacks {}, which the scenario needs\nBuild another one: landspeed lab kernel build",
             kernel.release,
             kernel.id,
             missing.join(", ")
@@ -92,15 +92,18 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Re
     Ok(Ready { plan, memory_bytes, frame, kernel: kernel.clone() })
 }
 
-/// A single run says nothing about how far runs of other seeds are from it.
+/// Returns the warning that a single run has no spread.
 fn one_draw(cell: &Cell) -> Option<Warning> {
     (cell.repeats < DRAWS).then(|| Warning {
         code: ONE_DRAW.to_owned(),
-        message: format!("one draw (seed {}): run with repeats = {DRAWS} and start-spread for the spread", cell.seed),
+        message: format!(
+            "one run (seed {}): set repeats = {DRAWS} and start-spread to see the spread between runs",
+            cell.seed
+        ),
     })
 }
 
-/// Boots a cell and waits for its document. A boot that fails is told in the document.
+/// Boots a cell and waits for its document. A failed boot is an error in the document.
 pub fn run(
     ready: Ready,
     setting: &Setting<'_>,
@@ -128,7 +131,7 @@ fn entry(error: &BootError) -> ErrorEntry {
         BootError::Io { .. } => ("io", None),
         BootError::Guest(_) => ("guest-gave-up", None),
         BootError::Crashed { .. } => {
-            ("guest-crashed", Some("if it says that it is out of memory, give it more with `memory` in the scenario"))
+            ("guest-crashed", Some("raise `memory` in the scenario if the console says out of memory"))
         }
         BootError::Stuck { .. } => ("guest-stuck", None),
         BootError::Interrupted => ("interrupted", None),

@@ -1,15 +1,15 @@
-//! The decks' experiments as scenarios: one exhibit for each claim, with what was reported and why it may differ.
+//! The decks' experiments as scenarios: one exhibit per claim, with the reported result.
 
 use crate::scenario::{Problems, near_or_list};
 
 /// One scenario that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhibit {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it shows, in a few words.
+    /// What it shows.
     pub title: &'static str,
-    /// Minutes that all its cells are expected to stay below on two processors.
+    /// Upper bound of the run time of all its cells on two cores, minutes.
     pub minutes: u32,
     /// The scenario.
     pub text: &'static str,
@@ -33,7 +33,7 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
     ("buffer-tso", 10, "a small buffer with TSO on and off"),
     ("buffer-cc", 15, "cubic, htcp and bbr on three buffers"),
     ("small-upstream", 5, "a small buffer upstream, congested or not"),
-    ("nuttcp-burst", 2, "UDP bursts that tell a small buffer from a large one"),
+    ("nuttcp-burst", 2, "UDP bursts that distinguish small from large buffers"),
     ("loss-rtt", 10, "0.0046 % loss at RTTs of 1 to 100 ms"),
     ("bbr-cubic-loss", 5, "BBR and CUBIC at 1 % loss and 100 ms"),
     ("pace-100g", 5, "four streams at 100G and 92 ms, paced or not"),
@@ -41,22 +41,22 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
     ("ramp-100g", 3, "one stream's ramp at 100G and 92 ms"),
     ("fan-in", 3, "parallel streams from 40G into 10G"),
     ("lfn", 5, "10G across 500 and 1600 ms"),
-    ("delayed-ack", 1, "how a window grows with and without delayed ACKs"),
+    ("delayed-ack", 1, "window growth with and without delayed ACKs"),
     ("ipv4-ipv6", 1, "IPv4 and IPv6 on the same path"),
     ("kernels", 5, "two versions of Linux on the same path"),
-    ("netem-limit", 5, "what netem's default limit on the hosts does to a test"),
-    ("netem-loss", 1, "1 % loss drawn by netem on the sender, per super-packet"),
+    ("netem-limit", 5, "the effect of netem's default limit on the hosts"),
+    ("netem-loss", 1, "1 % loss by netem on the sender, per super-packet"),
 ];
 
-/// The exhibit of a name. The error says what was meant.
+/// Returns an exhibit by name, or an error with a suggestion.
 pub fn find(name: &str) -> Result<&'static Exhibit, String> {
     EXHIBITS.iter().find(|exhibit| exhibit.name == name).ok_or_else(|| {
         let hint = near_or_list(name, EXHIBITS.iter().map(|exhibit| exhibit.name)).unwrap_or_default();
-        format!("the gallery has no `{name}`: {hint}")
+        format!("no exhibit `{name}` in the gallery\n{hint}")
     })
 }
 
-/// How many cells an exhibit has, and what they take together on one processor, seconds.
+/// Returns the number of cells of an exhibit, and their estimated real time on one core, seconds.
 pub fn takes(exhibit: &Exhibit) -> Result<(usize, f64), Problems> {
     let loaded = crate::scenario::load(exhibit.text).map_err(|problems| problems.named(exhibit.name))?;
     let wall_s = loaded.cells.iter().map(|cell| crate::scenario::estimate(&cell.scenario).wall_s).sum();
@@ -129,7 +129,7 @@ mod tests {
         for exhibit in EXHIBITS {
             let (_, wall_s) = takes(exhibit).unwrap_or_else(|problems| panic!("{problems}"));
             let said_s = f64::from(exhibit.minutes) * 60.0;
-            assert!(wall_s / 2.0 < said_s, "{}: {:.0} s on two processors", exhibit.name, wall_s / 2.0);
+            assert!(wall_s / 2.0 < said_s, "{}: {:.0} s on two cores", exhibit.name, wall_s / 2.0);
         }
     }
 
@@ -138,6 +138,6 @@ mod tests {
         assert_eq!(find("lfn").map(|exhibit| exhibit.name), Ok("lfn"));
         let answer = find("bufer-size").expect_err("no such exhibit");
         assert!(answer.contains("did you mean `buffer-size`?"), "{answer}");
-        assert!(find("xyzzy").expect_err("no such exhibit").contains("known here: buffer-size, "));
+        assert!(find("xyzzy").expect_err("no such exhibit").contains("use one of: buffer-size, "));
     }
 }

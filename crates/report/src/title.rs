@@ -103,7 +103,7 @@ pub(crate) fn trace(document: &TraceDocument) -> String {
 pub(crate) fn trace_summary(document: &TraceDocument) -> String {
     let again: u64 = document.flows.iter().map(|flow| flow.retransmits).sum();
     format!(
-        "{} frames in {} flows; {} retransmissions in those that are listed.",
+        "{} frames in {} flows; {} retransmits in the listed ones.",
         document.capture.frames,
         document.flows.len() as u64 + document.unlisted.flows,
         again

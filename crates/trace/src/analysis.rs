@@ -1,4 +1,4 @@
-//! One pass over a capture.
+//! The analysis of a capture, in one pass.
 
 use landspeed_model::{
     BuildInfo, TRACE_SCHEMA, TraceDirection, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow,
@@ -10,7 +10,7 @@ use crate::connection::{Connection, Moment};
 use crate::direction::Direction;
 use crate::flows::{Flows, add, payload, unique};
 use crate::intake::{Intake, Seen};
-use crate::key::told;
+use crate::key::document_endpoint;
 use crate::known::{Directions, Headers};
 use crate::row::Observer;
 use crate::table::{Flow, State};
@@ -18,14 +18,14 @@ use crate::table::{Flow, State};
 /// Frames given to the flows at once: they fit the nearest cache.
 const BATCH: usize = 64;
 
-/// How much is kept and told.
+/// Limits on memory and on the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Flows in memory at once.
     pub flows: usize,
     /// Flows in the document.
     pub listed: usize,
-    /// Least width of a bin, nanoseconds.
+    /// Minimum width of a bin, nanoseconds.
     pub bin_ns: u64,
     /// The gap that ends a train, nanoseconds.
     pub train_gap_ns: u64,
@@ -77,12 +77,12 @@ impl Analysis {
         Self { limits, intake, flows, batch, waiting: 0, headers: None, known }
     }
 
-    /// What has been read so far.
+    /// Returns the number of frames so far.
     pub fn frames(&self) -> u64 {
         self.intake.frames()
     }
 
-    /// Takes a frame, in the order of the capture.
+    /// Analyses the next frame.
     #[inline(always)]
     pub fn frame(&mut self, frame: &Frame<'_>) {
         if self.intake.looks_for_copies() || !self.expected(frame) {
@@ -94,20 +94,20 @@ impl Analysis {
     /// for any other.
     #[inline(always)]
     fn expected(&mut self, frame: &Frame<'_>) -> bool {
-        let Some((whose, brief)) = self.known.find(frame) else { return false };
+        let Some((owner, brief)) = self.known.find(frame) else { return false };
         if self.waiting > 0 {
             self.flush();
         }
         let [time_ns, since_ns] = self.intake.times(frame);
         let at = Moment { time_ns, since_ns, frame: self.intake.frames() + 1 };
-        let taken = self.flows.expected(whose.flow, whose.upward, &brief, at, frame.original);
+        let taken = self.flows.expected(owner.flow, owner.upward, &brief, at, frame.original);
         if taken {
-            self.intake.expected(frame, time_ns, usize::from(whose.station), brief.payload == 0);
+            self.intake.expected(frame, time_ns, usize::from(owner.station), brief.payload == 0);
         }
         taken
     }
 
-    /// Takes any frame.
+    /// Analyses a frame by the slow path.
     #[inline(never)]
     fn any(&mut self, frame: &Frame<'_>) {
         self.intake.frame(frame, &mut self.batch[self.waiting]);
@@ -133,7 +133,7 @@ impl Analysis {
         self.waiting = 0;
     }
 
-    /// Takes a frame, in the order of the capture, and shows at once what became of it.
+    /// Analyses the next frame, and gives its row to an observer.
     #[inline]
     pub fn frame_to<O: Observer>(&mut self, frame: &Frame<'_>, observer: &mut O) {
         self.flush();
@@ -142,12 +142,12 @@ impl Analysis {
         self.flows.show(seen, place, observer);
     }
 
-    /// Takes an interface's own statistics.
+    /// Adds an interface's statistics.
     pub fn statistics(&mut self, statistics: InterfaceStatistics) {
         self.intake.statistics(statistics);
     }
 
-    /// How many flows there are in memory.
+    /// Returns the number of flows in memory.
     pub fn live_flows(&self) -> usize {
         self.flows.len()
     }
@@ -159,7 +159,7 @@ impl Analysis {
         (self.intake, self.flows.split(self.limits, shares))
     }
 
-    /// The analysis of parts that have taken everything.
+    /// Joins the parts into one analysis.
     pub fn joined(limits: Limits, intake: Intake, shares: Vec<Flows>) -> Self {
         let mut flows = Flows::new(limits);
         for share in shares {
@@ -203,7 +203,7 @@ impl Analysis {
             landspeed,
             command,
             capture,
-            flows: flows.iter().map(|flow| tell(flow, start_ns)).collect(),
+            flows: flows.iter().map(|flow| flow_document(flow, start_ns)).collect(),
             unlisted,
             stations: stations.collect(),
             bins,
@@ -228,8 +228,8 @@ impl Sink for Analysis {
     }
 }
 
-fn tell(flow: &Flow, start_ns: u64) -> TraceFlow {
-    let (low, high) = (told(flow.key.low()), told(flow.key.high()));
+fn flow_document(flow: &Flow, start_ns: u64) -> TraceFlow {
+    let (low, high) = (document_endpoint(flow.key.low()), document_endpoint(flow.key.high()));
     let duration_ns = flow.last_ns.saturating_sub(flow.first_ns);
     let rate = |bytes: u64| (duration_ns > 0).then(|| bytes as f64 * 8e9 / duration_ns as f64);
     let begin = flow.first_ns.saturating_sub(start_ns);
@@ -301,7 +301,7 @@ fn tell(flow: &Flow, start_ns: u64) -> TraceFlow {
     }
 }
 
-/// What happened to both directions, in the order of the capture, and how much of it is not listed.
+/// Returns the events of both directions in the order of the capture, and the number not listed.
 fn events(connection: &Connection, upward: bool) -> (Vec<TraceEvent>, u64) {
     let [up, down] = connection.directions();
     let (from, to) = if upward { (up, down) } else { (down, up) };
@@ -332,18 +332,18 @@ fn near_sender(sender: &Direction, handshake: Option<&TraceHandshake>, source: &
     sender.typical_rtt_ns().zip(to_sender).is_none_or(|(to_receiver, to_sender)| to_sender <= to_receiver)
 }
 
-/// What a reader of the figures has to know.
+/// Returns the warnings.
 fn warnings(document: &TraceDocument) -> Vec<Warning> {
     let capture = &document.capture;
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: String| warnings.push(Warning { code: code.into(), message });
     if let Some(why) = &capture.ended_early {
-        warn("ended-early", format!("the capture could not be read to its end: {why}"));
+        warn("ended-early", format!("the capture was not read to its end: {why}"));
     }
     if let Some(dropped) = capture.dropped.filter(|&dropped| dropped > 0) {
         warn(
             "capture-drops",
-            format!("the capture itself dropped {dropped} frames: holes in it are no losses of the path"),
+            format!("the capture dropped {dropped} frames: sequence holes in it may not be losses of the path"),
         );
     }
     let missing: u64 =
@@ -352,8 +352,8 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
         warn(
             "missing-data",
             format!(
-                "{missing} bytes were acknowledged that the capture does not have: the tap missed frames, or sees only \
-                 one of several ways"
+                "{missing} bytes were acknowledged but are not in the capture: the tap missed frames, or sees only one of \
+                 several paths"
             ),
         );
     }
@@ -361,8 +361,8 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
         warn(
             "super-packets",
             format!(
-                "{} frames are larger than any wire carries: they were captured above TSO or GRO, so gaps, trains and \
-                 packet counts are the host's, not the wire's",
+                "{} frames are super-packets, captured above TSO or GRO: gaps, trains and packet counts are those of the \
+                 host, not of the wire",
                 capture.super_packets
             ),
         );
@@ -371,8 +371,8 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
         warn(
             "copies",
             format!(
-                "the capture has {} packets twice, as a mirror (SPAN) port or two interfaces of a router make them: the \
-                 copies are ignored",
+                "the capture has {} packets twice, as from a mirror (SPAN) port or two interfaces of a router; the copies \
+                 are ignored",
                 capture.copies
             ),
         );
@@ -381,8 +381,8 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
         warn(
             "options-cut",
             format!(
-                "the snap length cut the TCP options of {} segments: SACK blocks, DSACKs and timestamps are missing there, \
-                 and a cut SYN leaves the window scale unknown. Capture with -s 160 or more",
+                "the snap length truncates the TCP options of {} segments: their SACK blocks, DSACKs and timestamps are \
+                 missing, and a truncated SYN leaves the window scale unknown; capture with -s 160 or more",
                 capture.options_cut
             ),
         );
@@ -398,20 +398,25 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
         warn(
             "window-scale-unknown",
             format!(
-                "{unscaled} flows have an unknown window scale because the capture lacks their handshake: their receive \
-                 windows and the time limited by them are unknown. Give the scale with --window-scale; ss -ti prints it as \
-                 wscale"
+                "the window scale of {unscaled} flows is unknown because the capture lacks their handshake, and so are their \
+                 receive windows and the time limited by them; set --window-scale to wscale from ss -ti"
             ),
         );
     }
     if capture.backward_steps > 0 {
-        warn("time-backward", format!("{} frames are earlier than the one before them", capture.backward_steps));
+        warn(
+            "time-backward",
+            format!(
+                "the timestamps of {} frames are earlier than those of the previous frame",
+                capture.backward_steps
+            ),
+        );
     }
     if capture.evicted_flows > 0 {
         warn(
             "evicted-flows",
             format!(
-                "{} flows were summed up early because more than the limit were live; --flows raises it",
+                "{} flows were aggregated early because too many were live; raise the limit with --flows",
                 capture.evicted_flows
             ),
         );
@@ -436,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_next_takes_the_short_way_and_nothing_else_does() {
+    fn only_expected_segments_take_the_fast_path() {
         let mut analysis = Analysis::new(Limits::default());
         let mut expected = |number: u32, flags: u8| {
             let data = segment(number, flags);

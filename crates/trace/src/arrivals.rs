@@ -1,4 +1,4 @@
-//! What became of the data that passed the last tap before its receiver, packet for packet.
+//! Data after the last tap before its receiver: which packets the receiver host dropped.
 //!
 //! A packet whose numbers pass again before they are acknowledged was dropped behind the tap, or came twice. The receiver's
 //! acknowledgements say which. It takes packets in the order they passed, so an acknowledgement that was caused by a later
@@ -15,9 +15,9 @@ use crate::sequence::{anchor, unwrap};
 /// Packets of a direction remembered at once: more are not in flight on any path.
 const MOST: usize = 1 << 18;
 /// Ranges held by the receiver that are remembered.
-const MOST_HELD: usize = 256;
+const MAX_HELD: usize = 256;
 /// Data that may be recorded after what it caused, bytes.
-const MOST_AHEAD: u64 = 1 << 20;
+const MAX_AHEAD: u64 = 1 << 20;
 /// A report of what came twice follows at once; after this long, none will, nanoseconds.
 const PATIENCE_NS: i64 = 1_000_000_000;
 /// A receiver host takes a packet within this time after it passed its tap, nanoseconds.
@@ -25,7 +25,7 @@ const TAKEN_NS: i64 = 10_000_000;
 /// Linux delays no acknowledgement for longer (`TCP_DELACK_MAX`), nanoseconds.
 const DELAYED_NS: i64 = 200_000_000;
 
-/// A packet behind the tap.
+/// A data packet after the tap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
     start: u64,
@@ -34,7 +34,7 @@ pub struct Arrival {
     pub time_ns: i64,
     /// IP identification.
     pub identification: u16,
-    /// Whether the receiver demonstrably lacks it although it passed.
+    /// Whether the receiver provably lacks it.
     lacked: bool,
     /// Number of its frame, from 1.
     pub frame: u64,
@@ -58,7 +58,7 @@ impl Arrival {
     }
 }
 
-/// A packet whose numbers passed again.
+/// A packet whose data passed again.
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
     arrival: Arrival,
@@ -87,7 +87,7 @@ pub struct Arrivals {
     /// Whether selective acknowledgements were seen, and whether some may be missing from the latest.
     selective: bool,
     incomplete: bool,
-    /// Whether the receiver reports what comes twice.
+    /// Whether the receiver sends DSACKs.
     reports: bool,
     lost: u64,
     undetermined: u64,
@@ -122,7 +122,7 @@ impl Arrivals {
             self.waiting.push_back(arrival);
         } else {
             self.next = self.next.max(end);
-            self.again(arrival);
+            self.repeated(arrival);
         }
         if self.waiting.len() > MOST {
             self.waiting.pop_front();
@@ -135,7 +135,7 @@ impl Arrivals {
 
     /// Numbers from before: their earlier copies are suspects.
     #[cold]
-    fn again(&mut self, arrival: Arrival) {
+    fn repeated(&mut self, arrival: Arrival) {
         let from = self.waiting.partition_point(|other| other.end <= arrival.start);
         let mut to = from;
         while let Some(&other) = self.waiting.get(to).filter(|other| other.start < arrival.end) {
@@ -226,7 +226,7 @@ impl Arrivals {
     /// The receiver holds a range.
     fn hold(&mut self, mut from: u64, mut to: u64) {
         // What was not seen yet may be recorded late.
-        if from >= to || to > self.next + MOST_AHEAD {
+        if from >= to || to > self.next + MAX_AHEAD {
             return;
         }
         let first = self.waiting.partition_point(|arrival| arrival.start < from);
@@ -243,7 +243,7 @@ impl Arrivals {
             }
             apart
         });
-        if self.held.len() < MOST_HELD {
+        if self.held.len() < MAX_HELD {
             self.held.push((from, to));
         }
     }
@@ -283,13 +283,13 @@ impl Arrivals {
         let mut cleared: Vec<Arrival> = Vec::new();
         for lacked in [false, true] {
             self.suspects.retain(|Suspect { arrival, .. }| {
-                let told = arrival.lacked == lacked
+                let decided = arrival.lacked == lacked
                     && arrival.meets(from, to)
                     && !cleared.iter().any(|other| other.meets(arrival.start, arrival.end));
-                if told {
+                if decided {
                     cleared.push(*arrival);
                 }
-                !told
+                !decided
             });
         }
         true

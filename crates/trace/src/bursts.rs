@@ -1,4 +1,4 @@
-//! Microbursts: stretches of time in which a station is faster than a threshold, each, the greatest of them kept.
+//! Microbursts: stretches in which a station's rate exceeds a threshold; the largest are kept.
 
 use landspeed_model::{Microburst, Microbursts};
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_burst_is_listed_with_its_start_length_and_size() {
+    fn each_burst_has_start_length_and_size() {
         let mut bursts = Bursts::new(1_000_000_000);
         // 1500 bytes each 100 µs are 120 Mb/s; each 2 µs they are 6 Gb/s.
         let mut time_ns = 5_000_000;
@@ -122,9 +122,9 @@ mod tests {
             }
             time_ns = time_ns.next_multiple_of(WINDOW_NS);
         }
-        let told = bursts.document(5_000_000);
-        assert_eq!((told.count, told.worst.len()), (2, 2));
-        let [long, short] = [told.worst[0], told.worst[1]];
+        let document = bursts.document(5_000_000);
+        assert_eq!((document.count, document.worst.len()), (2, 2));
+        let [long, short] = [document.worst[0], document.worst[1]];
         assert_eq!((long.start_ns, long.duration_ns, long.bytes), (10_000_000, 398_000, 300_000));
         assert!((long.peak_bps - 6e9).abs() < 1.0);
         assert_eq!((short.duration_ns, short.bytes), (78_000, 60_000));
@@ -132,13 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_are_kept_of_many() {
+    fn the_largest_bursts_are_kept() {
         let mut bursts = Bursts::new(1_000);
         for number in 0..1_000_u64 {
             bursts.frame(number * 10 * WINDOW_NS, 100 + (number * 37 % 1_000) as u32);
         }
-        let told = bursts.document(0);
-        assert_eq!((told.count, told.worst.len()), (1_000, MOST));
-        assert!(told.worst.iter().all(|burst| burst.bytes >= 100 + 1_000 - MOST as u64));
+        let document = bursts.document(0);
+        assert_eq!((document.count, document.worst.len()), (1_000, MOST));
+        assert!(document.worst.iter().all(|burst| burst.bytes >= 100 + 1_000 - MOST as u64));
     }
 }

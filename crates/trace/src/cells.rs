@@ -1,19 +1,19 @@
-//! One flow cut into equal cells of time, so that a figure's own variation within a capture can be told.
+//! One flow cut into equal cells of time, to measure the variation of a figure within a capture.
 
 use landspeed_model::{TraceDocument, TraceEndpoint, TraceTransport};
 
-use crate::key::told;
+use crate::key::document_endpoint;
 use crate::{Class, Observer, Row};
 
-/// What passed in one cell.
+/// Sums of one cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cell {
     /// Payload seen for the first time, bytes.
     pub new_bytes: u64,
-    /// Packets with data, and of these, those sent again.
+    /// Packets with data.
     pub packets: u64,
-    /// Sent again.
-    pub again: u64,
+    /// Retransmits among them.
+    pub retransmits: u64,
     /// Acknowledgements.
     pub acks: u64,
     /// Of these, duplicates.
@@ -22,16 +22,16 @@ pub struct Cell {
     pub rtts: u64,
     /// Their sum, nanoseconds.
     pub rtt_sum_ns: u64,
-    /// What was in flight after each packet with data, added up, bytes.
+    /// Sum of the data in flight after each data packet, bytes.
     pub in_flight_sum: u64,
 }
 
 impl Cell {
-    /// Both together.
+    /// Adds another cell.
     pub fn join(&mut self, other: &Self) {
         self.new_bytes += other.new_bytes;
         self.packets += other.packets;
-        self.again += other.again;
+        self.retransmits += other.retransmits;
         self.acks += other.acks;
         self.duplicate_acks += other.duplicate_acks;
         self.rtts += other.rtts;
@@ -67,9 +67,9 @@ impl Observer for Cells {
     fn row(&mut self, row: &Row) {
         let Some(flow) = &row.flow else { return };
         let Some(tcp) = &flow.tcp else { return };
-        let (from, to) = (told(flow.source), told(flow.destination));
-        let there = from == self.source && to == self.destination;
-        if !(there || from == self.destination && to == self.source) {
+        let (from, to) = (document_endpoint(flow.source), document_endpoint(flow.destination));
+        let is_forward = from == self.source && to == self.destination;
+        if !(is_forward || from == self.destination && to == self.source) {
             return;
         }
         let Some(since_ns) = row.time_ns.checked_sub(self.start_ns) else { return };
@@ -80,15 +80,15 @@ impl Observer for Cells {
         }
         let number = number.min(self.cells.len() - 1);
         let Some(cell) = self.cells.get_mut(number) else { return };
-        if there && flow.payload > 0 {
+        if is_forward && flow.payload > 0 {
             cell.packets += 1;
             cell.in_flight_sum = cell.in_flight_sum.saturating_add(tcp.in_flight);
             if tcp.class.is_retransmission() {
-                cell.again += 1;
+                cell.retransmits += 1;
             } else if matches!(tcp.class, Class::New | Class::OutOfOrder) {
                 cell.new_bytes += u64::from(flow.payload);
             }
-        } else if !there && tcp.acknowledgement.is_some() {
+        } else if !is_forward && tcp.acknowledgement.is_some() {
             cell.acks += 1;
             cell.duplicate_acks += u64::from(tcp.duplicate_ack);
             if let Some(rtt_ns) = tcp.rtt_ns {

@@ -1,4 +1,4 @@
-//! A TCP connection as the tap sees it.
+//! A TCP connection at the tap.
 
 use landspeed_model::{TraceEventKind, TraceHandshake};
 use landspeed_wire::{Brief, Flags, TcpHeader};
@@ -32,12 +32,12 @@ pub struct Moment {
     pub frame: u64,
 }
 
-/// What became of a segment.
+/// The result of a segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Passed {
-    /// What it turned out to be.
+    /// Its class.
     pub class: Class,
-    /// What it said of the other direction.
+    /// Its effect on the other direction.
     pub reaction: Reaction,
 }
 
@@ -49,7 +49,7 @@ impl Connection {
         connection
     }
 
-    /// A segment passes. `room` is how many round-trip histograms may still be made.
+    /// Accounts for a segment. `room` is the number of RTT histograms that may still be allocated.
     #[inline]
     pub fn pass(&mut self, seen: &Seen, room: &mut u32) -> Passed {
         let Seen { time_ns, wire, upward, ref tcp, .. } = *seen;
@@ -57,8 +57,8 @@ impl Connection {
         self.last_ns = self.last_ns.max(time_ns);
         let [up, down] = &mut self.directions;
         let mss = up.mss().min(down.mss());
-        up.spend(span_ns, down, mss);
-        down.spend(span_ns, up, mss);
+        up.account_time(span_ns, down, mss);
+        down.account_time(span_ns, up, mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let identification = seen.identification;
         let mark = Mark { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
@@ -89,7 +89,7 @@ impl Connection {
                 from.event(TraceEventKind::Reneging, scene, None);
             }
         }
-        self.shake(tcp, upward, time_ns);
+        self.handshake_step(tcp, upward, time_ns);
         Passed { class, reaction }
     }
 
@@ -112,14 +112,14 @@ impl Connection {
         let span_ns = time_ns - self.last_ns;
         self.last_ns = time_ns;
         let mss = up.mss().min(down.mss());
-        up.spend(span_ns, down, mss);
-        down.spend(span_ns, up, mss);
+        up.account_time(span_ns, down, mss);
+        down.account_time(span_ns, up, mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let mark = Mark { identification: brief.identification, timestamp: brief.timestamp };
         from.pass_expected(brief, Passing { time_ns, wire, mark, pushed: brief.pushed });
         let scene = Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
         let window_moved = from.announce(brief.window, Flags::ACK, scene);
-        if brief.payload > 0 && to.is_told_nothing_by(brief) {
+        if brief.payload > 0 && to.has_no_news(brief) {
             return true;
         }
         let sack = brief.sack();
@@ -138,9 +138,9 @@ impl Connection {
         true
     }
 
-    /// Reads a little of everything that a segment needs; the value means nothing.
-    pub fn touch(&self) -> u64 {
-        self.last_ns ^ self.directions[0].touch() ^ self.directions[1].touch()
+    /// Reads a byte of each cache line that a segment needs; the value has no meaning.
+    pub fn prefetch(&self) -> u64 {
+        self.last_ns ^ self.directions[0].prefetch() ^ self.directions[1].prefetch()
     }
 
     /// The row of a segment that has passed.
@@ -173,7 +173,7 @@ impl Connection {
         }
     }
 
-    fn shake(&mut self, tcp: &TcpHeader, upward: bool, time_ns: u64) {
+    fn handshake_step(&mut self, tcp: &TcpHeader, upward: bool, time_ns: u64) {
         match (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::ACK)) {
             (true, false) => {
                 self.syns += 1;
@@ -210,7 +210,7 @@ impl Connection {
         &self.directions
     }
 
-    /// Whether the lesser end opened it, and how that went. `None` if the capture began later.
+    /// Returns whether the lesser end is the client, and the handshake; `None` if the capture began later.
     pub fn handshake(&self) -> Option<(bool, TraceHandshake)> {
         let (upward, _) = self.syn?;
         let handshake = TraceHandshake {

@@ -1,4 +1,4 @@
-//! Frames that a capture holds twice: a mirror (SPAN) port that copies both what enters and what leaves a switch, or two
+//! Frames that a capture has twice: from a mirror (SPAN) port that copies frames that enter and leave a switch, or from two
 //! interfaces of one router.
 //!
 //! A network duplicates a packet now and then; a mirror copies nearly all of a direction. Both are the very same packet, IP
@@ -35,7 +35,7 @@ pub struct Candidate {
     pub print: u64,
     /// When it passed.
     pub time_ns: u64,
-    /// Whether from the flow's lesser end to its greater one.
+    /// Whether the direction is from the flow's lesser end to its greater one.
     pub upward: bool,
     /// Whether it has an IP identification.
     pub identified: bool,
@@ -73,7 +73,7 @@ impl Copies {
         self.ignored
     }
 
-    /// Whether a packet is a mirror's copy of an earlier one.
+    /// Returns whether a packet is a mirror port's copy of an earlier one.
     pub fn is_copy(&mut self, packet: Candidate) -> bool {
         if self.sets.is_empty() {
             self.sets = vec![[Original::default(); WAYS]; SETS];

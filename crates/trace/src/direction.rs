@@ -1,4 +1,4 @@
-//! What one end of a TCP connection sent, and what the other end made of it.
+//! One direction of a TCP connection: the data of one end, and the ACKs of the other.
 
 use landspeed_model::{Retransmits, TraceEventKind, TraceLimits};
 use landspeed_wire::{Brief, Flags, TcpHeader};
@@ -17,16 +17,16 @@ use ecn::Ecn;
 use rare::Rare;
 use window::Gap;
 
-/// Holes remembered in a direction. More at once are merged, which is counted as missing data, never forgotten.
-const MOST_HOLES: usize = 1024;
-/// Least retransmission timeout of Linux (`TCP_RTO_MIN`), less the grain of its timers, nanoseconds.
-const LEAST_TIMEOUT_NS: u64 = 190_000_000;
-/// Of so many packets the order of one identification is looked at.
+/// Maximum number of holes of a direction. The oldest beyond it counts as missing data.
+const MAX_HOLES: usize = 1024;
+/// Linux's minimum RTO (`TCP_RTO_MIN`) less the granularity of its timers, nanoseconds.
+const MIN_TIMEOUT_NS: u64 = 190_000_000;
+/// One in this many packets is sampled for the order of identifications.
 const SAMPLED: u64 = 8;
 /// Duplicate acknowledgements that mean a loss (RFC 5681).
 const DUPLICATES_MEAN_LOSS: u32 = 3;
 
-/// Numbers that were skipped at the tap.
+/// A sequence hole at the tap.
 #[derive(Debug, Clone, Copy)]
 struct Hole {
     start: u64,
@@ -36,7 +36,7 @@ struct Hole {
     overtaker: Mark,
 }
 
-/// What tells which of two packets was sent first.
+/// Fields that show which of two packets was sent first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mark {
     /// IP identification; 0 says nothing.
@@ -57,7 +57,7 @@ impl Mark {
     }
 }
 
-/// A segment that passed: what it needs to be judged by.
+/// A segment at the tap, as far as its class depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Passing {
     /// When, nanoseconds.
@@ -70,7 +70,7 @@ pub struct Passing {
     pub pushed: bool,
 }
 
-/// Where in the capture a packet is, and what its connection did before it.
+/// The position of a packet in the capture, and the state of its connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Scene {
     /// Number of the frame, from 1.
@@ -79,7 +79,7 @@ pub struct Scene {
     pub since_ns: u64,
     /// Since the connection's packet before, nanoseconds.
     pub quiet_ns: u64,
-    /// From end to end and back by the handshake, nanoseconds; 0 where that is unknown.
+    /// End-to-end RTT by the handshake, nanoseconds; 0 if unknown.
     pub round_trip_ns: u64,
     /// Sequence or acknowledgement number that an event of this packet is about.
     pub sequence: u32,
@@ -124,9 +124,9 @@ pub struct Direction {
     last_ns: u64,
     last_data: Option<(u64, u32, Mark)>,
     holes: Vec<Hole>,
-    /// Until this is acknowledged a loss is being repaired.
+    /// Recovery ends when this is acknowledged.
     recovery: u64,
-    /// Whether that repair began with a timeout.
+    /// Whether the recovery began with an RTO.
     by_timeout: bool,
     /// One past the highest number retransmitted in it.
     repeated: u64,
@@ -168,18 +168,18 @@ pub struct Direction {
     /// The scale of the other end's window is at least this, if it is unknown.
     peer_scale_at_least: u8,
     ecn: Ecn,
-    /// What few directions have.
+    /// State that few directions need.
     rare: Option<Box<Rare>>,
 }
 
-/// What an acknowledgement says of the other direction.
+/// An acknowledgement of the other direction.
 #[derive(Debug, Clone, Copy)]
 pub struct Acknowledging<'a> {
     /// The number.
     pub acknowledgement: u32,
-    /// Selective ones.
+    /// SACK blocks.
     pub sack: &'a [(u32, u32)],
-    /// Whether it brings nothing else: no data, no handshake.
+    /// Whether it is a pure ACK.
     pub bare: bool,
     /// When.
     pub time_ns: u64,
@@ -188,22 +188,22 @@ pub struct Acknowledging<'a> {
 }
 
 impl Direction {
-    /// Whether anything was seen of it.
+    /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Payload, copies included.
+    /// Returns the payload, retransmits included, bytes.
     pub fn payload_bytes(&self) -> u64 {
         self.payload_bytes
     }
 
-    /// Payload, each byte once.
+    /// Returns the payload, each byte once, bytes.
     pub fn unique_bytes(&self) -> u64 {
         self.unique_bytes
     }
 
-    /// Takes what a packet says of congestion.
+    /// Counts the ECN bits of a packet.
     #[inline]
     pub fn notify(&mut self, traffic_class: u8, flags: Flags, peer: &Self) {
         self.ecn.pass(traffic_class);
@@ -212,7 +212,7 @@ impl Direction {
         }
     }
 
-    /// The handshake is over for this end.
+    /// Begins the AccECN count after this end's handshake.
     pub fn begin_ecn_count(&mut self) {
         self.ecn.begin_count();
     }
@@ -243,8 +243,8 @@ impl Direction {
         if self.acked == 0 { 0 } else { self.next.saturating_sub(self.acked) }
     }
 
-    /// Reads a little of everything that a segment needs; the value means nothing.
-    pub fn touch(&self) -> u64 {
+    /// Reads a byte of each cache line that a segment needs; the value has no meaning.
+    pub fn prefetch(&self) -> u64 {
         self.packets ^ self.next ^ self.limits.sending_ns ^ self.rtt.count ^ self.in_flight_max
     }
 
@@ -253,7 +253,7 @@ impl Direction {
         (self.next != 0).then(|| unwrap(number, self.next).wrapping_sub(self.origin) as i64)
     }
 
-    /// A segment of this direction passes. Returns what it turned out to be.
+    /// Accounts for a segment of this direction. Returns its class.
     pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing, scene: Scene, peer_is_shut: bool) -> Class {
         let moved_ns = self.last_moved_ns;
         self.packets += 1;
@@ -289,20 +289,20 @@ impl Direction {
             self.settle_gap(tcp.payload);
         }
         let class = self.place(tcp, length, passing, scene, peer_is_shut);
-        self.tell(class, tcp, scene, moved_ns, passing.time_ns);
+        self.log_event(class, tcp, scene, moved_ns, passing.time_ns);
         self.last_ns = passing.time_ns;
         class
     }
 
-    /// Whether a plain segment brings the number that comes next, or none.
+    /// Returns whether a plain segment has the next sequence number.
     #[inline]
     pub fn expects(&self, brief: &Brief<'_>) -> bool {
         self.next != 0 && brief.sequence == self.next as u32 && self.stays_open(brief.window)
     }
 
-    /// Whether a segment with data acknowledges what was acknowledged before, and nothing else.
+    /// Returns whether a data segment acknowledges nothing new.
     #[inline]
-    pub fn is_told_nothing_by(&self, brief: &Brief<'_>) -> bool {
+    pub fn has_no_news(&self, brief: &Brief<'_>) -> bool {
         let near = self.next.wrapping_sub(self.acked) < 1 << 31;
         near && self.acked != 0 && brief.acknowledgement == self.acked as u32 && brief.has_no_sack()
     }
@@ -353,7 +353,7 @@ impl Direction {
         self.largest = self.largest.max(payload);
     }
 
-    /// Finds out what the numbers of a segment mean.
+    /// Classifies a segment by its sequence numbers.
     fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing, scene: Scene, peer_is_shut: bool) -> Class {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
@@ -381,7 +381,7 @@ impl Direction {
         if length == 1 && tcp.payload == 1 && start + 1 == self.next && self.acked > start {
             return self.probe(0);
         }
-        self.again(start, end, u64::from(tcp.payload), passing, scene)
+        self.repeat(start, end, u64::from(tcp.payload), passing, scene)
     }
 
     #[cold]
@@ -393,14 +393,14 @@ impl Direction {
     }
 
     fn skip(&mut self, start: u64, passing: Passing) {
-        if self.holes.len() >= MOST_HOLES {
+        if self.holes.len() >= MAX_HOLES {
             let oldest = self.holes.remove(0);
             self.missing_bytes += oldest.end - oldest.start;
         }
         self.holes.push(Hole { start: self.next, end: start, since_ns: passing.time_ns, overtaker: passing.mark });
     }
 
-    /// The other end acknowledges. `room` is how many round-trip histograms may still be made.
+    /// Accounts for an ACK of the other end. `room` is the number of RTT histograms that may still be allocated.
     #[inline]
     pub fn acknowledged(&mut self, by: Acknowledging<'_>, mss: u64, room: &mut u32) -> Reaction {
         let mut reaction = Reaction::default();
@@ -442,7 +442,7 @@ impl Direction {
         reaction
     }
 
-    /// An acknowledgement of more than was seen: the rest passes late, or is missing.
+    /// Handles an ACK above the highest sequence number: the data is recorded late, or missing.
     #[cold]
     fn outrun(&mut self, ack: u64, time_ns: u64) {
         if ack == self.probe_end {
@@ -455,7 +455,7 @@ impl Direction {
         self.next = ack;
     }
 
-    /// The other end acknowledges selectively. Returns whether it reports data that came twice (RFC 2883).
+    /// Accounts for SACK blocks. Returns whether the first is a DSACK (RFC 2883).
     #[inline]
     fn selectively(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
         let mut twice = false;
@@ -495,7 +495,7 @@ impl Direction {
         self.holes = holes;
     }
 
-    /// Notes what was made of an acknowledgement this end sent.
+    /// Counts an ACK that this end sent.
     pub fn note(&mut self, reaction: Reaction) {
         self.duplicate_acks += u64::from(reaction.duplicate);
         if reaction.reneged {
@@ -505,22 +505,22 @@ impl Direction {
     }
 }
 
-/// What an acknowledgement turned out to be: two words, which need no memory on their way.
+/// The result of an ACK: two words, passed in registers.
 #[derive(Debug, Clone, Copy)]
 pub struct Reaction {
     rtt_ns: u64,
     /// A duplicate acknowledgement.
     pub duplicate: bool,
-    /// It reports data that came twice.
+    /// It is a DSACK.
     pub dsack: bool,
-    /// It lacks data that was selectively acknowledged before.
+    /// The receiver reneged: the ACK lacks data that was SACKed before.
     pub reneged: bool,
 }
 
 impl Reaction {
     const NO_SAMPLE: u64 = u64::MAX;
 
-    /// The round trip it ends, nanoseconds.
+    /// Returns its RTT sample, nanoseconds.
     pub fn rtt_ns(self) -> Option<u64> {
         (self.rtt_ns != Self::NO_SAMPLE).then_some(self.rtt_ns)
     }

@@ -1,4 +1,4 @@
-//! What the flows make of the packets: the half of an analysis that needs no bytes of frames.
+//! Flows: the half of an analysis that needs no bytes of frames.
 
 use landspeed_model::{TraceBins, UnlistedFlows};
 use landspeed_wire::Brief;
@@ -15,7 +15,7 @@ use crate::table::{Flow, State, Table};
 /// Directions that get a distribution of their round trips: 2.4 KB each.
 const HISTOGRAMS: u32 = 4_096;
 /// Bins kept; when there are more, neighbours are joined.
-const MOST_BINS: usize = 8_192;
+const MAX_BINS: usize = 8_192;
 /// Flows fetched at once.
 const AHEAD: usize = 32;
 
@@ -37,7 +37,7 @@ struct Open {
     from_ns: u64,
     to_ns: u64,
     bytes: u64,
-    again: u32,
+    retransmits: u32,
 }
 
 /// Where a flow is: by its number it is known if another one took its place.
@@ -59,9 +59,9 @@ impl Flows {
         }
     }
 
-    /// Takes what the intake saw, in the same order.
+    /// Analyses packets from the intake, in order.
     pub fn batch(&mut self, batch: &[Seen]) {
-        self.foresee(batch);
+        self.prefetch(batch);
         for seen in batch {
             self.seen::<Unobserved>(seen);
         }
@@ -69,7 +69,7 @@ impl Flows {
 
     /// Fetches the flows of a batch before they are needed: with many flows each is far away in memory, and waiting for
     /// several at once takes no longer than for one.
-    fn foresee(&mut self, batch: &[Seen]) {
+    fn prefetch(&mut self, batch: &[Seen]) {
         if batch.iter().all(|seen| self.table.is_latest(&seen.key)) {
             return;
         }
@@ -80,13 +80,13 @@ impl Flows {
                 *place = self.table.place(&seen.key);
             }
             for place in places.iter().flatten() {
-                sum ^= self.table.touch(*place);
+                sum ^= self.table.prefetch(*place);
             }
         }
         std::hint::black_box(sum);
     }
 
-    /// Takes what the intake saw, and shows it to `observer`.
+    /// Analyses a packet from the intake, and gives its row to `observer`.
     pub(crate) fn show<O: Observer>(&mut self, seen: &Seen, place: Place, observer: &mut O) {
         let flow = self.seen::<O>(seen);
         if O::WANTED {
@@ -117,15 +117,15 @@ impl Flows {
 
     #[inline]
     fn seen<O: Observer>(&mut self, seen: &Seen) -> Option<RowFlow> {
-        let (again, flow) = match seen.body {
+        let (retransmitted, flow) = match seen.body {
             Body::None => (false, None),
             _ => self.packet::<O>(seen),
         };
-        self.bin(seen.since_ns, seen.wire, again);
+        self.bin(seen.since_ns, seen.wire, retransmitted);
         flow
     }
 
-    /// Gives a packet to its flow. Returns whether it was sent again, and its row if rows are wanted.
+    /// Gives a packet to its flow. Returns whether it is a retransmit, and its row if rows are wanted.
     #[inline]
     fn packet<O: Observer>(&mut self, seen: &Seen) -> (bool, Option<RowFlow>) {
         let (mut flow, gone) = self.table.flow(&seen.key, seen.time_ns);
@@ -147,11 +147,11 @@ impl Flows {
         }
         flow.last_ns = flow.last_ns.max(seen.time_ns);
         let mut row = O::WANTED.then(|| RowFlow::of(flow.number, seen));
-        let mut again = false;
+        let mut retransmitted = false;
         match (&mut flow.state, seen.body) {
             (State::Tcp(connection), Body::Tcp) => {
                 let passed = connection.pass(seen, &mut self.room);
-                again = passed.class.is_retransmission();
+                retransmitted = passed.class.is_retransmission();
                 if let Some(row) = &mut row {
                     row.tcp = Some(connection.row(&seen.tcp, seen.upward, passed));
                 }
@@ -163,24 +163,24 @@ impl Flows {
             }
             _ => {}
         }
-        (again, row)
+        (retransmitted, row)
     }
 
     #[inline]
-    fn bin(&mut self, since_ns: u64, wire: u32, again: bool) {
+    fn bin(&mut self, since_ns: u64, wire: u32, retransmitted: bool) {
         if since_ns < self.open.from_ns || since_ns >= self.open.to_ns {
             self.turn(since_ns);
         }
         self.open.bytes += u64::from(wire);
-        self.open.again += u32::from(again);
+        self.open.retransmits += u32::from(retransmitted);
     }
 
-    /// Puts what the open bin has got to the others.
+    /// Adds the open bin to the bins.
     fn settle(&mut self) {
-        let Open { at, bytes, again, .. } = std::mem::take(&mut self.open);
+        let Open { at, bytes, retransmits, .. } = std::mem::take(&mut self.open);
         if let (Some(sum), Some(count)) = (self.bins.bytes.get_mut(at), self.bins.retransmits.get_mut(at)) {
             *sum += bytes;
-            *count += again;
+            *count += retransmits;
         }
     }
 
@@ -189,7 +189,7 @@ impl Flows {
     fn turn(&mut self, since_ns: u64) {
         self.settle();
         let bins = &mut self.bins;
-        while since_ns / bins.width_ns >= MOST_BINS as u64 {
+        while since_ns / bins.width_ns >= MAX_BINS as u64 {
             bins.width_ns *= 2;
             bins.bytes = bins.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
             bins.retransmits = bins.retransmits.chunks(2).map(|pair| pair.iter().sum()).collect();
@@ -248,9 +248,9 @@ impl Flows {
             let length = from.bytes.len().div_ceil(joined).max(self.bins.bytes.len());
             self.bins.bytes.resize(length, 0);
             self.bins.retransmits.resize(length, 0);
-            for (at, (bytes, again)) in from.bytes.iter().zip(&from.retransmits).enumerate() {
+            for (at, (bytes, retransmits)) in from.bytes.iter().zip(&from.retransmits).enumerate() {
                 self.bins.bytes[at / joined] += bytes;
-                self.bins.retransmits[at / joined] += again;
+                self.bins.retransmits[at / joined] += retransmits;
             }
         }
     }

@@ -15,42 +15,42 @@ const STRETCH: usize = 1_024;
 /// Stretches kept, spread over the capture.
 const STRETCHES: usize = 4;
 /// Periods looked for, nanoseconds.
-const LEAST_NS: f64 = 10_000.0;
-const MOST_NS: f64 = 1_000_000.0;
+const MIN_NS: f64 = 10_000.0;
+const MAX_NS: f64 = 1_000_000.0;
 /// A distance of more periods than this says nothing of a period that is not well known yet.
-const MOST_PERIODS: f64 = 8.0;
+const MAX_PERIODS: f64 = 8.0;
 /// Clusters before anything is said.
 const ENOUGH: usize = 256;
 /// The least agreement that is a period: that of an error of a seventh of it (a normal one).
-const LEAST_AGREEMENT: f64 = 0.7;
+const MIN_AGREEMENT: f64 = 0.7;
 /// Clusters of one period: those that begin within this share of it.
 const TOGETHER: f64 = 0.125;
 /// Distances of several periods that it takes, as a share and as a number: what is merely even has one distance.
-const LEAST_MULTIPLES: (f64, usize) = (0.05, 24);
+const MIN_MULTIPLES: (f64, usize) = (0.05, 24);
 /// Share of the distances that must be of one period: it is not a part of what is held.
-const LEAST_SINGLES: f64 = 0.15;
+const MIN_SINGLES: f64 = 0.15;
 /// Share of the clusters that must be more than one acknowledgement: something was pushed together.
-const LEAST_BUNCHED: f64 = 0.1;
+const MIN_BUNCHED: f64 = 0.1;
 /// Clusters over which the phase must hold.
 const FAR: usize = 32;
 /// How much the phase's variance may grow until then: without a clock it grows by as many times as there are clusters.
-const MOST_GROWTH: f64 = 4.0;
+const MAX_GROWTH: f64 = 4.0;
 /// What the phase may always vary by, as the variance in periods: what a capture's clock leaves of it.
 const PHASE_FLOOR: f64 = 1e-4;
 /// Above this correlation something else than a framing says when clusters come. A window that is sent again in each round
 /// trip over a framing comes to this at most, one whose round trip is taken for periods to more.
-const MOST_RHYTHM: f64 = 0.3;
+const MAX_RHYTHM: f64 = 0.3;
 /// Above this one their errors come from somewhere else.
-const MOST_ERROR_RHYTHM: f64 = 0.2;
+const MAX_ERROR_RHYTHM: f64 = 0.2;
 /// A period of so many, up to the longest number looked at, that is full in this share of the rounds begins each of them.
 const ALWAYS: f64 = 0.93;
-const LONGEST_BEAT: usize = 128;
+const MAX_BEAT: usize = 128;
 /// Below this correlation, trains are over.
 const TRAIN_OVER: f64 = 0.05;
 /// Errors smaller than this, in periods, are not looked at.
-const LEAST_ERROR: f64 = 0.01;
+const MIN_ERROR: f64 = 0.01;
 /// Above this one the gaps follow from what was sent.
-const MOST_PROPORTION: f64 = 0.5;
+const MAX_PROPORTION: f64 = 0.5;
 
 /// Clusters, as they are needed to find a period.
 #[derive(Debug, Clone, Default)]
@@ -119,17 +119,17 @@ impl Framing {
             return None;
         }
         // A step this fine turns the longest distance by a tenth of a circle at most.
-        let steps = std::iter::successors(Some(MOST_NS), |period| Some(period / 1.012));
+        let steps = std::iter::successors(Some(MAX_NS), |period| Some(period / 1.012));
         let tried: Vec<(f64, f64)> = steps
-            .take_while(|&period| period >= LEAST_NS)
+            .take_while(|&period| period >= MIN_NS)
             .map(|period| (period, self.grouped(period).agreement(period)))
             .collect();
         let best = tried.iter().map(|(_, agreement)| *agreement).fold(0.0, f64::max);
-        if best < LEAST_AGREEMENT {
+        if best < MIN_AGREEMENT {
             return None;
         }
         // A half and a third of a period fit as well: the longest is it.
-        let (coarse, _) = tried.into_iter().find(|(_, agreement)| *agreement >= LEAST_AGREEMENT.max(best - 0.15))?;
+        let (coarse, _) = tried.into_iter().find(|(_, agreement)| *agreement >= MIN_AGREEMENT.max(best - 0.15))?;
         let groups = self.grouped(coarse);
         let near = (-40..=40).map(|step| coarse * (1.0 + f64::from(step) * 0.001));
         let (period, agreement) =
@@ -224,7 +224,7 @@ impl Groups {
             total += 1.0;
             if distance < period / 2.0 {
                 short += 1.0;
-            } else if distance < MOST_PERIODS * period {
+            } else if distance < MAX_PERIODS * period {
                 circle.add(distance / period);
             }
         }
@@ -237,8 +237,7 @@ impl Groups {
     fn keeps_phase(&self, period: f64) -> Option<(f64, f64)> {
         let over = |apart: usize, period: f64| {
             let mut circle = Circle::default();
-            for distance in self.distances(apart).filter(|distance| *distance < MOST_PERIODS * period * apart as f64)
-            {
+            for distance in self.distances(apart).filter(|distance| *distance < MAX_PERIODS * period * apart as f64) {
                 circle.add(distance / period);
             }
             circle
@@ -248,7 +247,7 @@ impl Groups {
         let near = over(1, period);
         while apart < FAR {
             apart *= 2;
-            let distances = self.distances(apart).filter(|distance| *distance < MOST_PERIODS * period * apart as f64);
+            let distances = self.distances(apart).filter(|distance| *distance < MAX_PERIODS * period * apart as f64);
             let (sum, count) = distances.fold((0.0, 0.0), |(sum, count), distance| (sum + distance, count + 1.0));
             if count < 64.0 {
                 return None;
@@ -261,9 +260,9 @@ impl Groups {
             }
         }
         let far = over(FAR, period);
-        let wanders = far.variance() > MOST_GROWTH * near.variance() + PHASE_FLOOR;
+        let wanders = far.variance() > MAX_GROWTH * near.variance() + PHASE_FLOOR;
         let agreement = far.agreement();
-        (!wanders && agreement >= LEAST_AGREEMENT - 0.15).then_some((period, agreement))
+        (!wanders && agreement >= MIN_AGREEMENT - 0.15).then_some((period, agreement))
     }
 
     /// Whether the groups are those of a framing, and not of something else that has a period.
@@ -272,20 +271,17 @@ impl Groups {
         let total = distances.len() as f64;
         let multiples: Vec<f64> = distances.iter().map(|distance| distance / period).filter(|&n| n > 1.5).collect();
         let singles = distances.iter().filter(|distance| (0.5..1.5).contains(&(**distance / period))).count() as f64;
-        let (share, number) = LEAST_MULTIPLES;
-        if (multiples.len() as f64) < (share * total).max(number as f64) || singles < LEAST_SINGLES * total {
+        let (share, number) = MIN_MULTIPLES;
+        if (multiples.len() as f64) < (share * total).max(number as f64) || singles < MIN_SINGLES * total {
             return false;
         }
         // Pauses keep to it by themselves, not only where even distances outnumber them.
         let mut paused = Circle::default();
-        multiples
-            .iter()
-            .filter(|multiple| **multiple < 4.0 * MOST_PERIODS)
-            .for_each(|&multiple| paused.add(multiple));
+        multiples.iter().filter(|multiple| **multiple < 4.0 * MAX_PERIODS).for_each(|&multiple| paused.add(multiple));
         let bunched = self.acks.iter().filter(|acks| **acks > 1.0).count() as f64;
-        paused.agreement() >= LEAST_AGREEMENT - 0.1
-            && bunched >= LEAST_BUNCHED * self.acks.len() as f64
-            && self.proportion(period) < MOST_PROPORTION
+        paused.agreement() >= MIN_AGREEMENT - 0.1
+            && bunched >= MIN_BUNCHED * self.acks.len() as f64
+            && self.proportion(period) < MAX_PROPORTION
             && self.has_no_rhythm(period)
     }
 
@@ -296,7 +292,7 @@ impl Groups {
             for stretch in self.stretches() {
                 let (begins, acks) = (&self.begins[stretch.clone()], &self.acks[stretch]);
                 for (number, pair) in begins.windows(2).enumerate() {
-                    x.push(((pair[1] - pair[0]) / period).round().min(MOST_PERIODS));
+                    x.push(((pair[1] - pair[0]) / period).round().min(MAX_PERIODS));
                     y.push(acks[number + shift]);
                 }
             }
@@ -335,11 +331,11 @@ impl Groups {
                 let base = filled / tried;
                 filling.see((again / tried - base - 4.0 * (base * (1.0 - base) / tried).sqrt()) / (1.0 - base));
             }
-            if again >= 128.0 && variance > LEAST_ERROR * LEAST_ERROR {
+            if again >= 128.0 && variance > MIN_ERROR * MIN_ERROR {
                 erring.see(alike / again / variance - 4.0 / again.sqrt());
             }
         }
-        let calm = filling.gone && filling.most < MOST_RHYTHM && erring.most < MOST_ERROR_RHYTHM;
+        let calm = filling.gone && filling.most < MAX_RHYTHM && erring.most < MAX_ERROR_RHYTHM;
         calm && !lattices.iter().any(Lattice::has_a_beat)
     }
 }
@@ -397,8 +393,8 @@ impl Lattice {
     /// Whether one period of so many is always full, and others are not: what begins anew in each round trip.
     fn has_a_beat(&self) -> bool {
         let share = self.slots.len() as f64 / self.full.len() as f64;
-        let mut of_place = vec![0_u32; LONGEST_BEAT];
-        (2..LONGEST_BEAT.min(self.full.len() / 16)).any(|beat| {
+        let mut of_place = vec![0_u32; MAX_BEAT];
+        (2..MAX_BEAT.min(self.full.len() / 16)).any(|beat| {
             of_place[..beat].fill(0);
             self.slots.iter().for_each(|&slot| of_place[slot as usize % beat] += 1);
             let rounds = (self.full.len() / beat) as f64;

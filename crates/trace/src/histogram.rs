@@ -110,8 +110,8 @@ mod tests {
             }
             values.sort_unstable();
             let rank = ((values.len() as f64 * share).ceil() as usize).max(1);
-            let (truth, told) = (values[rank - 1] as f64, histogram.quantile(share).expect("values") as f64);
-            prop_assert!((told - truth).abs() <= truth / 16.0 + 1.0, "{told} for {truth}");
+            let (truth, estimate) = (values[rank - 1] as f64, histogram.quantile(share).expect("values") as f64);
+            prop_assert!((estimate - truth).abs() <= truth / 16.0 + 1.0, "{estimate} for {truth}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Frames come in: the half of an analysis that needs their bytes. It dissects, and keeps what a station put on the wire.
+//! Intake: the half of an analysis that needs the bytes of frames. It dissects them and accounts for stations.
 
 use landspeed_model::TraceCapture;
 use landspeed_wire::capture::{Frame, InterfaceStatistics, LATEST_NS};
@@ -10,10 +10,10 @@ use crate::key::Key;
 use crate::print::{self, fingerprint};
 use crate::station::Station;
 
-/// Stations told apart; frames of more are counted together.
-const MOST_STATIONS: usize = 64;
+/// Maximum number of stations; frames of others share one.
+const MAX_STATIONS: usize = 64;
 /// Larger than any frame on a wire (jumbo frames and tags).
-const LONGEST_FRAME: u32 = 9_300;
+const MAX_FRAME: u32 = 9_300;
 /// Bytes of a datagram's payload that are kept: the numbers of the protocols known are in there.
 const HEAD: usize = 32;
 
@@ -23,20 +23,20 @@ pub struct Seen {
     pub(crate) time_ns: u64,
     /// Since the capture's first frame; 0 for what is earlier.
     pub(crate) since_ns: u64,
-    /// Its place in the capture, from 1.
+    /// Number of the frame in the capture, from 1.
     pub(crate) number: u64,
     pub(crate) key: Key,
     pub(crate) wire: u32,
     pub(crate) identification: u16,
     pub(crate) traffic_class: u8,
-    /// Whether from the flow's lesser end to its greater one.
+    /// Whether the direction is from the flow's lesser end to its greater one.
     pub(crate) upward: bool,
     pub(crate) body: Body,
     pub(crate) tcp: TcpHeader,
     pub(crate) datagram: Datagram,
 }
 
-/// What only rows say of a frame.
+/// Fields of a frame that only rows need.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// From 1.
@@ -251,7 +251,7 @@ impl Intake {
         capture.frames += 1;
         capture.wire_bytes += u64::from(frame.original);
         capture.captured_bytes += frame.data.len() as u64;
-        capture.super_packets += u64::from(frame.original > LONGEST_FRAME);
+        capture.super_packets += u64::from(frame.original > MAX_FRAME);
         capture.backward_steps += u64::from(time_ns < self.previous_ns);
         self.previous_ns = time_ns;
         self.first_ns = self.first_ns.min(time_ns);
@@ -299,7 +299,7 @@ impl Intake {
         false
     }
 
-    /// Takes an interface's own statistics.
+    /// Adds an interface's statistics.
     pub fn statistics(&mut self, statistics: InterfaceStatistics) {
         if let Some(dropped) = statistics.dropped {
             self.capture.dropped = Some(self.capture.dropped.unwrap_or(0).saturating_add(dropped));
@@ -319,12 +319,12 @@ impl Intake {
     fn turn(&mut self, name: Name) {
         self.latest_station = match self.names.iter().position(|known| *known == name) {
             Some(at) => at,
-            None if self.names.len() < MOST_STATIONS => {
+            None if self.names.len() < MAX_STATIONS => {
                 self.names.push(name);
                 self.stations.push(Station::new(name.interface, name.mac(), self.train_gap_ns, self.burst_bps));
                 self.names.len() - 1
             }
-            None => MOST_STATIONS - 1,
+            None => MAX_STATIONS - 1,
         };
     }
 

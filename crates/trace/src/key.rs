@@ -1,4 +1,4 @@
-//! Which flow a packet belongs to.
+//! Keys of flows.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -76,8 +76,8 @@ fn joined([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// As the document says it.
-pub fn told(endpoint: Endpoint) -> TraceEndpoint {
+/// Returns it as in the document.
+pub fn document_endpoint(endpoint: Endpoint) -> TraceEndpoint {
     let address = Ipv6Addr::from_bits(endpoint.address);
     let address = address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4);
     TraceEndpoint { address: address.to_string(), port: endpoint.port }

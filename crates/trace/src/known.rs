@@ -1,11 +1,11 @@
-//! Flows that are known by their headers: their packets need no dissecting and no looking up.
+//! Flows recognised by their headers: their packets need no dissection and no lookup.
 
 use landspeed_wire::capture::Frame;
 use landspeed_wire::{Alike, Brief};
 
 use crate::flows::FlowAt;
 
-/// Directions of flows known at once: they fit the nearest cache, and who has more of them under way gains nothing.
+/// Directions known at once: they fit the L1 cache, and more of them gain nothing.
 const PLACES: usize = 64;
 
 /// A direction of a flow.
@@ -13,15 +13,15 @@ const PLACES: usize = 64;
 struct Known {
     alike: Alike,
     interface: u32,
-    whose: Whose,
+    owner: Owner,
 }
 
 /// Where the packets of one direction of a flow belong.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Whose {
+pub struct Owner {
     /// The station that sends them.
     pub station: u16,
-    /// Whether from the flow's lesser end to its greater one.
+    /// Whether the direction is from the flow's lesser end to its greater one.
     pub upward: bool,
     /// The flow.
     pub flow: FlowAt,
@@ -39,16 +39,16 @@ impl Directions {
 
     /// Where a frame belongs, and what else it says, if its headers are like those of a packet before.
     #[inline(always)]
-    pub fn find<'a>(&self, frame: &Frame<'a>) -> Option<(Whose, Brief<'a>)> {
+    pub fn find<'a>(&self, frame: &Frame<'a>) -> Option<(Owner, Brief<'a>)> {
         let known = self.0.get(Alike::place(frame.data)?)?;
         let brief = known.alike.brief(frame.link, frame.data)?;
-        (known.interface == frame.interface).then_some((known.whose, brief))
+        (known.interface == frame.interface).then_some((known.owner, brief))
     }
 
     /// Keeps where packets like a frame belong.
     pub fn keep(&mut self, headers: &Headers, station: usize, upward: bool, flow: FlowAt) {
         let Headers { alike, place, interface } = *headers;
-        self.0[place] = Known { alike, interface, whose: Whose { station: station as u16, upward, flow } };
+        self.0[place] = Known { alike, interface, owner: Owner { station: station as u16, upward, flow } };
     }
 }
 

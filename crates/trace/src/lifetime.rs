@@ -1,4 +1,4 @@
-//! One connection told from the next with the same four-tuple.
+//! Separates connections with the same four-tuple.
 
 use landspeed_wire::{Flags, TcpHeader};
 

@@ -1,4 +1,4 @@
-//! The same packets at two taps: what was lost between them, what came out of order, and how the delay varied.
+//! Packets matched at two taps: losses between them, reordering, and delay.
 //!
 //! A packet is known again by what no hop changes: its numbers, flags, options' timestamps, length and IP identification,
 //! and its ends unless they are translated on the way. Which tap a packet passes first is told by the clocks' differences
@@ -27,15 +27,15 @@ const JUMP_NS: i64 = 250_000_000;
 /// Where the first capture's time falls by more than this from one frame to the next, its clock was set back, nanoseconds.
 const SET_BACK_NS: i64 = 1_000_000;
 /// Such steps that are followed.
-const MOST_SET_BACK: usize = 64;
+const MAX_SET_BACK: usize = 64;
 /// Packets of each tap that are looked at for copies.
 const LOOK_FOR_COPIES: u64 = 16_384;
 /// The first capture is read this far ahead, nanoseconds.
 const LEAD_NS: i64 = 50_000_000;
 /// Packets waited for at each tap at once. Older ones are given up and counted as such.
-const MOST_WAITING: usize = 4_000_000;
+const MAX_WAITING: usize = 4_000_000;
 /// Until this many packets are matched, the captures are read in step from their beginnings.
-const ENOUGH_MATCHES: u64 = 16;
+const MIN_MATCHES: u64 = 16;
 
 /// One of the two taps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +46,12 @@ pub enum Tap {
     Second,
 }
 
-/// Losses listed of a kind.
-const MOST_LISTED: usize = 1_000;
-/// Matches of a flow kept until it is known which way is which.
-const MOST_UNDECIDED: usize = 256;
+/// Maximum number of losses listed of a kind.
+const MAX_LISTED: usize = 1_000;
+/// Matches of a flow kept until its forward direction is known.
+const MAX_UNDECIDED: usize = 256;
 
-/// A packet at one tap that the other has not shown yet.
+/// A packet at one tap, not matched yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Seen {
     pub time_ns: i64,
@@ -82,15 +82,15 @@ struct Side {
     ended: bool,
 }
 
-/// One direction of one flow.
+/// One direction of one flow, between the taps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Between {
     pub matched: u64,
-    /// Packets only one tap showed, by tap: without payload, with payload.
+    /// Packets at one tap only, by tap: without payload, with payload.
     pub only: [[u64; 2]; 2],
     /// The first of those with payload.
     pub listed: [Vec<Seen>; 2],
-    /// Packets only one tap showed when the other was not capturing, for all that is known, by tap.
+    /// Packets at one tap only while the other was not capturing, by tap.
     pub undetermined: [u64; 2],
     /// Packets by tap, and their payload at both.
     pub passed: [u64; 2],
@@ -103,7 +103,7 @@ pub(crate) struct Between {
     /// The first match and that of the packet that passed the first tap last, in the order read at each tap.
     bottom: Option<(u64, u64)>,
     top: (u64, u64),
-    /// What was lost in the receiver if this tap is the last before it, by tap.
+    /// Data after each tap, if that is the last before the receiver.
     arrivals: [Option<Box<Arrivals>>; 2],
     lost_behind: [Vec<Arrival>; 2],
 }
@@ -115,8 +115,8 @@ struct Flow {
     /// Initial sequence number of the client, once known.
     client: Option<u32>,
     first_ns: i64,
-    ways: [Between; 2],
-    upward_is_there: Option<bool>,
+    directions: [Between; 2],
+    upward_is_forward: Option<bool>,
     undecided: Vec<(bool, i64, i64)>,
 }
 
@@ -128,7 +128,7 @@ struct Tuple {
     now: [Option<(u32, Lifetime)>; 2],
 }
 
-/// Two captures side by side.
+/// Two captures whose packets are matched.
 #[derive(Debug)]
 pub struct Pairing {
     sides: [Side; 2],
@@ -140,7 +140,7 @@ pub struct Pairing {
     translated: bool,
     matched: u64,
     given_up: u64,
-    /// As of each way, of all flows.
+    /// As in [`Between`], over all flows.
     began: Option<(i64, i64)>,
     span: Option<(i64, i64)>,
     /// The second clock minus the first by the latest match, with the delay in it.
@@ -155,7 +155,7 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    /// Nothing read yet. `translated`: addresses and ports change between the taps.
+    /// Starts the matching. `translated`: addresses and ports change between the taps.
     pub fn new(translated: bool) -> Self {
         Self {
             sides: [(); 2].map(|()| Side { copies: Copies::new(LOOK_FOR_COPIES), ..Side::default() }),
@@ -190,25 +190,25 @@ impl Pairing {
         let (Some(one), Some(two)) = (progress(first), progress(second)) else {
             return Some(if first.first_ns.is_none() { Tap::First } else { Tap::Second });
         };
-        let settled = self.matched >= ENOUGH_MATCHES;
+        let settled = self.matched >= MIN_MATCHES;
         let behind =
             if settled { (second.now_ns - first.now_ns).saturating_sub(self.difference_ns) } else { two - one };
         // The first tap leads, so that what was retransmitted is known before it comes past the second.
         Some(if behind.saturating_add(LEAD_NS) >= 0 { Tap::First } else { Tap::Second })
     }
 
-    /// A tap's capture is at its end.
+    /// Ends a tap's capture.
     pub fn end(&mut self, tap: Tap) {
         self.sides[tap as usize].ended = true;
     }
 
-    /// A frame of a tap.
+    /// Matches the next frame of a tap.
     pub fn frame(&mut self, tap: Tap, frame: &Frame<'_>) {
         let time_ns = frame.time_ns.min(LATEST_NS) as i64;
         let side = &mut self.sides[tap as usize];
         if tap == Tap::First
             && side.now_ns.saturating_sub(time_ns) > SET_BACK_NS
-            && self.set_back.len() < MOST_SET_BACK
+            && self.set_back.len() < MAX_SET_BACK
         {
             let before_ns = self.set_back.last().map_or(0, |(_, total_ns)| *total_ns);
             self.set_back.push((self.ranks, before_ns.saturating_add(side.now_ns - time_ns)));
@@ -231,8 +231,8 @@ impl Pairing {
                     Body::Tcp(&tcp)
                 }
                 Transport::Udp { source, destination, payload, at } => {
-                    let told = (payload as usize).min(DATAGRAM_HEAD);
-                    let head = frame.data.get(at..at + told).filter(|head| !head.is_empty());
+                    let length = (payload as usize).min(DATAGRAM_HEAD);
+                    let head = frame.data.get(at..at + length).filter(|head| !head.is_empty());
                     Body::Udp([source, destination], payload, head)
                 }
                 Transport::Fragment | Transport::Other => return,
@@ -261,7 +261,7 @@ impl Pairing {
             Body::Udp(_, payload, _) => (0, payload, true),
         };
         let frame = self.sides[tap as usize].frames;
-        let between = &mut self.flows[flow as usize].ways[usize::from(!upward)];
+        let between = &mut self.flows[flow as usize].directions[usize::from(!upward)];
         between.passed[tap as usize] += 1;
         between.data_bytes += u64::from(payload);
         let seen = Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification, frame };
@@ -271,13 +271,13 @@ impl Pairing {
             self.give_up();
         } else {
             self.sides[tap as usize].waiting.put(print, seen);
-            if self.sides[tap as usize].waiting.len() > MOST_WAITING {
+            if self.sides[tap as usize].waiting.len() > MAX_WAITING {
                 self.give_up();
             }
         }
     }
 
-    /// Whether a packet is a mirror's copy of an earlier one.
+    /// Returns whether a packet is a mirror port's copy of an earlier one.
     fn is_copy(
         &mut self,
         tap: Tap,
@@ -297,7 +297,7 @@ impl Pairing {
         let flows = &self.flows;
         let unusual = |other: &Seen| {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
-            let between = &flows[first.flow as usize].ways[usize::from(!first.upward)];
+            let between = &flows[first.flow as usize].directions[usize::from(!first.upward)];
             let difference = second.time_ns - first.time_ns;
             let (least, greatest) = between.span.unwrap_or((difference, difference));
             (least - difference).max(difference - greatest).max(0)
@@ -356,8 +356,8 @@ impl Pairing {
         };
         let found = own.iter().find(same).copied();
         let number = found.unwrap_or_else(|| {
-            let (ways, undecided) = (Default::default(), Vec::new());
-            flows.push(Flow { key, client, first_ns: time_ns, ways, upward_is_there: None, undecided });
+            let (directions, undecided) = (Default::default(), Vec::new());
+            flows.push(Flow { key, client, first_ns: time_ns, directions, upward_is_forward: None, undecided });
             flows.len() as u32 - 1
         });
         if found.is_none() {
@@ -377,19 +377,19 @@ impl Pairing {
         number
     }
 
-    /// Shows a segment to what follows data behind this tap.
+    /// Gives a segment to the analysis of what arrives after this tap.
     fn arrived(&mut self, tap: Tap, flow: u32, upward: bool, tcp: &TcpHeader, identification: u16, time_ns: i64) {
         let frame = u64::from(self.sides[tap as usize].frames);
-        let ways = &mut self.flows[flow as usize].ways;
+        let directions = &mut self.flows[flow as usize].directions;
         if tcp.payload > 0 {
-            let arrivals = &mut ways[usize::from(!upward)].arrivals[tap as usize];
+            let arrivals = &mut directions[usize::from(!upward)].arrivals[tap as usize];
             arrivals.get_or_insert_default().data(tcp, identification, time_ns, frame);
         }
-        let Between { arrivals, lost_behind, .. } = &mut ways[usize::from(upward)];
+        let Between { arrivals, lost_behind, .. } = &mut directions[usize::from(upward)];
         if let Some(arrivals) = &mut arrivals[tap as usize] {
             let lost = &mut lost_behind[tap as usize];
             arrivals.acknowledged(tcp, time_ns, lost);
-            lost.truncate(MOST_LISTED);
+            lost.truncate(MAX_LISTED);
         }
     }
 
@@ -403,7 +403,7 @@ impl Pairing {
         self.sides[0].matched_ns = first.time_ns;
         self.sides[1].matched_ns = second.time_ns;
         let flow = &mut self.flows[first.flow as usize];
-        let between = &mut flow.ways[usize::from(!first.upward)];
+        let between = &mut flow.directions[usize::from(!first.upward)];
         between.matched += 1;
         let jumped = between.latest_ns.is_some_and(|latest| (difference - latest).abs() > JUMP_NS);
         if jumped {
@@ -431,8 +431,8 @@ impl Pairing {
         // As if the first clock had not been set back: time that passes twice would mix what lies before and after the step.
         let set_back = self.set_back.iter().rev().find(|(rank, _)| *rank < first.rank);
         let time_ns = first.time_ns.saturating_add(set_back.map_or(0, |(_, total_ns)| *total_ns));
-        if let Some(upward_is_there) = flow.upward_is_there {
-            self.clocks.matched(time_ns, difference, first.upward != upward_is_there);
+        if let Some(upward_is_forward) = flow.upward_is_forward {
+            self.clocks.matched(time_ns, difference, first.upward != upward_is_forward);
         } else {
             flow.undecided.push((first.upward, time_ns, difference));
             self.decide(first.flow);
@@ -443,33 +443,33 @@ impl Pairing {
     /// between the taps: that holds whatever the clocks say, of packets that are not far from each other in time.
     fn decide(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
-        let [up, down] = [0, 1].map(|way| flow.ways[way].latest_ns);
+        let [up, down] = [0, 1].map(|direction| flow.directions[direction].latest_ns);
         let decided = match (up, down) {
             (Some(up), Some(down)) if up != down => Some(up > down),
             _ => None,
         };
-        if decided.is_none() && flow.undecided.len() < MOST_UNDECIDED {
+        if decided.is_none() && flow.undecided.len() < MAX_UNDECIDED {
             return;
         }
-        let upward_is_there = decided.unwrap_or_else(|| guess(flow, self.clocks.floors()));
-        flow.upward_is_there = Some(upward_is_there);
+        let upward_is_forward = decided.unwrap_or_else(|| guess(flow, self.clocks.floors()));
+        flow.upward_is_forward = Some(upward_is_forward);
         for (upward, time_ns, difference) in std::mem::take(&mut flow.undecided) {
-            self.clocks.matched(time_ns, difference, upward != upward_is_there);
+            self.clocks.matched(time_ns, difference, upward != upward_is_forward);
         }
     }
 
     /// Packets that the other tap would have shown by now: it has shown later ones, by the clock of their own tap.
     #[inline]
     fn give_up(&mut self) {
-        // The ways differ by the round trip.
+        // The directions differ by the RTT.
         let spread = self.span.map_or(0, |(least, greatest)| greatest - least).min(10 * PATIENCE_NS);
         for tap in 0..2 {
             let side = &self.sides[tap];
-            let settled = self.matched >= ENOUGH_MATCHES
+            let settled = self.matched >= MIN_MATCHES
                 && side.jumped_ns.is_none_or(|jumped_ns| side.matched_ns > jumped_ns.saturating_add(PATIENCE_NS));
             let until_ns = side.matched_ns.saturating_sub(PATIENCE_NS + spread);
             while let Some(time_ns) = self.sides[tap].waiting.oldest() {
-                let crowded = self.sides[tap].waiting.len() > MOST_WAITING;
+                let crowded = self.sides[tap].waiting.len() > MAX_WAITING;
                 if !(crowded || settled && time_ns < until_ns) {
                     break;
                 }
@@ -484,18 +484,18 @@ impl Pairing {
         }
     }
 
-    /// A packet that only one tap showed; at the `end`, maybe because the other's capture was over.
+    /// Counts a packet at one tap only as lost, or as undetermined if the other tap was not capturing.
     fn lose(&mut self, side: usize, seen: &Seen, end: bool) {
         let own = (seen.flow, seen.upward);
         let (flow, upward) = if side == 0 { own } else { self.names.get(&own).copied().unwrap_or(own) };
         let outside = self.is_outside(side, seen, (flow, upward), end);
-        let between = &mut self.flows[flow as usize].ways[usize::from(!upward)];
+        let between = &mut self.flows[flow as usize].directions[usize::from(!upward)];
         if outside {
             between.undetermined[side] += 1;
             return;
         }
         between.only[side][usize::from(seen.data)] += 1;
-        if seen.data && self.listed < 4 * MOST_LISTED && between.listed[side].len() < MOST_LISTED {
+        if seen.data && self.listed < 4 * MAX_LISTED && between.listed[side].len() < MAX_LISTED {
             self.listed += 1;
             between.listed[side].push(*seen);
         }
@@ -506,7 +506,7 @@ impl Pairing {
     fn is_outside(&self, side: usize, seen: &Seen, (flow, upward): (u32, bool), end: bool) -> bool {
         let other = &self.sides[1 - side];
         let Some(first_ns) = other.first_ns else { return false };
-        let between = &self.flows[flow as usize].ways[usize::from(!upward)];
+        let between = &self.flows[flow as usize].directions[usize::from(!upward)];
         let began = between.began.or(between.span).or(self.began).or(self.span);
         let Some((began, span)) = began.zip(between.span.or(self.span)) else { return false };
         // By the other tap's clock, at the soonest and at the latest.
@@ -530,33 +530,41 @@ impl Pairing {
         }
         for number in 0..self.flows.len() {
             let flow = &mut self.flows[number];
-            if flow.upward_is_there.is_some() {
+            if flow.upward_is_forward.is_some() {
                 continue;
             }
-            let upward_is_there = guess(flow, self.clocks.floors());
-            flow.upward_is_there = Some(upward_is_there);
+            let upward_is_forward = guess(flow, self.clocks.floors());
+            flow.upward_is_forward = Some(upward_is_forward);
             for (upward, time_ns, difference) in std::mem::take(&mut flow.undecided) {
-                self.clocks.matched(time_ns, difference, upward != upward_is_there);
+                self.clocks.matched(time_ns, difference, upward != upward_is_forward);
             }
         }
         let names = self.names.iter().map(|(&(second, upward), &first)| ((first.0, first.1), (second, upward)));
         let seconds: HashMap<(u32, bool), (u32, bool)> = names.collect();
         let mut ended = Vec::new();
         for number in 0..self.flows.len() {
-            let upward_is_there = self.flows[number].upward_is_there.unwrap_or(true);
+            let upward_is_forward = self.flows[number].upward_is_forward.unwrap_or(true);
             let behind = [true, false].map(|upward| {
-                // There it is lost behind the second tap, back behind the first.
-                let side = usize::from(upward == upward_is_there);
+                // Forward packets are lost after the second tap, reverse ones after the first.
+                let side = usize::from(upward == upward_is_forward);
                 let own = (number as u32, upward);
                 let (flow, upward) = if side == 1 { seconds.get(&own).copied().unwrap_or(own) } else { own };
-                let Between { arrivals, lost_behind, .. } = &mut self.flows[flow as usize].ways[usize::from(!upward)];
+                let Between { arrivals, lost_behind, .. } =
+                    &mut self.flows[flow as usize].directions[usize::from(!upward)];
                 let mut listed = std::mem::take(&mut lost_behind[side]);
                 let lost = arrivals[side].as_mut().map(|arrivals| arrivals.finish(&mut listed));
                 Behind { lost: lost.map(|(lost, _)| lost), undetermined: lost.map_or(0, |(_, open)| open), listed }
             });
-            let Flow { key, client, first_ns, ways, .. } = &mut self.flows[number];
+            let Flow { key, client, first_ns, directions, .. } = &mut self.flows[number];
             let (client, first_ns) = (*client, *first_ns);
-            ended.push(Ended { key: *key, client, first_ns, ways: std::mem::take(ways), upward_is_there, behind });
+            ended.push(Ended {
+                key: *key,
+                client,
+                first_ns,
+                directions: std::mem::take(directions),
+                upward_is_forward,
+                behind,
+            });
         }
         let copies = [0, 1].map(|side| self.sides[side].copies.ignored());
         let taps = Taps { from, to, translated: self.translated, copies };
@@ -564,16 +572,16 @@ impl Pairing {
     }
 }
 
-/// Which way a flow goes whose packets passed in one direction only, or without any delay.
+/// Guesses the forward direction of a flow with packets in one direction only, or without delay.
 fn guess(flow: &Flow, floors: [Option<i64>; 2]) -> bool {
-    let [up, down] = &flow.ways;
+    let [up, down] = &flow.directions;
     let upward = up.matched >= down.matched;
     let difference = if upward { up.span } else { down.span }.map(|(least, _)| least);
-    let there = match (difference, floors) {
-        // Other flows tell where the clocks' difference lies.
-        (Some(difference), [Some(there), Some(back)]) => difference >= i64::midpoint(there, back),
+    let forward = match (difference, floors) {
+        // Other flows bound the clock offset.
+        (Some(difference), [Some(forward), Some(reverse)]) => difference >= i64::midpoint(forward, reverse),
         // The sender's capture is named first, and most packets come from the sender.
         _ => true,
     };
-    upward == there
+    upward == forward
 }

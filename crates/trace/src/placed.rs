@@ -1,4 +1,4 @@
-//! What lies between two taps and behind them, put into the document.
+//! Losses and delays between two taps and in the receiver host, as the document has them.
 
 use landspeed_model::{
     LossPlace, PathDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceLoss, TracePath, TraceTransport, Warning,
@@ -6,13 +6,13 @@ use landspeed_model::{
 
 use crate::arrivals::Arrival;
 use crate::clocks::{Clocks, Delays};
-use crate::key::{Key, told};
+use crate::key::{Key, document_endpoint};
 use crate::pairing::Between;
 
-/// Losses in the document of each place.
-const MOST_LOSSES: usize = 1_000;
+/// Maximum number of losses in the document, of each place.
+const MAX_LOSSES: usize = 1_000;
 
-/// A flow when both captures are at their end.
+/// A flow when both captures have ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub key: Key,
@@ -21,20 +21,20 @@ pub(crate) struct Ended {
     /// Its first packet at the first tap, or at the second if the first has none, by that tap's clock.
     pub first_ns: i64,
     /// Upward, downward.
-    pub ways: [Between; 2],
-    pub upward_is_there: bool,
-    /// Of each way, behind the last tap.
+    pub directions: [Between; 2],
+    pub upward_is_forward: bool,
+    /// Of each direction: after its last tap.
     pub behind: [Behind; 2],
 }
 
-/// Data packets behind the last tap of a way.
+/// Data packets after the last tap of a direction.
 #[derive(Debug, Default)]
 pub(crate) struct Behind {
-    /// How many the receiver dropped, if data passed there.
+    /// Number dropped by the receiver host; `None` if no data passed.
     pub lost: Option<u64>,
-    /// Of how many it is not known whether the receiver dropped them.
+    /// Number of packets without proof for or against a drop.
     pub undetermined: u64,
-    /// Which were dropped.
+    /// The dropped packets.
     pub listed: Vec<Arrival>,
 }
 
@@ -45,11 +45,11 @@ pub(crate) struct Taps {
     pub to: String,
     /// Whether addresses and ports may differ between them.
     pub translated: bool,
-    /// Copies that were ignored.
+    /// Copies ignored at each tap.
     pub copies: [u64; 2],
 }
 
-/// What lies between two taps.
+/// Losses and delays between two taps.
 #[derive(Debug)]
 pub struct Placed {
     path: TracePath,
@@ -67,18 +67,18 @@ impl Placed {
             if matched == 0 || flow.is_unknown() {
                 flow.forget();
             }
-            for (way, between) in flow.ways.iter().enumerate() {
-                let is_there = (way == 0) == flow.upward_is_there;
-                let sum = if is_there { &mut path.forward } else { &mut path.backward };
-                add(sum, between, is_there);
+            for (direction, between) in flow.directions.iter().enumerate() {
+                let is_forward = (direction == 0) == flow.upward_is_forward;
+                let sum = if is_forward { &mut path.forward } else { &mut path.backward };
+                add(sum, between, is_forward);
             }
         }
         Self { path, flows, clocks, translated, copies }
     }
 
-    /// Puts it into the first tap's document, with what the second tap's says of what came after it.
-    pub fn tell(mut self, document: &mut TraceDocument, second: &TraceDocument) {
-        // Behind the last tap is the receiver, behind an earlier one of a chain the next hop.
+    /// Adds the path and its losses to the first tap's document.
+    pub fn add_to(mut self, document: &mut TraceDocument, second: &TraceDocument) {
+        // Only the last tap of a chain has the receiver after it.
         document.losses.retain(|loss| loss.place == LossPlace::Network);
         let chained = document.path.iter().map(|path| path.clock_offset_ns.unwrap_or(0)).sum::<i64>();
         let zero_ns = (document.capture.start_ns as i64).saturating_add(chained);
@@ -96,18 +96,18 @@ impl Placed {
             }
             let is_tcp = flow.transport == TraceTransport::Tcp;
             for (direction, upward) in [(&mut flow.forward, upward), (&mut flow.reverse, !upward)] {
-                let there = upward == between.upward_is_there;
-                let way = usize::from(!upward);
+                let is_forward = upward == between.upward_is_forward;
+                let index = usize::from(!upward);
                 if chain && direction.lost_network.is_none() {
-                    // An earlier pair did not have it.
+                    // An earlier pair of taps does not have the flow.
                     continue;
                 }
-                // Taps of a chain add up.
-                let lost = between.ways[way].only[usize::from(!there)][1];
+                // Losses of a chain add up.
+                let lost = between.directions[index].only[usize::from(!is_forward)][1];
                 direction.lost_network = Some(direction.lost_network.unwrap_or(0) + lost);
-                // Behind the second tap of a pair, and behind the first tap of the first pair.
-                if is_tcp && (there || !chain) {
-                    let behind = &between.behind[way];
+                // After the second tap of a pair (forward), or the first tap of the first pair (reverse).
+                if is_tcp && (is_forward || !chain) {
+                    let behind = &between.behind[index];
                     direction.lost_receiver = behind.lost;
                     direction.undetermined_receiver = behind.lost.map(|_| behind.undetermined);
                 }
@@ -122,7 +122,7 @@ impl Placed {
         losses.sort_by_key(|loss| loss.time_ns);
         for place in [LossPlace::Network, LossPlace::Receiver] {
             let listed = document.losses.iter().filter(|loss| loss.place == place).count();
-            let more = losses.iter().filter(|loss| loss.place == place).take(MOST_LOSSES.saturating_sub(listed));
+            let more = losses.iter().filter(|loss| loss.place == place).take(MAX_LOSSES.saturating_sub(listed));
             document.losses.extend(more.cloned());
         }
         document.losses.sort_by_key(|loss| loss.time_ns);
@@ -131,9 +131,9 @@ impl Placed {
         self.path.drift_ppm = compared.drift_ppm.map(|(drift, _)| drift);
         self.path.drift_uncertainty_ppm = compared.drift_ppm.map(|(_, unsure)| unsure);
         self.path.clock_steps = compared.steps;
-        let [there, back] = compared.delays;
-        vary(&mut self.path.forward, there);
-        vary(&mut self.path.backward, back);
+        let [forward, reverse] = compared.delays;
+        vary(&mut self.path.forward, forward);
+        vary(&mut self.path.backward, reverse);
         self.warn(document, second);
         document.path.push(self.path);
         if document.path.len() > 1 {
@@ -142,7 +142,7 @@ impl Placed {
         }
     }
 
-    /// The flow of the document, and whether its source is the lesser end. Several connections may have had its four-tuple.
+    /// Returns the flow of the document, and whether its source is the lesser end. Several connections may have its four-tuple.
     fn find(&self, flow: &TraceFlow, start_ns: u64) -> Option<(&Ended, bool)> {
         let ends = [&flow.source, &flow.destination];
         let client = flow.handshake.as_ref().and_then(|handshake| handshake.client_sequence);
@@ -157,37 +157,39 @@ impl Placed {
     fn warn(&self, document: &mut TraceDocument, second: &TraceDocument) {
         let (from, to) = (&self.path.from, &self.path.to);
         let mut warn = |code: &str, message: String| document.warnings.push(Warning { code: code.into(), message });
-        let try_nat = if self.translated { "" } else { ". Try --nat if addresses or ports change between the taps" };
+        let try_nat = if self.translated { "" } else { "; try --nat if addresses or ports change between the taps" };
         let unknown: Vec<&Ended> = self.flows.iter().filter(|flow| flow.is_unknown()).collect();
         if self.path.matched == 0 {
             warn(
                 "nothing-in-common",
-                format!("{from} and {to} have no packet in common: no loss can be placed{try_nat}"),
+                format!("no packet of {from} matches one of {to}, so no loss can be located{try_nat}"),
             );
         } else if let Some(one) = unknown.first() {
-            let end = told(one.key.low());
+            let end = document_endpoint(one.key.low());
             warn(
                 "flows-not-matched",
                 format!(
-                    "{} flows passed one tap in both directions and the other not at all, such as that of {} port {}: their \
-                     losses are unknown{try_nat}",
+                    "{} flows are at one tap only, such as that of {} port {}: their losses are unknown{try_nat}",
                     unknown.len(),
                     end.address,
                     end.port
                 ),
             );
         }
-        let [forth, back] = [true, false].map(|forth| {
-            let ways = self.flows.iter().filter(|flow| !flow.is_unknown()).flat_map(|flow| {
-                flow.ways.iter().enumerate().filter(move |(way, _)| ((*way == 0) == flow.upward_is_there) == forth)
+        let [forward, reverse] = [true, false].map(|forward| {
+            let directions = self.flows.iter().filter(|flow| !flow.is_unknown()).flat_map(|flow| {
+                flow.directions
+                    .iter()
+                    .enumerate()
+                    .filter(move |(direction, _)| ((*direction == 0) == flow.upward_is_forward) == forward)
             });
-            ways.map(|(_, between)| between.data_bytes).sum::<u64>()
+            directions.map(|(_, between)| between.data_bytes).sum::<u64>()
         });
-        if back > forth {
+        if reverse > forward {
             warn(
                 "taps-swapped",
                 format!(
-                    "most data goes from {to} to {from}: name the sender's capture first \
+                    "most data flows from {to} to {from}: name the sender's capture first \
                      (landspeed trace {to} {from})"
                 ),
             );
@@ -197,36 +199,36 @@ impl Placed {
             warn(
                 "receiver-undetermined",
                 format!(
-                    "{open} packets passed the last tap twice, and no ACK shows whether the receiver had dropped the first copy: \
+                    "{open} packets passed the last tap twice, and no ACK shows whether the receiver dropped the first copy: \
                      they are not counted as dropped"
                 ),
             );
         }
         for (copies, tap) in self.copies.iter().zip([from, to]) {
-            // The first tap's own document says it too.
+            // The first tap's document has its own warning.
             if *copies > 0 && tap == to {
-                warn("copies-between", format!("{tap} has {copies} packets twice: the copies are ignored"));
+                warn("copies-between", format!("{tap} has {copies} packets twice; the copies are ignored"));
             }
         }
         if document.capture.super_packets + second.capture.super_packets > 0 {
-            let message = "super-packets cannot be matched with the frames they become: capture both ends on the wire, \
-                           or with TSO and GRO off, before counting losses between the taps";
+            let message = "super-packets do not match the frames on the wire: to count losses between the taps, capture \
+                           on the wire, or with TSO and GRO off";
             document.warnings.push(Warning { code: "super-packets-between".into(), message: message.into() });
         }
     }
 }
 
 impl Ended {
-    /// Whether its packets passed both ways at one tap and never at the other: whatever they did, they were not lost.
+    /// Returns whether one tap has both directions and the other has nothing: such a flow takes another path, and is not lost.
     pub fn is_unknown(&self) -> bool {
-        let seen = |tap: usize| self.ways.iter().all(|between| between.passed[tap] > 0);
-        let matched: u64 = self.ways.iter().map(|between| between.matched).sum();
+        let seen = |tap: usize| self.directions.iter().all(|between| between.passed[tap] > 0);
+        let matched: u64 = self.directions.iter().map(|between| between.matched).sum();
         matched == 0 && (seen(0) || seen(1))
     }
 
-    /// Counts nothing of it as lost.
+    /// Moves its losses to undetermined.
     fn forget(&mut self) {
-        for between in &mut self.ways {
+        for between in &mut self.directions {
             for tap in 0..2 {
                 between.undetermined[tap] += between.only[tap].iter().sum::<u64>();
                 between.only[tap] = [0; 2];
@@ -236,22 +238,22 @@ impl Ended {
         self.behind = Default::default();
     }
 
-    /// Whether it has these ends, and if it does, whether from the first to the second of them is upward.
+    /// Returns itself if it has these ends, and whether from the first to the second is upward.
     fn is(&self, [source, destination]: [&TraceEndpoint; 2]) -> Option<(&Self, bool)> {
-        let (low, high) = (told(self.key.low()), told(self.key.high()));
+        let (low, high) = (document_endpoint(self.key.low()), document_endpoint(self.key.high()));
         if low == *source && high == *destination {
             return Some((self, true));
         }
         (high == *source && low == *destination).then_some((self, false))
     }
 
-    /// Lists what was lost. `zero_ns` is the document's beginning by the clock of each tap.
+    /// Lists its losses. `zero_ns` is the document's start by the clock of each tap.
     fn list(&self, path: &TracePath, zero_ns: [i64; 2], losses: &mut Vec<TraceLoss>) {
-        let (low, high) = (told(self.key.low()), told(self.key.high()));
-        for (way, between) in self.ways.iter().enumerate() {
-            let (source, destination) = if way == 0 { (&low, &high) } else { (&high, &low) };
-            // The tap it meets first, and the one it meets last.
-            let met = usize::from((way == 0) != self.upward_is_there);
+        let (low, high) = (document_endpoint(self.key.low()), document_endpoint(self.key.high()));
+        for (direction, between) in self.directions.iter().enumerate() {
+            let (source, destination) = if direction == 0 { (&low, &high) } else { (&high, &low) };
+            // Index of the direction's first tap.
+            let met = usize::from((direction == 0) != self.upward_is_forward);
             let names = [&path.from, &path.to];
             let loss = |place, tap: usize, time_ns: i64| TraceLoss {
                 place,
@@ -273,7 +275,7 @@ impl Ended {
                     ..loss(LossPlace::Network, met, seen.time_ns)
                 });
             }
-            for arrival in &self.behind[way].listed {
+            for arrival in &self.behind[direction].listed {
                 losses.push(TraceLoss {
                     sequence: Some(arrival.sequence()),
                     payload_bytes: arrival.payload(),
@@ -286,8 +288,8 @@ impl Ended {
     }
 }
 
-fn add(sum: &mut PathDirection, between: &Between, is_there: bool) {
-    let met = usize::from(!is_there);
+fn add(sum: &mut PathDirection, between: &Between, is_forward: bool) {
+    let met = usize::from(!is_forward);
     let (only, other) = (between.only[met], between.only[1 - met]);
     sum.matched += between.matched;
     sum.lost_other += only[0];
@@ -297,19 +299,19 @@ fn add(sum: &mut PathDirection, between: &Between, is_there: bool) {
     sum.reordered += between.reordered;
 }
 
-fn vary(way: &mut PathDirection, delays: Delays) {
-    way.delay_variation_p50_ns = delays.p50_ns;
-    way.delay_variation_p99_ns = delays.p99_ns;
-    way.delay_variation_max_ns = delays.max_ns;
-    way.delay = delays.over_time;
+fn vary(direction: &mut PathDirection, delays: Delays) {
+    direction.delay_variation_p50_ns = delays.p50_ns;
+    direction.delay_variation_p99_ns = delays.p99_ns;
+    direction.delay_variation_max_ns = delays.max_ns;
+    direction.delay = delays.over_time;
 }
 
-/// Which hop of a chain adds how much of the delay.
-fn share(path: &mut [TracePath], way: impl Fn(&mut TracePath) -> &mut PathDirection) {
-    let p99 = |path: &mut TracePath| way(path).delay_variation_p99_ns.unwrap_or(0);
+/// Sets the share of each hop of a chain in the sum of the p99 delays.
+fn share(path: &mut [TracePath], direction: impl Fn(&mut TracePath) -> &mut PathDirection) {
+    let p99 = |path: &mut TracePath| direction(path).delay_variation_p99_ns.unwrap_or(0);
     let sum: u64 = path.iter_mut().map(p99).sum();
     for hop in path {
         let own = p99(hop);
-        way(hop).delay_share = (sum > 0).then(|| own as f64 / sum as f64);
+        direction(hop).delay_share = (sum > 0).then(|| own as f64 / sum as f64);
     }
 }

@@ -1,14 +1,14 @@
-//! What a packet is known again by: what no hop changes.
+//! Fingerprints of packets: the fields that no hop changes.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::fast::FixedState;
 use landspeed_wire::{Flags, TcpHeader};
 
-/// Bytes of a datagram by which it is known again. Sequence numbers are in them, and the least that captures keep has them.
+/// Bytes of a datagram in its fingerprint: they contain sequence numbers, and short snap lengths keep them.
 pub const DATAGRAM_HEAD: usize = 16;
 
-/// What of a packet tells it from others.
+/// The fields that identify a packet.
 #[derive(Debug, Clone, Copy)]
 pub enum Body<'a> {
     /// A segment.

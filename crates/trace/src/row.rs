@@ -1,43 +1,43 @@
-//! One frame as the analysis saw it, for who wants each of them: columns, graphs, single packets.
+//! Rows: one frame and its analysis each, for columns, graphs and the list of packets.
 
 use landspeed_wire::Flags;
 
 use crate::intake::Seen;
 use crate::key::Endpoint;
 
-/// What a segment turned out to be when it passed.
+/// The class of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Class {
-    /// Nothing that takes numbers: an acknowledgement, a reset.
+    /// No sequence numbers: an ACK, a reset.
     #[default]
     Bare,
-    /// Numbers seen for the first time, in their order.
+    /// New data, in order.
     New,
-    /// Sent again, asked for by selective or duplicate acknowledgements.
+    /// Fast retransmit: SACKs or duplicate ACKs asked for it.
     Fast,
-    /// Sent again after a silence of a retransmission timeout, or in the repair it began.
+    /// Retransmitted after an RTO, or in the recovery that the RTO began.
     Timeout,
-    /// Sent again after a shorter silence (tail loss probe).
+    /// Tail loss probe (TLP).
     Tail,
-    /// Sent again, where the tap never saw the first copy.
+    /// Retransmitted; lost before the tap.
     LostBeforeTap,
-    /// Sent again without evidence that tells why.
+    /// Retransmitted without evidence why.
     Unclassified,
-    /// Filled a hole and had been overtaken on the way.
+    /// Reordered: filled a hole, and was sent before the packet that opened it.
     OutOfOrder,
-    /// The very packet before, copied on the way.
+    /// The previous packet, duplicated in the network.
     Copy,
     /// Keep-alive or window probe.
     Probe,
 }
 
 impl Class {
-    /// Whether the sender sent it again.
+    /// Returns whether it is a retransmit.
     pub fn is_retransmission(self) -> bool {
         matches!(self, Self::Fast | Self::Timeout | Self::Tail | Self::LostBeforeTap | Self::Unclassified)
     }
 
-    /// A word for columns and legends.
+    /// Returns the name for columns and legends.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare",
@@ -57,7 +57,7 @@ impl Class {
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// Its place in the capture, from 1.
+    /// Number of the frame in the capture, from 1.
     pub number: u64,
     /// When, nanoseconds since the Unix epoch.
     pub time_ns: u64,
@@ -65,9 +65,9 @@ pub struct Row {
     pub interface: u32,
     /// Bytes on the wire.
     pub wire: u32,
-    /// Since the frame before of the same station, nanoseconds.
+    /// Gap to the previous frame of the same station, nanoseconds.
     pub gap_ns: Option<u64>,
-    /// What flow it belongs to; `None` for frames without ports.
+    /// Its flow; `None` for frames without ports.
     pub flow: Option<RowFlow>,
 }
 
@@ -76,11 +76,11 @@ pub struct Row {
 pub struct RowFlow {
     /// The flow's number, in the order they began, from 0. A flow that was evicted and comes back gets another.
     pub number: u64,
-    /// Who sent it.
+    /// Source.
     pub source: Endpoint,
-    /// To whom.
+    /// Destination.
     pub destination: Endpoint,
-    /// Whether from the flow's lesser end to its greater one.
+    /// Whether the direction is from the flow's lesser end to its greater one.
     pub upward: bool,
     /// Payload on the wire, bytes.
     pub payload: u32,
@@ -97,7 +97,7 @@ pub struct RowFlow {
 pub struct RowTcp {
     /// Flags.
     pub flags: Flags,
-    /// What it turned out to be.
+    /// Its class.
     pub class: Class,
     /// Whether it is a duplicate acknowledgement.
     pub duplicate_ack: bool,
@@ -105,19 +105,19 @@ pub struct RowTcp {
     pub sequence: i64,
     /// One past its last number.
     pub end: i64,
-    /// What it acknowledges; `None` without the flag, or where the other direction was not seen yet.
+    /// Acknowledgement number; `None` without the flag, or before the other direction was seen.
     pub acknowledgement: Option<i64>,
     /// The window it announces, scaled, bytes.
     pub window: u64,
-    /// Selective acknowledgements, half open, as sent.
+    /// SACK blocks, half open, in the order sent.
     pub sack: [(i64, i64); 4],
     /// How many of them there are.
     pub sacks: u8,
     /// TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
-    /// Of an acknowledgement: since the data it answers passed, by Karn's rule, nanoseconds.
+    /// RTT of an ACK (Karn's rule), nanoseconds.
     pub rtt_ns: Option<u64>,
-    /// Data in flight as the tap sees it after this: its own if it brings data, else what it acknowledges, bytes.
+    /// Data in flight at the tap after this segment, bytes: of its own direction with data, else of the direction it acknowledges.
     pub in_flight: u64,
 }
 
@@ -139,13 +139,13 @@ impl RowFlow {
 }
 
 impl RowTcp {
-    /// Selective acknowledgements.
+    /// Returns the SACK blocks.
     pub fn sack(&self) -> &[(i64, i64)] {
         self.sack.get(..usize::from(self.sacks)).unwrap_or_default()
     }
 }
 
-/// Who wants every row.
+/// A consumer of rows.
 pub trait Observer {
     /// Whether rows are made at all.
     const WANTED: bool = true;
@@ -154,7 +154,7 @@ pub trait Observer {
     fn row(&mut self, row: &Row);
 }
 
-/// Nobody.
+/// No consumer.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 

@@ -1,4 +1,4 @@
-//! Round-trip times from data to the acknowledgement that covers it, by Karn's rule.
+//! RTT samples from data to the ACK that covers it, by Karn's rule.
 
 use crate::histogram::Histogram;
 
@@ -31,7 +31,7 @@ impl Sent {
     }
 }
 
-/// Round trips of one direction, from the tap to the receiver and back to the tap.
+/// RTT samples of one direction, between tap and receiver.
 #[derive(Debug, Clone, Default)]
 pub struct RoundTrips {
     pending: [Sent; PENDING],
@@ -39,9 +39,9 @@ pub struct RoundTrips {
     last_end: u64,
     /// How many.
     pub count: u64,
-    /// Least, nanoseconds.
+    /// Minimum, nanoseconds.
     pub min_ns: u64,
-    /// Greatest, nanoseconds.
+    /// Maximum, nanoseconds.
     pub max_ns: u64,
     /// Sum, nanoseconds.
     pub sum_ns: u64,
@@ -61,7 +61,7 @@ impl RoundTrips {
         }
     }
 
-    /// Data from `start` on was sent again: an acknowledgement no longer tells which copy it is for.
+    /// Discards samples of retransmitted data: an ACK of it is ambiguous.
     pub fn ambiguous(&mut self, start: u64) {
         while self.waiting > 0 && !self.pending[usize::from(self.waiting) - 1].is_below(start) {
             self.waiting -= 1;

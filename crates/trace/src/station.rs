@@ -1,4 +1,4 @@
-//! What one source of frames puts on the wire: rates in bins, gaps, trains, spacing of acknowledgements.
+//! Frames of one station: rates in bins, gaps, packet trains, spacing of ACKs.
 
 use landspeed_model::{AckSpacing, BinRates, GapClass, TraceStation, Trains};
 
@@ -13,7 +13,7 @@ const MILLISECOND_NS: u64 = 1_000_000;
 const BUNCHED_NS: u64 = 1_000;
 /// Gaps from here on may show a framing underneath.
 const USUAL_FROM_NS: u64 = 2_000;
-/// Trains from this length on tell the rate of the line they came from.
+/// Minimum frames of a train for the rate of the link it came from.
 const TELLING_FRAMES: u64 = 10;
 
 /// Rates in bins of one width.
@@ -164,7 +164,7 @@ impl Station {
         }
     }
 
-    /// A frame of this station. Returns the time since the one before, nanoseconds.
+    /// Accounts for a frame. Returns the gap to the previous one, nanoseconds.
     #[inline]
     pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) -> Option<u64> {
         if time_ns >= self.fine.end_ns {

@@ -1,4 +1,4 @@
-//! The live flows.
+//! The table of live flows.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -103,10 +103,10 @@ impl Table {
         self.flows.get_mut(place as usize)
     }
 
-    /// Reads what the next packet of a flow will need; the value means nothing.
-    pub fn touch(&self, place: u32) -> u64 {
+    /// Reads what the next packet of a flow needs, to prefetch it; the value has no meaning.
+    pub fn prefetch(&self, place: u32) -> u64 {
         self.flows.get(place as usize).map_or(0, |flow| match &flow.state {
-            State::Tcp(connection) => flow.last_ns ^ connection.touch(),
+            State::Tcp(connection) => flow.last_ns ^ connection.prefetch(),
             State::Udp(datagrams) => flow.last_ns ^ datagrams[0].packets ^ datagrams[1].packets,
         })
     }

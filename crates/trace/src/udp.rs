@@ -1,4 +1,4 @@
-//! A UDP flow, and the numbers in its datagrams where they have some.
+//! A UDP flow, and the sequence numbers in its datagrams.
 //!
 //! No port tells the protocol. Each known one reads along, and the one whose numbers go on from datagram to datagram, whose
 //! tag stays and whose clock runs as the capture's does, is it.
@@ -80,7 +80,7 @@ impl Datagrams {
         }
     }
 
-    /// As the document says it.
+    /// Returns it as in the document.
     pub fn document(&self) -> TraceDirection {
         let candidates = Numbering::ALL.into_iter().zip(self.candidates);
         let candidates = candidates.filter_map(|(numbering, candidate)| Some((numbering, candidate?)));

@@ -1,4 +1,4 @@
-//! Packets of one tap that wait for the other one to show them.
+//! Packets of one tap that wait for their match at the other.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// How many wait.
+    /// Returns the number of waiting packets.
     pub fn len(&self) -> usize {
         self.waiting
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_twins_waits_and_leaves_in_order() {
+    fn identical_packets_leave_in_order() {
         let mut waiting = Waiting::default();
         (0..1_000).for_each(|time_ns| waiting.put(7, seen(time_ns)));
         assert_eq!(waiting.len(), 1_000);
@@ -170,7 +170,7 @@ mod tests {
     proptest! {
         /// Against lists of each fingerprint.
         #[test]
-        fn twins_are_kept_like_in_a_list(steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_i64..50), 1..400)) {
+        fn identical_packets_are_kept_like_in_a_list(steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_i64..50), 1..400)) {
             let mut waiting = Waiting::default();
             let mut lists: Vec<Vec<i64>> = vec![Vec::new(); 3];
             let mut order: VecDeque<(u64, i64)> = VecDeque::new();

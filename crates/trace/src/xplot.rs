@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use landspeed_model::{TraceDocument, TraceEndpoint, TraceTransport};
 use landspeed_wire::Flags;
 
-use crate::key::{Endpoint, told};
+use crate::key::{Endpoint, document_endpoint};
 use crate::{Class, Observer, Row, RowFlow, RowTcp};
 
 /// Segments of the mean of the throughput, as tcptrace's `-A10`.
@@ -130,7 +130,7 @@ impl<W: Write> Xplot<W> {
     fn begin(&mut self, flow: &RowFlow) {
         let number = self.connections;
         self.connections += 1;
-        let (from, to) = (told(flow.source), told(flow.destination));
+        let (from, to) = (document_endpoint(flow.source), document_endpoint(flow.destination));
         let is = |(a, b): &(TraceEndpoint, TraceEndpoint)| (*a == from && *b == to) || (*a == to && *b == from);
         if !self.wanted.iter().any(is) {
             return;
@@ -175,7 +175,7 @@ impl<W: Write> Observer for Xplot<W> {
 
 impl Direction {
     fn new(name: &str, from: Endpoint, to: Endpoint) -> Self {
-        let (from, to) = (told(from), told(to));
+        let (from, to) = (document_endpoint(from), document_endpoint(to));
         let title = |of: &str| format!("{}:{}_==>_{}:{} ({of})", from.address, from.port, to.address, to.port);
         let sheet = |kind: &str, scale: &str, of: &str, y: &str| {
             Sheet::new(format!("{name}_{kind}.xpl"), scale, &title(of), y)

@@ -1,4 +1,4 @@
-//! Every class of event, played segment by segment and told apart.
+//! Every class of retransmit and event, played segment by segment.
 
 mod play;
 
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use play::{Extra, MS, MSS, Play};
 
 #[test]
-fn a_clean_transfer_has_its_round_trip_and_nothing_else() {
+fn a_clean_transfer_has_an_rtt_and_no_events() {
     let mut play = Play::new();
     for round in 0..50 {
         play.data(20 + round * 20, round as u32 * 2);
@@ -32,7 +32,7 @@ fn a_clean_transfer_has_its_round_trip_and_nothing_else() {
 }
 
 #[test]
-fn selective_acknowledgements_make_it_a_fast_one() {
+fn sacked_data_above_makes_it_a_fast_retransmit() {
     for sack in [true, false] {
         let mut play = Play::new();
         play.sack = sack;
@@ -50,7 +50,7 @@ fn selective_acknowledgements_make_it_a_fast_one() {
 }
 
 #[test]
-fn silence_makes_it_a_timeout_and_so_is_what_follows() {
+fn silence_makes_it_an_rto_until_recovery_ends() {
     let mut play = Play::new();
     (0..4).for_each(|segment| play.data(20, segment));
     play.data(240, 0);
@@ -65,7 +65,7 @@ fn silence_makes_it_a_timeout_and_so_is_what_follows() {
 }
 
 #[test]
-fn the_last_segment_after_a_short_silence_is_a_tail_probe() {
+fn the_last_segment_after_a_short_silence_is_a_tlp() {
     let mut play = Play::new();
     (0..4).for_each(|segment| play.data(20, segment));
     play.ack(30, 3);
@@ -77,7 +77,7 @@ fn the_last_segment_after_a_short_silence_is_a_tail_probe() {
 }
 
 #[test]
-fn a_hole_filled_after_it_was_reported_was_lost_before_the_tap() {
+fn a_reported_hole_was_lost_before_the_tap() {
     let mut play = Play::new();
     for segment in [0, 1, 3, 4, 5] {
         play.data(20, segment);
@@ -98,7 +98,7 @@ fn a_hole_filled_after_it_was_reported_was_lost_before_the_tap() {
 }
 
 #[test]
-fn an_older_identification_in_a_hole_is_reordering_even_after_duplicate_acknowledgements() {
+fn an_older_identification_in_a_hole_is_reordering() {
     let mut play = Play::new();
     play.data(20, 0);
     let late = play.identification;
@@ -115,7 +115,7 @@ fn an_older_identification_in_a_hole_is_reordering_even_after_duplicate_acknowle
 }
 
 #[test]
-fn the_same_packet_twice_is_a_copy_made_on_the_way() {
+fn the_same_packet_twice_is_duplicated_in_the_network() {
     let mut play = Play::new();
     play.data(20, 0);
     let same = Extra { identification: Some(play.identification - 1), ..Extra::default() };
@@ -126,7 +126,7 @@ fn the_same_packet_twice_is_a_copy_made_on_the_way() {
 }
 
 #[test]
-fn a_closed_window_is_counted_and_its_probe_is_no_retransmission() {
+fn a_zero_window_probe_is_not_a_retransmit() {
     let mut play = Play::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(1), 0, Extra { window: Some(0), ..Extra::default() });
@@ -141,7 +141,7 @@ fn a_closed_window_is_counted_and_its_probe_is_no_retransmission() {
 }
 
 #[test]
-fn acknowledged_but_never_seen_is_what_the_capture_lacks() {
+fn acknowledged_but_unseen_data_is_missing() {
     let mut play = Play::new();
     play.data(20, 0);
     play.data(20, 3);
@@ -155,7 +155,7 @@ fn acknowledged_but_never_seen_is_what_the_capture_lacks() {
 proptest! {
     /// tcptrace prints 18446744069417598361 bytes in flight once the numbers wrap.
     #[test]
-    fn numbers_that_wrap_change_nothing(first: u32, losses in prop::collection::btree_set(1_u32..190, 0..8)) {
+    fn sequence_wrap_changes_nothing(first: u32, losses in prop::collection::btree_set(1_u32..190, 0..8)) {
         let told = |first: u32| {
             let mut play = Play::with_first(first);
             for round in 0..20_u32 {

@@ -1,4 +1,4 @@
-//! Two clocks that drift and step: what is told of them, and the delay without them.
+//! Two clocks that drift and step: what is reported, and the delay without them.
 
 use etherparse::PacketBuilder;
 use landspeed_model::{BuildInfo, TraceDocument, TracePath};
@@ -45,7 +45,7 @@ fn packet(forth: bool, number: u32) -> Vec<u8> {
 }
 
 impl Talk {
-    fn far_clock(&self, time_ns: i64) -> i64 {
+    fn second_clock(&self, time_ns: i64) -> i64 {
         let since_ns = time_ns - BEGIN;
         let span_ns = i64::from(self.packets) * self.apart_ns;
         let stepped = self.step.filter(|(share, _)| since_ns as f64 > share * span_ns as f64).map_or(0, |(_, by)| by);
@@ -59,8 +59,8 @@ impl Talk {
             let [there, back] = (self.queue)(number, self.packets);
             let arrived_ns = sent_ns + self.one_way_ns + there;
             taps[0].push((sent_ns, true, number));
-            taps[1].push((self.far_clock(arrived_ns), true, number));
-            taps[1].push((self.far_clock(arrived_ns), false, number));
+            taps[1].push((self.second_clock(arrived_ns), true, number));
+            taps[1].push((self.second_clock(arrived_ns), false, number));
             taps[0].push((arrived_ns + self.one_way_ns + back, false, number));
         }
         // In the order they passed: the second clock may step back in between.
@@ -83,7 +83,7 @@ impl Talk {
         let build = || BuildInfo { version: String::new(), server_version: None };
         let [mut document, second] =
             analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-        pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+        pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
         document
     }
 
@@ -103,7 +103,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn a_drift_is_told_and_taken_out(drift_ppm in -200.0_f64..200.0, offset_ns in -1_000_000_000_i64..1_000_000_000, full: bool) {
+    fn a_drift_is_measured_and_removed(drift_ppm in -200.0_f64..200.0, offset_ns in -1_000_000_000_i64..1_000_000_000, full: bool) {
         let talk = Talk { drift_ppm, offset_ns, queue: if full { busy } else { QUIET.queue }, ..QUIET };
         let path = talk.path();
         let (told, unsure) = path.drift_ppm.zip(path.drift_uncertainty_ppm).expect("both ways passed");
@@ -111,7 +111,7 @@ proptest! {
         prop_assert!(unsure < 20.0, "± {unsure} over 20 s");
         prop_assert_eq!(path.clock_steps.len(), 0);
         prop_assert_eq!((path.forward.lost_data, path.backward.lost_other), (0, 0));
-        // 20 ms there and back; a drift of 200 ppm would hide 4 ms of it over these 20 s.
+        // An RTT of 20 ms; a drift of 200 ppm would hide 4 ms of it over these 20 s.
         let round_trip = path.round_trip_ns.expect("one") as i64;
         prop_assert!((round_trip - 20 * MS).abs() < MS / 4, "{round_trip}");
         let most = path.forward.delay_variation_max_ns.expect("one") as i64;
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn a_step_is_told_and_taken_out(
+    fn a_step_is_measured_and_removed(
         drift_ppm in -50.0_f64..50.0, share in 0.2_f64..0.8, step_ns in prop_oneof![-400 * MS..-2 * MS, 2 * MS..400 * MS],
     ) {
         let talk = Talk { drift_ppm, step: Some((share, step_ns)), ..QUIET };
@@ -138,7 +138,7 @@ proptest! {
 }
 
 #[test]
-fn a_queue_that_fills_is_no_drift_and_is_seen_when_it_does() {
+fn a_filling_queue_is_not_a_drift() {
     let talk = Talk { queue: |number, of| [i64::from(number) * 60 * MS / i64::from(of), 0], ..QUIET };
     let path = talk.path();
     let drift = path.drift_ppm.expect("both ways passed");
@@ -153,7 +153,7 @@ fn a_queue_that_fills_is_no_drift_and_is_seen_when_it_does() {
 }
 
 #[test]
-fn one_way_alone_tells_no_drift() {
+fn one_direction_has_no_drift() {
     let mut pairing = Pairing::new(false);
     for number in 0..100 {
         for tap in [Tap::First, Tap::Second] {
@@ -166,7 +166,7 @@ fn one_way_alone_tells_no_drift() {
     let build = BuildInfo { version: String::new(), server_version: None };
     let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
     let second = document.clone();
-    pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     let path = &document.path[0];
     assert_eq!((path.forward.matched, path.backward.matched), (100, 0), "the sender's capture is named first");
     assert_eq!((path.drift_ppm, path.clock_offset_ns), (None, None));

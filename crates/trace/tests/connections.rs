@@ -36,16 +36,16 @@ enum End {
 
 /// A connection: initial sequence numbers, segments, of which some are lost behind the tap, and its end.
 #[derive(Debug, Clone)]
-struct Told {
+struct Transfer {
     numbers: [u32; 2],
     segments: u32,
     lost: u32,
     end: End,
 }
 
-fn told() -> impl Strategy<Value = Told> {
+fn transfer() -> impl Strategy<Value = Transfer> {
     let end = prop_oneof![Just(End::Fin), Just(End::Reset), Just(End::Nothing)];
-    (any::<[u32; 2]>(), 6_u32..40, 0_u32..3, end).prop_map(|(numbers, segments, lost, end)| Told {
+    (any::<[u32; 2]>(), 6_u32..40, 0_u32..3, end).prop_map(|(numbers, segments, lost, end)| Transfer {
         numbers,
         segments,
         lost,
@@ -53,10 +53,10 @@ fn told() -> impl Strategy<Value = Told> {
     })
 }
 
-fn play(connections: &[Told]) -> landspeed_model::TraceDocument {
+fn play(connections: &[Transfer]) -> landspeed_model::TraceDocument {
     let mut analysis = Analysis::new(Limits::default());
     let (mut now, mut id) = (1_000_000_000_u64, 0_u16);
-    for Told { numbers: [client, server], segments, lost, end } in connections {
+    for Transfer { numbers: [client, server], segments, lost, end } in connections {
         let (first, answer) = (client.wrapping_add(1), server.wrapping_add(1));
         let at = |segment: u32| first.wrapping_add(segment * 1_000);
         let mut send = |forth: bool, sequence: u32, ack: u32, flags: u8, payload: u16| {
@@ -95,7 +95,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_four_tuple_used_again_is_another_flow(connections in prop::collection::vec(told(), 1..8)) {
+    fn a_reused_four_tuple_is_another_flow(connections in prop::collection::vec(transfer(), 1..8)) {
         let document = play(&connections);
         prop_assert_eq!(document.flows.len(), connections.len());
         let mut flows = document.flows.clone();
@@ -112,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn a_retransmitted_syn_opens_no_other_connection() {
+fn a_retransmitted_syn_is_the_same_connection() {
     let mut analysis = Analysis::new(Limits::default());
     let sent = [
         (true, 7, 0, SYN),
@@ -133,7 +133,7 @@ fn a_retransmitted_syn_opens_no_other_connection() {
 }
 
 #[test]
-fn the_number_of_connections_in_memory_is_bounded() {
+fn memory_for_connections_is_bounded() {
     let limits = Limits { flows: 3, ..Limits::default() };
     let mut analysis = Analysis::new(limits);
     for number in 0..200_u32 {

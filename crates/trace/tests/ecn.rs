@@ -112,7 +112,7 @@ fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
 
 proptest! {
     #[test]
-    fn each_mark_is_counted_where_it_passes_and_where_it_is_reported(
+    fn each_mark_is_counted_where_it_passes_and_is_reported(
         marked in proptest::collection::vec(any::<bool>(), 1..60), accurate: bool,
     ) {
         let marks = marked.iter().filter(|&&mark| mark).count() as u64;
@@ -136,7 +136,7 @@ fn long_options() -> Vec<u8> {
 }
 
 #[test]
-fn options_that_the_snap_length_cut_are_counted_and_warned_of() {
+fn truncated_options_are_counted_with_a_warning() {
     let options = long_options();
     for (snap, cut) in [(40 + options.len() - 1, 5), (44, 5), (40 + options.len(), 0), (0, 0)] {
         let mut tap = Tap::new();

@@ -160,7 +160,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_kept_singly_is_in_the_buckets_and_losses_are_kept() {
+fn dropped_packets_are_in_buckets_and_losses_are_kept() {
     const PACKETS: u32 = 200_000;
     let limits = GraphLimits { packets: 10_000, ..GraphLimits::default() };
     let mut tap = Tap::new(Graphs::new(limits));
@@ -194,7 +194,7 @@ fn what_is_not_kept_singly_is_in_the_buckets_and_losses_are_kept() {
 }
 
 #[test]
-fn a_span_that_was_asked_for_is_whole() {
+fn a_requested_span_is_complete() {
     let span = 500_000_000..600_000_000;
     let limits = GraphLimits { packets: 5_000, span_ns: Some(span.clone()), ..GraphLimits::default() };
     let mut tap = Tap::new(Graphs::new(limits));
@@ -208,7 +208,7 @@ fn a_span_that_was_asked_for_is_whole() {
 }
 
 #[test]
-fn of_many_flows_the_largest_are_drawn() {
+fn the_largest_flows_are_drawn() {
     let limits = GraphLimits { flows: 3, ..GraphLimits::default() };
     let mut tap = Tap::new(Graphs::new(limits));
     let large = [7_000, 30_000, 59_000];
@@ -229,7 +229,7 @@ fn of_many_flows_the_largest_are_drawn() {
 }
 
 #[test]
-fn graphs_for_xplot_come_in_pieces_that_make_whole_files() {
+fn pieces_for_xplot_make_complete_files() {
     let mut first = Tap::new(landspeed_trace::Unobserved);
     let play = |tap: &mut dyn FnMut(u64, Option<(u32, u32)>, u32)| {
         for i in 0..20_000_u32 {

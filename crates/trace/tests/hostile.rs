@@ -51,7 +51,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn a_damaged_file_breaks_nothing(
+    fn a_damaged_file_is_handled(
         frames in prop::collection::vec(frame(), 0..12), ng: bool,
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut: Option<prop::sample::Index>,
     ) {
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_breaks_no_claim(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_handled(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         claims::capture_file(&bytes);
         claims::frame(&bytes);
     }

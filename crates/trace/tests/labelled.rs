@@ -1,5 +1,5 @@
 //! A generator of conversations whose every event has a label: whatever happens in whatever order, from whatever first
-//! number, each is told as what it was, and nothing else is told.
+//! number, each is reported as what it was, and nothing else is reported.
 
 #[expect(dead_code, reason = "the other tests play it too")]
 mod play;
@@ -18,17 +18,17 @@ const APART: u64 = 500;
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Nothing,
-    /// Lost behind the tap, asked for, sent again.
+    /// Lost after the tap, fast retransmit.
     LostBehind(u32),
     /// Lost before the tap.
     LostBefore(u32),
-    /// Two in a row lost behind the tap.
+    /// Two in a row lost after the tap.
     TwoLost(u32),
-    /// The last one lost behind the tap, probed for.
+    /// The last one lost after the tap, TLP.
     Tail,
-    /// Probed for although it had arrived.
+    /// Spurious TLP.
     NeedlessTail,
-    /// Nothing comes back for a timeout.
+    /// RTO.
     Timeout,
     /// Passed by the next two, its identification being older.
     Late(u32),
@@ -65,7 +65,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What a conversation holds, by what it should be told as.
+/// Expected counts of a conversation.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Labels {
     fast: u64,
@@ -191,7 +191,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn every_label_is_told_and_nothing_else(first: u32, events in prop::collection::vec(event(), 1..25)) {
+    fn every_labelled_event_is_reported_and_no_other(first: u32, events in prop::collection::vec(event(), 1..25)) {
         let mut play = Play::with_first(first);
         let mut labels = Labels::default();
         for (number, event) in events.iter().enumerate() {

@@ -49,7 +49,7 @@ fn payload(kind: Kind, number: u64, time_ns: u64) -> Vec<u8> {
     bytes
 }
 
-fn told(datagrams: &[(u64, Vec<u8>)]) -> Option<TraceNumbered> {
+fn numbered(datagrams: &[(u64, Vec<u8>)]) -> Option<TraceNumbered> {
     let mut analysis = Analysis::new(Limits::default());
     for (time_ns, payload) in datagrams {
         let mut bytes = Vec::new();
@@ -65,7 +65,7 @@ fn told(datagrams: &[(u64, Vec<u8>)]) -> Option<TraceNumbered> {
 
 proptest! {
     #[test]
-    fn each_number_has_its_fate(
+    fn each_sequence_number_is_counted_once(
         kind in prop::sample::select(vec![Kind::Landspeed, Kind::Iperf3, Kind::Iperf3Wide, Kind::Rtp]),
         lost in prop::collection::btree_set(1_u64..1_990, 0..60), twice in prop::collection::btree_set(1_u64..1_990, 0..20),
         late in prop::collection::btree_set(1_u64..1_900, 0..10),
@@ -81,7 +81,7 @@ proptest! {
             }
         }
         datagrams.sort_by_key(|(time_ns, _)| *time_ns);
-        let told = told(&datagrams).expect("numbers");
+        let told = numbered(&datagrams).expect("numbers");
         let names = ["landspeed", "iperf3", "iperf3, 64-bit counters", "RTP"];
         prop_assert_eq!(&told.protocol, names[kind as usize]);
         let arrived = |set: &std::collections::BTreeSet<u64>| set.iter().filter(|n| !lost.contains(n)).count() as u64;
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn what_has_no_numbers_is_given_none(payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 20..60), version: bool) {
+    fn datagrams_without_numbers_are_not_numbered(payloads in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 20..60), version: bool) {
         let marked = |mut payload: Vec<u8>| {
             if let Some(first) = payload.first_mut().filter(|_| version) {
                 *first = 0x80;
@@ -100,14 +100,14 @@ proptest! {
         };
         let datagrams: Vec<_> =
             payloads.into_iter().enumerate().map(|(n, payload)| (BEGIN + n as u64 * APART_NS, marked(payload))).collect();
-        prop_assert_eq!(told(&datagrams), None);
+        prop_assert_eq!(numbered(&datagrams), None);
     }
 }
 
 #[test]
-fn greetings_before_the_numbers_do_not_hide_them() {
+fn a_greeting_does_not_hide_sequence_numbers() {
     let mut datagrams = vec![(BEGIN, b"9876".to_vec()), (BEGIN, payload(Kind::Iperf3, 0x8000_0000, BEGIN + 77))];
     datagrams.extend((0..100).map(|n| (BEGIN + (n + 1) * APART_NS, payload(Kind::Iperf3, n, BEGIN + n * APART_NS))));
-    let told = told(&datagrams).expect("numbers");
+    let told = numbered(&datagrams).expect("numbers");
     assert_eq!((told.protocol.as_str(), told.lost, told.received), ("iperf3", 0, 100));
 }

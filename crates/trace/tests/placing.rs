@@ -139,7 +139,7 @@ impl Story {
         [near, far]
     }
 
-    fn told(&self) -> TraceDocument {
+    fn document(&self) -> TraceDocument {
         let taps = self.taps();
         let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
         let mut pairing = Pairing::new(self.translated);
@@ -158,7 +158,7 @@ impl Story {
         let build = || BuildInfo { version: String::new(), server_version: None };
         let [first, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
         let mut document = first;
-        pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+        pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
         document
     }
 }
@@ -195,8 +195,8 @@ fn story() -> impl Strategy<Value = Story> {
 
 proptest! {
     #[test]
-    fn each_loss_is_where_it_happened(story in story()) {
-        let document = story.told();
+    fn each_loss_is_located(story in story()) {
+        let document = story.document();
         let path = &document.path[0];
         // Of what was lost before anything came past the second tap, nobody knows whether it was there yet.
         let early = (0..200).take_while(|segment| story.network.contains(segment)).count();
@@ -229,7 +229,7 @@ proptest! {
 }
 
 #[test]
-fn captures_of_different_flows_have_nothing_in_common() {
+fn captures_of_different_flows_do_not_match() {
     let story = Story {
         segments: 50,
         network: Vec::new(),
@@ -263,7 +263,7 @@ fn captures_of_different_flows_have_nothing_in_common() {
     let build = BuildInfo { version: String::new(), server_version: None };
     let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
     let second = document.clone();
-    pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     assert_eq!(document.path[0].matched, 0);
     assert!(document.warnings.iter().any(|warning| warning.code == "nothing-in-common"));
 }
@@ -280,7 +280,7 @@ fn datagram(number: u32, length: usize) -> Vec<u8> {
 }
 
 /// What two taps say of packets given with their times.
-fn told_of(taps: &[Vec<(u64, Vec<u8>)>; 2]) -> TraceDocument {
+fn document_of(taps: &[Vec<(u64, Vec<u8>)>; 2]) -> TraceDocument {
     let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
     let mut pairing = Pairing::new(false);
     let mut next = [0; 2];
@@ -297,13 +297,13 @@ fn told_of(taps: &[Vec<(u64, Vec<u8>)>; 2]) -> TraceDocument {
     }
     let build = || BuildInfo { version: String::new(), server_version: None };
     let [mut document, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-    pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     document
 }
 
 proptest! {
     #[test]
-    fn datagrams_without_an_identification_are_known_by_what_is_in_them(
+    fn datagrams_without_identification_match_by_payload(
         lost in prop::collection::btree_set(1_u32..290, 0..20), offset_ns in -1_000_000_000_i64..1_000_000_000,
         jitter_ns in 0_u64..40_000, length in 8_usize..1400,
     ) {
@@ -318,7 +318,7 @@ proptest! {
             }
         }
         far.sort_by_key(|(time_ns, _)| *time_ns);
-        let document = told_of(&[near, far]);
+        let document = document_of(&[near, far]);
         let forward = &document.path[0].forward;
         prop_assert_eq!((forward.matched, forward.lost_data), (300 - lost.len() as u64, lost.len() as u64));
         prop_assert_eq!(document.flows[0].lost_network, Some(lost.len() as u64));
@@ -327,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lost_tail_is_lost_if_the_other_tap_went_on_and_else_undetermined(
+    fn a_lost_tail_counts_only_if_the_other_tap_continued(
         tail in 1_u32..40, head in 0_u32..40, on_ns in 1_u64..20 * MS, one_way_ns in 1_000_u64..2 * MS, later: bool,
     ) {
         // The second tap begins after the head, and the tail is lost. Another flow goes on for a while, or nothing does.
@@ -348,7 +348,7 @@ proptest! {
             PacketBuilder::ipv4(addresses.0, addresses.1, 64).udp(9, 9).write(&mut other, &[1; 40]).expect("memory");
             far.push((last_ns + on_ns, other));
         }
-        let document = told_of(&[near, far]);
+        let document = document_of(&[near, far]);
         let (forward, backward) = (&document.path[0].forward, &document.path[0].backward);
         prop_assert_eq!(forward.matched, u64::from(300 - tail - head));
         let (mut lost, mut undetermined) = (0, u64::from(head) + 1);

@@ -150,7 +150,7 @@ impl Transfer {
     }
 }
 
-fn told(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
+fn analyse(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
     let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
     let mut pairing = Pairing::new(translated);
     let mut next = [0; 2];
@@ -167,7 +167,7 @@ fn told(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
     }
     let build = || BuildInfo { version: String::new(), server_version: None };
     let [mut document, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-    pairing.finish("near".into(), "far".into()).tell(&mut document, &second);
+    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     document
 }
 
@@ -190,7 +190,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn a_clock_that_is_set_neither_hides_losses_nor_makes_some(
+    fn a_clock_step_neither_hides_nor_creates_losses(
         network in some(8), receiver in some(8), at in 0.3_f64..0.7, first: bool,
         by_ns in prop_oneof![-4_000 * MS..-2 * MS, -300 * MS..-2 * MS, 2 * MS..300 * MS, 2 * MS..4_000 * MS, Just(3_600_000 * MS), Just(-3_600_000 * MS)],
     ) {
@@ -201,7 +201,7 @@ proptest! {
         for packet in taps[usize::from(!first)].iter_mut().filter(|packet| packet.0 > when) {
             packet.0 += by_ns;
         }
-        let document = told(&taps, false);
+        let document = analyse(&taps, false);
         let (flow, path) = (&document.flows[0], &document.path[0]);
         prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
         prop_assert_eq!(flow.lost_receiver, Some(transfer.receiver.len() as u64));
@@ -213,12 +213,12 @@ proptest! {
     }
 
     #[test]
-    fn drops_of_the_receiver_host_need_proof_and_have_it(
+    fn receiver_host_drops_are_counted_with_proof(
         network in some(20), receiver in some(20), twice in some(40), sack: bool, dsack: bool, identified: bool,
     ) {
         let [network, receiver, twice] = apart([network, receiver, twice]);
         let transfer = Transfer { network, receiver, twice, sack, dsack, identified, ..Transfer::default() };
-        let document = told(&transfer.taps(), false);
+        let document = analyse(&transfer.taps(), false);
         let flow = &document.flows[0];
         prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
         let (lost, open) = (flow.lost_receiver.expect("two taps"), flow.forward.undetermined_receiver.expect("two taps"));
@@ -227,17 +227,17 @@ proptest! {
     }
 
     #[test]
-    fn packets_that_are_only_late_are_never_called_dropped(
+    fn late_packets_are_not_counted_as_dropped(
         late in some(60), late_ns in MS..60 * MS, sack: bool, dsack: bool,
     ) {
         let transfer = Transfer { late, late_ns, sack, dsack, ..Transfer::default() };
-        let document = told(&transfer.taps(), false);
+        let document = analyse(&transfer.taps(), false);
         let flow = &document.flows[0];
         prop_assert_eq!((flow.lost_network, flow.lost_receiver), (Some(0), Some(0)));
     }
 
     #[test]
-    fn copies_of_a_mirror_change_nothing(
+    fn copies_of_a_mirror_port_change_nothing(
         network in some(8), receiver in some(8), after_ns in 0_i64..3 * MS, mirrored in 1_usize..4, hop: bool, identified: bool,
     ) {
         // Without an identification a copy must come before a retransmission could.
@@ -255,7 +255,7 @@ proptest! {
             packets.extend(taps[tap].iter().map(copy));
             packets.sort_by_key(|packet| packet.0);
         }
-        let (plain, mirrored_by) = (told(&taps, false), told(&copied, false));
+        let (plain, mirrored_by) = (analyse(&taps, false), analyse(&copied, false));
         let figures = |document: &TraceDocument| {
             let (flow, path) = (&document.flows[0], &document.path[0]);
             let (forward, reverse) = (&flow.forward, &flow.reverse);
@@ -272,7 +272,7 @@ proptest! {
 }
 
 #[test]
-fn without_a_match_nothing_is_said_to_be_lost_and_nat_is_suggested() {
+fn without_a_match_losses_are_unknown_and_nat_is_suggested() {
     let transfer = Transfer {
         network: [50, 700].into(),
         receiver: [900].into(),
@@ -280,31 +280,31 @@ fn without_a_match_nothing_is_said_to_be_lost_and_nat_is_suggested() {
         ..Transfer::default()
     };
     let taps = transfer.taps();
-    let document = told(&taps, false);
+    let document = analyse(&taps, false);
     let (flow, path) = (&document.flows[0], &document.path[0]);
     assert_eq!((flow.lost_network, flow.lost_receiver, document.losses.len()), (None, None, 0));
     assert_eq!((path.forward.lost_data, path.forward.lost_other, path.forward.appeared), (0, 0, 0));
     let warning = document.warnings.iter().find(|warning| warning.code == "nothing-in-common").expect("a warning");
     assert!(warning.message.contains("--nat"), "{}", warning.message);
-    let document = told(&taps, true);
+    let document = analyse(&taps, true);
     assert_eq!((document.flows[0].lost_network, document.flows[0].lost_receiver), (Some(2), Some(1)));
 }
 
 #[test]
-fn captures_named_the_wrong_way_round_are_noticed_and_still_have_their_losses() {
+fn swapped_captures_are_noticed_and_keep_their_losses() {
     let transfer = Transfer { network: [50, 700].into(), receiver: [900].into(), ..Transfer::default() };
     let [near, far] = transfer.taps();
-    let document = told(&[far, near], false);
+    let document = analyse(&[far, near], false);
     assert_eq!(document.flows[0].lost_network, Some(2));
     assert!(document.warnings.iter().any(|warning| warning.code == "taps-swapped"), "{:?}", document.warnings);
-    let document = told(&transfer.taps(), false);
+    let document = analyse(&transfer.taps(), false);
     assert!(document.warnings.iter().all(|warning| warning.code != "taps-swapped"), "{:?}", document.warnings);
 }
 
 #[test]
-fn both_directions_have_their_losses() {
+fn losses_are_counted_in_both_directions() {
     let transfer = Transfer { network: [50, 700].into(), receiver: [900].into(), ..Transfer::default() };
-    let document = told(&transfer.taps(), false);
+    let document = analyse(&transfer.taps(), false);
     let flow = &document.flows[0];
     assert_eq!((flow.forward.lost_network, flow.forward.lost_receiver), (Some(2), Some(1)));
     assert_eq!((flow.reverse.lost_network, flow.reverse.lost_receiver), (Some(0), None));

@@ -62,7 +62,7 @@ pub enum Next<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CaptureError {
     /// Its first bytes are not those of a capture.
-    #[error("this is no capture: it begins with {0:#010x}, which is neither pcap nor pcapng")]
+    #[error("not a capture: it begins with {0:#010x}, which is neither pcap nor pcapng")]
     NotACapture(u32),
     /// A version that is not known.
     #[error("{format} version {major}.{minor} is not known")]

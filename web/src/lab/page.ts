@@ -48,13 +48,13 @@ function header(lab: LabDocument, save: () => void): HTMLElement {
   );
 }
 
-/** Whether the figures can be used, before any figure. */
+/** Warnings and failed checks, before any figure. */
 function trust(lab: LabDocument): HTMLElement | null {
   const items: Child[] = [];
   const bad = (lead: string, ...says: Child[]) => items.push(h("p.notice.bad", { role: "alert" }, h("b", null, lead), ...says));
   const failed = lab.checks.filter((c) => !c.passed);
   if (lab.status === "invalid") bad("Invalid: do not use these figures. ", failed.length > 0 ? `${plural(failed.length, "check")} failed.` : "A check failed.");
-  if (lab.status === "partial") bad("Partial. ", "The run was cut short; what was measured until then is kept.");
+  if (lab.status === "partial") bad("Partial. ", "The run was cut short: the results are those until then.");
   if (lab.status === "failed") bad("Failed. ", "Nothing was measured.");
   for (const c of failed) items.push(h("p.notice.bad", null, h("b", null, "Failed check: "), ...prose(sentence(c.detail)), " ", h("code", null, c.name)));
   items.push(...remarked(lab));
@@ -70,12 +70,13 @@ function headline(lab: LabDocument): HTMLElement {
   const facts: [string, Child, (string | undefined)?][] = [
     ["status", h("b", { class: lab.status === "complete" ? "good" : "bad" }, lab.status)],
     ["flows", integer(lab.flows.length)],
-    ...(isNumber(retransmits) ? [["retransmitted", plural(retransmits, "segment")] as [string, Child]] : []),
+    ...(isNumber(retransmits) ? [["retransmits", integer(retransmits)] as [string, Child]] : []),
     ["dropped by switches", plural(drops, "packet")],
-    ...(lost > 0 ? [["lost on purpose", plural(lost, "frame")] as [string, Child]] : []),
+    ...(lost > 0 ? [["lost by links", plural(lost, "frame")] as [string, Child]] : []),
     ["virtual time", seconds(lab.virtual_s, 0.01)],
     ["real time", `${significant(lab.wall_s)} s`],
-    ["kernel", lab.kernel.release || NONE, lab.kernel.build_id],
+    ["kernel", lab.kernel.release || NONE],
+    ["kernel build", lab.kernel.build_id || NONE],
     ["seed", String(lab.seed)],
     ["digest", lab.digest ? h("code", null, lab.digest.slice(0, 12)) : NONE, lab.digest ?? undefined],
   ];
@@ -85,7 +86,7 @@ function headline(lab: LabDocument): HTMLElement {
     h(
       "div.figures",
       null,
-      h("div.figure", null, h("p.big", { id: "goodput" }, amount ?? NONE, h("span", null, ` ${unit.join(" ")}`)), h("p.of", null, isNumber(goodput) ? `goodput${lab.flows.length > 1 ? ", all flows together" : ""}, each in its steady phase` : "goodput unknown")),
+      h("div.figure", null, h("p.big", { id: "goodput" }, amount ?? NONE, h("span", null, ` ${unit.join(" ")}`)), h("p.of", null, isNumber(goodput) ? `goodput${lab.flows.length > 1 ? ", sum of all flows" : ""}, in the steady phase` : "goodput unknown")),
       h("dl.facts", null, ...facts.map(([name, value, title]) => h("div", { title }, h("dt", null, name), h("dd", null, value)))),
     ),
     h(
@@ -103,15 +104,15 @@ function headline(lab: LabDocument): HTMLElement {
 function got(flows: readonly LabFlow[], total: number | null): string {
   const each = flows.map((f) => `${f.name} ${rate(f.goodput_bps)}`).slice(0, 6);
   if (flows.length < 2) return rate(total);
-  return `${rate(total)} together: ${each.join(", ")}${flows.length > 6 ? ", …" : ""}.`;
+  return `${rate(total)} in total: ${each.join(", ")}${flows.length > 6 ? ", …" : ""}.`;
 }
 
 function flowTable(flows: readonly LabFlow[]): HTMLElement {
   return table(
-    ["Flow", "Path", ...["Starts", "Goodput", "Retransmits", "Lost"].map((t) => h("th.num", { scope: "col" }, t)), "Held back by", "Books"],
+    ["Flow", "Path", ...["Starts", "Goodput", "Retransmits", "Loss"].map((t) => h("th.num", { scope: "col" }, t)), "Limited by", "Accounting"],
     flows.map((f, i) => {
       const { run } = f;
-      const books = run && run.conservation.terms.length > 0 ? (run.conservation.holds ? "balance" : "do not balance") : NONE;
+      const accounting = run && run.conservation.terms.length > 0 ? (run.conservation.holds ? "balanced" : "not balanced") : NONE;
       const name = run ? h("a", { href: `#flow-${i}` }, f.name) : f.name;
       return h(
         "tr",
@@ -123,10 +124,10 @@ function flowTable(flows: readonly LabFlow[]): HTMLElement {
         num(integer(f.retransmits)),
         num(percent(run?.summary.loss_ratio)),
         h("td", null, run ? causeName(run.verdict.cause) : NONE),
-        h("td", { class: books === "do not balance" ? "bad" : null }, books),
+        h("td", { class: accounting === "not balanced" ? "bad" : null }, accounting),
       );
     }),
-    { caption: "Each flow over its own steady phase" },
+    { caption: "Each flow in its steady phase" },
   );
 }
 
@@ -152,7 +153,7 @@ function flowsSection(lab: LabDocument): HTMLElement | null {
 }
 
 function parts(run: NonNullable<LabFlow["run"]>, scope: string): Element[] {
-  return scoped(scope, () => [h("p.muted", null, "On the flow’s own time, from its start."), ...runParts(run, true)]).filter(
+  return scoped(scope, () => [h("p.muted", null, "Times count from the flow’s start."), ...runParts(run, true)]).filter(
     (part): part is Element => part instanceof Element,
   );
 }

@@ -157,7 +157,7 @@ function under(lab: LabDocument, link: TopologyLink): { text: string; bad?: bool
   return [
     { text: `MTU ${link.mtu_bytes}${Number.isFinite(used) ? ` · ${percent(used)} used` : ""}` },
     ...wordsOf(link).map((text) => ({ text })),
-    ...(lost > 0 ? [{ text: `${integer(lost)} lost on purpose`, bad: true }] : []),
+    ...(lost > 0 ? [{ text: `${integer(lost)} lost`, bad: true }] : []),
   ];
 }
 

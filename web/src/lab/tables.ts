@@ -1,4 +1,4 @@
-// What every queue and every link did, what was checked, and what else there is to know about the run.
+// Tables of queues, links and checks, the scenario, and the provenance of the run.
 
 import type { LabDocument, LabQueue, LabSetDocument, Reference } from "../document";
 import { button, h, num, prose, section, table, type Child } from "../dom";
@@ -12,7 +12,7 @@ const rowHead = (text: Child) => h("th", { scope: "row" }, text);
 /** Every queue. */
 export function queuesSection(lab: LabDocument): HTMLElement | null {
   if (lab.queues.length === 0) return null;
-  const groups: [LabQueue["role"], string][] = [["switch", "Ports of switches"], ["host", "Hosts’ own"], ["wire", "On the wire: what is under way, and what is lost on purpose"]];
+  const groups: [LabQueue["role"], string][] = [["switch", "Switch ports"], ["host", "Host qdiscs"], ["wire", "Links: packets in flight, configured loss"]];
   const rows: HTMLTableRowElement[] = [];
   for (const [role, title] of groups) {
     const mine = lab.queues.filter((q) => q.role === role);
@@ -24,9 +24,9 @@ export function queuesSection(lab: LabDocument): HTMLElement | null {
     "queues",
     "Queues",
     table(
-      ["", "Kind", right("Limit"), right("Drains at"), right("Packets"), right("Dropped"), right("Marked"), right("Peak"), right("of limit"), right("Mean"), right("Busy"), right("Wait, median"), right("Wait, 99 %")],
+      ["", "Kind", right("Limit"), right("Drains at"), right("Packets"), right("Dropped"), right("Marked"), right("Peak"), right("of limit"), right("Mean"), right("Busy"), right("Delay, p50"), right("Delay, p99")],
       rows,
-      { class: "wide queues", caption: "Wait: what is at a queue’s tail over the rate it drains at. Busy: share of the samples in which something waited" },
+      { class: "wide queues", caption: "Delay: backlog over the drain rate. Busy: share of the samples with a backlog" },
     ),
   );
 }
@@ -65,7 +65,7 @@ export function linksSection(lab: LabDocument): HTMLElement | null {
     "links",
     "Links",
     table(
-      ["", right("Rate"), right("Delay"), right("Utilisation"), h("th.barhead", { scope: "col" }, "of the rate, whole run"), right("Frames"), right("Bytes"), right("Lost on purpose"), "Impairments"],
+      ["", right("Rate"), right("Delay"), right("Utilisation"), h("th.barhead", { scope: "col" }, "of the rate, whole run"), right("Frames"), right("Bytes"), right("Lost"), "Impairments"],
       lab.links.map((l) =>
         h(
           "tr",
@@ -81,7 +81,7 @@ export function linksSection(lab: LabDocument): HTMLElement | null {
           h("td", null, impaired(l.name)),
         ),
       ),
-      { class: "wide", caption: "One line for each direction; bytes with framing" },
+      { class: "wide", caption: "One row per direction; bytes include framing" },
     ),
   );
 }
@@ -93,7 +93,7 @@ export function shareBar(share: number): HTMLTableCellElement {
   return h("td.barcell", { "aria-hidden": "true" }, h("div.bartrack", null, fill));
 }
 
-/** What was verified; open when something failed. */
+/** The checks; open when one failed. */
 export function checksPart(lab: LabDocument): HTMLElement | null {
   if (lab.checks.length === 0) return null;
   const failed = lab.checks.filter((c) => !c.passed).length;
@@ -103,16 +103,16 @@ export function checksPart(lab: LabDocument): HTMLElement | null {
     { id: "checks", open: failed > 0 },
     h("summary", { class: failed > 0 ? "bad" : "good" }, says),
     table(
-      ["Check", "Holds", "What was found"],
+      ["Check", "Passed", "Detail"],
       [...lab.checks]
         .sort((a, b) => Number(a.passed) - Number(b.passed))
         .map((c) => h("tr", { class: c.passed ? null : "failed" }, rowHead(h("code", null, c.name)), h("td", null, c.passed ? "yes" : "NO"), h("td", null, ...prose(c.detail)))),
-      { caption: "What was verified about this run; one failure makes it invalid" },
+      { caption: "Checks of this run; one failure makes it invalid" },
     ),
   );
 }
 
-/** What somebody else reported, beside what came out here. */
+/** The reported result beside this one. */
 export function referencePart(reference: Reference | null | undefined, got: Child): HTMLElement | null {
   if (!reference) return null;
   const pair = (name: string, value: Child, note?: Child) => h("div", null, h("dt", null, name), h("dd", null, value, note ? h("small.muted", null, note) : null));
@@ -133,7 +133,7 @@ export function scenarioSection(lab: LabDocument): HTMLElement {
     "scenario",
     "Scenario",
     values.length > 0 ? h("p", null, "This cell: ", ...values.flatMap(([k, v], i) => [i > 0 ? ", " : "", h("code", null, k), ` = ${spelled(v)}`]), ".") : null,
-    h("p.controls", null, button("save scenario", "Save this text as a file that `landspeed lab run` takes", () => saveAs(text, fileName(name, "toml"), "application/toml"))),
+    h("p.controls", null, button("save scenario", "Save as a file for `landspeed lab run`", () => saveAs(text, fileName(name, "toml"), "application/toml"))),
     h("pre.scenario", { tabindex: 0, role: "region", "aria-label": "text of the scenario" }, h("code", null, text)),
   );
 }
@@ -149,31 +149,31 @@ export function spelled(value: unknown): string {
 export function provenanceSection(lab: LabDocument): HTMLElement {
   const { kernel } = lab;
   const facts: [string, Child][] = [
-    ["Digest of every measured outcome", lab.digest ? h("code", null, lab.digest) : "none: nothing was measured"],
-    ["Scenario’s hash", h("code", null, lab.scenario.hash || NONE)],
+    ["Digest of all results", lab.digest ? h("code", null, lab.digest) : "none: nothing was measured"],
+    ["Scenario hash", h("code", null, lab.scenario.hash || NONE)],
     ["Seed", h("code", null, String(lab.seed))],
     ["Kernel", `${kernel.release}${kernel.source ? `, from ${kernel.source}` : ""}`],
-    ["Kernel’s build", h("code", null, kernel.build_id || NONE)],
+    ["Kernel build id", h("code", null, kernel.build_id || NONE)],
     ["Virtual time", seconds(lab.virtual_s, 0.001)],
-    ["Real time", `${significant(lab.wall_s)} s, of which ${significant(lab.boot_s)} s until the traffic began`],
-    ["Memory of the guest", `${bytes(lab.memory_bytes)}${isNumber(lab.memory_peak_bytes) ? `; at most ${bytes(lab.memory_peak_bytes)} held on this host` : ""}`],
+    ["Real time", `${significant(lab.wall_s)} s, including ${significant(lab.boot_s)} s of boot`],
+    ["Memory of the guest", `${bytes(lab.memory_bytes)}${isNumber(lab.memory_peak_bytes) ? `; peak on this host ${bytes(lab.memory_peak_bytes)}` : ""}`],
     ...lab.captures.map((c): [string, Child] => [`Capture ${c.name}`, `${c.file}: ${integer(c.packets)} packets${c.missed > 0 ? `, ${integer(c.missed)} missed` : ""}`]),
   ];
   return section(
     "provenance",
-    "Which run this is",
+    "Provenance",
     h("dl.list", null, ...facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
-    h("p.muted", null, "The same scenario, seed and kernel give the same digest, wherever they run."),
+    h("p.muted", null, "The same scenario, seed and kernel give the same digest on any machine."),
   );
 }
 
-/** What a reader must know about every figure of a lab. */
+/** The caveat of every lab result. */
 export function prediction(): HTMLElement {
   return h(
     "p.prediction",
     null,
     h("b", null, "A network-limited prediction: the lab’s hosts have infinite CPU and no NIC."),
-    " Real hosts may be slower; the network, its queues and TCP are as they would be.",
+    " Real hosts may be slower.",
   );
 }
 

@@ -1,4 +1,4 @@
-// The lab's charts over time: what the flows got above, the queues they met below, on one axis.
+// The lab's charts over time: flows above, queues below, on one axis.
 
 import { DENSE } from "../context";
 import { timelineSection } from "../charts";
@@ -57,8 +57,8 @@ function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[]
     new Panel({
       ...base,
       id: "throughput",
-      title: "Throughput of each flow",
-      note: "Payload delivered to the receiving application, all streams of a flow together, on the scenario's time",
+      title: "Goodput of each flow",
+      note: "Payload delivered to the receiving application, sum of a flow's streams, on the scenario's time",
       height: 230,
       kind: "rate",
       x,
@@ -75,11 +75,12 @@ function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[]
   const together = (columns: Column[]) => sum(columns, edges.length);
   const lost = tcp.map(({ streams }) => together(streams.map((s) => gainedIn(edges, samples(s), (r) => r.tcp?.total_retrans))));
   const many = tcp.some(({ streams }) => streams.length > 1);
+  const total = sum(lost, edges.length);
   panels.push(
     new Panel({
       ...base,
       id: "cwnd",
-      title: many ? "Congestion windows, streams of a flow together" : "Congestion window",
+      title: many ? "cwnd, sum of a flow’s streams" : "cwnd",
       note: "tcp_info: snd_cwnd × snd_mss at the sender",
       height: 150,
       kind: "size",
@@ -91,7 +92,7 @@ function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[]
     new Panel({
       ...base,
       id: "rtt",
-      title: many ? "Round trip, mean of a flow’s streams" : "Round trip",
+      title: many ? "RTT, mean of a flow’s streams" : "RTT",
       note: "tcp_info: smoothed RTT at the sender",
       height: 130,
       kind: "time",
@@ -104,11 +105,14 @@ function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[]
       ),
       resting: "mean",
     }),
+  );
+  // A chart of zeros says nothing: the headline has the count.
+  if (total.some((count) => isNumber(count) && count > 0)) panels.push(
     new Panel({
       ...base,
       id: "retransmits",
-      title: "Retransmitted segments",
-      note: "tcp_info: total_retrans at the sender, gained in each cell of the axis",
+      title: "Retransmits",
+      note: "tcp_info: increase of total_retrans at the sender",
       height: 110,
       kind: "count",
       unit: "segments",
@@ -162,15 +166,15 @@ function queuePanel(base: Base, id: string, queues: LabQueue[]): Panel {
   panel = new Panel({
     ...base,
     id,
-    title: queues.length > 1 ? "Another queue" : `Queue ${named(chosen)}`,
-    note: "Most bytes seen waiting in each cell; ticks at the top are packets dropped",
+    title: queues.length > 1 ? "Other queues" : `Queue ${named(chosen)}`,
+    note: "Max backlog in each interval; ticks at the top are dropped packets",
     height: queues.length > 1 ? 110 : 130,
     kind: "size",
     x: inSeconds(edges),
     steps: true,
     resting: "largest",
     lines: [
-      { label: "waiting", color: 6, width: 1, fill: true, values: () => onto(chosen, edges, false), shown: () => true },
+      { label: "backlog", color: 6, width: 1, fill: true, values: () => onto(chosen, edges, false), shown: () => true },
       {
         label: "limit",
         color: "text",
@@ -189,7 +193,7 @@ function queuePanel(base: Base, id: string, queues: LabQueue[]): Panel {
 
 /** A queue's name with what kind it is and how large. */
 function named(queue: LabQueue): string {
-  const role = { switch: "", host: "host’s own, ", wire: "on the wire, " }[queue.role];
+  const role = { switch: "", host: "host qdisc, ", wire: "link, " }[queue.role];
   const limit = isNumber(queue.limit_bytes)
     ? ` of ${size(queue.limit_bytes)}`
     : isNumber(queue.limit_packets)

@@ -1,4 +1,4 @@
-// A figure over the varied key: the mean of the seeds as a line, their extent as a band, each run as a dot.
+// A figure over the varied key: the mean over seeds as a line, min to max as a band, each run as a dot.
 
 import { h, svg } from "../dom";
 import { fit, integer, niceStep, percent, rate, significant, ticks } from "../format";
@@ -24,13 +24,13 @@ interface Lined {
   points: Point[];
 }
 
-/** One chart, or nothing when no cell has the figure. `only` shows several metrics as the lines instead. */
+/** One chart; null when no cell has the figure, or all have 0. Several metrics are drawn as lines. */
 export function setChart(grouped: Grouped, metrics: readonly Metric[], names: readonly string[], height: number): HTMLElement | null {
   const [metric] = metrics;
   if (!metric) return null;
   const lines = metrics.length > 1 ? metrics.map((m, i) => lined(grouped, m, 0, names[i] ?? "", i)) : grouped.lines.map((n, i) => lined(grouped, metric, i, n, i));
   const drawn = lines.filter((l) => l.points.length > 0);
-  if (drawn.length === 0) return null;
+  if (drawn.length === 0 || most(drawn) === 0) return null;
   const holder = h("div.plot");
   const figure = h(
     "figure.panel.setchart",
@@ -78,7 +78,7 @@ function unitOf(lines: readonly Lined[], metric: Metric): string {
   return [fit(most(lines), metric.kind).name, metric.unit].filter(Boolean).join(" ");
 }
 
-/** A figure in words. */
+/** Formats a figure. */
 export function figureText(value: number, metric: Pick<Metric, "kind">): string {
   if (metric.kind === "rate") return rate(value);
   if (metric.kind === "share") return percent(value);

@@ -79,7 +79,7 @@ function compare(a: readonly number[], b: readonly number[]): number {
 /** The cells whose figures can be used. */
 export const usable = (cells: readonly LabCell[]): LabCell[] => cells.filter((c) => c.status === "complete");
 
-/** A figure's mean and extent over the usable cells of a group; nothing when none has it. */
+/** Mean, min and max of a figure over the usable cells of a group; null when none has it. */
 export function spreadOf(cells: readonly LabCell[], metric: Metric): Spread | null {
   const values = usable(cells).flatMap((c) => metric.of(c).map((value) => ({ value, seed: c.seed })));
   if (values.length === 0) return null;
@@ -96,16 +96,16 @@ const known = (value: number | null | undefined): number[] => (isNumber(value) ?
 
 export const TOTAL: Metric = {
   id: "total",
-  title: "Goodput, all flows together",
-  note: "Sum of the flows’ payload rates, each in its steady phase",
+  title: "Goodput, sum of all flows",
+  note: "Sum of the flows’ goodput, each in its steady phase",
   kind: "rate",
   of: (c) => known(totalGoodput(c.flows)),
 };
 
 export const RETRANSMITS: Metric = {
   id: "retransmits",
-  title: "Retransmitted segments",
-  note: "All TCP flows together",
+  title: "Retransmits",
+  note: "Sum of all TCP flows",
   kind: "count",
   unit: "segments",
   of: (c) => known(totalRetransmits(c.flows)),
@@ -114,7 +114,7 @@ export const RETRANSMITS: Metric = {
 export const DROPS: Metric = {
   id: "drops",
   title: "Dropped by switches",
-  note: "All ports of all switches together",
+  note: "Sum of all ports of all switches",
   kind: "count",
   unit: "packets",
   of: (c) => (c.queues.length > 0 ? [c.queues.reduce((sum, q) => sum + q.drops, 0)] : []),
@@ -131,7 +131,7 @@ export function flowGoodput(name: string, index: number): Metric {
   return {
     id: `flow-${index}`,
     title: `Goodput of ${name}`,
-    note: "Payload rate in its steady phase",
+    note: "Goodput in its steady phase",
     kind: "rate",
     of: (c) => known(flow(c, name)?.goodput_bps),
   };
@@ -141,7 +141,7 @@ export function streamGoodput(name: string, index: number): Metric {
   return {
     id: `streams-${index}`,
     title: `Each stream of ${name}`,
-    note: "Every dot is a stream of a run: how evenly they share",
+    note: "Each dot is a stream of a run",
     kind: "rate",
     of: (c) => ((flow(c, name)?.streams_bps.length ?? 0) > 1 ? (flow(c, name)?.streams_bps ?? []) : []),
   };
@@ -150,8 +150,8 @@ export function streamGoodput(name: string, index: number): Metric {
 export function flowLoss(name: string, index: number): Metric {
   return {
     id: `loss-${index}`,
-    title: `Packets of ${name} lost`,
-    note: "Share of the UDP packets sent that did not arrive",
+    title: `Loss of ${name}`,
+    note: "Share of the UDP packets that were lost",
     kind: "share",
     of: (c) => known(flow(c, name)?.loss_ratio),
   };

@@ -69,7 +69,7 @@ function trust(set: LabSetDocument): HTMLElement | null {
       "p.notice.bad",
       { role: "alert" },
       h("b", null, `${integer(out.length)} of ${plural(set.cells.length, "cell")} cannot be used: ${kinds.join(", ")}. `),
-      "They are in the table of every run, and left out of every chart and mean.",
+      "They are in the table of all runs, and not in charts and means.",
     ),
     ...problems.slice(0, 8).map((p) => h("p.notice.bad", null, ...prose(sentence(p)))),
     problems.length > 8 ? h("p.notice.bad", null, `And ${integer(problems.length - 8)} more.`) : null,
@@ -84,11 +84,12 @@ function headline(set: LabSetDocument, groups: Grouped): HTMLElement {
   const many = means.length > 1;
   const facts: [string, Child][] = [
     ["cells", integer(set.cells.length)],
-    ["of these complete", integer(usable(set.cells).length)],
+    ["complete", integer(usable(set.cells).length)],
     ...[groups.x, ...groups.others].filter((a) => a.name).map((a): [string, Child] => [a.name, plural(a.values.length, "value")]),
     ["seeds", integer(seeds)],
-    ...(many ? [["least mean", rate(least)] as [string, Child]] : []),
+    ...(many ? [["min mean goodput", rate(least)] as [string, Child]] : []),
     ["kernel", kernels(set)],
+    ["kernel build", [...new Set(set.cells.map((c) => c.kernel.build_id))].filter(Boolean).join(", ") || NONE],
     ["real time", `${significant(set.wall_s)} s`],
   ];
   return h(
@@ -101,7 +102,7 @@ function headline(set: LabSetDocument, groups: Grouped): HTMLElement {
         "div.figure",
         null,
         h("p.big", { id: "goodput" }, amount ?? NONE, h("span", null, ` ${unit.join(" ")}`)),
-        h("p.of", null, means.length === 0 ? "no goodput: no cell can be used" : many ? "the best mean goodput, all flows together" : "mean goodput, all flows together"),
+        h("p.of", null, means.length === 0 ? "no usable cell" : many ? "highest mean goodput, sum of all flows" : "mean goodput, sum of all flows"),
       ),
       h("dl.facts", null, ...facts.map(([name, value]) => h("div", null, h("dt", null, name), h("dd", null, value)))),
     ),
@@ -124,10 +125,10 @@ function got(groups: Grouped): string {
     return [{ mean: spread.mean, text: `${where ? `${where}: ` : ""}${rate(spread.mean)}` }];
   };
   const all = groups.groups.flatMap(say);
-  if (all.length === 0) return "Nothing that can be used.";
-  if (all.length <= 8) return `All flows together, mean of the seeds: ${all.map((a) => a.text).join("; ")}.`;
+  if (all.length === 0) return "No usable cell.";
+  if (all.length <= 8) return `Sum of all flows, mean over seeds: ${all.map((a) => a.text).join("; ")}.`;
   const sorted = [...all].sort((a, b) => a.mean - b.mean);
-  return `All flows together, mean of the seeds: from ${sorted[0]?.text} to ${sorted.at(-1)?.text}; the chart has the rest.`;
+  return `Sum of all flows, mean over seeds: from ${sorted[0]?.text} to ${sorted.at(-1)?.text}.`;
 }
 
 function chartsSection(set: LabSetDocument, groups: Grouped): HTMLElement | null {
@@ -135,6 +136,7 @@ function chartsSection(set: LabSetDocument, groups: Grouped): HTMLElement | null
   const flows = names.slice(0, FLOWS).map(flowGoodput);
   const single = groups.lines.length === 1;
   const numbers = <T>(make: (name: string, index: number) => T) => names.slice(0, FLOWS).map(make);
+  const zero = [RETRANSMITS, DROPS].filter((m) => groups.groups.every((g) => (spreadOf(g.cells, m)?.most ?? 0) === 0) && groups.groups.some((g) => spreadOf(g.cells, m)));
   const total = setChart(groups, [TOTAL], [], 320);
   const small: (HTMLElement | null)[] = [
     ...(names.length < 2 ? [] : single ? [setChart(groups, flows, names, 240)] : flows.map((m) => setChart(groups, [m], [], 240))),
@@ -147,14 +149,15 @@ function chartsSection(set: LabSetDocument, groups: Grouped): HTMLElement | null
   const seeds = Math.max(...groups.groups.map((g) => usable(g.cells).length));
   return section(
     "charts",
-    groups.x.name ? `Over ${groups.x.name}` : "Over the seeds",
+    groups.x.name ? `By ${groups.x.name}` : "By seed",
     h(
       "p.help",
       null,
       seeds > 1
-        ? "Large dots and lines: mean over the seeds. Bands or bars: from the least to the most. Small dots: each run."
-        : "One run at each point.",
-      names.length > FLOWS ? ` Of ${names.length} flows the first ${FLOWS} have charts.` : "",
+        ? "Large dots and lines: mean over seeds. Bands or bars: min to max. Small dots: each run."
+        : "One run per point.",
+      names.length > FLOWS ? ` Charts of the first ${FLOWS} of ${names.length} flows.` : "",
+      zero.length > 0 ? ` Zero in every run, and not drawn: ${zero.map((m) => m.title.toLowerCase()).join(", ")}.` : "",
     ),
     total,
     h("div.small", null, ...small),
@@ -165,7 +168,7 @@ function chartsSection(set: LabSetDocument, groups: Grouped): HTMLElement | null
 function metrics(set: LabSetDocument): Metric[] {
   const names = flowNames(set);
   const flows = names.length > 1 ? names.slice(0, FLOWS).map((n, i) => ({ ...flowGoodput(n, i), title: n })) : [];
-  const losses = names.slice(0, FLOWS).map((n, i) => ({ ...flowLoss(n, i), title: `${n}, lost` }));
+  const losses = names.slice(0, FLOWS).map((n, i) => ({ ...flowLoss(n, i), title: `${n}, loss` }));
   const all = [{ ...TOTAL, title: "Goodput" }, ...flows, { ...RETRANSMITS, title: "Retransmits" }, { ...DROPS, title: "Drops" }, ...losses];
   return all.filter((m) => set.cells.some((c) => m.of(c).length > 0));
 }
@@ -204,7 +207,7 @@ function cellsSection(set: LabSetDocument, groups: Grouped): HTMLElement {
           digests(good),
         );
       }),
-      { class: "cells", caption: "Mean over the seeds; under it the least and the most" },
+      { class: "cells", caption: "Mean over seeds; below it min and max" },
     ),
   );
 }
@@ -235,7 +238,7 @@ function runsSection(set: LabSetDocument, groups: Grouped): HTMLElement {
   const body = table(
     [
       ...heads(groups), right("Seed"), "Status", ...columns.map((m) => right(m.title)),
-      ...(streams ? [right("Streams, least – most")] : []), right("Fullest queue"), right("Real time"), "Kernel", "Digest", "Problems",
+      ...(streams ? [right("Streams, min – max")] : []), right("Fullest queue"), right("Real time"), "Kernel", "Digest", "Problems",
     ],
     groups.groups.flatMap((g) =>
       g.cells.map((cell) => {
@@ -260,9 +263,9 @@ function runsSection(set: LabSetDocument, groups: Grouped): HTMLElement {
         );
       }),
     ),
-    { class: "wide", caption: "Each run by itself; the whole digest is in the saved JSON" },
+    { class: "wide", caption: "Each run; the complete digest is in the saved JSON" },
   );
-  return section("runs", "Every run", h("details", { open: set.cells.length <= LONG }, h("summary", null, plural(set.cells.length, "run")), body));
+  return section("runs", "All runs", h("details", { open: set.cells.length <= LONG }, h("summary", null, plural(set.cells.length, "run")), body));
 }
 
 function balance(cell: LabCell): string {

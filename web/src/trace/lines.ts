@@ -1,4 +1,4 @@
-// What is drawn under the time-sequence graph: rate, what is in flight, round trips.
+// The charts below the time-sequence graph: rate, in flight and windows, RTT, delay between taps.
 
 import type { DelayOverTime, TracePath, TraceRate } from "../document";
 import { bytes, nanos, rate as bps } from "../format";
@@ -27,7 +27,7 @@ export function rateChart(own: TraceRate, all: TraceRate | null, origin: number,
     ms < base ? [] : [{ id: `${ms}ms`, rate, joined: Math.round(ms / base), color, wide, words: width(ms) }];
   const layers: Layer[] = [
     ...(all ? [{ id: "all", rate: all, joined: 1, color: (c: Colors) => c.muted, wide: 1, words: `all frames of the capture, ${width(all.width_ns / 1e6)}` }] : []),
-    ...(base === 1 ? layer(own, 1, blue, 1) : [{ id: "1ms", rate: own, joined: 1, color: blue, wide: 1, words: `${width(base)}, and the fullest 1 ms of each` }]),
+    ...(base === 1 ? layer(own, 1, blue, 1) : [{ id: "1ms", rate: own, joined: 1, color: blue, wide: 1, words: `${width(base)}, and the max 1 ms of each` }]),
     ...layer(own, 10, orange, 1.5),
     ...layer(own, 1000, (c) => c.text, 2),
   ].filter((l, i, list) => list.findIndex((m) => m.id === l.id || (m.rate === l.rate && m.joined === l.joined)) === i);
@@ -35,7 +35,7 @@ export function rateChart(own: TraceRate, all: TraceRate | null, origin: number,
   return {
     id,
     title,
-    note: "Bytes of frames on the wire in bins of time; where bins crowd, a band from the least to the greatest",
+    note: "Bytes of frames per bin of time; where bins are narrower than a pixel, a band from min to max",
     height: 170,
     kind: "rate",
     based: true,
@@ -70,21 +70,21 @@ export function rateChart(own: TraceRate, all: TraceRate | null, origin: number,
 
 const width = (ms: number) => (ms >= 1000 ? `${ms / 1000} s bins` : `${ms} ms bins`);
 
-/** In flight, the receiver's window, and the congestion window as far as it can be guessed. */
+/** In flight, the receive window, and an estimate of the congestion window. */
 export function flightChart(model: Model, id: string, title: string): ChartOptions {
   const most = greatest(model.columns(0, Math.max(model.end, 1e-9), 400).flight);
   const window = greatestWindow(model);
   return {
     id,
     title,
-    note: "Data sent and not acknowledged, as the tap sees it; the receiver's window; and the most in flight in each round trip where the receiver's window had room for more and no loss was being repaired, which is the congestion window unless the application had nothing to send",
+    note: "Data sent and not acknowledged, as the tap sees it; the receive window; and the max in flight in each round trip without recovery and with room in the receive window, which is cwnd unless the sender was application-limited",
     height: 150,
     kind: "size",
     based: true,
     legend: [
       { id: "flight", label: "in flight", color: blue, on: true },
-      { id: "cwnd", label: "congestion window, estimated", color: orange, on: true, dashed: true },
-      { id: "window", label: "receiver’s window", color: yellow, on: window <= 4 * most },
+      { id: "cwnd", label: "cwnd, estimate", color: orange, on: true, dashed: true },
+      { id: "window", label: "receive window", color: yellow, on: window <= 4 * most },
     ],
     scene: (from, to, pixels, on) => flightScene(model, from, to, pixels, on),
     at: (t) => {
@@ -152,16 +152,16 @@ const windowColumns = ({ ack, edge }: Columns): Float64Array => edge.high.map((h
 
 const greatest = (column: Float64Array) => column.reduce((most, v) => (v > most || most !== most ? v : most), NaN);
 
-/** Round trips: each acknowledgement's that ends one. */
+/** RTT samples. */
 export function rttChart(model: Model, id: string, title: string): ChartOptions {
   return {
     id,
     title,
-    note: "From data passing the tap to its acknowledgement passing it; never of data that was sent twice",
+    note: "From data at the tap to its ACK at the tap; no samples of retransmitted data (Karn)",
     height: 120,
     kind: "time",
     based: false,
-    legend: [{ id: "rtt", label: "round trips", color: blue, on: true }],
+    legend: [{ id: "rtt", label: "RTT", color: blue, on: true }],
     scene: (from, to, pixels) => {
       const { rtt, counts } = model.columns(from, to, pixels);
       let [low, high] = [NaN, NaN];
@@ -173,7 +173,7 @@ export function rttChart(model: Model, id: string, title: string): ChartOptions 
       return {
         low,
         high,
-        words: counts.rtts > 0 ? `${nanos(low)} to ${nanos(high)}` : "no round trip in this range",
+        words: counts.rtts > 0 ? `${nanos(low)} to ${nanos(high)}` : "no RTT sample in this range",
         draw: (pen) => dots(pen, rtt),
       };
     },
@@ -189,23 +189,23 @@ export function rttChart(model: Model, id: string, title: string): ChartOptions 
   };
 }
 
-/** Delay between two taps over the least, each way: where it is great a queue was full. */
+/** Queueing delay between two taps, in both directions. */
 export function delayChart(path: TracePath, origin: number, id: string): ChartOptions {
-  const ways = [
-    { id: "there", label: "there, greatest", delay: path.forward.delay, color: blue },
-    { id: "back", label: "back, greatest", delay: path.backward.delay, color: orange },
+  const directions = [
+    { id: "forward", label: "forward, max", delay: path.forward.delay, color: blue },
+    { id: "reverse", label: "reverse, max", delay: path.backward.delay, color: orange },
   ];
-  const median = { id: "median", label: "medians", color: (c: Colors) => c.muted };
+  const median = { id: "median", label: "p50", color: (c: Colors) => c.muted };
   return {
     id,
-    title: `Delay over the least, ${path.from.split("/").at(-1)} to ${path.to.split("/").at(-1)}`,
-    note: "One-way delay between two taps, less the least there was: neither clock has to be right for it",
+    title: `Queueing delay, ${path.from.split("/").at(-1)} to ${path.to.split("/").at(-1)}`,
+    note: "One-way delay between two taps above its minimum; the clocks need not be synchronised",
     height: 120,
     kind: "time",
     based: true,
-    legend: [...ways, median].map((w) => ({ id: w.id, label: w.label, color: w.color, on: true, dashed: w.id === "median" })),
+    legend: [...directions, median].map((w) => ({ id: w.id, label: w.label, color: w.color, on: true, dashed: w.id === "median" })),
     scene: (from, to, pixels, on) => {
-      const shown = ways.filter((w) => on(w.id)).map((w) => ({ ...w, most: delayColumns(w.delay, w.delay.max_ns, origin, from, to, pixels), mid: delayColumns(w.delay, w.delay.p50_ns, origin, from, to, pixels) }));
+      const shown = directions.filter((w) => on(w.id)).map((w) => ({ ...w, most: delayColumns(w.delay, w.delay.max_ns, origin, from, to, pixels), mid: delayColumns(w.delay, w.delay.p50_ns, origin, from, to, pixels) }));
       const high = shown.reduce((most, w) => Math.max(most, greatest(w.most) || 0), 0);
       const some = shown.some((w) => w.most.some((v) => v === v));
       return {
@@ -221,10 +221,10 @@ export function delayChart(path: TracePath, origin: number, id: string): ChartOp
       };
     },
     at: (t) =>
-      ways
-        .map(({ id: way, delay }) => {
+      directions
+        .map(({ id, delay }) => {
           const bin = Math.floor((t * 1e9 + origin - delay.start_ns) / Math.max(1, delay.width_ns));
-          return `${way} ${nanos(delay.max_ns[bin])} at most, median ${nanos(delay.p50_ns[bin])}`;
+          return `${id} max ${nanos(delay.max_ns[bin])}, p50 ${nanos(delay.p50_ns[bin])}`;
         })
         .join("; "),
   };

@@ -1,8 +1,8 @@
-// The page of what a capture shows, and of two captures side by side.
+// The page of a capture or of several taps, and of two captures side by side.
 
 import type { TraceComparison, TraceDocument, TraceSeries } from "../document";
 import { append, button, h, num, section, table, type Child } from "../dom";
-import { bytes, integer, nanos, NONE, rate } from "../format";
+import { bytes, integer, isNumber, nanos, NONE, rate } from "../format";
 import { commandLine, pageButtons, plural, sentence } from "../headline";
 import { attempt, footer } from "../run";
 import { onPrint, onThemeChange } from "../theme";
@@ -15,9 +15,9 @@ import { KIND_WORDS, lowerBound } from "./records";
 import { describe, nearest, sequenceChart, type Fit } from "./sequence";
 import { figuresSection, flowName, flowsSection, pathsSection, stationName, stationsSection } from "./tables";
 
-/** Pairs of taps whose delay is drawn. */
+/** Maximum number of paths whose delay is drawn. */
 const PATHS = 4;
-/** Packets listed at most. */
+/** Maximum number of packets listed. */
 const LISTED = 200;
 
 /** The whole page of one capture. */
@@ -27,9 +27,9 @@ export function tracePage(trace: TraceDocument, save: () => void): Child[] {
     header(baseName(trace.capture.file), "landspeed trace", trace.command, trace, save),
     notices([trace]),
     attempt("headline", () => headline(trace)),
-    series.length > 0 ? attempt("timeline", () => graphs([{ trace, series }])) : h("p.notice.warn", null, trace.graphs ? "No TCP flow of this capture brought data: there is no time-sequence graph." : "This document has no series for graphs: make it with --series or --report."),
-    attempt("distributions", () => distributions([trace])),
     attempt("paths", () => pathsSection(trace)),
+    series.length > 0 ? attempt("timeline", () => graphs([{ trace, series }])) : h("p.notice.warn", null, trace.graphs ? "No time-sequence graph: the capture has no TCP flow with data." : "No graphs: the document has no series. Create it with --series or --report."),
+    attempt("distributions", () => distributions([trace])),
     attempt("stations", () => stationsSection(trace)),
     attempt("flows", () => flowsSection(trace)),
     footer(trace.schema, baseName(trace.capture.file)),
@@ -50,7 +50,7 @@ export function comparisonPage(both: TraceComparison, save: () => void): Child[]
     header(`A ${baseName(a.capture.file)} · B ${baseName(b.capture.file)}`, "landspeed trace, two captures side by side", both.command, a, save),
     notices([a, b]),
     attempt("figures", () => figuresSection(both)),
-    sides.every((s) => s.series.length > 0) ? attempt("timeline", () => graphs(sides)) : h("p.notice.warn", null, "One of the captures has no TCP flow with data: there are no graphs over time."),
+    sides.every((s) => s.series.length > 0) ? attempt("timeline", () => graphs(sides)) : h("p.notice.warn", null, "No graphs: one of the captures has no TCP flow with data."),
     attempt("distributions", () => distributions([a, b])),
     ...of("stations", stationsSection),
     ...of("flows", flowsSection),
@@ -87,16 +87,19 @@ function headline(trace: TraceDocument): HTMLElement {
   const facts: [string, string][] = [
     ["frames", integer(capture.frames)],
     ["on the wire", bytes(capture.wire_bytes)],
-    ["length", nanos(capture.duration_ns)],
+    ["duration", nanos(capture.duration_ns)],
     ["flows", integer(trace.flows.length + trace.unlisted.flows)],
     ["format", capture.format],
   ];
   const says: string[] = [];
   if (flow?.transport === "tcp") {
     const r = flow.forward.retransmits;
-    says.push(flow.retransmits === 0 ? "Nothing was sent again." : `${integer(flow.retransmits)} sent again (${integer(r.fast)} fast, ${integer(r.timeout)} after a timeout, ${integer(r.tail)} tail probes, ${integer(r.lost_before_tap)} lost before the tap, ${integer(r.unclassified)} without evidence).`);
-    if (flow.forward.rtt) says.push(`Round trip ${nanos(flow.forward.rtt.min_ns)} at the least, median ${nanos(flow.rtt_ns)}.`);
-    says.push(`Most in flight ${bytes(flow.forward.in_flight_max_bytes)}, window up to ${bytes(flow.reverse.window_max_bytes)}.`);
+    const kinds: [number, string][] = [[r.fast, "fast"], [r.timeout, "RTO"], [r.tail, "TLP"], [r.lost_before_tap, "lost before the tap"], [r.unclassified, "unclassified"]];
+    const parts = kinds.filter(([count]) => count > 0).map(([count, kind]) => `${integer(count)} ${kind}`);
+    says.push(flow.retransmits === 0 ? "No retransmits." : `${plural(flow.retransmits, "retransmit")} (${parts.join(", ")}).`);
+    if (isNumber(flow.lost_network)) says.push(`${integer(flow.lost_network)} lost between taps${isNumber(flow.lost_receiver) ? `, ${integer(flow.lost_receiver)} dropped by the receiver host` : ""}.`);
+    if (flow.forward.rtt) says.push(`RTT min ${nanos(flow.forward.rtt.min_ns)}, median ${nanos(flow.rtt_ns)}.`);
+    says.push(`Max in flight ${bytes(flow.forward.in_flight_max_bytes)}, receive window up to ${bytes(flow.reverse.window_max_bytes)}.`);
   }
   return h(
     "section.headline",
@@ -234,8 +237,8 @@ function chooser(sides: readonly Side[], chosen: number[], changed: () => void):
 function seriesName(trace: TraceDocument, series: TraceSeries): string {
   const flow = trace.flows[series.flow];
   const name = flowName(flow);
-  const kept = series.kept >= series.packets ? "" : `, ${integer(series.kept)} of ${integer(series.packets)} packets kept singly`;
-  return `${series.way === "reverse" ? `${name}, the other way` : name}: ${bytes(series.payload_bytes)}${kept}`;
+  const kept = series.kept >= series.packets ? "" : `, ${integer(series.kept)} of ${integer(series.packets)} packets kept individually`;
+  return `${series.way === "reverse" ? `${name}, reverse` : name}: ${bytes(series.payload_bytes)}${kept}`;
 }
 
 function chartRows(timeline: Timeline, models: readonly Model[], fit: () => Fit): Row[] {
@@ -243,10 +246,10 @@ function chartRows(timeline: Timeline, models: readonly Model[], fit: () => Fit)
   const row = (make: (model: Model, suffix: string, name: string) => ChartOptions) =>
     new Row(timeline, models.map((m, i) => make(m, two ? `-${"ab"[i]}` : "", two ? `${"AB"[i]} · ` : "")));
   return [
-    row((m, s, n) => sequenceChart(m, `sequence${s}`, `${n}Time and sequence`, 400, fit)),
-    row((m, s, n) => rateChart(m.rate, m.document.graphs?.rate ?? null, m.origin, `rate${s}`, `${n}Rate on the wire`)),
-    row((m, s, n) => flightChart(m, `flight${s}`, `${n}In flight and windows`)),
-    row((m, s, n) => rttChart(m, `rtt${s}`, `${n}Round trip`)),
+    row((m, s, n) => sequenceChart(m, `sequence${s}`, `${n}Time-sequence graph`, 400, fit)),
+    row((m, s, n) => rateChart(m.rate, m.document.graphs?.rate ?? null, m.origin, `rate${s}`, `${n}Wire rate`)),
+    row((m, s, n) => flightChart(m, `flight${s}`, `${n}In flight, cwnd and rwnd`)),
+    row((m, s, n) => rttChart(m, `rtt${s}`, `${n}RTT`)),
     ...(two ? [] : (models[0]?.document.path ?? []).slice(0, PATHS).map((path, i) => new Row(timeline, [delayChart(path, models[0]?.origin ?? 0, `delay-${i}`)]))),
   ];
 }
@@ -304,7 +307,7 @@ function tools(timeline: Timeline, models: readonly Model[], setFit: (fit: Fit) 
   ];
 }
 
-/** The packets in view as a table, for who cannot see the graph or wants the numbers. */
+/** The packets in view as a table. */
 function packetList(timeline: Timeline, models: readonly Model[]): HTMLElement {
   const body = h("div");
   const details = h("details", null, h("summary", null, "Packets in view"), body);
@@ -332,8 +335,8 @@ function packetTable(model: Model, timeline: Timeline, name: string): HTMLElemen
       before = t;
     }
   }
-  const caption = `${name}${plural(packets, "packet")} ${all ? "in view" : "of those in view were kept singly"}${packets > LISTED ? `, the first ${LISTED} of them` : ""}`;
-  return table([h("th.num", { scope: "col" }, "Time"), h("th.num", { scope: "col" }, "since the one before"), "What", "Numbers"], rows, { caption });
+  const caption = `${name}${plural(packets, "packet")} ${all ? "in view" : "in view kept individually"}${packets > LISTED ? `, the first ${LISTED} of them` : ""}`;
+  return table([h("th.num", { scope: "col" }, "Time"), h("th.num", { scope: "col" }, "since previous"), "Kind", "Numbers"], rows, { caption });
 }
 
 /** Gaps between frames and round trips; two captures over each other. */
@@ -347,26 +350,26 @@ function distributions(traces: readonly TraceDocument[]): HTMLElement | null {
     const overlaid = (id: string, title: string, note: string, pick: (i: number) => Distribution["buckets"] | undefined) =>
       histogram(id, title, note, traces.map((_, i) => ({ name: "AB"[i] as string, color: i, buckets: pick(i) ?? [] })));
     parts.push(
-      overlaid("gaps-data", "Gaps before the largest frames of the busiest station", "The time since the station's frame before", (i) => busiest[i]?.gaps.at(-1)?.histogram),
-      overlaid("gaps-acks", "Gaps between bare acknowledgements", "Of the station that sent the most of them", (i) => acking[i]?.ack_spacing?.histogram ?? undefined),
-      overlaid("rtts", "Round trips of the largest flow", "From the tap to the receiver and back", (i) => traces[i]?.flows[0]?.forward.rtt?.histogram),
+      overlaid("gaps-data", "Gaps before the largest frames of the busiest station", "Time since the station's previous frame", (i) => busiest[i]?.gaps.at(-1)?.histogram),
+      overlaid("gaps-acks", "Gaps between pure ACKs", "Of the station that sent the most of them", (i) => acking[i]?.ack_spacing?.histogram ?? undefined),
+      overlaid("rtts", "RTT of the largest flow", "Between the tap and the receiver", (i) => traces[i]?.flows[0]?.forward.rtt?.histogram),
     );
   } else {
     const trace = traces[0] as TraceDocument;
     const stations = trace.stations.slice(0, 6).map((s, i) => ({ s, i, list: gapsOf(s) }));
     const all = stations.flatMap((s) => s.list);
     const bounds = all.length > 0 ? boundsOf(all) : undefined;
-    for (const { s, i, list } of stations) parts.push(histogram(`gaps-${i}`, `Gaps of ${stationName(s)}`, "The time since the station's frame before, by the size of the later frame", list, bounds));
+    for (const { s, i, list } of stations) parts.push(histogram(`gaps-${i}`, `Gaps of ${stationName(s)}`, "Time since the station's previous frame, by size of the later frame", list, bounds));
     const rtts = trace.flows.filter((f) => f.forward.rtt).slice(0, 4).map((f, i) => ({ name: flowName(f), color: i, buckets: f.forward.rtt?.histogram ?? [] }));
-    parts.push(histogram("rtts", "Round trips", "From the tap to the receiver and back", rtts));
+    parts.push(histogram("rtts", "RTT", "Between the tap and the receiver", rtts));
   }
   append(holder, parts);
-  return parts.some(Boolean) ? section("distributions", "Gaps and round trips", h("p.muted", null, "Both axes logarithmic; a bin is a quarter of a doubling wide, a sixteenth where all is within a factor of 16."), holder) : null;
+  return parts.some(Boolean) ? section("distributions", "Gaps and RTT", h("p.muted", null, "Both axes are logarithmic, with 4 bins per octave, or 16 if all values are within a factor of 16."), holder) : null;
 }
 
 function gapsOf(station: TraceDocument["stations"][number]): Distribution[] {
   const list: Distribution[] = station.gaps.map((g, i) => ({ name: `${integer(g.from_bytes)} to ${g.to_bytes > 1e6 ? "more" : integer(g.to_bytes)} B`, color: i, buckets: g.histogram }));
   const acks = station.ack_spacing?.histogram ?? [];
-  if (acks.length > 0) list.push({ name: "between bare ACKs", color: 3, dashed: true, buckets: acks });
+  if (acks.length > 0) list.push({ name: "between pure ACKs", color: 3, dashed: true, buckets: acks });
   return list;
 }

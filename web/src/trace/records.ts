@@ -2,23 +2,23 @@
 
 import type { TraceSeries } from "../document";
 
-/** What a packet was. */
+/** Kinds of packets. */
 export const KIND = {
   new: 0, fast: 1, timeout: 2, tail: 3, lostBefore: 4, unclassified: 5, outOfOrder: 6, copy: 7, probe: 8, ack: 9,
   duplicateAck: 10, syn: 11, fin: 12, reset: 13,
 } as const;
 
-/** The same in words. */
+/** Names of the kinds. */
 export const KIND_WORDS: readonly string[] = [
-  "new data", "sent again (fast)", "sent again (timeout)", "sent again (tail)", "sent again (lost before the tap)", "sent again",
-  "out of order", "copied on the way", "probe", "acknowledgement", "duplicate ACK", "SYN", "FIN", "reset",
+  "new data", "fast retransmit", "RTO retransmit", "TLP retransmit", "retransmit (lost before the tap)", "retransmit (unclassified)",
+  "reordered", "duplicated in the network", "probe", "ACK", "duplicate ACK", "SYN", "FIN", "reset",
 ];
 
 export const isAgain = (kind: number) => kind >= KIND.fast && kind <= KIND.unclassified;
 export const isLate = (kind: number) => kind === KIND.outOfOrder || kind === KIND.copy;
 export const isAck = (kind: number) => kind === KIND.ack || kind === KIND.duplicateAck;
 
-/** Packets that followed each other without one left out: from the first to before the last. */
+/** A run of consecutive packets: from the first to before the last. */
 export interface Span {
   from: number;
   to: number;
@@ -31,15 +31,15 @@ export interface Records {
   /** When, nanoseconds from the start of the capture. */
   t: Float64Array;
   kind: Uint8Array;
-  /** Of data its first number, of an acknowledgement what it acknowledges. */
+  /** First sequence number of data, or the acknowledgement number. */
   low: Float64Array;
-  /** Of data one past its last number, of an acknowledgement the window's upper edge. */
+  /** One past the last sequence number of data, or the upper edge of the receive window. */
   high: Float64Array;
-  /** The round trip an acknowledgement ends, nanoseconds; else NaN. */
+  /** RTT of an ACK, nanoseconds; else NaN. */
   rtt: Float64Array;
   /** In flight after it, bytes. */
   flight: Float64Array;
-  /** Of an acknowledgement with selective ones: where they are in `sacks`; else -1. */
+  /** Index in `sacks` of the SACK blocks of an ACK; else -1. */
   sack: Int32Array;
   /** How many there are, then from and to of each. */
   sacks: number[];
@@ -147,7 +147,7 @@ export function lowerBound(column: Float64Array | readonly number[], value: numb
   return a;
 }
 
-/** The selective acknowledgements of a record. */
+/** The SACK blocks of a record. */
 export function sacksOf(records: Records, index: number): [number, number][] {
   const at = records.sack[index] as number;
   if (at < 0) return [];

@@ -1,4 +1,4 @@
-// The time-sequence graph, in tcptrace's conventions.
+// The time-sequence graph, with tcptrace's conventions.
 
 import { bytes, integer, nanos } from "../format";
 import type { Colors } from "../theme";
@@ -6,7 +6,7 @@ import { line, moment, type ChartOptions, type LegendItem, type Pen, type Scene 
 import type { Columns, Extent, Model } from "./model";
 import { isAck, isAgain, isLate, KIND, KIND_WORDS, lowerBound, sacksOf } from "./records";
 
-/** Packets drawn one by one at most; more are taken together by columns of pixels. */
+/** Maximum number of packets drawn individually; more are aggregated by columns of pixels. */
 const SINGLE = 3_000;
 /** A bucket wider than this many pixels is no picture any more where single packets are kept. */
 const COARSE = 3;
@@ -19,19 +19,19 @@ const yellow = (c: Colors) => c.streams[4] as string;
 const orange = (c: Colors) => c.streams[1] as string;
 
 export const SEQUENCE_LEGEND = (): LegendItem[] => [
-  { id: "data", label: "data", color: (c) => c.text, on: true, title: "New data: from its first number to its last" },
-  { id: "again", label: "R sent again", color: (c) => c.bad, on: true, title: "Retransmissions" },
-  { id: "late", label: "O out of order", color: orange, on: true, title: "Overtaken (O) or copied (D) on the way" },
-  { id: "ack", label: "acknowledged", color: green, on: true, title: "What the receiver has acknowledged; a tick for each duplicate, 3 at the third" },
-  { id: "edge", label: "window", color: yellow, on: true, title: "What is acknowledged and the receiver's window: nothing may be sent above" },
-  { id: "sack", label: "S selective", color: purple, on: true, title: "Ranges acknowledged selectively" },
+  { id: "data", label: "data", color: (c) => c.text, on: true, title: "New data, from its first sequence number to its last" },
+  { id: "again", label: "R retransmit", color: (c) => c.bad, on: true, title: "Retransmissions" },
+  { id: "late", label: "O reordered", color: orange, on: true, title: "Reordered (O) or duplicated (D) in the network" },
+  { id: "ack", label: "acknowledged", color: green, on: true, title: "Acknowledged data; a tick for each duplicate ACK, 3 at the third" },
+  { id: "edge", label: "receive window", color: yellow, on: true, title: "Upper edge of the receive window" },
+  { id: "sack", label: "S SACK", color: purple, on: true, title: "SACK blocks" },
 ];
 
 export function sequenceChart(model: Model, id: string, title: string, height: number, fit: () => Fit): ChartOptions {
   return {
     id,
     title,
-    note: "Sequence numbers from the direction's first one at the tap",
+    note: "Sequence numbers relative to the first at the tap",
     height,
     kind: "size",
     legend: SEQUENCE_LEGEND(),
@@ -52,7 +52,7 @@ function scene(model: Model, from: number, to: number, width: number, on: (id: s
     low,
     high,
     words: inWords(columns, from, to),
-    note: all ? (single ? `every packet, ${integer(packets)} in view` : "") : `in buckets of ${nanos(model.series.bucket_ns)}${coarse ? ", and the single packets that were kept" : ""}`,
+    note: all ? (single ? `every packet, ${integer(packets)} in view` : "") : `in buckets of ${nanos(model.series.bucket_ns)}${coarse ? ", and individual packets" : ""}`,
     draw: (pen) => {
       if (coarse) shadeMissing(pen, model, from, to);
       if (!single) {
@@ -66,7 +66,7 @@ function scene(model: Model, from: number, to: number, width: number, on: (id: s
   };
 }
 
-/** What the scale has to hold. The window's edge only where it is not far above the data. */
+/** The range of the scale. It includes the window's edge only if that is not far above the data. */
 function scaleOf(columns: Columns, held: { ack: number; edge: number }, on: (id: string) => boolean, fit: Fit): [number, number] {
   const range = new Range();
   const { data, again, late, ack, edge } = columns;
@@ -248,7 +248,7 @@ function label(g: CanvasRenderingContext2D, color: string, text: string, px: num
   g.fillText(text, px, py);
 }
 
-/** Says where single packets were not kept. */
+/** Marks spans without individual packets. */
 function shadeMissing(pen: Pen, model: Model, from: number, to: number): void {
   const { g, c, x, top, bottom, left, right } = pen;
   const gaps: [number, number][] = [];
@@ -264,7 +264,7 @@ function shadeMissing(pen: Pen, model: Model, from: number, to: number): void {
     g.globalAlpha = 0.6;
     g.fillRect(l, top, r - l, bottom - top);
     g.globalAlpha = 1;
-    const text = `single packets not kept: --detail ${plain(a, model)}..${plain(b, model)}`;
+    const text = `packets not kept individually: --detail ${plain(a, model)}..${plain(b, model)}`;
     if (g.measureText(text).width < r - l - 8) {
       g.fillStyle = c.muted;
       g.textAlign = "center";
@@ -283,11 +283,11 @@ function inWords({ counts }: Columns, from: number, to: number): string {
   const spacing = (to - from) / 200;
   const parts = [
     `${integer(counts.data)} segments of new data`,
-    `${integer(counts.again)} sent again`,
-    counts.late > 0 ? `${integer(counts.late)} out of order or copied` : "",
-    `${integer(counts.acks)} acknowledgements`,
-    counts.duplicates > 0 ? `${integer(counts.duplicates)} of them duplicates` : "",
-    counts.sacks > 0 ? `${integer(counts.sacks)} with selective ones` : "",
+    `${integer(counts.again)} retransmits`,
+    counts.late > 0 ? `${integer(counts.late)} reordered or duplicated` : "",
+    `${integer(counts.acks)} ACKs`,
+    counts.duplicates > 0 ? `${integer(counts.duplicates)} duplicate ACKs` : "",
+    counts.sacks > 0 ? `${integer(counts.sacks)} with SACK` : "",
   ];
   return `${moment(from, spacing)} to ${moment(to, spacing)}: ${parts.filter(Boolean).join(", ")}`;
 }
@@ -319,7 +319,7 @@ export function describe(model: Model, index: number): string {
   if (isAck(kind)) {
     const rtt = records.rtt[index] as number;
     const sacks = sacksOf(records, index).map(([p, q]) => `${integer(p)}–${integer(q)}`);
-    return `${what} ${integer(low)}, window ${bytes(high - low)}${rtt === rtt ? `, round trip ${nanos(rtt)}` : ""}${sacks.length > 0 ? `, selective ${sacks.join(" ")}` : ""}`;
+    return `${what} ${integer(low)}, window ${bytes(high - low)}${rtt === rtt ? `, RTT ${nanos(rtt)}` : ""}${sacks.length > 0 ? `, SACK ${sacks.join(" ")}` : ""}`;
   }
   return `${what} ${integer(low)} + ${integer(high - low)}, in flight ${bytes(records.flight[index] as number)}`;
 }

@@ -1,4 +1,4 @@
-// What a capture says in figures.
+// Tables of a capture's figures.
 
 import type { PathDirection, TraceComparison, TraceDocument, TraceEndpoint, TraceFigure, TraceFlow, TraceStation } from "../document";
 import { h, num, section, table, type Child } from "../dom";
@@ -7,14 +7,14 @@ import { bytes, integer, isNumber, nanos, NONE, percent, rate, significant, type
 const right = (text: string) => h("th.num", { scope: "col" }, text);
 const rowHead = (text: Child) => h("th", { scope: "row" }, text);
 
-/** Rows of a long table that are shown. */
+/** Maximum number of rows of a table. */
 const SHOWN = 100;
 
 export function endpoint(e: TraceEndpoint): string {
   return e.address.includes(":") ? `[${e.address}]:${e.port}` : `${e.address}:${e.port}`;
 }
 
-/** A flow in a line. */
+/** The protocol and ends of a flow. */
 export function flowName(flow: TraceFlow | undefined): string {
   return flow ? `${flow.transport} ${endpoint(flow.source)} → ${endpoint(flow.destination)}` : "a flow";
 }
@@ -31,22 +31,22 @@ export function flowsSection(trace: TraceDocument, id = "flows"): HTMLElement | 
       "tr",
       null,
       rowHead(flowName(f)),
-      num(nanos(f.start_ns)),
-      num(nanos(f.duration_ns)),
-      num(bytes(f.forward.payload_bytes)),
-      num(bytes(f.reverse.payload_bytes)),
       num(rate(f.goodput_bps)),
-      num(integer(f.retransmits), `fast ${r.fast}, timeout ${r.timeout}, tail ${r.tail}, lost before the tap ${r.lost_before_tap}, unclassified ${r.unclassified}`),
+      num(nanos(f.rtt_ns)),
+      num(integer(f.retransmits), `fast ${r.fast}, RTO ${r.timeout}, TLP ${r.tail}, lost before the tap ${r.lost_before_tap}, unclassified ${r.unclassified}`),
       num(integer(r.timeout)),
       num(integer(r.spurious)),
       num(integer(f.forward.out_of_order)),
       num(integer(f.reverse.duplicate_acks)),
       num(integer(f.lost_network)),
       num(integer(f.lost_receiver)),
-      num(nanos(f.rtt_ns)),
+      h("td", null, limits(f)),
       num(bytes(f.forward.in_flight_max_bytes)),
       num(bytes(f.reverse.window_max_bytes)),
-      num(limits(f)),
+      num(bytes(f.forward.payload_bytes)),
+      num(bytes(f.reverse.payload_bytes)),
+      num(nanos(f.start_ns)),
+      num(nanos(f.duration_ns)),
     );
   });
   const more = trace.flows.length - SHOWN + trace.unlisted.flows;
@@ -54,9 +54,9 @@ export function flowsSection(trace: TraceDocument, id = "flows"): HTMLElement | 
     id,
     "Flows",
     table(
-      ["Flow", right("Begins"), right("Lasts"), right("Payload"), right("back"), right("Goodput"), right("Sent again"), right("timeout"), right("unneeded"), right("Out of order"), right("Dup. ACKs"), right("Lost in network"), right("in receiver"), right("RTT"), right("Most in flight"), right("Window, most"), right("Time spent")],
+      ["Flow", right("Goodput"), right("RTT"), right("Retransmits"), right("RTO"), right("spurious"), right("Reordered"), right("Dup. ACKs"), right("Lost between taps"), right("dropped by receiver host"), "Limits", right("Max in flight"), right("Max rwnd"), right("Payload"), right("reverse"), right("Start"), right("Duration")],
       rows,
-      { class: "wide", caption: "The flows with the most payload. Lost: only where there are several taps" },
+      { class: "wide", caption: "The flows with the most payload. Losses between taps need several captures" },
     ),
     more > 0 ? h("p.muted", null, `${integer(more)} flows with less payload are not listed.`) : null,
   );
@@ -65,7 +65,13 @@ export function flowsSection(trace: TraceDocument, id = "flows"): HTMLElement | 
 function limits(f: TraceFlow): string {
   const l = f.forward.limits;
   if (!l || l.total_ns === 0) return NONE;
-  const parts: [string, number][] = [["sending", l.sending_ns], ["window full", l.receiver_window_ns], ["repairing", l.recovery_ns], ["idle", l.idle_ns]];
+  const parts: [string, number][] = [
+    ["cwnd, pacing or path", l.sending_ns],
+    ["receiver-limited (rwnd)", l.receiver_window_ns],
+    ["recovery", l.recovery_ns],
+    ["pacing or shaper before the tap", l.pacing_ns ?? 0],
+    ["sender-limited (application)", l.idle_ns],
+  ];
   return parts.filter(([, ns]) => ns / l.total_ns >= 0.005).map(([name, ns]) => `${name} ${percent(Math.round((ns / l.total_ns) * 100) / 100)}`).join(", ");
 }
 
@@ -87,16 +93,16 @@ export function stationsSection(trace: TraceDocument, id = "stations"): HTMLElem
   ]);
   return section(
     id,
-    "Stations and trains",
+    "Stations and packet trains",
     table(
-      ["Station", right("Frames"), right("Bytes"), right("Mean rate"), right("1 ms bins, 99 %"), right("1 ms, most"), right("10 ms, most"), right("Trains"), right("frames: median / 99 % / longest"), right("rate inside"), right("ACKs within 1 µs"), right("usual ACK gap")],
+      ["Station", right("Frames"), right("Bytes"), right("Mean rate"), right("1 ms bins, p99"), right("max"), right("10 ms bins, max"), right("Trains"), right("frames: p50 / p99 / max"), right("rate within"), right("ACKs within 1 µs"), right("most common ACK gap")],
       rows,
-      { class: "wide", caption: "What each source of frames put on the wire at the tap. The rate inside long trains is that of the line they came from" },
+      { class: "wide", caption: "Frames by source MAC address. The rate within long trains is that of the link they came from" },
     ),
   );
 }
 
-/** Where packets were lost, between each tap and the next. */
+/** Losses and delays between each tap and the next. */
 export function pathsSection(trace: TraceDocument, id = "paths"): HTMLElement | null {
   if (trace.path.length === 0) return null;
   const chain = trace.path.length > 1;
@@ -115,23 +121,23 @@ export function pathsSection(trace: TraceDocument, id = "paths"): HTMLElement | 
   ];
   const rows = trace.path.flatMap((p) => [row(`${p.from} → ${p.to}`, p.forward), row(`${p.to} → ${p.from}`, p.backward)]);
   const clocks = trace.path.map((p) =>
-    h("li", null, `${p.from} and ${p.to}: ${isNumber(p.round_trip_ns) ? `${nanos(p.round_trip_ns)} there and back at the least` : "no round trip was seen"}${isNumber(p.clock_offset_ns) ? `; the second clock is ${nanos(Math.abs(p.clock_offset_ns))} ${p.clock_offset_ns < 0 ? "behind" : "ahead"}, if both ways take as long` : ""}${p.given_up > 0 ? `; ${integer(p.given_up)} packets were given up` : ""}.`),
+    h("li", null, `${p.from} and ${p.to}: ${isNumber(p.round_trip_ns) ? `min RTT between taps ${nanos(p.round_trip_ns)}` : "min RTT between taps unknown"}${isNumber(p.clock_offset_ns) ? `; second clock ${nanos(Math.abs(p.clock_offset_ns))} ${p.clock_offset_ns < 0 ? "behind" : "ahead"}, assuming equal one-way delays` : ""}${p.given_up > 0 ? `; ${integer(p.given_up)} packets not matched for lack of memory` : ""}.`),
   );
   const placed = trace.flows.filter((f) => isNumber(f.lost_network) || isNumber(f.lost_receiver)).slice(0, SHOWN);
   return section(
     id,
     "Between the taps",
     table(
-      ["From tap to tap", right("Matched"), right("Lost, with data"), right("without"), right("Seen later only"), right("While one tap ran"), right("Reordered"), right("Delay over the least, median"), right("99 %"), right("most"), ...(chain ? [right("Share of all hops’ 99 %")] : [])],
+      ["Path", right("Matched"), right("Lost, with data"), right("without"), right("Downstream tap only"), right("Undetermined"), right("Reordered"), right("Queueing delay, p50"), right("p99"), right("max"), ...(chain ? [right("share of the path’s p99")] : [])],
       rows,
-      { class: "wide", caption: "Packets known again at the next tap, and those that never came. What one tap saw before the other began, or after it ended, is neither lost nor made on the way" },
+      { class: "wide", caption: "Packets matched at the next tap, and those missing there. Undetermined: the other tap was not capturing" },
     ),
     h("ul.notes", null, ...clocks),
     placed.length > 0
       ? table(
-          ["Flow", right("Sent again"), right("Lost between taps"), right("Lost in the receiver")],
+          ["Flow", right("Retransmits"), right("Lost between taps"), right("Dropped by the receiver host")],
           placed.map((f) => [rowHead(flowName(f)), num(integer(f.retransmits)), num(integer(f.lost_network)), num(integer(f.lost_receiver))]),
-          { caption: "Where each flow’s losses were" },
+          { caption: "Losses of each flow" },
         )
       : null,
   );
@@ -165,17 +171,17 @@ export function figuresSection(both: TraceComparison): HTMLElement {
       num(figureText(f.b, f.unit)),
       num(ratio),
       num(d ? `${end(d.low)} to ${end(d.high)}` : NONE),
-      d ? h(d.changed ? "b" : "span", null, d.changed ? "changed" : "within the noise") : NONE,
+      d ? h(d.changed ? "b" : "span", null, d.changed ? "changed" : "not significant") : NONE,
     ];
   };
   const sure = both.figures.map((f) => f.difference).find((d) => d);
   return section(
     "figures",
     "Figures",
-    table(["", right("A"), right("B"), right("B / A"), right(`B − A${sure ? `, ${percent(sure.level)}` : ""}`), "so it has"], both.figures.map(row), { class: "pair", caption: "Of each capture’s largest flow and busiest stations" }),
+    table(["", right("A"), right("B"), right("B / A"), right(`B − A${sure ? `, ${percent(sure.level)} interval` : ""}`), "Result"], both.figures.map(row), { class: "pair", caption: "Of each capture’s largest flow and busiest stations" }),
     sure
-      ? h("p.muted", null, `The intervals come from blocks of time within each capture, resampled: ${integer(sure.blocks[0])} of ${nanos(sure.block_ns[0])} and ${integer(sure.blocks[1])} of ${nanos(sure.block_ns[1])}. What varies from one run to the next they cannot tell.`)
+      ? h("p.muted", null, `Intervals: block bootstrap over ${integer(sure.blocks[0])} blocks of ${nanos(sure.block_ns[0])} (A) and ${integer(sure.blocks[1])} of ${nanos(sure.block_ns[1])} (B). Variation from run to run is not included.`)
       : null,
-    h("p.muted", null, "One run each: a difference is a fact about these two captures, not yet about their causes."),
+    h("p.muted", null, "One run each: the table compares two captures, not the causes of their differences."),
   );
 }

@@ -100,12 +100,7 @@ pub const QUESTIONS: &[Question] = &[
         scenario: "losses.toml",
         figure: Figure::Goodput,
         // The whole life of the flow, with a sender's link that lets slow start overrun the port.
-        always: &[
-            "link.1.forward={}",
-            r#"link.0.rate="10G""#,
-            r#"flow.bulk.omit="0s""#,
-            r#"flow.bulk.time="30s""#,
-        ],
+        always: &["link.1.forward={}", r#"link.0.rate="10G""#, r#"flow.bulk.omit="0s""#, r#"flow.bulk.time="30s""#],
         values: &[
             ("`0`", &[r#"hosts.sysctl."net.ipv4.tcp_sack"=0"#]),
             ("`1`", &[r#"hosts.sysctl."net.ipv4.tcp_sack"=1"#]),

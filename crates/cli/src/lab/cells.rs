@@ -1,4 +1,4 @@
-//! Cells side by side: a few at a time, each in a process of its own, with one line that says how far they are.
+//! Cells in parallel, each in a guest of its own, with a line of progress.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicBool;
@@ -17,11 +17,11 @@ use super::run::duration;
 const DRAW_NS: u64 = 200_000_000;
 /// How often a line is printed elsewhere, nanoseconds.
 const PRINT_NS: u64 = 15_000_000_000;
-/// Virtual time a shown rate covers, at least.
+/// Minimum virtual time that a shown rate covers.
 const RATE_SPAN_NS: i64 = 1_000_000_000;
 
-/// Runs every cell, `jobs` at a time, and returns their documents in order, with the time all of them took, seconds. An
-/// interrupt ends those that run; the others are not begun.
+/// Runs every cell, `jobs` at a time. Returns their documents in order, and the real time in seconds. An interrupt ends the
+/// running cells and starts no more.
 pub fn run(
     ready: Vec<Ready>,
     jobs: usize,
@@ -29,16 +29,16 @@ pub fn run(
     interrupted: &AtomicBool,
     quiet: bool,
 ) -> (Vec<LabDocument>, f64) {
-    let begun_ns = clock::monotonic_ns();
+    let start_ns = clock::monotonic_ns();
     let spans: Vec<u64> = ready.iter().map(|cell| cell.plan.span_ns + cell.plan.lead_ns).collect();
-    let board = Mutex::new(Board::new(&spans, jobs, begun_ns, quiet));
+    let board = Mutex::new(Board::new(&spans, jobs, start_ns, quiet));
     let waiting = Mutex::new(ready.into_iter().enumerate().collect::<std::collections::VecDeque<_>>());
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for worker in 0..jobs {
             let (board, waiting, done) = (&board, &waiting, &done);
             scope.spawn(move || {
-                // Until the worker ends. With every core taken, the scheduler shares them out.
+                // Held until the worker ends. Without a free core, the scheduler places the guest.
                 let core = Core::claim();
                 core.iter().for_each(Core::keep_to);
                 while let Some((index, cell)) = lock(waiting).pop_front() {
@@ -56,7 +56,7 @@ pub fn run(
     lock(&board).clear();
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
-    let wall_s = (clock::monotonic_ns() - begun_ns) as f64 / 1e9;
+    let wall_s = (clock::monotonic_ns() - start_ns) as f64 / 1e9;
     (done.into_iter().map(|(_, document)| document).collect(), wall_s)
 }
 
@@ -65,15 +65,15 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is shown while cells run.
+/// The line of progress.
 struct Board {
     spans: Vec<u64>,
     total_ns: u64,
     done_ns: u64,
-    ended: usize,
-    /// What each worker runs: cell, virtual time passed, bytes then, rate.
+    finished: usize,
+    /// State of each worker's cell.
     working: Vec<Option<Working>>,
-    begun_ns: u64,
+    start_ns: u64,
     next_ns: u64,
     every_ns: Option<u64>,
     drawn: bool,
@@ -89,16 +89,16 @@ struct Working {
 }
 
 impl Board {
-    fn new(spans: &[u64], jobs: usize, begun_ns: u64, quiet: bool) -> Self {
+    fn new(spans: &[u64], jobs: usize, start_ns: u64, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         Self {
             spans: spans.to_vec(),
             total_ns: spans.iter().sum(),
             done_ns: 0,
-            ended: 0,
+            finished: 0,
             working: vec![None; jobs],
-            begun_ns,
-            next_ns: begun_ns + if terminal { 0 } else { PRINT_NS },
+            start_ns,
+            next_ns: start_ns + if terminal { 0 } else { PRINT_NS },
             every_ns: (!quiet).then_some(if terminal { DRAW_NS } else { PRINT_NS }),
             drawn: false,
         }
@@ -112,16 +112,16 @@ impl Board {
     fn end(&mut self, worker: usize, cell: usize) {
         self.working[worker] = None;
         self.done_ns += self.spans[cell];
-        self.ended += 1;
+        self.finished += 1;
     }
 
     fn show(&mut self, worker: usize, progress: &Progress, lead_ns: u64) {
         if let Some(working) = &mut self.working[worker] {
             working.passed_ns = progress.t_ns.saturating_add_unsigned(lead_ns).max(0) as u64;
             let span_ns = progress.t_ns.saturating_sub(working.last.t_ns);
-            // Bytes arrive here every fifth of a virtual second: a rate is only true from one arrival to a much later one.
-            let news = std::mem::replace(&mut working.seen_bytes, progress.arrived_bytes) != progress.arrived_bytes;
-            if span_ns >= if news { RATE_SPAN_NS } else { 2 * RATE_SPAN_NS } {
+            // Byte counts arrive every 0.2 s of virtual time, so a rate needs a span much longer than that.
+            let is_new = std::mem::replace(&mut working.seen_bytes, progress.arrived_bytes) != progress.arrived_bytes;
+            if span_ns >= if is_new { RATE_SPAN_NS } else { 2 * RATE_SPAN_NS } {
                 let bytes = progress.arrived_bytes.saturating_sub(working.last.arrived_bytes);
                 working.rate = BitRate::mean(Bytes::new(bytes), Nanos::new(span_ns as u64)).unwrap_or_default();
                 working.last = *progress;
@@ -147,17 +147,17 @@ impl Board {
 
     fn line(&self, now_ns: u64) -> String {
         let running: u64 = self.working.iter().flatten().map(|w| w.passed_ns.min(self.spans[w.cell])).sum();
-        let (passed, wall_s) = (self.done_ns + running, (now_ns - self.begun_ns) as f64 / 1e9);
+        let (passed, wall_s) = (self.done_ns + running, (now_ns - self.start_ns) as f64 / 1e9);
         let left = (passed > self.total_ns / 50)
             .then(|| wall_s * (self.total_ns.saturating_sub(passed)) as f64 / passed.max(1) as f64);
         let left = left.map(|s| format!(", about {} left", duration(s))).unwrap_or_default();
         let cells = match self.spans.len() {
             1 => String::new(),
-            n => format!("{} of {n} cells, ", self.ended),
+            n => format!("{} of {n} cells done, ", self.finished),
         };
         let rate = self.working.iter().flatten().next().map(|w| format!(", {}", w.rate)).unwrap_or_default();
         format!(
-            "{cells}{:.2} of {:.2} virtual s{rate} after {} of real time{left}",
+            "{cells}{:.2} of {:.2} s of virtual time{rate}, {} elapsed{left}",
             passed as f64 / 1e9,
             self.total_ns as f64 / 1e9,
             duration(wall_s)

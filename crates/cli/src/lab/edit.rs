@@ -1,7 +1,6 @@
-//! Changes to a scenario's text that keep its lines where they are as far as can be, so that messages point at them.
+//! Changes to a scenario's text for `--set`. They keep line numbers where possible, so that messages point at the right line.
 
-/// Takes out the `[[vary]]` that varies `key`, if there is one, and returns its label: what is set from outside replaces what
-/// the scenario varies by itself.
+/// Removes the `[[vary]]` of `key`, if there is one, and returns its label: `--set` replaces what the scenario varies.
 pub fn take_axis(text: &mut String, key: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().collect();
     let starts = (0..lines.len()).filter(|&at| lines[at].split('#').next().unwrap_or("").trim() == "[[vary]]");
@@ -16,7 +15,7 @@ pub fn take_axis(text: &mut String, key: &str) -> Option<String> {
     label
 }
 
-/// The key that a `[[vary]]` of this label varies: tables and charts show the label, so it is what is set.
+/// Returns the key of the `[[vary]]` with this label: tables and charts show labels, so `--set` takes them.
 pub fn key_labelled(text: &str, label: &str) -> Option<String> {
     let table: toml::Table = toml::from_str(text).ok()?;
     let mut axes = table.get("vary")?.as_array()?.iter();
@@ -24,7 +23,7 @@ pub fn key_labelled(text: &str, label: &str) -> Option<String> {
     axis.get("key")?.as_str().map(str::to_owned)
 }
 
-/// Sets a key of the scenario itself which cannot be varied, such as `repeats`.
+/// Sets a top-level key that cannot be varied, such as `repeats`.
 pub fn set_top(text: &mut String, key: &str, value: &str) {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let tables = lines.iter().position(|line| is_header(line)).unwrap_or(lines.len());
@@ -36,7 +35,7 @@ pub fn set_top(text: &mut String, key: &str, value: &str) {
     *text = lines.join("\n");
 }
 
-/// Whether a line begins a table. Arrays over several lines begin with a bracket, too, but hold no name.
+/// Returns whether a line is a table header. Lines of multi-line arrays begin with a bracket too, but have no name.
 fn is_header(line: &str) -> bool {
     let line = line.trim_start();
     let name = line.trim_start_matches('[');
@@ -51,7 +50,7 @@ mod tests {
                         values = [1]\n[hosts]\nkey = 1";
 
     #[test]
-    fn an_axis_that_is_set_goes_and_leaves_its_label_and_every_line_in_place() {
+    fn a_removed_axis_leaves_its_label_and_all_line_numbers() {
         let mut text = TEXT.to_owned();
         assert_eq!(take_axis(&mut text, "a.b"), Some("x".to_owned()));
         assert_eq!(text.lines().count(), TEXT.lines().count());
@@ -64,13 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn a_label_stands_for_the_key_it_names() {
+    fn a_label_gives_its_key() {
         assert_eq!(key_labelled(TEXT, "x"), Some("a.b".to_owned()));
         assert_eq!(key_labelled(TEXT, "a.b"), None);
     }
 
     #[test]
-    fn a_key_of_the_scenario_is_replaced_or_added() {
+    fn a_top_level_key_is_replaced_or_added() {
         let mut text = TEXT.to_owned();
         set_top(&mut text, "repeats", "1");
         assert_eq!(text, TEXT.replace("repeats = 3", "repeats = 1"));

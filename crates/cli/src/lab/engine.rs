@@ -1,4 +1,4 @@
-//! The flow engine as the lab's guest uses it.
+//! The flow engine in the lab's guest.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -8,8 +8,8 @@ use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig};
 use landspeed_lab::guest::{Engine, Order};
 use landspeed_model::RunDocument;
 
-/// Thirty days: a scenario says itself how long it lasts.
-const LONGEST_NS: u64 = 30 * 86_400 * 1_000_000_000;
+/// Thirty days: the scenario sets the duration.
+const MAX_DURATION_NS: u64 = 30 * 86_400 * 1_000_000_000;
 
 /// The engine behind `landspeed run` and `landspeed serve`.
 pub struct Flow;
@@ -21,12 +21,12 @@ impl Engine for Flow {
             limits: Limits {
                 max_tests: 1024,
                 max_tests_per_host: Some(1024),
-                max_duration_ns: LONGEST_NS,
+                max_duration_ns: MAX_DURATION_NS,
                 ..Limits::default()
             },
             allow: Vec::new(),
             key: None,
-            // Control and data of a flow take different ways there.
+            // Control and data connections of a flow use different networks.
             data_from_anywhere: true,
             describe: false,
             iperf3: Iperf3Config::default(),

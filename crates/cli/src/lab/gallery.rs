@@ -1,4 +1,4 @@
-//! `landspeed lab gallery`: the scenarios that come with the program.
+//! `landspeed lab gallery`: the scenarios that come with landspeed.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::output::Sink;
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed lab gallery                              what there is
-  landspeed lab gallery show buffer-size > mine.toml  an exhibit as a scenario of one's own
-  landspeed lab gallery run nuttcp-burst             runs it; writes nuttcp-burst.json and nuttcp-burst.html
-  landspeed lab gallery run --all --yes              all of them, one after the other";
+  landspeed lab gallery                               list the exhibits
+  landspeed lab gallery run nuttcp-burst              write nuttcp-burst.json and .html
+  landspeed lab gallery show buffer-size > mine.toml  copy an exhibit, to change it
+  landspeed lab gallery run --all --yes               run all of them, one by one";
 
 /// Options of `lab gallery`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// List the exhibits: what each shows, how many cells it has, what it takes
+    /// List the exhibits with their number of cells and estimated run time
     List,
     /// Print an exhibit's scenario
     Show {
@@ -35,7 +35,7 @@ enum Command {
         #[arg(value_name = "EXHIBIT")]
         name: String,
     },
-    /// Run an exhibit; its document and report go into this directory unless told otherwise
+    /// Run an exhibit; writes EXHIBIT.json and EXHIBIT.html unless --json or --report say otherwise
     Run(Box<RunArgs>),
 }
 
@@ -45,7 +45,7 @@ struct RunArgs {
     /// The exhibit
     #[arg(value_name = "EXHIBIT", required_unless_present = "all")]
     name: Option<String>,
-    /// Run all of them, one after the other
+    /// Run all exhibits, one by one
     #[arg(long, conflicts_with_all = ["name", "json", "report", "set", "pcap"])]
     all: bool,
     #[command(flatten)]
@@ -65,13 +65,13 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
             Ok(Outcome::Clean)
         }
         Some(Command::Run(args)) => match &args.name {
-            Some(name) => one(gallery::find(name).map_err(|message| anyhow!(message))?, &args.options),
-            None => all(&args.options),
+            Some(name) => run_one(gallery::find(name).map_err(|message| anyhow!(message))?, &args.options),
+            None => run_all(&args.options),
         },
     }
 }
 
-fn one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<Outcome> {
+fn run_one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<Outcome> {
     let options = run::Options {
         json: options.json.clone().or_else(|| Some(Sink::File(format!("{}.json", exhibit.name).into()))),
         report: options.report.clone().or_else(|| Some(PathBuf::from(format!("{}.html", exhibit.name)))),
@@ -80,19 +80,19 @@ fn one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<Outcome> {
     run::run(exhibit.name, exhibit.text, &options)
 }
 
-/// One exhibit that cannot be run does not keep the others from it.
-fn all(options: &run::Options) -> anyhow::Result<Outcome> {
+/// Runs all exhibits; a failure does not stop the others.
+fn run_all(options: &run::Options) -> anyhow::Result<Outcome> {
     let mut worst = Outcome::Clean;
     let mut failed = Vec::new();
     for exhibit in EXHIBITS {
         if landspeed_sys::process::catch_interrupts().load(std::sync::atomic::Ordering::Relaxed) {
-            failed.push(format!("{} and what follows it: interrupted", exhibit.name));
+            failed.push(format!("{} and later exhibits: interrupted", exhibit.name));
             break;
         }
         if !options.quiet {
             eprintln!("{}: {}", exhibit.name, exhibit.title);
         }
-        match one(exhibit, options) {
+        match run_one(exhibit, options) {
             Ok(outcome) => worst = if outcome as u8 > worst as u8 { outcome } else { worst },
             Err(error) => failed.push(format!("{}: {error:#}", exhibit.name)),
         }
@@ -103,17 +103,14 @@ fn all(options: &run::Options) -> anyhow::Result<Outcome> {
 
 fn list() -> anyhow::Result<String> {
     let width = EXHIBITS.iter().map(|exhibit| exhibit.name.len()).max().unwrap_or(0);
-    let mut text = format!("  {:width$}  CELLS   TAKES  SHOWS\n", "EXHIBIT");
+    let mut text = format!("  {:width$}  CELLS    TIME  EXPERIMENT\n", "EXHIBIT");
     for exhibit in EXHIBITS {
         let (cells, wall_s) = gallery::takes(exhibit)?;
         let takes = run::duration(wall_s / 2.0);
         let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>6}  {}", exhibit.name, exhibit.title);
     }
-    let _ = writeln!(
-        text,
-        "\n  Times are expected ones, for two cells at once. `landspeed lab gallery run NAME` runs one, `show NAME` prints it\n  \
-         for `landspeed lab run` to take it changed."
-    );
+    let _ =
+        writeln!(text, "\n  TIME is an estimate, for two cells at once. Run one: landspeed lab gallery run EXHIBIT");
     Ok(text)
 }
 

@@ -15,14 +15,14 @@ use crate::output::Sink;
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed lab kernel build                             the newest kernel Debian packages
-  landspeed lab kernel build --version 7.2               another one, beside it
-  landspeed lab kernel build --source linux-6.16.tar.xz  one of your own
+  landspeed lab kernel build                             the newest kernel in Debian
+  landspeed lab kernel build --version 7.2               an older one, beside it
+  landspeed lab kernel build --source linux-6.16.tar.xz  from your own source
   landspeed lab kernel list
   landspeed lab kernel remove 7.2
 
-A kernel is built once, in a few minutes of processor time, without root, and kept in the
-user's cache directory. --cache DIR or LANDSPEED_KERNELS name another place.";
+Building takes 5 to 7 minutes of CPU time, once, and needs no root. Kernels are stored in
+~/.cache/landspeed/kernels; set --cache DIR or LANDSPEED_KERNELS for another directory.";
 
 /// The environment variable that names a Debian mirror.
 const MIRROR: &str = "LANDSPEED_DEBIAN_MIRROR";
@@ -31,7 +31,7 @@ const MIRROR: &str = "LANDSPEED_DEBIAN_MIRROR";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Where kernels are kept
+    /// Directory of the kernels
     #[arg(long, global = true, value_name = "DIR")]
     cache: Option<PathBuf>,
     #[command(subcommand)]
@@ -40,52 +40,52 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Get a kernel's source, change it for virtual time, build it and keep it
+    /// Download, patch for virtual time and build a kernel
     Build(BuildArgs),
-    /// The kernels that are built
+    /// List the built kernels
     List(ListArgs),
-    /// Remove kernels, and what interrupted builds left
+    /// Remove kernels
     Remove(RemoveArgs),
 }
 
 #[derive(Debug, clap::Args)]
 struct BuildArgs {
-    /// A version Debian packages, as in 7.3 or 7.3.4 [default: the newest]
+    /// Version in Debian, such as 7.3 or 7.3.4 [default: the newest]
     #[arg(long, conflicts_with = "source")]
     version: Option<Version>,
-    /// A tarball or a directory with the source of any kernel since 6.16; it is not changed
+    /// Tarball or directory with the source of a kernel, 6.16 or newer; it is not modified
     #[arg(long, value_name = "TARBALL|DIR")]
     source: Option<PathBuf>,
-    /// Compilers at a time [default: one for each processor]
+    /// Parallel compile jobs [default: one per core]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Keep the source and the objects afterwards
+    /// Keep the source and the object files
     #[arg(long)]
     keep_build: bool,
-    /// Build even if it is there
+    /// Build even if the kernel exists
     #[arg(long)]
     force: bool,
-    /// Debian mirror to use [default: LANDSPEED_DEBIAN_MIRROR, else the host's own if it is Debian]
+    /// Debian mirror [default: LANDSPEED_DEBIAN_MIRROR, or the mirror of a Debian host]
     #[arg(long, value_name = "URL", conflicts_with = "source")]
     mirror: Option<String>,
-    /// Write the kernel's record as JSON to a file, or to standard output with `-`
-    #[arg(long, value_name = "FILE|-")]
+    /// Write the kernel's record as JSON (- for standard output)
+    #[arg(long, value_name = "FILE")]
     json: Option<Sink>,
 }
 
 #[derive(Debug, clap::Args)]
 struct ListArgs {
-    /// Write the records as JSON to a file, or to standard output with `-`
-    #[arg(long, value_name = "FILE|-")]
+    /// Write the records as JSON (- for standard output)
+    #[arg(long, value_name = "FILE")]
     json: Option<Sink>,
 }
 
 #[derive(Debug, clap::Args)]
 struct RemoveArgs {
-    /// Its id, its release, or the first digits of either
+    /// Kernel, by id, release, or the beginning of either
     #[arg(value_name = "ID|RELEASE", required_unless_present = "all")]
     kernels: Vec<String>,
-    /// All kernels, and what interrupted builds left
+    /// All kernels, and the remains of interrupted builds
     #[arg(long, conflicts_with = "kernels")]
     all: bool,
 }
@@ -117,14 +117,9 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<Outcome> {
     let outcome = result?;
     let kernel = &outcome.kernel;
     if outcome.fresh {
-        eprintln!(
-            "Linux {} is built: {} in {}. `landspeed lab kernel list` shows it.",
-            kernel.release,
-            kernel.id,
-            duration(kernel.build_seconds)
-        );
+        eprintln!("built Linux {} ({}) in {}", kernel.release, kernel.id, duration(kernel.build_seconds));
     } else {
-        eprintln!("Linux {} from {} is here already: {}. Nothing to do.", kernel.release, kernel.source, kernel.id);
+        eprintln!("Linux {} ({}) from {} exists; nothing to do", kernel.release, kernel.id, kernel.source);
     }
     match &args.json {
         Some(sink) => sink.write(format!("{}\n", serde_json::to_string_pretty(kernel)?).as_bytes())?,
@@ -145,16 +140,16 @@ fn list(cache: &Cache, args: &ListArgs) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Clean);
     }
     if kernels.is_empty() {
-        eprintln!("No kernel is built in {}.", cache.root().display());
-        eprintln!("`landspeed lab kernel build` gets one, in a few minutes.");
+        eprintln!("no kernel in {}", cache.root().display());
+        eprintln!("Build one: landspeed lab kernel build");
     } else {
         print!("{}", table(&kernels));
     }
     let unfinished = cache.unfinished()?.len();
     if unfinished > 0 {
-        let things = if unfinished == 1 { "build is" } else { "builds are" };
+        let builds = if unfinished == 1 { "build" } else { "builds" };
         eprintln!(
-            "{unfinished} unfinished {things} kept: the same `build` goes on, `remove --all` clears everything."
+            "{unfinished} interrupted {builds}: the same `build` command continues, `remove --all` deletes everything"
         );
     }
     Ok(Outcome::Clean)
@@ -164,7 +159,7 @@ fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<Outcome> {
     let kernels = if args.all {
         cache.list()?
     } else {
-        // All names are understood before anything is removed.
+        // Resolve all names before removing anything.
         args.kernels.iter().map(|name| cache.find(Some(name))).collect::<Result<_, _>>()?
     };
     let mut done: Vec<&str> = Vec::new();
@@ -176,12 +171,12 @@ fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<Outcome> {
         }
     }
     if args.all {
-        let busy = cache.clear_unfinished().context("cannot clear what interrupted builds left")?;
+        let busy = cache.clear_unfinished().context("cannot remove interrupted builds")?;
         if let Some(busy) = busy.first() {
-            bail!("a build is going on in {}: interrupt it first", busy.display());
+            bail!("cannot remove {}: a build is running there\nInterrupt it, and try again.", busy.display());
         }
         if kernels.is_empty() {
-            eprintln!("No kernel is built in {}.", cache.root().display());
+            eprintln!("no kernel in {}", cache.root().display());
         }
     }
     Ok(Outcome::Clean)
@@ -210,7 +205,7 @@ fn table(kernels: &[Kernel]) -> String {
     })
 }
 
-/// Day and minute of a moment, UTC.
+/// Formats a time as day and minute, UTC.
 fn date(epoch_ns: u64) -> String {
     let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(epoch_ns)).to_string();
     text[..16].replace('T', " ")
@@ -225,16 +220,15 @@ fn duration(seconds: f64) -> String {
 const FRAME_NS: u64 = 100_000_000;
 /// How often a plain line is printed, nanoseconds.
 const LINE_NS: u64 = 20_000_000_000;
-/// Before this long into a step nobody can say how long it takes, nanoseconds.
+/// Minimum time into a step for an estimate of the time left, nanoseconds.
 const ESTIMATE_NS: u64 = 3_000_000_000;
 
-/// What a person sees on standard error while a kernel is built: one line that changes on a terminal, few lines
-/// elsewhere.
+/// Progress of a build on standard error: one line that changes on a terminal, a line every 20 s elsewhere.
 pub(super) struct View {
     terminal: bool,
     step: Option<(Step, String)>,
     began_ns: u64,
-    /// How much was done when the step was first heard of: a build that goes on did that some other time.
+    /// Progress when the step began: a continued build starts above zero.
     began_at: Option<u64>,
     next_ns: u64,
     drawn: bool,
@@ -252,7 +246,7 @@ impl View {
             Event::Begins(step, on) => {
                 self.step = Some((*step, on.clone()));
                 (self.began_ns, self.began_at, self.next_ns) = (now, None, now + LINE_NS);
-                let line = format!("{}{}{on}", doing(*step), if on.is_empty() { "" } else { " " });
+                let line = format!("{}{}{on}", step_name(*step), if on.is_empty() { "" } else { " " });
                 if self.terminal {
                     self.next_ns = now;
                     self.draw(&line);
@@ -284,8 +278,7 @@ impl View {
     }
 
     fn draw(&mut self, line: &str) {
-        // Back to the start of the line, and clear what is longer than the new text. A terminal that is too narrow
-        // would break the line, and the next drawing would not find its start.
+        // Return to the start of the line, and clear the remainder. A line that wraps cannot be redrawn, so it is cut.
         let shown: String = line.chars().take(78).collect();
         let _ = write!(io::stderr(), "\r{shown}\x1b[K");
         let _ = io::stderr().flush();
@@ -299,7 +292,7 @@ impl View {
     }
 }
 
-fn doing(step: Step) -> &'static str {
+fn step_name(step: Step) -> &'static str {
     match step {
         Step::Index | Step::Read => "reading",
         Step::Download => "downloading",
@@ -318,10 +311,10 @@ fn progress(step: Step, on: &str, done: u64, total: u64, left_ns: Option<u64>) -
         _ => format!("{} %", done * 100 / total.max(1)),
     };
     let left = left_ns.map(|ns| format!(", {} left", duration(ns as f64 / 1e9))).unwrap_or_default();
-    format!("{} {on}: {counts}{left}", doing(step))
+    format!("{} {on}: {counts}{left}", step_name(step))
 }
 
-/// The time left of a step that did `done` in `elapsed_ns` and has `left` to do.
+/// Returns the time left of a step that did `done` in `elapsed_ns` and has `left` to do.
 fn left_ns(elapsed_ns: u64, done: u64, left: u64) -> Option<u64> {
     let known = elapsed_ns >= ESTIMATE_NS && done > 0;
     known.then(|| (elapsed_ns as f64 / done as f64 * left as f64) as u64)
@@ -332,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_written_as_the_calendar_has_them() {
+    fn dates_are_calendar_dates_in_utc() {
         let day = 86_400_000_000_000;
         assert_eq!(date(0), "1970-01-01 00:00");
         assert_eq!(date(19_782 * day + 3_660_000_000_000), "2024-02-29 01:01");
@@ -340,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_left_comes_from_what_this_run_did() {
+    fn the_time_left_ignores_earlier_builds() {
         assert_eq!(left_ns(10_000_000_000, 100, 200), Some(20_000_000_000));
         assert_eq!(left_ns(1_000_000_000, 100, 200), None, "too early to say");
         assert_eq!(left_ns(10_000_000_000, 0, 200), None);

@@ -1,4 +1,4 @@
-//! `landspeed lab`: paths in virtual time with the real Linux TCP stack.
+//! `landspeed lab`: emulated paths in virtual time with the real Linux TCP stack.
 
 mod cells;
 pub mod demo;
@@ -15,12 +15,13 @@ use crate::Outcome;
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed lab kernel build                    once, a few minutes: the kernel that scenarios run on
-  landspeed lab new path.toml                   a commented scenario
+  landspeed lab kernel build                       build the kernel for scenarios, once
+  landspeed lab new path.toml                      write a commented scenario
   landspeed lab run path.toml --report path.html
-  landspeed lab gallery                         published experiments, ready to run
+  landspeed lab gallery                            list published experiments
 
-A run needs no root, sends nothing anywhere, and repeats to the byte.";
+A run needs no root and sends nothing to the network. The same scenario, seed and kernel give the
+same result, bit for bit.";
 
 /// Options of `lab`.
 #[derive(Debug, clap::Args)]
@@ -34,13 +35,13 @@ pub struct Args {
 enum Command {
     /// Run a scenario
     Run(Box<run::Args>),
-    /// List, show and run the scenarios that come with the program
+    /// List, print and run the scenarios that come with landspeed
     Gallery(gallery::Args),
     /// Write a commented scenario to start from
     New(new::Args),
     /// Build, list and remove the kernels that scenarios run on
     Kernel(kernel::Args),
-    /// What runs inside the lab's kernel
+    /// The program inside the lab's kernel
     #[command(hide = true)]
     Guest,
 }
@@ -56,9 +57,12 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// The guest's only program. On any other machine it would switch that off: it refuses.
+/// Runs the guest's init. It powers the machine off at its end, so it refuses to run anywhere else.
 fn guest() -> anyhow::Result<Outcome> {
-    anyhow::ensure!(std::process::id() == 1, "`lab guest` is what the lab's kernel starts; try `landspeed lab run`");
+    anyhow::ensure!(
+        std::process::id() == 1,
+        "`lab guest` runs only inside the lab's kernel\nRun `landspeed lab run SCENARIO`."
+    );
     landspeed_lab::guest::main(&engine::Flow);
     Ok(Outcome::Failure)
 }

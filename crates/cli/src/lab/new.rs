@@ -10,8 +10,8 @@ use crate::output::Sink;
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed lab new path.toml     two hosts across 50 ms, cross traffic, a switch with a 1 MB buffer
-  landspeed schema scenario       what a scenario may say, as JSON Schema (for an editor)";
+  landspeed lab new path.toml     TCP and UDP over 10 Gb/s, 50 ms, a switch with a 1 MB buffer
+  landspeed schema scenario       the JSON Schema of scenarios (for an editor)";
 
 /// Options of `lab new`.
 #[derive(Debug, clap::Args)]
@@ -21,14 +21,18 @@ pub struct Args {
     file: Option<PathBuf>,
 }
 
-/// Writes it; a file that is there stays.
+/// Writes the template; an existing file is not overwritten.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     match &args.file {
         None => Sink::Stdout.write(scenario::TEMPLATE.as_bytes())?,
         Some(path) => {
-            ensure!(!path.exists(), "{} is there already: name another file, or remove it", path.display());
+            ensure!(
+                !path.exists(),
+                "cannot write {}: it exists\nName another file, or remove this one.",
+                path.display()
+            );
             Sink::File(path.clone()).write(scenario::TEMPLATE.as_bytes())?;
-            eprintln!("{} is written; run it: landspeed lab run {0}", path.display());
+            eprintln!("wrote {}; run it: landspeed lab run {0}", path.display());
         }
     }
     Ok(Outcome::Clean)

@@ -19,22 +19,22 @@ use crate::output::Sink;
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed lab new > path.toml                          a commented scenario
-  landspeed lab run path.toml --report path.html         run it, look at it
+  landspeed lab new > path.toml                    write a commented scenario
+  landspeed lab run path.toml --report path.html   run it, with an HTML report
   landspeed lab run path.toml --set switch.west.queue.limit=64MB
   landspeed lab run path.toml --set switch.west.queue.limit=64KB,1MB,64MB --jobs 2
-  landspeed lab run path.toml --pcap sender:west         every packet's header, with exact virtual time
+  landspeed lab run path.toml --pcap sender:west   capture headers with virtual timestamps
 
-Nothing here needs root, and nothing leaves this machine. Exit status: 0 complete, 1 a check failed, 2 failure.";
+Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
 
-/// A run that is expected to take longer than this is begun only with `--yes`, seconds.
+/// A run with a longer estimate needs `--yes`, seconds of real time.
 const LONG_S: f64 = 600.0;
 
 /// Options of `lab run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The scenario's file (`-`: standard input)
+    /// Scenario file (- for standard input)
     scenario: PathBuf,
     #[command(flatten)]
     pub options: Options,
@@ -43,45 +43,45 @@ pub struct Args {
 /// Options that `lab run` and `lab gallery run` share.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Options {
-    /// Set a key of the scenario, in place of what it varies itself; several values, with commas between, make a cell each
+    /// Set a key of the scenario; several values, separated by commas, run one cell each
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// The seed to start from
+    /// Seed of the first run
     #[arg(long)]
     pub seed: Option<u64>,
-    /// The kernel, by version or identifier
+    /// Kernel to run, by id or release [default: the newest]
     #[arg(long, value_name = "ID|RELEASE")]
     pub kernel: Option<String>,
-    /// Where kernels are kept
+    /// Directory of the kernels
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// Cells to run at once [default: as many as processors and memory allow]
+    /// Cells to run at once [default: as many as cores and memory allow]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-    /// Capture at a node's interface, which is named after its neighbour
-    #[arg(long, value_name = "NODE:IFACE")]
+    /// Capture at NODE on its link to NEIGHBOUR
+    #[arg(long, value_name = "NODE:NEIGHBOUR")]
     pub pcap: Vec<String>,
     /// Directory for captures
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub pcap_dir: PathBuf,
-    /// Write the document as JSON (`-`: standard output)
+    /// Write the JSON document (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<Sink>,
-    /// Write a report as HTML
+    /// Write an HTML report
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Say what it would take, and stop
+    /// Print the estimated time and memory, and exit
     #[arg(long)]
     pub dry_run: bool,
-    /// Run it even if it takes long
+    /// Run even if the estimate is longer than 10 minutes
     #[arg(short, long)]
     pub yes: bool,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(short, long)]
     pub quiet: bool,
 }
 
-/// Runs a scenario's file.
+/// Runs a scenario file.
 pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let (name, text) = if args.scenario.as_os_str() == "-" {
         (
@@ -90,14 +90,15 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         )
     } else {
         let name = args.scenario.display().to_string();
-        let text = std::fs::read_to_string(&args.scenario)
-            .with_context(|| format!("cannot read the scenario {name}; `landspeed lab new` writes one"))?;
+        let text = std::fs::read_to_string(&args.scenario).map_err(|why| {
+            anyhow!("cannot read the scenario {name}: {why}\nWrite one with `landspeed lab new {name}`.")
+        })?;
         (name, text)
     };
     run(&name, &text, &args.options)
 }
 
-/// Runs a scenario, however it came here.
+/// Runs a scenario from its text.
 pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome> {
     let report = options.report.clone().map(Sink::File);
     for sink in [&options.json, &report].into_iter().flatten() {
@@ -105,7 +106,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
     }
     ensure!(
         options.pcap.is_empty() || options.pcap_dir.is_dir(),
-        "cannot capture: there is no directory {}",
+        "cannot capture to {0}: there is no such directory\nCreate it: mkdir -p {0}",
         options.pcap_dir.display()
     );
     let (text, edits) = with_sets(text, options);
@@ -123,24 +124,24 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
     }
     let need = Need::of(&loaded.cells, options)?;
     if !quiet || options.dry_run {
-        eprintln!("{}", need.words(&loaded));
+        eprintln!("{}", need.describe(&loaded));
     }
     if options.dry_run {
         return Ok(Outcome::Clean);
     }
     ensure!(
         need.wall_s <= LONG_S || options.yes,
-        "this takes about {}: say --yes to run it, or shorten it (`time`, `repeats`, `vary`)",
+        "not started: it would take about {}\nRun it with --yes, or shorten it (`time`, `repeats`, `vary`).",
         duration(need.wall_s)
     );
-    // A capture of several cells would write one file over the other.
+    // Captures of several cells would overwrite each other.
     ensure!(
         options.pcap.is_empty() || loaded.cells.len() == 1,
-        "--pcap is for one cell, and this scenario has {}: pick one with --set",
+        "cannot capture: --pcap takes one cell, and this scenario has {}\nSelect one with --set.",
         loaded.cells.len()
     );
     let (documents, wall_s) = execute(&loaded, &text, options, need.jobs, quiet)?;
-    deliver(&loaded.cells, documents, options, quiet, wall_s)
+    write_results(&loaded.cells, documents, options, quiet, wall_s)
 }
 
 /// Runs the cells of a scenario, `jobs` at a time. Returns their documents in order, with verdicts, and the real time all
@@ -152,8 +153,8 @@ pub(super) fn execute(
     jobs: usize,
     quiet: bool,
 ) -> anyhow::Result<(Vec<LabDocument>, f64)> {
-    let program =
-        std::fs::read("/proc/self/exe").context("cannot read this very program, which runs in the guest")?;
+    let program = std::fs::read("/proc/self/exe")
+        .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
     let command: Vec<String> = std::env::args().collect();
     let started =
         humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns()))
@@ -171,11 +172,11 @@ pub(super) fn execute(
     let ready = prepare(&loaded.cells, options, &setting)?;
     let interrupted = landspeed_sys::process::catch_interrupts();
     let (mut documents, wall_s) = cells::run(ready, jobs, &setting, interrupted, quiet);
-    documents.iter_mut().for_each(judge);
+    documents.iter_mut().for_each(add_verdicts);
     Ok((documents, wall_s))
 }
 
-/// The scenario with what `--set` says: further axes to vary, most of them with one value.
+/// Returns the scenario with a `[[vary]]` for each `--set`, and its name for messages if there are any.
 fn with_sets(text: &str, options: &Options) -> (String, Option<String>) {
     let mut sets: Vec<(String, Vec<String>)> = Vec::new();
     for set in &options.set {
@@ -197,10 +198,10 @@ fn with_sets(text: &str, options: &Options) -> (String, Option<String>) {
         let (key, label) = (quoted(&key), label.unwrap_or_default());
         let _ = write!(text, "\n\n[[vary]]\nkey = {key}\n{label}values = [{}]\n", values.join(", "));
     }
-    (text, Some("the scenario with --set".to_owned()))
+    (text, Some("scenario with --set".to_owned()))
 }
 
-/// Lets the seeds of the cells count from another one on.
+/// Renumbers the seeds of the cells from `seed` on.
 fn reseed(cells: &mut [Cell], seed: u64) {
     let first = cells.iter().map(|cell| cell.seed).min().unwrap_or(0);
     for cell in cells {
@@ -209,18 +210,18 @@ fn reseed(cells: &mut [Cell], seed: u64) {
     }
 }
 
-/// A value as TOML: what it is if it is one, a string otherwise.
+/// Returns a value as TOML: unchanged if it parses, quoted otherwise.
 fn literal(value: &str) -> String {
     let is_toml = toml::from_str::<toml::Table>(&format!("v = {value}")).is_ok();
     if is_toml && !value.contains('\n') { value.to_owned() } else { quoted(value) }
 }
 
 fn quoted(text: &str) -> String {
-    // What JSON writes for a string is a basic string of TOML, too.
+    // A JSON string is a TOML basic string.
     serde_json::Value::String(text.to_owned()).to_string()
 }
 
-/// What running all cells takes.
+/// Estimated cost of running all cells.
 pub(super) struct Need {
     wall_s: f64,
     memory_bytes: u64,
@@ -234,27 +235,27 @@ impl Need {
         let available = available_memory().unwrap_or(u64::MAX);
         if memory_bytes > available && !options.dry_run {
             bail!(
-                "this scenario needs {} of memory and {} are free: shorten its paths or buffers, or give it less with \
-                 `memory` at your own risk",
+                "cannot run: the scenario needs {} of memory, and {} are available\nShorten its paths or buffers, or set \
+                 `memory` in the scenario to risk less.",
                 Bytes::new(memory_bytes),
                 Bytes::new(available)
             );
         }
-        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let fit = usize::try_from(available / memory_bytes.max(1)).unwrap_or(usize::MAX).max(1);
-        let jobs = options.jobs.map_or(processors, usize::from).min(fit).min(cells.len()).max(1);
+        let jobs = options.jobs.map_or(cores, usize::from).min(fit).min(cells.len()).max(1);
         let wall_s = needs.iter().map(|need| need.wall_s).sum::<f64>() / jobs as f64;
         Ok(Self { wall_s, memory_bytes, jobs })
     }
 
-    fn words(&self, loaded: &Loaded) -> String {
+    fn describe(&self, loaded: &Loaded) -> String {
         let first = estimate(&loaded.cells[0].scenario);
         let cells = match loaded.cells.len() {
-            1 => format!("{:.1} virtual seconds", first.virtual_s),
-            n => format!("{n} cells of about {:.1} virtual seconds, {} at once", first.virtual_s, self.jobs),
+            1 => format!("{:.1} s of virtual time", first.virtual_s),
+            n => format!("{n} cells of {:.1} s of virtual time, {} at once", first.virtual_s, self.jobs),
         };
         format!(
-            "{cells}; expected to take about {} and up to {} of memory{}",
+            "{cells}; estimate: {} of real time, {} of memory{}",
             duration(self.wall_s),
             Bytes::new(self.memory_bytes),
             if self.jobs > 1 { " each" } else { "" }
@@ -262,7 +263,7 @@ impl Need {
     }
 }
 
-/// A time for people, from seconds.
+/// Formats seconds for people.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -271,31 +272,31 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// `MemAvailable`, bytes.
+/// Returns `MemAvailable`, bytes.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Finds each cell's kernel and works the cell out; nothing is booted before all of them can be.
+/// Finds each cell's kernel and plans the cell. Nothing boots before all cells are ready.
 fn prepare(cells: &[Cell], options: &Options, setting: &Setting<'_>) -> anyhow::Result<Vec<Ready>> {
     let cache = Cache::open(options.cache.as_deref())?;
     let mut found: Vec<(Option<String>, Kernel)> = Vec::new();
     cells
         .iter()
         .map(|cell| {
-            let wanted = options.kernel.clone().or_else(|| cell.scenario.kernel.clone());
-            let known = found.iter().find(|(name, _)| *name == wanted).map(|(_, kernel)| kernel.clone());
-            let kernel = known.map_or_else(|| cache.find(wanted.as_deref()), Ok)?;
-            found.push((wanted, kernel.clone()));
+            let requested = options.kernel.clone().or_else(|| cell.scenario.kernel.clone());
+            let known = found.iter().find(|(name, _)| *name == requested).map(|(_, kernel)| kernel.clone());
+            let kernel = known.map_or_else(|| cache.find(requested.as_deref()), Ok)?;
+            found.push((requested, kernel.clone()));
             cell::prepare(cell, &kernel, setting).map_err(|message| anyhow!(message))
         })
         .collect()
 }
 
-/// Verdicts of the flows, as `run` gives them, with what the lab knows of their paths.
-fn judge(document: &mut LabDocument) {
+/// Sets the verdict of each flow, as `run` does, with what the lab knows about its path.
+fn add_verdicts(document: &mut LabDocument) {
     let verdicts: Vec<_> = document.flows.iter().map(|flow| verdicts(document, flow)).collect();
     for (flow, (verdict, reverse)) in document.flows.iter_mut().zip(verdicts) {
         let Some(run) = &mut flow.run else { continue };
@@ -309,14 +310,15 @@ fn judge(document: &mut LabDocument) {
     }
 }
 
-/// The verdict of a flow's first direction, and of its second if it has one.
+/// Returns the verdict of a flow's first direction, and of its second if it has one.
 fn verdicts(document: &LabDocument, flow: &LabFlow) -> (Option<Verdict>, Option<Verdict>) {
     let Some(run) = flow.run.as_ref().filter(|run| run.status != Status::Failed) else { return (None, None) };
     let mut each = run.requested.direction.parts().iter().map(|&direction| diagnose_lab(document, flow, direction));
     (each.next().flatten(), each.next().flatten())
 }
 
-fn deliver(
+/// Prints the summary, and writes the document and the report. Returns the worst outcome of the cells.
+fn write_results(
     cells: &[Cell],
     mut documents: Vec<LabDocument>,
     options: &Options,
@@ -353,7 +355,7 @@ fn deliver(
         failures.extend(written.err());
     }
     if let Some(path) = &options.report {
-        let html = html.context("cannot draw the report").map(Option::unwrap_or_default);
+        let html = html.context("cannot write the report").map(Option::unwrap_or_default);
         match html.and_then(|html| Sink::File(path.clone()).write(html.as_bytes())) {
             Ok(()) if !quiet => println!("  report   {}", path.display()),
             Ok(()) => {}
@@ -379,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_value_is_toml_where_it_is_and_a_string_where_it_is_not() {
+    fn a_set_value_is_toml_if_it_parses_and_a_string_otherwise() {
         assert_eq!(literal("4"), "4");
         assert_eq!(literal("true"), "true");
         assert_eq!(literal("\"64MB\""), "\"64MB\"");
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_key_replaces_what_an_exhibit_varies_and_keeps_its_label() {
+    fn a_set_key_replaces_the_vary_of_an_exhibit() {
         let exhibit = landspeed_lab::gallery::find("buffer-size").expect("an exhibit");
         let options = Options {
             set: vec!["switch.west.queue.limit=2MB".to_owned(), "repeats=2".to_owned()],
@@ -402,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn set_keys_become_axes_of_the_template() {
+    fn set_keys_become_axes() {
         let options = Options {
             set: vec!["switch.west.queue.limit=64KB,1MB".to_owned(), "flow.0.streams=4".to_owned()],
             ..Options::default()

@@ -1,4 +1,4 @@
-//! Many cells in one document.
+//! The document of a set of cells.
 
 use landspeed_lab::cell::ONE_DRAW;
 use landspeed_lab::scenario::Cell;
@@ -7,7 +7,7 @@ use landspeed_model::{
     Stream, Warning,
 };
 
-/// The set's document: each cell's figures without its time series.
+/// Returns the set's document: each cell's figures without its time series.
 pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSetDocument {
     let first = documents.first();
     let varied: Vec<String> = cells.first().map(|cell| cell.values.keys().cloned().collect()).unwrap_or_default();
@@ -20,14 +20,14 @@ pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSe
         description: first.and_then(|d| d.scenario.description.clone()),
         reference: first.and_then(|d| d.scenario.reference.clone()),
         warnings: warnings(documents),
-        // In the scenario's order where it matters: the first varies slowest.
+        // In the order of the scenario: the first varies slowest.
         varied: ordered(varied, cells),
         wall_s,
         cells: documents.iter().map(cell).collect(),
     }
 }
 
-/// The warnings of all cells, each once. Those of one draw differ by the seed: the first stands for all.
+/// Returns the warnings of all cells, each once. `one-draw` warnings differ by the seed: the first is kept.
 fn warnings(documents: &[LabDocument]) -> Vec<Warning> {
     let mut found: Vec<Warning> = Vec::new();
     for warning in documents.iter().flat_map(|document| &document.warnings) {
@@ -39,7 +39,7 @@ fn warnings(documents: &[LabDocument]) -> Vec<Warning> {
     found
 }
 
-/// Varied keys by how slowly they vary: the x axis of the chart first.
+/// Returns the varied keys, the slowest first: the x axis of the chart.
 fn ordered(mut keys: Vec<String>, cells: &[Cell]) -> Vec<String> {
     let changes =
         |key: &String| cells.windows(2).filter(|pair| pair[0].values.get(key) != pair[1].values.get(key)).count();
@@ -80,7 +80,7 @@ fn cell(document: &LabDocument) -> LabCell {
     }
 }
 
-/// What one stream's receiver took in the steady phase, bits/s.
+/// Returns the receiver's goodput of one stream in the steady phase, bit/s.
 fn steady_bps(stream: &Stream) -> Option<f64> {
     let steady = || stream.intervals.iter().filter(|interval| interval.phase == PhaseName::Steady);
     let (bytes, ns) = steady().fold((0, 0), |(bytes, ns), i| (bytes + i.bytes, ns + i.end_ns - i.start_ns));

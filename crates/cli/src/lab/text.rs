@@ -1,29 +1,30 @@
-//! A lab run in a few lines.
+//! The terminal summary of a lab run, and of a set of cells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use landspeed_lab::cell::ONE_DRAW;
 use landspeed_model::{
-    CellFlow, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole, Verdict, Warning,
+    CellFlow, KernelInfo, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole, Verdict,
+    Warning,
 };
-use landspeed_units::{BitRate, Bytes, Nanos};
+use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use crate::text::{Page, cause_name, confidence, epochs};
 
-/// Most rows of a table; the rest is in the document.
+/// Rows printed of a table; the document has the others.
 const MAX_ROWS: usize = 60;
 
-/// The summary of one run.
+/// Returns the summary of one run.
 pub fn run(document: &LabDocument) -> String {
     let mut page = Page::default();
-    let mut head = format!("{}, Linux {}, seed {}", document.scenario.name, document.kernel.release, document.seed);
+    let mut head = format!("{}, {}, seed {}", document.scenario.name, kernel_name(&document.kernel), document.seed);
     for (key, value) in &document.scenario.cell {
         let _ = write!(head, ", {key} = {}", plain(value));
     }
     page.line("lab", &head);
     for flow in &document.flows {
-        page.line("flow", &words(flow));
+        page.line("flow", &flow_line(flow));
         if let Some(run) = &flow.run {
             verdict(&run.verdict, &mut page);
             if let Some(reverse) = &run.reverse_verdict {
@@ -39,19 +40,19 @@ pub fn run(document: &LabDocument) -> String {
     }
     let queues: Vec<&LabQueue> =
         document.queues.iter().filter(|q| q.role == QueueRole::Switch && (q.peak_bytes > 0 || q.drops > 0)).collect();
-    let mut rows = vec![["QUEUE", "KIND", "LIMIT", "PEAK", "MEAN", "WAIT p99", "DROPS", "MARKS"].map(str::to_owned)];
-    rows.extend(queues.iter().take(MAX_ROWS).map(|queue| row(queue)));
+    let mut rows = vec![["QUEUE", "KIND", "LIMIT", "PEAK", "MEAN", "DELAY p99", "DROPS", "MARKS"].map(str::to_owned)];
+    rows.extend(queues.iter().take(MAX_ROWS).map(|queue| queue_row(queue)));
     page.text.push_str(&table(&rows));
     for host in &document.host_drops {
-        page.line("dropped", &format!("{} dropped {} frames after they had come in", host.host, host.dropped));
+        page.line("drops", &format!("{}: {} frames dropped by the receiver host", host.host, host.dropped));
     }
     for link in document.links.iter().filter(|link| link.lost > 0) {
-        page.line("lost", &format!("{} lost {} of {} frames", link.name, link.lost, link.lost + link.packets));
+        page.line("losses", &format!("{}: {} of {} frames lost", link.name, link.lost, link.lost + link.packets));
     }
     let failed: Vec<_> = document.checks.iter().filter(|check| !check.passed).collect();
     if failed.is_empty() {
         let count = document.checks.len();
-        page.line("checks", &format!("all {count} passed: every drop happened where the scenario says"));
+        page.line("checks", &format!("all {count} passed, every drop accounted for"));
     }
     for check in failed {
         page.line("INVALID", &format!("{}: {}", check.name, check.detail));
@@ -62,17 +63,23 @@ pub fn run(document: &LabDocument) -> String {
     if let Some(digest) = &document.digest {
         page.line("digest", digest);
     }
-    let memory = document.memory_peak_bytes.map(|peak| format!(", {}", Bytes::new(peak))).unwrap_or_default();
+    let memory =
+        document.memory_peak_bytes.map(|peak| format!(", peak memory {}", Bytes::new(peak))).unwrap_or_default();
     page.line(
         "took",
-        &format!("{:.2} virtual s in {:.1} s of real time{memory}", document.virtual_s, document.wall_s),
+        &format!("{:.2} s of virtual time in {:.1} s of real time{memory}", document.virtual_s, document.wall_s),
     );
     measured_warnings(&mut page, &document.warnings);
     page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
     page.text
 }
 
-/// What was noticed about the run itself; what was noticed about the scenario was said before it began.
+/// Names a kernel by release and build id, which make a result reproducible.
+fn kernel_name(kernel: &KernelInfo) -> String {
+    format!("Linux {} (build {})", kernel.release, kernel.build_id)
+}
+
+/// Prints the warnings about the run. Those about the scenario were printed before it started.
 fn measured_warnings(page: &mut Page, warnings: &[Warning]) {
     const CODES: [&str; 4] = [ONE_DRAW, "port-rate", "kernel-rounds-rates", "stream-unfinished"];
     for warning in warnings.iter().filter(|warning| CODES.contains(&warning.code.as_str())) {
@@ -80,22 +87,27 @@ fn measured_warnings(page: &mut Page, warnings: &[Warning]) {
     }
 }
 
-fn words(flow: &LabFlow) -> String {
+fn flow_line(flow: &LabFlow) -> String {
     let mut text = format!("{} ({} to {})", flow.name, flow.from, flow.to);
     let Some(run) = &flow.run else { return text };
     if let Some(bps) = flow.goodput_bps {
-        let _ = write!(text, ": {}", BitRate::from_bps(bps as u64));
+        let _ = write!(text, ": goodput {}", BitRate::from_bps(bps as u64));
     }
     if let Some(retransmits) = flow.retransmits {
         let _ = write!(text, ", {retransmits} retransmits");
     }
     if let Some(loss) = run.summary.loss_ratio {
-        let _ = write!(text, ", {:.4} % lost", loss * 100.0);
+        let _ = write!(text, ", {} lost", percent(loss));
     }
     if let (Some(p50), Some(p99)) = (run.summary.latency_p50_ns, run.summary.latency_p99_ns) {
-        let _ = write!(text, ", latency {} (p99 {})", Nanos::new(p50), Nanos::new(p99));
+        let _ = write!(text, ", latency p50 {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
     }
     text
+}
+
+/// Formats a share with three significant digits.
+fn percent(share: f64) -> String {
+    Ratio::new(share).map_or_else(|| "-".to_owned(), |ratio| ratio.to_string())
 }
 
 fn verdict(verdict: &Verdict, page: &mut Page) {
@@ -107,7 +119,7 @@ fn verdict(verdict: &Verdict, page: &mut Page) {
     page.line("next", &verdict.next_step);
 }
 
-fn row(queue: &LabQueue) -> [String; 8] {
+fn queue_row(queue: &LabQueue) -> [String; 8] {
     let limit = match (queue.limit_bytes, queue.limit_packets) {
         (Some(bytes), _) => Bytes::new(bytes).to_string(),
         (None, Some(packets)) => format!("{packets} packets"),
@@ -125,7 +137,7 @@ fn row(queue: &LabQueue) -> [String; 8] {
     ]
 }
 
-/// The summary of many cells: those that differ only by their seed share a row.
+/// Returns the summary of a set of cells: those that differ only by their seed share a row.
 pub fn set(document: &LabSetDocument) -> String {
     let mut page = Page::default();
     page.line("lab", &format!("{}, {} cells", document.name, document.cells.len()));
@@ -153,8 +165,8 @@ pub fn set(document: &LabSetDocument) -> String {
     let mut head: Vec<String> = document.varied.clone();
     head.push("RUNS".to_owned());
     for flow in &flows {
-        let mut of_it = document.cells.iter().flat_map(|c| &c.flows).filter(|f| f.name == *flow);
-        let lost = if of_it.any(|f| f.retransmits.is_some()) { "RETRANS" } else { "LOSS" };
+        let mut same_flow = document.cells.iter().flat_map(|c| &c.flows).filter(|f| f.name == *flow);
+        let lost = if same_flow.any(|f| f.retransmits.is_some()) { "RETRANS" } else { "LOSS" };
         head.extend([(*flow).to_owned(), lost.to_owned()]);
     }
     head.push("DROPS".to_owned());
@@ -175,7 +187,7 @@ pub fn set(document: &LabSetDocument) -> String {
             row.push(if retransmits().next().is_some() {
                 spread(retransmits(), |x| format!("{x:.0}"))
             } else {
-                spread(found.iter().filter_map(|f| f.loss_ratio), |x| format!("{:.3}%", x * 100.0))
+                spread(found.iter().filter_map(|f| f.loss_ratio), percent)
             });
         }
         let drops = cells.iter().map(|c| c.queues.iter().map(|q| q.drops).sum::<u64>() as f64);
@@ -184,7 +196,7 @@ pub fn set(document: &LabSetDocument) -> String {
     }
     page.text.push_str(&table(&rows));
     if groups.len() > MAX_ROWS {
-        page.line("", &format!("and {} more rows in the document", groups.len() - MAX_ROWS));
+        page.line("", &format!("{} more rows in the document", groups.len() - MAX_ROWS));
     }
     let bad: BTreeMap<&String, usize> =
         document.cells.iter().flat_map(|c| &c.problems).fold(BTreeMap::new(), |mut found, problem| {
@@ -192,14 +204,13 @@ pub fn set(document: &LabSetDocument) -> String {
             found
         });
     let complete = document.cells.iter().filter(|c| c.status == LabStatus::Complete).count();
-    page.line(
-        "checks",
-        &format!("{complete} of {} cells complete, every check passed in them", document.cells.len()),
-    );
+    page.line("checks", &format!("{complete} of {} cells complete, with every check passed", document.cells.len()));
     for (problem, count) in bad.iter().take(10) {
         page.line("INVALID", &format!("{count} cells: {problem}"));
     }
-    page.line("time", &format!("{:.0} s of real time", document.wall_s));
+    let kernels: BTreeSet<String> = document.cells.iter().map(|cell| kernel_name(&cell.kernel)).collect();
+    page.line("kernel", &kernels.into_iter().collect::<Vec<_>>().join(", "));
+    page.line("took", &format!("{:.0} s of real time", document.wall_s));
     measured_warnings(&mut page, &document.warnings);
     page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
     page.text
@@ -220,7 +231,7 @@ fn rate(bps: f64) -> String {
     BitRate::from_bps(bps as u64).to_string()
 }
 
-/// The mean, and how far from it the values lie on both sides.
+/// Returns the mean, with minimum and maximum if they differ.
 fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> String {
     let values: Vec<f64> = values.collect();
     if values.is_empty() {
@@ -231,7 +242,7 @@ fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> St
     if high > low { format!("{} ({}..{})", show(mean), show(low), show(high)) } else { show(mean) }
 }
 
-/// Columns as wide as they need to be, the first to the left.
+/// Aligns rows as columns: the first left, the others right.
 fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
     if rows.len() < 2 {
         return String::new();

@@ -1,4 +1,4 @@
-//! Two captures of different runs, side by side.
+//! `--against`: two captures of different runs, side by side.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use landspeed_model::{
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use super::{Args, alone, noise, pictures};
+use super::{Args, analyse_one, noise, pictures};
 use crate::Outcome;
 use crate::output::Sink;
 use crate::text::Page;
@@ -16,9 +16,13 @@ use crate::text::Page;
 /// Compares two captures.
 pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
     let [one] = args.files.as_slice() else {
-        anyhow::bail!("--against compares one capture with another: name one file besides it");
+        anyhow::bail!(
+            "cannot compare {} captures with --against: it takes exactly one\nName one capture besides {}.",
+            args.files.len(),
+            other.display()
+        );
     };
-    let (a, b) = (alone(args, one)?, alone(args, other)?);
+    let (a, b) = (analyse_one(args, one)?, analyse_one(args, other)?);
     if let Some(directory) = &args.pictures.xplot {
         pictures::xplot(args, &a, one, &directory.join("a"))?;
         pictures::xplot(args, &b, other, &directory.join("b"))?;
@@ -37,18 +41,18 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
     if let Some(sink) = &args.pictures.report {
         sink.write(landspeed_report::render_trace_comparison(&comparison)?.as_bytes())?;
     }
-    let whole = [&comparison.a, &comparison.b].iter().all(|document| document.capture.ended_early.is_none());
-    Ok(if whole { Outcome::Clean } else { Outcome::Findings })
+    let complete = [&comparison.a, &comparison.b].iter().all(|document| document.capture.ended_early.is_none());
+    Ok(if complete { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// The station that sent the most, and the one with the most bare acknowledgements.
+/// Returns the station that sent the most bytes, and the one that sent the most pure ACKs.
 fn stations(document: &TraceDocument) -> [Option<&TraceStation>; 2] {
-    let most = document.stations.iter().max_by_key(|station| station.wire_bytes);
+    let busiest = document.stations.iter().max_by_key(|station| station.wire_bytes);
     let acks = |station: &&TraceStation| station.ack_spacing.as_ref().map_or(0, |spacing| spacing.acks);
-    [most, document.stations.iter().max_by_key(acks).filter(|station| acks(station) > 0)]
+    [busiest, document.stations.iter().max_by_key(acks).filter(|station| acks(station) > 0)]
 }
 
-/// What can be said of a capture, of its largest flow and its busiest stations.
+/// Returns the figures of both captures: of each one's largest flow and busiest stations.
 fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
     let mut figures = Vec::new();
     let mut add = |name: &str, unit: &str, of: &dyn Fn(&TraceDocument) -> Option<f64>| {
@@ -59,44 +63,36 @@ fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
     };
     let of_flow = |of: fn(&TraceFlow) -> Option<f64>| move |d: &TraceDocument| d.flows.first().and_then(of);
     let of_sender = |of: fn(&TraceStation) -> Option<f64>| move |d: &TraceDocument| stations(d)[0].and_then(of);
-    add("capture's length", "ns", &|d| Some(d.capture.duration_ns as f64));
+    add("capture duration", "ns", &|d| Some(d.capture.duration_ns as f64));
     add("frames", "count", &|d| Some(d.capture.frames as f64));
     add("goodput", "bps", &of_flow(|f| f.goodput_bps));
-    add("retransmissions", "count", &of_flow(|f| Some(f.retransmits as f64)));
+    add("retransmits", "count", &of_flow(|f| Some(f.retransmits as f64)));
     add(
-        "retransmissions for each packet",
+        "retransmits per packet",
         "ratio",
         &of_flow(|f| (f.forward.packets > 0).then(|| f.retransmits as f64 / f.forward.packets as f64)),
     );
-    add("after a timeout", "count", &of_flow(|f| Some(f.forward.retransmits.timeout as f64)));
-    add("unneeded (DSACK)", "count", &of_flow(|f| Some(f.forward.retransmits.spurious as f64)));
-    add("out of order", "count", &of_flow(|f| Some(f.forward.out_of_order as f64)));
+    add("RTO retransmits", "count", &of_flow(|f| Some(f.forward.retransmits.timeout as f64)));
+    add("spurious retransmits (DSACK)", "count", &of_flow(|f| Some(f.forward.retransmits.spurious as f64)));
+    add("reordered packets", "count", &of_flow(|f| Some(f.forward.out_of_order as f64)));
     add("duplicate ACKs", "count", &of_flow(|f| Some(f.reverse.duplicate_acks as f64)));
-    add("round trip, least", "ns", &of_flow(|f| f.forward.rtt.as_ref().map(|rtt| rtt.min_ns as f64)));
-    add("round trip, median", "ns", &of_flow(|f| f.rtt_ns.map(|ns| ns as f64)));
-    add(
-        "round trip, 99th percentile",
-        "ns",
-        &of_flow(|f| f.forward.rtt.as_ref().and_then(|rtt| rtt.p99_ns).map(|ns| ns as f64)),
-    );
-    add("most in flight", "bytes", &of_flow(|f| Some(f.forward.in_flight_max_bytes as f64)));
-    add("greatest window", "bytes", &of_flow(|f| f.reverse.window_max_bytes.map(|bytes| bytes as f64)));
-    add("data packets for each ACK", "ratio", &of_flow(|f| f.forward.packets_per_ack));
-    add("mean rate on the wire", "bps", &of_sender(|s| Some(s.per_1ms.mean_bps)));
-    add("fullest millisecond", "bps", &of_sender(|s| Some(s.per_1ms.max_bps)));
-    add("fullest 10 ms", "bps", &of_sender(|s| Some(s.per_10ms.max_bps)));
+    add(noise::MIN_RTT, "ns", &of_flow(|f| f.forward.rtt.as_ref().map(|rtt| rtt.min_ns as f64)));
+    add("RTT, median", "ns", &of_flow(|f| f.rtt_ns.map(|ns| ns as f64)));
+    add("RTT, p99", "ns", &of_flow(|f| f.forward.rtt.as_ref().and_then(|rtt| rtt.p99_ns).map(|ns| ns as f64)));
+    add("in flight, max", "bytes", &of_flow(|f| Some(f.forward.in_flight_max_bytes as f64)));
+    add("receive window, max", "bytes", &of_flow(|f| f.reverse.window_max_bytes.map(|bytes| bytes as f64)));
+    add("data packets per ACK", "ratio", &of_flow(|f| f.forward.packets_per_ack));
+    add("wire rate, mean", "bps", &of_sender(|s| Some(s.per_1ms.mean_bps)));
+    add("wire rate, max 1 ms bin", "bps", &of_sender(|s| Some(s.per_1ms.max_bps)));
+    add("wire rate, max 10 ms bin", "bps", &of_sender(|s| Some(s.per_10ms.max_bps)));
     add("gap before the largest frames, median", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p50_ns as f64)));
-    add(
-        "gap before the largest frames, 99th percentile",
-        "ns",
-        &of_sender(|s| s.gaps.last().map(|gap| gap.p99_ns as f64)),
-    );
-    add("train, 99th percentile of frames", "count", &of_sender(|s| Some(s.trains.p99_frames as f64)));
-    add("longest train, frames", "count", &of_sender(|s| Some(s.trains.longest_frames as f64)));
-    add("ACKs within a microsecond of the one before", "ratio", &|d| {
+    add("gap before the largest frames, p99", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p99_ns as f64)));
+    add("frames per packet train, p99", "count", &of_sender(|s| Some(s.trains.p99_frames as f64)));
+    add("frames per packet train, max", "count", &of_sender(|s| Some(s.trains.longest_frames as f64)));
+    add("ACKs within 1 µs of the previous ACK", "ratio", &|d| {
         stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).map(|spacing| spacing.bunched)
     });
-    add("usual gap between ACKs", "ns", &|d| {
+    add("most common gap between ACKs", "ns", &|d| {
         stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).and_then(|s| s.usual_gap_ns).map(|ns| ns as f64)
     });
     figures
@@ -113,21 +109,21 @@ fn summary(comparison: &TraceComparison, noise: &str) -> String {
         }
         page.line(name, &words);
     }
-    let width = comparison.figures.iter().map(|figure| figure.name.len()).max().unwrap_or(0);
-    let _ = writeln!(page.text, "\n  {:width$}  {:>12}  {:>12}  {:>8}  B - A, 95 %", "", "A", "B", "B/A");
+    let width = comparison.figures.iter().map(|figure| figure.name.chars().count()).max().unwrap_or(0);
+    let _ = writeln!(page.text, "\n  {:width$}  {:>12}  {:>12}  {:>8}  95 % interval of B - A", "", "A", "B", "B/A");
     for TraceFigure { name, unit, a, b, difference } in &comparison.figures {
-        let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| figure(value, unit));
+        let shown = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| figure(value, unit));
         let ratio = a.zip(*b).filter(|(a, _)| *a > 0.0).map(|(a, b)| format!("{:.3}", b / a));
-        let sure = difference.as_ref().map(|difference| {
+        let interval = difference.as_ref().map(|difference| {
             let end = |value: f64| format!("{}{}", if value < 0.0 { "-" } else { "+" }, figure(value.abs(), unit));
-            let called = if difference.changed { "changed" } else { "within the noise" };
-            format!("{} to {}: {called}", end(difference.low), end(difference.high))
+            let result = if difference.changed { "changed" } else { "not significant" };
+            format!("{} to {}: {result}", end(difference.low), end(difference.high))
         });
-        let (ratio, sure) = (ratio.unwrap_or_default(), sure.unwrap_or_default());
-        let line = format!("  {name:width$}  {:>12}  {:>12}  {ratio:>8}  {sure}", told(a), told(b));
+        let (ratio, interval) = (ratio.unwrap_or_default(), interval.unwrap_or_default());
+        let line = format!("  {name:width$}  {:>12}  {:>12}  {ratio:>8}  {interval}", shown(a), shown(b));
         let _ = writeln!(page.text, "{}", line.trim_end());
     }
-    page.line("noise", noise);
+    page.line("interval", noise);
     for (name, document) in [("A", &comparison.a), ("B", &comparison.b)] {
         for warning in &document.warnings {
             page.line("note", &format!("{name}: {}", warning.message));

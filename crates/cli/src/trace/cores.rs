@@ -1,4 +1,4 @@
-//! Many flows on several cores: one dissects and keeps what the stations sent, and all follow a share of the flows.
+//! Many flows on several cores: one core dissects frames and accounts for stations, and each follows a share of the flows.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -8,16 +8,16 @@ use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
 use super::input::Capture;
 
-/// From so many flows on it is worth it: with fewer, handing packets over costs more than following them.
-pub const ENOUGH_FLOWS: usize = 512;
-/// Packets handed over at once.
+/// Minimum number of flows for sharing: with fewer, handing packets over costs more than following them.
+pub const MIN_FLOWS: usize = 512;
+/// Packets in a batch.
 const BATCH: usize = 512;
-/// Batches on their way to a core at most.
-const AHEAD: usize = 4;
-/// Packets of the first core's own share handled at once.
-const OWN: usize = 64;
+/// Maximum number of batches queued for a core.
+const QUEUED_BATCHES: usize = 4;
+/// Packets in a batch of the first core's own share.
+const OWN_BATCH: usize = 64;
 
-/// A batch and how much of it counts.
+/// A batch, and how many of its packets are valid.
 struct Batch(Vec<Seen>, usize);
 
 impl Batch {
@@ -30,20 +30,20 @@ impl Batch {
     }
 }
 
-/// Another core, which follows a share of the flows.
+/// Another core, which follows its share of the flows.
 struct Worker {
     filling: Batch,
-    there: SyncSender<Batch>,
-    back: Receiver<Batch>,
+    full: SyncSender<Batch>,
+    empty: Receiver<Batch>,
 }
 
-/// The core that takes the frames. Share 0 of the flows is its own.
+/// The core that dissects the frames. It follows share 0 of the flows itself.
 struct Dealer {
     intake: Intake,
     workers: Vec<Worker>,
     own: Flows,
     waiting: Batch,
-    /// Whose the latest packet was.
+    /// Share of the latest packet.
     latest: usize,
 }
 
@@ -55,24 +55,24 @@ impl Dealer {
         }
     }
 
-    fn hand_over(&mut self, share: usize) {
+    fn send_batch(&mut self, share: usize) {
         let Some(worker) = share.checked_sub(1) else {
             self.own.batch(self.waiting.seen());
             self.waiting.1 = 0;
             return;
         };
         let worker = &mut self.workers[worker];
-        let empty = worker.back.try_recv().unwrap_or_else(|_| Batch::new(BATCH));
+        let empty = worker.empty.try_recv().unwrap_or_else(|_| Batch::new(BATCH));
         let full = std::mem::replace(&mut worker.filling, empty);
-        // A worker that is gone panicked, which the end will say.
-        let _ = worker.there.send(full);
+        // A worker that is gone has panicked; joining it reports that.
+        let _ = worker.full.send(full);
     }
 }
 
 impl Sink for Dealer {
     fn frame(&mut self, frame: &Frame<'_>) {
         let shares = self.workers.len() + 1;
-        // Into the place where the last one went: copying costs as much as dissecting.
+        // Guess the share of the latest packet: copying a packet costs as much as dissecting it.
         let batch = match self.latest.checked_sub(1) {
             Some(worker) => &mut self.workers[worker].filling,
             None => &mut self.waiting,
@@ -89,7 +89,7 @@ impl Sink for Dealer {
         let batch = self.batch(share);
         batch.1 += 1;
         if batch.1 == batch.0.len() {
-            self.hand_over(share);
+            self.send_batch(share);
         }
     }
 
@@ -98,16 +98,21 @@ impl Sink for Dealer {
     }
 }
 
-/// Analyses the rest of a capture on so many cores.
-pub fn rest(capture: &mut Capture, analysis: Analysis, limits: Limits, cores: usize) -> anyhow::Result<Analysis> {
+/// Analyses the remainder of a capture on `cores` cores.
+pub fn analyse_rest(
+    capture: &mut Capture,
+    analysis: Analysis,
+    limits: Limits,
+    cores: usize,
+) -> anyhow::Result<Analysis> {
     let (intake, mut shares) = analysis.parts(cores);
     let own = shares.remove(0);
     thread::scope(|scope| {
         let (workers, handles): (Vec<_>, Vec<_>) = shares
             .into_iter()
             .map(|mut flows| {
-                let (there, batches) = sync_channel::<Batch>(AHEAD);
-                let (done, back) = sync_channel(AHEAD + 2);
+                let (full, batches) = sync_channel::<Batch>(QUEUED_BATCHES);
+                let (done, empty) = sync_channel(QUEUED_BATCHES + 2);
                 let handle = scope.spawn(move || {
                     for mut batch in batches {
                         flows.batch(batch.seen());
@@ -116,15 +121,15 @@ pub fn rest(capture: &mut Capture, analysis: Analysis, limits: Limits, cores: us
                     }
                     flows
                 });
-                (Worker { filling: Batch::new(BATCH), there, back }, handle)
+                (Worker { filling: Batch::new(BATCH), full, empty }, handle)
             })
             .unzip();
-        let mut dealer = Dealer { intake, workers, own, waiting: Batch::new(OWN), latest: 0 };
+        let mut dealer = Dealer { intake, workers, own, waiting: Batch::new(OWN_BATCH), latest: 0 };
         let read = (|| {
             while capture.drain(&mut dealer)? {}
             anyhow::Ok(())
         })();
-        (0..=dealer.workers.len()).for_each(|share| dealer.hand_over(share));
+        (0..=dealer.workers.len()).for_each(|share| dealer.send_batch(share));
         let Dealer { intake, workers, own, .. } = dealer;
         drop(workers);
         let mut shares = vec![own];

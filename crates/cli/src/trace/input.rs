@@ -1,4 +1,4 @@
-//! Captures from files and pipes, compressed or not, cut into frames.
+//! Captures from files and pipes, compressed or not, as frames.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -14,13 +14,13 @@ use super::source::Source;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Room before bytes that are [fed](Capture::feed), for the beginning of a record that those before ended in.
+/// Room before bytes that are [fed](Capture::feed), for the beginning of an incomplete record.
 pub const ROOM: usize = 64 << 10;
 
-/// A capture being read, one item after the other.
+/// A capture being read.
 pub struct Capture {
     source: Source,
-    /// The file it is read from, if it is a plain one.
+    /// The file, if it is a plain one.
     file: Option<File>,
     reader: Reader,
     sorter: Sorter,
@@ -32,7 +32,7 @@ pub struct Capture {
     early: Option<String>,
 }
 
-/// Who wants the frames and nothing else.
+/// A sink that passes frames to a closure.
 pub struct Frames<F>(pub F);
 
 impl<F: FnMut(&Frame<'_>)> Sink for Frames<F> {
@@ -43,11 +43,11 @@ impl<F: FnMut(&Frame<'_>)> Sink for Frames<F> {
     fn statistics(&mut self, _: InterfaceStatistics) {}
 }
 
-/// What a capture is read from.
+/// An opened capture.
 struct Input {
     bytes: Box<dyn Read + Send>,
     is_compressed: bool,
-    /// The file whose bytes they are.
+    /// The file itself, if it is a plain one.
     file: Option<File>,
 }
 
@@ -59,7 +59,7 @@ fn open(path: &Path) -> anyhow::Result<Input> {
     } else {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            anyhow::bail!("cannot read {}: it is a directory", path.display());
+            anyhow::bail!("cannot read {}: it is a directory\nName a capture file in it.", path.display());
         }
         if is_columns(&file) {
             let stream = Stream::new(file).with_context(|| format!("cannot read {}", path.display()))?;
@@ -72,39 +72,39 @@ fn open(path: &Path) -> anyhow::Result<Input> {
     Ok(Input { bytes, is_compressed, file: whole.filter(|_| !is_compressed) })
 }
 
-/// Whether a file is one of columns, which are not read from front to back.
+/// Returns whether a file is Parquet, which is not read sequentially.
 fn is_columns(file: &File) -> bool {
     let mut first = [0; 4];
     file.read_at(&mut first, 0).is_ok_and(|read| first.get(..read) == Some(landspeed_columns::MAGIC))
 }
 
-/// Looks at the first bytes and puts a decompressor before them if they ask for one.
+/// Returns the decompressed bytes, and whether they were compressed.
 fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let mut first = Vec::with_capacity(ZSTANDARD.len());
     plain.by_ref().take(ZSTANDARD.len() as u64).read_to_end(&mut first)?;
-    let whole = io::Cursor::new(first.clone()).chain(plain);
+    let complete = io::Cursor::new(first.clone()).chain(plain);
     if first.starts_with(GZIP) {
-        return Ok((Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(whole))), true));
+        return Ok((Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::new(complete))), true));
     }
     if first.starts_with(ZSTANDARD) {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(BufReader::new(whole));
+        let decoder = ruzstd::decoding::StreamingDecoder::new(BufReader::new(complete));
         return Ok((Box::new(decoder.map_err(io::Error::other)?), true));
     }
-    Ok((Box::new(whole), false))
+    Ok((Box::new(complete), false))
 }
 
 impl Capture {
-    /// A capture at its beginning; `ahead` is whether another core may decompress it. Plain bytes are read here: fetching
-    /// them from another core costs more than reading them.
+    /// Opens a capture; with `ahead`, a thread decompresses it. Plain bytes are always read on demand: fetching them from
+    /// another core costs more than reading them.
     pub fn open(path: &Path, ahead: bool) -> anyhow::Result<Self> {
         let Input { bytes, is_compressed, file } = open(path)?;
-        let source = if ahead && is_compressed { Source::ahead(bytes)? } else { Source::Here(bytes) };
+        let source = if ahead && is_compressed { Source::ahead(bytes)? } else { Source::Direct(bytes) };
         Ok(Self { file, ..Self::from_source(source) })
     }
 
-    /// A capture that comes from somewhere.
+    /// Reads a capture from a reader.
     pub fn from_reader(input: Box<dyn Read + Send>) -> Self {
-        Self::from_source(Source::Here(input))
+        Self::from_source(Source::Direct(input))
     }
 
     fn from_source(source: Source) -> Self {
@@ -113,9 +113,8 @@ impl Capture {
         Self { source, file: None, reader, sorter, buffer, start, end, position: 0, early: None }
     }
 
-    /// Reads the next frame, and the statistics before it; `false` at the end. `sink` gets the frames in the order of their
-    /// timestamps: none now and several at a later step where they have to be sorted. Damage ends the capture without an
-    /// error: the frames before it count.
+    /// Reads the next frame, and the statistics before it; `false` at the end. `sink` gets frames in the order of their
+    /// timestamps, so a step may deliver none or several. Damage ends the capture without an error: earlier frames count.
     pub fn step(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
         let more = self.step_unsorted(sink)?;
         if !more {
@@ -128,7 +127,7 @@ impl Capture {
         while self.early.is_none() {
             let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
                 Ok(next) => next,
-                Err(why) if self.reader.format().is_none() => return Err(why.into()),
+                Err(why) if self.reader.format().is_none() => return Err(not_a_capture(&why)),
                 Err(why) => {
                     self.damaged(&why);
                     break;
@@ -153,7 +152,7 @@ impl Capture {
         Ok(false)
     }
 
-    /// Reads on and gives `sink` what came, as much as fits the buffer. `false` at the end.
+    /// Reads one buffer and gives its frames to `sink`; `false` at the end.
     pub fn drain(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
         let more = self.drain_unsorted(sink)?;
         if !more {
@@ -171,7 +170,7 @@ impl Capture {
         self.position += used as u64;
         match needed {
             Ok(needed) => self.fill(needed),
-            Err(why) if self.reader.format().is_none() => Err(why.into()),
+            Err(why) if self.reader.format().is_none() => Err(not_a_capture(&why)),
             Err(why) => {
                 self.damaged(&why);
                 Ok(false)
@@ -179,7 +178,7 @@ impl Capture {
         }
     }
 
-    /// The file that is being read, if it is a plain one whose format is known, how far it has been read, and its size.
+    /// Returns the file, the offset read so far and its size, if it is a plain file of known format.
     pub fn rest_of_file(&self) -> anyhow::Result<Option<(File, u64, u64)>> {
         let left = self.end - self.start;
         let Some(file) = &self.file else { return Ok(None) };
@@ -189,8 +188,8 @@ impl Capture {
         Ok(Some((file.try_clone()?, self.position + left as u64, file.metadata()?.len())))
     }
 
-    /// Gives `sink` what is whole of the bytes that follow those read so far, which begin after [`ROOM`] in `piece`. `false` if
-    /// it does not go on like this.
+    /// Gives `sink` the complete records of the next bytes of the file, which begin at [`ROOM`] in `piece`. `false` if the
+    /// capture is damaged or a record is too long.
     pub fn feed(&mut self, piece: &mut [u8], sink: &mut impl Sink) -> bool {
         let from = ROOM - (self.end - self.start);
         piece[from..ROOM].copy_from_slice(&self.buffer[self.start..self.end]);
@@ -207,40 +206,49 @@ impl Capture {
     }
 
     fn damaged(&mut self, why: &CaptureError) {
-        self.early = Some(format!("{why} (byte {})", self.position));
+        self.early = Some(format!("{why} (at byte {})", self.position));
     }
 
-    /// Reads on, so that in the end this many bytes are there. `false` at the end of the input.
+    /// Reads until `needed` bytes are buffered; `false` at the end of the input.
     fn fill(&mut self, needed: usize) -> anyhow::Result<bool> {
-        let begun = self.reader.format().is_some();
+        let started = self.reader.format().is_some();
         let left = self.end - self.start;
         match self.source.more(&mut self.buffer, self.start..self.end, needed) {
             Ok(span) if span.len() > left => {
                 (self.start, self.end) = (span.start, span.end);
                 return Ok(true);
             }
-            Ok(_) if left == 0 && begun => {}
-            Ok(_) if left == 0 => anyhow::bail!("this is no capture: it is empty"),
-            Ok(_) if !begun => anyhow::bail!("this is no capture: it ends after {left} bytes"),
-            Ok(_) => self.early = Some(format!("it ends in the middle of a record, {left} bytes into it")),
-            Err(why) if !begun => return Err(why.into()),
+            Ok(_) if left == 0 && started => {}
+            Ok(_) if left == 0 => anyhow::bail!(
+                "not a capture: it is empty\nCheck that the capture was written, and that it saw packets."
+            ),
+            Ok(_) if !started => {
+                anyhow::bail!("not a capture: it ends after {left} bytes\nCheck that the file is complete.")
+            }
+            Ok(_) => self.early = Some(format!("it ends in the middle of a record, after {left} bytes of it")),
+            Err(why) if !started => return Err(why.into()),
             Err(why) => self.early = Some(why.to_string()),
         }
         Ok(false)
     }
 
-    /// Frames that were out of order and have been sorted.
+    /// Returns the number of frames that were sorted by time.
     pub fn sorted(&self) -> u64 {
         self.sorter.sorted()
     }
 
-    /// Why it ended before the end of the file, if so.
+    /// Returns why the capture ended before the end of the file, if it did.
     pub fn early(&self) -> Option<String> {
         self.early.clone()
     }
 
-    /// The reader, which knows the format and the interfaces.
+    /// Returns the reader, which has the format and the interfaces.
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
+}
+
+/// Returns the error for input that is not a capture, with what to do.
+fn not_a_capture(why: &CaptureError) -> anyhow::Error {
+    anyhow::anyhow!("{why}\nConvert it to pcapng, for example with `editcap -F pcapng FILE OUT`.")
 }

@@ -28,52 +28,53 @@ pub use packets::{Written, header_trace};
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed trace transfer.pcap
-  landspeed trace transfer.pcapng.zst --json trace.json
-  landspeed trace sender.pcap receiver.pcap     where each packet was lost
+  landspeed trace transfer.pcap                            losses, RTT, limits of each flow
+  landspeed trace sender.pcap receiver.pcap                where each packet was lost
   landspeed trace inside.pcap outside.pcap --nat           the same across a NAT
-  landspeed trace middle.pcap --window-scale 7             a capture without the handshake
+  landspeed trace before.pcap --against after.pcap         two runs side by side
   landspeed trace transfer.pcap --report trace.html        time-sequence graphs, rates, gaps
-  landspeed trace transfer.pcap --xplot graphs             the same for xplot, as tcptrace -G
-  landspeed trace before.pcap --against after.pcap --report both.html
-  tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
+  landspeed trace transfer.pcap --xplot graphs             graphs for xplot, as tcptrace -G
   landspeed trace transfer.pcap --packets packets.parquet  every packet, for DuckDB
-  landspeed trace transfer.pcap --burst 8G --bin 10ms";
+  landspeed trace transfer.pcapng.zst --json trace.json
+  landspeed trace middle.pcap --window-scale 7             a capture without the handshake
+  landspeed trace transfer.pcap --burst 8G --bin 10ms      microbursts above 8 Gb/s
+  tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
+
+Exit status: 0 the whole capture was read, 1 it is cut or damaged, 2 failure.";
 
 /// Options of `trace`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Captures: pcap or pcapng, plain, gzip or zstd, or a header trace (Parquet); - for standard input. Several are taps of one path, the sender's
-    /// first
+    /// Captures: pcap or pcapng (plain, gzip, zstd) or header traces (Parquet); - for standard input. Several captures are
+    /// taps of one path, from sender to receiver
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Flows told of, those with the most payload
+    /// Flows in the document: those with the most payload
     #[arg(long, default_value_t = Limits::default().listed, value_name = "N")]
     top: usize,
-    /// Flows kept in memory at once, about 1 KiB each
+    /// Maximum number of live flows in memory, about 1 KiB each
     #[arg(long, default_value_t = Limits::default().flows, value_name = "N")]
     flows: usize,
-    /// Least width of the bins of rate over time
+    /// Minimum bin width of the rate over time
     #[arg(long, value_parser = options::time, default_value = "1ms", value_name = "TIME")]
     bin: Nanos,
-    /// Count 1 ms and 10 ms bins above this rate (microbursts)
+    /// Count 1 ms and 10 ms bins above this rate, and list microbursts
     #[arg(long, value_parser = options::rate, value_name = "RATE")]
     burst: Option<BitRate>,
-    /// The gap that ends a train of frames
+    /// Gap that ends a packet train
     #[arg(long, value_parser = options::time, default_value = "20us", value_name = "TIME")]
     train_gap: Nanos,
-    /// Addresses or ports change between the taps: packets are matched without them
+    /// Match packets without addresses and ports: they change between the taps
     #[arg(long)]
     nat: bool,
-    /// Window scale of connections whose handshake the capture lacks, 0 to 14; ss -ti prints it as wscale
+    /// Window scale of connections without a handshake in the capture, 0 to 14 (wscale in ss -ti)
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=14), value_name = "SHIFT")]
     window_scale: Option<u8>,
-    /// Cores used: another decompresses, they take turns at a plain file, and share the flows where there are many [default: 2
-    /// if there are two]
+    /// Cores to use [default: 2 if there are two]
     #[arg(long, value_name = "N")]
     cores: Option<NonZero<usize>>,
-    /// Write the document as JSON (- for standard output)
+    /// Write the JSON document (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
     #[command(flatten)]
@@ -88,17 +89,21 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         sink.check()?;
     }
     if args.pictures.xplot.is_some() && args.files.first().is_some_and(|file| file == Path::new("-")) {
-        anyhow::bail!("--xplot reads the capture twice: save it to a file first");
+        anyhow::bail!(
+            "cannot write graphs for xplot: standard input cannot be read twice\nSave the capture to a file, and name the file."
+        );
     }
     if args.packets.wanted() && (args.files.len() > 1 || args.pictures.against.is_some()) {
-        anyhow::bail!("--packets and --headers take one capture: write those of each by itself");
+        anyhow::bail!(
+            "cannot write packets of several captures to one file\nRun --packets or --headers with one capture at a time."
+        );
     }
     if let Some(other) = &args.pictures.against {
         return against::main(args, other);
     }
     let document = match args.files.as_slice() {
-        [one] => alone(args, one)?,
-        several => chain(args, several)?,
+        [one] => analyse_one(args, one)?,
+        several => analyse_chain(args, several)?,
     };
     if args.json != Some(Sink::Stdout) {
         print!("{}", text::summary(&document));
@@ -115,18 +120,18 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     Ok(if document.capture.ended_early.is_none() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// What captures show, with the usual options, in words.
+/// Returns the terminal summary of captures, with default options.
 pub fn summary_of(files: &[PathBuf]) -> anyhow::Result<String> {
     #[derive(clap::Parser)]
-    struct Alone {
+    struct Defaults {
         #[command(flatten)]
         args: Args,
     }
     let words = std::iter::once(OsStr::new("trace")).chain(files.iter().map(|file| file.as_os_str()));
-    let args = <Alone as clap::Parser>::try_parse_from(words)?.args;
+    let args = <Defaults as clap::Parser>::try_parse_from(words)?.args;
     let document = match files {
-        [one] => alone(&args, one)?,
-        several => chain(&args, several)?,
+        [one] => analyse_one(&args, one)?,
+        several => analyse_chain(&args, several)?,
     };
     Ok(text::summary(&document))
 }
@@ -143,8 +148,8 @@ fn limits(args: &Args) -> Limits {
     }
 }
 
-/// One capture and what is made of it.
-struct Reading {
+/// A capture and its analysis.
+struct CaptureAnalysis {
     file: PathBuf,
     capture: Capture,
     analysis: Analysis,
@@ -152,7 +157,7 @@ struct Reading {
     columns: Option<packets::Columns>,
 }
 
-impl Reading {
+impl CaptureAnalysis {
     fn open(args: &Args, file: &Path) -> anyhow::Result<Self> {
         let (capture, analysis) = (Capture::open(file, cores(args) > 1)?, Analysis::new(limits(args)));
         Ok(Self {
@@ -164,23 +169,24 @@ impl Reading {
         })
     }
 
-    /// Takes what fits the buffer; `false` at the end.
+    /// Reads one buffer of frames; `false` at the end.
     fn drain(&mut self) -> anyhow::Result<bool> {
         let more = self.capture.drain(&mut self.analysis);
         more.with_context(|| format!("cannot analyse {}", self.file.display()))
     }
 
-    /// Takes the next frame; `false` at the end. It is shown to `also`.
+    /// Reads the next frame, and calls `also` with it; `false` at the end.
     fn step(&mut self, also: impl FnMut(&Frame<'_>)) -> anyhow::Result<bool> {
         let Self { capture, analysis, graphs, columns, file } = self;
-        let mut shown = Shown { analysis, graphs: graphs.as_mut(), columns: columns.as_mut(), also, failure: None };
-        let more = capture.step(&mut shown).with_context(|| format!("cannot analyse {}", file.display()))?;
-        shown.failure.map_or(Ok(more), Err)
+        let mut sink =
+            FrameSink { analysis, graphs: graphs.as_mut(), columns: columns.as_mut(), also, failure: None };
+        let more = capture.step(&mut sink).with_context(|| format!("cannot analyse {}", file.display()))?;
+        sink.failure.map_or(Ok(more), Err)
     }
 
-    /// Takes all of it on one core.
-    fn whole(mut self) -> anyhow::Result<TraceDocument> {
-        if self.shows_frames() {
+    /// Reads everything on one core.
+    fn read_all(mut self) -> anyhow::Result<TraceDocument> {
+        if self.observes_frames() {
             while self.step(|_| ())? {}
         } else {
             while self.drain()? {}
@@ -188,8 +194,8 @@ impl Reading {
         self.finish()
     }
 
-    /// Whether somebody looks at every frame in order, which is one core's work.
-    fn shows_frames(&self) -> bool {
+    /// Returns whether graphs or columns need every frame in order, which takes a single core.
+    fn observes_frames(&self) -> bool {
         self.graphs.is_some() || self.columns.is_some()
     }
 
@@ -211,8 +217,8 @@ impl Reading {
     }
 }
 
-/// A capture's frames, shown to whoever wants each of them.
-struct Shown<'a, F> {
+/// Passes each frame to the analysis, and its row to graphs and columns.
+struct FrameSink<'a, F> {
     analysis: &'a mut Analysis,
     graphs: Option<&'a mut Graphs>,
     columns: Option<&'a mut packets::Columns>,
@@ -220,7 +226,7 @@ struct Shown<'a, F> {
     failure: Option<anyhow::Error>,
 }
 
-impl<F: FnMut(&Frame<'_>)> capture::Sink for Shown<'_, F> {
+impl<F: FnMut(&Frame<'_>)> capture::Sink for FrameSink<'_, F> {
     fn frame(&mut self, frame: &Frame<'_>) {
         if self.graphs.is_some() || self.columns.is_some() {
             let Self { analysis, graphs, columns, failure, .. } = self;
@@ -243,34 +249,34 @@ impl<F: FnMut(&Frame<'_>)> capture::Sink for Shown<'_, F> {
     }
 }
 
-fn alone(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
-    let mut reading = Reading::open(args, file)?;
+fn analyse_one(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
+    let mut reading = CaptureAnalysis::open(args, file)?;
     let cores = cores(args);
-    if cores == 1 || reading.shows_frames() {
-        return reading.whole();
+    if cores == 1 || reading.observes_frames() {
+        return reading.read_all();
     }
     while reading.drain()? {
-        if reading.analysis.live_flows() > cores::ENOUGH_FLOWS {
+        if reading.analysis.live_flows() > cores::MIN_FLOWS {
             let (limits, file) = (limits(args), file.display());
-            let begun = std::mem::replace(&mut reading.analysis, Analysis::new(limits));
-            let whole = cores::rest(&mut reading.capture, begun, limits, cores);
-            reading.analysis = whole.with_context(|| format!("cannot analyse {file}"))?;
+            let analysis = std::mem::replace(&mut reading.analysis, Analysis::new(limits));
+            let finished = cores::analyse_rest(&mut reading.capture, analysis, limits, cores);
+            reading.analysis = finished.with_context(|| format!("cannot analyse {file}"))?;
             break;
         }
-        let taken = turns::some(&mut reading.capture, &mut reading.analysis, cores);
-        taken.with_context(|| format!("cannot read {}", file.display()))?;
+        let turns = turns::analyse(&mut reading.capture, &mut reading.analysis, cores);
+        turns.with_context(|| format!("cannot read {}", file.display()))?;
     }
     reading.finish()
 }
 
-/// Two if there are two: more only helps where many flows are followed.
+/// Returns the number of cores to use: two if there are two. More only help with many flows.
 fn cores(args: &Args) -> usize {
-    let usual = || thread::available_parallelism().map_or(1, NonZero::get).min(2);
-    args.cores.map_or_else(usual, NonZero::get)
+    let default = || thread::available_parallelism().map_or(1, NonZero::get).min(2);
+    args.cores.map_or_else(default, NonZero::get)
 }
 
-/// Analyses two taps and finds the packets of each at the other, in one pass.
-fn together(mut readings: [Reading; 2], pairing: &mut Pairing) -> anyhow::Result<[TraceDocument; 2]> {
+/// Analyses two taps and matches their packets, in one pass.
+fn analyse_pair(mut readings: [CaptureAnalysis; 2], pairing: &mut Pairing) -> anyhow::Result<[TraceDocument; 2]> {
     while let Some(tap) = pairing.wants() {
         if !readings[tap as usize].step(|frame| pairing.frame(tap, frame))? {
             pairing.end(tap);
@@ -280,17 +286,21 @@ fn together(mut readings: [Reading; 2], pairing: &mut Pairing) -> anyhow::Result
     Ok([first.finish()?, second.finish()?])
 }
 
-/// The same on two cores, each with a pass of its own: what reading twice costs is less than handing packets over.
-fn apart(readings: [Reading; 2], pairing: &mut Pairing) -> anyhow::Result<[TraceDocument; 2]> {
-    let open = |reading: &Reading| Capture::open(&reading.file, false);
+/// Does the same on two cores, one for the analysis and one for the matching. Each reads the captures: reading twice costs
+/// less than handing packets over.
+fn analyse_pair_on_two_cores(
+    readings: [CaptureAnalysis; 2],
+    pairing: &mut Pairing,
+) -> anyhow::Result<[TraceDocument; 2]> {
+    let open = |reading: &CaptureAnalysis| Capture::open(&reading.file, false);
     let mut captures = [open(&readings[0])?, open(&readings[1])?];
     thread::scope(|scope| {
         let analysed = scope.spawn(|| {
             let [first, second] = readings;
-            anyhow::Ok([first.whole()?, second.whole()?])
+            anyhow::Ok([first.read_all()?, second.read_all()?])
         });
         while let Some(tap) = pairing.wants() {
-            // What is wrong with a file is said by its analysis.
+            // The analysis reports errors of the file.
             let more = captures[tap as usize].step(&mut input::Frames(|frame: &Frame<'_>| pairing.frame(tap, frame)));
             if !more.unwrap_or(false) {
                 pairing.end(tap);
@@ -300,21 +310,28 @@ fn apart(readings: [Reading; 2], pairing: &mut Pairing) -> anyhow::Result<[Trace
     })
 }
 
-/// Taps of one path, from the sender's to the receiver's.
-fn chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument> {
-    let mut whole: Option<TraceDocument> = None;
+/// Analyses the taps of one path, in order from the sender to the receiver.
+fn analyse_chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument> {
+    let mut chain: Option<TraceDocument> = None;
     for pair in files.windows(2) {
         let [from, to] = pair else { continue };
         if from == to {
-            anyhow::bail!("{} is named twice: each file is another tap of the path", from.display());
+            anyhow::bail!(
+                "cannot compare {} with itself: each file is another tap of the path\nName each capture once.",
+                from.display()
+            );
         }
-        let readings = [Reading::open(args, from)?, Reading::open(args, to)?];
+        let readings = [CaptureAnalysis::open(args, from)?, CaptureAnalysis::open(args, to)?];
         let mut pairing = Pairing::new(args.nat);
-        let again = cores(args) > 1 && [from, to].into_iter().all(|file| file.is_file());
-        let [first, second] = if again { apart(readings, &mut pairing)? } else { together(readings, &mut pairing)? };
-        let document = whole.get_or_insert(first);
+        let two_cores = cores(args) > 1 && [from, to].into_iter().all(|file| file.is_file());
+        let [first, second] = if two_cores {
+            analyse_pair_on_two_cores(readings, &mut pairing)?
+        } else {
+            analyse_pair(readings, &mut pairing)?
+        };
+        let document = chain.get_or_insert(first);
         let (from, to) = (from.display().to_string(), to.display().to_string());
-        pairing.finish(from, to).tell(document, &second);
+        pairing.finish(from, to).add_to(document, &second);
     }
-    whole.context("there is nothing to read")
+    chain.context("no captures were named")
 }

@@ -1,4 +1,4 @@
-//! Packets to a Parquet file: beside it while it is written, in its place when it is whole.
+//! Packets to a Parquet file, written to `FILE.part` and renamed when complete.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -13,19 +13,19 @@ use landspeed_wire::capture::Frame;
 
 use super::input::{Capture, Frames};
 
-/// Where packets go.
+/// Options for packets as columns.
 #[derive(Debug, clap::Args)]
 pub struct Packets {
-    /// Write every packet to this Parquet file: headers, gap, round trip, data in flight, what it turned out to be
+    /// Write every packet to this Parquet file: headers, class, RTT, gap, data in flight
     #[arg(long, value_name = "FILE", conflicts_with = "headers")]
     packets: Option<PathBuf>,
-    /// Write a header trace to this Parquet file, some 3 bytes a packet; it can be analysed like a capture
+    /// Write a header trace to this Parquet file, about 3 bytes per packet; `landspeed trace` reads it like a capture
     #[arg(long, value_name = "FILE")]
     headers: Option<PathBuf>,
 }
 
 impl Packets {
-    /// Opens the file that was asked for.
+    /// Creates the requested file.
     pub fn open(&self) -> anyhow::Result<Option<Columns>> {
         let (path, detail) = match (&self.packets, &self.headers) {
             (Some(path), _) => (path, Detail::Analysis),
@@ -35,13 +35,13 @@ impl Packets {
         Columns::create(path, detail).map(Some)
     }
 
-    /// Whether any were asked for.
+    /// Returns whether a file was requested.
     pub fn wanted(&self) -> bool {
         self.packets.is_some() || self.headers.is_some()
     }
 }
 
-/// A file of packets being written.
+/// A Parquet file of packets being written.
 pub struct Columns {
     path: PathBuf,
     part: PathBuf,
@@ -58,7 +58,7 @@ impl Columns {
         Ok(Self { path: path.to_owned(), part, writer })
     }
 
-    /// Takes a frame and its row.
+    /// Writes a frame and its row.
     pub fn packet(&mut self, frame: &Frame<'_>, row: &Row) -> anyhow::Result<()> {
         match &mut self.writer {
             Some(writer) => {
@@ -68,9 +68,9 @@ impl Columns {
         }
     }
 
-    /// Ends the file and puts it in its place.
+    /// Completes the file and renames it to its final name.
     pub fn finish(mut self) -> anyhow::Result<Written> {
-        let writer = self.writer.take().context("it was ended before")?;
+        let writer = self.writer.take().context("the file was completed before")?;
         let (file, packets) = writer.finish().with_context(|| format!("cannot write {}", self.part.display()))?;
         let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_all()?;
@@ -80,22 +80,22 @@ impl Columns {
     }
 }
 
-/// What was written.
+/// A completed Parquet file.
 pub struct Written {
     path: PathBuf,
     packets: u64,
-    /// Of the file.
+    /// Size of the file.
     pub size: Bytes,
 }
 
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let each = self.size.get() as f64 / self.packets.max(1) as f64;
-        write!(f, "{}: {} packets, {}, {each:.2} bytes each", self.path.display(), self.packets, self.size)
+        write!(f, "{}: {} packets, {}, {each:.2} bytes per packet", self.path.display(), self.packets, self.size)
     }
 }
 
-/// Makes a header trace of a capture that comes from somewhere.
+/// Writes the header trace of a capture.
 pub fn header_trace(from: Box<dyn Read + Send>, path: &Path) -> anyhow::Result<Written> {
     let mut columns = Columns::create(path, Detail::Headers)?;
     let mut capture = Capture::from_reader(from);
@@ -115,7 +115,7 @@ pub fn header_trace(from: Box<dyn Read + Send>, path: &Path) -> anyhow::Result<W
 
 impl Drop for Columns {
     fn drop(&mut self) {
-        // What was not finished is of no use to anybody.
+        // An incomplete file cannot be read.
         let _ = fs::remove_file(&self.part);
     }
 }

@@ -1,4 +1,4 @@
-//! What is drawn of a capture.
+//! Graphs of a capture: the HTML report and files for xplot.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -17,35 +17,34 @@ use super::{Args, limits};
 use crate::options;
 use crate::output::Sink;
 
-/// Options of pictures.
+/// Options for graphs.
 #[derive(Debug, clap::Args)]
 pub struct Pictures {
-    /// Write a report as one HTML file: time-sequence graphs, rates, gaps
-    #[arg(long, value_name = "FILE", help_heading = "Pictures")]
+    /// Write one HTML file: time-sequence graphs, rates, gaps
+    #[arg(long, value_name = "FILE", help_heading = "Graphs")]
     pub report: Option<Sink>,
-    /// Put what graphs are drawn from into the JSON document too
-    #[arg(long, help_heading = "Pictures")]
+    /// Include the series of the graphs in the JSON document
+    #[arg(long, help_heading = "Graphs")]
     pub series: bool,
-    /// Flows that get graphs, those with the most payload
-    #[arg(long, value_name = "N", default_value_t = GraphLimits::default().flows, help_heading = "Pictures")]
+    /// Flows that get graphs: those with the most payload
+    #[arg(long, value_name = "N", default_value_t = GraphLimits::default().flows, help_heading = "Graphs")]
     pub graphs: usize,
-    /// Single packets kept for each flow's graphs, where they tell most; the rest is in buckets of time
-    #[arg(long, value_name = "N", default_value_t = GraphLimits::default().packets, help_heading = "Pictures")]
+    /// Packets kept individually for each flow's graphs, around losses first; others are aggregated over time
+    #[arg(long, value_name = "N", default_value_t = GraphLimits::default().packets, help_heading = "Graphs")]
     pub singly: u64,
-    /// Keep every packet of this span for the graphs, from the start of the capture, such as 2s..2.1s
-    #[arg(long, value_name = "START..END", value_parser = span, help_heading = "Pictures")]
+    /// Keep every packet of this span of the capture for the graphs, such as 2s..2.1s
+    #[arg(long, value_name = "START..END", value_parser = span, help_heading = "Graphs")]
     pub detail: Option<Range<u64>>,
-    /// Another capture, of another run: both are told of side by side
-    #[arg(long, value_name = "FILE", help_heading = "Pictures")]
+    /// Compare with a capture of another run, side by side
+    #[arg(long, value_name = "FILE", help_heading = "Graphs")]
     pub against: Option<PathBuf>,
-    /// Write graphs for xplot into this directory, as tcptrace -G does, of the flows that get graphs. Reads the capture
-    /// twice
-    #[arg(long, value_name = "DIR", help_heading = "Pictures")]
+    /// Write graphs for xplot into this directory, as tcptrace -G does; reads the capture twice
+    #[arg(long, value_name = "DIR", help_heading = "Graphs")]
     pub xplot: Option<PathBuf>,
 }
 
 impl Pictures {
-    /// What to draw from; `None` where nothing is drawn.
+    /// Returns the collector of the series; `None` if no graph was requested.
     pub fn graphs(&self) -> Option<Graphs> {
         let wanted = self.report.is_some() || self.series;
         let defaults = GraphLimits::default();
@@ -59,18 +58,18 @@ impl Pictures {
     }
 }
 
-/// Reads a capture again and writes graphs for xplot.
+/// Reads a capture a second time and writes graphs for xplot.
 pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let mut begun = BTreeSet::new();
-    let mut trouble = None;
+    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let mut started = BTreeSet::new();
+    let mut failure = None;
     let write = |name: &str, text: &str| {
         let path = directory.join(name);
-        // What another run left goes; what this one began goes on.
-        let first = begun.insert(name.to_owned());
+        // The first piece of each file replaces what an earlier run left.
+        let first = started.insert(name.to_owned());
         let opened = File::options().create(true).write(true).append(!first).truncate(first).open(&path);
         if let Err(why) = opened.and_then(|mut file| file.write_all(text.as_bytes())) {
-            trouble
+            failure
                 .get_or_insert_with(|| anyhow::Error::new(why).context(format!("cannot write {}", path.display())));
         }
     };
@@ -79,15 +78,15 @@ pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Pat
     let mut capture = Capture::open(file, false)?;
     while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_to(frame, &mut graphs)))? {}
     graphs.finish();
-    trouble.map_or(Ok(()), Err)
+    failure.map_or(Ok(()), Err)
 }
 
 fn span(text: &str) -> Result<Range<u64>, String> {
-    let (from, to) = text.split_once("..").ok_or("not START..END, such as 2s..2.1s")?;
+    let (from, to) = text.split_once("..").ok_or("expected START..END, such as 2s..2.1s")?;
     let time = |text: &str| if text.trim() == "0" { Ok(Nanos::new(0)) } else { options::time(text.trim()) };
     let (from, to) = (time(from)?.get(), time(to)?.get());
     if from >= to {
-        return Err("it ends before it starts".to_owned());
+        return Err("the end is not after the start".to_owned());
     }
     Ok(from..to)
 }

@@ -1,6 +1,6 @@
-//! One capture on several cores that take turns: each reads a piece of the file by itself, and the analysis goes from core to
-//! core, piece by piece. What is handed over is the analysis, a few KiB, and not the packets: reading a byte that another core
-//! has read costs as much as reading it from the file.
+//! One capture on several cores that take turns: each reads pieces of the file into its cache, and the analysis moves from
+//! core to core with the pieces. The analysis is a few KiB; packets stay where they were read, because reading a byte from
+//! another core's cache costs as much as reading it from the file.
 
 use std::fs::File;
 use std::hint;
@@ -12,42 +12,42 @@ use std::thread;
 
 use landspeed_trace::Analysis;
 
-use super::cores::ENOUGH_FLOWS;
+use super::cores::MIN_FLOWS;
 use super::input::{Capture, ROOM};
 
-/// Bytes read at once: they stay in the core's cache until its turn comes.
+/// Bytes of a piece: it stays in the core's cache until its turn.
 const PIECE: usize = 512 << 10;
-/// With less than this many pieces left nothing is gained.
-const ENOUGH_PIECES: u64 = 4;
-/// Looks at whose turn it is before a core goes to sleep.
-const PATIENCE: u32 = 2_000;
-/// The number of the turn when there are no more.
+/// Minimum number of pieces left for taking turns.
+const MIN_PIECES: u64 = 4;
+/// Spins before a waiting core sleeps.
+const SPINS: u32 = 2_000;
+/// The turn's number when there are no more turns.
 const OVER: u64 = u64::MAX;
 
-/// What goes from core to core.
+/// The state that moves from core to core.
 struct Turn<'a> {
     capture: &'a mut Capture,
     analysis: &'a mut Analysis,
-    /// Pieces done.
+    /// Number of pieces done.
     done: u64,
 }
 
-/// The turns at a part of a file.
+/// The turns over a part of a file.
 struct Turns<'a> {
     file: File,
-    /// Where the first piece begins.
+    /// Offset of the first piece, bytes.
     begin: u64,
     turn: Mutex<Turn<'a>>,
     next: Condvar,
-    /// The piece whose turn it is, or [`OVER`]. It changes under the lock only.
+    /// The piece whose turn it is, or [`OVER`]. Written under the lock only.
     now: AtomicU64,
 }
 
-/// Analyses on so many cores what a capture in a file still has, as long as it has few flows. What is left then, the end of the
-/// file at least, is for the usual way.
-pub fn some(capture: &mut Capture, analysis: &mut Analysis, cores: usize) -> anyhow::Result<()> {
+/// Analyses the remainder of a capture file on `cores` cores while it has few flows. The caller reads what is left then: at
+/// least the end of the file.
+pub fn analyse(capture: &mut Capture, analysis: &mut Analysis, cores: usize) -> anyhow::Result<()> {
     let Some((mut file, begin, end)) = capture.rest_of_file()? else { return Ok(()) };
-    if end.saturating_sub(begin) < ENOUGH_PIECES * PIECE as u64 || analysis.live_flows() > ENOUGH_FLOWS {
+    if end.saturating_sub(begin) < MIN_PIECES * PIECE as u64 || analysis.live_flows() > MIN_FLOWS {
         return Ok(());
     }
     let turn = Mutex::new(Turn { capture, analysis, done: 0 });
@@ -60,24 +60,24 @@ pub fn some(capture: &mut Capture, analysis: &mut Analysis, cores: usize) -> any
         turns.take(0, cores);
     });
     let Turn { done, .. } = turns.turn.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // The usual way reads on where the last piece ended.
+    // The caller continues where the last piece ended.
     file.seek(SeekFrom::Start(begin + done * PIECE as u64))?;
     Ok(())
 }
 
 impl<'a> Turns<'a> {
-    /// What one core does: one of so many pieces, from a first one on, until it is over.
+    /// Runs one core: takes every `cores`th piece from `first` on, until the turns end.
     fn take(&self, first: usize, cores: usize) {
-        // It is over for all when it is for one, whatever the reason.
+        // The turns end for all cores when they end for one, for any reason.
         let _over = Over(self);
         let mut piece = vec![0; ROOM + PIECE];
         for number in (first as u64..).step_by(cores) {
-            // The end of the file is for the usual way, and so is what cannot be read.
-            let whole = self.file.read_exact_at(&mut piece[ROOM..], self.begin + number * PIECE as u64).is_ok();
-            let Some(mut turn) = self.wait(number).filter(|_| whole) else { return };
+            // The caller reads the end of the file, and reports what cannot be read.
+            let complete = self.file.read_exact_at(&mut piece[ROOM..], self.begin + number * PIECE as u64).is_ok();
+            let Some(mut turn) = self.wait(number).filter(|_| complete) else { return };
             let Turn { capture, analysis, done } = &mut *turn;
             *done += 1;
-            if !capture.feed(&mut piece, *analysis) || analysis.live_flows() > ENOUGH_FLOWS {
+            if !capture.feed(&mut piece, *analysis) || analysis.live_flows() > MIN_FLOWS {
                 return;
             }
             self.now.store(number + 1, Ordering::Release);
@@ -85,10 +85,10 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Waits for the turn of a piece; `None` when it is over.
+    /// Waits for the turn of a piece; `None` when the turns have ended.
     fn wait(&self, number: u64) -> Option<MutexGuard<'_, Turn<'a>>> {
         let waiting = || self.now.load(Ordering::Acquire) < number;
-        for _ in 0..PATIENCE {
+        for _ in 0..SPINS {
             if !waiting() {
                 break;
             }
@@ -102,7 +102,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// Ends the turns when it goes.
+/// Ends the turns when dropped.
 struct Over<'a, 'b>(&'a Turns<'b>);
 
 impl Drop for Over<'_, '_> {

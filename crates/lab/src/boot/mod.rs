@@ -80,10 +80,10 @@ pub enum BootError {
         source: io::Error,
     },
     /// The guest said why it gave up.
-    #[error("the guest gave up: {0}")]
+    #[error("the guest failed: {0}")]
     Guest(String),
     /// The kernel ended without a report.
-    #[error("the lab's kernel ended without a report ({how}); its last words:\n{console}")]
+    #[error("the lab's kernel ended without a report ({how}); end of its console:\n{console}")]
     Crashed {
         /// Exit status in words.
         how: String,
@@ -92,7 +92,7 @@ pub enum BootError {
     },
     /// Virtual time stood still.
     #[error(
-        "the guest has stood still for {seconds} s at {at_ns} ns of virtual time; the console's last words:\n{console}"
+        "the guest made no progress for {seconds} s at {at_ns} ns of virtual time; end of its console:\n{console}"
     )]
     Stuck {
         /// Real time, seconds.

@@ -18,7 +18,7 @@ pub struct Place {
 /// No directory would do.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the lab needs a directory for the guest's memory, writable and not mounted noexec; tried {tried}; name another with {VARIABLE}=DIRECTORY"
+    "cannot create the guest's memory: no directory is writable and not mounted noexec: {tried}\nSet {VARIABLE} to such a directory."
 )]
 pub struct PlaceError {
     tried: String,

@@ -202,7 +202,7 @@ impl Builder<'_> {
             other => other?,
         };
         if self.request.keep_build {
-            self.note(format!("the build tree is kept in {}", build.display()));
+            self.note(format!("kept the build tree in {}", build.display()));
         } else {
             fs::remove_dir_all(&build).map_err(Error::io("remove", &build))?;
         }
@@ -231,7 +231,7 @@ impl Builder<'_> {
         };
         let there = self.cache.list()?.into_iter().find(fits).filter(|_| !self.request.force);
         let Some(kernel) = there else { return Err(error) };
-        self.note(format!("{error}. Whether there is a newer source is unknown; this one is here"));
+        self.note(format!("{error}\nContinuing with the source on disk; a newer one may exist."));
         Ok(Outcome { kernel, fresh: false })
     }
 
@@ -281,7 +281,7 @@ impl Builder<'_> {
         let watch = &mut *self.watch;
         Lock::take(&lock_of(directory), self.interrupted, |holder| {
             let who = holder.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
-            watch(Event::Note(format!("{who} is at it already; waiting for it")));
+            watch(Event::Note(format!("waiting for {who}, which is building the same kernel")));
         })
     }
 

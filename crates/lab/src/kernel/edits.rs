@@ -44,7 +44,7 @@ pub struct Edit {
 /// An edit that does not fit the source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the edit `{edit}` does not fit this source: {file} {found} this text:\n{expected}\nbuild another version with --version or --source"
+    "cannot apply edit `{edit}`: {file} {found} this text:\n{expected}\nBuild another version with --version or --source."
 )]
 pub struct EditError {
     /// The edit's name.

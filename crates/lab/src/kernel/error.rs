@@ -23,15 +23,15 @@ pub enum Error {
         cause: io::Error,
     },
     /// There is no home to keep kernels in.
-    #[error("no place to keep kernels: neither LANDSPEED_KERNELS, XDG_CACHE_HOME nor HOME is set; say --cache DIR")]
+    #[error("no directory for kernels: LANDSPEED_KERNELS, XDG_CACHE_HOME and HOME are not set\nSet --cache DIR.")]
     NoHome,
     /// The kernel's build cannot handle such a path.
     #[error(
-        "kernels cannot be built under {0}: the kernel's makefiles refuse paths with spaces or colons; say --cache DIR or set LANDSPEED_KERNELS"
+        "cannot build kernels in {0}: the kernel's makefiles do not allow spaces or colons in paths\nSet --cache DIR or LANDSPEED_KERNELS to another directory."
     )]
     BadPath(PathBuf),
     /// Only x86-64 has a 64-bit User-Mode Linux.
-    #[error("the lab needs User-Mode Linux, which exists for x86-64 only; this is {0}")]
+    #[error("the lab does not run on {0}: it needs User-Mode Linux, which exists for x86-64 only")]
     Architecture(&'static str),
     /// Programs the build needs are not there.
     #[error("{}", describe_missing(.0))]
@@ -40,9 +40,7 @@ pub enum Error {
     #[error(transparent)]
     NotAVersion(#[from] NotAVersion),
     /// No packaged source of that version.
-    #[error(
-        "Debian has no kernel source {wanted} to build from; it has {available}. For another: --source TARBALL|DIR"
-    )]
+    #[error("no kernel source {wanted} in Debian: it has {available}\nUse one of these, or --source TARBALL|DIR.")]
     NoSuchVersion {
         /// What was asked for.
         wanted: String,
@@ -50,7 +48,9 @@ pub enum Error {
         available: String,
     },
     /// The package index could not be had.
-    #[error("cannot read Debian's package index from {mirror}: {why}. Without a network: --source TARBALL|DIR")]
+    #[error(
+        "cannot read Debian's package index from {mirror}: {why}\nUse --source TARBALL|DIR to build without a network."
+    )]
     Index {
         /// The mirror asked.
         mirror: String,
@@ -59,7 +59,7 @@ pub enum Error {
     },
     /// What came over the network is not what the index promised.
     #[error(
-        "{path} does not have the checksum the signed index gives (is {found}, should be {expected}); it was removed: try again"
+        "wrong checksum of {path}: {found}, the signed index has {expected}\nRun the command again: the file was removed."
     )]
     Checksum {
         /// The file.
@@ -71,11 +71,11 @@ pub enum Error {
     },
     /// A kernel too old for the lab.
     #[error(
-        "kernel {0} is too old for the lab: User-Mode Linux runs guests under seccomp only since {OLDEST}; before, each system call costs two ptrace stops"
+        "kernel {0} is too old for the lab: User-Mode Linux has seccomp mode since {OLDEST}\nUse {OLDEST} or newer."
     )]
     TooOld(String),
     /// Not a kernel source.
-    #[error("{path} is no kernel source: {why}")]
+    #[error("{path} is not a kernel source: {why}")]
     NotAKernel {
         /// What was given.
         path: PathBuf,
@@ -86,7 +86,7 @@ pub enum Error {
     #[error(transparent)]
     Edit(#[from] EditError),
     /// The configuration lacks what no scenario can do without.
-    #[error("the kernel's configuration did not take {}: the lab cannot use such a kernel", .0.join(", "))]
+    #[error("cannot configure the kernel for the lab: it does not accept {}\nBuild another version.", .0.join(", "))]
     Config(Vec<String>),
     /// A program failed.
     #[error("{what} failed ({status}){}{}", indented(.tail), in_log(.log.as_deref()))]
@@ -110,7 +110,7 @@ pub enum Error {
     },
     /// Not enough room, known before anything was done.
     #[error(
-        "building needs about {needed} under {path}, and {available} are free; free some, or say --cache DIR on another file system"
+        "cannot build in {path}: about {needed} are needed, and {available} are free\nFree some space, or set --cache DIR on another file system."
     )]
     NoSpace {
         /// Where.
@@ -121,11 +121,13 @@ pub enum Error {
         available: Bytes,
     },
     /// The disk filled up on the way.
-    #[error("the disk is full: {0} was being built; free some space and build again, it goes on from there")]
+    #[error(
+        "cannot build {0}: the disk is full\nFree some space and run the command again: it continues from there."
+    )]
     DiskFull(PathBuf),
     /// Somebody pressed Ctrl-C.
     #[error(
-        "interrupted; what is done so far is kept in {0}: the same command goes on from there, `lab kernel remove --all` clears it"
+        "interrupted; the unfinished build is in {0}\nRun the command again to continue, or `landspeed lab kernel remove --all` to delete it."
     )]
     Interrupted(PathBuf),
     /// What was built does not run.
@@ -140,7 +142,7 @@ pub enum Error {
         have: Vec<(String, String)>,
     },
     /// Several kernels answer to that.
-    #[error("`{wanted}` could be any of {}; give more digits", .have.join(", "))]
+    #[error("ambiguous kernel `{wanted}`: {}\nGive more digits.", .have.join(", "))]
     Ambiguous {
         /// What was asked for.
         wanted: String,
@@ -148,7 +150,7 @@ pub enum Error {
         have: Vec<String>,
     },
     /// A kernel that is being built cannot be removed.
-    #[error("{0} is being built by another process")]
+    #[error("cannot remove {0}: another process is building it\nInterrupt that build, and try again.")]
     InUse(String),
 }
 
@@ -163,9 +165,9 @@ impl Error {
 fn hint(error: &io::Error) -> &'static str {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     match error.kind() {
-        PermissionDenied | ReadOnlyFilesystem => "; choose another place with --cache DIR or LANDSPEED_KERNELS",
+        PermissionDenied | ReadOnlyFilesystem => "\nSet --cache DIR or LANDSPEED_KERNELS to another directory.",
         StorageFull | QuotaExceeded => {
-            "; free some space, or choose another place with --cache DIR or LANDSPEED_KERNELS"
+            "\nFree some space, or set --cache DIR or LANDSPEED_KERNELS to another directory."
         }
         _ => "",
     }
@@ -176,18 +178,18 @@ fn indented(text: &str) -> String {
 }
 
 fn in_log(log: Option<&Path>) -> String {
-    log.map(|path| format!("\neverything it said is in {}", path.display())).unwrap_or_default()
+    log.map(|path| format!("\nSee {} for the whole output.", path.display())).unwrap_or_default()
 }
 
 fn not_found(wanted: Option<&str>, have: &[(String, String)]) -> String {
     let list: Vec<String> = have.iter().map(|(id, release)| format!("{release} ({id})")).collect();
     match wanted {
-        None => "no kernel is built; `landspeed lab kernel build` gets one, in a few minutes".to_owned(),
+        None => "no kernel is built\nBuild one in a few minutes: landspeed lab kernel build".to_owned(),
         Some(wanted) if list.is_empty() => {
-            format!("no kernel is built, so there is no `{wanted}`; `landspeed lab kernel build` gets one")
+            format!("no kernel `{wanted}`: none is built\nBuild it: landspeed lab kernel build --version {wanted}")
         }
         Some(wanted) => format!(
-            "there is no kernel `{wanted}`; there is {}. `landspeed lab kernel build --version {wanted}` may get it",
+            "no kernel `{wanted}`; there is {}\nBuild it: landspeed lab kernel build --version {wanted}",
             list.join(", ")
         ),
     }

@@ -46,18 +46,18 @@ impl Lock {
         Ok(Some(Self { path: path.to_owned(), _file: file }))
     }
 
-    /// Waits for the lock; `waiting` is told once, with the holder if it is known. `Ok(None)` when interrupted.
+    /// Waits for the lock; `waiting` is called once, with the holder if it is known. `Ok(None)` when interrupted.
     pub fn take(
         path: &Path,
         interrupted: &AtomicBool,
         mut waiting: impl FnMut(Option<u32>),
     ) -> Result<Option<Self>, Error> {
-        let mut told = false;
+        let mut notified = false;
         loop {
             if let Some(lock) = Self::try_take(path)? {
                 return Ok(Some(lock));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut notified, true) {
                 waiting(holder(path));
             }
             clock::sleep_until(clock::monotonic_ns() + LOOK_AGAIN_NS);
@@ -89,10 +89,10 @@ mod tests {
         let path = directory.path().join("lock");
         let lock = Lock::try_take(&path).expect("lockable").expect("free");
         assert!(Lock::try_take(&path).expect("lockable").is_none());
-        let mut told = Vec::new();
-        let waited = Lock::take(&path, &AtomicBool::new(true), |pid| told.push(pid)).expect("lockable");
+        let mut notified = Vec::new();
+        let waited = Lock::take(&path, &AtomicBool::new(true), |pid| notified.push(pid)).expect("lockable");
         assert!(waited.is_none());
-        assert_eq!(told, [Some(std::process::id())]);
+        assert_eq!(notified, [Some(std::process::id())]);
         lock.remove();
         assert!(!path.exists());
         assert!(Lock::try_take(&path).expect("lockable").is_some());

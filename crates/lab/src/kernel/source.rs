@@ -68,7 +68,7 @@ pub(super) fn version_of_directory(directory: &Path) -> Result<Version, Error> {
     let makefile = directory.join("Makefile");
     let text = fs::read_to_string(&makefile).map_err(|error| Error::NotAKernel {
         path: directory.to_owned(),
-        why: format!("its Makefile cannot be read: {error}"),
+        why: format!("cannot read its Makefile: {error}"),
     })?;
     judge(directory, &text)
 }
@@ -82,7 +82,7 @@ pub(super) fn version_of_tarball(tarball: &Path, interrupted: &AtomicBool) -> Re
     let text = job.output().map_err(|error| match error {
         Error::Command { tail, .. } => Error::NotAKernel {
             path: tarball.to_owned(),
-            why: format!("tar finds no Makefile in its top directory: {}", tail.replace('\n', "; ")),
+            why: format!("no Makefile in its top directory: {}", tail.replace('\n', "; ")),
         },
         other => other,
     })?;
@@ -92,7 +92,7 @@ pub(super) fn version_of_tarball(tarball: &Path, interrupted: &AtomicBool) -> Re
 fn judge(path: &Path, makefile: &str) -> Result<Version, Error> {
     let version = Version::from_makefile(makefile).ok_or_else(|| Error::NotAKernel {
         path: path.to_owned(),
-        why: "its Makefile says no VERSION and PATCHLEVEL".to_owned(),
+        why: "its Makefile has no VERSION and PATCHLEVEL".to_owned(),
     })?;
     if version < OLDEST { Err(Error::TooOld(version.to_string())) } else { Ok(version) }
 }
@@ -258,11 +258,11 @@ mod tests {
         let other = tree(&[("Makefile", "all:\n")]);
         for path in [other.path(), Path::new("/nonexistent")] {
             let error = version_of_directory(path).expect_err("no kernel").to_string();
-            assert!(error.contains("is no kernel source"), "{error}");
+            assert!(error.contains("is not a kernel source"), "{error}");
         }
         let junk = tree(&[("x.tar.xz", "not a tarball")]);
         let error = version_of_tarball(&junk.path().join("x.tar.xz"), &calm()).expect_err("junk").to_string();
-        assert!(error.contains("is no kernel source"), "{error}");
+        assert!(error.contains("is not a kernel source"), "{error}");
     }
 
     #[test]

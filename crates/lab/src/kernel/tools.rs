@@ -101,7 +101,7 @@ pub fn describe_missing(missing: &[Missing]) -> String {
     };
     let names: Vec<&str> = missing.iter().map(|tool| tool.name).collect();
     format!(
-        "building a kernel needs {}, not found here. Install:\n    Debian, Ubuntu:  sudo apt-get install {}\n    Fedora, RHEL:    sudo dnf install {}",
+        "cannot build a kernel: not installed: {}\nInstall:\n    Debian, Ubuntu:  sudo apt-get install {}\n    Fedora, RHEL:    sudo dnf install {}",
         names.join(", "),
         packages(|tool| tool.debian),
         packages(|tool| tool.fedora),
@@ -120,7 +120,7 @@ mod tests {
         let missing = missing(&tools, directory.path().as_os_str());
         let text = describe_missing(&missing);
         assert_eq!(missing.len(), 2);
-        assert!(text.contains("needs flex, xz,"), "{text}");
+        assert!(text.contains("not installed: flex, xz"), "{text}");
         assert!(text.contains("apt-get install flex xz-utils\n"), "{text}");
         assert!(text.contains("dnf install flex xz"), "{text}");
     }

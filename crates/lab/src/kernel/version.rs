@@ -17,7 +17,7 @@ pub struct Version {
 
 /// A text that is no kernel version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no kernel version (7.3 or 7.3.4 would be)")]
+#[error("`{0}` is not a kernel version\nUse a version such as 7.3 or 7.3.4.")]
 pub struct NotAVersion(pub String);
 
 impl Version {

@@ -133,17 +133,19 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
         let egress = &plan.nodes[node].ports[port].egress;
         let load = sum(&deliveries, egress.rate_bps, overhead(egress.overhead));
         if deliveries.len() > 1 && load.exceeds() {
-            problems.push(format!("{} flows together, steady: {}", deliveries.len(), words(&load, &egress.name)));
+            problems.push(format!(
+                "{} flows in total, steady phase: {}",
+                deliveries.len(),
+                words(&load, &egress.name)
+            ));
         }
         let share = load.delivered / load.carries.max(1.0);
         if fullest.as_ref().is_none_or(|(most, _)| share > *most) {
             fullest = Some((share, words(&load, &egress.name)));
         }
     }
-    let fine = fullest.map_or_else(
-        || "no flow had a steady phase of bulk data".to_owned(),
-        |(_, words)| format!("at most {words}"),
-    );
+    let fine =
+        fullest.map_or_else(|| "no bulk flow has a steady phase".to_owned(), |(_, words)| format!("at most {words}"));
     super::checks::check(NAME, &problems, fine)
 }
 
@@ -167,7 +169,7 @@ fn words(load: &Load, link: &str) -> String {
         (load.delivered / load.carries.max(1.0) - 1.0) * 100.0
     );
     if load.exceeds() {
-        let _ = write!(text, "; at most {:.0} waited behind it", load.slack);
+        let _ = write!(text, "; up to {:.0} were queued after it", load.slack);
     }
     text
 }

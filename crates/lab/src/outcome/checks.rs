@@ -17,7 +17,7 @@ pub fn all(plan: &Plan, report: &GuestReport) -> Vec<LabCheck> {
         sockets(plan, report),
         offloads(report),
         frames(plan, report),
-        books(plan, report),
+        accounting(plan, report),
         super::capacity::check(plan, report),
     ]
 }
@@ -62,7 +62,7 @@ fn cables(plan: &Plan, report: &GuestReport) -> LabCheck {
             }
         }
     }
-    check("cables-lossless", &problems, format!("{frames} frames over {} cables, none missing", plan.cables.len()))
+    check("cables-lossless", &problems, format!("{frames} frames over {} cables, none lost", plan.cables.len()))
 }
 
 /// In every switch and on every wire: what came in has left, was dropped by a queue, or is still there.
@@ -89,10 +89,10 @@ fn places(plan: &Plan, report: &GuestReport) -> LabCheck {
         }
         // netem does not count the copies it makes.
         if if duplicates { went < came } else { went != came } {
-            problems.push(format!("{}: {came} frames came in and {went} left, were dropped or wait", node.name));
+            problems.push(format!("{}: {came} frames in, {went} out, dropped or queued", node.name));
         }
     }
-    let fine = format!("{dropped} dropped by switch queues, {lost} lost by links, nothing elsewhere");
+    let fine = format!("{dropped} dropped by switch queues, {lost} lost by links, none elsewhere");
     check("drops-placed", &problems, fine)
 }
 
@@ -135,7 +135,7 @@ fn memory(report: &GuestReport) -> LabCheck {
         }
     }
     let held = report.after.tcp_pages.max(report.before.tcp_pages);
-    check("no-memory-pressure", &problems, format!("TCP felt no pressure; it held {held} pages at the end"))
+    check("no-memory-pressure", &problems, format!("no TCP memory pressure; {held} pages in use at the end"))
 }
 
 /// What the sockets refused: packets that arrived and were not taken.
@@ -161,12 +161,16 @@ fn sockets(plan: &Plan, report: &GuestReport) -> LabCheck {
             }
         }
     }
-    check("no-socket-drops", &problems, "every packet that reached its host was taken by its socket".to_owned())
+    check("no-socket-drops", &problems, "every packet that reached its host was delivered to its socket".to_owned())
 }
 
 /// Nothing merges or cuts frames where it would change what a queue sees.
 fn offloads(report: &GuestReport) -> LabCheck {
-    check("frames-stay-frames", &report.offloads, "segmentation and merging are off on every middle node".to_owned())
+    check(
+        "frames-stay-frames",
+        &report.offloads,
+        "segmentation and receive offloads are off on every intermediate node".to_owned(),
+    )
 }
 
 /// No frame on a wire was larger than its MTU.
@@ -177,15 +181,16 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
             let grown = grown(report, index, port);
             let largest = u64::from(at.mtu + crate::scenario::ETHERNET_HEADER);
             if grown.tx_bytes > grown.tx_packets * largest {
-                problems.push(format!("{}:{} sent frames above {largest} bytes on average", node.name, at.name));
+                problems
+                    .push(format!("{}:{} sent frames larger than {largest} bytes on average", node.name, at.name));
             }
         }
     }
-    check("frames-fit", &problems, "no interface sent more than a frame at a time".to_owned())
+    check("frames-fit", &problems, "every interface sent one frame at a time".to_owned())
 }
 
 /// Whether the accounting of each flow balances. A connection that its path never let finish is a valid result.
-fn books(plan: &Plan, report: &GuestReport) -> LabCheck {
+fn accounting(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, flow) in report.flows.iter().enumerate() {
         let run = &flow.document;
@@ -193,8 +198,8 @@ fn books(plan: &Plan, report: &GuestReport) -> LabCheck {
             problems.push(format!("flow {}: {}", index + 1, error.message));
         }
         if !run.conservation.holds {
-            problems.push(format!("flow {}: offered and delivered do not balance", index + 1));
+            problems.push(format!("flow {}: bytes sent and received do not balance", index + 1));
         }
     }
-    check("books-balance", &problems, format!("the books of {} flows balance", report.flows.len()))
+    check("books-balance", &problems, format!("the accounting of {} flows balances", report.flows.len()))
 }

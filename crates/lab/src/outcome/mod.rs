@@ -104,7 +104,7 @@ fn unfinished(document: &LabDocument) -> Vec<Warning> {
         (count > 0).then(|| Warning {
             code: "stream-unfinished".to_owned(),
             message: format!(
-                "flow {}: {count} streams did not finish: {} of {} bytes were delivered",
+                "flow {}: {count} streams did not finish: {} of {} bytes delivered",
                 flow.name, run.conservation.delivered, run.conservation.offered
             ),
         })

@@ -44,7 +44,7 @@ fn drained(egress: &Egress, drain: Drain, largest: u64) -> Option<Warning> {
     (off.abs() > due * PRECISION + cut).then(|| Warning {
         code: "port-rate".to_owned(),
         message: format!(
-            "{} drained {} bytes in {:.3} ms of backlog instead of {due:.0}: {:+.4} %",
+            "{} drained {} bytes in {:.3} ms of backlog, expected {due:.0}: {:+.4} %",
             egress.name,
             drain.bytes,
             drain.busy_ns as f64 / 1e6,
@@ -65,9 +65,9 @@ fn rounded(plan: &Plan, kernel: &KernelInfo) -> Option<Warning> {
     (error > PRECISION || egress.rate_bps > 10_000_000_000).then(|| Warning {
         code: "kernel-rounds-rates".to_owned(),
         message: format!(
-            "the kernel {} ({}) was built by an earlier landspeed and takes whole nanoseconds for each frame: {} is up to {:+.4} % \
-             off with full frames and more with short ones, and ports above 10 Gb/s drain slower than their rate; build it \
-             again: landspeed lab kernel build",
+            "the kernel {} ({}) is of an earlier landspeed and rounds frame times to nanoseconds: the rate of {} is up to {:+.4} % \
+             off with full frames, more with short ones, and ports above 10 Gb/s are too slow; rebuild it: landspeed lab \
+             kernel build",
             kernel.release,
             kernel.build_id,
             egress.name,

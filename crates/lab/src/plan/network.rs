@@ -106,7 +106,7 @@ impl Network {
     fn add_node(&mut self, name: &str, role: Role) -> Result<usize, PlanError> {
         let index = self.nodes.len();
         if self.names.insert(name.to_owned(), index).is_some() {
-            return Err(PlanError(format!("two nodes are called `{name}`")));
+            return Err(PlanError(format!("two nodes have the name `{name}`")));
         }
         let quiet = |key: &str, value: &str| (format!("net/ipv6/conf/{key}"), value.to_owned());
         let sysctls = match role {
@@ -310,7 +310,7 @@ impl Network {
     }
 
     fn node(&self, name: &str) -> Result<usize, PlanError> {
-        self.names.get(name).copied().ok_or_else(|| PlanError(format!("there is no node `{name}`")))
+        self.names.get(name).copied().ok_or_else(|| PlanError(format!("no such node: `{name}`")))
     }
 
     /// The index of a host.
@@ -347,7 +347,7 @@ impl Network {
         let mut at = to;
         while at != from {
             let (previous, link, first) = before[at].ok_or_else(|| {
-                PlanError(format!("there is no way from `{}` to `{}`", self.nodes[from].name, self.nodes[to].name))
+                PlanError(format!("no path from `{}` to `{}`", self.nodes[from].name, self.nodes[to].name))
             })?;
             path.push((link, first));
             at = previous;
@@ -381,14 +381,17 @@ impl Network {
 
     /// What a `NODE:NEIGHBOUR` names.
     pub fn capture(&self, at: &str) -> Result<CapturePoint, PlanError> {
-        let (node, neighbour) = at
-            .split_once(':')
-            .ok_or_else(|| PlanError(format!("`{at}`: write NODE:NEIGHBOUR, such as sender:west")))?;
+        let (node, neighbour) = at.split_once(':').ok_or_else(|| {
+            PlanError(format!("cannot capture at `{at}`: not NODE:NEIGHBOUR\nUse, for example, sender:west."))
+        })?;
         let index = self.node(node)?;
         let ports = &self.nodes[index].ports;
         let port = ports.iter().position(|port| port.name == neighbour).ok_or_else(|| {
             let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-            PlanError(format!("`{node}` has no interface towards `{neighbour}`; there is: {}", names.join(", ")))
+            PlanError(format!(
+                "cannot capture at `{node}`: it has no link to `{neighbour}`\nUse one of: {}",
+                names.join(", ")
+            ))
         })?;
         Ok(CapturePoint { node: index, port, file: format!("{node}.{neighbour}.pcap"), snap: SNAP })
     }
@@ -472,29 +475,31 @@ fn loss(loss: &Loss) -> PlannedLoss {
 
 fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
     let mut words = Vec::new();
-    for (way, it) in [("there", forward), ("back", back)] {
-        match &it.loss {
+    for (direction, impairments) in [("forward", forward), ("reverse", back)] {
+        match &impairments.loss {
             PlannedLoss::None => {}
-            PlannedLoss::Random(p) => words.push(format!("{way}: loses {:.6} %", p * 100.0)),
-            PlannedLoss::Every(n) => words.push(format!("{way}: loses 1 in {n}")),
-            PlannedLoss::Packets(list) => words.push(format!("{way}: loses {} given frames", list.len())),
-            PlannedLoss::LongerThan(bytes) => words.push(format!("{way}: loses packets of more than {bytes} bytes")),
-            PlannedLoss::GilbertElliott(..) => words.push(format!("{way}: loses in bursts (Gilbert-Elliott)")),
+            PlannedLoss::Random(p) => words.push(format!("{direction}: random loss {:.6} %", p * 100.0)),
+            PlannedLoss::Every(n) => words.push(format!("{direction}: loses 1 in {n} frames")),
+            PlannedLoss::Packets(list) => words.push(format!("{direction}: loses {} specified frames", list.len())),
+            PlannedLoss::LongerThan(bytes) => {
+                words.push(format!("{direction}: loses packets larger than {bytes} bytes"))
+            }
+            PlannedLoss::GilbertElliott(..) => words.push(format!("{direction}: burst loss (Gilbert-Elliott)")),
         }
-        if it.jitter_ns > 0 {
-            words.push(format!("{way}: jitter {:.3} ms", it.jitter_ns as f64 / 1e6));
+        if impairments.jitter_ns > 0 {
+            words.push(format!("{direction}: jitter {:.3} ms", impairments.jitter_ns as f64 / 1e6));
         }
-        if it.slot_ns > 0 {
-            words.push(format!("{way}: slots of {:.3} ms", it.slot_ns as f64 / 1e6));
+        if impairments.slot_ns > 0 {
+            words.push(format!("{direction}: slots of {:.3} ms", impairments.slot_ns as f64 / 1e6));
         }
-        if it.frame_ns > 0 {
-            words.push(format!("{way}: frames of {:.3} ms", it.frame_ns as f64 / 1e6));
+        if impairments.frame_ns > 0 {
+            words.push(format!("{direction}: frame clock of {:.3} ms", impairments.frame_ns as f64 / 1e6));
         }
-        if it.reorder > 0.0 {
-            words.push(format!("{way}: reorders {:.4} %", it.reorder * 100.0));
+        if impairments.reorder > 0.0 {
+            words.push(format!("{direction}: reorders {:.4} %", impairments.reorder * 100.0));
         }
-        if it.duplicate > 0.0 {
-            words.push(format!("{way}: duplicates {:.4} %", it.duplicate * 100.0));
+        if impairments.duplicate > 0.0 {
+            words.push(format!("{direction}: duplicates {:.4} %", impairments.duplicate * 100.0));
         }
     }
     words

@@ -10,9 +10,7 @@ pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
         Some(queue) => resolve(queue)?,
     };
     if discipline.kind == QueueKind::Netem {
-        return Err(PlanError(
-            "a switch queues, it does not delay: give the link a delay instead of netem".to_owned(),
-        ));
+        return Err(PlanError("netem is not a queue of a switch; set the delay on the link".to_owned()));
     }
     if discipline.kind == QueueKind::Bfifo && discipline.limit_bytes.is_none() {
         discipline.limit_bytes = Some(SWITCH_QUEUE_BYTES);
@@ -65,7 +63,7 @@ fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
     let QueueSettings { kind, .. } = *settings;
     let bytes = |size: Option<crate::scenario::Size>| {
         size.map(|size| {
-            u32::try_from(size.0.get()).map_err(|_| PlanError("a queue holds less than 4 GiB".to_owned()))
+            u32::try_from(size.0.get()).map_err(|_| PlanError("a queue is limited to less than 4 GiB".to_owned()))
         })
         .transpose()
     };

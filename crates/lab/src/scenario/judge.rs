@@ -112,17 +112,17 @@ impl Judgement {
 
 fn general(scenario: &Scenario, judgement: &mut Judgement) {
     if scenario.name.trim().is_empty() || scenario.name.chars().count() > 200 {
-        judgement.refuse_with("name", "the name is empty or too long", "1 to 200 characters");
+        judgement.refuse_with("name", "the name is empty or too long", "use 1 to 200 characters");
     }
-    judgement.time("time", Some(scenario.time), 1_000_000, MAX_TIME_NS, "1ms to 30 days");
+    judgement.time("time", Some(scenario.time), 1_000_000, MAX_TIME_NS, "use 1ms to 30 days");
     if scenario.sample.0.get() < MIN_SAMPLE_NS {
-        let reason = "at least 10us: every reading of every queue costs as much as a packet";
-        judgement.refuse_with("sample", format!("{} is too fine", scenario.sample), reason);
+        let reason = "use at least 10us: reading a queue costs as much as a packet";
+        judgement.refuse_with("sample", format!("{} is too short", scenario.sample), reason);
     } else if scenario.sample.0.get() > 1_000_000_000 {
         judgement.warn(
             "coarse-sample",
             "sample",
-            format!("queues read every {} show nothing of what they do", scenario.sample),
+            format!("with queues sampled every {}, peaks and delays are missed", scenario.sample),
         );
     }
     if scenario.repeats > 1 && !draws(scenario) {
@@ -130,25 +130,21 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
             "seeds-alike",
             "repeats",
             format!(
-                "nothing in the scenario is drawn from the seed, so {} runs have the same result: give the flows a start-spread",
+                "nothing in the scenario is random, so all {} runs give the same result; set start-spread for the flows",
                 scenario.repeats
             ),
         );
     }
     if scenario.flow.is_empty() {
-        judgement.refuse_with(
-            "flow",
-            "there are no flows, so there is nothing to measure",
-            "add a [[flow]] with `from` and `to`",
-        );
+        judgement.refuse_with("flow", "the scenario has no flows", "add a [[flow]] with `from` and `to`");
     }
     if let Some(memory) = scenario.memory
         && !(MIN_MEMORY..=MAX_MEMORY).contains(&memory.0.get())
     {
         judgement.refuse_with(
             "memory",
-            format!("no guest runs with {memory}"),
-            "64MiB to 1TiB; without `memory` it is worked out",
+            format!("{memory} is out of range for a guest"),
+            "use 64MiB to 1TiB, or leave `memory` out: it is computed from the paths",
         );
     }
 }
@@ -188,7 +184,7 @@ fn memory(scenario: &Scenario, judgement: &mut Judgement) {
         && memory.0.get() < needed
     {
         let needed = landspeed_units::Bytes::new(needed);
-        let message = format!("{memory} is less than the {needed} that full paths and queues would take");
+        let message = format!("{memory} is less than the {needed} that full paths and queues need");
         judgement.warn("memory-small", "memory", message);
     }
 }

@@ -32,37 +32,37 @@ pub use template::TEMPLATE;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scenario {
-    /// Name, shown wherever results are.
+    /// Name, shown with results.
     pub name: String,
-    /// What it shows, in words.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where every random draw starts from.
+    /// Seed of every random draw.
     #[serde(default = "one")]
     pub seed: u64,
     /// Runs of each cell, with seeds `seed`, `seed + 1` …
     #[serde(default = "one_u32")]
     pub repeats: u32,
-    /// Kernel to run, by version or identifier; the newest built one when absent.
+    /// Kernel to run, by id or release; default: the newest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Memory of the guest; worked out from the paths when absent.
+    /// Memory of the guest; default: computed from the paths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
-    /// How often the queues are read.
+    /// Sampling interval of the queues.
     #[serde(default = "millisecond")]
     pub sample: Time,
-    /// How long flows last that do not say so themselves.
+    /// Default duration of flows.
     #[serde(default = "ten_seconds")]
     pub time: Time,
-    /// What somebody else reported for this set-up.
+    /// A published result for this set-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
     /// Keys to vary, by their dotted path (`switch.west.queue.limit`, `host.*.congestion`), and the values each takes; every
     /// combination is a cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<Vary>,
-    /// Settings for every host that does not say otherwise.
+    /// Default settings of hosts.
     #[serde(default)]
     pub hosts: HostSettings,
     /// End hosts, by name.
@@ -104,38 +104,36 @@ pub struct Vary {
     /// Its values.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub values: Vec<toml::Value>,
-    /// What to call it in tables and charts.
+    /// Its name in tables and charts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
-/// What is set on a host. Everything is optional; `[hosts]` gives what a host does not say itself.
+/// Settings of a host, all optional; `[hosts]` has the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostSettings {
     /// Congestion control, such as `cubic` (the default), `bbr`, `htcp`, `reno`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
-    /// Queueing discipline of its interface: `fq` (the default) paces, `fq_codel` is what most distributions set,
-    /// `pfifo_fast` what old ones did.
+    /// Qdisc of its interface: `fq` (the default) paces, `fq_codel` is the default of most distributions,
+    /// `pfifo_fast` of old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc: Option<Queue>,
-    /// Whether TCP hands down segments of up to 64 KiB which are cut to size on the way out, as with a NIC's TSO;
-    /// default true.
+    /// Whether TCP sends segments of up to 64 KiB that are cut at the interface, as with TSO; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tso: Option<bool>,
-    /// How long arriving packets may be gathered before TCP sees them merged, as a NIC's interrupt coalescing and GRO
-    /// do; default not at all.
+    /// Time for which arriving packets are gathered and merged, as by interrupt coalescing and GRO; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gro: Option<Time>,
-    /// Whether acknowledgements may be delayed; default true.
+    /// Whether ACKs may be delayed; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<bool>,
-    /// Highest TCP buffer sizes: `fit` (the default: enough for every path of the scenario), `stock` (what an
-    /// untuned kernel has: 6 MiB and 4 MiB), or a size.
+    /// Maximum TCP buffers: `fit` (the default: enough for every path of the scenario), `stock` (kernel defaults:
+    /// 6 MiB and 4 MiB), or a size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<Buffers>,
-    /// Frames that its kernel drops after they came in, behind the place where a capture sees them: `{ every = 700 }`,
+    /// Frames that the host drops on receipt, after the point where captures see them: `{ every = 700 }`,
     /// `{ packets = [100, 101] }` or `{ longer-than = 1000 }`, as on a link. Default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Loss>,
@@ -154,27 +152,27 @@ pub enum SysctlValue {
     Text(String),
 }
 
-/// How large TCP's buffers may grow.
+/// Maximum TCP buffers.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Buffers {
-    /// By what they are for.
+    /// By name.
     Named(BufferPolicy),
-    /// Up to this.
+    /// A size.
     UpTo(Size),
 }
 
-/// Named sizes of TCP's buffers.
+/// Named sizes of TCP buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BufferPolicy {
     /// Large enough for every path of the scenario.
     Fit,
-    /// What an untuned kernel has.
+    /// Kernel defaults.
     Stock,
 }
 
-/// A switch: frames in, the queue of the port they leave by, frames out.
+/// A switch, with a queue at each port.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Switch {
@@ -220,24 +218,24 @@ pub enum QueueKind {
     Fq,
     /// Stochastic fair queues.
     Sfq,
-    /// Hosts only: the network emulator on the sender itself, as many recipes have it. Delay and loss belong on a link;
-    /// this is for showing what the recipe does to a measurement.
+    /// Hosts only: netem on the sender itself, as many recipes have it, to show its effect on a measurement. For a path,
+    /// set delay and loss on a link.
     Netem,
 }
 
-/// A queueing discipline with settings. Which apply depends on the kind.
+/// A qdisc with settings. Which apply depends on the kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QueueSettings {
-    /// Which discipline.
+    /// Kind of qdisc.
     pub kind: QueueKind,
-    /// bfifo, red: its size, to the byte, as frames are counted on the link.
+    /// bfifo, red: limit in bytes, of frames as on the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Size>,
-    /// Others: most packets. netem: those under way among them; its own default is 1000.
+    /// Others: limit in packets. netem: including packets in its delay; its default is 1000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
-    /// red: average queue below which nothing is dropped.
+    /// red: average queue at which drops begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<Size>,
     /// red: average queue at which the drop probability is reached.
@@ -246,34 +244,33 @@ pub struct QueueSettings {
     /// red: drop probability at `max`; default 2 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<Share>,
-    /// codel, fq_codel, pie: the delay aimed at.
+    /// codel, fq_codel, pie: target delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Time>,
     /// codel, fq_codel: the interval; cake: the RTT it is tuned for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
-    /// Whether packets that allow it are marked rather than dropped.
+    /// Whether ECN-capable packets are marked instead of dropped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
-    /// fq: most packets of one flow.
+    /// fq: limit of one flow, packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_packets: Option<u32>,
-    /// fq: no flow leaves faster than this.
+    /// fq: maximum rate of a flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Rate>,
     /// fq: whether it paces; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
-    /// netem: how long every packet is held.
+    /// netem: delay of every packet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
-    /// netem: share of the packets it loses; with `tso` a packet is a super-packet of many frames.
+    /// netem: loss, per packet; with `tso` a packet is a super-packet of many frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Share>,
 }
 
-/// A link between two nodes. What it says holds for both directions unless `forward` (first to second) or `back` says
-/// otherwise.
+/// A link between two nodes. Settings apply to both directions; `forward` (first to second) and `back` override them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Link {
@@ -282,14 +279,13 @@ pub struct Link {
     pub between: [String; 2],
     /// Its rate.
     pub rate: Rate,
-    /// One-way delay of each direction; default none.
+    /// One-way delay of each direction; default 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
     /// Largest IP packet; default 1500.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
-    /// Bytes a frame takes on the link besides itself: `ethernet` (the default: 24 for preamble, checksum and gap) or
-    /// `none`.
+    /// Framing per frame on the link: `ethernet` (the default: 24 bytes of preamble, FCS and gap) or `none`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Framing>,
     /// Spread of the delay.
@@ -302,13 +298,13 @@ pub struct Link {
     /// time, as SONET's of 125 us. Default not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_clock: Option<Time>,
-    /// What is lost on it.
+    /// Loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// Share of the frames that overtake the others by the whole delay.
+    /// Share of the frames that skip the delay, and so overtake others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Share>,
-    /// Share of the frames that arrive twice.
+    /// Share of the frames that are duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
     /// First to second only.
@@ -319,7 +315,7 @@ pub struct Link {
     pub back: LinkDirection,
 }
 
-/// What holds for one direction of a link only.
+/// Settings of one direction of a link.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkDirection {
@@ -339,18 +335,18 @@ pub struct LinkDirection {
     /// time, as SONET's of 125 us. Default not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_clock: Option<Time>,
-    /// What is lost.
+    /// Loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// Share of the frames that overtake the others by the whole delay.
+    /// Share of the frames that skip the delay, and so overtake others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Share>,
-    /// Share of the frames that arrive twice.
+    /// Share of the frames that are duplicated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
 }
 
-/// Bytes a frame takes on a link besides itself.
+/// Framing per frame on a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
@@ -382,11 +378,11 @@ pub enum Distribution {
     Normal,
 }
 
-/// What a link loses: a share of the frames at random, or a pattern.
+/// Loss of a link: random, or a pattern.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Loss {
-    /// Each frame alike, independently.
+    /// Each frame independently, with this probability.
     Random(Share),
     /// A pattern.
     Pattern(LossPattern),
@@ -396,15 +392,15 @@ pub enum Loss {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossPattern {
-    /// Each frame alike, independently.
+    /// Each frame independently, with this probability.
     Random(Share),
     /// One frame in so many, periodically: this one and every multiple of it. Every frame of that direction counts,
     /// acknowledgements as well, from the scenario's zero on; opening connections before that does not.
     Every(u64),
     /// These frames, counted from 1 on in the order in which they reach the link, as with `every`.
     Packets(Vec<u64>),
-    /// Every frame with an IP packet longer than so many bytes, without a word to the sender: a hop that takes less than
-    /// the hosts believe and whose "too big" messages are filtered. From the scenario's zero on, as with `every`.
+    /// Every frame with an IP packet longer than this, without an ICMP message: a PMTUD black hole. From the scenario's
+    /// zero on, as with `every`.
     LongerThan(u32),
     /// Two states, one good and one bad (Gilbert, Elliott).
     GilbertElliott(GilbertElliott),
@@ -433,9 +429,9 @@ pub struct Flow {
     /// Name; default `FROM-TO` with a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The host that asks for the test, and sends unless `reverse`.
+    /// The client, which sends unless `reverse`.
     pub from: String,
-    /// The other host.
+    /// The server.
     pub to: String,
     /// `tcp` (the default), `udp`, `tcp-rr` or `udp-rr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -443,17 +439,17 @@ pub struct Flow {
     /// When it starts; default at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Time>,
-    /// Starts later than that by a part of this which is drawn from the seed. Hosts here have no noise of their own:
-    /// where nothing on the path is random, this is what makes one seed differ from the next.
+    /// Delays the start by a random part of this. Hosts have no noise: without anything random on the path, this makes seeds
+    /// differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_spread: Option<Time>,
-    /// How long it lasts after `omit`; default the scenario's `time`.
+    /// Duration after `omit`; default: the scenario's `time`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
-    /// Ends when this much has been sent, whatever the time.
+    /// Ends when this much has been sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
-    /// Leading part kept out of the steady figures.
+    /// Time before the steady phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omit: Option<Time>,
     /// Sampling interval of its counters; default 100ms.
@@ -462,7 +458,7 @@ pub struct Flow {
     /// Parallel streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
-    /// The other host sends.
+    /// The server sends.
     #[serde(default)]
     pub reverse: bool,
     /// Both send.
@@ -495,16 +491,16 @@ pub struct Flow {
     /// Whether `pace` is for each stream or all of them together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace_scope: Option<PaceScope>,
-    /// Rate the application offers, of each stream; UDP needs it.
+    /// Rate of the application, per stream; required for UDP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// UDP: packets that leave together; the mean rate is kept.
+    /// UDP: packets per burst; the mean rate is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
-    /// How bytes are handed to the kernel; default `sendfile`, which copies nothing.
+    /// Send call; default `sendfile`, which copies nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send: Option<SendMode>,
-    /// What the receiver does with them; default `discard`, which copies nothing.
+    /// Receive call; default `discard`, which copies nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive: Option<ReceiveMode>,
     /// The receiver reads no faster than this.
@@ -527,7 +523,7 @@ pub struct Flow {
     pub probe: Option<f64>,
 }
 
-/// What a flow speaks.
+/// Protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowProtocol {

@@ -177,7 +177,7 @@ pub(super) fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> 
 pub(crate) fn near_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
     near(word, known.clone()).or_else(|| {
         let all: Vec<&str> = known.into_iter().collect();
-        (!all.is_empty()).then(|| format!("known here: {}", all.join(", ")))
+        (!all.is_empty()).then(|| format!("use one of: {}", all.join(", ")))
     })
 }
 

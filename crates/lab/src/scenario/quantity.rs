@@ -33,7 +33,7 @@ fn whole(value: u64, units: &[(&str, u64)]) -> String {
 }
 
 impl Quantity for BitRate {
-    const WHAT: &'static str = "a rate such as \"10G\" or \"500M\" (bits per second)";
+    const WHAT: &'static str = "a rate in bit/s such as \"10G\" or \"500M\"";
     fn bare(number: f64) -> Option<Self> {
         (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then(|| Self::from_bps(number as u64))
     }
@@ -112,7 +112,7 @@ impl<T: Quantity> Visitor<'_> for Reader<T> {
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
         T::bare(number)
             .map(Written)
-            .ok_or_else(|| E::custom(format!("{number} says no unit or is out of range; wanted {}", T::WHAT)))
+            .ok_or_else(|| E::custom(format!("{number} has no unit or is out of range; expected {}", T::WHAT)))
     }
 }
 

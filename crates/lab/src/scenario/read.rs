@@ -45,7 +45,7 @@ pub fn read(text: &str) -> Result<Vec<Cell>, Problems> {
 pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Problem>) -> Result<Vec<Cell>, Problems> {
     let one = |problem| Problems::new(vec![problem]);
     if text.len() > MAX_TEXT {
-        let message = format!("{} bytes are too long for a scenario: at most {MAX_TEXT}", text.len());
+        let message = format!("the scenario has {} bytes, the maximum is {MAX_TEXT}", text.len());
         return Err(one(Problem::new("", message)));
     }
     let mut document = source::parse(text).map_err(one)?;
@@ -148,7 +148,9 @@ fn bounded(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem>
         document.map_or(0..0, |d| source::span_of(&d, &[key.to_owned()]))
     };
     if repeats == 0 {
-        return Err(Problem::new("repeats", "0 repeats are no run").at(text, span("repeats")).hint("at least 1"));
+        return Err(Problem::new("repeats", "0 repeats run nothing")
+            .at(text, span("repeats"))
+            .hint("use at least 1"));
     }
     let cells = combinations.saturating_mul(repeats as usize);
     let most = MAX_CELLS.min(MAX_CELL_TEXT / text.len().max(1));
@@ -156,8 +158,9 @@ fn bounded(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem>
         return Ok(());
     }
     let key = if combinations > most { "vary" } else { "repeats" };
-    let message = format!("{combinations} combinations with {repeats} repeats are {cells} cells: at most {most}");
-    Err(Problem::new(key, message).at(text, span(key)).hint("split the scenario, or vary less at a time"))
+    let message =
+        format!("{combinations} combinations with {repeats} repeats make {cells} cells, the maximum is {most}");
+    Err(Problem::new(key, message).at(text, span(key)).hint("vary fewer values, or split the scenario"))
 }
 
 type Resolved<'i> = (Document<'i>, Scenario, BTreeMap<String, serde_json::Value>);

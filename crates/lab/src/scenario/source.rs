@@ -21,7 +21,7 @@ pub(super) type Document<'i> = Spanned<DeTable<'i>>;
 /// `text` as a document, or the first place where it is not TOML.
 pub(super) fn parse(text: &str) -> Result<Document<'_>, Problem> {
     DeTable::parse(text).map_err(|error| {
-        let problem = Problem::new("", format!("this is not TOML: {}", error.message()));
+        let problem = Problem::new("", format!("not valid TOML: {}", error.message()));
         problem.at(text, error.span().unwrap_or(0..0))
     })
 }
@@ -154,15 +154,15 @@ fn explain(message: &str, path: &[String]) -> Problem {
         return Problem::new(key, format!("`{name}` is missing")).maybe_hint(what_for(name).map(str::to_owned));
     }
     if message.contains("$__toml_private") {
-        return Problem::new(key, "a date has no meaning here").hint("put texts in quotes");
+        return Problem::new(key, "a date is not allowed here").hint("put text in quotes");
     }
     if let Some((name, known)) = listed(message, "unknown field `") {
         let hint = near_or_list(&name, known.iter().map(String::as_str));
-        return Problem::new(key, format!("there is no key `{name}` here")).maybe_hint(hint);
+        return Problem::new(key, format!("unknown key `{name}`")).maybe_hint(hint);
     }
     if let Some((name, known)) = listed(message, "unknown variant `") {
         let hint = near_or_list(&name, known.iter().map(String::as_str));
-        return Problem::new(key, format!("`{name}` is not known here")).maybe_hint(hint);
+        return Problem::new(key, format!("unknown value `{name}`")).maybe_hint(hint);
     }
     let wrong = |prefix| message.strip_prefix(prefix).and_then(|rest: &str| rest.rsplit_once(", expected "));
     if let Some((found, wanted)) = wrong("invalid type: ").or_else(|| wrong("invalid value: ")) {
@@ -175,12 +175,12 @@ fn explain(message: &str, path: &[String]) -> Problem {
             }
             _ => None,
         };
-        return Problem::new(key, format!("wanted {}, found {}", plain(wanted), plain(found))).maybe_hint(hint);
+        return Problem::new(key, format!("expected {}, found {}", plain(wanted), plain(found))).maybe_hint(hint);
     }
     if let Some((found, wanted)) =
         message.strip_prefix("invalid length ").and_then(|rest| rest.split_once(", expected "))
     {
-        return Problem::new(key, format!("wanted {}, found {found}", plain(wanted)));
+        return Problem::new(key, format!("expected {}, found {found}", plain(wanted)));
     }
     Problem::new(key, message)
 }
@@ -201,7 +201,7 @@ fn plain(what: &str) -> String {
         "sequence" | "a sequence" => "an array".to_owned(),
         "an array of length 2" => "an array of two".to_owned(),
         "a boolean" => "true or false".to_owned(),
-        "a string" => "a text in quotes".to_owned(),
+        "a string" => "text in quotes".to_owned(),
         "f64" => "a number".to_owned(),
         "u8" => "a whole number from 0 to 255".to_owned(),
         "u32" => "a whole number from 0 to 4294967295".to_owned(),
@@ -219,16 +219,16 @@ fn plain(what: &str) -> String {
 
 fn what_for(key: &str) -> Option<&'static str> {
     Some(match key {
-        "name" => "give the scenario a name: name = \"a 10G path\"",
-        "between" => "say which two nodes the link joins: between = [\"a\", \"b\"]",
-        "rate" => "say how fast the link is: rate = \"10G\"",
-        "from" => "say which host asks for the test, and sends: from = \"a\"",
-        "to" => "say which host is at the other end: to = \"b\"",
-        "kind" => "say which discipline: kind = \"bfifo\"",
-        "spread" => "say how wide the delay spreads: spread = \"1ms\"",
-        "key" => "say what varies: key = \"switch.west.queue.limit\"",
-        "values" => "say what it becomes in turn: values = [\"1MB\", \"16MB\"]",
-        "p" | "r" => "a Gilbert-Elliott loss needs p (good to bad) and r (bad to good), each per frame",
+        "name" => "add a name: name = \"a 10G path\"",
+        "between" => "name the two nodes of the link: between = [\"a\", \"b\"]",
+        "rate" => "add the link's rate: rate = \"10G\"",
+        "from" => "name the client, which sends: from = \"a\"",
+        "to" => "name the server: to = \"b\"",
+        "kind" => "name the queueing discipline: kind = \"bfifo\"",
+        "spread" => "add the width: spread = \"1ms\"",
+        "key" => "name the key to vary: key = \"switch.west.queue.limit\"",
+        "values" => "list its values: values = [\"1MB\", \"16MB\"]",
+        "p" | "r" => "set p (good to bad) and r (bad to good), probabilities per frame",
         _ => return None,
     })
 }

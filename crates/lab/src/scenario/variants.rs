@@ -127,7 +127,7 @@ impl Variants for Loss {
 
     fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let Some(key) = map.next_key::<LossKey>()? else {
-            return Err(A::Error::custom(format!("{EMPTY}: wanted {}", Self::WHAT)));
+            return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::WHAT)));
         };
         let pattern = match key {
             LossKey::Random => LossPattern::Random(map.next_value::<Share>()?),
@@ -157,7 +157,7 @@ enum LossKey {
 }
 
 impl Variants for SysctlValue {
-    const WHAT: &'static str = "a number or a text";
+    const WHAT: &'static str = "a number or text";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         Ok(Self::Text(text.to_owned()))
@@ -168,6 +168,6 @@ impl Variants for SysctlValue {
     }
 
     fn table<'de, A: MapAccess<'de>>(_: A) -> Result<Self, A::Error> {
-        Err(A::Error::custom("the names of sysctls contain dots and need quotes: \"net.ipv4.tcp_sack\" = 0"))
+        Err(A::Error::custom("names of sysctls contain dots and need quotes: \"net.ipv4.tcp_sack\" = 0"))
     }
 }

@@ -39,12 +39,13 @@ pub(super) fn axes<'i>(text: &str, document: &Document<'i>, vary: &[Vary]) -> Re
             values,
         };
         if axis.values.is_empty() {
-            problems.push(at("values", "there are none, so there is no cell to run".to_owned()));
+            problems.push(at("values", "the list is empty, so there is no cell to run".to_owned()));
         } else if let Some(reason) = refused(&axis.path) {
             problems.push(at("key", format!("`{}` cannot be varied", vary.key)).hint(reason));
         } else if axes.iter().any(|other| other.path == axis.path || other.label == axis.label) {
             problems.push(
-                at("key", format!("`{}` is varied twice", axis.label)).hint("give every key once, or other labels"),
+                at("key", format!("`{}` is varied twice", axis.label))
+                    .hint("name each key once, or use different labels"),
             );
         }
         axes.push(axis);
@@ -62,10 +63,10 @@ fn written_parts<'i>(table: &Spanned<DeValue<'i>>) -> Option<(Spanned<DeString<'
 
 fn refused(path: &[String]) -> Option<&'static str> {
     Some(match path.first().map(String::as_str) {
-        Some("seed" | "repeats") => "seeds vary by `repeats = 15`: the cells take seed, seed + 1 …",
-        Some("name" | "description" | "reference") => "it does not change what is run",
-        Some("vary") => "varied keys cannot vary themselves",
-        None | Some("") => "give the dotted path of a key, such as switch.west.queue.limit",
+        Some("seed" | "repeats") => "use `repeats = 15`: its runs have seed, seed + 1, …",
+        Some("name" | "description" | "reference") => "vary a key that changes the run",
+        Some("vary") => "vary a key of a host, switch, link or flow",
+        None | Some("") => "use the dotted path of a key, such as switch.west.queue.limit",
         _ => return None,
     })
 }
@@ -170,7 +171,7 @@ impl<'i> Walk<'_, 'i> {
             DeValue::Array(array) => self.array(array, path),
             _ => Err(Problem::new(
                 self.axis.key.get_ref().as_ref(),
-                format!("leads nowhere: `{}` is a value, with nothing below it", self.walked.join(".")),
+                format!("no such key: `{}` is a value", self.walked.join(".")),
             )),
         }
     }
@@ -202,8 +203,8 @@ impl<'i> Walk<'_, 'i> {
         let place =
             if self.walked.is_empty() { "the scenario".to_owned() } else { format!("`{}`", self.walked.join(".")) };
         let message = match (step, known) {
-            ("*", _) | (_, []) => format!("leads nowhere: {place} has nothing in it"),
-            _ => format!("leads nowhere: {place} has no `{step}`"),
+            ("*", _) | (_, []) => format!("no such key: {place} is empty"),
+            _ => format!("no such key: {place} has no `{step}`"),
         };
         let hint = if step == "*" { None } else { near_or_list(step, known.iter().map(String::as_str)) };
         Problem::new(self.axis.key.get_ref().as_ref(), message).maybe_hint(hint)

@@ -120,7 +120,7 @@ fn a_place_that_is_not_writable_is_said_before_the_boot() {
 }
 
 #[test]
-fn a_guest_that_dies_shows_its_last_words_and_leaves_nothing() {
+fn a_guest_that_dies_shows_its_console_and_leaves_nothing() {
     needs_kernel!();
     // Too little to unpack its own program.
     let ended = ended(&scenario(1, "memory = \"64MiB\"\n[hosts]\nbuffers = \"stock\"").replace("1G", "100G"), &[]);
@@ -128,7 +128,7 @@ fn a_guest_that_dies_shows_its_last_words_and_leaves_nothing() {
         landspeed_testkit::skip!("64 MiB were enough for this guest");
     }
     assert_eq!(ended.code, 2, "{}", ended.stderr);
-    assert!(ended.stderr.contains("last words"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("end of its console"), "{}", ended.stderr);
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn a_busy_machine_changes_nothing() {
 }
 
 #[test]
-fn one_processor_changes_nothing() {
+fn one_cpu_changes_nothing() {
     need_kernel!();
     let plain = command(SCENARIO, SHORT);
     let mut pinned = Command::new("taskset");
@@ -89,7 +89,7 @@ fn open() -> std::fs::Permissions {
 }
 
 #[test]
-fn another_seed_changes_what_is_random_and_its_own_repeats_agree() {
+fn another_seed_gives_another_repeatable_result() {
     need_kernel!();
     let seeded = |seed: &str| {
         let mut command = command(SCENARIO, SHORT);

@@ -13,7 +13,7 @@ fn serialisation_ns(frame_bytes: u64, rate_bps: u64) -> u64 {
 }
 
 #[test]
-fn a_round_trip_takes_its_delays_and_serialisations_to_the_nanosecond() {
+fn rtt_is_exact_to_the_nanosecond() {
     need_kernel!();
     // One byte of payload: Ethernet 14, IPv4 20, then UDP 8, or TCP 32 with its timestamps.
     for (protocol, frame_bytes) in [("udp-rr", 14 + 20 + 8 + 1), ("tcp-rr", 14 + 20 + 32 + 1)] {
@@ -46,7 +46,7 @@ fn a_round_trip_takes_its_delays_and_serialisations_to_the_nanosecond() {
 }
 
 #[test]
-fn a_long_flow_carries_its_links_rate_less_framing_and_headers() {
+fn goodput_is_the_rate_less_framing_and_headers() {
     need_kernel!();
     for mtu in [1500_u32, 9000] {
         for tso in [true, false] {

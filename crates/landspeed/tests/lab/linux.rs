@@ -152,7 +152,7 @@ fn reno_in_whole_packets_is_within_a_percent_of_its_formula() {
 }
 
 #[test]
-fn cubic_in_whole_packets_settles_above_its_formula_because_it_is_flat_at_its_maximum() {
+fn cubic_in_whole_packets_settles_above_its_formula() {
     let formula = 187.4;
     let (least, most) = settled_range(Control::Cubic, 10_000, 0.1, formula);
     assert!(least > formula && most < formula * 1.25, "{least} to {most}");

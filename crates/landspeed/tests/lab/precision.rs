@@ -55,7 +55,7 @@ fn a_backlogged_port_drains_at_its_rate_up_to_100g() {
 }
 
 #[test]
-fn the_wait_in_a_queue_counts_framing() {
+fn queue_delay_includes_framing() {
     need_kernel!();
     let ran = run("small-frames", &[]);
     let port = ran.named("queues", "port->receiver");
@@ -65,7 +65,7 @@ fn the_wait_in_a_queue_counts_framing() {
 }
 
 #[test]
-fn how_often_queues_are_read_changes_nothing_else() {
+fn the_sampling_interval_changes_no_other_result() {
     need_kernel!();
     let measured = |sample: &str| {
         let ran = run(
@@ -87,7 +87,7 @@ fn how_often_queues_are_read_changes_nothing_else() {
 }
 
 #[test]
-fn a_black_hole_is_a_result_and_no_failure() {
+fn a_pmtud_black_hole_is_a_valid_result() {
     need_kernel!();
     let ran = run("black-hole", &[]);
     assert_eq!(count(&ran.flow(0)["summary"]["bytes_delivered"]), 0);
@@ -97,7 +97,7 @@ fn a_black_hole_is_a_result_and_no_failure() {
 }
 
 #[test]
-fn buffers_of_2_gib_carry_what_buffers_of_256_mib_cannot() {
+fn buffers_of_2_gib_carry_more_than_256_mib() {
     need_kernel!();
     // The whole path takes half a minute.
     let shorter = ["time=100ms", "flow.0.omit=1ms"];
@@ -110,11 +110,11 @@ fn buffers_of_2_gib_carry_what_buffers_of_256_mib_cannot() {
 }
 
 #[test]
-fn a_single_run_says_that_it_is_one_draw() {
+fn a_single_run_has_a_warning() {
     need_kernel!();
     let ran = run("black-hole", &["time=10ms"]);
     let words = warning(&ran, "one-draw").expect("a warning");
-    assert_eq!(words, "one draw (seed 1): run with repeats = 3 and start-spread for the spread");
+    assert_eq!(words, "one run (seed 1): set repeats = 3 and start-spread to see the spread between runs");
     let set = finish_set(&["time=10ms", "repeats=3", "flow.0.start-spread=1ms"]);
     assert_eq!(set["cells"].as_array().map(Vec::len), Some(3));
     let codes: Vec<_> =

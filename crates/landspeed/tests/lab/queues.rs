@@ -25,7 +25,7 @@ fn sent(ran: &Ran) -> u64 {
 }
 
 #[test]
-fn a_burst_into_a_small_buffer_loses_exactly_what_does_not_fit() {
+fn a_burst_loses_exactly_what_does_not_fit() {
     need_kernel!();
     for burst in [50_u64, 80, 200] {
         let ran = run("burst", &[&format!("flow.0.burst={burst}")]);
@@ -53,7 +53,7 @@ fn a_burst_into_a_small_buffer_loses_exactly_what_does_not_fit() {
 }
 
 #[test]
-fn an_overloaded_port_passes_its_rate_and_what_its_buffer_holds() {
+fn an_overloaded_port_passes_its_rate_plus_its_buffer() {
     need_kernel!();
     let ran = run("overload", &[]);
     let port = ran.named("queues", "middle->receiver");
@@ -69,7 +69,7 @@ fn an_overloaded_port_passes_its_rate_and_what_its_buffer_holds() {
 }
 
 #[test]
-fn every_discipline_works_as_a_ports_queue() {
+fn every_qdisc_works_at_a_port() {
     need_kernel!();
     for kind in ["bfifo", "pfifo", "pfifo_fast", "red", "codel", "fq_codel", "cake", "pie", "fq", "sfq"] {
         let queue = format!("switch.middle.queue={{ kind = \"{kind}\" }}");

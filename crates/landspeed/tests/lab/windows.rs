@@ -7,7 +7,7 @@ use crate::linux::{Control, settled_range};
 const MSS: f64 = 1448.0;
 
 #[test]
-fn a_flow_starts_with_ten_segments_and_doubles_each_round_trip() {
+fn slow_start_begins_at_ten_and_doubles_each_rtt() {
     need_kernel!();
     // Linux counts acknowledged segments, not acknowledgements: delaying these halves their number and changes no window.
     for delayed in [true, false] {
@@ -116,7 +116,7 @@ fn respond(case: &Case) {
 }
 
 #[test]
-fn cubic_and_reno_answer_periodic_loss_as_linux_computes_it() {
+fn cubic_and_reno_match_linux_under_periodic_loss() {
     need_kernel!();
     let cases = SHORT.iter().chain(if long() { LONG } else { &[] });
     // Each is one process on one processor: two at a time.
@@ -134,7 +134,7 @@ fn cubic_and_reno_answer_periodic_loss_as_linux_computes_it() {
 }
 
 #[test]
-fn reno_answers_random_loss_with_the_square_root_law() {
+fn reno_follows_mathis_under_random_loss() {
     need_kernel!();
     let ran = run("random-loss", &[]);
     // Mathis, Semke, Mahdavi, Ott (1997): MSS/RTT × √(3/2p), every packet acknowledged as Linux counts them.

@@ -1,4 +1,4 @@
-//! The number of cores changes nothing in what is told.
+//! The number of cores does not change the document.
 
 use crate::document;
 
@@ -54,16 +54,16 @@ fn the_number_of_cores_changes_nothing() {
         let file = directory.path().join("a.pcap");
         std::fs::write(&file, bytes).expect("room");
         let file = file.to_str().expect("plain");
-        let told = |cores: &str| {
+        let analysed = |cores: &str| {
             let mut document = document(&[file, "--cores", cores, "--top", "10000"]);
             document["command"].take();
             document
         };
-        let one = told("1");
+        let one = analysed("1");
         let frames = if name == "damaged" { 40_000 } else { PACKETS - u32::from(name == "cut") };
         assert_eq!(one["capture"]["frames"], frames, "{name}");
         for cores in ["2", "3"] {
-            assert_eq!(told(cores), one, "{name}, {cores} cores");
+            assert_eq!(analysed(cores), one, "{name}, {cores} cores");
         }
     }
 }

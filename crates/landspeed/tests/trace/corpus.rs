@@ -81,7 +81,7 @@ fn counted(file: &Path) -> Option<u64> {
 }
 
 #[test]
-fn every_capture_is_read_and_has_as_many_frames_as_wireshark_finds() {
+fn every_capture_has_as_many_frames_as_in_wireshark() {
     let captures = captures!();
     let oracle = Command::new("capinfos").arg("-v").output().is_ok();
     let (agreed, unread) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -106,7 +106,7 @@ fn every_capture_is_read_and_has_as_many_frames_as_wireshark_finds() {
 }
 
 #[test]
-fn captures_that_are_cut_or_damaged_break_nothing() {
+fn truncated_and_damaged_captures_are_handled() {
     let captures = captures!();
     let directory = tempfile::tempdir().expect("a directory");
     each(&captures, |file| {
@@ -126,7 +126,7 @@ fn captures_that_are_cut_or_damaged_break_nothing() {
 }
 
 #[test]
-fn any_two_captures_are_compared_without_breaking() {
+fn any_two_captures_can_be_compared() {
     let captures = captures!();
     let pairs: Vec<&[PathBuf]> = captures.windows(2).collect();
     each(&pairs, |pair| {

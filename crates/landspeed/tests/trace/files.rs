@@ -38,7 +38,7 @@ fn failure(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_document_keeps_to_its_schema() {
+fn a_document_matches_its_schema() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = write(directory.path(), "a.pcap", &capture(1000));
     let schema = program().args(["schema", "trace"]).output().expect("the program runs").stdout;
@@ -57,7 +57,7 @@ fn a_document_keeps_to_its_schema() {
 }
 
 #[test]
-fn compressed_captures_and_pipes_are_the_same_capture() {
+fn compression_and_pipes_give_the_same_document() {
     let directory = tempfile::tempdir().expect("a directory");
     let bytes = capture(5000);
     let plain = write(directory.path(), "plain.pcap", &bytes);
@@ -91,7 +91,7 @@ fn compressed_captures_and_pipes_are_the_same_capture() {
 }
 
 #[test]
-fn what_is_cut_is_read_up_to_there_and_said() {
+fn a_truncated_capture_is_read_to_its_end_and_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let bytes = capture(100);
     let file = write(directory.path(), "cut.pcap", &bytes[..bytes.len() - 10]);
@@ -109,14 +109,14 @@ fn what_is_cut_is_read_up_to_there_and_said() {
 }
 
 #[test]
-fn what_is_no_capture_is_an_error_that_names_it() {
+fn a_file_that_is_not_a_capture_is_an_error() {
     let directory = tempfile::tempdir().expect("a directory");
     let empty = write(directory.path(), "empty.pcap", b"");
     assert!(failure(&[&empty]).contains("it is empty"));
     let text = write(directory.path(), "notes.txt", b"GET / HTTP/1.1\r\n");
     assert!(failure(&[&text]).contains("neither pcap nor pcapng"));
     let short = write(directory.path(), "short.pcap", b"\xd4\xc3\xb2");
-    assert!(failure(&[&short]).contains("no capture"));
+    assert!(failure(&[&short]).contains("not a capture"));
     let gzip = write(directory.path(), "broken.gz", b"\x1f\x8b not gzip at all");
     assert!(failure(&[&gzip]).contains("broken.gz"));
     assert!(failure(&[directory.path().to_str().expect("plain")]).contains("directory"));
@@ -124,7 +124,7 @@ fn what_is_no_capture_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_capture_without_frames_is_told_of() {
+fn a_capture_without_frames_is_analysed() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = write(directory.path(), "none.pcap", &capture(0));
     let document = document(&[&file]);
@@ -134,7 +134,7 @@ fn a_capture_without_frames_is_told_of() {
 
 /// A flow for each of so many ports.
 #[test]
-fn more_flows_than_allowed_are_summed_up_and_said() {
+fn excess_flows_are_aggregated_with_a_warning() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut bytes = capture(3000);
     for number in 0..3000_usize {

@@ -60,7 +60,7 @@ fn flow(file: &str) -> Value {
     document(&[file])["flows"][0].clone()
 }
 
-fn again(direction: &Value) -> u64 {
+fn retransmits(direction: &Value) -> u64 {
     let kinds = ["fast", "timeout", "tail", "lost_before_tap", "unclassified"];
     kinds.iter().map(|kind| count(&direction["retransmits"][kind])).sum()
 }
@@ -80,7 +80,7 @@ fn agrees(tcptrace: &Tcptrace, flow: &Value) {
         ] {
             assert_eq!(tcptrace.count(label, column), count(ours), "{label}, {column}");
         }
-        assert_eq!(tcptrace.count("rexmt data pkts", column), again(direction), "{direction:#}");
+        assert_eq!(tcptrace.count("rexmt data pkts", column), retransmits(direction), "{direction:#}");
     }
 }
 
@@ -90,7 +90,7 @@ fn tcptrace_agrees_on_a_path_with_loss() {
     let file = ran.file("sender");
     let (tcptrace, flow) = (Tcptrace::of(&file), flow(&file));
     agrees(&tcptrace, &flow);
-    assert!(again(&flow["forward"]) > 3);
+    assert!(retransmits(&flow["forward"]) > 3);
     assert_eq!(tcptrace.count("duplicate acks", 0), count(&flow["reverse"]["duplicate_acks"]));
     // It counts a number more: the FIN's or the SYN's.
     let in_flight = count(&flow["forward"]["in_flight_max_bytes"]);
@@ -107,7 +107,7 @@ fn tcptrace_agrees_on_a_path_with_loss() {
 }
 
 #[test]
-fn tcptrace_loses_the_window_when_numbers_wrap_and_we_do_not() {
+fn sequence_wrap_breaks_tcptraces_window_but_not_ours() {
     let ran = prepared!(["tcptrace"], "loss = { every = 1500 }");
     let file = ran.file("sender");
     let mut bytes = std::fs::read(&file).expect("a capture");
@@ -133,7 +133,7 @@ fn tcptrace_loses_the_window_when_numbers_wrap_and_we_do_not() {
 }
 
 #[test]
-fn tcptrace_and_wireshark_agree_on_reordering_where_they_can_see_it() {
+fn tcptrace_and_wireshark_agree_on_visible_reordering() {
     let ran = prepared!(["tcptrace", "tshark"], r#"reorder = "1%""#);
     for (host, seen) in [("sender", 0), ("receiver", 10)] {
         let file = ran.file(host);
@@ -144,19 +144,23 @@ fn tcptrace_and_wireshark_agree_on_reordering_where_they_can_see_it() {
         assert!(late >= seen, "{host}: {late}");
         // Wireshark takes what comes within 3 ms or the first round trip for reordering, or else for a retransmission: the
         // two together are right.
-        let [again_w, late_w] =
+        let [retransmits_w, late_w] =
             ["retransmission", "out_of_order"].map(|kind| tshark(&file, &format!("tcp.analysis.{kind}")));
-        assert_eq!(again_w + late_w, again(&flow["forward"]) + late, "{host}: {again_w} and {late_w}");
+        assert_eq!(
+            retransmits_w + late_w,
+            retransmits(&flow["forward"]) + late,
+            "{host}: {retransmits_w} and {late_w}"
+        );
     }
 }
 
 #[test]
-fn wireshark_agrees_on_what_was_sent_again_and_what_was_missing() {
+fn wireshark_agrees_on_retransmits_and_missing_segments() {
     let ran = prepared!(["tshark"], "loss = { every = 1500 }");
     let both = |ran: &Ran, host: &str| (ran.file(host), flow(&ran.file(host)));
     let (file, sender) = both(&ran, "sender");
     let sum = tshark(&file, "tcp.analysis.retransmission || tcp.analysis.out_of_order");
-    assert_eq!(sum, again(&sender["forward"]));
+    assert_eq!(sum, retransmits(&sender["forward"]));
     assert_eq!(tshark(&file, "tcp.analysis.duplicate_ack"), count(&sender["reverse"]["duplicate_acks"]));
     let (file, receiver) = both(&ran, "receiver");
     let missing = count(&receiver["forward"]["retransmits"]["lost_before_tap"]);

@@ -66,7 +66,7 @@ impl Capture {
             let lost = segment / lose * lose + lose / 2;
             let since = segment.wrapping_sub(lost);
             match since {
-                // Lost behind the tap: nothing comes back.
+                // Lost after the tap: no ACK.
                 0 => {}
                 1..=5 => {
                     let sack = (number(lost + 1), number(segment + 1));
@@ -96,25 +96,28 @@ fn embedded(page: &Path) -> Value {
 }
 
 #[test]
-fn a_report_holds_the_series_and_the_document_only_if_asked() {
+fn series_are_in_the_document_only_on_request() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = Capture::transfer(400, 100).write(directory.path(), "a.pcap");
     let page = directory.path().join("a.html");
     let report = page.to_str().expect("plain");
-    assert!(document(&[&file, "--report", report])["graphs"].is_object(), "what was drawn is told");
+    assert!(
+        document(&[&file, "--report", report])["graphs"].is_object(),
+        "the series of the graphs are in the document"
+    );
     assert!(document(&[&file]).get("graphs").is_none());
     let series = &embedded(&page)["graphs"]["series"][0];
     assert_eq!(series["packets"], series["kept"]);
-    let told = document(&[&file, "--series"]);
-    assert_eq!(told["graphs"]["series"][0]["way"], "forward");
-    assert_eq!(told["flows"][0]["retransmits"], 4);
+    let found = document(&[&file, "--series"]);
+    assert_eq!(found["graphs"]["series"][0]["way"], "forward");
+    assert_eq!(found["flows"][0]["retransmits"], 4);
     let schema = program().args(["schema", "trace"]).output().expect("the program runs").stdout;
     let schema = serde_json::from_slice(&schema).expect("a schema");
-    assert!(jsonschema::validator_for(&schema).expect("usable").is_valid(&told));
+    assert!(jsonschema::validator_for(&schema).expect("usable").is_valid(&found));
 }
 
 #[test]
-fn two_captures_stand_side_by_side_with_their_figures() {
+fn two_captures_are_compared_side_by_side() {
     let directory = tempfile::tempdir().expect("a directory");
     let a = Capture::transfer(400, 100).write(directory.path(), "a.pcap");
     let b = Capture::transfer(400, 50).write(directory.path(), "b.pcap");
@@ -124,25 +127,22 @@ fn two_captures_stand_side_by_side_with_their_figures() {
     let schema = serde_json::from_slice(&schema).expect("a schema");
     assert!(jsonschema::validator_for(&schema).expect("usable").is_valid(&both));
     let figures = both["figures"].as_array().expect("a list");
-    let again = figures.iter().find(|figure| figure["name"] == "retransmissions").expect("this figure");
-    assert_eq!((again["a"].as_f64(), again["b"].as_f64()), (Some(4.0), Some(8.0)));
+    let retransmits = figures.iter().find(|figure| figure["name"] == "retransmits").expect("this figure");
+    assert_eq!((retransmits["a"].as_f64(), retransmits["b"].as_f64()), (Some(4.0), Some(8.0)));
     assert_eq!(embedded(&page)["b"]["flows"][0]["retransmits"], 8);
     let said = String::from_utf8(trace(&[&a, "--against", &b]).stdout).expect("text");
-    assert!(
-        said.lines().any(|line| line.contains("retransmissions ") && line.trim_end().ends_with("2.000")),
-        "{said}"
-    );
+    assert!(said.lines().any(|line| line.contains("retransmits ") && line.trim_end().ends_with("2.000")), "{said}");
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said() {
+fn errors_of_graph_options_name_the_cause() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = Capture::transfer(10, 100).write(directory.path(), "a.pcap");
     for (arguments, words) in [
         (vec!["--xplot", "x", "-"], "twice"),
-        (vec![&file, "--detail", "2s..1s"], "ends before it starts"),
+        (vec![&file, "--detail", "2s..1s"], "not after the start"),
         (vec![&file, "--detail", "soon"], "START..END"),
-        (vec![&file, &file, "--against", &file], "one file"),
+        (vec![&file, &file, "--against", &file], "one capture"),
         (vec![&file, "--report", "/nonexistent/a.html"], "/nonexistent"),
     ] {
         let output = trace(&arguments);
@@ -183,7 +183,7 @@ fn marks(file: &Path) -> BTreeMap<String, u32> {
 }
 
 #[test]
-fn graphs_for_xplot_have_the_marks_of_tcptraces() {
+fn xplot_graphs_have_tcptraces_marks() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = Capture::transfer(2_000, 100).write(directory.path(), "a.pcap");
     let (ours, theirs) = (directory.path().join("ours"), directory.path().join("theirs"));

@@ -1,4 +1,4 @@
-//! Losses in the network and in the receiver's kernel, told apart: nftables rules count what they drop, and tcpdump runs at
+//! Losses in the network and in the receiver's kernel, separated: nftables rules count what they drop, and tcpdump runs at
 //! both ends.
 
 use std::process::Command;
@@ -10,7 +10,7 @@ use crate::document;
 use crate::road::{RECEIVER, Road, Tcpdump, drop_one_in};
 
 #[test]
-fn losses_of_the_network_and_of_the_receiver_are_told_apart_packet_for_packet() {
+fn network_and_receiver_losses_match_nftables_per_packet() {
     let road = match Road::new() {
         Ok(road) => road,
         Err(why) => skip!("{why}"),
@@ -55,7 +55,7 @@ fn losses_of_the_network_and_of_the_receiver_are_told_apart_packet_for_packet() 
 }
 
 #[test]
-fn the_hop_whose_queue_fills_is_the_one_that_adds_the_delay() {
+fn the_hop_with_the_full_queue_has_the_delay() {
     let road = match Road::new() {
         Ok(road) => road,
         Err(why) => skip!("{why}"),

@@ -103,14 +103,14 @@ pub fn count(value: &Value) -> u64 {
 }
 
 #[test]
-fn every_loss_of_the_link_is_found_at_both_ends_and_none_besides() {
+fn exactly_the_links_losses_are_found_at_both_ends() {
     for (congestion, seed) in [("cubic", 1), ("reno", 2), ("bbr", 3)] {
         let ran = ran!(scenario("loss = { every = 1500 }", congestion, ""), seed);
         let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
         assert!(ran.lost() > 3, "{congestion}: {} losses say nothing", ran.lost());
-        assert_eq!(count(&sender["retransmits"]), ran.retransmits(), "{congestion}: what the kernel sent again");
-        let told = &receiver["forward"]["retransmits"];
-        assert_eq!(count(&told["lost_before_tap"]), ran.lost(), "{congestion}: {told:#}");
+        assert_eq!(count(&sender["retransmits"]), ran.retransmits(), "{congestion}: the kernel's retransmits");
+        let found = &receiver["forward"]["retransmits"];
+        assert_eq!(count(&found["lost_before_tap"]), ran.lost(), "{congestion}: {found:#}");
         assert_eq!(sender["forward"]["unique_bytes"], receiver["forward"]["unique_bytes"], "{congestion}");
         for end in [&sender, &receiver] {
             assert_eq!((&end["forward"]["missing_bytes"], &end["forward"]["out_of_order"]), (&0.into(), &0.into()));
@@ -119,7 +119,7 @@ fn every_loss_of_the_link_is_found_at_both_ends_and_none_besides() {
 }
 
 #[test]
-fn a_round_trip_is_the_links_and_the_tap_knows_its_side() {
+fn rtt_is_that_of_the_link_on_both_sides() {
     let ran = ran!(scenario("loss = { every = 1500 }", "cubic", ""), 1);
     let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
     let least = count(&sender["forward"]["rtt"]["min_ns"]);
@@ -134,7 +134,7 @@ fn a_round_trip_is_the_links_and_the_tap_knows_its_side() {
 }
 
 #[test]
-fn reordering_is_no_loss() {
+fn reordering_is_not_loss() {
     let ran = ran!(scenario(r#"reorder = "1%""#, "cubic", ""), 1);
     let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
     assert_eq!(ran.lost(), 0);
@@ -144,7 +144,7 @@ fn reordering_is_no_loss() {
 }
 
 #[test]
-fn two_taps_place_every_loss_between_them() {
+fn two_taps_locate_every_loss() {
     let ran = ran!(scenario("loss = { every = 1500 }", "cubic", ""), 4);
     let both = document(&[&ran.file("sender"), &ran.file("receiver")]);
     let (flow, path) = (&both["flows"][0], &both["path"][0]);
@@ -178,7 +178,7 @@ fn frames_from(file: &str, sender: [u8; 6]) -> Vec<(u16, u32)> {
 }
 
 #[test]
-fn what_the_path_lost_and_what_the_receivers_kernel_dropped_are_told_apart_packet_for_packet() {
+fn path_losses_and_receiver_drops_are_separated_per_packet() {
     // Every 1499th frame is lost on the link, and every 997th that arrived is dropped behind the receiver's tap.
     let text = scenario("loss = { every = 1499 }", "cubic", "")
         .replace("[host.receiver]\n", "[host.receiver]\ndrops = { every = 997 }\n");
@@ -209,7 +209,7 @@ fn what_the_path_lost_and_what_the_receivers_kernel_dropped_are_told_apart_packe
 }
 
 #[test]
-fn acknowledgements_over_a_link_with_a_frame_clock_show_its_period_and_others_none() {
+fn only_acks_over_a_frame_clock_have_its_period() {
     let found = |back: &str, streams: u32| -> Option<Option<u64>> {
         let text = scenario("loss = \"0.05%\"", "cubic", "")
             .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nback = {{ {back} }}\n"), 1)
@@ -226,15 +226,15 @@ fn acknowledgements_over_a_link_with_a_frame_clock_show_its_period_and_others_no
         assert_eq!(none, None, "{streams} streams without a framing");
     }
     for (period, within) in [("125us", 124_900..125_100), ("250us", 249_800..250_200)] {
-        let told = found(&format!("frame-clock = \"{period}\""), 4).flatten();
-        assert!(told.is_some_and(|told| within.contains(&told)), "{told:?} for {period}");
+        let found = found(&format!("frame-clock = \"{period}\""), 4).flatten();
+        assert!(found.is_some_and(|found| within.contains(&found)), "{found:?} for {period}");
     }
     // Held back, but by no clock of its own.
     assert_eq!(found("slot = \"125us\"", 4).flatten(), None);
 }
 
 #[test]
-fn datagrams_of_ipv6_are_matched_and_each_loss_is_found() {
+fn ipv6_datagrams_are_matched_and_losses_found() {
     let text = scenario("loss = { every = 701 }", "cubic", "")
         .replace("to = \"receiver\"\n", "to = \"receiver\"\nprotocol = \"udp\"\nrate = \"100M\"\nipv6 = true\n");
     let ran = ran!(text, 7);

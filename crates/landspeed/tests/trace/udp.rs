@@ -28,7 +28,7 @@ fn numbered(file: &str) -> Value {
 }
 
 #[test]
-fn our_own_datagrams_are_counted_as_their_receiver_counts_them() {
+fn landspeed_datagrams_match_the_receivers_count() {
     let road = road!();
     if Command::new("tcpdump").arg("--version").output().is_err() {
         skip!("tcpdump is not installed");
@@ -38,21 +38,21 @@ fn our_own_datagrams_are_counted_as_their_receiver_counts_them() {
     let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
     let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
     let run = pair.run("-u -b 20M -l 1200 -t 2 --no-gso --no-gro");
-    let told = numbered(&far.stop());
+    let found = numbered(&far.stop());
     let truth = &run["streams"][0]["receiver"]["udp"];
     let (delivered, past) = (truth["delivered_packets"].as_u64(), truth["highest_seq"].as_u64());
     let (delivered, past) = (delivered.expect("a count"), past.expect("one past the highest number"));
-    assert_eq!(told["protocol"], "landspeed");
-    assert_eq!((told["received"].as_u64(), told["lost"].as_u64()), (Some(delivered), Some(past - delivered)));
-    assert!(told["lost"].as_u64() > Some(10), "{told}");
-    assert_eq!((&told["reordered"], &told["duplicates"]), (&0.into(), &0.into()));
+    assert_eq!(found["protocol"], "landspeed");
+    assert_eq!((found["received"].as_u64(), found["lost"].as_u64()), (Some(delivered), Some(past - delivered)));
+    assert!(found["lost"].as_u64() > Some(10), "{found}");
+    assert_eq!((&found["reordered"], &found["duplicates"]), (&0.into(), &0.into()));
     // The greetings are dropped by no rule, and a last datagram that was is after the highest.
     let dropped = Road::dropped(&road.router);
-    assert!(dropped - told["lost"].as_u64().expect("a count") <= 1, "{dropped} dropped, {told}");
+    assert!(dropped - found["lost"].as_u64().expect("a count") <= 1, "{dropped} dropped, {found}");
 }
 
 #[test]
-fn iperf3s_datagrams_are_counted_as_iperf3_counts_them() {
+fn iperf3_datagrams_match_iperf3s_count() {
     let road = road!();
     if [("tcpdump", "--version"), ("iperf3", "--version")]
         .iter()
@@ -79,10 +79,10 @@ fn iperf3s_datagrams_are_counted_as_iperf3_counts_them() {
         let run: Value = serde_json::from_str(&road.sender.exec(client)).expect("JSON");
         let _ = server.kill();
         let _ = server.wait();
-        let told = numbered(&far.stop());
+        let found = numbered(&far.stop());
         let (lost, dropped) = (run["end"]["sum"]["lost_packets"].as_u64(), Road::dropped(&road.router));
-        assert_eq!((told["protocol"].as_str(), told["lost"].as_u64()), (Some(name), Some(dropped)), "{told}");
-        assert_eq!(told["received"].as_u64(), Some(2_000 - dropped));
+        assert_eq!((found["protocol"].as_str(), found["lost"].as_u64()), (Some(name), Some(dropped)), "{found}");
+        assert_eq!(found["received"].as_u64(), Some(2_000 - dropped));
         assert!(dropped > 10, "{dropped} losses say nothing");
         assert!(lost.is_some_and(|lost| lost.abs_diff(dropped) <= 1), "iperf3 itself says {lost:?}");
     }

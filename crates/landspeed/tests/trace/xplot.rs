@@ -54,7 +54,7 @@ fn besides(some: impl Iterator<Item = (String, f64)>, others: &[(String, f64)]) 
 }
 
 #[test]
-fn outstanding_data_round_trips_and_rates_have_the_dots_of_tcptraces() {
+fn xplot_graphs_have_tcptraces_dots() {
     let Some(ran) = run(&scenario("loss = { every = 1500 }", "cubic", ""), 4) else {
         skip!("no kernel is built for the lab (`landspeed lab kernel build`)");
     };

@@ -1,9 +1,9 @@
-//! What a direction looks like in the document.
+//! A direction in the document.
 
 use landspeed_model::{TraceDirection, TraceRtt};
 
 use super::Direction;
-use super::window::MOST_PERIODS;
+use super::window::MAX_PERIODS;
 use crate::histogram::Histogram;
 
 impl Direction {
@@ -25,7 +25,7 @@ impl Direction {
         let rare = self.rare.as_deref();
         let open_period = self.closed_period(end_ns);
         let periods = rare.map_or(&[][..], |rare| &rare.periods);
-        let fits = (periods.len() < MOST_PERIODS).then_some(open_period).flatten();
+        let fits = (periods.len() < MAX_PERIODS).then_some(open_period).flatten();
         let known = self.scale.is_some();
         let outstanding: u64 =
             self.holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();

@@ -1,4 +1,4 @@
-//! Explicit congestion notification of one direction (RFC 3168), and its accurate counter (RFC 9768).
+//! ECN of one direction (RFC 3168), and AccECN's counter (RFC 9768).
 
 use landspeed_model::TraceEcn;
 use landspeed_wire::Flags;
@@ -6,7 +6,7 @@ use landspeed_wire::Flags;
 /// The accurate counter of the first segment after the handshake (RFC 9768, 3.2.2.1).
 const FIRST_COUNT: u8 = 5;
 
-/// What a direction's packets say.
+/// ECN counts of a direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ecn {
     /// Packets by codepoint: Not-ECT, ECT(1), ECT(0), CE.
@@ -61,7 +61,7 @@ impl Ecn {
         }
     }
 
-    /// As the document says it.
+    /// Returns it as in the document.
     pub fn document(&self, peer: &Self) -> Option<TraceEcn> {
         let [_, ect1, ect0, ce] = self.packets;
         let accurate = self.accurate;

@@ -1,14 +1,14 @@
-//! What few directions have: events, a window that closed, data that passed after its acknowledgement.
+//! State that few directions need: events, zero windows, data recorded after its ACK.
 
 use landspeed_model::{TraceEventKind, TraceRto, ZeroWindow};
 
 use super::{Direction, Scene};
 
 /// Events listed of a direction.
-const MOST_EVENTS: usize = 200;
+const MAX_EVENTS: usize = 200;
 /// Ranges remembered that were acknowledged before they were seen, or selectively acknowledged.
-const MOST_RANGES: usize = 64;
-/// What passes so long after its acknowledgement was sent again, nanoseconds: captures are not that much out of order.
+const MAX_RANGES: usize = 64;
+/// Data later than this after its ACK is a retransmit, nanoseconds: captures are not that much out of order.
 const LATE_NS: u64 = 10_000_000;
 
 /// Something that happened.
@@ -22,7 +22,7 @@ pub struct Event {
     pub rto_ns: Option<u64>,
 }
 
-/// What few directions have.
+/// State that few directions need.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rare {
     pub events: Vec<Event>,
@@ -48,7 +48,7 @@ impl Direction {
     #[cold]
     pub fn event(&mut self, kind: TraceEventKind, scene: Scene, rto_ns: Option<u64>) {
         let rare = self.rare();
-        if rare.events.len() < MOST_EVENTS || kind == TraceEventKind::Reset && rare.resets <= 1 {
+        if rare.events.len() < MAX_EVENTS || kind == TraceEventKind::Reset && rare.resets <= 1 {
             rare.events.push(Event { kind, scene, rto_ns });
         } else {
             rare.unlisted_events += 1;
@@ -64,7 +64,7 @@ impl Direction {
     pub(super) fn expect_late(&mut self, start: u64, end: u64, time_ns: u64) {
         let rare = self.rare.get_or_insert_default();
         let mut missing = 0;
-        let full = rare.late.len() >= MOST_RANGES;
+        let full = rare.late.len() >= MAX_RANGES;
         let mut at = 0;
         rare.late.retain(|&(from, to, since_ns)| {
             let gone = time_ns.saturating_sub(since_ns) > LATE_NS && (full || to != start) || full && at == 0;
@@ -117,7 +117,7 @@ impl Direction {
             }
             apart
         });
-        if held.len() >= MOST_RANGES {
+        if held.len() >= MAX_RANGES {
             held.remove(0);
         }
         held.push((from, to));

@@ -1,25 +1,25 @@
-//! Segments with numbers from before: retransmitted, late, or duplicated.
+//! Segments with old sequence numbers: retransmitted, reordered or duplicated.
 
 use landspeed_model::TraceEventKind;
 use landspeed_wire::{Flags, TcpHeader};
 
-use super::{DUPLICATES_MEAN_LOSS, Direction, Hole, LEAST_TIMEOUT_NS, MOST_HOLES, Mark, Passing, Scene};
+use super::{DUPLICATES_MEAN_LOSS, Direction, Hole, MAX_HOLES, MIN_TIMEOUT_NS, Mark, Passing, Scene};
 use crate::row::Class;
 
-/// A shorter silence of a connection is no retransmission timeout, nanoseconds.
-const LEAST_PAUSE_NS: u64 = 1_000_000;
+/// Minimum silence of a connection for an RTO, nanoseconds.
+const MIN_PAUSE_NS: u64 = 1_000_000;
 /// A capture of several queues may have a packet this much later than what it caused, nanoseconds.
 const DISORDER_NS: u64 = 100_000;
 
 impl Direction {
-    /// A segment with numbers from before: sent again, late, or copied on the way.
-    pub(super) fn again(&mut self, start: u64, end: u64, payload: u64, passing: Passing, scene: Scene) -> Class {
+    /// Classifies a segment with old sequence numbers.
+    pub(super) fn repeat(&mut self, start: u64, end: u64, payload: u64, passing: Passing, scene: Scene) -> Class {
         let (mut new, hole) = self.fill(start, end);
         // The capture began in the middle: numbers from before its first were never seen either.
         let earlier = start < self.begin;
         if earlier {
             new += end.min(self.begin) - start;
-            if end < self.begin && self.holes.len() < MOST_HOLES {
+            if end < self.begin && self.holes.len() < MAX_HOLES {
                 // What lies between was not seen either, and nothing here went past it.
                 self.holes.insert(0, Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() });
             }
@@ -61,7 +61,7 @@ impl Direction {
         class
     }
 
-    /// Takes a range out of the holes: how much was in them, and the first hole it touched.
+    /// Fills holes with a range. Returns the bytes filled, and the first hole.
     pub(super) fn fill(&mut self, start: u64, end: u64) -> (u64, Option<Hole>) {
         if self.holes.is_empty() {
             return (0, None);
@@ -98,18 +98,18 @@ impl Direction {
         (new, first)
     }
 
-    /// Whether a segment that fills a hole was only late: sent before the one that went past it.
+    /// Returns whether a segment that fills a hole was reordered: sent before the one that opened the hole.
     fn overtaken(&self, hole: &Hole, passing: Passing) -> bool {
         passing.mark.before(hole.overtaker).unwrap_or_else(|| {
             // The news of the hole takes a round trip of the sender's side to come back as a new copy. Without that
             // figure, what came before any duplicate acknowledgement passed was not asked for.
             let waited = passing.time_ns.saturating_sub(hole.since_ns);
             let asked = self.repeats_of_ack > 0 || self.sacked > hole.start;
-            !asked && waited < LEAST_TIMEOUT_NS
+            !asked && waited < MIN_TIMEOUT_NS
         })
     }
 
-    /// Looks at whether identifications ascend.
+    /// Samples whether identifications ascend.
     #[cold]
     pub(super) fn sample_order(&mut self, mark: Mark) {
         let Some((_, _, last)) = self.last_data else { return };
@@ -132,7 +132,7 @@ impl Direction {
                 .is_some_and(|(_, _, last)| last.identification != 0 && passing.mark.before(last) == Some(true))
     }
 
-    /// Whether a segment is the very packet that passed just before: copied on the way.
+    /// Returns whether a segment is the previous packet again, duplicated in the network.
     fn copied(&self, start: u64, end: u64, passing: Passing) -> bool {
         self.last_data.is_some_and(|(seen, length, mark)| {
             let same = seen == start && u64::from(length) == end - start;
@@ -142,12 +142,12 @@ impl Direction {
         })
     }
 
-    /// Counts a retransmission by why it was sent.
+    /// Counts a retransmit by its class.
     fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64, scene: Scene) -> Class {
         if self.acked >= self.recovery {
             self.repeated = 0;
         }
-        let class = self.why(start, end, unseen, time_ns, scene);
+        let class = self.classify(start, end, unseen, time_ns, scene);
         let together = self.doubtful.filter(|&(_, since_ns, _)| time_ns.saturating_sub(since_ns) <= DISORDER_NS);
         let (first, _, before) = together.unwrap_or((start, 0, 0));
         if class == Class::Unclassified {
@@ -169,14 +169,14 @@ impl Direction {
         class
     }
 
-    fn why(&self, start: u64, end: u64, unseen: bool, time_ns: u64, scene: Scene) -> Class {
+    fn classify(&self, start: u64, end: u64, unseen: bool, time_ns: u64, scene: Scene) -> Class {
         let repairing = self.acked < self.recovery;
         let asked = self.is_asked_for(start);
-        let silent = time_ns.saturating_sub(self.last_ns) >= LEAST_TIMEOUT_NS;
+        let silent = time_ns.saturating_sub(self.last_ns) >= MIN_TIMEOUT_NS;
         let first = start <= self.acked.max(1);
         // No RTO is shorter than the round trip; where the timer's least is short, it is not much longer either.
         let base_ns = self.rtt.typical_ns().unwrap_or(0).max(scene.round_trip_ns);
-        let paused = base_ns > 0 && scene.quiet_ns > base_ns + base_ns / 5 && scene.quiet_ns >= LEAST_PAUSE_NS;
+        let paused = base_ns > 0 && scene.quiet_ns > base_ns + base_ns / 5 && scene.quiet_ns >= MIN_PAUSE_NS;
         let repeated = repairing && end <= self.repeated;
         if unseen {
             Class::LostBeforeTap
@@ -198,12 +198,12 @@ impl Direction {
         }
     }
 
-    /// Whether selective or duplicate acknowledgements ask for a number.
+    /// Returns whether SACKs or duplicate ACKs ask for a sequence number.
     fn is_asked_for(&self, start: u64) -> bool {
         start < self.sacked || (self.repeats_of_ack >= DUPLICATES_MEAN_LOSS && start <= self.acked)
     }
 
-    /// An acknowledgement passes soon after a retransmission that nothing had asked for: it may be what did.
+    /// Reclassifies an unclassified retransmit as fast if the ACK that asked for it is recorded soon after it.
     #[cold]
     pub(super) fn clear_doubt(&mut self, time_ns: u64) {
         let Some((start, since_ns, count)) = self.doubtful else { return };
@@ -217,9 +217,9 @@ impl Direction {
         }
     }
 
-    /// Lists what a segment turned out to be, unless it was nothing out of the ordinary.
+    /// Logs an event for a segment of a special class.
     #[inline]
-    pub(super) fn tell(&mut self, class: Class, tcp: &TcpHeader, scene: Scene, moved_ns: u64, time_ns: u64) {
+    pub(super) fn log_event(&mut self, class: Class, tcp: &TcpHeader, scene: Scene, moved_ns: u64, time_ns: u64) {
         let kind = match class {
             Class::New if tcp.flags.has(Flags::SYN) => TraceEventKind::Syn,
             Class::New if tcp.flags.has(Flags::FIN) => TraceEventKind::Fin,
@@ -235,7 +235,7 @@ impl Direction {
         };
         // The timer runs from the last new data or its acknowledgement, or from the retransmission before.
         let waited_ns = time_ns.saturating_sub(moved_ns.max(self.last_ns));
-        let expired = class == Class::Timeout && waited_ns >= LEAST_PAUSE_NS && waited_ns <= scene.quiet_ns * 2;
+        let expired = class == Class::Timeout && waited_ns >= MIN_PAUSE_NS && waited_ns <= scene.quiet_ns * 2;
         let rto_ns = expired.then_some(waited_ns);
         if let Some(rto_ns) = rto_ns {
             let rto = &mut self.rare().rto;

@@ -1,4 +1,4 @@
-//! The window that one end announces as a receiver, and what holds the other end back.
+//! The receive window that one end announces, and what limits the other end.
 
 use landspeed_model::{TraceEventKind, ZeroWindow};
 use landspeed_wire::{Flags, TcpHeader};
@@ -6,15 +6,15 @@ use landspeed_wire::{Flags, TcpHeader};
 use super::{Direction, Scene};
 
 /// Periods of a closed window in the document.
-pub(super) const MOST_PERIODS: usize = 100;
+pub(super) const MAX_PERIODS: usize = 100;
 /// The largest window scale (RFC 7323).
-const MOST_SCALE: u8 = 14;
-/// How long after its window opened a sender that waited for it may take to send, besides the round trip, nanoseconds.
+const MAX_SCALE: u8 = 14;
+/// Time in which a sender reacts to an opened window, besides the RTT, nanoseconds.
 const REACTION_NS: u64 = 10_000_000;
 /// Bursts of data after one that ended in the middle of the sender's queue that are taken to end there too.
 const PACED_BURSTS: u8 = 16;
 
-/// Time with nothing in flight, until it is known why.
+/// Time with nothing in flight, before its cause is known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Gap {
     /// With a window closed or too small for a segment, nanoseconds.
@@ -24,7 +24,7 @@ pub(super) struct Gap {
 }
 
 impl Direction {
-    /// This end, as a receiver, announces a window. Returns whether it moved.
+    /// Accounts for a receive window of this end. Returns whether it changed.
     #[inline]
     pub fn announce(&mut self, window: u16, flags: Flags, scene: Scene) -> bool {
         let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
@@ -65,7 +65,7 @@ impl Direction {
         if let Some(period) = self.closed_period(scene.since_ns) {
             let rare = self.rare();
             rare.closed_ns += period.duration_ns;
-            if rare.periods.len() < MOST_PERIODS {
+            if rare.periods.len() < MAX_PERIODS {
                 rare.periods.push(period);
             }
             self.event(TraceEventKind::WindowOpened, scene, None);
@@ -85,15 +85,15 @@ impl Direction {
         window != 0 && self.closed_since.is_none()
     }
 
-    /// Time passes between two packets of the connection; `peer` is the other end, which announces the window.
+    /// Attributes the time between two packets of the connection to what limits this end.
     #[inline]
-    pub fn spend(&mut self, span_ns: u64, peer: &Self, mss: u64) {
+    pub fn account_time(&mut self, span_ns: u64, peer: &Self, mss: u64) {
         if self.data_packets == 0 || self.acked == 0 {
             return;
         }
         let in_flight = self.in_flight();
         if in_flight == 0 {
-            self.wait(span_ns, peer, mss);
+            self.account_gap(span_ns, peer, mss);
         } else if self.acked < self.recovery {
             self.limits.recovery_ns += span_ns;
         } else {
@@ -108,9 +108,9 @@ impl Direction {
         }
     }
 
-    /// Nothing is in flight: why not, is known when data passes again.
+    /// Accounts for time with nothing in flight. Its cause is known at the next data.
     #[inline]
-    fn wait(&mut self, span_ns: u64, peer: &Self, mss: u64) {
+    fn account_gap(&mut self, span_ns: u64, peer: &Self, mss: u64) {
         // A sender waits for room for a segment, or for half of the greatest window there was (RFC 9293, 3.8.6.2.1).
         let enough = peer.window_max.map_or(mss, |most| mss.min(u64::from(most) / 2)).max(1);
         if peer.known_window().is_some_and(|window| window < enough) {
@@ -120,7 +120,7 @@ impl Direction {
         }
     }
 
-    /// Data passes after time with nothing in flight: what that time went into.
+    /// Attributes the time with nothing in flight, at the next data.
     pub(super) fn settle_gap(&mut self, payload: u32) {
         let Gap { shut_ns, open_ns } = std::mem::take(&mut self.gap);
         let paced = self.had_more() && self.is_full(payload);
@@ -150,7 +150,7 @@ impl Direction {
         if self.probed { (shut_ns, open_ns) } else { (0, shut_ns + open_ns) }
     }
 
-    /// Whether the sender had more to send when it sent its last segment: a full one, and not the last of its queue, which
+    /// Returns whether the sender had more to send after its last segment: that was full, and not the last of its queue, which
     /// has the flag PSH. Where the application's writes are full segments too, now and then one without the flag has to show it.
     fn had_more(&mut self) -> bool {
         let Some((_, length, _)) = self.last_data else { return false };
@@ -176,7 +176,7 @@ impl Direction {
         let Some(window) = peer.window.map(u64::from).filter(|&window| window > 0 && window < in_flight) else {
             return;
         };
-        while self.peer_scale_at_least < MOST_SCALE && window << self.peer_scale_at_least < in_flight {
+        while self.peer_scale_at_least < MAX_SCALE && window << self.peer_scale_at_least < in_flight {
             self.peer_scale_at_least += 1;
         }
     }
@@ -211,11 +211,11 @@ impl Direction {
         match (tcp.options.window_scale, peer.announced_scale) {
             (None, _) => (self.scale, peer.scale) = (Some(0), Some(0)),
             (Some(own), Some(theirs)) => {
-                (self.scale, peer.scale) = (Some(own.min(MOST_SCALE)), Some(theirs.min(MOST_SCALE)));
+                (self.scale, peer.scale) = (Some(own.min(MAX_SCALE)), Some(theirs.min(MAX_SCALE)));
             }
             // A SYN-ACK has it only if the SYN had it.
             (Some(own), None) if tcp.flags.has(Flags::ACK) && peer.scale != Some(0) => {
-                self.scale = Some(own.min(MOST_SCALE));
+                self.scale = Some(own.min(MAX_SCALE));
             }
             (Some(_), None) => {}
         }

@@ -68,7 +68,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
-    fn a_framing_is_found_whatever_its_load(
+    fn a_framing_is_found_at_any_load(
         period in prop::sample::select(vec![125_000.0, 250_000.0, 62_500.0, 100_000.0]),
         load in 0.25_f64..2.0, jitter in 0.0_f64..0.05, drift_ppm in -50.0_f64..50.0, seed: u64,
     ) {
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn bursts_at_random_have_no_framing(mean in 20_000.0_f64..400_000.0, most in 1_u64..12, seed: u64) {
+    fn random_bursts_are_not_framing(mean in 20_000.0_f64..400_000.0, most in 1_u64..12, seed: u64) {
         let mut random = Random(seed);
         let (mut time, mut times) = (0.0, Vec::new());
         for _ in 0..3_000 {
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_merely_even_has_no_framing(gap in 12_000.0_f64..900_000.0, jitter in 0.0_f64..0.1, acks in 1_u64..6, seed: u64) {
+    fn evenly_spaced_acks_are_not_framing(gap in 12_000.0_f64..900_000.0, jitter in 0.0_f64..0.1, acks in 1_u64..6, seed: u64) {
         let mut random = Random(seed);
         let mut times = Vec::new();
         for number in 0..3_000 {
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn paced_bursts_have_no_framing(
+    fn paced_bursts_are_not_framing(
         gap in 20_000.0_f64..900_000.0, noise in 0.003_f64..0.2, skipped in 0.0_f64..0.6, most in 1_u64..6, seed: u64,
     ) {
         // Each waits for the one before: sometimes twice or three times as long.
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn bursts_that_wait_as_long_as_they_take_have_no_framing(unit in 20_000.0_f64..400_000.0, most in 2_u64..5, seed: u64) {
+    fn bursts_spaced_by_their_size_are_not_framing(unit in 20_000.0_f64..400_000.0, most in 2_u64..5, seed: u64) {
         // Paced to the nanosecond.
         let mut random = Random(seed);
         let (mut time, mut times) = (0.0, Vec::new());
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_sent_once_in_a_round_trip_have_no_framing(
+    fn one_window_per_rtt_is_not_framing(
         round_trip in 300_000.0_f64..20_000_000.0, spacing in 20_000.0_f64..200_000.0, most in 1_u64..12,
         jitter in 0.0_f64..0.05, varied: bool, seed: u64,
     ) {
@@ -156,7 +156,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_of_a_round_trip_that_is_nearly_a_multiple_of_what_is_inside_have_no_framing(
+    fn an_rtt_near_a_multiple_of_the_spacing_is_not_framing(
         periods in 2_u32..40, off in 0.1_f64..0.9, spacing in 20_000.0_f64..200_000.0, share in 0.1_f64..0.6,
         jitter in 0.0_f64..0.02, seed: u64,
     ) {
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn a_bottlenecks_clock_is_no_framing(serial in 12_000.0_f64..400_000.0, load in 0.3_f64..1.2, seed: u64) {
+    fn a_bottleneck_is_not_framing(serial in 12_000.0_f64..400_000.0, load in 0.3_f64..1.2, seed: u64) {
         // Segments leave a busy link at its pace; every second one is acknowledged, and sometimes every one.
         let mut random = Random(seed);
         let (mut arrival, mut free, mut owed, mut times) = (0.0, 0.0_f64, 0, Vec::new());
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn interrupts_that_are_moderated_are_no_framing(
+    fn interrupt_moderation_is_not_framing(
         hold in 20_000.0_f64..400_000.0, load in 0.2_f64..6.0, from_first: bool, seed: u64,
     ) {
         // What comes is handled at once, or a while after the first of it, but not sooner than that after the last time.
@@ -214,7 +214,7 @@ fn cases() -> u32 {
 }
 
 #[test]
-fn a_framing_that_is_always_full_cannot_be_told() {
+fn a_framing_without_empty_frames_is_not_detected() {
     let mut times = Vec::new();
     for frame in 0..3_000 {
         burst(&mut times, f64::from(frame) * 125_000.0, 5);
@@ -223,7 +223,7 @@ fn a_framing_that_is_always_full_cannot_be_told() {
 }
 
 #[test]
-fn a_long_capture_is_thinned_and_a_framing_still_found() {
+fn a_framing_is_found_in_a_thinned_capture() {
     let mut random = Random(1);
     let mut framing = Framing::default();
     for frame in (0..200_000_u64).filter(|_| random.below(3) > 0) {

@@ -7,7 +7,7 @@ use super::event::{Event, What};
 /// Finest width, nanoseconds.
 const FINEST_NS: u64 = 1_024;
 /// Buckets kept for a series.
-const MOST_BUCKETS: usize = 8_192;
+const MAX_BUCKETS: usize = 8_192;
 
 /// How many, from where to where.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,7 +40,7 @@ impl Extent {
 struct Bucket {
     at: u64,
     data: Extent,
-    again: Extent,
+    retransmits: Extent,
     late: Extent,
     ack: Extent,
     edge: Extent,
@@ -53,7 +53,7 @@ struct Bucket {
 impl Bucket {
     fn join(&mut self, other: &Self) {
         self.data.join(other.data);
-        self.again.join(other.again);
+        self.retransmits.join(other.retransmits);
         self.late.join(other.late);
         self.ack.join(other.ack);
         self.edge.join(other.edge);
@@ -83,7 +83,7 @@ impl Buckets {
     pub fn take(&mut self, event: &Event<'_>, in_flight: u64) {
         let at = event.since_ns / self.width_ns;
         if self.buckets.last().is_none_or(|last| last.at < at) {
-            if self.buckets.len() >= MOST_BUCKETS {
+            if self.buckets.len() >= MAX_BUCKETS {
                 self.halve();
                 return self.take(event, in_flight);
             }
@@ -94,7 +94,7 @@ impl Buckets {
         match event.what {
             What::Data { class, start, end, .. } => {
                 let extent = if class.is_retransmission() {
-                    &mut bucket.again
+                    &mut bucket.retransmits
                 } else if matches!(class, crate::Class::OutOfOrder | crate::Class::Copy) {
                     &mut bucket.late
                 } else {
@@ -142,10 +142,10 @@ impl Buckets {
         // What is empty repeats what was before: differences are short then.
         let mut last = Bucket::default();
         for bucket in &mut all {
-            let before = [last.data, last.again, last.late, last.ack, last.edge, last.sack, last.rtt];
+            let before = [last.data, last.retransmits, last.late, last.ack, last.edge, last.sack, last.rtt];
             let now = [
                 &mut bucket.data,
-                &mut bucket.again,
+                &mut bucket.retransmits,
                 &mut bucket.late,
                 &mut bucket.ack,
                 &mut bucket.edge,
@@ -160,14 +160,14 @@ impl Buckets {
             last = *bucket;
         }
         let all = &all;
-        let told = TraceBuckets {
+        let document = TraceBuckets {
             at: column(all, |b| b.at),
             data: column(all, |b| b.data.count),
             data_low: column(all, |b| b.data.low),
             data_high: column(all, |b| b.data.high),
-            again: column(all, |b| b.again.count),
-            again_low: column(all, |b| b.again.low),
-            again_high: column(all, |b| b.again.high),
+            again: column(all, |b| b.retransmits.count),
+            again_low: column(all, |b| b.retransmits.low),
+            again_high: column(all, |b| b.retransmits.high),
             late: column(all, |b| b.late.count),
             late_low: column(all, |b| b.late.low),
             late_high: column(all, |b| b.late.high),
@@ -185,6 +185,6 @@ impl Buckets {
             rtt_min_ns: column(all, |b| b.rtt.low.unsigned_abs()),
             rtt_max_ns: column(all, |b| b.rtt.high.unsigned_abs()),
         };
-        (self.width_ns, told)
+        (self.width_ns, document)
     }
 }

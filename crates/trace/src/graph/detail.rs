@@ -1,4 +1,4 @@
-//! Single packets, a few bytes each, in chunks of which the telling ones are kept.
+//! Individual packets, a few bytes each, in chunks; the chunks with the most events are kept.
 //!
 //! A record is a byte, whose low half says what the packet was and whose high half what follows, then the time since
 //! the record before, and differences. All numbers are LEB128, signed ones zigzag before it.
@@ -15,7 +15,7 @@ const RECORDS: u32 = 512;
 /// Chunks at the beginning that stay.
 const FIRST: usize = 8;
 
-/// What a packet was.
+/// The kind of a packet.
 mod kind {
     pub const NEW: u8 = 0;
     pub const FAST: u8 = 1;
@@ -136,9 +136,9 @@ impl Detail {
         }
     }
 
-    /// As the document says it.
+    /// Returns it as in the document.
     pub fn document(self) -> Vec<TraceDetail> {
-        let tell = |chunk: Chunk| TraceDetail {
+        let document = |chunk: Chunk| TraceDetail {
             start_ns: chunk.begin.since_ns,
             end_ns: chunk.end_ns,
             from: chunk.from,
@@ -148,7 +148,7 @@ impl Detail {
             window: chunk.begin.window,
             records: STANDARD.encode(chunk.bytes),
         };
-        self.chunks.into_iter().map(tell).collect()
+        self.chunks.into_iter().map(document).collect()
     }
 }
 

@@ -11,12 +11,12 @@ pub struct Event<'a> {
     pub what: What<'a>,
 }
 
-/// What a packet was.
+/// The kind of a packet.
 #[derive(Debug, Clone, Copy)]
 pub enum What<'a> {
     /// It takes numbers of this direction.
     Data {
-        /// What it turned out to be.
+        /// Its class.
         class: Class,
         /// Its first number.
         start: i64,
@@ -35,7 +35,7 @@ pub enum What<'a> {
         window: u64,
         /// Whether it repeats the one before.
         duplicate: bool,
-        /// Selective acknowledgements.
+        /// Returns the SACK blocks.
         sack: &'a [(i64, i64)],
         /// The round trip it ends.
         rtt_ns: Option<u64>,

@@ -1,4 +1,4 @@
-//! What graphs over time are drawn from: a few flows, each in bounded memory whatever its length.
+//! Series for graphs: a few flows, each in bounded memory.
 //!
 //! A series has all of its packets in buckets of time and single packets where they tell something. Which flows will be
 //! the largest is not known before the end: more are followed than are told of, and the smaller half is given up when
@@ -22,24 +22,24 @@ use self::buckets::Buckets;
 use self::detail::Detail;
 use self::event::{Event, What};
 use self::rate::Rate;
-use crate::key::{Endpoint, told};
+use crate::key::{Endpoint, document_endpoint};
 use crate::{Observer, Row, RowFlow, RowTcp};
 
-/// Flows followed for each that is told of.
+/// Flows followed for each one in the result.
 const FOLLOWED: usize = 16;
 /// A direction with less than this share of the other's payload has no graph.
-const LEAST_SHARE: u64 = 50;
+const MIN_SHARE: u64 = 50;
 /// Most packets of a span that was asked for, all series together.
-const MOST_PINNED: u64 = 4_000_000;
+const MAX_PINNED: u64 = 4_000_000;
 
-/// How much is kept for graphs.
+/// Limits of the series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GraphLimits {
-    /// Flows told of.
+    /// Flows with series.
     pub flows: usize,
-    /// Single packets kept of a series.
+    /// Individual packets kept of a series.
     pub packets: u64,
-    /// Single packets kept of all series.
+    /// Individual packets kept of all series.
     pub all_packets: u64,
     /// Every packet of this span is kept, nanoseconds from the start of the capture.
     pub span_ns: Option<Range<u64>>,
@@ -81,7 +81,7 @@ impl Followed {
     }
 
     fn ends(&self) -> [TraceEndpoint; 2] {
-        [told(self.low), told(self.high)]
+        [document_endpoint(self.low), document_endpoint(self.high)]
     }
 }
 
@@ -115,7 +115,7 @@ impl Graphs {
             Box::new(Followed { low, high, first_ns: since_ns, series: <[Series; 2]>::default() })
         });
         let asked = self.limits.span_ns.as_ref().is_some_and(|span| span.contains(&since_ns));
-        let pinned = asked && self.pinned < MOST_PINNED;
+        let pinned = asked && self.pinned < MAX_PINNED;
         self.pinned += u64::from(pinned);
         let [up, down] = &mut followed.series;
         let (from, to) = if flow.upward { (up, down) } else { (down, up) };
@@ -177,7 +177,7 @@ impl Graphs {
             let upward_is_forward = flow.source == ends[0];
             let most = followed.series.iter().map(|series| series.payload).max().unwrap_or(0);
             for (of, upward) in followed.series.into_iter().zip([true, false]) {
-                if of.payload > 0 && of.payload >= most / LEAST_SHARE {
+                if of.payload > 0 && of.payload >= most / MIN_SHARE {
                     let way = if upward == upward_is_forward { TraceWay::Forward } else { TraceWay::Reverse };
                     series.push(of.document(at, way));
                 }

@@ -1,10 +1,10 @@
-//! Bytes on the wire over time.
+//! Wire bytes over time.
 
 use landspeed_model::TraceRate;
 
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Bins kept: a minute of milliseconds. When there are more, ten neighbours are joined.
-const MOST_BINS: usize = 65_536;
+const MAX_BINS: usize = 65_536;
 const JOINED: usize = 10;
 
 /// Bins of a millisecond, or that times a power of ten.
@@ -12,7 +12,7 @@ const JOINED: usize = 10;
 pub struct Rate {
     joined: u64,
     bytes: Vec<u64>,
-    /// Most in a millisecond of each bin; empty while bins are a millisecond wide.
+    /// Max bytes of a millisecond in each bin; empty while bins are a millisecond wide.
     most: Vec<u64>,
     /// The millisecond under way, and its bytes.
     latest: (u64, u64),
@@ -27,7 +27,7 @@ impl Rate {
     #[inline]
     pub fn frame(&mut self, since_ns: u64, wire: u32) {
         let mut at = (since_ns / self.width_ns()) as usize;
-        while at >= MOST_BINS {
+        while at >= MAX_BINS {
             self.join();
             at = (since_ns / self.width_ns()) as usize;
         }
@@ -53,7 +53,7 @@ impl Rate {
         self.joined = self.joined.max(1) * JOINED as u64;
     }
 
-    /// As the document says it.
+    /// Returns it as in the document.
     pub fn document(self) -> TraceRate {
         TraceRate { width_ns: self.width_ns(), bytes: self.bytes, most_in_1ms: self.most }
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn joining_keeps_every_byte_and_the_fullest_millisecond() {
+    fn joining_keeps_all_bytes_and_the_max_millisecond() {
         let mut rate = Rate::default();
         let mut total = 0;
         for millisecond in 0..200_000_u64 {
@@ -72,11 +72,11 @@ mod tests {
             rate.frame(millisecond * MILLISECOND_NS, wire);
             total += u64::from(wire);
         }
-        let told = rate.document();
-        assert_eq!(told.width_ns, 10 * MILLISECOND_NS);
-        assert_eq!(told.bytes.len(), 20_000);
-        assert_eq!(told.bytes.iter().sum::<u64>(), total);
-        let full: Vec<usize> = (0..20_000).filter(|&at| told.most_in_1ms[at] == 9_000).collect();
+        let document = rate.document();
+        assert_eq!(document.width_ns, 10 * MILLISECOND_NS);
+        assert_eq!(document.bytes.len(), 20_000);
+        assert_eq!(document.bytes.iter().sum::<u64>(), total);
+        let full: Vec<usize> = (0..20_000).filter(|&at| document.most_in_1ms[at] == 9_000).collect();
         assert_eq!(full, [77, 15_000]);
     }
 }

@@ -31,7 +31,7 @@ impl Builder<'_> {
         let counter = build.join("objects.count");
         let mut done: u64 = fs::read_to_string(&counter).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
         let watch = &mut *self.watch;
-        let jobs = self.request.jobs.unwrap_or_else(processors).max(1);
+        let jobs = self.request.jobs.unwrap_or_else(cores).max(1);
         let result = make.run("compiling", "vmlinux", jobs, |said| match said {
             Said::Object => {
                 done += 1;
@@ -65,12 +65,12 @@ impl Builder<'_> {
         }
         if !difference.features.is_empty() {
             self.note(format!(
-                "this version has no {}: scenarios that need it are refused",
+                "this version has no {}: scenarios that need it cannot run on it",
                 difference.features.join(", ")
             ));
         }
         if !difference.on.is_empty() {
-            self.note(format!("this version insists on {}: runs may be slower", difference.on.join(", ")));
+            self.note(format!("this version cannot switch off {}: runs may be slower", difference.on.join(", ")));
         }
         fs::write(&stamp, "").map_err(Error::io("write", &stamp))?;
         Ok(difference.features)
@@ -103,7 +103,7 @@ impl Builder<'_> {
         })?;
         let release = said.split_whitespace().next().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
         let release = release.ok_or_else(|| {
-            Error::DoesNotRun(format!("it should say {}, and says `{}`", origin.kernel, said.trim()))
+            Error::DoesNotRun(format!("its version should be {}, and is `{}`", origin.kernel, said.trim()))
         })?;
         fs::copy(objects.join(".config"), ready.join(CONFIG)).map_err(Error::io("write", &ready))?;
         let hash = hash::file(&executable, self.interrupted).map_err(Error::io("read", &executable))?;
@@ -139,6 +139,6 @@ impl Builder<'_> {
     }
 }
 
-fn processors() -> usize {
+fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

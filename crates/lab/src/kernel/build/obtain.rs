@@ -72,7 +72,7 @@ impl Builder<'_> {
     pub(super) fn prepare(&mut self, origin: &Origin, build: &Path) -> Result<PathBuf, Error> {
         let (source, stamp) = (build.join("source"), build.join("source.ready"));
         if stamp.exists() {
-            self.note(format!("going on with what is in {}", build.display()));
+            self.note(format!("continuing the build in {}", build.display()));
             return Ok(source);
         }
         let tarball = match &origin.material {
@@ -127,7 +127,7 @@ impl Builder<'_> {
             .flatten()
             .map(|entry| entry.path())
             .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".tar")));
-        tarball.ok_or_else(|| Error::NotAKernel { path: file, why: "there is no tarball in the package".to_owned() })
+        tarball.ok_or_else(|| Error::NotAKernel { path: file, why: "the package contains no tarball".to_owned() })
     }
 
     fn fetch(&mut self, package: &Package, directory: &Path) -> Result<PathBuf, Error> {
@@ -144,7 +144,7 @@ impl Builder<'_> {
         })?;
         self.package_file(directory, package)?.ok_or_else(|| Error::Command {
             what: "downloading the source".to_owned(),
-            status: "no package file came".to_owned(),
+            status: "no package file was downloaded".to_owned(),
             tail: String::new(),
             log: None,
         })

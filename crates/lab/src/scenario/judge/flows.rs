@@ -24,7 +24,10 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
     if scenario.flow.len() > MAX_FLOWS {
         judgement.refuse(
             "flow",
-            format!("{} flows are too many: at most {MAX_FLOWS}; use `streams`", scenario.flow.len()),
+            format!(
+                "{} flows are too many, the maximum is {MAX_FLOWS}; use `streams` for parallel connections",
+                scenario.flow.len()
+            ),
         );
     }
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
@@ -34,14 +37,14 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
             if name.trim().is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
                 judgement.refuse_with(
                     format!("{key}.name"),
-                    "this is no name of a flow",
-                    "1 to 64 characters on one line",
+                    "invalid flow name",
+                    "use 1 to 64 characters on one line",
                 );
             } else if let Some(first) = names.insert(name, i) {
                 judgement.refuse_with(
                     format!("{key}.name"),
-                    format!("flow {first} is called `{name}` already"),
-                    "names tell flows apart in results",
+                    format!("flow {first} has the name `{name}`"),
+                    "use a different name: results are listed by name",
                 );
             }
         }
@@ -82,18 +85,17 @@ fn ends<'a>(
         sound = false;
         let key = format!("{key}.{end}");
         if scenario.switch.contains_key(name) {
-            judgement.refuse_with(key, format!("`{name}` is a switch"), "flows go between hosts; link a host to it");
+            judgement.refuse_with(key, format!("`{name}` is a switch"), "use a host: flows run between hosts");
         } else {
             let known: Vec<&str> = scenario.host.keys().map(String::as_str).collect();
-            judgement
-                .add(Problem::new(key, format!("there is no host `{name}`")).maybe_hint(near_or_list(name, known)));
+            judgement.add(Problem::new(key, format!("no such host: `{name}`")).maybe_hint(near_or_list(name, known)));
         }
     }
     if sound && flow.from == flow.to {
         judgement.refuse_with(
             format!("{key}.to"),
-            format!("`{}` would send to itself", flow.to),
-            "a flow needs two hosts",
+            format!("source and destination are both `{}`", flow.to),
+            "name two different hosts",
         );
         return None;
     }
@@ -105,8 +107,8 @@ fn ends<'a>(
     if route.is_none() && !broken {
         judgement.refuse_with(
             format!("{key}.to"),
-            format!("no links lead from `{}` to `{}`", flow.from, flow.to),
-            "add the link that is missing",
+            format!("no path from `{}` to `{}`", flow.from, flow.to),
+            "add the missing link",
         );
     }
     route
@@ -144,32 +146,36 @@ fn applicable(key: &str, flow: &Flow, judgement: &mut Judgement) {
             let hint = match (name, p) {
                 ("rate", _) => "use `requests-per-s`".to_owned(),
                 ("len", _) => "use `request` and `response`".to_owned(),
-                ("reverse" | "bidir", _) => "request/response goes both ways by itself".to_owned(),
-                _ => format!("it is for {}", kinds.join(" and ")),
+                ("reverse" | "bidir", _) => "request/response always uses both directions".to_owned(),
+                _ => format!("use it with {}", kinds.join(" and ")),
             };
             judgement.refuse_with(format!("{key}.{name}"), format!("`{name}` does not apply to {}", word(p)), hint);
         }
     }
     if p == Udp && flow.rate.is_none() {
-        let hint = "UDP has no congestion control, so somebody must say how fast: rate = \"2G\"";
+        let hint = "set one, such as rate = \"2G\": UDP has no congestion control";
         judgement.refuse_with(key, "a UDP flow needs a rate", hint);
     }
     if flow.reverse && flow.bidir {
         judgement.refuse_with(
             format!("{key}.reverse"),
             "`reverse` and `bidir` exclude each other",
-            "with `bidir`, both send",
+            "remove one: with `bidir`, both hosts send",
         );
     }
     if flow.pace_scope.is_some() && flow.pace.is_none() {
         judgement.refuse_with(
             format!("{key}.pace-scope"),
-            "there is no `pace` it could be for",
-            "add `pace`, or drop it",
+            "`pace-scope` has no effect without `pace`",
+            "add `pace`, or remove `pace-scope`",
         );
     }
     if flow.time.is_some() && flow.bytes.is_some() {
-        judgement.warn("time-and-bytes", key, "`time` and `bytes` are both given: whichever comes first ends it");
+        judgement.warn(
+            "time-and-bytes",
+            key,
+            "`time` and `bytes` are both set: the flow ends at whichever comes first",
+        );
     }
 }
 
@@ -190,28 +196,32 @@ fn ranges(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement
         }
     };
     let streams = u64::from(flow.streams.unwrap_or(1));
-    within("streams", (1..=u64::from(MAX_STREAMS)).contains(&streams), "1 to 128 streams");
-    within("bytes", flow.bytes.is_none_or(|n| (1..=MAX_BYTES).contains(&n.0.get())), "1 byte to 1EiB");
-    within("window", flow.window.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w.0.get())), "1KiB to 1GiB");
-    within("mss", flow.mss.is_none_or(|m| (88..=65_495).contains(&m)), "88 to 65495 bytes");
-    within("dscp", flow.dscp.is_none_or(|d| d < 64), "0 to 63; a TOS byte is four times the DSCP");
+    within("streams", (1..=u64::from(MAX_STREAMS)).contains(&streams), "use 1 to 128 streams");
+    within("bytes", flow.bytes.is_none_or(|n| (1..=MAX_BYTES).contains(&n.0.get())), "use 1 byte to 1EiB");
+    within(
+        "window",
+        flow.window.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w.0.get())),
+        "use 1KiB to 1GiB",
+    );
+    within("mss", flow.mss.is_none_or(|m| (88..=65_495).contains(&m)), "use 88 to 65495 bytes");
+    within("dscp", flow.dscp.is_none_or(|d| d < 64), "use 0 to 63 (the TOS byte divided by four)");
     let fast = |rate: Option<Rate>| rate.is_none_or(|r| r.0.bps() >= 8);
-    within("pace", fast(flow.pace), "at least 8 bits/s");
-    within("rate", fast(flow.rate), "at least 8 bits/s");
-    within("read-rate", fast(flow.read_rate), "at least 8 bits/s");
-    within("probe", flow.probe.is_none_or(|r| (0.1..=10_000.0).contains(&r)), "0.1 to 10000 per second");
+    within("pace", fast(flow.pace), "use at least 8 bit/s");
+    within("rate", fast(flow.rate), "use at least 8 bit/s");
+    within("read-rate", fast(flow.read_rate), "use at least 8 bit/s");
+    within("probe", flow.probe.is_none_or(|r| (0.1..=10_000.0).contains(&r)), "use 0.1 to 10000 per second");
     within(
         "requests-per-s",
         flow.requests_per_s.is_none_or(|r| (1e-3..=1e7).contains(&r)),
-        "0.001 to 10000000 per second",
+        "use 0.001 to 10000000 per second",
     );
-    within("burst", flow.burst.is_none_or(|b| (1..=65_536).contains(&b)), "1 to 65536 packets");
+    within("burst", flow.burst.is_none_or(|b| (1..=65_536).contains(&b)), "use 1 to 65536 packets");
     let largest = if protocol(flow) == FlowProtocol::UdpRr { 65_507 } else { 1 << 20 };
     for (name, size) in [("request", flow.request), ("response", flow.response)] {
         within(
             name,
             size.is_none_or(|s| (1..=largest).contains(&s)),
-            "1 byte to 1MiB over TCP, to 65507 bytes over UDP",
+            "use 1 byte to 1MiB over TCP, 1 to 65507 bytes over UDP",
         );
     }
     if let Some(len) = flow.len.map(|l| l.0.get()) {
@@ -219,23 +229,23 @@ fn ranges(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement
             within(
                 "len",
                 UDP_PAYLOAD.contains(&len),
-                "a UDP payload of 24 (the header that losses are counted by) to 65507 bytes",
+                "use 24 bytes (the sequence header) to 65507 bytes of UDP payload",
             );
         } else {
             let directions = if flow.bidir { 2 } else { 1 };
-            within("len", (1..=MAX_WRITE).contains(&len), "1 byte to 64MiB for each write");
+            within("len", (1..=MAX_WRITE).contains(&len), "use 1 byte to 64MiB per write");
             within(
                 "len",
                 len.saturating_mul(streams * directions) <= MAX_BUFFERS,
-                "times `streams`, at most 1GiB in all directions together",
+                "use less: `len` times `streams` is at most 1GiB over both directions",
             );
         }
     }
-    judgement.time(at("time"), flow.time, 1_000_000, MAX_TIME_NS, "1ms to 30 days");
-    judgement.time(at("start"), flow.start, 0, MAX_TIME_NS, "at most 30 days");
-    judgement.time(at("start-spread"), flow.start_spread, 0, MAX_TIME_NS, "at most 30 days");
-    judgement.time(at("omit"), flow.omit, 0, 3_600_000_000_000, "at most one hour");
-    judgement.time(at("interval"), flow.interval, 1_000_000, 10_000_000_000, "1ms to 10s");
+    judgement.time(at("time"), flow.time, 1_000_000, MAX_TIME_NS, "use 1ms to 30 days");
+    judgement.time(at("start"), flow.start, 0, MAX_TIME_NS, "use at most 30 days");
+    judgement.time(at("start-spread"), flow.start_spread, 0, MAX_TIME_NS, "use at most 30 days");
+    judgement.time(at("omit"), flow.omit, 0, 3_600_000_000_000, "use at most one hour");
+    judgement.time(at("interval"), flow.interval, 1_000_000, 10_000_000_000, "use 1ms to 10s");
     if let Some(interval) = flow.interval
         && flow.bytes.is_none()
         && interval > flow.time.unwrap_or(scenario.time)
@@ -252,21 +262,21 @@ fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
     if let Some(hop) = route.hops.iter().find(|hop| hop.mtu != route.hops[0].mtu) {
         let first = route.hops[0];
         let reason = format!(
-            "switches do not route: a frame that is too long for the next link vanishes there without a word; on the way from {} to {} \
+            "use one MTU on a path: switches drop frames that are too long for the next link, without an ICMP message; from {} to {}, \
              link {} has {}",
             flow.from, flow.to, first.link, first.mtu
         );
         judgement.refuse_with(
             format!("link.{}.mtu", hop.link),
-            format!("{} is not the MTU of the links before", hop.mtu),
+            format!("MTU {} differs from that of the previous links", hop.mtu),
             reason,
         );
     }
     if flow.ipv6 && mtu < 1280 {
         judgement.refuse_with(
             format!("{key}.ipv6"),
-            format!("IPv6 needs an MTU of 1280, and link {} has {mtu}", narrow(route)),
-            "RFC 8200, section 5",
+            format!("IPv6 needs an MTU of at least 1280, and link {} has {mtu}", narrow(route)),
+            "raise the MTU, or remove `ipv6` (RFC 8200, section 5)",
         );
     }
     let headers = if flow.ipv6 { 48 } else { 28 };
@@ -278,7 +288,7 @@ fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
         judgement.warn(
             "udp-fragments",
             &format!("{key}.len"),
-            format!("{len} bytes do not fit one packet ({fits} do), and travel in fragments: one lost loses all"),
+            format!("{len} bytes exceed one packet ({fits} bytes) and are fragmented: one lost fragment loses the datagram"),
         );
     }
     if let Some(mss) = flow.mss
@@ -287,7 +297,7 @@ fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
         judgement.warn(
             "mss-above-mtu",
             &format!("{key}.mss"),
-            format!("{mss} does not fit the MTU of {mtu}, and has no effect"),
+            format!("{mss} is too large for the MTU of {mtu}, and has no effect"),
         );
     }
     let streams = f64::from(flow.streams.unwrap_or(1));
@@ -295,7 +305,7 @@ fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
         let scope = if flow.pace_scope == Some(landspeed_model::PaceScope::Total) { 1.0 } else { streams };
         if pace.0.bps() as f64 * scope > route.rate_bps() as f64 {
             let message = format!(
-                "{} together are above the path's {}",
+                "{} in total is above the path's {}",
                 gigabits(pace.0.bps() as f64 * scope),
                 gigabits(route.rate_bps() as f64)
             );
@@ -328,7 +338,7 @@ fn windows(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
     if rtt > 0 && size < per_stream {
         let cap = gigabits(size as f64 * 8e9 / rtt as f64);
         let message = format!(
-            "buffers of {} hold less than a stream's share of the path ({}): with an RTT of {} a stream gets at most {cap}",
+            "buffers of {} are smaller than a stream's share of the BDP ({}): with an RTT of {} a stream gets at most {cap}",
             Bytes::new(size),
             Bytes::new(per_stream),
             Nanos::new(rtt)
@@ -371,7 +381,7 @@ pub(super) fn load(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement
         if excess > worst.as_ref().map_or(1.0, |worst| worst.0) {
             let rate = gigabits(hop.rate_bps as f64);
             let message = format!(
-                "UDP flows offer {} with headers from {from} to {to}, which carries {rate}: the rest is lost",
+                "UDP flows send {} with headers from {from} to {to}, which carries {rate}: the excess is lost",
                 gigabits(most)
             );
             worst = Some((excess, format!("link.{link}"), message));

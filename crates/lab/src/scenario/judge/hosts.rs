@@ -56,7 +56,7 @@ fn settings(key: &str, host: &HostSettings, judgement: &mut Judgement) {
     if let Some(name) = &host.congestion {
         congestion(&format!("{key}.congestion"), name, judgement);
     }
-    judgement.time(format!("{key}.gro"), host.gro, 0, 100_000_000, "at most 100ms");
+    judgement.time(format!("{key}.gro"), host.gro, 0, 100_000_000, "use at most 100ms");
     if let Some(drops) = &host.drops {
         super::links::drops(&format!("{key}.drops"), drops, judgement);
     }
@@ -65,8 +65,8 @@ fn settings(key: &str, host: &HostSettings, judgement: &mut Judgement) {
     {
         judgement.refuse_with(
             format!("{key}.buffers"),
-            format!("{size} is no size of TCP's buffers"),
-            "4KiB to 2GiB",
+            format!("{size} is out of range for TCP buffers"),
+            "use 4KiB to 2GiB",
         );
     }
     sysctls(&format!("{key}.sysctl"), &host.sysctl, judgement);
@@ -78,12 +78,16 @@ pub(super) fn congestion(key: &str, name: &str, judgement: &mut Judgement) {
     if !legal || name.is_empty() || name.len() > 15 {
         judgement.refuse_with(
             key,
-            "this is no name of a congestion control",
-            "a word of at most 15 letters, such as cubic or bbr",
+            "invalid name of a congestion control",
+            "use a word of at most 15 letters, such as cubic or bbr",
         );
     } else if !CONGESTION.contains(&name) {
         let hint = near(name, CONGESTION).unwrap_or_else(|| format!("Linux has {}", CONGESTION.join(", ")));
-        judgement.warn("congestion-unknown", key, format!("`{name}` is not one of Linux's own; {hint}"));
+        judgement.warn(
+            "congestion-unknown",
+            key,
+            format!("`{name}` is not a congestion control of mainline Linux; {hint}"),
+        );
     }
 }
 
@@ -96,27 +100,27 @@ fn sysctls(key: &str, all: &BTreeMap<String, SysctlValue>, judgement: &mut Judge
         if !name.split('.').all(part) || name.len() > 128 {
             judgement.refuse_with(
                 key,
-                "this is no name of a sysctl",
-                "words with dots between, such as \"net.ipv4.tcp_sack\"",
+                "invalid name of a sysctl",
+                "use words separated by dots, such as \"net.ipv4.tcp_sack\"",
             );
         } else if !name.starts_with("net.") {
             judgement.refuse_with(
                 key,
-                "not a setting of the network",
-                "hosts are network namespaces of one kernel: only what begins with net. can differ between them",
+                "not a network sysctl",
+                "use a sysctl that begins with net.: hosts are network namespaces of one kernel",
             );
         } else if SHARED.contains(&name.as_str()) {
             judgement.warn(
                 "sysctl-shared",
                 &key,
-                "all hosts of the scenario share this one: it is not set for this host alone, and may not be there",
+                "this sysctl is not per network namespace: it applies to all hosts, and may not exist",
             );
         } else if name == "net.ipv4.tcp_congestion_control" {
-            judgement.refuse_with(key, "set by two keys at once", "use `congestion` of the host");
+            judgement.refuse_with(key, "conflicts with `congestion`", "use `congestion` of the host");
         } else if let SysctlValue::Text(text) = value
             && (text.len() > 256 || text.chars().any(char::is_control))
         {
-            judgement.refuse_with(key, "this is no value of a sysctl", "a number or some on one line");
+            judgement.refuse_with(key, "invalid value of a sysctl", "use one or more numbers on one line");
         }
     }
 }

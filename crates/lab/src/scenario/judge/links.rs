@@ -24,8 +24,8 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
         {
             judgement.refuse_with(
                 format!("link.{i}.mtu"),
-                format!("{mtu} bytes are no MTU of IP"),
-                "68 to 65535; 1500 and 9000 are usual",
+                format!("MTU {mtu} is out of range"),
+                "use 68 to 65535; 1500 and 9000 are usual",
             );
         }
         direction(i, link, "forward", &link.forward, judgement);
@@ -39,19 +39,23 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
     let rate = own.rate.unwrap_or(link.rate).0;
     let rate_key = key("rate", own.rate.is_some());
     match rate.bps() {
-        0 => judgement.refuse_with(&rate_key, "a link without a rate carries nothing", "give one such as \"10G\""),
+        0 => judgement.refuse_with(&rate_key, "a link with rate 0 carries nothing", "use a rate such as \"10G\""),
         1..MIN_RATE => {
-            judgement.refuse_with(&rate_key, format!("{rate} is too slow: a frame would take seconds"), "1k to 10T");
+            judgement.refuse_with(
+                &rate_key,
+                format!("{rate} is too slow: a frame would take seconds"),
+                "use 1k to 10T",
+            );
         }
         _ if rate.bps() > MAX_RATE => judgement.refuse_with(
             &rate_key,
-            format!("{rate} is too fast: nothing is timed finer than a nanosecond"),
-            "1k to 10T",
+            format!("{rate} is too fast: virtual time has a resolution of one nanosecond"),
+            "use 1k to 10T",
         ),
         _ => {}
     }
     let delay = own.delay.or(link.delay);
-    judgement.time(key("delay", own.delay.is_some()), delay, 0, MAX_DELAY, "at most 60s one way");
+    judgement.time(key("delay", own.delay.is_some()), delay, 0, MAX_DELAY, "use at most 60s one way");
     let delay_ns = delay.map_or(0, |t| t.0.get());
 
     if let Some(jitter) = own.jitter.as_ref().or(link.jitter.as_ref()) {
@@ -60,24 +64,28 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
         let frame = u64::from(link.mtu.unwrap_or(DEFAULT_MTU)) + u64::from(ETHERNET_HEADER) + framing(link);
         let gap = frame.saturating_mul(8_000_000_000) / rate.bps().max(1);
         if spread > delay_ns {
-            let reason = "no frame arrives before it was sent: the delay would be cut at zero and its mean be another; raise `delay`";
+            let reason = "raise `delay`: negative delays are cut to zero, which changes the mean";
             judgement.refuse_with(
                 &key,
-                format!("spreads by {}, more than the delay of {}", jitter.spread, Written(Nanos::new(delay_ns))),
+                format!("jitter of {} exceeds the delay of {}", jitter.spread, Written(Nanos::new(delay_ns))),
                 reason,
             );
         } else if spread > gap {
             let gap = Written(Nanos::new(gap));
-            judgement.warn("jitter-reorders", &key, format!(
-                "spreads by {}, and full frames follow each other every {gap}: they will overtake each other, as netem's jitter does and most networks' does not",
-                jitter.spread
-            ));
+            judgement.warn(
+                "jitter-reorders",
+                &key,
+                format!(
+                    "jitter of {} with full frames every {gap} reorders packets, which most networks do not",
+                    jitter.spread
+                ),
+            );
         }
         if jitter.distribution == Distribution::Normal && spread <= delay_ns && spread.saturating_mul(4) > delay_ns {
             judgement.warn(
                 "jitter-cut",
                 &key,
-                "the tail of the distribution reaches below zero, and is cut there: the mean is above `delay`",
+                "the distribution reaches below zero and is cut there, so the mean is above `delay`",
             );
         }
     }
@@ -86,7 +94,7 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
         own.frame_clock.or(link.frame_clock),
         0,
         MAX_FRAME,
-        "at most 1s",
+        "use at most 1s",
     );
     if let Some(loss) = own.loss.as_ref().or(link.loss.as_ref()) {
         judge_loss(&key("loss", own.loss.is_some()), loss, judgement);
@@ -96,15 +104,11 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
         if delay_ns == 0 {
             judgement.refuse_with(
                 &key,
-                "nothing can overtake on a link without delay",
-                "frames overtake by the whole delay; give the link a `delay`",
+                "reordering needs a delay",
+                "set a `delay` for the link: reordered frames skip it",
             );
         } else if share.0.get() >= 1.0 {
-            judgement.refuse_with(
-                &key,
-                "when every frame overtakes, none does, and the delay is gone",
-                "less than 100%",
-            );
+            judgement.refuse_with(&key, "if every frame skips the delay, none is reordered", "use less than 100%");
         }
     }
 }
@@ -118,8 +122,8 @@ pub(super) fn drops(key: &str, loss: &Loss, judgement: &mut Judgement) {
         Loss::Random(_) | Loss::Pattern(LossPattern::Random(_) | LossPattern::GilbertElliott(_)) => judgement
             .refuse_with(
                 key,
-                "a host drops given frames, none at random",
-                "{ every = 700 }, { packets = [100] } or { longer-than = 1000 }",
+                "host drops cannot be random",
+                "use { every = 700 }, { packets = [100] } or { longer-than = 1000 }",
             ),
     }
 }
@@ -128,21 +132,21 @@ fn judge_loss(key: &str, loss: &Loss, judgement: &mut Judgement) {
     let all = |share: &Share| share.0.get() >= 1.0;
     match loss {
         Loss::Random(share) | Loss::Pattern(LossPattern::Random(share)) if all(share) => {
-            judgement.refuse_with(key, "everything is lost, so nothing can be measured", "less than 100%");
+            judgement.refuse_with(key, "the link loses everything", "use less than 100%");
         }
         Loss::Random(_) | Loss::Pattern(LossPattern::Random(_)) => {}
         Loss::Pattern(LossPattern::Every(n)) => {
             if *n < 2 {
                 judgement.refuse_with(
                     format!("{key}.every"),
-                    format!("one frame in {n} leaves nothing to measure"),
-                    "at least 2",
+                    format!("one frame in {n} loses everything"),
+                    "use at least 2",
                 );
             } else if *n > u64::from(u32::MAX) {
                 judgement.refuse_with(
                     format!("{key}.every"),
-                    format!("one frame in {n} is never"),
-                    "at most 4294967295",
+                    format!("{n} is out of range"),
+                    "use at most 4294967295",
                 );
             }
         }
@@ -151,22 +155,18 @@ fn judge_loss(key: &str, loss: &Loss, judgement: &mut Judgement) {
                 judgement.refuse_with(
                     format!("{key}.packets"),
                     "the list is empty",
-                    "leave `loss` out to lose nothing",
+                    "add frame numbers, or remove `loss`",
                 );
             } else if numbers.contains(&0) {
-                judgement.refuse_with(
-                    format!("{key}.packets"),
-                    "there is no frame 0",
-                    "frames are counted from 1 on",
-                );
+                judgement.refuse_with(format!("{key}.packets"), "frame numbers start at 1", "remove frame 0");
             }
         }
         Loss::Pattern(LossPattern::LongerThan(bytes)) => {
             if !(68..=65_535).contains(bytes) {
                 judgement.refuse_with(
                     format!("{key}.longer-than"),
-                    format!("{bytes} bytes are no MTU of IP"),
-                    "68 to 65535; 1500 is usual",
+                    format!("{bytes} bytes is out of range"),
+                    "use 68 to 65535; 1500 is usual",
                 );
             }
         }
@@ -176,26 +176,26 @@ fn judge_loss(key: &str, loss: &Loss, judgement: &mut Judgement) {
             if p.0.get() == 0.0 && good == 0.0 {
                 judgement.refuse_with(
                     format!("{key}.p"),
-                    "the link never gets bad, and loses nothing",
-                    "leave `loss` out, or raise p",
+                    "the link never enters the bad state, and loses nothing",
+                    "raise p, or remove `loss`",
                 );
             }
             if r.0.get() == 0.0 && bad >= 1.0 {
                 judgement.refuse_with(
                     format!("{key}.r"),
-                    "the link never gets good again, and loses everything from some moment on",
+                    "the link never leaves the bad state, and then loses everything",
                     "raise r",
                 );
             }
             if bad < good {
                 judgement.refuse_with(
                     format!("{key}.bad"),
-                    "less is lost while bad than while good",
+                    "the bad state loses less than the good state",
                     "swap `bad` and `good`",
                 );
             }
             if good >= 1.0 {
-                judgement.refuse_with(format!("{key}.good"), "everything is lost even while good", "less than 100%");
+                judgement.refuse_with(format!("{key}.good"), "the good state loses everything", "use less than 100%");
             }
         }
     }

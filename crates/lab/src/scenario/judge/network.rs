@@ -21,11 +21,11 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
         let neighbours: Vec<&str> = neighbours(scenario, name).collect();
         for port in switch.port.keys().filter(|port| !neighbours.contains(&port.as_str())) {
             let problem =
-                Problem::new(format!("switch.{name}.port.{port}"), format!("no link joins `{name}` and `{port}`"));
+                Problem::new(format!("switch.{name}.port.{port}"), format!("no link between `{name}` and `{port}`"));
             judgement.add(problem.maybe_hint(near_or_list(port, neighbours.iter().copied())));
         }
         if neighbours.is_empty() {
-            judgement.warn("unused-node", &format!("switch.{name}"), "no link leads to it");
+            judgement.warn("unused-node", &format!("switch.{name}"), "no link connects it");
         }
     }
 }
@@ -42,7 +42,7 @@ fn nodes(scenario: &Scenario, judgement: &mut Judgement) {
     if scenario.host.len() + scenario.switch.len() > MAX_NODES {
         judgement.refuse(
             "host",
-            format!("{} nodes are too many: at most {MAX_NODES}", scenario.host.len() + scenario.switch.len()),
+            format!("{} nodes are too many, the maximum is {MAX_NODES}", scenario.host.len() + scenario.switch.len()),
         );
     }
     let all = scenario.host.keys().map(|n| ("host", n)).chain(scenario.switch.keys().map(|n| ("switch", n)));
@@ -50,26 +50,23 @@ fn nodes(scenario: &Scenario, judgement: &mut Judgement) {
         let key = format!("{kind}.{name}");
         let legal = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !legal || name.is_empty() || name.len() > MAX_NAME || name.starts_with('-') {
-            let rule =
-                format!("names become those of interfaces: 1 to {MAX_NAME} of a-z, 0-9 and -, not beginning with -");
-            judgement.refuse_with(key, format!("`{name}` cannot be the name of a node"), rule);
+            let rule = format!(
+                "use 1 to {MAX_NAME} characters of a-z, 0-9 and -, not beginning with -: interfaces have the same names"
+            );
+            judgement.refuse_with(key, format!("invalid node name: `{name}`"), rule);
         } else if TAKEN.contains(&name.as_str()) {
-            judgement.refuse_with(key, format!("`{name}` is a name the kernel uses itself"), "take another one");
+            judgement.refuse_with(key, format!("`{name}` is reserved by the kernel"), "use another name");
         }
     }
     for name in scenario.switch.keys().filter(|name| scenario.host.contains_key(*name)) {
-        let reason = "hosts and switches share their names: links and flows could not tell them apart";
-        judgement.refuse_with(format!("switch.{name}"), format!("there is a host `{name}` as well"), reason);
+        let reason = "use another name: links and flows refer to hosts and switches by name";
+        judgement.refuse_with(format!("switch.{name}"), format!("a host has the name `{name}`"), reason);
     }
 }
 
 fn links(scenario: &Scenario, judgement: &mut Judgement) {
     if scenario.link.is_empty() {
-        judgement.refuse_with(
-            "link",
-            "there are no links, so nothing can be sent",
-            "add a [[link]] with `between` and `rate`",
-        );
+        judgement.refuse_with("link", "the scenario has no links", "add a [[link]] with `between` and `rate`");
         return;
     }
     let known = || scenario.host.keys().chain(scenario.switch.keys()).map(String::as_str);
@@ -83,39 +80,35 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
         for node in BTreeSet::from([a, b]) {
             if !known().any(|k| k == node) {
                 judgement.add(
-                    Problem::new(&key, format!("there is no node `{node}`"))
+                    Problem::new(&key, format!("no such node: `{node}`"))
                         .maybe_hint(near_or_list(node, known().collect::<Vec<_>>())),
                 );
                 sound = false;
             }
         }
         if a == b {
-            judgement.refuse_with(
-                &key,
-                format!("this link leads from `{a}` back to itself"),
-                "a link joins two nodes",
-            );
+            judgement.refuse_with(&key, format!("both ends of the link are `{a}`"), "name two different nodes");
             continue;
         }
         let pair = if a < b { [a, b] } else { [b, a] };
         if let Some(first) = joined.insert(pair, i) {
-            let reason =
-                "interfaces are called after the neighbour they lead to, so two nodes share one link at most";
-            judgement.refuse_with(&key, format!("`{a}` and `{b}` are joined by link {first} already"), reason);
+            let reason = "remove one: interfaces are named after their neighbour, so two nodes have at most one link";
+            judgement.refuse_with(&key, format!("link {first} connects `{a}` and `{b}`"), reason);
             continue;
         }
         for host in [a, b].into_iter().filter(|node| scenario.host.contains_key(*node)) {
             if let Some(first) = of_host.insert(host, i) {
-                let reason = "a host has one interface: put a switch in between";
-                judgement.refuse_with(&key, format!("host `{host}` has link {first} already"), reason);
+                let reason = "put a switch in between: a host has one interface";
+                judgement.refuse_with(&key, format!("host `{host}` has link {first}"), reason);
                 sound = false;
             }
         }
         if sound && !islands.join(a, b) {
-            let reason = "switches forward by fixed tables over a tree, without spanning tree or routing; drop one link of the loop";
+            let reason =
+                "remove one link of the loop: switches forward over a tree, without spanning tree or routing";
             judgement.refuse_with(
                 &key,
-                format!("with this link, there are two ways between `{a}` and `{b}`"),
+                format!("the link makes a loop: there is another path between `{a}` and `{b}`"),
                 reason,
             );
         }
@@ -127,8 +120,8 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
     for host in scenario.host.keys().filter(|host| !of_host.contains_key(host.as_str())) {
         judgement.refuse_with(
             format!("host.{host}"),
-            format!("no link leads to `{host}`"),
-            "link it, or leave it out",
+            format!("no link connects `{host}`"),
+            "add a link, or remove the host",
         );
     }
 }

@@ -69,8 +69,8 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
         emulator(&at, settings, judgement);
         thresholds(&at, settings, judgement);
         if settings.ecn == Some(true) && !marks {
-            let hint = "packets that allow marking are marked, and no host sends such: hosts ask for ECN with \
-                        sysctl \"net.ipv4.tcp_ecn\" = 1";
+            let hint = "`ecn` has no effect: no host sends ECN-capable packets; set the hosts' sysctl \
+                        \"net.ipv4.tcp_ecn\" = 1";
             judgement.warn("ecn-unused", &at.key, hint);
         }
     }
@@ -146,14 +146,14 @@ fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
         if given && !known.contains(&setting) {
             let hint = match (setting, known) {
                 (_, []) => format!("{name} has no settings"),
-                ("delay" | "loss", _) => "delay and loss belong on a link".to_owned(),
+                ("delay" | "loss", _) => "set delay and loss on a link".to_owned(),
                 ("limit", _) if known.contains(&"packets") => {
-                    format!("{name} is limited in packets; it has {}", known.join(", "))
+                    format!("use `packets`: the keys of {name} are {}", known.join(", "))
                 }
                 ("packets", _) if known.contains(&"limit") => {
-                    format!("{name} is limited in bytes; it has {}", known.join(", "))
+                    format!("use `limit`: the keys of {name} are {}", known.join(", "))
                 }
-                _ => format!("it has {}", known.join(", ")),
+                _ => format!("use one of {}", known.join(", ")),
             };
             judgement.refuse_with(
                 format!("{}.{setting}", at.key),
@@ -170,28 +170,24 @@ fn emulator(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
         return;
     }
     if !at.host {
-        let hint = "give the link that follows `delay` and `loss`";
-        judgement.refuse_with(format!("{}.kind", at.key), "a switch queues, it does not emulate a path", hint);
+        let hint = "set `delay` and `loss` on the link after the switch";
+        judgement.refuse_with(format!("{}.kind", at.key), "netem is not a queue of a switch", hint);
         return;
     }
-    judgement.time(format!("{}.delay", at.key), settings.delay, 0, 60_000_000_000, "at most 60s");
+    judgement.time(format!("{}.delay", at.key), settings.delay, 0, 60_000_000_000, "use at most 60s");
     if settings.loss.is_some_and(|share| share.0.get() >= 1.0) {
-        judgement.refuse_with(
-            format!("{}.loss", at.key),
-            "everything is lost, so nothing can be measured",
-            "less than 100%",
-        );
+        judgement.refuse_with(format!("{}.loss", at.key), "netem loses everything", "use less than 100%");
     }
     let delay_s = settings.delay.map_or(0.0, |t| t.0.as_secs_f64());
     let packets = settings.packets.unwrap_or(1000);
-    let mut message = "delay and loss on a sender are not those of a path: its limit holds what is under way, it draws once \
-                       for a whole super-packet, and it takes back-pressure from TCP; a link's `delay` and `loss` do none of this"
+    let mut message = "netem on a sender does not behave like a path: its limit includes the packets in flight, it drops whole \
+                       super-packets, and TCP sees its drops as local congestion; use `delay` and `loss` of a link instead"
         .to_owned();
     if delay_s > 0.0 {
         let most = f64::from(packets) * at.frame as f64 * 8.0 / delay_s;
         if at.rate_bps > 0 && most < at.rate_bps as f64 {
             message = format!(
-                "{message}; {packets} packets of {} bytes in {} are {} at most",
+                "{message}; {packets} packets of {} bytes per {} limit it to {}",
                 at.frame,
                 settings.delay.unwrap_or_default(),
                 super::links::gigabits(most)
@@ -205,29 +201,29 @@ fn sizes(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
     if let Some(limit) = settings.limit {
         let (bytes, key) = (limit.0.get(), format!("{}.limit", at.key));
         if bytes > u64::from(u32::MAX) {
-            judgement.refuse_with(key, format!("{limit} is more than the kernel counts in"), "less than 4GiB");
+            judgement.refuse_with(key, format!("{limit} exceeds the kernel's 32-bit counter"), "use less than 4GiB");
         } else if bytes < at.frame {
             let frame = at.frame;
-            let reason = format!("a full frame has {frame} bytes with its Ethernet header, and none would ever pass");
-            judgement.refuse_with(key, format!("{limit} do not hold one frame"), reason);
+            let reason = format!("use at least {frame} bytes: a full frame with its Ethernet header");
+            judgement.refuse_with(key, format!("{limit} is less than one frame"), reason);
         } else if at.host && bytes < 10 * at.frame {
             judgement.warn(
                 "host-queue-small",
                 &key,
-                format!("{limit} on a host are a few frames: what overflows is dropped there, before any network"),
+                format!("{limit} on a host holds only a few frames: the host drops packets before the network does"),
             );
         } else if at.rate_bps > 0 && bytes as f64 * 8.0 / at.rate_bps as f64 > DEEP_S {
             let drain = bytes as f64 * 8.0 / at.rate_bps as f64;
-            judgement.warn("queue-deep", &key, format!("{limit} take {drain:.0} s to drain at the link's rate"));
+            judgement.warn("queue-deep", &key, format!("{limit} takes {drain:.0} s to drain at the link's rate"));
         }
     }
     for (name, packets) in [("packets", settings.packets), ("flow-packets", settings.flow_packets)] {
         let key = format!("{}.{name}", at.key);
         match packets {
-            Some(0) => judgement.refuse_with(key, "a queue of no packets lets nothing pass", "at least 1"),
+            Some(0) => judgement.refuse_with(key, "a queue of 0 packets drops everything", "use at least 1"),
             Some(n) if at.host && n < HOST_PACKETS => {
                 let message = format!(
-                    "{n} packets on a host overflow with a single burst of a sender: what is lost there is no loss of the network"
+                    "{n} packets on a host overflow with a single burst: the host drops packets before the network does"
                 );
                 judgement.warn("host-queue-small", &key, message);
             }
@@ -235,7 +231,7 @@ fn sizes(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
         }
     }
     if settings.max_rate.is_some_and(|rate| rate.0.bps() < 8_000) {
-        judgement.refuse_with(format!("{}.max-rate", at.key), "too slow to send anything", "at least 8k");
+        judgement.refuse_with(format!("{}.max-rate", at.key), "too slow", "use at least 8k");
     }
 }
 
@@ -248,26 +244,26 @@ fn thresholds(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
                 judgement.refuse_with(
                     key("min"),
                     format!("min ({min}) is not below max ({max})"),
-                    "red starts to drop at min, and drops with `probability` at max",
+                    "swap them: red starts to drop at min, and reaches `probability` at max",
                 );
             }
             (Some(_), Some(max)) if max.0.get() > limit => {
                 judgement.refuse_with(
                     key("max"),
                     format!("max ({}) is above the limit ({})", max, Written(Bytes::new(limit))),
-                    "min < max <= limit",
+                    "use min < max <= limit",
                 );
             }
             (Some(min), Some(_)) if min.0.get() == 0 => judgement.refuse_with(
                 key("min"),
-                "red with a threshold of nothing drops from an empty queue",
-                "at least a few frames",
+                "with min = 0, red drops from an empty queue",
+                "use at least a few frames",
             ),
             (Some(_), None) | (None, Some(_)) => {
                 judgement.refuse_with(
                     key(if settings.min.is_some() { "min" } else { "max" }),
-                    "one threshold is given without the other",
-                    "give both, or none for a twelfth and a quarter of the limit",
+                    "min and max must be set together",
+                    "set both, or neither (defaults: 1/12 and 1/4 of the limit)",
                 );
             }
             _ => {}
@@ -275,20 +271,20 @@ fn thresholds(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
         if settings.probability.is_some_and(|p| p.0.get() <= 0.0 || p.0.get() >= 1.0) {
             judgement.refuse_with(
                 key("probability"),
-                "neither never nor always is random early detection",
-                "more than 0, less than 100%",
+                "the probability is out of range",
+                "use more than 0 and less than 100%",
             );
         }
     }
-    judgement.time(key("target"), settings.target, 1_000, 60_000_000_000, "1us to 60s");
-    judgement.time(key("interval"), settings.interval, 1_000, 60_000_000_000, "1us to 60s");
+    judgement.time(key("target"), settings.target, 1_000, 60_000_000_000, "use 1us to 60s");
+    judgement.time(key("interval"), settings.interval, 1_000, 60_000_000_000, "use 1us to 60s");
     if let (Some(target), Some(interval)) = (settings.target, settings.interval)
         && target >= interval
     {
         judgement.refuse_with(
             key("target"),
             format!("target ({target}) is not below interval ({interval})"),
-            "the interval is about an RTT, the target a twentieth of it",
+            "raise interval: it is about one RTT, and target 1/20 of that",
         );
     }
 }

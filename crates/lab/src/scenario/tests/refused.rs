@@ -1,4 +1,4 @@
-//! What is refused or warned about, and in which words.
+//! Refused scenarios and warnings, with their texts.
 
 use std::fmt::Write as _;
 
@@ -108,22 +108,22 @@ fn bad() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line_and_what_was_meant() {
-    let mut told = String::new();
+fn problems_name_the_line_and_what_to_do() {
+    let mut messages = String::new();
     for (what, text) in bad() {
         let problems = load(&text).map(|_| ()).expect_err(what).named("scenario.toml");
-        let _ = write!(told, "## {what}\n{problems}\n\n");
+        let _ = write!(messages, "## {what}\n{problems}\n\n");
     }
     // LANDSPEED_GOLDEN=write writes the file anew; read what changed before it is committed.
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/scenario/tests/refused.txt");
     if std::env::var("LANDSPEED_GOLDEN").is_ok_and(|v| v == "write") {
-        std::fs::write(file, &told).expect("a writable tree");
+        std::fs::write(file, &messages).expect("a writable tree");
     }
     let golden = std::fs::read_to_string(file).expect("the golden file");
-    for (told, golden) in told.split("\n\n## ").zip(golden.split("\n\n## ")) {
-        assert_eq!(told, golden);
+    for (messages, golden) in messages.split("\n\n## ").zip(golden.split("\n\n## ")) {
+        assert_eq!(messages, golden);
     }
-    assert_eq!(told, golden);
+    assert_eq!(messages, golden);
 }
 
 #[test]

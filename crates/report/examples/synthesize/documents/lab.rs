@@ -25,7 +25,7 @@ pub fn testbed() -> LabDocument {
         links.push(link(left, "west", 0));
         links.push(link("east", right, 0));
     }
-    links[0].impairments = vec!["loss 0.0001% at random, both ways".to_owned(), "jitter 10us there".to_owned()];
+    links[0].impairments = vec!["forward: random loss 0.0001 %".to_owned(), "forward: jitter 0.010 ms".to_owned()];
     let mut queues = Vec::new();
     let mut directions = Vec::new();
     for link in &links {
@@ -95,9 +95,9 @@ pub fn testbed() -> LabDocument {
             missed: 0,
         }],
         checks: vec![
-            check("cables-lossless", true, "6074544 frames over 14 cables, none missing"),
-            check("drops-placed", true, "360 dropped by switch queues, 3 lost by links, nothing elsewhere"),
-            check("no-memory-pressure", true, "TCP felt no pressure; it held 223 pages at the end"),
+            check("cables-lossless", true, "6074544 frames over 14 cables, none lost"),
+            check("drops-placed", true, "360 dropped by switch queues, 3 lost by links, none elsewhere"),
+            check("no-memory-pressure", true, "no TCP memory pressure; 223 pages in use at the end"),
         ],
     }
 }
@@ -113,7 +113,7 @@ pub fn invalid() -> LabDocument {
     ));
     lab.warnings.push(Warning {
         code: "lab-netem-limit".to_owned(),
-        message: "the limit of `west->east` is below the bandwidth-delay product".to_owned(),
+        message: "the limit of `west->east` is below the BDP".to_owned(),
     });
     lab.flows[1].run = None;
     lab.flows[1].goodput_bps = None;

@@ -57,13 +57,13 @@ pub fn comparison() -> TraceComparison {
             figure("goodput", "bps", Some(2.5e8), Some(2.4e8)),
             TraceFigure {
                 difference: Some(sure((-3.1e6, 1.4e6))),
-                ..figure("goodput in the thick of it", "bps", Some(2.51e8), Some(2.5e8))
+                ..figure("goodput without the first and last 1 % of bytes", "bps", Some(2.51e8), Some(2.5e8))
             },
             TraceFigure {
                 difference: Some(sure((2.2e-4, 4.9e-4))),
-                ..figure("retransmissions for each packet", "ratio", Some(0.0), Some(3.5e-4))
+                ..figure("retransmits per packet", "ratio", Some(0.0), Some(3.5e-4))
             },
-            figure("round trip, median", "ns", Some(2e7), None),
+            figure("RTT, median", "ns", Some(2e7), None),
             figure("retransmissions", "count", Some(0.0), Some(13.0)),
         ],
     }

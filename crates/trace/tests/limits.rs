@@ -1,4 +1,4 @@
-//! What held a sender back, probes, and what experts look for: windows, timeouts, congestion marks, who reset.
+//! Limits of a sender, probes, windows, RTOs, ECN marks and resets.
 
 mod play;
 
@@ -11,7 +11,7 @@ fn window(window: u16) -> Extra<'static> {
 }
 
 #[test]
-fn a_closed_window_is_the_receivers_time_while_the_sender_waits_for_it() {
+fn waiting_for_a_zero_window_is_receiver_limited() {
     let mut play = Play::new();
     for round in 0..5_u32 {
         let ms = 100 + u64::from(round) * 200;
@@ -31,7 +31,7 @@ fn a_closed_window_is_the_receivers_time_while_the_sender_waits_for_it() {
 }
 
 #[test]
-fn a_window_below_a_segment_is_the_receivers_time() {
+fn a_window_below_a_segment_is_receiver_limited() {
     let mut play = Play::new();
     play.data(20, 0);
     play.ack(30, 1);
@@ -45,7 +45,7 @@ fn a_window_below_a_segment_is_the_receivers_time() {
 }
 
 #[test]
-fn an_application_that_has_nothing_to_send_is_idle_whatever_the_window() {
+fn an_idle_application_is_sender_limited() {
     let mut play = Play::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(1), 0, window(0));
@@ -59,7 +59,7 @@ fn an_application_that_has_nothing_to_send_is_idle_whatever_the_window() {
 }
 
 #[test]
-fn gaps_between_full_segments_of_a_full_queue_are_pacing() {
+fn gaps_between_full_segments_are_pacing() {
     let mut play = Play::new();
     for segment in 0..100_u32 {
         let ms = 100 + u64::from(segment) * 50;
@@ -71,7 +71,7 @@ fn gaps_between_full_segments_of_a_full_queue_are_pacing() {
 }
 
 #[test]
-fn keep_alives_and_probes_count_with_and_without_a_byte() {
+fn keep_alives_and_probes_are_counted() {
     let mut play = Play::new();
     play.data(20, 0);
     play.ack(30, 1);
@@ -95,7 +95,7 @@ fn keep_alives_and_probes_count_with_and_without_a_byte() {
 }
 
 #[test]
-fn a_byte_retransmitted_is_no_probe() {
+fn a_retransmitted_byte_is_not_a_probe() {
     let mut play = Play::new();
     play.data(20, 0);
     play.ack(30, 1);
@@ -106,7 +106,7 @@ fn a_byte_retransmitted_is_no_probe() {
 }
 
 #[test]
-fn a_timeout_below_200_ms_is_a_timeout_and_has_its_value() {
+fn an_rto_below_200_ms_is_measured() {
     let mut play = Play::new();
     for round in 0..10_u32 {
         play.data(20 + u64::from(round) * 20, round);
@@ -124,7 +124,7 @@ fn a_timeout_below_200_ms_is_a_timeout_and_has_its_value() {
 }
 
 #[test]
-fn each_partial_acknowledgement_of_newreno_brings_a_fast_retransmit() {
+fn newreno_partial_acks_are_fast_retransmits() {
     let mut play = Play::new();
     play.sack = false;
     (0..10).for_each(|segment| play.data(20, segment));
@@ -141,7 +141,7 @@ fn each_partial_acknowledgement_of_newreno_brings_a_fast_retransmit() {
 }
 
 #[test]
-fn data_that_is_recorded_after_its_acknowledgement_is_neither_missing_nor_retransmitted() {
+fn data_recorded_after_its_ack_is_not_missing() {
     let mut play = Play::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(2), 0, Extra::default());
@@ -156,7 +156,7 @@ fn data_that_is_recorded_after_its_acknowledgement_is_neither_missing_nor_retran
 }
 
 #[test]
-fn reneging_is_named() {
+fn reneging_is_reported() {
     let mut play = Play::new();
     (0..8).for_each(|segment| play.data(20, segment));
     play.ack(30, 2);
@@ -172,7 +172,7 @@ fn reneging_is_named() {
 }
 
 #[test]
-fn an_unknown_window_scale_is_said_and_bounded_by_what_is_in_flight() {
+fn an_unknown_window_scale_is_bounded_by_data_in_flight() {
     let told = |scale: Option<u8>| {
         let analysis = Analysis::new(Limits { window_scale: scale, ..Limits::default() });
         let mut play = Play { analysis, first: 1000, identification: 1, sack: true };
@@ -195,7 +195,7 @@ fn an_unknown_window_scale_is_said_and_bounded_by_what_is_in_flight() {
 }
 
 #[test]
-fn congestion_marks_are_counted_by_direction() {
+fn ecn_marks_are_counted_by_direction() {
     let mut play = Play::new();
     for segment in 0..10_u32 {
         let extra = Extra { traffic_class: if segment < 3 { 3 } else { 2 }, ..Extra::default() };
@@ -210,7 +210,7 @@ fn congestion_marks_are_counted_by_direction() {
 }
 
 #[test]
-fn it_is_known_who_reset_the_connection() {
+fn the_sender_of_a_reset_is_reported() {
     let mut play = Play::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(1), 0, Extra { reset: true, ..Extra::default() });

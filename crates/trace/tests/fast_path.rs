@@ -1,4 +1,4 @@
-//! The short way of packets that were to come next ends where the long one does, whatever comes in between.
+//! The fast path of expected segments gives the same result as the slow path.
 
 use landspeed_model::BuildInfo;
 use landspeed_trace::{Analysis, Limits, Unobserved};
@@ -135,7 +135,7 @@ fn segment(state: &mut State, event: &Event) -> Vec<u8> {
     frame
 }
 
-fn told(analysis: Analysis) -> String {
+fn document(analysis: Analysis) -> String {
     let build = BuildInfo { version: "1".to_owned(), server_version: None };
     let name = |interface| Some(format!("eth{interface}"));
     let document = analysis.finish(build, Vec::new(), "x.pcap".to_owned(), "pcap", None, name);
@@ -146,14 +146,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn both_ways_tell_the_same(
+    fn the_fast_path_gives_the_same_document(
         events in prop::collection::vec(event(), 70..500), starts: [u32; 2], handshake: bool, flows in 1_usize..4,
         burst: bool,
     ) {
-        // While copies are looked for, nothing takes the short way.
+        // While copies are looked for, nothing takes the fast path.
         let burst_bps = burst.then_some(10_000_000);
         let limits = Limits { flows, burst_bps, look_for_copies: 0, ..Limits::default() };
-        let mut ways = [Analysis::new(limits), Analysis::new(limits)];
+        let mut paths = [Analysis::new(limits), Analysis::new(limits)];
         let mut states = [State { next: starts, acknowledged: starts }; 3];
         let mut now_ns = 1_700_000_000_000_000_000_u64;
         let shaking = [(false, 0x02), (true, 0x12)].map(|(back, flags)| Event {
@@ -175,10 +175,10 @@ proptest! {
                 _ => {}
             }
             frame.data = &data;
-            ways[0].frame(&frame);
-            ways[1].frame_to(&frame, &mut Unobserved);
+            paths[0].frame(&frame);
+            paths[1].frame_to(&frame, &mut Unobserved);
         }
-        let [short, long] = ways.map(told);
-        prop_assert_eq!(short, long);
+        let [fast, slow] = paths.map(document);
+        prop_assert_eq!(fast, slow);
     }
 }
