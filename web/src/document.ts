@@ -70,11 +70,11 @@ export type CongestionDetail = {
 export interface Conservation {
   /** What receiving applications got, in `unit`. */
   delivered: number;
-  /** Whether the books balance exactly. */
+  /** Whether the accounting balances exactly. */
   holds: boolean;
   /** Σ of all intervals' bytes minus the receivers' totals; always zero. */
   intervals_minus_totals_bytes: number;
-  /** Where lost packets were lost, as far as counters tell. */
+  /** Where lost packets were lost, as far as counters show. */
   losses: PlacedLoss[];
   /** Lost, in `unit`. */
   lost: number;
@@ -86,7 +86,7 @@ export interface Conservation {
   queued: number;
   /** The terms of the equation, in the order they are met along the path. */
   terms: Term[];
-  /** Offered − delivered − lost − queued, bytes. Zero when the books balance. */
+  /** Offered − delivered − lost − queued, bytes. Zero when the accounting balances. */
   unaccounted_bytes: number;
   /** The same in packets (UDP). */
   unaccounted_packets?: number | null | undefined;
@@ -149,15 +149,15 @@ export type Direction = "upload" | "download" | "both";
 export interface EndCost {
   /** Busiest core and its share of busy time, 0..=1. */
   busiest_core?: [number, number] | null | undefined;
-  /** Processor seconds of the whole host that were not idle, all cores (other programs included). */
+  /** CPU seconds of the whole host that were not idle, all cores (other programs included). */
   host_cpu_s: number;
   /** Host time per byte, nanoseconds. */
   host_ns_per_byte?: number | null | undefined;
-  /** Processor seconds in soft interrupts, all cores. */
+  /** CPU seconds in soft interrupts, all cores. */
   softirq_cpu_s: number;
   /** Share of time stolen by the hypervisor, mean over cores, 0..=1. */
   steal: number;
-  /** Processor seconds of the test's stream threads. */
+  /** CPU seconds of the test's stream threads. */
   thread_cpu_s: number;
   /** Thread time per byte delivered or sent, nanoseconds. */
   thread_ns_per_byte?: number | null | undefined;
@@ -254,7 +254,7 @@ export interface Evidence {
   span_ns?: [number, number] | null | undefined;
   /** Stream it was read from. */
   stream?: number | null | undefined;
-  /** The threshold it was held against, in words (`≥ 0.20`). */
+  /** The threshold, in words (`≥ 0.20`). */
   threshold: string;
   /** Its unit (`ratio`, `bytes`, `bps`, `packets`, `ms` …). */
   unit: string;
@@ -317,13 +317,13 @@ export interface HostSeries {
 
 /** A host at the start of a test. */
 export interface HostSnapshot {
-  /** Kernel timer frequency (`CONFIG_HZ`), when it can be told. */
+  /** Kernel timer frequency (`CONFIG_HZ`), when it is known. */
   clock_ticks_per_s?: number | null | undefined;
   /** Congestion controls available to unprivileged processes. */
   congestion_available: string[];
   /** Cores online. */
   cores_online: number;
-  /** Processor model. */
+  /** CPU model. */
   cpu_model?: string | null | undefined;
   /** Frequency governor, when the kernel exposes one. */
   governor?: Governor | null | undefined;
@@ -367,9 +367,9 @@ export interface Interval {
   start_ns: number;
 }
 
-/** The far end of a test that was run against iperf3: totals, and nothing over time. */
+/** The iperf3 end of a test: totals only, nothing over time. */
 export interface Iperf3End {
-  /** What a landspeed there would have told, and this document lacks. */
+  /** What a landspeed server would have reported and this document lacks. */
   not_visible: string[];
   /** What it printed, if that was asked for (`--server-output`): text, or the object of an `iperf3 -s -J`. */
   output?: unknown | null | undefined;
@@ -637,7 +637,7 @@ export interface PlacedLoss {
 
 /** Pressure stall time over a test, microseconds (`/proc/pressure`). */
 export interface PressureDeltas {
-  /** Some task waited for a processor. */
+  /** Some task waited for a CPU. */
   cpu_some_us: number;
   /** Some task waited for memory. */
   memory_some_us: number;
@@ -718,7 +718,7 @@ export interface Sample {
   tcp?: TcpInfo | null | undefined;
   /** TCP: the same `tcp_info` as the kernel returned it, base64, so that unknown fields survive. */
   tcp_info_raw?: string | null | undefined;
-  /** Processor time the stream's thread has used since it began, nanoseconds. */
+  /** CPU time the stream's thread has used since it began, nanoseconds. */
   thread_cpu_ns?: number | null | undefined;
   /** Time it was ready to run and had no core, nanoseconds. */
   thread_wait_ns?: number | null | undefined;
@@ -802,7 +802,7 @@ export interface StreamEnd {
   sndbuf_bytes?: number | null | undefined;
   /** Data system calls made. */
   syscalls: number;
-  /** Processor time the stream's thread used, nanoseconds. */
+  /** CPU time the stream's thread used, nanoseconds. */
   thread_cpu_ns: number;
   /** System part of it, nanoseconds. */
   thread_system_ns: number;
@@ -1112,7 +1112,7 @@ export interface ZeroCopyUse {
 export interface RunDocument {
   /** Command line. */
   command: string[];
-  /** The books. */
+  /** The accounting. */
   conservation: Conservation;
   /** What it cost. */
   cost: Cost;
@@ -1126,7 +1126,7 @@ export interface RunDocument {
   hosts: Ends;
   /** Identifier of the test, 32 hex digits. */
   id: string;
-  /** Where the far end was an iperf3 server: what it said, and what it could not say. */
+  /** Where the server was iperf3: what it reported, and what it cannot report. */
   iperf3?: Iperf3End | null | undefined;
   /** The program that wrote it. */
   landspeed: BuildInfo;
@@ -1330,7 +1330,7 @@ export interface LabLink {
   lost: number;
   /** `FROM->TO`. */
   name: string;
-  /** Frames that came out at its far end. */
+  /** Frames that it delivered. */
   packets: number;
   /** Its rate, bits/s. */
   rate_bps: number;
@@ -1531,7 +1531,7 @@ export interface AuditDocument {
   schema: string;
   /** When it began, RFC 3339 UTC. */
   started: string;
-  /** What could not be told, and why. */
+  /** What is unknown, and why. */
   unknown: Answer[];
   /** What to know about the audit itself. */
   warnings: Warning[];
@@ -1539,7 +1539,7 @@ export interface AuditDocument {
 
 /** A control group. */
 export interface CgroupFacts {
-  /** The tightest `cpu.max` up the tree: processors' worth of time in thousandths; absent if unlimited. */
+  /** The tightest `cpu.max` up the tree: in thousandths of a CPU; absent if unlimited. */
   cpu_millis: Fact5;
   /** `cpuset.cpus.effective`. */
   cpus: Fact;
@@ -1587,27 +1587,27 @@ export interface CoalescingFacts {
   tx_us?: number | null | undefined;
 }
 
-/** Processors. */
+/** CPUs. */
 export interface CpuFacts {
   /** Whether turbo or boost is allowed. */
   boost: Fact7;
   /** Physical cores online. */
   cores: Fact5;
-  /** The latency that holders of `/dev/cpu_dma_latency` keep all processors to, microseconds; absent where nobody does. */
+  /** The latency that holders of `/dev/cpu_dma_latency` keep all CPUs to, microseconds; absent without one. */
   dma_latency_us?: Fact5 | null | undefined;
   /** `cpuidle` driver (`intel_idle`, `acpi_idle`, `haltpoll`, `none`). */
   idle_driver: Fact;
-  /** Idle states of the first processor. */
+  /** Idle states of the first CPU. */
   idle_states: Fact8;
-  /** Isolated processors in kernel list format; absent if none. */
+  /** Isolated CPUs in kernel list format; absent if none. */
   isolated: Fact;
   /** Model name. */
   model: Fact;
-  /** Logical processors online. */
+  /** Logical CPUs online. */
   online: number[];
   /** Frequency policies. */
   policies: Fact6;
-  /** The lowest `pm_qos_resume_latency_us` of any processor: 0 where one says `n/a` (it may enter no idle state); absent where none is limited (all say 0). */
+  /** The lowest `pm_qos_resume_latency_us` of any CPU: 0 where one says `n/a` (it may enter no idle state); absent where none is limited (all say 0). */
   resume_latency_us: Fact5;
   /** `/sys/devices/system/cpu/smt/control`: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`. */
   smt: Fact;
@@ -1617,9 +1617,9 @@ export interface CpuFacts {
   vulnerabilities: Record<string, string>;
 }
 
-/** One frequency policy: processors that change together. */
+/** One frequency policy: CPUs that change together. */
 export interface CpuPolicy {
-  /** Its processors in kernel list format. */
+  /** Its CPUs in kernel list format. */
   cpus: string;
   /** `scaling_cur_freq`, kHz. */
   current_khz?: number | null | undefined;
@@ -1673,7 +1673,7 @@ export interface Extent {
   now: number;
 }
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact = {
   known: string;
 } | {
@@ -1682,7 +1682,7 @@ export type Fact = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact10 = {
   known: SysctlAssignment[];
 } | {
@@ -1691,7 +1691,7 @@ export type Fact10 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact11 = {
   known: DriverFacts;
 } | {
@@ -1700,7 +1700,7 @@ export type Fact11 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact12 = {
   known: PciFacts;
 } | {
@@ -1709,7 +1709,7 @@ export type Fact12 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact13 = {
   known: RingFacts;
 } | {
@@ -1718,7 +1718,7 @@ export type Fact13 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact14 = {
   known: ChannelFacts;
 } | {
@@ -1727,7 +1727,7 @@ export type Fact14 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact15 = {
   known: CoalescingFacts;
 } | {
@@ -1736,7 +1736,7 @@ export type Fact15 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact16 = {
   known: PauseFacts;
 } | {
@@ -1745,7 +1745,7 @@ export type Fact16 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact17 = {
   known: Record<string, FeatureFacts>;
 } | {
@@ -1754,7 +1754,7 @@ export type Fact17 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact18 = {
   known: RssFacts;
 } | {
@@ -1763,7 +1763,7 @@ export type Fact18 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact19 = {
   known: QdiscFacts[];
 } | {
@@ -1772,7 +1772,7 @@ export type Fact19 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact2 = {
   known: number;
 } | {
@@ -1781,7 +1781,7 @@ export type Fact2 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact20 = {
   known: QueueFacts[];
 } | {
@@ -1790,7 +1790,7 @@ export type Fact20 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact21 = {
   known: [number, number];
 } | {
@@ -1799,7 +1799,7 @@ export type Fact21 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact22 = {
   known: Interrupt[];
 } | {
@@ -1808,7 +1808,7 @@ export type Fact22 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact23 = {
   known: SoftnetFacts;
 } | {
@@ -1817,7 +1817,7 @@ export type Fact23 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact24 = {
   known: ServiceFacts;
 } | {
@@ -1826,7 +1826,7 @@ export type Fact24 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact25 = {
   known: Record<string, string | null>;
 } | {
@@ -1835,7 +1835,7 @@ export type Fact25 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact3 = {
   known: Record<string, string>;
 } | {
@@ -1844,7 +1844,7 @@ export type Fact3 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact4 = {
   known: number;
 } | {
@@ -1853,7 +1853,7 @@ export type Fact4 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact5 = {
   known: number;
 } | {
@@ -1862,7 +1862,7 @@ export type Fact5 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact6 = {
   known: CpuPolicy[];
 } | {
@@ -1871,7 +1871,7 @@ export type Fact6 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact7 = {
   known: boolean;
 } | {
@@ -1880,7 +1880,7 @@ export type Fact7 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact8 = {
   known: IdleState[];
 } | {
@@ -1889,7 +1889,7 @@ export type Fact8 = {
   unknown: string;
 };
 
-/** What could be told of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
+/** What is known of one thing. "This kernel has no such knob" and "I was not allowed to look" are different answers and lead to different sentences. */
 export type Fact9 = {
   known: NumaNode[];
 } | {
@@ -1906,7 +1906,7 @@ export interface Facts {
   collect_ns: number;
   /** SNMP, TcpExt and IpExt counters since boot (`TcpExt.TCPRcvQDrop`). */
   counters: Record<string, number>;
-  /** Processors. */
+  /** CPUs. */
   cpu: CpuFacts;
   /** The interface of the default route (IPv4 first). */
   default_interface: Fact;
@@ -1968,7 +1968,7 @@ export interface Finding {
   changes: Change[];
   /** Stable code (`TCP-004`), never reused. */
   code: string;
-  /** What it brings, with the figure its source measured; says so where nobody measured any. */
+  /** What it brings, with the figure its source measured; says so where no source has one. */
   effect: string;
   /** Group (`tcp`). */
   group: string;
@@ -2096,7 +2096,7 @@ export interface InterfaceFacts {
 export interface Interrupt {
   /** `smp_affinity_list`. */
   affinity: Fact;
-  /** How often, since boot, all processors. */
+  /** How often, since boot, all CPUs. */
   count: number;
   /** `effective_affinity_list`. */
   effective: Fact;
@@ -2138,7 +2138,7 @@ export interface PciFacts {
   id: string;
   /** Type of its IOMMU group's default domain (`identity`, `DMA`, `DMA-FQ`); absent without an IOMMU. */
   iommu: Fact;
-  /** Processors next to it, kernel list format. */
+  /** CPUs local to it, kernel list format. */
   local_cpus: Fact;
   /** Maximum payload size, bytes (device control register, bits 7:5). */
   max_payload_bytes: Fact5;
@@ -2344,7 +2344,7 @@ export type Target =
   policy: string;
 }
   | {
-  /** Processor. */
+  /** CPU. */
   cpu: number;
   kind: "resume-latency";
 }
@@ -2374,7 +2374,7 @@ export interface VirtualizationFacts {
   container: Fact;
   /** `kvm`, `vmware`, `microsoft`, `amazon` …; absent on bare metal. */
   hypervisor: Fact;
-  /** Share of processor time stolen by the hypervisor since boot, 0..=1. */
+  /** Share of CPU time stolen by the hypervisor since boot, 0..=1. */
   steal_share: Fact4;
 }
 
@@ -2501,7 +2501,7 @@ export interface PathDirection {
   undetermined?: number | null | undefined;
 }
 
-/** Packets sent again, by why. */
+/** Retransmits by reason. */
 export interface Retransmits {
   /** Payload in all of them, bytes. */
   bytes: number;
@@ -2511,11 +2511,11 @@ export interface Retransmits {
   lost_before_tap: number;
   /** Of all of them, those the receiver reported as unneeded (DSACK). */
   spurious: number;
-  /** The last segment sent again after a short silence (tail loss probe). */
+  /** Tail loss probes (TLP, RFC 8985). */
   tail: number;
   /** After a silence of a retransmission timeout, and what followed it until the loss was repaired. */
   timeout: number;
-  /** Without evidence that tells. */
+  /** Reason unknown. */
   unclassified: number;
 }
 
@@ -2523,7 +2523,7 @@ export interface Retransmits {
 export interface TraceBins {
   /** Bytes on the wire in each. */
   bytes: number[];
-  /** Packets sent again in each. */
+  /** Retransmits in each. */
   retransmits: number[];
   /** Width of a bin, nanoseconds. */
   width_ns: number;
@@ -2541,7 +2541,7 @@ export interface TraceBuckets {
   again: number[];
   /** One past the greatest. */
   again_high: number[];
-  /** Least sequence number sent again. */
+  /** Lowest sequence number retransmitted. */
   again_low: number[];
   /** Which: its start is this times the width. */
   at: number[];
@@ -2725,7 +2725,7 @@ export interface TraceDirection {
   reneged?: number | null | undefined;
   /** RSTs it sent. */
   resets?: number | null | undefined;
-  /** What it sent again. */
+  /** Its retransmits. */
   retransmits: Retransmits;
   /** Silences that ended in a retransmission timeout: the RTO as the tap saw it. `None` without one. */
   rto?: TraceRto | null | undefined;
@@ -2854,7 +2854,7 @@ export interface TraceFigure {
   a?: number | null | undefined;
   /** In the second. */
   b?: number | null | undefined;
-  /** How sure the difference is, by what the figure varies within each capture; `None` where that cannot be told. */
+  /** How sure the difference is, by what the figure varies within each capture; `None` where that is unknown. */
   difference?: TraceDifference | null | undefined;
   /** What it is. */
   name: string;
@@ -2862,7 +2862,7 @@ export interface TraceFigure {
   unit: string;
 }
 
-/** A flow: the direction with more payload is the one told of; the other is `reverse`. */
+/** A flow: the direction with more payload is the forward one; the other is `reverse`. */
 export interface TraceFlow {
   /** Where it went. */
   destination: TraceEndpoint;
@@ -2882,7 +2882,7 @@ export interface TraceFlow {
   lost_receiver?: number | null | undefined;
   /** Who reset the connection first, and when; `None` without an RST. */
   reset?: TraceReset | null | undefined;
-  /** Packets of `source` sent again, all kinds. */
+  /** Retransmits of `source`, all kinds. */
   retransmits: number;
   /** From `destination` to `source`. */
   reverse: TraceDirection;
@@ -2914,7 +2914,7 @@ export interface TraceHandshake {
   client?: TraceEndpoint | null | undefined;
   /** From SYN-ACK to ACK: from the tap to the client and back, nanoseconds. */
   client_rtt_ns?: number | null | undefined;
-  /** Initial sequence number of the client: it tells connections with the same four-tuple apart. */
+  /** Initial sequence number of the client: it distinguishes connections with the same four-tuple. */
   client_sequence?: number | null | undefined;
   /** From SYN to SYN-ACK: from the tap to the server and back, nanoseconds. */
   server_rtt_ns?: number | null | undefined;
@@ -2984,7 +2984,7 @@ export interface TracePath {
   clock_offset_ns?: number | null | undefined;
   /** Steps of one clock against the other, taken out of the delays. */
   clock_steps: ClockStep[];
-  /** How much faster the second tap's clock runs than the first's, parts per million; it was taken out of the delays if it is greater than its uncertainty. `None` where it cannot be told: both ways must have passed. */
+  /** How much faster the second tap's clock runs than the first's, parts per million; it was taken out of the delays if it is greater than its uncertainty. `None` unless packets of both directions were matched. */
   drift_ppm?: number | null | undefined;
   /** How far the drift may be wrong, parts per million. */
   drift_uncertainty_ppm?: number | null | undefined;
@@ -2996,7 +2996,7 @@ export interface TracePath {
   given_up: number;
   /** Packets that both have. */
   matched: number;
-  /** From one tap to the other and back, nanoseconds, at the least: no clock has to be right for that. */
+  /** Minimum RTT between the taps, nanoseconds. It does not depend on the clocks. */
   round_trip_ns?: number | null | undefined;
   /** The second one. */
   to: string;
@@ -3130,7 +3130,7 @@ export interface UnlistedFlows {
   packets: number;
   /** Their payload, bytes. */
   payload_bytes: number;
-  /** What they sent again. */
+  /** Their retransmits. */
   retransmits: number;
   /** Their payload, each byte once, bytes. */
   unique_bytes?: number | null | undefined;

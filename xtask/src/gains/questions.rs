@@ -22,11 +22,6 @@ pub struct Question {
     pub because: &'static str,
 }
 
-/// Questions that were changed and not measured since, by their first code: `cargo xtask gains --missing` measures them, then
-/// they leave this list.
-#[cfg(test)]
-pub const PENDING: &[&str] = &["TCP-001", "TCP-006", "TCP-017", "QDISC-001"];
-
 /// All of them, in the order of the file of figures.
 pub const QUESTIONS: &[Question] = &[
     Question {
@@ -95,7 +90,7 @@ pub const QUESTIONS: &[Question] = &[
         because: "Without it the receive buffer stays at its initial size.",
     },
     Question {
-        codes: &["TCP-001"],
+        codes: &[],
         setting: "net.ipv4.tcp_sack",
         scenario: "losses.toml",
         figure: Figure::Goodput,
