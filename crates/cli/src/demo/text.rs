@@ -24,18 +24,15 @@ pub fn before(number: usize, scene: &DemoScene) -> String {
 /// What was measured, and whether the claim holds.
 pub fn after(scene: &DemoScene) -> String {
     let reason = scene.reason.as_deref().unwrap_or_default();
-    let mut text = String::new();
-    if !scene.measured.is_empty() {
-        text.push_str(&labelled("measured", &scene.measured));
-    }
-    text.push_str(&match scene.result {
+    let measured = if scene.measured.is_empty() { String::new() } else { labelled("measured", &scene.measured) };
+    let result = match scene.result {
         DemoResult::Holds => "   claim holds\n".to_owned(),
         DemoResult::Fails => labelled("claim", &format!("FAILS: {reason}")),
         // Commands to paste keep their lines.
         DemoResult::NotChecked if reason.contains('\n') => format!("   not checked: {reason}\n"),
         DemoResult::NotChecked => labelled("not checked:", reason),
-    });
-    text
+    };
+    measured + &result
 }
 
 /// The result of all scenes, and where to look.
@@ -48,7 +45,7 @@ pub fn closing(document: &DemoDocument, out: &Path) -> String {
     let mut text = format!("\n{} of {total} claims hold", named(DemoResult::Holds).len());
     for (what, names) in [("FAILED", &failed), ("not checked", &skipped)] {
         if !names.is_empty() {
-            text.push_str(&format!("; {what}: {}", names.join(", ")));
+            text += &["; ", what, ": ", &names.join(", ")].concat();
         }
     }
     format!("{text}. {:.0} s.\nreport  {}\n", document.wall_s, out.join("index.html").display())

@@ -482,7 +482,7 @@ fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
             PlannedLoss::Every(n) => words.push(format!("{direction}: loses 1 in {n} frames")),
             PlannedLoss::Packets(list) => words.push(format!("{direction}: loses {} specified frames", list.len())),
             PlannedLoss::LongerThan(bytes) => {
-                words.push(format!("{direction}: loses packets larger than {bytes} bytes"))
+                words.push(format!("{direction}: loses packets larger than {bytes} bytes"));
             }
             PlannedLoss::GilbertElliott(..) => words.push(format!("{direction}: burst loss (Gilbert-Elliott)")),
         }
