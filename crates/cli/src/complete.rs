@@ -79,7 +79,7 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("MTU", Takes::Anything),
     ("N", Takes::Anything),
     ("NAME", Takes::Anything),
-    ("NODE:IFACE", Takes::Anything),
+    ("NODE:NEIGHBOUR", Takes::Anything),
     ("N[,M]", Takes::Anything),
     ("OMIT", Takes::Anything),
     ("PER_SECOND", Takes::Anything),

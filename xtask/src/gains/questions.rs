@@ -90,7 +90,7 @@ pub const QUESTIONS: &[Question] = &[
         because: "Without it the receive buffer stays at its initial size.",
     },
     Question {
-        codes: &[],
+        codes: &["TCP-001"],
         setting: "net.ipv4.tcp_sack",
         scenario: "losses.toml",
         figure: Figure::Goodput,

@@ -158,7 +158,7 @@ fn undetermined() -> Verdict {
         evidence: Vec::new(),
         ruled_out: Vec::new(),
         missing: vec!["a completed measurement".to_owned()],
-        next_step: "Mend what failed and run again.".to_owned(),
+        next_step: "Fix what failed and run again.".to_owned(),
         epochs: Vec::new(),
     }
 }

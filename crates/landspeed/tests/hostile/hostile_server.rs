@@ -51,11 +51,11 @@ fn a_grant_of_another_test_is_not_taken() {
 #[test]
 fn words_of_a_server_reach_the_terminal_without_control_characters() {
     let evil = "\u{1b}]0;owned\u{7}\u{1b}[2J\nlandspeed: all is well\u{9b}1m";
-    let entry = ErrorEntry { code: evil.into(), message: evil.into(), advice: Some(evil.into()) };
+    let entry = ErrorEntry { code: evil.into(), message: evil.into(), advice: Some(format!("try {evil}")) };
     let run = answered(|_| ToClient::Refused(entry));
     assert_eq!(run.ended.code, 2);
     crate::common::assert_short_error(&run.ended);
-    assert!(run.ended.stderr.trim_end().chars().all(|c| !c.is_control()), "{:?}", run.ended);
+    assert!(run.ended.stderr.chars().all(|c| c == '\n' || !c.is_control()), "{:?}", run.ended);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn a_key_is_not_shown_to_a_server_that_has_none() {
     let server = Server::start(&[]);
     let run = server.run(&["--key-file", text(&key)]);
     run.assert_failed("key-unexpected");
-    assert!(run.ended.stderr.contains("drop --key-file"), "{:?}", run.ended);
+    assert!(run.ended.stderr.contains("Drop --key-file"), "{:?}", run.ended);
 }
 
 #[test]

@@ -55,6 +55,18 @@ fn a_backlogged_port_drains_at_its_rate_up_to_100g() {
 }
 
 #[test]
+fn a_port_passes_its_rate_of_too_much_udp() {
+    need_kernel!();
+    let mut sets = vec!["time=100ms", "flow.0.time=100ms", "link.*.mtu=9000", "link.0.rate=40G", "link.1.rate=10G"];
+    sets.extend(["flow.0.rate=12G", "flow.0.len=8972"]);
+    let ran = run("overload", &sets);
+    if exact_kernel(&ran) {
+        let expected = 10e9 * 8972.0 / (9000.0 + 14.0 + FRAMING);
+        hold("goodput of 12 Gb/s of UDP through 10 Gb/s", "b/s", expected, ran.goodput(0), 1e-4, &ran);
+    }
+}
+
+#[test]
 fn queue_delay_includes_framing() {
     need_kernel!();
     let ran = run("small-frames", &[]);
