@@ -115,7 +115,7 @@ fn what_answers_before_the_test_is_told_in_one_word() {
         (vec![Cookie, Say(vec![9]), Request, Say(vec![11])], "server-stopped", "stopped"),
         (vec![Cookie, Say(vec![9]), Request], "iperf3-error", "hung up"),
         (vec![Cookie, Say(vec![9]), Request, Say(vec![2])], "protocol", "out of turn"),
-        (vec![Cookie, Say(vec![9]), Request, Say(vec![77])], "protocol", "no word"),
+        (vec![Cookie, Say(vec![9]), Request, Say(vec![77])], "protocol", "not a state of iperf3"),
         (vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream], "peer-lost", "lost the connection"),
     ] {
         let what = format!("{script:?}");

@@ -61,7 +61,7 @@ pub fn our_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) 
     let mut addr = None;
     until(PATIENCE_S, "the server's address", || {
         let said = process.stdout();
-        let line = said.lines().find(|line| line.contains("for iperf3 clients"));
+        let line = said.lines().find(|line| line.contains("iperf3 clients"));
         addr = line.and_then(|line| line.split_once("listening on ")?.1.split_once(' ')?.0.parse().ok());
         addr.is_some()
     });

@@ -67,7 +67,7 @@ fn both_families_are_served_from_the_address_that_was_asked() {
     let mut port = None;
     landspeed_testkit::process::until(20, "the server's address", || {
         let said = server.stdout();
-        let line = said.lines().find(|line| line.contains("for iperf3's clients")).map(str::to_owned);
+        let line = said.lines().find(|line| line.contains("iperf3 clients")).map(str::to_owned);
         port = line.and_then(|line| line.split_once("[::]:")?.1.split_once(' ')?.0.parse::<u16>().ok());
         port.is_some()
     });
