@@ -183,15 +183,23 @@ fn headline(d: &RunDocument) -> String {
     let p = d.effective.as_ref().unwrap_or(&d.requested);
     let s = &d.summary;
     let mut line = if d.latency.is_empty() {
-        let figures = [(s.goodput_bps, s.goodput_cv), (s.reverse_goodput_bps, s.reverse_goodput_cv)];
+        let figures = [
+            (s.goodput_bps, s.goodput_cv, &s.goodput_cv_unknown),
+            (s.reverse_goodput_bps, s.reverse_goodput_cv, &s.reverse_goodput_cv_unknown),
+        ];
         let rates: Vec<String> = p
             .direction
             .parts()
             .iter()
             .zip(figures)
-            .map(|(direction, (bps, cv))| {
+            .map(|(direction, (bps, cv, unknown))| {
                 let rate = bps.map_or("no data".to_owned(), |bps| BitRate::from_bps(bps as u64).to_string());
-                let spread = cv.map(|cv| format!(" ± {}", percent(cv))).unwrap_or_default();
+                let spread = match (cv, unknown) {
+                    (Some(cv), _) => format!(" ± {}", percent(cv)),
+                    // `-v` says why.
+                    (None, Some(_)) if bps.is_some() => " ± unknown".to_owned(),
+                    (None, _) => String::new(),
+                };
                 format!("{}{rate}{spread}", of(d, *direction).replace(':', ""))
             })
             .collect();

@@ -49,5 +49,5 @@ fn a_shaper_at_the_sender_is_found_there() {
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
     let pair = Pair::across(PROGRAM, &client, &server, "10.3.0.2");
     let document = holds("udp tbf", &["local-qdisc"], Sure::High, || pair.run("-u -b 40M -t 3"));
-    assert_eq!(document["verdict"]["place"], "client, queueing discipline");
+    assert_eq!(document["verdict"]["place"], "client, qdisc");
 }
