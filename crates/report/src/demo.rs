@@ -48,7 +48,7 @@ pub fn render_demo(document: &DemoDocument) -> Result<String, ReportError> {
          two ends on this machine, over loopback; the fourth ran the Linux TCP stack in virtual time.</p>\n\
          <ol class=\"scenes\">\n{scenes}</ol>\n\
          <h2>Between two hosts</h2>\n\
-         <pre><code>far$  landspeed serve\nnear$ landspeed run FAR --report run.html</code></pre>\n\
+         <pre><code>server$ landspeed serve\nclient$ landspeed run SERVER --report run.html</code></pre>\n\
          <p class=\"muted\">The claims as JSON: <a href=\"demo.json\">demo.json</a></p>\n\
          </body>\n\
          </html>\n",
