@@ -70,7 +70,7 @@ pub enum FlowError {
     /// The keys differ.
     #[error("the pre-shared keys do not match")]
     WrongKey,
-    /// The test has a key and the far end of a data socket does not prove that it holds the stream's secret.
+    /// The test has a key and the peer of a data socket does not prove that it holds the stream's secret.
     #[error("cannot authenticate the data socket to {addr}: its other end does not have the key")]
     UnprovedServer {
         /// Where to.

@@ -2,7 +2,7 @@
 //! interfaces of one router.
 //!
 //! A network duplicates a packet now and then; a mirror copies nearly all of a direction. Both are the very same packet, IP
-//! identification and timestamps alike, and only their share tells them apart.
+//! identification and timestamps alike, and only their share distinguishes them.
 
 /// Sets of fingerprints remembered, and how many each has room for.
 const SETS: usize = 4_096;

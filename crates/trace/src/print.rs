@@ -37,7 +37,7 @@ impl Body<'_> {
 }
 
 /// The fingerprint of a packet: `ends` are its flow and direction, where those are the same at both taps, and else 0. `None` for
-/// one that cannot be told from others.
+/// one that cannot be distinguished from others.
 #[inline]
 pub fn fingerprint(identification: u16, body: Body<'_>, ends: u64) -> Option<u64> {
     let mut hasher = FixedState::default().build_hasher();

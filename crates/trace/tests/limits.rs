@@ -173,7 +173,7 @@ fn reneging_is_reported() {
 
 #[test]
 fn an_unknown_window_scale_is_bounded_by_data_in_flight() {
-    let told = |scale: Option<u8>| {
+    let analyse = |scale: Option<u8>| {
         let analysis = Analysis::new(Limits { window_scale: scale, ..Limits::default() });
         let mut play = Play { analysis, first: 1000, identification: 1, sack: true };
         for round in 0..3_u32 {
@@ -182,13 +182,13 @@ fn an_unknown_window_scale_is_bounded_by_data_in_flight() {
         }
         play.document()
     };
-    let unknown = told(None);
+    let unknown = analyse(None);
     let reverse = &unknown.flows[0].reverse;
     assert_eq!((reverse.window_scale_in_force, reverse.window_max_bytes), (None, None));
     // 20,000 bytes in flight need 300 << 7.
     assert_eq!(reverse.window_scale_at_least, Some(7));
     assert!(unknown.warnings.iter().any(|warning| warning.code == "window-scale-unknown"));
-    let given = told(Some(8));
+    let given = analyse(Some(8));
     let reverse = &given.flows[0].reverse;
     assert_eq!((reverse.window_scale_in_force, reverse.window_max_bytes), (Some(8), Some(300 << 8)));
     assert!(given.warnings.iter().all(|warning| warning.code != "window-scale-unknown"));

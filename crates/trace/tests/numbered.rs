@@ -81,13 +81,13 @@ proptest! {
             }
         }
         datagrams.sort_by_key(|(time_ns, _)| *time_ns);
-        let told = numbered(&datagrams).expect("numbers");
+        let found = numbered(&datagrams).expect("numbers");
         let names = ["landspeed", "iperf3", "iperf3, 64-bit counters", "RTP"];
-        prop_assert_eq!(&told.protocol, names[kind as usize]);
+        prop_assert_eq!(&found.protocol, names[kind as usize]);
         let arrived = |set: &std::collections::BTreeSet<u64>| set.iter().filter(|n| !lost.contains(n)).count() as u64;
-        prop_assert_eq!((told.lost, told.received), (lost.len() as u64, 2_000 - lost.len() as u64));
-        prop_assert_eq!((told.reordered, told.duplicates), (arrived(&late), arrived(&twice)));
-        prop_assert!(told.confidence > 0.95, "{}", told.confidence);
+        prop_assert_eq!((found.lost, found.received), (lost.len() as u64, 2_000 - lost.len() as u64));
+        prop_assert_eq!((found.reordered, found.duplicates), (arrived(&late), arrived(&twice)));
+        prop_assert!(found.confidence > 0.95, "{}", found.confidence);
     }
 
     #[test]
@@ -108,6 +108,6 @@ proptest! {
 fn a_greeting_does_not_hide_sequence_numbers() {
     let mut datagrams = vec![(BEGIN, b"9876".to_vec()), (BEGIN, payload(Kind::Iperf3, 0x8000_0000, BEGIN + 77))];
     datagrams.extend((0..100).map(|n| (BEGIN + (n + 1) * APART_NS, payload(Kind::Iperf3, n, BEGIN + n * APART_NS))));
-    let told = numbered(&datagrams).expect("numbers");
-    assert_eq!((told.protocol.as_str(), told.lost, told.received), ("iperf3", 0, 100));
+    let found = numbered(&datagrams).expect("numbers");
+    assert_eq!((found.protocol.as_str(), found.lost, found.received), ("iperf3", 0, 100));
 }

@@ -1,5 +1,5 @@
 //! Two taps whose clocks are set, whose captures hold copies, or between which addresses change: what is lost is placed all the
-//! same, and what the receiver host dropped is told from what the network duplicated or reordered.
+//! same, and what the receiver host dropped is distinguished from what the network duplicated or reordered.
 
 use std::collections::BTreeSet;
 

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a call may take after one has hung: what hangs on the same lock of the kernel hangs, too.
 const IMPATIENCE: Duration = Duration::from_secs(2);
 
-/// Knobs whose calls each run in a thread of their own, which is left behind when the call does not return.
+/// Knobs whose calls each run in a separate thread, which is left behind when the call does not return.
 #[derive(Debug)]
 pub struct BoundedKnobs<K> {
     inner: K,

@@ -66,7 +66,7 @@ pub struct Options {
     list: bool,
 }
 
-/// Benchmarks with options of their own.
+/// Benchmarks with their own options.
 #[derive(Debug, Clone, clap::Subcommand)]
 enum Other {
     /// Hold verdicts against scenarios whose cause is known (a built lab kernel)

@@ -140,7 +140,7 @@ pub const QUESTIONS: &[Question] = &[
             ("`1`", &[r#"hosts.sysctl."net.ipv4.tcp_dsack"=1"#]),
         ],
         expected: Verdict::Unclear,
-        because: "It tells a sender which of its retransmits were spurious.",
+        because: "It reports to a sender which of its retransmits were spurious.",
     },
     Question {
         codes: &["TCP-005"],

@@ -144,7 +144,7 @@ pub fn web(web: &Path, no_install: bool) -> Result<()> {
     quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund", "--prefix"]).arg(web))
 }
 
-/// Installs one pinned requirement, with its digests, into a directory of its own.
+/// Installs one pinned requirement, with its digests, into its own directory.
 pub fn pip(requirement: &str, place: &Path) -> Result<()> {
     let scratch = tempfile::tempdir().context("cannot make a directory")?;
     let wanted = scratch.path().join("requirements.txt");

@@ -37,7 +37,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let cpu = known!(view.cpus());
     let kernel = &view.facts.kernel;
-    let told = ["idle", "intel_idle.max_cstate", "CPU.max_cstate"]
+    let set = ["idle", "intel_idle.max_cstate", "CPU.max_cstate"]
         .into_iter()
         .filter_map(|name| kernel.parameter(name).map(|value| (name, value)))
         .find(|(name, value)| match *name {
@@ -49,7 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let binds =
         |us: &Fact<u32>| us.known().copied().filter(|us| deepest.is_none_or(|deepest| u64::from(*us) < deepest));
     let (qos, held) = (binds(&cpu.resume_latency_us), binds(&cpu.dma_latency_us));
-    let observed = match (told, qos, held) {
+    let observed = match (set, qos, held) {
         (Some((name, value)), ..) => format!("{name}={value} on the kernel's command line"),
         (None, Some(us), _) => format!("a CPU may take at most {us} µs to wake up"),
         (None, None, Some(us)) => format!("a program holds /dev/cpu_dma_latency at {us} µs"),

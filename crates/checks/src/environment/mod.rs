@@ -76,7 +76,7 @@ fn conf(interface: &str, setting: &str) -> String {
     format!("net.ipv4.conf.{}.{setting}", interface.replace('.', "/"))
 }
 
-/// A setting of an interface that counts with the larger of its own value and that of `all`: unknown while one of them is.
+/// A setting of an interface whose effective value is the larger of its value and that of `all`: unknown while one of them is.
 fn effective(view: &View<'_>, interface: &str, setting: &str) -> Fact<u64> {
     let all = view.sysctl_last(&conf("all", setting));
     match (all, view.sysctl_last(&conf(interface, setting))) {

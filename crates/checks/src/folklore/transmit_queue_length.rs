@@ -13,7 +13,7 @@ declare_check! {
     ///
     /// **Reads** `txqueuelen` and the qdiscs of the port.
     ///
-    /// **Matters** little: `fq` and `fq_codel` have limits of their own and ignore it. Where `pfifo_fast` is used it is
+    /// **Matters** little: `fq` and `fq_codel` have their own limits and ignore it. Where `pfifo_fast` is used it is
     /// a real queue, and a long one is delay for everybody: 10000 packets of 9000 bytes are 72 ms at 10 Gb/s.
     ///
     /// **Leave it alone**: the 2016 ESnet deck lists it among the settings not to touch.
@@ -48,7 +48,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: if used {
             "It is a real queue here: what waits in it is delay for every flow."
         } else {
-            "The qdiscs here have limits of their own and ignore it."
+            "The qdiscs here have their own limits and ignore it."
         }
         .into(),
         effect: if used { Effect::NotMeasured } else { Effect::stated("None with these qdiscs", "tc-fq(8)") },

@@ -12,7 +12,7 @@ declare_check! {
     /// **Reads** `queues/rx-*/rps_cpus`, the number of receive queues and of CPUs near the NIC.
     ///
     /// **Matters** because receive packet steering (RPS) hands each packet to another CPU with an interrupt between
-    /// the two. Where every CPU has a queue of its own that is work for nothing, and the packet's cache lines move.
+    /// the two. Where every CPU has its own queue that is work for nothing, and the packet's cache lines move.
     ///
     /// **Leave it alone** where there are fewer queues than CPUs, and where the NIC cannot hash the traffic (tunnels
     /// it does not look into).

@@ -37,7 +37,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let interrupts = known!(view.queue_interrupts());
-    // An interrupt that may go to several CPUs and does not say to which it went tells nothing.
+    // An interrupt that may go to several CPUs and does not say to which it went shows nothing.
     let placed: Vec<(u32, &Interrupt)> = interrupts
         .iter()
         .filter_map(|interrupt| match handled_by(interrupt)?.as_slice() {

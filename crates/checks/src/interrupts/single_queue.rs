@@ -36,7 +36,7 @@ declare_check! {
     },
 }
 
-/// With fewer CPUs than this there is nobody to hand packets to but the one that runs the application.
+/// With fewer CPUs no other CPU than that of the application can take packets.
 const ENOUGH: usize = 4;
 
 fn evaluate(view: &View<'_>) -> Outcome {

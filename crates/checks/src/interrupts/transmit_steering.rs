@@ -7,7 +7,7 @@ use crate::hardware::{cpu_mask, mask_text};
 use crate::view::View;
 
 declare_check! {
-    /// Whether each CPU sends through a queue of its own.
+    /// Whether each CPU sends through its own queue.
     ///
     /// **Reads** `queues/tx-*/xps_cpus` and the CPUs online.
     ///

@@ -55,7 +55,7 @@ impl<'a> Queueing<'a> {
         Some(Self { root: &root.kind, leaves: qdiscs.iter().filter(below).collect() })
     }
 
-    /// Whether every queue has a qdisc of its own.
+    /// Whether every queue has its own qdisc.
     pub(crate) fn per_queue(&self) -> bool {
         PER_QUEUE_ROOTS.contains(&self.root)
     }

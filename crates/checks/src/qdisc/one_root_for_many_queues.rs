@@ -65,7 +65,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: None,
         observed: format!("{} alone at the root, {queues} transmit queues{speed}", queueing.root),
         recommended,
-        why: "All CPUs take one lock to send, though the device could take from each a queue of its own.".into(),
+        why: "All CPUs take one lock to send, though the device has a queue for each.".into(),
         effect: Effect::NotMeasured,
         by_hand: by_hand(port),
         applicability: if shaper { Applicability::DisplayOnly } else { Applicability::NeedsCare },

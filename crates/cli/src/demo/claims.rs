@@ -9,7 +9,7 @@ use serde::Serialize;
 /// How many times the small buffer's goodput the large one must carry.
 pub const LARGE_OVER_SMALL: f64 = 4.0;
 
-/// A claim held against a document.
+/// The result of checking a claim against a document.
 #[derive(Debug, Default)]
 pub struct Checked {
     /// The figures.
@@ -404,8 +404,8 @@ mod tests {
         assert_eq!(cause, "the verdict is receiver-cpu, the fault is a slow reader");
         let unsure = failure(slow_reader(), |d| d.verdict.confidence = Confidence::Medium, named);
         assert_eq!(unsure, "the confidence is medium");
-        let told = fault(&slow_reader(), &Verdict { cause: Cause::Undetermined, ..slow_reader().verdict });
-        assert_eq!(told.failures, ["when diagnosis does not see --read-rate the verdict is undetermined"]);
+        let checked = fault(&slow_reader(), &Verdict { cause: Cause::Undetermined, ..slow_reader().verdict });
+        assert_eq!(checked.failures, ["when diagnosis does not see --read-rate the verdict is undetermined"]);
     }
 
     #[test]

@@ -269,7 +269,7 @@ fn scenes() -> Vec<Scene> {
     ]
 }
 
-/// The verdict on a document that does not say that the receiver was told to read slowly.
+/// The verdict on the document without its `--read-rate`.
 fn blind_verdict(document: &RunDocument) -> Verdict {
     let mut document = document.clone();
     document.requested.read_rate_bps = None;

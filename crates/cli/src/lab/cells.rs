@@ -1,4 +1,4 @@
-//! Cells in parallel, each in a guest of its own, with a line of progress.
+//! Cells in parallel, each in its own guest, with a line of progress.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::AtomicBool;

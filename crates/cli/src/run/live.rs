@@ -6,7 +6,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// Time between lines, unless `--interval` asks for another, nanoseconds.
 const LINE_NS: u64 = 1_000_000_000;
-/// The server reports five times a second: shorter intervals have no lines of their own, nanoseconds.
+/// The server reports five times a second: shorter intervals have no separate lines, nanoseconds.
 pub const SHORTEST_NS: u64 = 200_000_000;
 
 /// The multiples of an interval, each passed once, when both ends have been read past it.

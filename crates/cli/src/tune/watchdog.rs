@@ -1,5 +1,5 @@
-//! The process that rolls a transaction back when nobody confirms it: this program once more, in a session of its own and, where
-//! systemd runs, in a control group of its own.
+//! The process that rolls a transaction back unless it is confirmed: landspeed once more, in its own session and, where
+//! systemd runs, in its own control group.
 
 use std::fmt;
 use std::io;

@@ -27,7 +27,7 @@ pub(super) struct Conversation {
     rtt_ns: u64,
     /// When the last whole message came.
     pub heard_ns: u64,
-    /// When to tell the server that this end is alive.
+    /// When to send the next keep-alive to the server.
     pub alive_ns: u64,
     closing_ns: Option<u64>,
     /// When the report, or its next part, must be here.
@@ -61,7 +61,7 @@ impl Conversation {
         }
     }
 
-    /// Whether the user has asked to stop. The first time the server is told.
+    /// Whether the user has asked to stop. The first time the server is notified.
     pub fn sees_interrupt(&mut self, interrupted: &AtomicBool, tx: &mut Sender) -> bool {
         if self.closing_ns.is_none() && interrupted.load(Ordering::Relaxed) {
             self.closing_ns = Some(clock::monotonic_ns());

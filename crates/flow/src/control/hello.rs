@@ -140,7 +140,7 @@ pub(super) fn exchange(
             next_ns = now + RETRY.as_nanos() as u64;
             match socket.send(&say) {
                 Ok(_) => {}
-                // An ICMP error of an earlier datagram; the retry will tell.
+                // An ICMP error of an earlier datagram; the retry decides.
                 Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(source) => return Err(setup(source)),
             }

@@ -127,7 +127,7 @@ pub struct Sampled {
     pub series: Vec<Series>,
     /// Where the timeline was cut.
     pub cuts: Cuts,
-    /// Processor time of the sampler, nanoseconds.
+    /// CPU time of the sampler, nanoseconds.
     pub cpu_ns: u64,
     /// When it did not run.
     pub gaps: Vec<TimeSpan>,

@@ -54,7 +54,7 @@ const GRACE_NS: u64 = 10_000_000_000;
 const QUIET_NS: u64 = 300_000_000;
 const TAIL_NS: u64 = 10_000_000_000;
 
-/// Serves one control connection on a thread of its own; gives it back if there is no descriptor or thread for that.
+/// Serves one control connection on its own thread; gives it back if there is no descriptor or thread for that.
 pub(super) fn spawn(
     stream: TcpStream,
     peer: SocketAddr,
@@ -79,7 +79,7 @@ pub(super) fn spawn(
 }
 
 /// Lets the kernel notice within [`VANISHED_S`] that the client's host is gone: iperf3's clients say nothing during a test,
-/// and what is sent by UDP is acknowledged by nobody.
+/// and UDP is not acknowledged.
 fn keep_alive(stream: &TcpStream) {
     let probes = 3;
     let each = Duration::from_secs(VANISHED_S / u64::from(probes));

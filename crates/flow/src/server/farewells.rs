@@ -1,6 +1,6 @@
 //! Connections that are turned away, until they have read why.
 //!
-//! The kernel answers data that nobody reads with a reset when its connection is closed, and a reset may overtake or
+//! The kernel answers unread data with a reset when its connection is closed, and a reset may overtake or
 //! destroy the answer. So a connection that was answered is kept for a moment and read empty. Their number is bounded: the oldest goes first.
 
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 //! A data connection of a test with a key, between its preface and its proof.
 //!
 //! A state of the doorman's waiting list: it never blocks, and it holds nothing of the test. The stream is taken only when
-//! the proof has come, so a preface that was copied on the path keeps nobody out.
+//! the proof has come, so a preface that was copied on the path locks no client out.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;

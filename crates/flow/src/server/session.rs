@@ -51,7 +51,7 @@ pub fn step(limit: Duration, stop: &AtomicBool) -> Deadline<'_> {
     Deadline::after(limit).or_stop_within(stop, STOP_GRACE)
 }
 
-/// Welcomes a control connection and serves it on a thread of its own; gives it back, unanswered, if there is no descriptor
+/// Welcomes a control connection and serves it on its own thread; gives it back, unanswered, if there is no descriptor
 /// or thread for that.
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -> Result<(), TcpStream> {
     let Ok(place) = shared.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };

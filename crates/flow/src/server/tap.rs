@@ -55,7 +55,7 @@ pub trait Tapper: Send + Sync {
 pub trait RunningTap: Send {
     /// Who is to be told of the test's data sockets: only packets of these leave the server.
     fn flows(&self) -> Arc<FlowSink>;
-    /// All data sockets have arrived: nobody else's packets need to be taken any more.
+    /// All data sockets have arrived: packets of other sockets are no longer needed.
     fn all_arrived(&mut self);
     /// Ends it; what it took of the test's own data sockets can then be read.
     fn finish(self: Box<Self>) -> Result<Box<dyn Read>, String>;

@@ -46,7 +46,7 @@ pub(super) fn answer(udp: &UdpSocket, shared: &Arc<Shared>) {
                 let _ = udp::send_from(udp.as_fd(), door.is_ipv6(), &asked.challenge(&slot, nonce), local.ip(), from);
             }
             Said::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
-                // Only now is the stream taken: a hello that was copied on the path keeps nobody out.
+                // Only now is the stream taken: a hello that was copied on the path locks no client out.
                 if slot.claim(asked.stream)
                     && let Ok(socket) = connect_back(local, from)
                     && let Ok(flow) = ProvedFlow::new(socket, asked, &slot)

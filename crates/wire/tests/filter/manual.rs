@@ -1,4 +1,4 @@
-//! A hundred expressions after pcap-filter(7): what the compiler takes, what it leaves to tcpdump, what nobody takes.
+//! A hundred expressions after pcap-filter(7): what the compiler takes, what it leaves to tcpdump, what both refuse.
 //! Decision 7 has their numbers.
 
 use landspeed_testkit::skip;
