@@ -175,7 +175,7 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
 /// Full-sized segments were retransmitted repeatedly and never acknowledged: a link that is too narrow for them, and no ICMP
 /// message that says so. In the lab the link is known.
 fn path_mtu(flow: &Flow) -> Option<Verdict> {
-    let last = || flow.streams.iter().filter_map(|stream| stream.sender()?.samples.last()?.tcp.as_deref());
+    let last = || flow.streams.iter().filter_map(|stream| stream.tcp().next_back());
     let stuck =
         !flow.streams.is_empty() && last().count() > 0 && last().all(|tcp| tcp.unacked > 0 && tcp.backoff > 0);
     if flow.is_udp() || !stuck {

@@ -290,8 +290,9 @@ impl<'a> Flow<'a> {
         Some(wire / with_headers).filter(|bps| bps.is_finite())
     }
 
-    /// The largest send MSS of the run and the last one, bytes, where timeouts made TCP probe with a smaller one.
-    pub(crate) fn mss_fell(&self) -> Option<(f64, f64)> {
+    /// The largest send MSS of the run, the smallest after it and the last one, bytes, where timeouts made TCP probe with a smaller
+    /// one.
+    pub(crate) fn mss_fell(&self) -> Option<[f64; 3]> {
         let of_stream = |stream: &StreamView<'_>| {
             let readings =
                 || stream.sender().into_iter().flat_map(|end| &end.samples).filter_map(|s| s.tcp.as_deref());
@@ -301,7 +302,7 @@ impl<'a> Flow<'a> {
             let after = readings().skip_while(|tcp| tcp.snd_mss_bytes < largest);
             let least = after.map(|tcp| tcp.snd_mss_bytes).min()?;
             let fell = f64::from(least) < MSS_FELL * f64::from(largest);
-            (fell && timeouts).then_some((f64::from(largest), f64::from(last.snd_mss_bytes)))
+            (fell && timeouts).then_some([largest, least, last.snd_mss_bytes].map(f64::from))
         };
         self.streams.iter().find_map(of_stream)
     }

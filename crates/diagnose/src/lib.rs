@@ -20,6 +20,7 @@ mod flow;
 mod host;
 mod load;
 mod network;
+mod pattern;
 mod reader;
 mod refute;
 mod route;

@@ -6,17 +6,21 @@ use landspeed_model::{Sample, StreamEnd, TcpInfo};
 
 use crate::finding::{Bound, Scales, Strength};
 use crate::flow::Flow;
+use crate::pattern::Pattern;
 use crate::reader::{Limited, window_limited};
 use crate::stream::{StreamView, flight_segments};
 use crate::text;
 use crate::thresholds::{
-    ALWAYS_QUEUED, CEILING, CWND_FULL, CWND_MOSTLY, FEW_PEAKS, MIN_SAMPLES, NOTSENT_LITTLE, PEAKS_ALIKE,
-    PEAKS_DIFFER, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, WAITING_SHARE,
+    ALWAYS_QUEUED, AT_CEILING, CEILING, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR,
+    DELIVERY_VARIES_MUCH, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE, OWN_BURSTS, PEAKS_ALIKE,
+    QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 /// What was seen.
 #[derive(Debug)]
 pub(crate) struct Symptoms {
+    /// Whether the congestion control paces to a model of the path (BBR).
+    pub model_based: bool,
     /// How surely congestion control holds data back: data waits and the receiver's window is open.
     pub limited: Option<Strength>,
     /// Segments retransmitted in the phase.
@@ -58,6 +62,17 @@ pub(crate) struct Symptoms {
     /// Coefficient of variation of the congestion windows, all streams, from which losses reduced them. A buffer overflows at
     /// the same window each time.
     pub peaks_spread: Option<f64>,
+    /// 90th over 10th percentile of the smoothed RTT.
+    pub rtt_range: Option<f64>,
+    /// Share of the data that left while less was in flight than just before losses, on average. A ceiling is hit at the largest
+    /// flight; random loss strikes any packet.
+    pub flight_rank: Option<f64>,
+    /// Coefficient of variation of the delivered segments between samples, all streams. A full link delivers evenly.
+    pub delivery_spread: Option<f64>,
+    /// Segments resent in each interval that has any, over what independent losses would put there.
+    pub burstiness: Option<f64>,
+    /// Share of the intervals that have losses.
+    pub losing_share: f64,
     /// Samples in the last three quarters of the phase that show new retransmissions.
     pub late_losses: usize,
     /// Over-limit events over packets of the sender's shaping qdisc.
@@ -81,7 +96,7 @@ pub(crate) enum Queue {
 
 /// Reads the symptoms.
 pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
-    let pattern = loss_pattern(flow);
+    let pattern = Pattern::new(flow);
     let resent = flow.moved(|tcp| Some(u64::from(tcp.total_retrans)));
     let sent = flow.moved(|tcp| tcp.data_segs_out.map(u64::from));
     let loss = resent.zip(sent).filter(|&(_, sent)| sent > 0.0).map(|(resent, sent)| resent / sent);
@@ -89,6 +104,7 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     let marked = flow.moved(|tcp| tcp.delivered_ce.map(u64::from)).unwrap_or(0.0);
     let inflation = flow.srtt_us().zip(flow.min_rtt_us()).map(|(srtt, min)| srtt / min);
     Symptoms {
+        model_based: flow.is_model_based(),
         limited: limited(flow, resent.is_some_and(|resent| resent > 0.0) || marked > 0.0),
         marked,
         resent,
@@ -116,7 +132,12 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
         reverse_share: reverse_share(flow),
         ceiling: pattern.ceiling,
         peaks_spread: pattern.peaks_spread,
-        late_losses: pattern.late,
+        rtt_range: rtt_quantile_us(flow, 0.9).zip(rtt_quantile_us(flow, 0.1)).map(|(high, low)| high / low),
+        flight_rank: pattern.flight_rank,
+        delivery_spread: pattern.delivery_spread,
+        burstiness: pattern.burstiness,
+        losing_share: pattern.losing_share,
+        late_losses: pattern.late_losses,
         shaped: shaped(flow),
     }
 }
@@ -187,51 +208,6 @@ fn reverse_share(flow: &Flow) -> Option<f64> {
         let back_us = unacked.iter().sum::<f64>() / rate;
         ((back_us - base_us / 2.0) / waits_us).clamp(0.0, 1.0)
     })
-}
-
-/// What losses over time show: see [`Symptoms::ceiling`], [`Symptoms::peaks_spread`] and [`Symptoms::late_losses`].
-#[derive(Default)]
-struct LossPattern {
-    ceiling: Option<f64>,
-    peaks_spread: Option<f64>,
-    late: usize,
-}
-
-fn loss_pattern(flow: &Flow) -> LossPattern {
-    let count = flow.streams.iter().map(|stream| stream.tcp().count()).min().unwrap_or(0);
-    let total = |of: &dyn Fn(&TcpInfo) -> f64| -> Vec<f64> {
-        let mut sums = vec![0.0; count];
-        for stream in &flow.streams {
-            sums.iter_mut().zip(stream.tcp()).for_each(|(sum, tcp)| *sum += of(tcp));
-        }
-        sums
-    };
-    let rates = total(&|tcp| tcp.delivery_rate_bytes_per_s.unwrap_or(0) as f64);
-    let resent = total(&|tcp| f64::from(tcp.total_retrans));
-    let windows = total(&|tcp| f64::from(tcp.snd_cwnd));
-    let losses: Vec<usize> = (1..count).filter(|&at| resent[at] > resent[at - 1]).collect();
-    let late = losses.iter().filter(|&&at| at >= count / 4).count();
-    if count < MIN_SAMPLES {
-        return LossPattern { late, ..LossPattern::default() };
-    }
-    let mut before: Vec<f64> = losses.iter().map(|&at| rates[at - 1].max(rates[at])).collect();
-    let mut sorted = rates;
-    sorted.sort_by(f64::total_cmp);
-    before.sort_by(f64::total_cmp);
-    let highest = sorted[count * 98 / 100];
-    let ceiling = (before.len() >= 5 && highest > 0.0).then(|| before[before.len() / 2] / highest);
-    let peaks: Vec<f64> = losses
-        .iter()
-        .filter(|&&at| windows[at] < 0.95 * windows[at.saturating_sub(2)])
-        .map(|&at| windows[at.saturating_sub(2)..=at].iter().copied().fold(0.0, f64::max))
-        .collect();
-    let spread = || {
-        let mean = crate::host::mean(peaks.iter().copied()).filter(|&mean| mean > 0.0)?;
-        let square = crate::host::mean(peaks.iter().map(|peak| (peak - mean).powi(2)))?;
-        Some(square.sqrt() / mean)
-    };
-    let peaks_spread = if peaks.len() >= FEW_PEAKS { spread() } else { None };
-    LossPattern { ceiling, peaks_spread, late }
 }
 
 /// Over-limit events over packets of the sender's own shaper, if it has one.
@@ -394,13 +370,47 @@ impl Symptoms {
         self.lowest_inflation.is_some_and(|ratio| ratio >= ALWAYS_QUEUED)
     }
 
-    /// Whether losses strike at any window (true) or at about the same one each time (false); `None` when neither is plain.
+    /// Whether losses strike at any window, singly (true), or at a ceiling (false): many at once, when most is in flight, at about
+    /// the same window each time. `None` when neither is plain.
     pub(crate) fn at_random(&self) -> Option<bool> {
-        match self.peaks_spread? {
-            spread if spread >= PEAKS_DIFFER => Some(true),
-            spread if spread < PEAKS_ALIKE && self.ceiling.is_some_and(|ceiling| ceiling >= CEILING) => Some(false),
-            _ => None,
+        if self.model_based {
+            return self.delivery_spread.map(|spread| spread >= DELIVERY_VARIES_BBR);
         }
+        if self.peaks_spread.is_some_and(|spread| spread < PEAKS_ALIKE) && self.ceiling >= Some(CEILING) {
+            return Some(false);
+        }
+        if self.losing_share == 0.0 {
+            return None;
+        }
+        // Where every interval has losses, none stands out.
+        let singly = self.burstiness.is_none_or(|bursts| bursts < SINGLE_LOSSES);
+        let varies = self.delivery_spread >= Some(DELIVERY_VARIES);
+        if singly && (self.losing_share < LOSES_SELDOM || varies) {
+            return Some(true);
+        }
+        let many = self.burstiness >= Some(LOST_IN_BURSTS);
+        (many || self.flight_rank >= Some(AT_CEILING)).then_some(false)
+    }
+
+    /// How surely single losses are random: far from any ceiling, or at least rare.
+    pub(crate) fn random_strength(&self) -> Strength {
+        match () {
+            () if self.at_random() != Some(true) || self.delivers_evenly() => Strength::Weak,
+            () if self.delivery_spread >= Some(DELIVERY_VARIES_MUCH) => Strength::Strong,
+            () if self.losing_share < LOSES_RARELY => Strength::Moderate,
+            () => Strength::Weak,
+        }
+    }
+
+    /// Whether what waits in the path is no more than BBR's own bursts.
+    pub(crate) fn own_bursts(&self, flow: &Flow) -> bool {
+        let waits_us = flow.srtt_us().zip(flow.min_rtt_us()).map_or(0.0, |(srtt, min)| srtt - min);
+        self.model_based && waits_us * flow.goodput_bps / 8e6 < OWN_BURSTS
+    }
+
+    /// Whether data was delivered so evenly that a link or a shaper sets the rate.
+    pub(crate) fn delivers_evenly(&self) -> bool {
+        self.delivery_spread.is_some_and(|spread| spread < DELIVERY_EVEN)
     }
 
     /// `0.10 % of the segments (2600) were retransmitted`.

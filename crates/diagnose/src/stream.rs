@@ -62,9 +62,13 @@ impl<'a> StreamView<'a> {
         mean(self.tcp().filter_map(gauge))
     }
 
-    /// Segments in flight over the congestion window.
+    /// Segments in flight over the congestion window, each summed over the samples: BBR's window of four packets, with which it
+    /// measures the RTT, must not outweigh the rest.
     pub(crate) fn flight_over_cwnd(&self) -> Option<f64> {
-        self.gauge(|tcp| (tcp.snd_cwnd > 0).then(|| flight_segments(tcp) / f64::from(tcp.snd_cwnd)))
+        let (flight, window) = self.tcp().fold((0.0, 0.0), |(flight, window), tcp| {
+            (flight + flight_segments(tcp), window + f64::from(tcp.snd_cwnd))
+        });
+        (window > 0.0).then_some(flight / window)
     }
 
     /// Bytes in flight over the window the peer offers. A closed window (zero) counts as full.

@@ -114,6 +114,9 @@ pub(crate) const NOTSENT_SHARE: f64 = 0.05;
 /// supports, never decides.
 pub(crate) const SNDBUF_LIMITED: f64 = 0.2;
 
+/// The same from which it decides, whatever the other gauges say. Measured 0.82 to 1.0 where the buffer was the limit.
+pub(crate) const SNDBUF_MOSTLY: f64 = 0.5;
+
 /// Smoothed over minimum RTT from which a queue is plainly there: half an RTT of waiting. Procedure step 5 says
 /// "srtt ≫ min_rtt"; a drop-tail buffer of one BDP swings between 1 and 2.
 pub(crate) const RTT_QUEUE: f64 = 1.5;
@@ -186,21 +189,18 @@ pub(crate) const STALL_RTTS: f64 = 4.0;
 /// Over-limit events over packets of a shaping qdisc from which the qdisc and not the path sets the rate.
 pub(crate) const SHAPED: f64 = 0.1;
 
-/// Send MSS over its largest below which path MTU discovery lowered it: a tunnel's headers take 20 bytes and more.
-pub(crate) const MSS_FELL: f64 = 0.99;
+/// Send MSS over its largest below which path MTU discovery lowered it: PPPoE takes 8 bytes of 1448.
+pub(crate) const MSS_FELL: f64 = 0.999;
 
 /// Coefficient of variation of the congestion windows at losses below which a buffer overflowed at the same window each time;
 /// measured 0.02 to 0.12 for policers and shallow buffers.
 pub(crate) const PEAKS_ALIKE: f64 = 0.15;
 
-/// The same from which losses strike at random; measured 0.2 to 0.7 for random loss.
-pub(crate) const PEAKS_DIFFER: f64 = 0.2;
-
 /// Reductions of the congestion window that are needed for their spread to mean something.
 pub(crate) const FEW_PEAKS: usize = 7;
 
 /// Samples with new losses after the first quarter of the phase up to which slow start is still what cost the rate.
-pub(crate) const FEW_LATE_LOSSES: usize = 3;
+pub(crate) const FEW_LATE_LOSSES: usize = 1;
 
 /// Tenth percentile of the smoothed RTT over the minimum from which the path's queue never empties. Measured up to 1.03 for flows
 /// that a window limits, 1.075 for one whose window was just above what a full path holds.
@@ -209,3 +209,49 @@ pub(crate) const ALWAYS_QUEUED: f64 = 1.05;
 /// Share of the segments that reordering makes TCP retransmit from which it keeps the congestion window small. Measured 0.002 and
 /// more where it did, 0.0002 beside a path that was full.
 pub(crate) const REORDERING_HURTS: f64 = 0.001;
+
+/// Share of the data that left with less in flight than before losses, from which losses strike at a ceiling. Measured 0.65 to 0.95
+/// for shallow buffers and policers, 0.41 to 0.57 for random loss.
+pub(crate) const AT_CEILING: f64 = 0.65;
+
+/// Samples with new losses that are needed for [`AT_CEILING`].
+pub(crate) const FEW_CEILINGS: usize = 3;
+
+/// Coefficient of variation of the delivered segments below which a link or a shaper sets the rate. Measured up to 0.021 on paths
+/// that were full, 0.044 and more where reordering was the limit.
+pub(crate) const DELIVERY_EVEN: f64 = 0.025;
+
+/// The same from which single losses in most intervals are no ceiling, for a sender that reduces its window for each loss. Measured
+/// 0.29 and more for random loss, up to 0.24 for policers.
+pub(crate) const DELIVERY_VARIES: f64 = 0.27;
+
+/// The same from which losses are plainly random. Measured up to 0.45 for policers, unless they drop in bursts.
+pub(crate) const DELIVERY_VARIES_MUCH: f64 = 0.45;
+
+/// The same for BBR, which keeps to its rate. Measured 0.08 and more for random loss, up to 0.08 (once 0.19) for policers and shallow
+/// buffers.
+pub(crate) const DELIVERY_VARIES_BBR: f64 = 0.1;
+
+/// The same from which a standing queue alone does not make a path full. Measured up to 0.05 on full paths, beside other traffic too.
+pub(crate) const DELIVERY_UNEVEN: f64 = 0.06;
+
+/// 90th over 10th percentile of the smoothed RTT below which BBR's probes meet no queue: what sets the rate is before the path.
+/// Measured 1.00 to 1.01 for a shaper on the sender, 1.03 and more for full paths.
+pub(crate) const PROBES_UNSEEN: f64 = 1.015;
+
+/// Segments retransmitted in each sample with losses, over those that independent losses put there, from which a queue overflowed.
+/// Measured 6 to 40 for queues and policers of one stream, 1 to 4 for random loss, bursts of three included.
+pub(crate) const LOST_IN_BURSTS: f64 = 5.0;
+
+/// Queue below which a path that holds it may be empty: BBR's own bursts wait in the sender's qdisc, two GSO packets of 64 KiB.
+pub(crate) const OWN_BURSTS: f64 = 131_072.0;
+
+/// The same below which losses come singly. Measured 0.87 to 1.3 for random loss, 1.5 to 40 at ceilings, 0.9 to 1.25 at ceilings that
+/// most intervals hit.
+pub(crate) const SINGLE_LOSSES: f64 = 1.4;
+
+/// Share of the intervals with losses below which losses are seldom. Measured 0.37 and more at policers that drop singly.
+pub(crate) const LOSES_SELDOM: f64 = 0.5;
+
+/// The same below which they are rare.
+pub(crate) const LOSES_RARELY: f64 = 0.3;

@@ -7,7 +7,9 @@ use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{CWND_FULL, NOTSENT_LITTLE, NOTSENT_SHARE, SEND_FULL, SNDBUF_LIMITED, WAITING_SHARE};
+use crate::thresholds::{
+    CWND_FULL, NOTSENT_LITTLE, NOTSENT_SHARE, SEND_FULL, SNDBUF_LIMITED, SNDBUF_MOSTLY, WAITING_SHARE,
+};
 
 /// The send queue is full, and all of it is in flight: the buffer holds what the path could carry more of.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -55,9 +57,12 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         Bound::AtLeast(SNDBUF_LIMITED),
         "sender.samples[].tcp.sndbuf_limited_us",
     );
+    let mostly = flow.sndbuf_limited().is_some_and(|share| share.value >= SNDBUF_MOSTLY);
     let strength = match (full, sent, open) {
         (Some(true), Some(true), Some(true)) => Strength::Strong,
-        // The kernel's own clock names it (BBR), and a gauge was not read.
+        // The kernel's own clock names it: it runs while all that was written is in flight and the buffer is full.
+        (Some(true), _, Some(true)) if mostly => Strength::Moderate,
+        // The same (BBR), and a gauge was not read.
         (Some(true) | None, Some(true) | None, Some(true) | None) if limited == Some(true) => Strength::Moderate,
         _ => return scales.refuted(),
     };

@@ -38,6 +38,14 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "receiver.app_wait_ns");
     }
     let strength = match (reader(flow), window_limited(flow)) {
+        // The rate is the reader's, and the sender repairs losses: a path that is full of them for a while reads alike.
+        (_, limited)
+            if asked.is_some_and(|asked| asked >= RATE_REACHED)
+                && limited != Some(Limited::Plainly)
+                && flow.moved(|tcp| Some(u64::from(tcp.total_retrans))).is_some_and(|resent| resent > 0.0) =>
+        {
+            Strength::Weak
+        }
         // It kept to its own schedule: nothing needs inferring from a queue, nor, where data queues, from the window
         // (under BBR the sender adapts to what is read and leaves the window open).
         (Reader::Behind, _) | (_, Some(Limited::Plainly | Limited::Partly)) if reads_on_schedule(flow) => {

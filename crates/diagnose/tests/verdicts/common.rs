@@ -237,6 +237,8 @@ impl Scenario {
         let cwnd = (1000.0 * ramp * phase) as u32;
         let flight = (f64::from(cwnd) * self.flight_cwnd) as u32;
         let sent = (per_step.saturating_mul(k) / u64::from(MSS)) as u32;
+        // A full path shows BBR's probes.
+        let probe_us = if self.congestion == "bbr" && k.is_multiple_of(7) { self.srtt_us / 12 } else { 0 };
         Sample {
             t_ns,
             bytes: per_step.saturating_mul(k),
@@ -247,7 +249,7 @@ impl Scenario {
                 snd_mss_bytes: MSS,
                 unacked: flight,
                 snd_cwnd: cwnd,
-                rtt_us: self.srtt_us,
+                rtt_us: self.srtt_us.saturating_add(probe_us),
                 min_rtt_us: Some(self.min_rtt_us),
                 total_retrans: (f64::from(sent) * self.resent_ratio) as u32,
                 data_segs_out: Some(sent),

@@ -23,8 +23,9 @@ use crate::route::{DropPlace, Hop, Route};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
-    ACKS_LOST, CWND_MOSTLY, EARLY_LOSS, EXPLAINS, FEW_LATE_LOSSES, FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS,
-    NOTSENT_LITTLE, QUEUE_US, RAMP_RATIO, REAL_LOSS, REORDERING_HURTS, REVERSE_QUEUE, SHAPED, WAITING_SHARE,
+    ACKS_LOST, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_UNEVEN, EARLY_LOSS, EXPLAINS, FEW_LATE_LOSSES,
+    FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS, NOTSENT_LITTLE, PROBES_UNSEEN, QUEUE_US, RAMP_RATIO, REAL_LOSS,
+    REORDERING_HURTS, REVERSE_QUEUE, SHAPED, WAITING_SHARE,
 };
 
 /// Segments of 1448 bytes in a GSO packet of 64 KiB.
@@ -94,8 +95,11 @@ fn name(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     }
     if let Some(route) = &flow.route {
         // A full link limits whatever else is small, either way, and so does the sender's own queue.
-        let limited = seen.limited.is_some() || route.full().is_some() || route.reverse_congested().is_some();
-        return if limited { Some(by_route(flow, seen, route)) } else { own_queue(flow, seen, route) };
+        let congested = route.full().is_some() || route.reverse_congested().is_some();
+        let here =
+            || if congested { None } else { own_queue(flow, seen, route).or_else(|| by_elimination(flow, seen)) };
+        let limited = seen.limited.is_some() || congested;
+        return here().or_else(|| limited.then(|| by_route(flow, seen, route)));
     }
     if let Some(named) = by_elimination(flow, seen) {
         return Some(named);
@@ -113,23 +117,29 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     let mean = |figure: Option<Figure>| figure.map(|figure| figure.value);
     let waits = mean(flow.figure(StreamView::notsent))? >= NOTSENT_LITTLE
         && mean(flow.figure(StreamView::waiting_share))? >= WAITING_SHARE;
-    let open = mean(flow.figure(StreamView::flight_over_cwnd))? < CWND_MOSTLY
-        && mean(flow.figure(StreamView::flight_over_window))? < CWND_MOSTLY;
+    // What a shaper lets through leaves evenly, however much of the window is in flight.
+    let most = if seen.delivers_evenly() { CWND_FULL } else { CWND_MOSTLY };
+    let open = mean(flow.figure(StreamView::flight_over_cwnd))? < most
+        && mean(flow.figure(StreamView::flight_over_window))? < most;
     let own_rate = flow.parameters.pace_bps.is_some()
         || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()));
     let quiet = seen.resent == Some(0.0) && flow.rwnd_limited().is_none_or(|share| share.value < 0.05);
     if !waits || !open || own_rate || !quiet || flow.is_model_based() || flow.same_host() {
         return None;
     }
+    Some(shaper(flow, Strength::Moderate, &sending_qdiscs(flow)))
+}
+
+/// Kinds of the sender's queueing disciplines.
+fn sending_qdiscs(flow: &Flow) -> String {
     let kinds: Vec<&str> =
         flow.sender.series.into_iter().flat_map(|s| &s.qdiscs).map(|qdisc| qdisc.kind.as_str()).collect();
-    let kind = if kinds.is_empty() { "unknown".to_owned() } else { kinds.join(", ") };
-    Some(shaper(flow, Strength::Moderate, &kind))
+    if kinds.is_empty() { "unknown".to_owned() } else { kinds.join(", ") }
 }
 
 /// TCP found by probing that full-sized segments do not pass (RFC 4821): its MSS fell after timeouts.
 fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
-    let (before, now) = flow.mss_fell()?;
+    let [before, _, now] = flow.mss_fell()?;
     let why = format!(
         "segments of {} bytes did not pass and no ICMP message said so: after timeouts TCP found {} bytes by probing",
         text::number(before),
@@ -155,13 +165,10 @@ fn shaped_here(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
 fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
     let resent = seen.resent.unwrap_or(0.0);
     let full = route.full();
-    if full.is_none() {
-        if let Some(hop) = route.reverse_congested() {
-            return ack_path(seen, Strength::Strong, Some(hop));
-        }
-        if let Some(named) = own_queue(flow, seen, route) {
-            return named;
-        }
+    if full.is_none()
+        && let Some(hop) = route.reverse_congested()
+    {
+        return ack_path(seen, Strength::Strong, Some(hop));
     }
     let reordered = seen.reordered > 0.0 && route.dropped() < REAL_LOSS * resent.max(1.0);
     if reordered && full.is_none() {
@@ -194,6 +201,9 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
     if still_growing(flow) {
         return growing(flow, Strength::Strong);
     }
+    if probes_unseen(flow, seen) {
+        return shaper(flow, Strength::Moderate, &sending_qdiscs(flow));
+    }
     unexplained(flow, seen, Strength::Weak)
 }
 
@@ -201,7 +211,12 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
 fn overshot(flow: &Flow, seen: &Symptoms) -> bool {
     let early = seen.resent_so_far > 0.0 && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
     let grows = flow.late_window_growth().is_none_or(|growth| growth >= 1.0);
-    early && grows && seen.queue != Queue::Standing && seen.marked == 0.0 && !flow.is_model_based()
+    early
+        && seen.late_losses <= FEW_LATE_LOSSES
+        && grows
+        && seen.queue != Queue::Standing
+        && seen.marked == 0.0
+        && !flow.is_model_based()
 }
 
 /// The queue that overflowed before or early in the steady phase.
@@ -259,14 +274,17 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     if lossy && seen.qdisc_drops * GSO_SEGMENTS >= resent {
         return local_drops(flow, seen.qdisc_drops, Strength::Weak);
     }
-    if let Some(strength) = reorders(seen, resent) {
+    // Reordering makes a sender slow down and grow again; a path that delivers evenly is full all the same.
+    if let Some(strength) = reorders(seen, resent).filter(|_| !seen.delivers_evenly()) {
         return reordering(seen, strength);
     }
     let one_end = !flow.receiver_seen();
-    let forward_loss = seen.never_arrived.map_or(lossy, |lost| lost > 0.0 && lossy);
+    // Where both TCPs counted the same segments, every retransmission was needless.
+    let lossy = lossy && seen.never_arrived != Some(0.0);
     let acks = seen.acks_lost.is_some_and(|share| share >= ACKS_LOST);
     let waits_back = seen.reverse_share.is_some_and(|share| share >= REVERSE_QUEUE);
-    if (acks || waits_back && seen.queue == Queue::Standing) && !forward_loss {
+    // BBR keeps its queue of data small, that of ACKs too.
+    if (acks || waits_back && (seen.queue == Queue::Standing || flow.is_model_based())) && !lossy {
         // ACKs are cumulative: their loss alone need not slow the sender.
         let strength = match (acks, waits_back) {
             (true, true) => Strength::Strong,
@@ -291,13 +309,17 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
         return lossy_path(flow, seen, resent);
     }
     match seen.queue {
+        Queue::Standing if seen.own_bursts(flow) => full_path(flow, None, Strength::Weak),
         // One end cannot tell a queue of data from a queue of ACKs.
         Queue::Standing => full_path(flow, None, if one_end { Strength::Moderate } else { Strength::Strong }),
         _ if seen.always_queued() && window_limited(flow) != Some(Limited::No) => {
             full_path(flow, None, Strength::Moderate)
         }
         _ if still_growing(flow) => growing(flow, Strength::Strong),
-        _ if flow.is_model_based() => full_path(flow, None, Strength::Moderate),
+        _ if probes_unseen(flow, seen) => shaper(flow, Strength::Weak, &sending_qdiscs(flow)),
+        _ if flow.is_model_based() && seen.delivery_spread.is_none_or(|spread| spread < DELIVERY_EVEN) => {
+            full_path(flow, None, Strength::Moderate)
+        }
         _ => unexplained(flow, seen, Strength::Weak),
     }
 }
@@ -307,29 +329,35 @@ fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
     let few = resent < FEW_RETRANSMITS;
     let random = seen.at_random();
     let model = flow.is_model_based();
+    let acks_lost = seen.acks_lost.is_some_and(|share| share >= ACKS_LOST);
     match seen.queue {
         _ if seen.marked > 0.0 => congestion(flow, seen, Strength::Strong, None),
         // Bursts that lost ACKs let loose may be what overflows the queue.
-        Queue::Standing if seen.acks_lost.is_some_and(|share| share >= ACKS_LOST) => {
-            congestion(flow, seen, Strength::Weak, None)
-        }
+        Queue::Standing if acks_lost => congestion(flow, seen, Strength::Weak, None),
+        _ if acks_lost => ack_path(seen, Strength::Weak, None),
         Queue::Standing => {
-            let sure = !few && !model && random != Some(true);
-            congestion(flow, seen, if sure { Strength::Strong } else { Strength::Moderate }, None)
+            let sure = !few && !model;
+            let strength = match () {
+                () if seen.delivery_spread >= Some(DELIVERY_UNEVEN) => Strength::Weak,
+                () if sure => Strength::Strong,
+                () => Strength::Moderate,
+            };
+            congestion(flow, seen, strength, None)
         }
+        // The link is full all the same.
+        _ if seen.queue != Queue::None && seen.delivers_evenly() => congestion(flow, seen, Strength::Moderate, None),
         Queue::Shallow if model => congestion(flow, seen, Strength::Weak, None),
         Queue::Shallow if random == Some(false) => shallow(flow, seen, Strength::Moderate, None),
-        Queue::Shallow | Queue::Some if random != Some(true) => shallow(flow, seen, Strength::Weak, None),
-        // BBR keeps to its rate through random loss, and its window then shows it.
-        Queue::None if random == Some(false) || (model && random.is_none()) => {
+        Queue::Shallow => shallow(flow, seen, Strength::Weak, None),
+        Queue::Some if random != Some(true) => shallow(flow, seen, Strength::Weak, None),
+        Queue::None if random == Some(false) || (random.is_none() && !few) => {
             shallow(flow, seen, Strength::Weak, None)
         }
         _ => {
             let strength = match () {
                 () if model || few || seen.queue == Queue::Unseen => Strength::Weak,
-                () if random == Some(true) && seen.fits() == Some(true) => Strength::Strong,
-                () if random == Some(true) => Strength::Moderate,
-                () => Strength::Weak,
+                () if seen.fits() == Some(true) => seen.random_strength(),
+                () => seen.random_strength().min(Strength::Moderate),
             };
             network_loss(flow, seen, strength, None)
         }
@@ -351,6 +379,12 @@ fn reorders(seen: &Symptoms, resent: f64) -> Option<Strength> {
         }
         None => None,
     }
+}
+
+/// BBR sends a quarter more than the path's rate in turns, and on a full path the RTT shows it; behind a shaper of the sender it
+/// does not.
+fn probes_unseen(flow: &Flow, seen: &Symptoms) -> bool {
+    flow.is_model_based() && seen.delivers_evenly() && seen.rtt_range < Some(PROBES_UNSEEN)
 }
 
 fn still_growing(flow: &Flow) -> bool {

@@ -10,8 +10,9 @@ use crate::network::{Symptoms, rtt_follows_flight, weigh, weigh_loss, weigh_loss
 use crate::route::{DropPlace, Hop};
 use crate::stream::StreamView;
 use crate::thresholds::{
-    ACKS_LOST, CEILING, CWND_MOSTLY, EARLY_LOSS, EXPLAINS, FULL_LINK, MODEL_LOSS, MSS_FELL, PEAKS_ALIKE,
-    PEAKS_DIFFER, POLICER_FRAMES, RAMP_RATIO, REAL_LOSS, REVERSE_QUEUE, SHALLOW_BDP, SHAPED, WAITING_SHARE,
+    ACKS_LOST, AT_CEILING, CEILING, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR, EARLY_LOSS,
+    EXPLAINS, FULL_LINK, LOSES_SELDOM, LOST_IN_BURSTS, MODEL_LOSS, MSS_FELL, PEAKS_ALIKE, POLICER_FRAMES, RAMP_RATIO,
+    REAL_LOSS, REVERSE_QUEUE, SHALLOW_BDP, SHAPED, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cause) {
@@ -42,7 +43,7 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
             weigh_loss(scales, flow, seen, true);
             weigh_rtt(scales, flow, seen, false);
             weigh_loss_pattern(scales, flow, seen, false);
-            read_ceiling(scales, flow, seen, Bound::Below(CEILING));
+            read_ceiling(scales, flow, seen, false);
             if seen.timeouts > 0.0 {
                 let source = "streams[].sender.samples[].tcp.total_rto";
                 let bound = Bound::Above(0.0);
@@ -66,6 +67,7 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
             let metric = "congestion window, last quarter over first";
             let bound = Bound::AtLeast(RAMP_RATIO);
             scales.value(metric, flow.window_growth(), "ratio", bound, end, source);
+            read_delivery(scales, flow, seen, Bound::Below(DELIVERY_EVEN));
             let full = Bound::AtLeast(FULL_LINK);
             read_hop(scales, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", full);
         }
@@ -81,7 +83,7 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
         }
         Cause::ShallowBuffer => {
             weigh_loss(scales, flow, seen, true);
-            read_ceiling(scales, flow, seen, Bound::AtLeast(CEILING));
+            read_ceiling(scales, flow, seen, true);
             let follows = flow.figure(rtt_follows_flight);
             if follows.is_some() {
                 let metric = "correlation of RTT with data in flight";
@@ -102,6 +104,7 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
             let metric = "reordering events";
             let source = "streams[].sender.samples[].tcp.reord_seen";
             scales.value(metric, Some(seen.reordered), "events", Bound::Above(0.0), end, source);
+            read_delivery(scales, flow, seen, Bound::AtLeast(DELIVERY_EVEN));
             if seen.resent_so_far > 0.0 {
                 let share = seen.never_arrived.map(|lost| lost / seen.resent_so_far);
                 let metric = "segments lost between the TCPs over retransmits";
@@ -170,9 +173,9 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
             }
         }
         Cause::PathMtu => {
-            let fell = flow.mss_fell().map(|(before, now)| now / before);
+            let fell = flow.mss_fell().map(|[before, least, _]| least / before);
             let source = "streams[].sender.samples[].tcp.snd_mss_bytes";
-            let metric = "send MSS at the end over its largest";
+            let metric = "smallest send MSS after timeouts over its largest";
             scales.optional(metric, fell, "ratio", Bound::Below(MSS_FELL), end, source);
         }
         _ => {}
@@ -201,17 +204,43 @@ fn read_hop(
     scales.optional(&format!("{metric}, {}", hop.link.name), of(hop), unit, bound, None, &source);
 }
 
-fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, bound: Bound) {
-    let metric = "spread of the congestion window at losses (coefficient of variation)";
-    let source = "streams[].sender.samples[].tcp.snd_cwnd";
-    let alike = match bound {
-        Bound::AtLeast(_) => Bound::Below(PEAKS_ALIKE),
-        _ => Bound::AtLeast(PEAKS_DIFFER),
-    };
-    scales.optional(metric, seen.peaks_spread, "ratio", alike, Some(flow.sender.end), source);
-    let metric = "delivery rate before losses over the highest";
-    let source = "streams[].sender.samples[].tcp.delivery_rate_bytes_per_s";
-    scales.optional(metric, seen.ceiling, "ratio", bound, Some(flow.sender.end), source);
+/// What losses show at a ceiling (`true`) or at random.
+fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, at_ceiling: bool) {
+    let end = Some(flow.sender.end);
+    let retrans = "streams[].sender.samples[].tcp.total_retrans";
+    let bound = if at_ceiling { Bound::AtLeast(LOST_IN_BURSTS) } else { Bound::Below(SINGLE_LOSSES) };
+    let metric = "retransmits of each interval that has any, over those of independent losses";
+    scales.optional(metric, seen.burstiness, "ratio", bound, end, retrans);
+    if at_ceiling {
+        let metric = "data sent with less in flight than before losses, over all";
+        let source = "streams[].sender.samples[].tcp.unacked";
+        scales.optional(metric, seen.flight_rank, "ratio", Bound::AtLeast(AT_CEILING), end, source);
+        let metric = "spread of the congestion window at losses (coefficient of variation)";
+        let source = "streams[].sender.samples[].tcp.snd_cwnd";
+        scales.optional(metric, seen.peaks_spread, "ratio", Bound::Below(PEAKS_ALIKE), end, source);
+        let metric = "delivery rate before losses over the highest";
+        let source = "streams[].sender.samples[].tcp.delivery_rate_bytes_per_s";
+        scales.optional(metric, seen.ceiling, "ratio", Bound::AtLeast(CEILING), end, source);
+    } else {
+        let varies = if flow.is_model_based() { DELIVERY_VARIES_BBR } else { DELIVERY_VARIES };
+        read_delivery(scales, flow, seen, Bound::AtLeast(varies));
+        let seldom = (seen.losing_share > 0.0).then_some(seen.losing_share);
+        scales.optional(
+            "intervals with retransmits over all",
+            seldom,
+            "ratio",
+            Bound::Below(LOSES_SELDOM),
+            end,
+            retrans,
+        );
+    }
+}
+
+/// How evenly segments are delivered.
+fn read_delivery(scales: &mut Scales, flow: &Flow, seen: &Symptoms, bound: Bound) {
+    let metric = "spread of delivered segments between samples (coefficient of variation)";
+    let source = "streams[].sender.samples[].tcp.delivered";
+    scales.optional(metric, seen.delivery_spread, "ratio", bound, Some(flow.sender.end), source);
 }
 
 fn read_never_arrived(scales: &mut Scales, seen: &Symptoms, bound: Bound) {
