@@ -12,8 +12,9 @@ use crate::stream::{StreamView, flight_segments};
 use crate::text;
 use crate::thresholds::{
     ALWAYS_QUEUED, AT_CEILING, CEILING, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR,
-    DELIVERY_VARIES_MUCH, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE, OWN_BURSTS, PEAKS_ALIKE,
-    QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, SINGLE_LOSSES, WAITING_SHARE,
+    DELIVERY_VARIES_MUCH, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE, OWN_BURSTS, OWN_BURSTS_US,
+    PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, SINGLE_LOSSES,
+    WAITING_SHARE,
 };
 
 /// What was seen.
@@ -402,10 +403,10 @@ impl Symptoms {
         }
     }
 
-    /// Whether what waits in the path is no more than BBR's own bursts.
+    /// Whether what waits in the path may all wait in the sender's own qdisc, where BBR's pacing puts it.
     pub(crate) fn own_bursts(&self, flow: &Flow) -> bool {
         let waits_us = flow.srtt_us().zip(flow.min_rtt_us()).map_or(0.0, |(srtt, min)| srtt - min);
-        self.model_based && waits_us * flow.goodput_bps / 8e6 < OWN_BURSTS
+        self.model_based && (waits_us < OWN_BURSTS_US || waits_us * flow.goodput_bps / 8e6 < OWN_BURSTS)
     }
 
     /// Whether data was delivered so evenly that a link or a shaper sets the rate.

@@ -243,8 +243,12 @@ pub(crate) const PROBES_UNSEEN: f64 = 1.015;
 /// Measured 6 to 40 for queues and policers of one stream, 1 to 4 for random loss, bursts of three included.
 pub(crate) const LOST_IN_BURSTS: f64 = 5.0;
 
-/// Queue below which a path that holds it may be empty: BBR's own bursts wait in the sender's qdisc, two GSO packets of 64 KiB.
+/// Queue below which a path that holds it may be empty: TCP small queues let two GSO packets of 64 KiB wait in the sender's qdisc.
 pub(crate) const OWN_BURSTS: f64 = 131_072.0;
+
+/// The same as a time, µs: TCP small queues let a millisecond at the pacing rate wait there, and fq as much again. Measured 0.8 to 2.4
+/// ms behind `fq maxrate`.
+pub(crate) const OWN_BURSTS_US: f64 = 3000.0;
 
 /// The same below which losses come singly. Measured 0.87 to 1.3 for random loss, 1.5 to 40 at ceilings, 0.9 to 1.25 at ceilings that
 /// most intervals hit.
@@ -255,3 +259,7 @@ pub(crate) const LOSES_SELDOM: f64 = 0.5;
 
 /// The same below which they are rare.
 pub(crate) const LOSES_RARELY: f64 = 0.3;
+
+/// Data delivered to the receiving host over data read there from which the receive buffer still fills. Measured 1.2 to 1.7 in slow
+/// readers' first seconds on full paths.
+pub(crate) const STILL_FILLS: f64 = 1.1;

@@ -9,7 +9,8 @@ use crate::reader::{Limited, Reader, reader, window_limited};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
-    BACKLOG, EXPLAINS, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, UDP_LOSS, WAITS, WINDOW_FULL,
+    BACKLOG, EXPLAINS, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, STILL_FILLS, UDP_LOSS, WAITS,
+    WINDOW_FULL,
 };
 
 /// The window is full and so is the receive queue: data waits for the application, which has CPU time left.
@@ -38,11 +39,11 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "receiver.app_wait_ns");
     }
     let strength = match (reader(flow), window_limited(flow)) {
-        // The rate is the reader's, and the sender repairs losses: a path that is full of them for a while reads alike.
+        // The rate is the reader's, and the path limits the sender all the same, until the receive buffer is full.
         (_, limited)
             if asked.is_some_and(|asked| asked >= RATE_REACHED)
                 && limited != Some(Limited::Plainly)
-                && flow.moved(|tcp| Some(u64::from(tcp.total_retrans))).is_some_and(|resent| resent > 0.0) =>
+                && (still_fills(flow) || repairs(flow)) =>
         {
             Strength::Weak
         }
@@ -82,6 +83,17 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     finding.direct = reads_on_schedule(flow);
     finding.place = Some(format!("{}, receiving application", flow.receiver.name()));
     finding
+}
+
+/// More arrives at the receiving host than its application reads.
+fn still_fills(flow: &Flow) -> bool {
+    let delivered = flow.moved(|tcp| tcp.delivered.map(u64::from)).zip(flow.mss());
+    delivered.is_some_and(|(segments, mss)| segments * mss * 8.0 / flow.seconds() >= flow.goodput_bps * STILL_FILLS)
+}
+
+/// The sender repairs losses.
+fn repairs(flow: &Flow) -> bool {
+    flow.moved(|tcp| Some(u64::from(tcp.total_retrans))).is_some_and(|resent| resent > 0.0)
 }
 
 /// The readings that window and reader share. `behind` says which way the queue is held.

@@ -26,8 +26,8 @@ const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("overflow-cubic", Direction::Upload, Cause::NetworkCongestion, Confidence::High, ""),
     ("standing-queue-cubic", Direction::Upload, Cause::NetworkPath, Confidence::High, ""),
     ("loss-cubic", Direction::Upload, Cause::NetworkLoss, Confidence::High, ""),
-    // 1 % is lost at random and BBR fills the path all the same; its RTT follows the flight.
-    ("loss-bbr", Direction::Upload, Cause::NetworkPath, Confidence::Medium, ""),
+    // 1 % is lost at random and BBR fills the path all the same: the loss could be the overflow of its queue.
+    ("loss-bbr", Direction::Upload, Cause::NetworkPath, Confidence::Low, ""),
     // BBR over loopback: RTT 6 ms over a minimum of 3 µs is the processor's, not a path's.
     ("rate-bbr-loopback", Direction::Upload, Cause::Application, Confidence::High, "client, sending application"),
     // The sender waited for its core 90 % of the time, the receiver beside two busy loops 21 %.

@@ -25,7 +25,7 @@ use crate::text;
 use crate::thresholds::{
     ACKS_LOST, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_UNEVEN, EARLY_LOSS, EXPLAINS, FEW_LATE_LOSSES,
     FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS, NOTSENT_LITTLE, PROBES_UNSEEN, QUEUE_US, RAMP_RATIO, REAL_LOSS,
-    REORDERING_HURTS, REVERSE_QUEUE, SHAPED, WAITING_SHARE,
+    REORDERING_HURTS, REVERSE_QUEUE, SHAPED, SNDBUF_MOSTLY, WAITING_SHARE,
 };
 
 /// Segments of 1448 bytes in a GSO packet of 64 KiB.
@@ -114,6 +114,9 @@ fn name(flow: &Flow, seen: &Symptoms) -> Option<Named> {
 /// Data waits although neither window is full and no rate was asked for: then it waits in the sender's own qdisc or interface. Not
 /// for BBR, which paces.
 fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
+    if held_by_send_buffer(flow) {
+        return None;
+    }
     let mean = |figure: Option<Figure>| figure.map(|figure| figure.value);
     let waits = mean(flow.figure(StreamView::notsent))? >= NOTSENT_LITTLE
         && mean(flow.figure(StreamView::waiting_share))? >= WAITING_SHARE;
@@ -154,10 +157,16 @@ fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     Some(Named::new(Cause::PathMtu, strength, why, next))
 }
 
+/// Whether the kernel's clock says that a full send buffer is what the sender waits for.
+fn held_by_send_buffer(flow: &Flow) -> bool {
+    flow.sndbuf_limited().is_some_and(|share| share.value >= SNDBUF_MOSTLY)
+}
+
 /// A shaper on the sender's own interface keeps its socket's queue from emptying and its congestion window from filling.
 fn shaped_here(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
     let unsent = flow.figure(StreamView::send_fill).is_some_and(|fill| fill.value >= 0.5);
-    (unsent && seen.shaped.is_some_and(|share| share >= SHAPED)).then_some(Strength::Moderate)
+    (unsent && !held_by_send_buffer(flow) && seen.shaped.is_some_and(|share| share >= SHAPED))
+        .then_some(Strength::Moderate)
 }
 
 // ---- with the lab's knowledge of the path ----
@@ -298,7 +307,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
         return shaper(flow, Strength::Moderate, kind.map_or("shaper", |qdisc| &qdisc.kind));
     }
     let early = seen.resent_so_far >= FEW_RETRANSMITS && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
-    let later = seen.late_losses <= FEW_LATE_LOSSES && seen.at_random() != Some(true);
+    let later = seen.late_losses <= FEW_LATE_LOSSES && seen.at_random() != Some(true) && !seen.delivers_evenly();
     if early && later && seen.marked == 0.0 && seen.queue != Queue::Standing && !flow.is_model_based() {
         let grows = flow.window_growth().is_some_and(|growth| growth >= RAMP_RATIO);
         return overshoot(flow, seen, if grows { Strength::Moderate } else { Strength::Weak }, None);
@@ -318,7 +327,8 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
         _ if still_growing(flow) => growing(flow, Strength::Strong),
         _ if probes_unseen(flow, seen) => shaper(flow, Strength::Weak, &sending_qdiscs(flow)),
         _ if flow.is_model_based() && seen.delivery_spread.is_none_or(|spread| spread < DELIVERY_EVEN) => {
-            full_path(flow, None, Strength::Moderate)
+            // What is lost besides may be its queue's overflow.
+            full_path(flow, None, if resent >= FEW_RETRANSMITS { Strength::Weak } else { Strength::Moderate })
         }
         _ => unexplained(flow, seen, Strength::Weak),
     }
