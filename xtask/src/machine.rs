@@ -10,9 +10,11 @@ use serde::Serialize;
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let rivals = std::env::var_os("RIVALS_BIN").map(PathBuf::from);
-    std::env::split_paths(&path)
+    rivals
+        .into_iter()
+        .chain([crate::bench::rivals::programs()])
+        .chain(std::env::split_paths(&path))
         .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .chain(rivals)
         .map(|directory| directory.join(program))
         .find(|candidate| candidate.is_file())
 }

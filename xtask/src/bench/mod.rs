@@ -11,6 +11,7 @@ mod child;
 mod conversation;
 mod hostile;
 mod net;
+pub mod rivals;
 mod row;
 mod search;
 mod tools;
@@ -71,6 +72,8 @@ pub struct Options {
 enum Other {
     /// Hold verdicts against scenarios whose cause is known (a built lab kernel)
     Verdicts(verdicts::Options),
+    /// Build today's rivals from their sources into target/rivals
+    Rivals(rivals::Options),
 }
 
 /// What the cases are built from.
@@ -108,8 +111,10 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 /// Runs the chosen cases and writes what they gave, after each one.
 pub fn run(options: &Options) -> Result<()> {
-    if let Some(Other::Verdicts(options)) = &options.other {
-        return verdicts::run(options);
+    match &options.other {
+        Some(Other::Verdicts(options)) => return verdicts::run(options),
+        Some(Other::Rivals(options)) => return rivals::run(options),
+        None => {}
     }
     if options.list {
         for name in names() {
@@ -131,6 +136,7 @@ pub fn run(options: &Options) -> Result<()> {
     for warning in machine.warnings() {
         println!("warning: {warning}");
     }
+    warn_of_old(&date(), &bench.tools);
     let save = |rows: &[Row], hostile: &[AttackRow]| {
         let document = Document {
             schema: "landspeed.bench/1",
@@ -167,6 +173,20 @@ pub fn run(options: &Options) -> Result<()> {
     println!("\n{}", tables(&rows, &attacks));
     println!("every value: {}", options.json.display());
     Ok(())
+}
+
+/// A figure beside last year's rival is worth little.
+fn warn_of_old(today: &str, tools: &Tools) {
+    let built = rivals::built();
+    for rival in built.iter().filter(|rival| rival.is_old(today)) {
+        let date = rival.date.as_deref().unwrap_or_default();
+        println!("warning: {} is of {date}, more than a year ago: `cargo xtask bench rivals`", rival.name);
+    }
+    if tools.iperf3.is_ok() && !tools.iperf3_is_new {
+        println!(
+            "warning: this iperf3 is older than 3.20, without --gsro and --skip-rx-copy: `cargo xtask bench rivals iperf3`"
+        );
+    }
 }
 
 /// Set in the process that [`alone`] starts.

@@ -60,7 +60,7 @@ fn cost(
             let before = cpu_of_children()?;
             let server = tool.serve(port)?;
             let transfer = run(tool.as_ref(), port)?;
-            server.stop(Signal::SIGTERM)?;
+            server.map(|server| server.stop(Signal::SIGTERM)).transpose()?;
             hold(transfer.goodput_bps, rate_bps)?;
             let cpu_ns = (cpu_of_children()? - before) * 1e9;
             Ok(vec![cpu_ns / transfer.bytes, transfer.goodput_bps])

@@ -21,7 +21,7 @@ struct Between {
 }
 
 impl Bulk for Between {
-    fn serve(&self, port: u16) -> Result<Running> {
+    fn serve(&self, port: u16) -> Result<Option<Running>> {
         self.server.serve(port)
     }
 
@@ -38,8 +38,8 @@ impl Bulk for Between {
 struct Iperf3Door(Rc<Landspeed>);
 
 impl Bulk for Iperf3Door {
-    fn serve(&self, port: u16) -> Result<Running> {
-        self.0.serve_iperf3(port)
+    fn serve(&self, port: u16) -> Result<Option<Running>> {
+        self.0.serve_iperf3(port).map(Some)
     }
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {

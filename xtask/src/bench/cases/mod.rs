@@ -25,8 +25,8 @@ type Build = fn(&Bench, &str) -> Case;
 pub const ALL: &[(&str, Build)] = &[
     ("tcp-copy", tcp::copy),
     ("tcp-zerocopy-discard", tcp::zerocopy_discard),
-    ("udp-8948", |bench, name| udp::loss_free(bench, name, 8948, 1.5)),
-    ("udp-1448", |bench, name| udp::loss_free(bench, name, 1448, 3.0)),
+    ("udp-8948", |bench, name| udp::loss_free(bench, name, 8948, 1.2)),
+    ("udp-1448", |bench, name| udp::loss_free(bench, name, 1448, 2.0)),
     ("udp-64", |bench, name| udp::loss_free(bench, name, 64, 3.0)),
     ("rr-udp", round_trips::udp),
     ("rr-tcp", round_trips::tcp),

@@ -41,7 +41,7 @@ fn case(bench: &Bench, name: &str, transport: Transport, cores: Option<(usize, u
     let seconds = bench.seconds;
     let values = |trips: RoundTrips| vec![trips.per_s, trips.p50_ns];
     Case::new(name)
-        .metric("round trips", Unit::PerS, Better::Higher, Some(1.0))
+        .metric("round trips", Unit::PerS, Better::Higher, Some(1.05))
         .metric("p50", Unit::Ns, Better::Lower, Some(1.0))
         .with(Role::Ours, "landspeed", &bench.tools.landspeed, |tool| {
             let port = free_port()?;
@@ -58,5 +58,9 @@ fn case(bench: &Bench, name: &str, transport: Transport, cores: Option<(usize, u
                 let _alive = &server;
                 Ok(values(tool.ping_pong(port, seconds, SIZE, transport, client_core)?))
             }) as Measure)
+        })
+        .with(Role::Rival, "neper", &bench.tools.neper, |tool| {
+            let port = free_port()?;
+            Ok(Box::new(move || Ok(values(tool.ping_pong(port, seconds, SIZE, transport, cores)?))) as Measure)
         })
 }

@@ -1,19 +1,23 @@
 //! One TCP stream as fast as it goes.
 
+use std::rc::Rc;
+
 use anyhow::Result;
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
 use crate::bench::net::free_port;
 use crate::bench::row::{Better, Unit};
-use crate::bench::tools::Bulk;
+use crate::bench::tools::{Bulk, Found, Tools};
 
 /// Data copied in and out, as programs usually move it.
 pub fn copy(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
-    goodput(name, 1.1)
+    goodput(name, 1.2)
         .with(Role::Ours, "landspeed", &tools.ours(), stream(seconds, &["--send", "copy", "--receive", "copy"]))
         .with(Role::Rival, "iperf3", &tools.iperf3, stream(seconds, &[]))
+        .with(Role::Rival, "neper", &neper(tools), stream(seconds, &[]))
+        .with(Role::Rival, "kperf", &tools.kperf, stream(seconds, &[]))
         .with(Role::Rival, "nuttcp", &tools.nuttcp, stream(seconds, &[]))
         .with(Role::Rival, "xfr", &tools.xfr, stream(seconds, &["--no-zerocopy"]))
 }
@@ -22,13 +26,20 @@ pub fn copy(bench: &Bench, name: &str) -> Case {
 pub fn zerocopy_discard(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     let ours = tools.ours();
+    let iperf3 = if tools.iperf3_is_new { "iperf3 -Z --skip-rx-copy" } else { "iperf3 -Z" };
     let discard = |mode: &'static str| stream(seconds, &["--receive", "discard", "--send", mode]);
     goodput(name, 1.5)
         .with(Role::Ours, "landspeed sendfile discard", &ours, discard("sendfile"))
         .with(Role::OursToo, "landspeed splice discard", &ours, discard("splice"))
         .with(Role::OursToo, "landspeed zerocopy discard", &ours, discard("zerocopy"))
-        .with(Role::Rival, "iperf3 -Z", &tools.iperf3, stream(seconds, &["-Z"]))
+        .with(Role::Rival, iperf3, &tools.iperf3, stream(seconds, &iperf3.split(' ').skip(1).collect::<Vec<_>>()))
+        .with(Role::Rival, "neper -Z --skip-rx-copy", &neper(tools), stream(seconds, &["-Z", "--skip-rx-copy"]))
+        .with(Role::Rival, "kperf zerocopy", &tools.kperf, stream(seconds, &["--msg-zerocopy", "--msg-trunc"]))
         .with(Role::RivalToo, "xfr -Z", &tools.xfr, stream(seconds, &["-Z"]))
+}
+
+fn neper(tools: &Tools) -> Found<dyn Bulk> {
+    tools.neper.clone().map(|neper| neper as Rc<dyn Bulk>)
 }
 
 fn goodput(name: &str, target: f64) -> Case {
@@ -36,7 +47,7 @@ fn goodput(name: &str, target: f64) -> Case {
 }
 
 /// Starts a tool's server once; each run is a client with these options.
-pub fn stream(seconds: u32, extra: &[&'static str]) -> impl FnOnce(std::rc::Rc<dyn Bulk>) -> Result<Measure> + use<> {
+pub fn stream(seconds: u32, extra: &[&'static str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
     let extra = extra.to_vec();
     move |tool| {
         let port = free_port()?;

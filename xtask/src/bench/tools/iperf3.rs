@@ -22,9 +22,10 @@ impl Iperf3 {
 }
 
 impl Bulk for Iperf3 {
-    fn serve(&self, port: u16) -> Result<Running> {
+    fn serve(&self, port: u16) -> Result<Option<Running>> {
         Running::start(Command::new(&self.0).args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]))?
             .until("listening", |_| net::is_listening(port))
+            .map(Some)
     }
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {

@@ -87,8 +87,8 @@ fn complaint(finished: &Finished) -> String {
 }
 
 impl Bulk for Landspeed {
-    fn serve(&self, port: u16) -> Result<Running> {
-        self.serve_on(port, None, &[])
+    fn serve(&self, port: u16) -> Result<Option<Running>> {
+        self.serve_on(port, None, &[]).map(Some)
     }
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {

@@ -1,7 +1,9 @@
 //! Landspeed and its rivals behind one interface, so that every case treats them alike.
 
 mod iperf3;
+mod kperf;
 mod landspeed;
+mod neper;
 mod nuttcp;
 mod sockperf;
 mod xfr;
@@ -14,9 +16,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::child::{Running, run};
+use super::rivals;
 use crate::machine;
 
 pub use landspeed::Landspeed;
+pub use neper::Neper;
 pub use sockperf::Sockperf;
 
 /// What one bulk run moved.
@@ -61,8 +65,8 @@ pub struct Offer {
 
 /// A tool that moves bulk data between a server of its own and a client.
 pub trait Bulk {
-    /// Starts its server on `port` of loopback and returns once it listens.
-    fn serve(&self, port: u16) -> Result<Running>;
+    /// Starts its server on `port` of loopback and returns once it listens; nothing where each run starts its own.
+    fn serve(&self, port: u16) -> Result<Option<Running>>;
     /// One TCP stream for `seconds`, client to server.
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer>;
     /// One UDP stream for `seconds`, client to server.
@@ -78,6 +82,12 @@ pub struct Tools {
     pub landspeed: Found<Landspeed>,
     /// iperf3.
     pub iperf3: Found<dyn Bulk>,
+    /// Whether iperf3 has `--skip-rx-copy` and `--gsro` (3.20 and later).
+    pub iperf3_is_new: bool,
+    /// google/neper.
+    pub neper: Found<Neper>,
+    /// facebookexperimental/kperf.
+    pub kperf: Found<dyn Bulk>,
     /// nuttcp.
     pub nuttcp: Found<dyn Bulk>,
     /// xfr.
@@ -97,21 +107,41 @@ impl Tools {
             versions.push((name.to_owned(), version(&program, flag)));
             Ok::<_, String>(program)
         };
-        let iperf3 = locate("iperf3", "--version").map(|program| Rc::new(iperf3::Iperf3(program)) as Rc<dyn Bulk>);
+        let iperf3 = locate("iperf3", "--version");
+        let iperf3_is_new = iperf3.as_ref().is_ok_and(|program| {
+            let help = run(Command::new(program).arg("--help"), Duration::from_secs(5));
+            help.is_ok_and(|help| help.stdout.contains("--skip-rx-copy") && help.stdout.contains("--gsro"))
+        });
+        let iperf3 = iperf3.map(|program| Rc::new(iperf3::Iperf3(program)) as Rc<dyn Bulk>);
         let nuttcp = locate("nuttcp", "-V").map(|program| Rc::new(nuttcp::Nuttcp(program)) as Rc<dyn Bulk>);
         let xfr = locate("xfr", "--version").map(|program| Rc::new(xfr::Xfr(program)) as Rc<dyn Bulk>);
+        let neper = built("neper", "neper_tcp_stream").map(|program| Rc::new(Neper::beside(&program)));
+        let kperf = built("kperf", "kperf_server");
+        let kperf = kperf.map(|program| Rc::new(kperf::Kperf::beside(&program)) as Rc<dyn Bulk>);
         let sockperf = locate("sockperf", "--version").map(|program| Rc::new(Sockperf(program)));
         let landspeed = landspeed.map(|program| {
             versions.insert(0, ("landspeed".to_owned(), version(&program, "--version")));
             Rc::new(Landspeed(program))
         });
-        Self { landspeed, iperf3, nuttcp, xfr, sockperf, versions }
+        for rival in rivals::built() {
+            // neper and kperf do not say their versions.
+            if matches!(rival.name.as_str(), "neper" | "kperf") {
+                let date = rival.date.as_deref().unwrap_or("unknown date");
+                versions.push((rival.name.clone(), format!("{} {} of {date}", rival.name, rival.version)));
+            }
+        }
+        Self { landspeed, iperf3, iperf3_is_new, neper, kperf, nuttcp, xfr, sockperf, versions }
     }
 
     /// Ours as a bulk tool like the others.
     pub fn ours(&self) -> Found<dyn Bulk> {
         self.landspeed.clone().map(|ours| ours as Rc<dyn Bulk>)
     }
+}
+
+/// A program that only `cargo xtask bench rivals` brings.
+fn built(name: &str, program: &str) -> Result<PathBuf, String> {
+    machine::find(program).ok_or_else(|| format!("{name} is not there: `cargo xtask bench rivals {name}`"))
 }
 
 /// The first line of what it says of itself.

@@ -25,9 +25,10 @@ fn ports(port: u16) -> [String; 2] {
 }
 
 impl Bulk for Nuttcp {
-    fn serve(&self, port: u16) -> Result<Running> {
+    fn serve(&self, port: u16) -> Result<Option<Running>> {
         Running::start(Command::new(&self.0).args(["-S", "--nofork"]).args(ports(port)))?
             .until("listening", |_| net::is_listening(port))
+            .map(Some)
     }
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {

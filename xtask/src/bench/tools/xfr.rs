@@ -25,7 +25,7 @@ impl Xfr {
 }
 
 impl Bulk for Xfr {
-    fn serve(&self, port: u16) -> Result<Running> {
+    fn serve(&self, port: u16) -> Result<Option<Running>> {
         Running::start(Command::new(&self.0).args([
             "serve",
             "--no-mdns",
@@ -35,6 +35,7 @@ impl Bulk for Xfr {
             &port.to_string(),
         ]))?
         .until("listening", |_| net::is_listening(port))
+        .map(Some)
     }
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {

@@ -8,13 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use landspeed_model::LabDocument;
 
-use super::truth::{Case, Half};
+use super::truth::Case;
 use crate::bench::child::run;
 
 /// A scenario that takes longer counts as failed. Most take some seconds.
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Scenarios and their documents in one directory, one directory in it for each half.
+/// Scenarios and their documents in one directory.
 pub struct Documents {
     directory: PathBuf,
 }
@@ -22,15 +22,12 @@ pub struct Documents {
 impl Documents {
     /// Opens or creates the directory.
     pub fn open(directory: &Path) -> Result<Self> {
-        for half in [Half::Training, Half::Unseen] {
-            let directory = directory.join(half.name());
-            std::fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-        }
+        std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
         Ok(Self { directory: directory.to_owned() })
     }
 
     fn file(&self, case: &Case, extension: &str) -> PathBuf {
-        self.directory.join(case.half.name()).join(format!("{}.{extension}", case.name))
+        self.directory.join(format!("{}.{extension}", case.name))
     }
 
     /// The document of a case; `None` when it has none, or one of another scenario.

@@ -252,7 +252,6 @@ fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<Known, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::verdicts::truth::Half;
 
     fn judged(cause: &'static str, facts: &Facts) -> Option<&'static str> {
         let case = Case {
@@ -260,7 +259,6 @@ mod tests {
             cause,
             what: "a pfifo".to_owned(),
             accept: Vec::new(),
-            half: Half::Training,
             congestion: "cubic",
             buffer_bdp: 1.0,
             toml: String::new(),
@@ -310,7 +308,6 @@ mod tests {
             cause,
             what: String::new(),
             accept: Vec::new(),
-            half: Half::Unseen,
             congestion: "bbr",
             buffer_bdp: 1.0,
             toml: String::new(),

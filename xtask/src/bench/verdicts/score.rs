@@ -168,7 +168,7 @@ impl Scores {
     }
 }
 
-/// All tables of one half of the bench.
+/// All tables.
 pub fn tables(all: &[Scores]) -> String {
     let mut text = format!("| view | {HEADS} | goal |\n|---|{}---|\n", "--:|".repeat(6));
     for scores in all {

@@ -39,25 +39,6 @@ pub struct Accept {
     pub from: View,
 }
 
-/// The half of the bench that a scenario belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Half {
-    /// Thresholds may be set by it.
-    Training,
-    /// Never looked at when thresholds are set.
-    Unseen,
-}
-
-impl Half {
-    /// Its name, and that of its directory.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Training => "training",
-            Self::Unseen => "unseen",
-        }
-    }
-}
-
 /// A scenario with its known cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
@@ -69,8 +50,6 @@ pub struct Case {
     pub what: String,
     /// Causes acceptable beside it.
     pub accept: Vec<Accept>,
-    /// Which half of the bench it belongs to.
-    pub half: Half,
     /// Congestion control.
     pub congestion: &'static str,
     /// Size of the bottleneck's queue over the BDP.
@@ -88,8 +67,8 @@ fn case(seed: u64, cause: usize, number: usize) -> Case {
     let (cause, family, controls) = causes::ALL[cause];
     let name = format!("{cause}-{number:02}");
     let mut draw = Draw::new(seed, &name);
-    // Halves alternate, so that both get every congestion control and every variety.
-    let (half, turn) = (if number.is_multiple_of(2) { Half::Training } else { Half::Unseen }, number / 2);
+    // Two draws of each kind.
+    let turn = number / 2;
     let congestion = controls[turn % controls.len()];
     let variety = turn + turn / controls.len();
     let drawn = (0..10_000)
@@ -98,7 +77,7 @@ fn case(seed: u64, cause: usize, number: usize) -> Case {
     let toml = drawn.setup.toml(&name, &drawn.what);
     debug_assert!(scenario::load(&toml).is_ok());
     let buffer_bdp = drawn.setup.buffer_bytes / drawn.setup.bdp_bytes();
-    Case { name, cause, what: drawn.what, accept: drawn.accept, half, congestion, buffer_bdp, toml }
+    Case { name, cause, what: drawn.what, accept: drawn.accept, congestion, buffer_bdp, toml }
 }
 
 #[cfg(test)]
@@ -127,17 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_have_every_cause_and_congestion_control() {
+    fn every_cause_has_every_congestion_control() {
         let cases = cases(1, COUNT);
-        for half in [Half::Training, Half::Unseen] {
-            let kinds: BTreeSet<_> =
-                cases.iter().filter(|case| case.half == half).map(|case| (case.cause, case.congestion)).collect();
-            let expected: BTreeSet<_> = causes::ALL
-                .iter()
-                .flat_map(|(cause, _, controls)| controls.iter().map(move |control| (*cause, *control)))
-                .collect();
-            assert_eq!(kinds, expected, "{half:?}");
-        }
+        let kinds: BTreeSet<_> = cases.iter().map(|case| (case.cause, case.congestion)).collect();
+        let expected: BTreeSet<_> = causes::ALL
+            .iter()
+            .flat_map(|(cause, _, controls)| controls.iter().map(move |control| (*cause, *control)))
+            .collect();
+        assert_eq!(kinds, expected);
         let names: BTreeSet<_> = cases.iter().map(|case| &case.name).collect();
         assert_eq!(names.len(), cases.len());
     }

@@ -1,0 +1,196 @@
+//! `cargo xtask bench rivals`: today's rivals, built from their sources into `target/rivals`. Nothing of them is committed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::machine;
+
+/// Where to get the sources.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Rivals to build (all when none is given): iperf3, neper, kperf, xfr
+    names: Vec<String>,
+    /// Directory with clones named OWNER+NAME/repo, instead of github.com
+    #[arg(long, value_name = "DIR")]
+    mirror: Option<PathBuf>,
+}
+
+/// A rival that is built from a repository.
+struct Source {
+    name: &'static str,
+    repository: &'static str,
+    /// Repositories it needs inside its tree.
+    inside: &'static [(&'static str, &'static str)],
+    build: &'static [&'static [&'static str]],
+    /// Program in its tree, and the name it gets.
+    programs: &'static [(&'static str, &'static str)],
+}
+
+const SOURCES: &[Source] = &[
+    Source {
+        name: "iperf3",
+        repository: "esnet/iperf",
+        inside: &[],
+        build: &[
+            &["./configure", "--quiet", "--enable-static", "--disable-shared", "--without-openssl"],
+            &["make", "-s"],
+        ],
+        programs: &[("src/iperf3", "iperf3")],
+    },
+    Source {
+        name: "neper",
+        repository: "google/neper",
+        inside: &[],
+        build: &[&["make", "-s", "tcp_stream", "tcp_rr", "udp_rr"]],
+        programs: &[("tcp_stream", "neper_tcp_stream"), ("tcp_rr", "neper_tcp_rr"), ("udp_rr", "neper_udp_rr")],
+    },
+    Source {
+        name: "kperf",
+        repository: "facebookexperimental/kperf",
+        inside: &[("ccan", "rustyrussell/ccan"), ("ynl-c", "linux-netdev/ynl-c"), ("liburing", "axboe/liburing")],
+        build: &[&["make", "-s", "-j1", "server", "client"]],
+        programs: &[("server", "kperf_server"), ("client", "kperf_client")],
+    },
+];
+
+/// What was built, and of when it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Built {
+    /// Name of the rival.
+    pub name: String,
+    /// Its commit, or the version of a published crate.
+    pub version: String,
+    /// Date of the commit, `YYYY-MM-DD`; unknown of a published crate.
+    pub date: Option<String>,
+}
+
+impl Built {
+    /// Whether the source is older than a year on `today` (`YYYY-MM-DD`).
+    pub fn is_old(&self, today: &str) -> bool {
+        let year_before =
+            |date: &str| Some(format!("{:04}{}", date.get(..4)?.parse::<u32>().ok()? - 1, date.get(4..)?));
+        let limit = year_before(today);
+        self.date.as_ref().zip(limit).is_some_and(|(date, limit)| *date < limit)
+    }
+}
+
+fn directory() -> PathBuf {
+    crate::law::root().join("target").join("rivals")
+}
+
+/// Where the built programs are.
+pub fn programs() -> PathBuf {
+    directory().join("bin")
+}
+
+/// What was built here, by name.
+pub fn built() -> Vec<Built> {
+    let list = std::fs::read_to_string(directory().join("built.json")).ok();
+    list.and_then(|list| serde_json::from_str(&list).ok()).unwrap_or_default()
+}
+
+/// Builds them.
+pub fn run(options: &Options) -> Result<()> {
+    let is_chosen = |name: &str| options.names.is_empty() || options.names.iter().any(|chosen| chosen == name);
+    ensure!(
+        options.names.iter().all(|name| name == "xfr" || SOURCES.iter().any(|source| source.name == name)),
+        "no such rival: there are iperf3, neper, kperf and xfr"
+    );
+    std::fs::create_dir_all(programs()).context("cannot create target/rivals/bin")?;
+    let mut list = built();
+    let mut failed = Vec::new();
+    for source in SOURCES.iter().filter(|source| is_chosen(source.name)) {
+        match build(source, options.mirror.as_deref()) {
+            Ok(built) => note(&mut list, built)?,
+            Err(error) => failed.push(format!("{}: {error:#}", source.name)),
+        }
+    }
+    if is_chosen("xfr") {
+        match install_xfr() {
+            Ok(built) => note(&mut list, built)?,
+            Err(error) => failed.push(format!("xfr: {error:#}")),
+        }
+    }
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(())
+}
+
+fn note(list: &mut Vec<Built>, built: Built) -> Result<()> {
+    println!("{} {} {}", built.name, built.version, built.date.as_deref().unwrap_or(""));
+    list.retain(|other| other.name != built.name);
+    list.push(built);
+    super::write(&directory().join("built.json"), &serde_json::to_string_pretty(&list)?)
+}
+
+fn build(source: &Source, mirror: Option<&Path>) -> Result<Built> {
+    let tree = directory().join("src").join(source.name);
+    clone(source.repository, mirror, &tree)?;
+    for (path, repository) in source.inside {
+        let inside = tree.join(path);
+        clone(repository, mirror, &inside)?;
+        // The commit that the rival asks for; the newest where the clone does not have it.
+        let wanted = output(Command::new("git").current_dir(&tree).args(["rev-parse", &format!("HEAD:{path}")]))?;
+        let wanted = wanted.trim();
+        if output(Command::new("git").current_dir(&inside).args(["checkout", "--quiet", wanted])).is_err() {
+            println!("{}: {repository} does not have {wanted}; its newest commit is used", source.name);
+        }
+    }
+    let jobs = machine::cores().to_string();
+    for step in source.build {
+        let mut command = Command::new(step[0]);
+        command.current_dir(&tree).args(&step[1..]).env("MAKEFLAGS", format!("-j{jobs}"));
+        output(&mut command)?;
+    }
+    for (from, to) in source.programs {
+        std::fs::copy(tree.join(from), programs().join(to)).with_context(|| format!("{from} was not built"))?;
+    }
+    let said = output(Command::new("git").current_dir(&tree).args(["log", "-1", "--format=%h %cs"]))?;
+    let (version, date) = said.trim().split_once(' ').context("git says no commit")?;
+    Ok(Built { name: source.name.to_owned(), version: version.to_owned(), date: Some(date.to_owned()) })
+}
+
+fn clone(repository: &str, mirror: Option<&Path>, to: &Path) -> Result<()> {
+    let from = mirror.map_or_else(
+        || format!("https://github.com/{repository}"),
+        |mirror| mirror.join(repository.replace('/', "+")).join("repo").display().to_string(),
+    );
+    if to.exists() {
+        std::fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
+    }
+    output(Command::new("git").args(["clone", "--quiet", &from]).arg(to)).map(drop)
+}
+
+fn install_xfr() -> Result<Built> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    output(Command::new(cargo).args(["install", "xfr", "--locked", "--root"]).arg(directory()))?;
+    let said = output(Command::new(programs().join("xfr")).arg("--version"))?;
+    Ok(Built { name: "xfr".to_owned(), version: said.trim().trim_start_matches("xfr ").to_owned(), date: None })
+}
+
+/// What a command prints; an error with the last of what it said when it fails.
+fn output(command: &mut Command) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let finished = command.output().with_context(|| format!("cannot start {program}"))?;
+    if finished.status.success() {
+        return Ok(String::from_utf8_lossy(&finished.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&finished.stderr);
+    let last: Vec<&str> = said.lines().rev().filter(|line| !line.trim().is_empty()).take(3).collect();
+    bail!("{program} failed ({}): {}", finished.status, last.into_iter().rev().collect::<Vec<_>>().join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_of_more_than_a_year_ago_is_old() {
+        let of = |date: &str| Built { name: "x".to_owned(), version: "1".to_owned(), date: Some(date.to_owned()) };
+        assert!(of("2025-11-22").is_old("2026-11-23"));
+        assert!(!of("2025-11-23").is_old("2026-11-23"));
+        assert!(!Built { date: None, ..of("") }.is_old("2026-11-23"));
+    }
+}

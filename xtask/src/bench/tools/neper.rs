@@ -1,0 +1,108 @@
+//! google/neper. It has no UDP stream of its own size and rate; it takes part in TCP and in request/response.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::sockperf::pinned;
+use super::{Bulk, Offer, RoundTrips, Transfer, Transport, limit};
+use crate::bench::child::{Running, run_well};
+use crate::bench::net;
+
+/// Its programs: `neper_tcp_stream`, `neper_tcp_rr`, `neper_udp_rr`.
+pub struct Neper {
+    stream: PathBuf,
+    requests: [PathBuf; 2],
+}
+
+impl Neper {
+    /// The programs beside `stream`.
+    pub fn beside(stream: &Path) -> Self {
+        let beside = |name: &str| stream.with_file_name(name);
+        Self { stream: stream.to_owned(), requests: [beside("neper_tcp_rr"), beside("neper_udp_rr")] }
+    }
+}
+
+/// Control and data ports; a server serves one test.
+fn ports(port: u16) -> [String; 4] {
+    ["-C".to_owned(), port.to_string(), "-P".to_owned(), (port + 1).to_string()]
+}
+
+fn serve_once(program: &Path, core: Option<usize>, port: u16, seconds: u32, extra: &[&str]) -> Result<Running> {
+    let mut command = pinned(program, core);
+    command.args(ports(port)).args(["-l", &seconds.to_string(), "--nolog"]).args(extra);
+    Running::start(&mut command)?.until("listening", |_| net::is_listening(port))
+}
+
+impl Bulk for Neper {
+    /// Its server ends with its test: each run starts one.
+    fn serve(&self, _port: u16) -> Result<Option<Running>> {
+        Ok(None)
+    }
+
+    fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {
+        let buffer = ["-B", "262144"];
+        let receiver: Vec<&str> = extra.iter().copied().filter(|option| *option == "--skip-rx-copy").collect();
+        let _server = serve_once(&self.stream, None, port, seconds, &[&buffer[..], &receiver].concat())?;
+        let mut command = Command::new(&self.stream);
+        let sender: Vec<&str> = extra.iter().copied().filter(|option| *option != "--skip-rx-copy").collect();
+        command
+            .args(["-c", "-H", "127.0.0.1", "-l", &seconds.to_string(), "--nolog"])
+            .args(ports(port))
+            .args(buffer)
+            .args(sender);
+        let said = run_well(&mut command, limit(seconds))?.stdout;
+        let mbps = value(&said, "throughput")?;
+        let (goodput_bps, seconds) = (mbps * 1e6, f64::from(seconds));
+        Ok(Transfer { goodput_bps, bytes: goodput_bps * seconds / 8.0, sent_bps: goodput_bps, lost: 0 })
+    }
+
+    fn udp(&self, _port: u16, _seconds: u32, _offer: Offer, _extra: &[&str]) -> Result<Transfer> {
+        bail!("neper has no UDP stream of a given size and rate")
+    }
+}
+
+impl Neper {
+    /// Requests and responses of `size` bytes, one at a time; server and client on `cores` when given.
+    pub fn ping_pong(
+        &self,
+        port: u16,
+        seconds: u32,
+        size: u32,
+        transport: Transport,
+        cores: Option<(usize, usize)>,
+    ) -> Result<RoundTrips> {
+        let program = &self.requests[usize::from(transport == Transport::Udp)];
+        let (server_core, client_core) = cores.unzip();
+        let size = size.to_string();
+        let sizes = ["-Q", &size, "-R", &size];
+        let _server = serve_once(program, server_core, port, seconds, &sizes)?;
+        let mut command = pinned(program, client_core);
+        command
+            .args(["-c", "-H", "127.0.0.1", "-l", &seconds.to_string(), "-p", "50", "--nolog"])
+            .args(ports(port))
+            .args(sizes);
+        let said = run_well(&mut command, limit(seconds))?.stdout;
+        Ok(RoundTrips { per_s: value(&said, "throughput")?, p50_ns: value(&said, "latency_p50")? * 1e9 })
+    }
+}
+
+/// The number of a `name=value` line, the last where there are several.
+fn value(said: &str, name: &str) -> Result<f64> {
+    let of = |line: &str| line.strip_prefix(name)?.strip_prefix('=')?.parse::<f64>().ok();
+    said.lines().rev().find_map(of).with_context(|| format!("neper said no {name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_by_their_whole_name() {
+        let said = "local_throughput=7\nthroughput=1893.00\nthroughput_units=Mbit/s\nlatency_p50=0.000048\n";
+        assert!((value(said, "throughput").unwrap() - 1893.0).abs() < 1e-9);
+        assert!((value(said, "latency_p50").unwrap() - 48e-6).abs() < 1e-12);
+        assert!(value(said, "latency_p99").is_err());
+    }
+}
