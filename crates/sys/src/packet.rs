@@ -231,8 +231,8 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::netlink::{LinkId, Netlink};
     use crate::netns;
+    use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
     fn a_packet_is_captured_both_ways_with_its_length_and_time() {

@@ -441,8 +441,8 @@ mod tests {
 
     use super::*;
     use crate::clock::{monotonic_ns, realtime_ns, sleep_until};
-    use crate::netlink::{LinkId, Netlink};
     use crate::netns;
+    use landspeed_netlink::{LinkId, Netlink};
 
     fn ring(filter: &[Instruction], blocks: u32) -> Result<Ring, RingError> {
         let lo = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo").index;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use landspeed_model::{
     BuildInfo, TAP_SCHEMA, TapDocument, TapEnd, TapInterface, TapPerturbation, TapSlices, Warning,
 };
+use landspeed_netlink::{LinkId, Netlink};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns};
-use landspeed_sys::netlink::{LinkId, Netlink};
 use landspeed_sys::ring::{PacketKind, Ring, RingPacket};
 use landspeed_wire::capture::write::{self, Counts, Packet, Reception};
 

@@ -169,7 +169,7 @@ impl Discipline {
 }
 
 /// `struct tcmsg`: family, pad[3], ifindex, handle, parent, info.
-pub(super) fn traffic_control_header(request: &mut Request, ifindex: u32, handle: u32, parent: u32, info: u32) {
+pub(crate) fn traffic_control_header(request: &mut Request, ifindex: u32, handle: u32, parent: u32, info: u32) {
     request.words(&[libc::AF_UNSPEC as u32, ifindex, handle, parent, info]);
 }
 

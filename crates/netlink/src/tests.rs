@@ -1,11 +1,11 @@
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::process::Command;
 
+use landspeed_sys::netns;
 use landspeed_testkit::skip;
 use proptest::prelude::*;
 
 use super::*;
-use crate::netns;
 
 /// Runs a command of iproute2 in the calling thread's namespace.
 fn run(command: &str) -> Result<String, String> {

@@ -5,14 +5,14 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
 
+use landspeed_sys::netns;
+use landspeed_sys::packet::{Capture, Direction};
 use landspeed_testkit::skip;
 use proptest::prelude::*;
 
 use super::*;
-use crate::netlink::parse::each_attribute;
-use crate::netlink::{Details, LinkId, Qdisc, QdiscKind, QdiscReading};
-use crate::packet::{Capture, Direction};
-use crate::{ethtool, netns};
+use crate::parse::each_attribute;
+use crate::{Details, LinkId, Qdisc, QdiscKind, QdiscReading, ethtool};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
