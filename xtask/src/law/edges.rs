@@ -23,8 +23,9 @@ pub const TABLE: &[Edges] = &[
     edges("calc", &["units"]),
     edges("diagnose", &["calc", "model", "stats", "units"]),
     edges("checks", &["calc", "model", "units"]),
-    edges("trace", &["model", "wire"]),
+    edges("trace", &["model", "stats", "units", "wire"]),
     edges("columns", &["trace", "wire"]),
+    edges("capture", &["columns", "trace", "wire"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["host", "model", "netlink", "stats", "sys", "units"]),
     edges("tune", &["host", "model", "netlink", "sys", "units"]),
@@ -35,8 +36,8 @@ pub const TABLE: &[Edges] = &[
     edges(
         "cli",
         &[
-            "calc", "checks", "columns", "diagnose", "flow", "host", "lab", "model", "netlink", "report", "stats",
-            "sys", "tap", "trace", "tune", "units", "wire",
+            "calc", "capture", "checks", "columns", "diagnose", "flow", "host", "lab", "model", "netlink", "report",
+            "stats", "sys", "tap", "trace", "tune", "units", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),

@@ -6,12 +6,11 @@ use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use landspeed_capture::{Capture, Frames};
 use landspeed_columns::{Detail, Writer};
 use landspeed_trace::{Analysis, Limits, Row};
 use landspeed_units::Bytes;
 use landspeed_wire::capture::Frame;
-
-use super::input::{Capture, Frames};
 
 /// Options for packets as columns.
 #[derive(Debug, clap::Args)]

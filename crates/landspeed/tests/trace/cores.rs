@@ -2,7 +2,7 @@
 
 use crate::document;
 
-/// Packets, enough for several pieces of a file that cores take in turns.
+/// Packets of a capture.
 const PACKETS: u32 = 60_000;
 
 /// A connection's data and acknowledgements; from a packet on, every fifth is of a connection of its own.
