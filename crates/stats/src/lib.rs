@@ -9,10 +9,12 @@ mod bootstrap;
 mod histogram;
 mod jitter;
 mod quantile;
+mod random;
 mod summary;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use histogram::{Bucket, BucketError, LatencyHistogram};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};
+pub use random::SplitMix64;
 pub use summary::Summary;

@@ -13,7 +13,7 @@ use crate::socket::set_int;
 
 // linux/if_packet.h
 const PACKET_STATISTICS: libc::c_int = 6;
-const ETH_P_ALL: u16 = 3;
+pub(crate) const ETH_P_ALL: u16 = 3;
 
 /// Which way a packet went, seen from the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ impl Capture {
         set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, size)
             .or_else(|_| set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, size))?;
         set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        socket.bind(&link_address(ifindex)?)?;
+        socket.bind(&link_address(ifindex, ETH_P_ALL)?)?;
         // SAFETY: iovec, mmsghdr and sockaddr_ll are plain C structures for which all zeros is a valid value.
         let (iovec, message, address) = unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
         Ok(Self {
@@ -162,21 +162,7 @@ impl Capture {
     /// Packets and drops since the last time this was asked.
     pub fn statistics(&self) -> io::Result<CaptureStatistics> {
         // struct tpacket_stats: packets, drops.
-        let mut counts = [0_u32; 2];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
-        let rc = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if rc != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let counts: [u32; 2] = read_statistics(&self.socket)?;
         Ok(CaptureStatistics { packets: counts[0], drops: counts[1] })
     }
 }
@@ -188,15 +174,32 @@ impl AsFd for Capture {
     }
 }
 
-/// Everything on one interface.
-fn link_address(ifindex: u32) -> io::Result<SockAddr> {
+/// The words of `PACKET_STATISTICS` (`struct tpacket_stats`, or `tpacket_stats_v3` of a ring), which reading resets.
+pub(crate) fn read_statistics<const WORDS: usize>(socket: &Socket) -> io::Result<[u32; WORDS]> {
+    let mut counts = [0_u32; WORDS];
+    let mut length = size_of_val(&counts) as libc::socklen_t;
+    // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
+    let rc = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            PACKET_STATISTICS,
+            counts.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if rc == 0 { Ok(counts) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A protocol's packets on one interface.
+pub(crate) fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
     // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
     // the length given is that of sockaddr_ll.
     let ((), address) = unsafe {
         SockAddr::try_init(|storage, length| {
             let address = storage.cast::<libc::sockaddr_ll>();
             (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
-            (*address).sll_protocol = ETH_P_ALL.to_be();
+            (*address).sll_protocol = protocol.to_be();
             (*address).sll_ifindex = ifindex as i32;
             *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
             Ok(())

@@ -220,14 +220,13 @@ fn lag1_correlation(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use landspeed_stats::SplitMix64;
+
     use super::*;
 
     /// Returns the cells of an AR(1) flow with a lag-1 correlation.
-    fn autoregressive(seed: &mut u64, mean: f64, correlation: f64) -> Vec<Cell> {
-        let mut random = || {
-            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (*seed >> 33) as f64 / f64::from(1_u32 << 30) - 1.0
-        };
+    fn autoregressive(random: &mut SplitMix64, mean: f64, correlation: f64) -> Vec<Cell> {
+        let mut random = || 2.0 * random.unit() - 1.0;
         let mut level = 0.0;
         (0..CELLS)
             .map(|_| {
@@ -238,17 +237,17 @@ mod tests {
             .collect()
     }
 
-    fn changed(seed: &mut u64, means: [f64; 2], correlation: f64) -> Option<bool> {
-        let [a, b] = means.map(|mean| cut_blocks(&autoregressive(seed, mean, correlation), 1_000_000, 1));
+    fn changed(random: &mut SplitMix64, means: [f64; 2], correlation: f64) -> Option<bool> {
+        let [a, b] = means.map(|mean| cut_blocks(&autoregressive(random, mean, correlation), 1_000_000, 1));
         difference([&a?, &b?], RATES[0].2).map(|difference| difference.changed)
     }
 
     #[test]
     fn equal_flows_are_seldom_called_changed_at_any_correlation() {
-        let mut seed = 5;
+        let mut random = SplitMix64::new(5);
         for correlation in [0.0, 0.5, 0.9, 0.95] {
             // With too few uncorrelated blocks there is no result.
-            let results = (0..200).filter_map(|_| changed(&mut seed, [1000.0, 1000.0], correlation));
+            let results = (0..200).filter_map(|_| changed(&mut random, [1000.0, 1000.0], correlation));
             let wrong = results.filter(|changed| *changed).count();
             assert!(wrong <= 14, "{correlation}: {wrong} of 200");
         }
@@ -256,10 +255,10 @@ mod tests {
 
     #[test]
     fn a_real_change_is_called_changed() {
-        let mut seed = 6;
+        let mut random = SplitMix64::new(6);
         for correlation in [0.0, 0.5, 0.9] {
             let results: Vec<bool> =
-                (0..100).filter_map(|_| changed(&mut seed, [1000.0, 1400.0], correlation)).collect();
+                (0..100).filter_map(|_| changed(&mut random, [1000.0, 1400.0], correlation)).collect();
             let right = results.iter().filter(|changed| **changed).count();
             assert!(
                 results.len() > 50 && right * 10 > results.len() * 9,

@@ -32,7 +32,7 @@ pub const TABLE: &[Edges] = &[
     edges("lab", &["model", "netlink", "stats", "sys", "units"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
     edges("report", &["model", "units"]),
-    edges("testkit", &["model", "sys", "units"]),
+    edges("testkit", &["model", "stats", "sys", "units"]),
     edges(
         "cli",
         &[
@@ -41,7 +41,7 @@ pub const TABLE: &[Edges] = &[
         ],
     ),
     edges("landspeed", &["cli"]),
-    edges("xtask", &["checks", "diagnose", "lab", "model", "stats", "units"]),
+    edges("xtask", &["checks", "diagnose", "lab", "model", "stats", "units", "wire"]),
 ];
 
 /// Crates that take a value and give a value: no files, sockets, clocks or threads, neither directly nor through a

@@ -1,5 +1,5 @@
-//! pcapng, written: each function puts one block at the end of a buffer. Times are nanoseconds since the Unix epoch, the byte
-//! order is little-endian. (draft-ietf-opsawg-pcapng)
+//! Captures written: each function puts one block of pcapng, or a header or record of pcap, at the end of a buffer. Times are
+//! nanoseconds since the Unix epoch, the byte order is little-endian. (draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap)
 
 use crate::LinkType;
 
@@ -38,6 +38,24 @@ const NANOSECONDS: u8 = 9;
 const FILTER_TEXT: u8 = 0;
 /// Bytes of an option's value at most.
 const LONGEST_OPTION: usize = u16::MAX as usize;
+
+/// The header of a pcap file with times in nanoseconds, of which at most `snap_bytes` of each packet are kept.
+pub fn pcap_header(into: &mut Vec<u8>, link: LinkType, snap_bytes: u32) {
+    const NANOSECOND_PCAP: u32 = 0xa1b2_3c4d;
+    const VERSION_2_4: u32 = 0x0004_0002;
+    for word in [NANOSECOND_PCAP, VERSION_2_4, 0, 0, snap_bytes, link.0] {
+        into.extend(word.to_le_bytes());
+    }
+}
+
+/// A packet of a pcap file: `data` is what was kept of `original_bytes`.
+pub fn pcap_record(into: &mut Vec<u8>, time_ns: u64, data: &[u8], original_bytes: u32) {
+    const SECOND_NS: u64 = 1_000_000_000;
+    for word in [(time_ns / SECOND_NS) as u32, (time_ns % SECOND_NS) as u32, data.len() as u32, original_bytes] {
+        into.extend(word.to_le_bytes());
+    }
+    into.extend(data);
+}
 
 /// Who wrote a capture, and on what.
 #[derive(Debug, Clone, Copy, Default)]
