@@ -12,7 +12,7 @@ use landspeed_tap::{Clock, Limits, Options, Output, Pipe, Rotation, Tap, Way};
 use landspeed_units::{Bytes, Nanos};
 
 use crate::output::Sink;
-use crate::trace::{Written, header_trace};
+use crate::trace::{Written, check_columns, header_trace};
 use crate::{Outcome, options};
 
 const EXAMPLES: &str = "\
@@ -171,6 +171,7 @@ fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<a
     if path.extension().is_none_or(|extension| extension != "parquet") {
         return Ok((options, None));
     }
+    check_columns()?;
     if options.rotation.is_on() {
         anyhow::bail!("a header trace is one file: --file-size and --file-time write pcapng");
     }

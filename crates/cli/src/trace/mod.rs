@@ -19,7 +19,7 @@ use landspeed_wire::capture::{self, Frame};
 
 use crate::output::Sink;
 use crate::{Outcome, options};
-pub use packets::{Written, header_trace};
+pub use packets::{Written, check_columns, header_trace};
 
 const EXAMPLES: &str = "\
 Examples:
