@@ -123,31 +123,14 @@ impl Netlink {
     /// Every queueing discipline of an interface, with its counters; those hidden from `tc qdisc show` too. A parent's
     /// counters include its children's: do not add them up.
     pub fn qdiscs(&mut self, ifindex: u32) -> Result<Vec<Qdisc>, NetlinkError> {
-        self.traffic_control(libc::RTM_GETQDISC, libc::RTM_NEWQDISC, ifindex, "qdisc dump")
-    }
-
-    /// Every class of an interface, with its counters (`htb`, `hfsc`, `mq` …).
-    pub fn classes(&mut self, ifindex: u32) -> Result<Vec<Qdisc>, NetlinkError> {
-        self.traffic_control(libc::RTM_GETTCLASS, libc::RTM_NEWTCLASS, ifindex, "class dump")
-    }
-
-    fn traffic_control(
-        &mut self,
-        ask: u16,
-        answer: u16,
-        ifindex: u32,
-        operation: &'static str,
-    ) -> Result<Vec<Qdisc>, NetlinkError> {
-        let mut request = Request::dump(ask);
+        let mut request = Request::dump(libc::RTM_GETQDISC);
         configure::traffic_control_header(&mut request, ifindex, 0, 0, 0);
-        if ask == libc::RTM_GETQDISC {
-            request.attribute(TCA_DUMP_INVISIBLE, &[]);
-        }
+        request.attribute(TCA_DUMP_INVISIBLE, &[]);
         // The kernel dumps every interface; only this one is wanted.
         let parse = |payload: &[u8]| Ok(Qdisc::parse(payload)?.filter(|qdisc| qdisc.ifindex == ifindex));
         let mut found = Vec::new();
-        self.connection.dump(request, answer, &mut found, parse).map_err(|cause| NetlinkError {
-            operation,
+        self.connection.dump(request, libc::RTM_NEWQDISC, &mut found, parse).map_err(|cause| NetlinkError {
+            operation: "qdisc dump",
             object: format!("interface {ifindex}"),
             cause,
         })?;

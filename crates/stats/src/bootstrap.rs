@@ -71,20 +71,6 @@ impl Bootstrap {
         Ok(self.interval(estimate, || resampled_median(values, &mut scratch, &mut random)))
     }
 
-    /// `median(above) / median(below)` and its interval; the two are resampled independently.
-    pub fn ratio_of_medians(&self, above: &[f64], below: &[f64]) -> Result<Interval, BootstrapError> {
-        let estimate = self.checked_median(above)? / self.checked_median(below)?;
-        if below.iter().any(|&value| value <= 0.0) {
-            return Err(BootstrapError::NotPositive);
-        }
-        let mut random = SplitMix64::new(self.seed);
-        let (mut scratch_above, mut scratch_below) = (above.to_vec(), below.to_vec());
-        Ok(self.interval(estimate, || {
-            resampled_median(above, &mut scratch_above, &mut random)
-                / resampled_median(below, &mut scratch_below, &mut random)
-        }))
-    }
-
     /// How much greater the rate of `b` is than that of `a`, and its interval. A rate is a sum over a sum, of pairs of what
     /// happened and how much it could happen in; the pairs are resampled whole, each side by itself. Where neighbours are
     /// alike, as in time, a pair is to be a block long enough that blocks are not (Künsch 1989).
@@ -172,16 +158,6 @@ mod tests {
     fn the_same_seed_gives_the_same_interval() {
         let bootstrap = Bootstrap { resamples: 50, ..Bootstrap::default() };
         assert_eq!(bootstrap.median(&RUNS), bootstrap.median(&RUNS));
-        assert_eq!(bootstrap.ratio_of_medians(&RUNS, &RUNS), bootstrap.ratio_of_medians(&RUNS, &RUNS));
-    }
-
-    #[test]
-    fn equal_sides_have_a_ratio_interval_around_one_and_a_clear_gain_does_not() {
-        let same = Bootstrap::default().ratio_of_medians(&RUNS, &RUNS).unwrap();
-        assert!(same.low < 1.0 && 1.0 < same.high, "{same:?}");
-        let faster = RUNS.map(|v| v * 1.5);
-        let gain = Bootstrap::default().ratio_of_medians(&faster, &RUNS).unwrap();
-        assert!(gain.low > 1.3 && (gain.estimate - 1.5).abs() < 1e-9 && gain.high < 1.7, "{gain:?}");
     }
 
     #[test]
@@ -226,8 +202,6 @@ mod tests {
         let mut runs = RUNS;
         runs[0] = f64::NAN;
         assert_eq!(bootstrap.median(&runs), Err(BootstrapError::NotFinite));
-        runs[0] = 0.0;
-        assert_eq!(bootstrap.ratio_of_medians(&RUNS, &runs), Err(BootstrapError::NotPositive));
         for level in [0.0, 1.0, -1.0, f64::NAN] {
             let error = Bootstrap { level, ..bootstrap }.median(&RUNS).unwrap_err();
             assert!(matches!(error, BootstrapError::NoLevel { .. }));

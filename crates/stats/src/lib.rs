@@ -1,6 +1,6 @@
 //! Quantiles, histograms and intervals in fixed memory.
 //!
-//! What is fed per packet or per request ([`LatencyHistogram`], [`Jitter`], [`Summary`]) allocates once, at creation,
+//! What is fed per packet or per request ([`LatencyHistogram`], [`Jitter`]) allocates once, at creation,
 //! and never while recording. What is asked once per report ([`quantile`], [`median`], [`Bootstrap`]) works on slices
 //! and may allocate. Nothing here reads a clock or a random source: times and seeds are arguments.
 #![forbid(unsafe_code)]
@@ -10,11 +10,9 @@ mod histogram;
 mod jitter;
 mod quantile;
 mod random;
-mod summary;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use histogram::{Bucket, BucketError, LatencyHistogram};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};
 pub use random::SplitMix64;
-pub use summary::Summary;

@@ -335,7 +335,7 @@ mod tests {
 
     use super::*;
     use crate::netns;
-    use crate::packet::{Capture, Direction};
+    use crate::packet::{Capture, PacketDirection};
     use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink};
     use landspeed_netlink::{LinkId, Netlink, Qdisc};
 
@@ -376,7 +376,7 @@ mod tests {
             }
             let count = far.receive()?;
             let data = (0..count).map(|i| far.packet(i));
-            let mine = data.filter(|p| p.original_bytes == 1042 && p.direction == Direction::In);
+            let mine = data.filter(|p| p.original_bytes == 1042 && p.direction == PacketDirection::In);
             let numbers = mine.map(|p| p.data[60] - idle).collect();
             Ok((numbers, filter.counted()?))
         })?

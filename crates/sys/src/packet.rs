@@ -17,7 +17,7 @@ pub(crate) const ETH_P_ALL: u16 = 3;
 
 /// Which way a packet went, seen from the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum PacketDirection {
     /// Came in.
     In,
     /// Went out.
@@ -34,7 +34,7 @@ pub struct Packet<'a> {
     /// When the kernel saw it, `CLOCK_REALTIME` nanoseconds.
     pub timestamp_ns: u64,
     /// Which way.
-    pub direction: Direction,
+    pub direction: PacketDirection,
 }
 
 /// Counts since they were last asked for.
@@ -155,7 +155,7 @@ impl Capture {
             original_bytes,
             // A packet without a time has only just come.
             timestamp_ns: timestamp_ns(&header.msg_hdr).unwrap_or_else(realtime_ns),
-            direction: if outgoing { Direction::Out } else { Direction::In },
+            direction: if outgoing { PacketDirection::Out } else { PacketDirection::In },
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
             let count = capture.receive()?;
             assert!(count >= 2, "{count} packets");
             let (out, back) = (capture.packet(0), capture.packet(1));
-            assert_eq!((out.direction, back.direction), (Direction::Out, Direction::In));
+            assert_eq!((out.direction, back.direction), (PacketDirection::Out, PacketDirection::In));
             assert_eq!((out.original_bytes, out.data.len()), (14 + 20 + 8 + 1000, 64));
             assert_eq!(out.data, back.data);
             assert!(out.data[42..].iter().all(|&byte| byte == 0xa5));

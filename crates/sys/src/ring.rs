@@ -191,7 +191,6 @@ pub struct Ring {
     ifindex: u32,
     group: Option<u16>,
     filter: Vec<Instruction>,
-    hardware_time: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone and is no one thread's; all changes of its state take `&mut self`.
@@ -212,7 +211,10 @@ impl Ring {
         if options.ignore_outgoing {
             set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
         }
-        let hardware_time = options.hardware_time && set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE).is_ok();
+        if options.hardware_time {
+            // Each packet says whose time it has.
+            let _ = set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE);
+        }
         // struct tpacket_req3: block size, blocks, frame size, frames, retire_blk_tov, sizeof_priv, feature_req_word.
         let frames = options.block_bytes / NOMINAL_FRAME.min(options.block_bytes) * options.blocks;
         let request = [options.block_bytes, options.blocks, NOMINAL_FRAME, frames, options.retire_ms, 0, 0]
@@ -242,7 +244,6 @@ impl Ring {
             ifindex: options.ifindex,
             group: options.group,
             filter: options.filter.to_vec(),
-            hardware_time,
         };
         if options.promiscuous {
             // struct packet_mreq: index, type, address length, address.
@@ -252,11 +253,6 @@ impl Ring {
             set_option(&ring.socket, PACKET_ADD_MEMBERSHIP, &request).step("make the interface promiscuous")?;
         }
         Ok(ring)
-    }
-
-    /// Whether the socket takes the interface's own times where there are some.
-    pub fn takes_hardware_time(&self) -> bool {
-        self.hardware_time
     }
 
     /// Begins to take packets, or goes on.

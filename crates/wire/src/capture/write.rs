@@ -95,7 +95,7 @@ pub struct Interface<'a> {
 
 /// Which way a packet went (`epb_flags`, bits 0 and 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum PacketDirection {
     /// Came in.
     In,
     /// Went out.
@@ -130,8 +130,8 @@ pub struct Packet<'a> {
     pub data: &'a [u8],
     /// A VLAN tag (protocol and tag) to be put back behind the two addresses of an Ethernet frame: it is in neither length.
     pub vlan: Option<[u8; 4]>,
-    /// Which way.
-    pub way: Way,
+    /// Its direction.
+    pub direction: PacketDirection,
     /// For whom.
     pub reception: Reception,
 }
@@ -211,9 +211,9 @@ pub fn packet(into: &mut Vec<u8>, packet: &Packet<'_>) {
     let padding = captured.next_multiple_of(4) - captured;
     // Header, packet, one option of four bytes, the end of options, the length again.
     let length = 28 + captured + padding + 12 + 4;
-    let flags = match packet.way {
-        Way::In => 1_u32,
-        Way::Out => 2,
+    let flags = match packet.direction {
+        PacketDirection::In => 1_u32,
+        PacketDirection::Out => 2,
     } | match packet.reception {
         Reception::Unknown => 0,
         Reception::Unicast => 1,
@@ -365,7 +365,7 @@ mod tests {
                     original_bytes: data.len() as u32 + more,
                     data,
                     vlan: *vlan,
-                    way: if *out { Way::Out } else { Way::In },
+                    direction: if *out { PacketDirection::Out } else { PacketDirection::In },
                     reception: Reception::Unicast,
                 });
                 journal(&mut file, *time_ns, &[("MESSAGE", "two\nlines"), ("EVENT", "x")]);
@@ -416,7 +416,7 @@ mod tests {
                     original_bytes: 1500,
                     data: &[7; 20][..length],
                     vlan: None,
-                    way: Way::Out,
+                    direction: PacketDirection::Out,
                     reception: Reception::Unknown,
                 },
             );
