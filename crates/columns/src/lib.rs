@@ -32,6 +32,3 @@ pub enum ColumnsError {
     #[error("column `{0}` of this Parquet file is of another type than a packet's")]
     Type(&'static str),
 }
-
-/// The first four bytes of a Parquet file.
-pub const MAGIC: &[u8] = b"PAR1";

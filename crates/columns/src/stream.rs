@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use landspeed_trace::Endpoint;
-use landspeed_wire::capture::write::{self, Interface, Packet, Reception, Section, Way};
+use landspeed_wire::capture::write::{self, Interface, Packet, PacketDirection, Reception, Section};
 use landspeed_wire::{Flags, LinkType, SackBlocks, TcpHeader, TcpOptions};
 use parquet::column::reader::{ColumnReader, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
@@ -92,7 +92,7 @@ impl<R: ChunkReader + 'static> Stream<R> {
             original_bytes: record.wire as u32,
             data: &self.frame,
             vlan: None,
-            way: Way::In,
+            direction: PacketDirection::In,
             reception: Reception::Unknown,
         };
         write::packet(&mut self.bytes, &packet);

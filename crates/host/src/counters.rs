@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{CounterDelta, HostSeries, PressureDeltas, QdiscDelta};
-use landspeed_sys::ethtool::Ethtool;
-use landspeed_sys::netlink::{LINK_STATS_NAMES, LinkId, Netlink, Qdisc};
+use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, Qdisc};
 
 use crate::files::{Files, Kept};
 use crate::parse::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};

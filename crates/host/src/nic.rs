@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use landspeed_model::NicSnapshot;
-use landspeed_sys::ethtool::Ethtool;
-use landspeed_sys::netlink::{Link, LinkId, Netlink, NetlinkError, Qdisc};
+use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::{Link, LinkId, Netlink, NetlinkError, Qdisc};
 
 use crate::files::Files;
 use crate::parse::default_route_interface;

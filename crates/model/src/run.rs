@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Conservation, Cost, Direction, HostSeries, HostSnapshot, Iperf3End, LatencyResult, LatencyUnderLoad, Parameters,
-    RUN_SCHEMA, Stream, Verdict,
+    Stream, Verdict,
 };
 
 /// One measurement between two hosts.
@@ -66,12 +66,7 @@ pub struct RunDocument {
     pub reverse_verdict: Option<Verdict>,
 }
 
-impl RunDocument {
-    /// Whether `schema` is one this version reads.
-    pub fn is_readable(&self) -> bool {
-        self.schema == RUN_SCHEMA
-    }
-}
+impl RunDocument {}
 
 /// The program that wrote a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -178,11 +178,6 @@ impl LatencyHistogram {
         self.quantile(0.999)
     }
 
-    /// What 99.99 % do not exceed; see [`LatencyHistogram::quantile`].
-    pub fn p99_99(&self) -> Option<u64> {
-        self.quantile(0.9999)
-    }
-
     /// The buckets that hold anything, ascending; their counts add up to [`LatencyHistogram::count`].
     ///
     /// Zeros are a bucket of their own, and so is everything over 60 s (up to the maximum).
@@ -279,7 +274,6 @@ mod tests {
         assert_eq!(histogram.p90(), Some(900));
         assert_eq!(histogram.p99(), Some(990));
         assert_eq!(histogram.p99_9(), Some(999));
-        assert_eq!(histogram.p99_99(), Some(1000));
         assert_eq!(histogram.quantile(0.0), Some(1));
         assert_eq!(histogram.quantile(1.5), None);
         assert_eq!(histogram.quantile(f64::NAN), None);

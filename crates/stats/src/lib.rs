@@ -1,6 +1,6 @@
 //! Quantiles, histograms and intervals in fixed memory.
 //!
-//! What is fed per packet or per request ([`LatencyHistogram`], [`Jitter`], [`Summary`]) allocates once, at creation,
+//! What is fed per packet or per request ([`LatencyHistogram`], [`Jitter`]) allocates once, at creation,
 //! and never while recording. What is asked once per report ([`quantile`], [`median`], [`Bootstrap`]) works on slices
 //! and may allocate. Nothing here reads a clock or a random source: times and seeds are arguments.
 #![forbid(unsafe_code)]
@@ -9,10 +9,10 @@ mod bootstrap;
 mod histogram;
 mod jitter;
 mod quantile;
-mod summary;
+mod random;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use histogram::{Bucket, BucketError, LatencyHistogram};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};
-pub use summary::Summary;
+pub use random::SplitMix64;

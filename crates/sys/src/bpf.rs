@@ -67,7 +67,7 @@ pub enum Pattern {
 }
 
 /// The filter. It lives in the kernel as long as this value or a place it was attached to
-/// ([`crate::netlink::Netlink::filter_ingress`]).
+/// (`Netlink::filter_ingress` of `landspeed-netlink`).
 #[derive(Debug)]
 pub struct FrameFilter {
     map: OwnedFd,
@@ -334,22 +334,22 @@ mod tests {
     use landspeed_testkit::skip;
 
     use super::*;
-    use crate::netlink::configure::{Discipline, LinkSettings, NewLink};
-    use crate::netlink::{LinkId, Netlink, Qdisc};
     use crate::netns;
-    use crate::packet::{Capture, Direction};
+    use crate::packet::{Capture, PacketDirection};
+    use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink};
+    use landspeed_netlink::{LinkId, Netlink, Qdisc};
 
     /// Sends `count` numbered datagrams through a filter and gives the numbers that passed, and what it counted.
     fn passed(pattern: &Pattern, idle: u8, count: u8) -> io::Result<(Vec<u8>, Counted)> {
         netns::in_new(|| {
-            let other = |e: crate::netlink::NetlinkError| io::Error::other(e.to_string());
+            let other = |e: landspeed_netlink::NetlinkError| io::Error::other(e.to_string());
             let mut netlink = Netlink::open().map_err(other)?;
             // No protocol may add frames of its own.
             for scope in ["all", "default"] {
                 let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
             }
             let up = LinkSettings { up: Some(true), ..LinkSettings::default() };
-            let mut index = |near: &str, far: &str| -> Result<(u32, u32), crate::netlink::NetlinkError> {
+            let mut index = |near: &str, far: &str| -> Result<(u32, u32), landspeed_netlink::NetlinkError> {
                 let ends = [near, far].map(|name| NewLink { name, ..NewLink::default() });
                 netlink.add_veth(&ends[0], &ends[1])?;
                 for name in [near, far] {
@@ -376,7 +376,7 @@ mod tests {
             }
             let count = far.receive()?;
             let data = (0..count).map(|i| far.packet(i));
-            let mine = data.filter(|p| p.original_bytes == 1042 && p.direction == Direction::In);
+            let mine = data.filter(|p| p.original_bytes == 1042 && p.direction == PacketDirection::In);
             let numbers = mine.map(|p| p.data[60] - idle).collect();
             Ok((numbers, filter.counted()?))
         })?

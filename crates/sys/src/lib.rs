@@ -2,9 +2,9 @@
 pub mod bpf;
 pub mod clock;
 pub mod disk;
-pub mod ethtool;
 pub mod filter;
 pub mod guest;
+pub mod interface;
 pub mod mtu;
 pub mod netlink;
 pub mod netns;

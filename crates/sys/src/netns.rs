@@ -50,8 +50,8 @@ pub fn in_new<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
 
 /// Sets an interface of the calling thread's namespace up.
 pub fn bring_up(interface: &str) -> io::Result<()> {
-    let socket = crate::ethtool::control_socket()?;
-    let mut request = crate::ethtool::interface_request(interface)?;
+    let socket = crate::interface::control_socket()?;
+    let mut request = crate::interface::interface_request(interface)?;
     // SAFETY: `request` is a whole ifreq with a terminated name; SIOCGIFFLAGS writes its flags member only.
     if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS as libc::Ioctl, &raw mut request) } != 0 {
         return Err(io::Error::last_os_error());
@@ -70,7 +70,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::netlink::{LinkId, Netlink};
+    use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
     fn a_new_namespace_has_a_loopback_of_its_own() {

@@ -13,11 +13,11 @@ use crate::socket::set_int;
 
 // linux/if_packet.h
 const PACKET_STATISTICS: libc::c_int = 6;
-const ETH_P_ALL: u16 = 3;
+pub(crate) const ETH_P_ALL: u16 = 3;
 
 /// Which way a packet went, seen from the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum PacketDirection {
     /// Came in.
     In,
     /// Went out.
@@ -34,7 +34,7 @@ pub struct Packet<'a> {
     /// When the kernel saw it, `CLOCK_REALTIME` nanoseconds.
     pub timestamp_ns: u64,
     /// Which way.
-    pub direction: Direction,
+    pub direction: PacketDirection,
 }
 
 /// Counts since they were last asked for.
@@ -83,7 +83,7 @@ impl Capture {
         set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, size)
             .or_else(|_| set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, size))?;
         set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-        socket.bind(&link_address(ifindex)?)?;
+        socket.bind(&link_address(ifindex, ETH_P_ALL)?)?;
         // SAFETY: iovec, mmsghdr and sockaddr_ll are plain C structures for which all zeros is a valid value.
         let (iovec, message, address) = unsafe { (std::mem::zeroed(), std::mem::zeroed(), std::mem::zeroed()) };
         Ok(Self {
@@ -155,28 +155,14 @@ impl Capture {
             original_bytes,
             // A packet without a time has only just come.
             timestamp_ns: timestamp_ns(&header.msg_hdr).unwrap_or_else(realtime_ns),
-            direction: if outgoing { Direction::Out } else { Direction::In },
+            direction: if outgoing { PacketDirection::Out } else { PacketDirection::In },
         }
     }
 
     /// Packets and drops since the last time this was asked.
     pub fn statistics(&self) -> io::Result<CaptureStatistics> {
         // struct tpacket_stats: packets, drops.
-        let mut counts = [0_u32; 2];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
-        let rc = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if rc != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let counts: [u32; 2] = read_statistics(&self.socket)?;
         Ok(CaptureStatistics { packets: counts[0], drops: counts[1] })
     }
 }
@@ -188,15 +174,32 @@ impl AsFd for Capture {
     }
 }
 
-/// Everything on one interface.
-fn link_address(ifindex: u32) -> io::Result<SockAddr> {
+/// The words of `PACKET_STATISTICS` (`struct tpacket_stats`, or `tpacket_stats_v3` of a ring), which reading resets.
+pub(crate) fn read_statistics<const WORDS: usize>(socket: &Socket) -> io::Result<[u32; WORDS]> {
+    let mut counts = [0_u32; WORDS];
+    let mut length = size_of_val(&counts) as libc::socklen_t;
+    // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
+    let rc = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            PACKET_STATISTICS,
+            counts.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if rc == 0 { Ok(counts) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A protocol's packets on one interface.
+pub(crate) fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
     // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
     // the length given is that of sockaddr_ll.
     let ((), address) = unsafe {
         SockAddr::try_init(|storage, length| {
             let address = storage.cast::<libc::sockaddr_ll>();
             (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
-            (*address).sll_protocol = ETH_P_ALL.to_be();
+            (*address).sll_protocol = protocol.to_be();
             (*address).sll_ifindex = ifindex as i32;
             *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
             Ok(())
@@ -231,8 +234,8 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::netlink::{LinkId, Netlink};
     use crate::netns;
+    use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
     fn a_packet_is_captured_both_ways_with_its_length_and_time() {
@@ -246,7 +249,7 @@ mod tests {
             let count = capture.receive()?;
             assert!(count >= 2, "{count} packets");
             let (out, back) = (capture.packet(0), capture.packet(1));
-            assert_eq!((out.direction, back.direction), (Direction::Out, Direction::In));
+            assert_eq!((out.direction, back.direction), (PacketDirection::Out, PacketDirection::In));
             assert_eq!((out.original_bytes, out.data.len()), (14 + 20 + 8 + 1000, 64));
             assert_eq!(out.data, back.data);
             assert!(out.data[42..].iter().all(|&byte| byte == 0xa5));

@@ -8,14 +8,15 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::filter::Instruction;
+use crate::interface::{control_socket, interface_request};
+use crate::packet::{ETH_P_ALL, link_address, read_statistics};
 use crate::socket::set_int;
 
 // linux/if_packet.h
 const PACKET_RX_RING: libc::c_int = 5;
-const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VERSION: libc::c_int = 10;
 const PACKET_TIMESTAMP: libc::c_int = 17;
 const PACKET_FANOUT: libc::c_int = 18;
@@ -32,7 +33,6 @@ const PACKET_FANOUT_CPU: libc::c_int = 2;
 const SOF_TIMESTAMPING_RAW_HARDWARE: libc::c_int = 1 << 6;
 const HWTSTAMP_FILTER_ALL: i32 = 1;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
-const ETH_P_ALL: u16 = 3;
 const ETH_P_8021Q: u16 = 0x8100;
 /// Reserved (RFC 1701): no frame has it. Zero would mean the protocol the socket has already.
 const NO_PROTOCOL: u16 = 0xffff;
@@ -191,7 +191,6 @@ pub struct Ring {
     ifindex: u32,
     group: Option<u16>,
     filter: Vec<Instruction>,
-    hardware_time: bool,
 }
 
 // SAFETY: the mapping belongs to this value alone and is no one thread's; all changes of its state take `&mut self`.
@@ -212,7 +211,10 @@ impl Ring {
         if options.ignore_outgoing {
             set(PACKET_IGNORE_OUTGOING, 1).step("leave out what goes out")?;
         }
-        let hardware_time = options.hardware_time && set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE).is_ok();
+        if options.hardware_time {
+            // Each packet says whose time it has.
+            let _ = set(PACKET_TIMESTAMP, SOF_TIMESTAMPING_RAW_HARDWARE);
+        }
         // struct tpacket_req3: block size, blocks, frame size, frames, retire_blk_tov, sizeof_priv, feature_req_word.
         let frames = options.block_bytes / NOMINAL_FRAME.min(options.block_bytes) * options.blocks;
         let request = [options.block_bytes, options.blocks, NOMINAL_FRAME, frames, options.retire_ms, 0, 0]
@@ -242,7 +244,6 @@ impl Ring {
             ifindex: options.ifindex,
             group: options.group,
             filter: options.filter.to_vec(),
-            hardware_time,
         };
         if options.promiscuous {
             // struct packet_mreq: index, type, address length, address.
@@ -254,17 +255,12 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Whether the socket takes the interface's own times where there are some.
-    pub fn takes_hardware_time(&self) -> bool {
-        self.hardware_time
-    }
-
     /// Begins to take packets, or goes on.
     pub fn start(&mut self) -> Result<(), RingError> {
         // Until it shares with its group it would take what others have.
         let first = if self.group.is_some() { &[Instruction::pass(0)][..] } else { &self.filter };
         attach(&self.socket, first).step("attach the filter")?;
-        self.socket.bind(&address(self.ifindex, ETH_P_ALL).step("bind")?).step("bind to the interface")?;
+        self.socket.bind(&link_address(self.ifindex, ETH_P_ALL).step("bind")?).step("bind to the interface")?;
         if let Some(group) = self.group {
             set_int(self.socket.as_fd(), libc::SOL_PACKET, PACKET_FANOUT, i32::from(group) | PACKET_FANOUT_CPU << 16)
                 .step("share between rings (fanout)")?;
@@ -287,7 +283,7 @@ impl Ring {
 
     /// Unhooks it from the interface, so that packets do not even come by; [`Ring::start`] goes on. Not for one of a group.
     pub fn unhook(&mut self) -> Result<(), RingError> {
-        self.socket.bind(&address(self.ifindex, NO_PROTOCOL).step("bind")?).step("unhook from the interface")
+        self.socket.bind(&link_address(self.ifindex, NO_PROTOCOL).step("bind")?).step("unhook from the interface")
     }
 
     fn header(&self, index: usize) -> *mut u8 {
@@ -330,21 +326,7 @@ impl Ring {
 
     /// Counts since the last time this was asked.
     pub fn statistics(&self) -> io::Result<RingStatistics> {
-        let mut counts = [0_u32; 3];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
-        let rc = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        if rc != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let counts: [u32; 3] = read_statistics(&self.socket)?;
         Ok(RingStatistics { packets: counts[0], drops: counts[1], freezes: counts[2] })
     }
 
@@ -369,22 +351,17 @@ impl Drop for Ring {
 
 /// Switches the time stamping of all received packets on in an interface (`SIOCSHWTSTAMP`). Needs `CAP_NET_ADMIN`.
 pub fn enable_hardware_time(interface: &str) -> io::Result<()> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM.cloexec(), None)?;
+    let socket = control_socket()?;
+    let mut request = interface_request(interface)?;
     // struct hwtstamp_config: flags, tx_type (off), rx_filter.
     let mut config = [0_i32, 0, HWTSTAMP_FILTER_ALL];
-    // SAFETY: ifreq is plain old data for which zeros are valid. The name is cut so that a zero stays behind it; the
-    // driver reads and writes three integers where the pointer says, which is what `config` is.
-    unsafe {
-        let mut request: libc::ifreq = std::mem::zeroed();
-        for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()).take(libc::IFNAMSIZ - 1) {
-            *to = from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_data = config.as_mut_ptr().cast();
-        if libc::ioctl(socket.as_raw_fd(), SIOCSHWTSTAMP as _, &raw mut request) != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    request.ifr_ifru.ifru_data = config.as_mut_ptr().cast();
+    // SAFETY: `request` is a whole ifreq with a terminated name; the driver reads and writes three integers where its pointer
+    // says, which is what `config` is.
+    match unsafe { libc::ioctl(socket.as_raw_fd(), SIOCSHWTSTAMP as _, &raw mut request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
-    Ok(())
 }
 
 fn set_option(socket: &Socket, name: libc::c_int, value: &[u8]) -> io::Result<()> {
@@ -418,31 +395,14 @@ fn attach(socket: &Socket, filter: &[Instruction]) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A protocol's packets on one interface.
-fn address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
-    // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
-    // the length given is that of sockaddr_ll.
-    let ((), address) = unsafe {
-        SockAddr::try_init(|storage, length| {
-            let address = storage.cast::<libc::sockaddr_ll>();
-            (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
-            (*address).sll_protocol = protocol.to_be();
-            (*address).sll_ifindex = ifindex as i32;
-            *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            Ok(())
-        })
-    }?;
-    Ok(address)
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
 
     use super::*;
     use crate::clock::{monotonic_ns, realtime_ns, sleep_until};
-    use crate::netlink::{LinkId, Netlink};
     use crate::netns;
+    use landspeed_netlink::{LinkId, Netlink};
 
     fn ring(filter: &[Instruction], blocks: u32) -> Result<Ring, RingError> {
         let lo = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo").index;

@@ -45,13 +45,6 @@ pub fn allowed_cores() -> Vec<u32> {
     (0..libc::CPU_SETSIZE as usize).filter(|&c| unsafe { libc::CPU_ISSET(c, &set) }).map(|c| c as u32).collect()
 }
 
-/// The core the calling thread runs on at this moment.
-pub fn current_core() -> Option<u32> {
-    // SAFETY: sched_getcpu takes no arguments and touches no memory of ours.
-    let core = unsafe { libc::sched_getcpu() };
-    u32::try_from(core).ok()
-}
-
 /// Where the calling thread's memory may come from (`set_mempolicy(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryPolicy {

@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 pub fn open(name: &str) -> io::Result<File> {
     const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
-    let mut request = crate::ethtool::interface_request(name)?;
+    let mut request = crate::interface::interface_request(name)?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: `request` is a whole ifreq with a terminated name and its flags set; TUNSETIFF reads those and writes the
     // name back.

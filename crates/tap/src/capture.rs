@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use landspeed_model::{
     BuildInfo, TAP_SCHEMA, TapDocument, TapEnd, TapInterface, TapPerturbation, TapSlices, Warning,
 };
+use landspeed_netlink::{LinkId, Netlink};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns};
-use landspeed_sys::netlink::{LinkId, Netlink};
 use landspeed_sys::ring::{PacketKind, Ring, RingPacket};
 use landspeed_wire::capture::write::{self, Counts, Packet, Reception};
 
@@ -551,12 +551,12 @@ impl State {
 /// A packet of a ring as it is written.
 #[inline]
 fn record<'a>(interface: u32, packet: &RingPacket<'a>) -> Packet<'a> {
-    let (way, reception) = match packet.kind {
-        PacketKind::Out => (write::Way::Out, Reception::Unknown),
-        PacketKind::Here => (write::Way::In, Reception::Unicast),
-        PacketKind::Broadcast => (write::Way::In, Reception::Broadcast),
-        PacketKind::Multicast => (write::Way::In, Reception::Multicast),
-        PacketKind::Elsewhere => (write::Way::In, Reception::Elsewhere),
+    let (direction, reception) = match packet.kind {
+        PacketKind::Out => (write::PacketDirection::Out, Reception::Unknown),
+        PacketKind::Here => (write::PacketDirection::In, Reception::Unicast),
+        PacketKind::Broadcast => (write::PacketDirection::In, Reception::Broadcast),
+        PacketKind::Multicast => (write::PacketDirection::In, Reception::Multicast),
+        PacketKind::Elsewhere => (write::PacketDirection::In, Reception::Elsewhere),
     };
     Packet {
         interface,
@@ -564,7 +564,7 @@ fn record<'a>(interface: u32, packet: &RingPacket<'a>) -> Packet<'a> {
         original_bytes: packet.original_bytes,
         data: packet.data,
         vlan: packet.vlan,
-        way,
+        direction,
         reception,
     }
 }

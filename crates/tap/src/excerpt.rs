@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek as _, Write};
 
-use landspeed_wire::capture::write::{self, Counts, Reception, Way};
+use landspeed_wire::capture::write::{self, Counts, PacketDirection, Reception};
 use landspeed_wire::capture::{Frame, Next, Reader};
 
 use crate::selection::{Passing, Selection, TapTransport};
@@ -73,7 +73,7 @@ pub fn excerpt(
                 original_bytes: frame.original,
                 data: frame.data.get(..passing.header_bytes).unwrap_or_default(),
                 vlan: None,
-                way: if passing.from_client { Way::In } else { Way::Out },
+                direction: if passing.from_client { PacketDirection::In } else { PacketDirection::Out },
                 reception: Reception::Unknown,
             },
         );

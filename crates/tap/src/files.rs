@@ -209,13 +209,13 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use landspeed_wire::capture::write::{Reception, Way};
+    use landspeed_wire::capture::write::{PacketDirection, Reception};
 
     use super::*;
 
     fn packet(time_ns: u64) -> Packet<'static> {
-        let (way, reception) = (Way::In, Reception::Unknown);
-        Packet { interface: 0, time_ns, original_bytes: 1500, data: &[1; 100], vlan: None, way, reception }
+        let (direction, reception) = (PacketDirection::In, Reception::Unknown);
+        Packet { interface: 0, time_ns, original_bytes: 1500, data: &[1; 100], vlan: None, direction, reception }
     }
 
     #[test]

@@ -30,5 +30,5 @@ mod tcpdump;
 pub use capture::{Progress, Tap};
 pub use error::TapError;
 pub use excerpt::{Excerpt, excerpt};
-pub use options::{Clock, Limits, Options, Output, Pipe, Rotation, Way};
+pub use options::{Clock, Limits, Options, Output, Pipe, Rotation, TapDirection};
 pub use selection::{Selection, TapFlow, TapTransport};

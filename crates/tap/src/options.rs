@@ -8,7 +8,7 @@ use crate::selection::Selection;
 
 /// Which packets, seen from the interface.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Way {
+pub enum TapDirection {
     /// Both ways.
     #[default]
     Both,
@@ -99,8 +99,8 @@ pub struct Options {
     pub selection: Option<Arc<Selection>>,
     /// Bytes kept of each packet at most.
     pub snap_bytes: u32,
-    /// Which way.
-    pub way: Way,
+    /// Its direction.
+    pub direction: TapDirection,
     /// Whose clock.
     pub clock: Clock,
     /// Frames for other hosts too.
@@ -134,7 +134,7 @@ impl Default for Options {
             filter: None,
             selection: None,
             snap_bytes: 128,
-            way: Way::Both,
+            direction: TapDirection::Both,
             clock: Clock::Software,
             promiscuous: false,
             ring_bytes: 32 << 20,

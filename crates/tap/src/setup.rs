@@ -8,7 +8,7 @@ use landspeed_wire::capture::write;
 
 use crate::TapError;
 use crate::filter;
-use crate::options::{Clock, Options, Way};
+use crate::options::{Clock, Options, TapDirection};
 use crate::subject::Subject;
 
 /// After so long the kernel gives out a block that is not full.
@@ -22,7 +22,7 @@ const BLOCKS: u64 = 16;
 pub fn program(options: &Options, subject: &Subject) -> Result<Vec<Instruction>, TapError> {
     let asked = options.filter.as_deref().unwrap_or_default();
     let program = filter::compile(asked, subject.link, options.snap_bytes)?;
-    Ok(if options.way == Way::Out { filter::outbound(&program) } else { program })
+    Ok(if options.direction == TapDirection::Out { filter::outbound(&program) } else { program })
 }
 
 /// Bytes and number of the blocks of one ring.
@@ -49,7 +49,8 @@ pub fn ring_options<'a>(
         retire_ms: RETIRE_MS,
         filter,
         // On the loopback each packet goes out and comes in: once is enough.
-        ignore_outgoing: options.way == Way::In || (subject.loopback && options.way == Way::Both),
+        ignore_outgoing: options.direction == TapDirection::In
+            || (subject.loopback && options.direction == TapDirection::Both),
         promiscuous: options.promiscuous,
         hardware_time,
         // Different for each interface and, as far as that goes, for each tap of this host.
@@ -79,7 +80,7 @@ pub fn warn_about(subject: &Subject, options: &Options, warnings: &mut Vec<Warni
             ),
         );
     }
-    if subject.loopback && options.way == Way::Both {
+    if subject.loopback && options.direction == TapDirection::Both {
         let name = &subject.name;
         warn(warnings, "loopback", format!("{name}: each packet would be seen twice; it is taken as it comes in"));
     }

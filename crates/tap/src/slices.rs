@@ -5,9 +5,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_model::TapSlices;
+use landspeed_netlink::Netlink;
 use landspeed_stats::{Bootstrap, median};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
-use landspeed_sys::netlink::Netlink;
 use landspeed_sys::random;
 
 use crate::cpu;

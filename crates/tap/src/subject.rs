@@ -1,7 +1,7 @@
 //! The interfaces of a tap: found, judged, described.
 
-use landspeed_sys::ethtool::Ethtool;
-use landspeed_sys::netlink::{LinkId, Netlink};
+use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::{LinkId, Netlink};
 use landspeed_wire::LinkType;
 
 use crate::TapError;

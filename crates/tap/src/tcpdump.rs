@@ -114,8 +114,9 @@ fn read_some(pipe: Box<dyn Read + Send>) -> JoinHandle<String> {
 
 /// The header of a pcap file: it tells tcpdump the link type and the snap length.
 fn empty_capture(link: LinkType, snap_bytes: u32) -> Vec<u8> {
-    let words = [0xa1b2_c3d4, 0x0004_0002, 0, 0, snap_bytes, link.0];
-    words.iter().flat_map(|word: &u32| word.to_le_bytes()).collect()
+    let mut header = Vec::new();
+    landspeed_wire::capture::write::pcap_header(&mut header, link, snap_bytes);
+    header
 }
 
 /// Reads the output of `tcpdump -ddd`: the number of instructions, then four numbers for each.

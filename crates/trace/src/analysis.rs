@@ -7,7 +7,7 @@ use landspeed_model::{
 use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
 use crate::connection::{Connection, Moment};
-use crate::direction::Direction;
+use crate::direction::FlowDirection;
 use crate::flows::{Flows, add, payload, unique};
 use crate::intake::{Intake, Seen};
 use crate::key::document_endpoint;
@@ -325,7 +325,7 @@ fn events(connection: &Connection, upward: bool) -> (Vec<TraceEvent>, u64) {
 
 /// Whether the tap is nearer to the sender than to the receiver. Far from it, what is in flight there says nothing of
 /// what is in flight for the sender. Without a handshake the tap has the benefit of the doubt.
-fn near_sender(sender: &Direction, handshake: Option<&TraceHandshake>, source: &TraceEndpoint) -> bool {
+fn near_sender(sender: &FlowDirection, handshake: Option<&TraceHandshake>, source: &TraceEndpoint) -> bool {
     let Some(handshake) = handshake else { return true };
     let from_client = handshake.client.as_ref() == Some(source);
     let to_sender = if from_client { handshake.client_rtt_ns } else { handshake.server_rtt_ns };

@@ -3,14 +3,14 @@
 use landspeed_model::{TraceEventKind, TraceHandshake};
 use landspeed_wire::{Brief, Flags, TcpHeader};
 
-use crate::direction::{Acknowledging, Direction, Mark, Passing, Reaction, Scene};
+use crate::direction::{Acknowledging, FlowDirection, Mark, Passing, Reaction, Scene};
 use crate::intake::Seen;
 use crate::row::{Class, RowTcp};
 
 /// Both directions: index 0 is from the lesser end of the key to the greater one.
 #[derive(Debug, Clone, Default)]
 pub struct Connection {
-    directions: [Direction; 2],
+    directions: [FlowDirection; 2],
     last_ns: u64,
     syn: Option<(bool, u64)>,
     /// Initial sequence number of the end that opened it.
@@ -206,7 +206,7 @@ impl Connection {
     }
 
     /// The directions.
-    pub fn directions(&self) -> &[Direction; 2] {
+    pub fn directions(&self) -> &[FlowDirection; 2] {
         &self.directions
     }
 

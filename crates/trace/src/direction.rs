@@ -87,7 +87,7 @@ pub struct Scene {
 
 /// The state of one direction.
 #[derive(Debug, Clone, Default)]
-pub struct Direction {
+pub struct FlowDirection {
     packets: u64,
     wire_bytes: u64,
     payload_bytes: u64,
@@ -187,7 +187,7 @@ pub struct Acknowledging<'a> {
     pub window_moved: bool,
 }
 
-impl Direction {
+impl FlowDirection {
     /// Returns the number of packets.
     pub fn packets(&self) -> u64 {
         self.packets

@@ -5,7 +5,7 @@ use landspeed_wire::Brief;
 
 use crate::analysis::Limits;
 use crate::connection::Moment;
-use crate::direction::Direction;
+use crate::direction::FlowDirection;
 use crate::intake::{Body, Place, Seen};
 use crate::key::Key;
 use crate::lifetime::{Lifetime, TURNING};
@@ -275,7 +275,7 @@ fn turns(lifetime: &mut Option<Lifetime>, seen: &Seen) -> bool {
 /// Payload of both directions, bytes.
 pub(crate) fn payload(flow: &Flow) -> u64 {
     match &flow.state {
-        State::Tcp(connection) => connection.directions().iter().map(Direction::payload_bytes).sum(),
+        State::Tcp(connection) => connection.directions().iter().map(FlowDirection::payload_bytes).sum(),
         State::Udp(datagrams) => datagrams.iter().map(|datagrams| datagrams.payload_bytes).sum(),
     }
 }
@@ -283,7 +283,7 @@ pub(crate) fn payload(flow: &Flow) -> u64 {
 /// Payload of both directions, each byte once, bytes.
 pub(crate) fn unique(flow: &Flow) -> u64 {
     match &flow.state {
-        State::Tcp(connection) => connection.directions().iter().map(Direction::unique_bytes).sum(),
+        State::Tcp(connection) => connection.directions().iter().map(FlowDirection::unique_bytes).sum(),
         State::Udp(datagrams) => datagrams.iter().map(|datagrams| datagrams.payload_bytes).sum(),
     }
 }

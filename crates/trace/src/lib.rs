@@ -14,6 +14,7 @@ mod arrivals;
 mod bursts;
 mod cells;
 mod clocks;
+pub mod compare;
 mod connection;
 mod copies;
 mod direction;

@@ -61,7 +61,7 @@ struct Point {
 
 /// One direction's graphs.
 #[derive(Debug)]
-struct Direction {
+struct GraphDirection {
     sequence: Sheet,
     outstanding: Sheet,
     rtt: Sheet,
@@ -86,7 +86,7 @@ struct Drawn {
     /// The lesser end sent first.
     upward_is_first: bool,
     /// The first sender's, and the other's.
-    directions: [Direction; 2],
+    directions: [GraphDirection; 2],
 }
 
 /// Graphs of a few flows under way.
@@ -137,8 +137,8 @@ impl<W: Write> Xplot<W> {
         }
         let (first, second) = (letters(2 * number), letters(2 * number + 1));
         let directions = [
-            Direction::new(&format!("{first}2{second}"), flow.source, flow.destination),
-            Direction::new(&format!("{second}2{first}"), flow.destination, flow.source),
+            GraphDirection::new(&format!("{first}2{second}"), flow.source, flow.destination),
+            GraphDirection::new(&format!("{second}2{first}"), flow.destination, flow.source),
         ];
         self.drawn += 1;
         self.flows.insert(flow.number, Box::new(Drawn { upward_is_first: flow.upward, directions }));
@@ -146,7 +146,7 @@ impl<W: Write> Xplot<W> {
 
     /// Hands out the rest. Returns how many flows were drawn.
     pub fn finish(mut self) -> usize {
-        for sheet in self.flows.values_mut().flat_map(|flow| &mut flow.directions).flat_map(Direction::sheets) {
+        for sheet in self.flows.values_mut().flat_map(|flow| &mut flow.directions).flat_map(GraphDirection::sheets) {
             sheet.text.push_str("go\n");
             sheet.hand_out(&mut self.to, 0);
         }
@@ -173,7 +173,7 @@ impl<W: Write> Observer for Xplot<W> {
     }
 }
 
-impl Direction {
+impl GraphDirection {
     fn new(name: &str, from: Endpoint, to: Endpoint) -> Self {
         let (from, to) = (document_endpoint(from), document_endpoint(to));
         let title = |of: &str| format!("{}:{}_==>_{}:{} ({of})", from.address, from.port, to.address, to.port);

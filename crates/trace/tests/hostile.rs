@@ -1,5 +1,7 @@
 //! What the fuzz targets claim of captures, on stable: valid ones damaged a little, and noise.
 
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::write;
 use proptest::prelude::*;
 
 #[path = "../../../fuzz/src/captures.rs"]
@@ -8,12 +10,12 @@ mod claims;
 /// A pcap or pcapng file of raw IP frames.
 fn file(frames: &[(u32, Vec<u8>)], ng: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut words = |words: &[u32]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
     if ng {
+        let mut words = |words: &[u32]| words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
         words(&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28]);
         words(&[1, 20, 101, 0, 20]);
     } else {
-        words(&[0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, 101]);
+        write::pcap_header(&mut bytes, LinkType::RAW, 65_535);
     }
     for (time, data) in frames {
         let length = data.len() as u32;
@@ -26,10 +28,8 @@ fn file(frames: &[(u32, Vec<u8>)], ng: bool) -> Vec<u8> {
             bytes.resize(bytes.len() + (padded - length) as usize, 0);
             bytes.extend((32 + padded).to_le_bytes());
         } else {
-            for word in [time / 1000, time % 1000, length, length + 7] {
-                bytes.extend(word.to_le_bytes());
-            }
-            bytes.extend(data);
+            let time_ns = u64::from(time / 1000) * 1_000_000_000 + u64::from(time % 1000);
+            write::pcap_record(&mut bytes, time_ns, data, length + 7);
         }
     }
     bytes

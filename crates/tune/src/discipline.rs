@@ -1,6 +1,6 @@
 //! A queueing discipline as `tc` takes it (`fq maxrate 8gbit`), to its netlink attributes.
 
-use landspeed_sys::netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Htb, Tbf};
+use landspeed_netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Htb, Tbf};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// What is to send.

@@ -8,10 +8,10 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use landspeed_model::{Side, Target};
+use landspeed_netlink::configure::LinkSettings;
+use landspeed_netlink::ethtool::{CoalescingParameter, Ethtool, EthtoolError};
+use landspeed_netlink::{Link, LinkId, Netlink, NetlinkError};
 use landspeed_sys::clock;
-use landspeed_sys::ethtool::{CoalescingParameter, Ethtool, EthtoolError};
-use landspeed_sys::netlink::configure::LinkSettings;
-use landspeed_sys::netlink::{Link, LinkId, Netlink, NetlinkError};
 
 use crate::knobs::Ties;
 use crate::{Device, KnobError, Knobs, Value};

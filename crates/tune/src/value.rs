@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use landspeed_sys::netlink::Qdisc;
+use landspeed_netlink::Qdisc;
 use serde::{Deserialize, Serialize};
 
 /// The value of a setting.

@@ -65,11 +65,6 @@ impl Nanos {
         self.0 as f64 / SECOND as f64
     }
 
-    /// The span in milliseconds.
-    pub fn as_millis_f64(self) -> f64 {
-        self.0 as f64 / MILLI as f64
-    }
-
     /// The sum, or `None` if it is too long to hold.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {

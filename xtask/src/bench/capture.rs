@@ -134,6 +134,9 @@ pub fn pacing(frames: &[Frame], size: u64, rate_bps: f64) -> Result<Pacing> {
 #[cfg(test)]
 #[expect(clippy::float_cmp, reason = "zero is exact here")]
 mod tests {
+    use landspeed_wire::LinkType;
+    use landspeed_wire::capture::write;
+
     use super::*;
 
     const SIZE: u64 = 1250;
@@ -173,10 +176,8 @@ mod tests {
     #[test]
     fn a_nanosecond_capture_of_loopback_is_read() {
         let mut pcap = Vec::new();
-        for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 64, 1, 7, 123_456_789, 4, 1290] {
-            pcap.extend_from_slice(&word.to_le_bytes());
-        }
-        pcap.extend_from_slice(&[0; 4]);
+        write::pcap_header(&mut pcap, LinkType::ETHERNET, 64);
+        write::pcap_record(&mut pcap, 7_123_456_789, &[0; 4], 1290);
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), pcap).unwrap();
         assert_eq!(frames(file.path()).unwrap(), [Frame { at_ns: 7_123_456_789, payload: 1248 }]);

@@ -7,6 +7,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use landspeed_stats::SplitMix64;
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::write::{pcap_header, pcap_record};
 
 /// Payload of a segment of a 1500-byte MTU with timestamps, bytes.
 const SEGMENT: u32 = 1448;
@@ -45,9 +48,9 @@ impl Tap {
     fn new(path: &Path) -> Result<Self> {
         let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
         let mut file = BufWriter::with_capacity(1 << 20, file);
-        for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, SNAPLEN, 1] {
-            file.write_all(&word.to_le_bytes())?;
-        }
+        let mut header = Vec::new();
+        pcap_header(&mut header, LinkType::ETHERNET, SNAPLEN);
+        file.write_all(&header)?;
         Ok(Self { file, frames: 0 })
     }
 
@@ -92,11 +95,9 @@ impl Tap {
         frame.extend(&options);
         let original = frame.len() as u32 + payload;
         frame.resize(original.min(SNAPLEN) as usize, 0x55);
-        let at = [(time_ns / 1_000_000_000) as u32, (time_ns % 1_000_000_000) as u32];
-        for word in [at[0], at[1], frame.len() as u32, original] {
-            self.file.write_all(&word.to_le_bytes())?;
-        }
-        self.file.write_all(&frame)?;
+        let mut record = Vec::with_capacity(16 + frame.len());
+        pcap_record(&mut record, time_ns, &frame, original);
+        self.file.write_all(&record)?;
         self.frames += 1;
         Ok(())
     }
@@ -180,20 +181,6 @@ impl Taps {
 /// Round trip of the bulk capture, nanoseconds.
 const BULK_ROUND_TRIP_NS: u64 = 10_000_000;
 
-/// Numbers that look random and are always the same (SplitMix64; Steele, Lea, Flood 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number, less than `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)) % limit
-    }
-}
-
 /// What a bulk capture has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bulk {
@@ -211,7 +198,7 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
     const WINDOW: u64 = 10_000;
     let far = far.map(Tap::new).transpose()?;
     let mut tap = Taps { near: Tap::new(near)?, far, held: BinaryHeap::new(), order: 0 };
-    let mut random = Random(7);
+    let mut random = SplitMix64::new(7);
     let base = 4_000_000_000_u32;
     let number = |segment: u64| base.wrapping_add(1).wrapping_add((segment * u64::from(SEGMENT)) as u32);
     let mut now = 1_700_000_000_000_000_000_u64;
@@ -285,7 +272,7 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
 pub fn many(path: &Path, flows: u32) -> Result<u64> {
     const AT_ONCE: u64 = 20_000;
     let mut tap = Tap::new(path)?;
-    let mut random = Random(11);
+    let mut random = SplitMix64::new(11);
     let mut now = 1_700_000_000_000_000_000_u64;
     // Connection and how far it is.
     let mut live: Vec<(u32, u32)> = Vec::new();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use landspeed_lab::kernel::prepare_apt;
 
 use super::setup::quiet;
 
@@ -30,28 +31,10 @@ impl<'a> Apt<'a> {
     /// One whose everything is in `directory`.
     pub fn new(directory: &'a Path) -> Result<Self> {
         ensure!(Path::new(KEYRING).exists(), "without Debian's keys their packages cannot be checked");
-        for part in ["lists/partial", "cache/archives/partial", "source"] {
-            std::fs::create_dir_all(directory.join(part)).context("cannot make a directory")?;
-        }
-        let said = Command::new("apt-config").args(["dump", "Acquire"]).output().context("cannot run apt-config")?;
-        let said = String::from_utf8_lossy(&said.stdout);
-        let ways_out = said.lines().filter(|line| {
-            ["Acquire::http", "Acquire::ForceIPv"].iter().any(|way| line.starts_with(way)) && line.ends_with("\";")
-        });
-        let here = directory.display();
-        let mut settings = format!(
-            "Dir::State \"{here}\";\nDir::State::Lists \"{here}/lists\";\nDir::State::status \"/dev/null\";\n\
-             Dir::Cache \"{here}/cache\";\nDir::Etc::main \"/dev/null\";\nDir::Etc::parts \"/dev/null\";\n\
-             Dir::Etc::sourcelist \"{here}/sources.list\";\nDir::Etc::sourceparts \"/dev/null\";\n\
-             Dir::Etc::preferences \"/dev/null\";\nDir::Etc::preferencesparts \"/dev/null\";\n\
-             Dir::Log \"/dev/null\";\nAPT::Sandbox::User \"root\";\nAcquire::Languages \"none\";\n\
-             Acquire::Retries \"2\";\nAcquire::http::Timeout \"20\";\nDebug::NoLocking \"true\";\n"
-        );
-        for way in ways_out {
-            settings.push_str(way);
-            settings.push('\n');
-        }
-        std::fs::write(directory.join("apt.conf"), settings).context("cannot write apt's settings")?;
+        std::fs::create_dir_all(directory.join("source")).context("cannot make a directory")?;
+        let host = Command::new("apt-config").args(["dump", "Acquire"]).output().context("cannot run apt-config")?;
+        let host = String::from_utf8_lossy(&host.stdout);
+        prepare_apt(directory, &host, "Acquire::http::Timeout \"20\";\n").context("cannot set up apt")?;
         Ok(Self { directory })
     }
 

@@ -96,6 +96,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     let mut runner = Runner::new(setup::nextest(&root, options.no_install), options.seed.value()?);
     static_checks(&mut steps);
+    let core = ["check", "--package", "landspeed", "--no-default-features", "--quiet"];
+    steps.run("core without Cargo features", &mut cargo(&core), tally::one_check);
     // Everything at once: a build of one package has other features of dependencies, and compiles them anew.
     steps.run("build", &mut cargo(&["build", "--workspace", "--all-targets", "--quiet"]), tally::one_check);
     // The lab's kernel is built once, of the newest source Debian packages, and kept under target/ unless said otherwise.

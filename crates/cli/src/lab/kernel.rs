@@ -10,6 +10,7 @@ use landspeed_lab::kernel::{self, Cache, Event, Kernel, Request, Step, Version, 
 use landspeed_sys::{clock, process};
 use landspeed_units::Bytes;
 
+use super::run::duration;
 use crate::Outcome;
 use crate::output::Sink;
 
@@ -209,11 +210,6 @@ fn table(kernels: &[Kernel]) -> String {
 fn date(epoch_ns: u64) -> String {
     let text = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(epoch_ns)).to_string();
     text[..16].replace('T', " ")
-}
-
-fn duration(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    if seconds < 60 { format!("{seconds} s") } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
 }
 
 /// How often the line on a terminal is drawn, nanoseconds.

@@ -265,10 +265,10 @@ impl Need {
 
 /// Formats seconds for people.
 pub fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 90.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
+    match seconds.round() as u64 {
+        s if s < 60 => format!("{s} s"),
+        s if s < 5400 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{:.1} h", seconds / 3600.0),
     }
 }
 

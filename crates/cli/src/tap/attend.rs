@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use landspeed_flow::server::{FlowSink, RunningTap, Tapper, TestFlow, TestTransport};
 use landspeed_model::TapDocument;
-use landspeed_sys::netlink::{LinkId, Netlink};
+use landspeed_netlink::{LinkId, Netlink};
 use landspeed_tap::{Limits, Options, Output, Selection, Tap, TapFlow, TapTransport};
 
 /// A tap has so long to begin.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use landspeed_model::{TapDocument, TapEnd};
-use landspeed_tap::{Clock, Limits, Options, Output, Pipe, Rotation, Tap, Way};
+use landspeed_tap::{Clock, Limits, Options, Output, Pipe, Rotation, Tap, TapDirection};
 use landspeed_units::{Bytes, Nanos};
 
 use crate::output::Sink;
-use crate::trace::{Written, header_trace};
+use crate::trace::{Written, check_columns, header_trace};
 use crate::{Outcome, options};
 
 const EXAMPLES: &str = "\
@@ -50,7 +50,7 @@ pub struct Args {
     clock: ClockArg,
     /// Which packets, seen from the interface
     #[arg(long, value_enum, default_value = "both", help_heading = "Capture")]
-    direction: WayArg,
+    direction: DirectionArg,
     /// Take frames for other hosts too
     #[arg(long, help_heading = "Capture")]
     promiscuous: bool,
@@ -114,7 +114,7 @@ enum ClockArg {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum WayArg {
+enum DirectionArg {
     /// Both
     Both,
     /// What comes in
@@ -171,6 +171,7 @@ fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<a
     if path.extension().is_none_or(|extension| extension != "parquet") {
         return Ok((options, None));
     }
+    check_columns()?;
     if options.rotation.is_on() {
         anyhow::bail!("a header trace is one file: --file-size and --file-time write pcapng");
     }
@@ -224,10 +225,10 @@ fn tap_options(args: &Args) -> anyhow::Result<Options> {
         selection: None,
         filter: (!filter.trim().is_empty()).then_some(filter),
         snap_bytes: args.snaplen,
-        way: match args.direction {
-            WayArg::Both => Way::Both,
-            WayArg::In => Way::In,
-            WayArg::Out => Way::Out,
+        direction: match args.direction {
+            DirectionArg::Both => TapDirection::Both,
+            DirectionArg::In => TapDirection::In,
+            DirectionArg::Out => TapDirection::Out,
         },
         clock: match args.clock {
             ClockArg::Software => Clock::Software,

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use landspeed_model::{
-    BuildInfo, TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDocument, TraceFigure, TraceFlow, TraceStation,
-};
+use landspeed_capture::{Capture, Frames};
+use landspeed_model::{BuildInfo, TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDocument, TraceFigure};
+use landspeed_trace::{Analysis, Cells, compare};
 use landspeed_units::{BitRate, Bytes, Nanos};
+use landspeed_wire::capture::Frame;
 
-use super::{Args, analyse_one, noise, pictures};
+use super::{Args, analyse_one, limits, pictures};
 use crate::Outcome;
 use crate::output::Sink;
 use crate::text::Page;
@@ -28,8 +29,13 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
         pictures::xplot(args, &b, other, &directory.join("b"))?;
     }
     let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
-    let mut figures = figures(&a, &b);
-    let noise = noise::add(args, [(&a, one), (&b, other)], &mut figures)?;
+    let mut figures = compare::figures(&a, &b);
+    let noise = if [one.as_path(), other].contains(&Path::new("-")) {
+        "none: standard input cannot be read twice".to_owned()
+    } else {
+        let sides = [(&a, cells(args, &a, one)?), (&b, cells(args, &b, other)?)];
+        compare::add_intervals(sides, &mut figures)
+    };
     let (schema, command) = (TRACE_COMPARISON_SCHEMA.to_owned(), std::env::args().collect());
     let comparison = TraceComparison { schema, landspeed, command, a, b, figures };
     if args.json != Some(Sink::Stdout) {
@@ -45,57 +51,13 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
     Ok(if complete { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// Returns the station that sent the most bytes, and the one that sent the most pure ACKs.
-fn stations(document: &TraceDocument) -> [Option<&TraceStation>; 2] {
-    let busiest = document.stations.iter().max_by_key(|station| station.wire_bytes);
-    let acks = |station: &&TraceStation| station.ack_spacing.as_ref().map_or(0, |spacing| spacing.acks);
-    [busiest, document.stations.iter().max_by_key(acks).filter(|station| acks(station) > 0)]
-}
-
-/// Returns the figures of both captures: of each one's largest flow and busiest stations.
-fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
-    let mut figures = Vec::new();
-    let mut add = |name: &str, unit: &str, of: &dyn Fn(&TraceDocument) -> Option<f64>| {
-        let (a, b) = (of(a), of(b));
-        if a.is_some() || b.is_some() {
-            figures.push(TraceFigure { name: name.to_owned(), unit: unit.to_owned(), a, b, difference: None });
-        }
-    };
-    let of_flow = |of: fn(&TraceFlow) -> Option<f64>| move |d: &TraceDocument| d.flows.first().and_then(of);
-    let of_sender = |of: fn(&TraceStation) -> Option<f64>| move |d: &TraceDocument| stations(d)[0].and_then(of);
-    add("capture duration", "ns", &|d| Some(d.capture.duration_ns as f64));
-    add("frames", "count", &|d| Some(d.capture.frames as f64));
-    add("goodput", "bps", &of_flow(|f| f.goodput_bps));
-    add("retransmits", "count", &of_flow(|f| Some(f.retransmits as f64)));
-    add(
-        "retransmits per packet",
-        "ratio",
-        &of_flow(|f| (f.forward.packets > 0).then(|| f.retransmits as f64 / f.forward.packets as f64)),
-    );
-    add("RTO retransmits", "count", &of_flow(|f| Some(f.forward.retransmits.timeout as f64)));
-    add("spurious retransmits (DSACK)", "count", &of_flow(|f| Some(f.forward.retransmits.spurious as f64)));
-    add("reordered packets", "count", &of_flow(|f| Some(f.forward.out_of_order as f64)));
-    add("duplicate ACKs", "count", &of_flow(|f| Some(f.reverse.duplicate_acks as f64)));
-    add(noise::MIN_RTT, "ns", &of_flow(|f| f.forward.rtt.as_ref().map(|rtt| rtt.min_ns as f64)));
-    add("RTT, median", "ns", &of_flow(|f| f.rtt_ns.map(|ns| ns as f64)));
-    add("RTT, p99", "ns", &of_flow(|f| f.forward.rtt.as_ref().and_then(|rtt| rtt.p99_ns).map(|ns| ns as f64)));
-    add("in flight, max", "bytes", &of_flow(|f| Some(f.forward.in_flight_max_bytes as f64)));
-    add("receive window, max", "bytes", &of_flow(|f| f.reverse.window_max_bytes.map(|bytes| bytes as f64)));
-    add("data packets per ACK", "ratio", &of_flow(|f| f.forward.packets_per_ack));
-    add("wire rate, mean", "bps", &of_sender(|s| Some(s.per_1ms.mean_bps)));
-    add("wire rate, max 1 ms bin", "bps", &of_sender(|s| Some(s.per_1ms.max_bps)));
-    add("wire rate, max 10 ms bin", "bps", &of_sender(|s| Some(s.per_10ms.max_bps)));
-    add("gap before the largest frames, median", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p50_ns as f64)));
-    add("gap before the largest frames, p99", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p99_ns as f64)));
-    add("frames per packet train, p99", "count", &of_sender(|s| Some(s.trains.p99_frames as f64)));
-    add("frames per packet train, max", "count", &of_sender(|s| Some(s.trains.longest_frames as f64)));
-    add("ACKs within 1 µs of the previous ACK", "ratio", &|d| {
-        stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).map(|spacing| spacing.bunched)
-    });
-    add("most common gap between ACKs", "ns", &|d| {
-        stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).and_then(|s| s.usual_gap_ns).map(|ns| ns as f64)
-    });
-    figures
+/// Reads a capture a second time, cut into cells; `None` if its first flow is too short.
+fn cells(args: &Args, document: &TraceDocument, file: &Path) -> anyhow::Result<Option<Cells>> {
+    let Some(mut cells) = compare::cells(document) else { return Ok(None) };
+    let mut analysis = Analysis::new(limits(args));
+    let mut capture = Capture::open(file, false)?;
+    while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_to(frame, &mut cells)))? {}
+    Ok(Some(cells))
 }
 
 fn summary(comparison: &TraceComparison, noise: &str) -> String {

@@ -1,14 +1,9 @@
 //! `landspeed trace`.
 
 mod against;
-mod cores;
-mod input;
-mod noise;
 mod packets;
 mod pictures;
-mod source;
 mod text;
-mod turns;
 
 use std::ffi::OsStr;
 use std::num::NonZero;
@@ -16,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Context as _;
+use landspeed_capture::{self as files, Capture};
 use landspeed_model::{BuildInfo, TraceDocument};
 use landspeed_trace::{Analysis, Graphs, Limits, Observer as _, Pairing, Row};
 use landspeed_units::{BitRate, Nanos};
@@ -23,8 +19,7 @@ use landspeed_wire::capture::{self, Frame};
 
 use crate::output::Sink;
 use crate::{Outcome, options};
-use input::Capture;
-pub use packets::{Written, header_trace};
+pub use packets::{Written, check_columns, header_trace};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -255,17 +250,10 @@ fn analyse_one(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
     if cores == 1 || reading.observes_frames() {
         return reading.read_all();
     }
-    while reading.drain()? {
-        if reading.analysis.live_flows() > cores::MIN_FLOWS {
-            let (limits, file) = (limits(args), file.display());
-            let analysis = std::mem::replace(&mut reading.analysis, Analysis::new(limits));
-            let finished = cores::analyse_rest(&mut reading.capture, analysis, limits, cores);
-            reading.analysis = finished.with_context(|| format!("cannot analyse {file}"))?;
-            break;
-        }
-        let turns = turns::analyse(&mut reading.capture, &mut reading.analysis, cores);
-        turns.with_context(|| format!("cannot read {}", file.display()))?;
-    }
+    let CaptureAnalysis { capture, analysis, file, .. } = &mut reading;
+    let limits = limits(args);
+    let finished = files::analyse(capture, std::mem::replace(analysis, Analysis::new(limits)), limits, cores);
+    *analysis = finished.with_context(|| format!("cannot analyse {}", file.display()))?;
     reading.finish()
 }
 
@@ -301,7 +289,7 @@ fn analyse_pair_on_two_cores(
         });
         while let Some(tap) = pairing.wants() {
             // The analysis reports errors of the file.
-            let more = captures[tap as usize].step(&mut input::Frames(|frame: &Frame<'_>| pairing.frame(tap, frame)));
+            let more = captures[tap as usize].step(&mut files::Frames(|frame: &Frame<'_>| pairing.frame(tap, frame)));
             if !more.unwrap_or(false) {
                 pairing.end(tap);
             }

@@ -6,12 +6,14 @@ use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use landspeed_capture::{Capture, Frames};
+#[cfg(feature = "columns")]
 use landspeed_columns::{Detail, Writer};
 use landspeed_trace::{Analysis, Limits, Row};
 use landspeed_units::Bytes;
 use landspeed_wire::capture::Frame;
-
-use super::input::{Capture, Frames};
+#[cfg(not(feature = "columns"))]
+use without_columns::{Detail, Writer};
 
 /// Options for packets as columns.
 #[derive(Debug, clap::Args)]
@@ -41,6 +43,43 @@ impl Packets {
     }
 }
 
+/// Fails in a build without Parquet.
+pub fn check_columns() -> anyhow::Result<()> {
+    anyhow::ensure!(cfg!(feature = "columns"), "this landspeed was built without Parquet (Cargo feature `columns`)");
+    Ok(())
+}
+
+/// Stands in for the writer of Parquet files in a build without it. [`check_columns`] fails first.
+#[cfg(not(feature = "columns"))]
+mod without_columns {
+    use std::convert::Infallible;
+    use std::marker::PhantomData;
+
+    use landspeed_trace::Row;
+    use landspeed_wire::capture::Frame;
+
+    pub enum Detail {
+        Headers,
+        Analysis,
+    }
+
+    pub struct Writer<W>(Infallible, PhantomData<W>);
+
+    impl<W> Writer<W> {
+        pub fn new(_: W, _: Detail) -> anyhow::Result<Self> {
+            anyhow::bail!("built without Parquet")
+        }
+
+        pub fn packet(&mut self, _: &Frame<'_>, _: &Row) -> anyhow::Result<()> {
+            match self.0 {}
+        }
+
+        pub fn finish(self) -> anyhow::Result<(W, u64)> {
+            match self.0 {}
+        }
+    }
+}
+
 /// A Parquet file of packets being written.
 pub struct Columns {
     path: PathBuf,
@@ -50,6 +89,7 @@ pub struct Columns {
 
 impl Columns {
     fn create(path: &Path, detail: Detail) -> anyhow::Result<Self> {
+        check_columns()?;
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);

@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use landspeed_capture::{Capture, Frames};
 use landspeed_model::TraceDocument;
 use landspeed_trace::{Analysis, GraphLimits, Graphs, Xplot};
 use landspeed_units::Nanos;
 use landspeed_wire::capture::Frame;
 
-use super::input::{Capture, Frames};
 use super::{Args, limits};
 use crate::options;
 use crate::output::Sink;

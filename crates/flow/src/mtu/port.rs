@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
-use landspeed_sys::netlink::{LinkId, Netlink};
+use landspeed_netlink::{LinkId, Netlink};
 use landspeed_sys::socket::{Readiness, wait};
 use landspeed_sys::{clock, mtu, udp};
 

@@ -10,8 +10,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use landspeed_model::{
     ChannelFacts, CoalescingFacts, DriverFacts, Extent, Fact, FeatureFacts, PauseFacts, RingFacts,
 };
-use landspeed_sys::ethtool::{Ethtool, EthtoolError};
-use landspeed_sys::netlink::{EthtoolFamily, LINK_STATS_NAMES, Link, LinkId, Netlink, NetlinkError};
+use landspeed_netlink::ethtool::{Ethtool, EthtoolError};
+use landspeed_netlink::{EthtoolFamily, LINK_STATS_NAMES, Link, LinkId, Netlink, NetlinkError};
 use landspeed_sys::{clock, process};
 
 use super::answers::{ClockAnswer, DriverAnswer, InterfaceAnswers, KernelAnswers, LinkAnswer, QdiscAnswer};
@@ -175,7 +175,7 @@ fn link(link: Link) -> LinkAnswer {
 }
 
 fn qdiscs(netlink: &mut Netlink) -> Result<Vec<QdiscAnswer>, NetlinkError> {
-    let answer = |qdisc: landspeed_sys::netlink::Qdisc| QdiscAnswer {
+    let answer = |qdisc: landspeed_netlink::Qdisc| QdiscAnswer {
         ifindex: qdisc.ifindex,
         kind: qdisc.kind,
         handle: qdisc.handle,

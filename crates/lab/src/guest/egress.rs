@@ -1,10 +1,10 @@
 //! Queueing disciplines: from the plan's numbers to the kernel's.
 
-use landspeed_sys::netlink::configure::{
+use landspeed_netlink::configure::{
     self, Cake, Codel, Discipline as Qdisc, Distribution, Fq, FqCodel, Loss, Netem, NetemRate, Pie, Probability, Red,
     Reorder, Sfq, Tbf,
 };
-use landspeed_sys::netlink::{self, Netlink};
+use landspeed_netlink::{self as netlink, Netlink};
 
 use super::network::words;
 use crate::plan::{Discipline, EgressKind, Impairments, PlannedLoss, Port};

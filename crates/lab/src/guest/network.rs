@@ -6,12 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use landspeed_netlink::configure::{self, Bridge, Discipline, Fq, LinkSettings, NewLink, NewRoute, RouteMetrics};
+use landspeed_netlink::ethtool::Ethtool;
+use landspeed_netlink::{self as netlink, LinkId, Netlink, NetlinkError, QdiscReading};
 use landspeed_sys::bpf::{FrameFilter, Pattern, frame_clock};
-use landspeed_sys::ethtool::Ethtool;
-use landspeed_sys::netlink::configure::{
-    self, Bridge, Discipline, Fq, LinkSettings, NewLink, NewRoute, RouteMetrics,
-};
-use landspeed_sys::netlink::{self, LinkId, Netlink, NetlinkError, QdiscReading};
 use landspeed_sys::netns;
 
 use super::egress;

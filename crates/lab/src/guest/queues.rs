@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_model::{QueueRole, QueueSeries};
+use landspeed_netlink::{Details, QdiscReading};
 use landspeed_sys::clock;
-use landspeed_sys::netlink::{Details, QdiscReading};
 
 use super::network::{Network, sample};
 use super::report::{Drain, QueueReport, SERIES_POINTS};

@@ -124,10 +124,6 @@ pub(super) struct Apt<'a> {
 impl<'a> Apt<'a> {
     /// Sets up `directory`. `mirror` is the one asked for.
     pub fn new(directory: &Path, mirror: Option<&str>, interrupted: &'a AtomicBool) -> Result<Self, Error> {
-        for part in ["lists/partial", "cache/archives/partial"] {
-            let path = directory.join(part);
-            std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
-        }
         let mirror =
             mirror.map(str::to_owned).or_else(mirror_of_this_host).unwrap_or_else(|| DEFAULT_MIRROR.to_owned());
         let apt = Self { directory: directory.to_owned(), mirror, interrupted };
@@ -135,7 +131,7 @@ impl<'a> Apt<'a> {
         let mut dump = Command::new("apt-config");
         dump.args(["dump", "Acquire"]);
         let host = apt.job("reading apt's settings", dump).output().unwrap_or_default();
-        apt.write("apt.conf", &settings(directory, &host))?;
+        prepare(directory, &host, ONLY_KERNELS).map_err(Error::io("create", directory))?;
         Ok(apt)
     }
 
@@ -223,7 +219,26 @@ fn mirror_of_this_host() -> Option<String> {
     host_mirror(&os_release, texts.iter().map(String::as_str))
 }
 
-/// The configuration of a private apt in `directory`; `host` is what `apt-config dump Acquire` said.
+/// What only the kernel's sources need: of any architecture, and no descriptions.
+const ONLY_KERNELS: &str = "\
+APT::Architecture \"amd64\";
+Acquire::PDiffs \"false\";
+Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";
+Acquire::IndexTargets::deb::DEP-11-icons-small::DefaultEnabled \"false\";
+Acquire::IndexTargets::deb::DEP-11-icons::DefaultEnabled \"false\";
+Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";
+";
+
+/// Sets up a private apt in `directory`, to be used with `APT_CONFIG=DIRECTORY/apt.conf`: its state, cache and sources
+/// (`sources.list`) are there, and the machine's are neither read nor changed. `host` is what `apt-config dump Acquire` prints; of it
+/// only proxies and the like are kept. `more` are further settings.
+pub fn prepare(directory: &Path, host: &str, more: &str) -> std::io::Result<()> {
+    for part in ["lists/partial", "cache/archives/partial"] {
+        std::fs::create_dir_all(directory.join(part))?;
+    }
+    std::fs::write(directory.join("apt.conf"), settings(directory, host) + more)
+}
+
 fn settings(directory: &Path, host: &str) -> String {
     let directory = directory.display();
     let own = format!(
@@ -238,14 +253,8 @@ fn settings(directory: &Path, host: &str) -> String {
          Dir::Etc::preferences \"/dev/null\";\n\
          Dir::Etc::preferencesparts \"/dev/null\";\n\
          Dir::Log \"/dev/null\";\n\
-         APT::Architecture \"amd64\";\n\
          APT::Sandbox::User \"root\";\n\
          Acquire::Languages \"none\";\n\
-         Acquire::PDiffs \"false\";\n\
-         Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n\
-         Acquire::IndexTargets::deb::DEP-11-icons-small::DefaultEnabled \"false\";\n\
-         Acquire::IndexTargets::deb::DEP-11-icons::DefaultEnabled \"false\";\n\
-         Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled \"false\";\n\
          Acquire::Retries \"2\";\n\
          Debug::NoLocking \"true\";\n"
     );

@@ -19,7 +19,7 @@ mod source;
 mod tools;
 mod version;
 
-pub use apt::DEFAULT_MIRROR;
+pub use apt::{DEFAULT_MIRROR, prepare as prepare_apt};
 pub use build::{Event, Outcome, Request, Step, Wanted, build};
 pub use cache::{Cache, ENVIRONMENT};
 pub use config::Features;

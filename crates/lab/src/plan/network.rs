@@ -520,10 +520,7 @@ fn numbered_v6(node: usize) -> Ipv6Addr {
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, node as u16 + 1)
 }
 
-/// One step of SplitMix64 (Steele, Lea, Flood 2014): spreads a small seed over 64 bits.
+/// One step of the generator: spreads a small seed over 64 bits.
 pub(super) fn splitmix(seed: u64) -> u64 {
-    let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    landspeed_stats::SplitMix64::new(seed).bits()
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use landspeed_netlink::ethtool::Ethtool;
 use landspeed_sys::clock;
-use landspeed_sys::ethtool::Ethtool;
 use serde_json::Value;
 
 use crate::{Net, Running, directory, landspeed, read};

@@ -1,16 +1,17 @@
 //! The number of cores does not change the document.
 
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::write;
+
 use crate::document;
 
-/// Packets, enough for several pieces of a file that cores take in turns.
+/// Packets of a capture.
 const PACKETS: u32 = 60_000;
 
 /// A connection's data and acknowledgements; from a packet on, every fifth is of a connection of its own.
 fn capture(others_from: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 96, 1] {
-        bytes.extend(word.to_le_bytes());
-    }
+    write::pcap_header(&mut bytes, LinkType::ETHERNET, 96);
     for number in 0..PACKETS {
         let other = if number >= others_from && number % 5 == 0 { number } else { 0 };
         let acknowledges = number % 3 == 2;
@@ -30,12 +31,8 @@ fn capture(others_from: u32) -> Vec<u8> {
         }
         frame.extend([0x50, 0x10, 1, 0, 0, 0, 0, 0]);
         frame.resize(90, 0);
-        let time_us = u64::from(number) * 37;
-        let words = [1 + time_us / 1_000_000, time_us % 1_000_000, 90, u64::from(payload) + 54];
-        for word in words {
-            bytes.extend((word as u32).to_le_bytes());
-        }
-        bytes.extend(frame);
+        let time_ns = 1_000_000_000 + u64::from(number) * 37_000;
+        write::pcap_record(&mut bytes, time_ns, &frame, u32::from(payload) + 54);
     }
     bytes
 }

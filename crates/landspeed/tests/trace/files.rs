@@ -4,22 +4,20 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::write;
+
 use crate::{document, program, trace};
 
 /// A capture of one UDP datagram sent so many times, a microsecond apart.
 fn capture(frames: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, 101] {
-        bytes.extend(word.to_le_bytes());
-    }
+    write::pcap_header(&mut bytes, LinkType::RAW, 65_535);
     let mut packet =
         vec![0x45, 0, 0, 128, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 9, 0, 9, 0, 108, 0, 0];
     packet.resize(60, 0);
     for number in 0..frames {
-        for word in [1, number * 1_000, packet.len() as u32, 128] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend(&packet);
+        write::pcap_record(&mut bytes, 1_000_000_000 + u64::from(number) * 1_000, &packet, 128);
     }
     bytes
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use landspeed_testkit::skip;
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::write;
 use serde_json::Value;
 
 use crate::{document, program, trace};
@@ -18,9 +20,7 @@ struct Capture(Vec<u8>);
 impl Capture {
     fn new() -> Self {
         let mut bytes = Vec::new();
-        for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
-            bytes.extend(word.to_le_bytes());
-        }
+        write::pcap_header(&mut bytes, LinkType::ETHERNET, 65_535);
         Self(bytes)
     }
 
@@ -45,12 +45,8 @@ impl Capture {
             frame.extend(from.to_be_bytes());
             frame.extend(to.to_be_bytes());
         }
-        for word in
-            [1_700_000_000 + micros / 1_000_000, micros % 1_000_000, frame.len() as u32, 14 + u32::from(total)]
-        {
-            self.0.extend(word.to_le_bytes());
-        }
-        self.0.extend(frame);
+        let time_ns = 1_700_000_000_000_000_000 + u64::from(micros) * 1_000;
+        write::pcap_record(&mut self.0, time_ns, &frame, 14 + u32::from(total));
     }
 
     /// A transfer whose first sequence number is close to the end of the space, with a loss every `lose` segments.

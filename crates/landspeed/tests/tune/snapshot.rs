@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use landspeed_sys::ethtool::Ethtool;
+use landspeed_netlink::ethtool::Ethtool;
 
 use crate::bench::Bench;
 

@@ -13,7 +13,7 @@ const DIVIDE_CONSTANT: u8 = 0x37;
 const MULTIPLY_CONSTANT: u8 = 0x27;
 
 /// The program for a clock of this period, nanoseconds, up to two seconds. It ticks at the multiples of it of the monotonic
-/// clock. To attach with [`crate::netlink::Netlink::filter_egress`], in front of an `fq` that does not pace.
+/// clock. To attach with `Netlink::filter_egress` of `landspeed-netlink`, in front of an `fq` that does not pace.
 pub fn frame_clock(period_ns: u64) -> io::Result<OwnedFd> {
     let period = i32::try_from(period_ns).ok().filter(|&period| period > 0);
     let period = period.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a period is 1 ns to 2.1 s"))?;

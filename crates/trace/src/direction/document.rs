@@ -2,11 +2,11 @@
 
 use landspeed_model::{TraceDirection, TraceRtt};
 
-use super::Direction;
+use super::FlowDirection;
 use super::window::MAX_PERIODS;
 use crate::histogram::Histogram;
 
-impl Direction {
+impl FlowDirection {
     /// As the document says it. `peer` is the other end, `end_ns` the connection's last packet, nanoseconds from the start of
     /// the capture.
     pub fn document(&self, peer: &Self, end_ns: u64) -> TraceDirection {

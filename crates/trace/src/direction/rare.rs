@@ -2,7 +2,7 @@
 
 use landspeed_model::{TraceEventKind, TraceRto, ZeroWindow};
 
-use super::{Direction, Scene};
+use super::{FlowDirection, Scene};
 
 /// Events listed of a direction.
 const MAX_EVENTS: usize = 200;
@@ -39,7 +39,7 @@ pub(super) struct Rare {
     late: Vec<(u64, u64, u64)>,
 }
 
-impl Direction {
+impl FlowDirection {
     pub(super) fn rare(&mut self) -> &mut Rare {
         self.rare.get_or_insert_default()
     }

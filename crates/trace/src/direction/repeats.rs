@@ -3,7 +3,7 @@
 use landspeed_model::TraceEventKind;
 use landspeed_wire::{Flags, TcpHeader};
 
-use super::{DUPLICATES_MEAN_LOSS, Direction, Hole, MAX_HOLES, MIN_TIMEOUT_NS, Mark, Passing, Scene};
+use super::{DUPLICATES_MEAN_LOSS, FlowDirection, Hole, MAX_HOLES, MIN_TIMEOUT_NS, Mark, Passing, Scene};
 use crate::row::Class;
 
 /// Minimum silence of a connection for an RTO, nanoseconds.
@@ -11,7 +11,7 @@ const MIN_PAUSE_NS: u64 = 1_000_000;
 /// A capture of several queues may have a packet this much later than what it caused, nanoseconds.
 const DISORDER_NS: u64 = 100_000;
 
-impl Direction {
+impl FlowDirection {
     /// Classifies a segment with old sequence numbers.
     pub(super) fn repeat(&mut self, start: u64, end: u64, payload: u64, passing: Passing, scene: Scene) -> Class {
         let (mut new, hole) = self.fill(start, end);

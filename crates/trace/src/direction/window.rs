@@ -3,7 +3,7 @@
 use landspeed_model::{TraceEventKind, ZeroWindow};
 use landspeed_wire::{Flags, TcpHeader};
 
-use super::{Direction, Scene};
+use super::{FlowDirection, Scene};
 
 /// Periods of a closed window in the document.
 pub(super) const MAX_PERIODS: usize = 100;
@@ -23,7 +23,7 @@ pub(super) struct Gap {
     open_ns: u64,
 }
 
-impl Direction {
+impl FlowDirection {
     /// Accounts for a receive window of this end. Returns whether it changed.
     #[inline]
     pub fn announce(&mut self, window: u16, flags: Flags, scene: Scene) -> bool {

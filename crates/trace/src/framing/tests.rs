@@ -1,36 +1,16 @@
 //! A framing is found whatever else there is, and what is none is not taken for one.
 
+use landspeed_stats::SplitMix64;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Numbers that look random and repeat (SplitMix64).
-struct Random(u64);
+fn exponential(random: &mut SplitMix64, mean: f64) -> f64 {
+    -(1.0 - random.unit()).ln() * mean
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, most: u64) -> u64 {
-        self.next() % most.max(1)
-    }
-
-    fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn exponential(&mut self, mean: f64) -> f64 {
-        -(1.0 - self.share()).ln() * mean
-    }
-
-    fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.share()).sum::<f64>() - 6.0
-    }
+fn normal(random: &mut SplitMix64) -> f64 {
+    (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
 fn found(times: impl IntoIterator<Item = f64>) -> Option<Period> {
@@ -49,13 +29,13 @@ fn burst(times: &mut Vec<f64>, time: f64, acks: u64) {
 }
 
 /// What comes at random waits for the end of its frame.
-fn framed(random: &mut Random, period: f64, load: f64, jitter: f64, drift_ppm: f64) -> Vec<f64> {
+fn framed(random: &mut SplitMix64, period: f64, load: f64, jitter: f64, drift_ppm: f64) -> Vec<f64> {
     let (mut arrival, mut times, mut frame, mut late) = (0.0, Vec::new(), 0.0, 0.0);
     for _ in 0..6_000 {
-        arrival += random.exponential(period / load);
+        arrival += exponential(random, period / load);
         let end = (arrival / period).ceil();
         if end > frame {
-            (frame, late) = (end, random.normal().abs() * jitter * period);
+            (frame, late) = (end, normal(random).abs() * jitter * period);
         } else {
             late += 400.0;
         }
@@ -75,7 +55,7 @@ proptest! {
         // A capture in a thousand happens to look otherwise and shows none; none shows another.
         let mut showing = 0;
         for capture in 0..3 {
-            let times = framed(&mut Random(seed.wrapping_add(capture)), period, load, jitter, drift_ppm);
+            let times = framed(&mut SplitMix64::new(seed.wrapping_add(capture)), period, load, jitter, drift_ppm);
             let Some(framing) = found(times) else { continue };
             showing += 1;
             let off = (framing.period_ns as f64 / period - 1.0).abs();
@@ -86,10 +66,10 @@ proptest! {
 
     #[test]
     fn random_bursts_are_not_framing(mean in 20_000.0_f64..400_000.0, most in 1_u64..12, seed: u64) {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut time, mut times) = (0.0, Vec::new());
         for _ in 0..3_000 {
-            time += random.exponential(mean);
+            time += exponential(&mut random, mean);
             burst(&mut times, time, 1 + random.below(most));
         }
         prop_assert_eq!(found(times), None);
@@ -97,10 +77,10 @@ proptest! {
 
     #[test]
     fn evenly_spaced_acks_are_not_framing(gap in 12_000.0_f64..900_000.0, jitter in 0.0_f64..0.1, acks in 1_u64..6, seed: u64) {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut times = Vec::new();
         for number in 0..3_000 {
-            burst(&mut times, (f64::from(number) + random.normal() * jitter) * gap, acks);
+            burst(&mut times, (f64::from(number) + normal(&mut random) * jitter) * gap, acks);
         }
         prop_assert_eq!(found(times), None);
     }
@@ -110,14 +90,14 @@ proptest! {
         gap in 20_000.0_f64..900_000.0, noise in 0.003_f64..0.2, skipped in 0.0_f64..0.6, most in 1_u64..6, seed: u64,
     ) {
         // Each waits for the one before: sometimes twice or three times as long.
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut time, mut times) = (0.0, Vec::new());
         for _ in 0..3_000 {
             let mut gaps = 1.0;
-            while random.share() < skipped {
+            while random.unit() < skipped {
                 gaps += 1.0;
             }
-            time += gap * gaps * (1.0 + random.normal() * noise).max(0.1);
+            time += gap * gaps * (1.0 + normal(&mut random) * noise).max(0.1);
             burst(&mut times, time, 1 + random.below(most));
         }
         prop_assert_eq!(found(times), None);
@@ -126,7 +106,7 @@ proptest! {
     #[test]
     fn bursts_spaced_by_their_size_are_not_framing(unit in 20_000.0_f64..400_000.0, most in 2_u64..5, seed: u64) {
         // Paced to the nanosecond.
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut time, mut times) = (0.0, Vec::new());
         for _ in 0..3_000 {
             let units = 1 + random.below(most);
@@ -141,12 +121,12 @@ proptest! {
         round_trip in 300_000.0_f64..20_000_000.0, spacing in 20_000.0_f64..200_000.0, most in 1_u64..12,
         jitter in 0.0_f64..0.05, varied: bool, seed: u64,
     ) {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut times = Vec::new();
         for number in 0..1_000 {
             let clusters = if varied { 1 + random.below(most) } else { most };
             for cluster in 0..clusters {
-                let at = f64::from(number) * round_trip + (cluster as f64 + random.normal() * jitter) * spacing;
+                let at = f64::from(number) * round_trip + (cluster as f64 + normal(&mut random) * jitter) * spacing;
                 if (cluster as f64 + 1.0) * spacing < round_trip {
                     burst(&mut times, at, 1 + random.below(3));
                 }
@@ -160,13 +140,13 @@ proptest! {
         periods in 2_u32..40, off in 0.1_f64..0.9, spacing in 20_000.0_f64..200_000.0, share in 0.1_f64..0.6,
         jitter in 0.0_f64..0.02, seed: u64,
     ) {
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let mut times = Vec::new();
         for number in 0..1_500 {
             let begin = f64::from(number) * spacing * (f64::from(periods) + off);
             for cluster in 0..periods {
-                if cluster == 0 || random.share() < share {
-                    burst(&mut times, begin + (f64::from(cluster) + random.normal() * jitter) * spacing, 1 + random.below(3));
+                if cluster == 0 || random.unit() < share {
+                    burst(&mut times, begin + (f64::from(cluster) + normal(&mut random) * jitter) * spacing, 1 + random.below(3));
                 }
             }
         }
@@ -176,10 +156,10 @@ proptest! {
     #[test]
     fn a_bottleneck_is_not_framing(serial in 12_000.0_f64..400_000.0, load in 0.3_f64..1.2, seed: u64) {
         // Segments leave a busy link at its pace; every second one is acknowledged, and sometimes every one.
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut arrival, mut free, mut owed, mut times) = (0.0, 0.0_f64, 0, Vec::new());
         for _ in 0..8_000 {
-            arrival += random.exponential(serial / load);
+            arrival += exponential(&mut random, serial / load);
             free = free.max(arrival) + serial;
             owed += 1;
             if owed == 2 || random.below(5) == 0 {
@@ -195,10 +175,10 @@ proptest! {
         hold in 20_000.0_f64..400_000.0, load in 0.2_f64..6.0, from_first: bool, seed: u64,
     ) {
         // What comes is handled at once, or a while after the first of it, but not sooner than that after the last time.
-        let mut random = Random(seed);
+        let mut random = SplitMix64::new(seed);
         let (mut arrival, mut due, mut times) = (0.0, 0.0_f64, Vec::new());
         for _ in 0..12_000 {
-            arrival += random.exponential(hold / load);
+            arrival += exponential(&mut random, hold / load);
             if arrival > due {
                 due = if from_first || arrival < due + hold { arrival.max(due) + hold } else { arrival };
             }
@@ -224,7 +204,7 @@ fn a_framing_without_empty_frames_is_not_detected() {
 
 #[test]
 fn a_framing_is_found_in_a_thinned_capture() {
-    let mut random = Random(1);
+    let mut random = SplitMix64::new(1);
     let mut framing = Framing::default();
     for frame in (0..200_000_u64).filter(|_| random.below(3) > 0) {
         for ack in 0..=frame % 3 {

@@ -4,9 +4,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
+use landspeed_netlink::configure::HtbClass;
+use landspeed_netlink::{Netlink, NetlinkError};
 use landspeed_sys::bpf::egress::{self, By, Limit};
-use landspeed_sys::netlink::configure::HtbClass;
-use landspeed_sys::netlink::{Netlink, NetlinkError};
 
 use super::{LiveKnobs, qdisc};
 use crate::{KnobError, Value};

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use landspeed_sys::netlink::{LinkId, Netlink};
+use landspeed_netlink::{LinkId, Netlink};
 
 use super::{IFF_LOWER_UP, IFF_UP, directory_of};
 use crate::knobs::Ties;

@@ -1,8 +1,8 @@
 //! The queueing disciplines of an interface: read as dumped, set on every sending queue, put back as they were.
 
 use landspeed_model::Target;
-use landspeed_sys::netlink::configure::RawQdisc;
-use landspeed_sys::netlink::{Netlink, NetlinkError, Qdisc};
+use landspeed_netlink::configure::RawQdisc;
+use landspeed_netlink::{Netlink, NetlinkError, Qdisc};
 
 use super::LiveKnobs;
 use crate::KnobError;

@@ -1,5 +1,5 @@
-//! pcapng, written: each function puts one block at the end of a buffer. Times are nanoseconds since the Unix epoch, the byte
-//! order is little-endian. (draft-ietf-opsawg-pcapng)
+//! Captures written: each function puts one block of pcapng, or a header or record of pcap, at the end of a buffer. Times are
+//! nanoseconds since the Unix epoch, the byte order is little-endian. (draft-ietf-opsawg-pcapng, draft-ietf-opsawg-pcap)
 
 use crate::LinkType;
 
@@ -39,6 +39,24 @@ const FILTER_TEXT: u8 = 0;
 /// Bytes of an option's value at most.
 const LONGEST_OPTION: usize = u16::MAX as usize;
 
+/// The header of a pcap file with times in nanoseconds, of which at most `snap_bytes` of each packet are kept.
+pub fn pcap_header(into: &mut Vec<u8>, link: LinkType, snap_bytes: u32) {
+    const NANOSECOND_PCAP: u32 = 0xa1b2_3c4d;
+    const VERSION_2_4: u32 = 0x0004_0002;
+    for word in [NANOSECOND_PCAP, VERSION_2_4, 0, 0, snap_bytes, link.0] {
+        into.extend(word.to_le_bytes());
+    }
+}
+
+/// A packet of a pcap file: `data` is what was kept of `original_bytes`.
+pub fn pcap_record(into: &mut Vec<u8>, time_ns: u64, data: &[u8], original_bytes: u32) {
+    const SECOND_NS: u64 = 1_000_000_000;
+    for word in [(time_ns / SECOND_NS) as u32, (time_ns % SECOND_NS) as u32, data.len() as u32, original_bytes] {
+        into.extend(word.to_le_bytes());
+    }
+    into.extend(data);
+}
+
 /// Who wrote a capture, and on what.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Section<'a> {
@@ -77,7 +95,7 @@ pub struct Interface<'a> {
 
 /// Which way a packet went (`epb_flags`, bits 0 and 1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum PacketDirection {
     /// Came in.
     In,
     /// Went out.
@@ -112,8 +130,8 @@ pub struct Packet<'a> {
     pub data: &'a [u8],
     /// A VLAN tag (protocol and tag) to be put back behind the two addresses of an Ethernet frame: it is in neither length.
     pub vlan: Option<[u8; 4]>,
-    /// Which way.
-    pub way: Way,
+    /// Its direction.
+    pub direction: PacketDirection,
     /// For whom.
     pub reception: Reception,
 }
@@ -193,9 +211,9 @@ pub fn packet(into: &mut Vec<u8>, packet: &Packet<'_>) {
     let padding = captured.next_multiple_of(4) - captured;
     // Header, packet, one option of four bytes, the end of options, the length again.
     let length = 28 + captured + padding + 12 + 4;
-    let flags = match packet.way {
-        Way::In => 1_u32,
-        Way::Out => 2,
+    let flags = match packet.direction {
+        PacketDirection::In => 1_u32,
+        PacketDirection::Out => 2,
     } | match packet.reception {
         Reception::Unknown => 0,
         Reception::Unicast => 1,
@@ -347,7 +365,7 @@ mod tests {
                     original_bytes: data.len() as u32 + more,
                     data,
                     vlan: *vlan,
-                    way: if *out { Way::Out } else { Way::In },
+                    direction: if *out { PacketDirection::Out } else { PacketDirection::In },
                     reception: Reception::Unicast,
                 });
                 journal(&mut file, *time_ns, &[("MESSAGE", "two\nlines"), ("EVENT", "x")]);
@@ -398,7 +416,7 @@ mod tests {
                     original_bytes: 1500,
                     data: &[7; 20][..length],
                     vlan: None,
-                    way: Way::Out,
+                    direction: PacketDirection::Out,
                     reception: Reception::Unknown,
                 },
             );

@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use landspeed_stats::SplitMix64;
+
 use super::connect::{Visit, read_array, reset, unexpected};
 use super::hold::{Held, Speech};
 use super::landspeed::{HTTP, random_bytes};
-use crate::bench::conversation::Random;
 
 const TEST_START: u8 = 1;
 const TEST_RUNNING: u8 = 2;
@@ -127,7 +128,7 @@ pub fn junk(visit: &Visit) -> io::Result<()> {
 }
 
 /// A datagram: random bytes, or the word with which a stream of iperf3 introduces itself.
-pub fn datagram(random: &mut Random, bytes: &mut Vec<u8>) {
+pub fn datagram(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     bytes.clear();
     if random.below(2) == 0 {
         bytes.extend_from_slice(b"9876");

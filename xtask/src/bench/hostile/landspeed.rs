@@ -6,11 +6,11 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use landspeed_stats::SplitMix64;
 use serde_json::{Value, json};
 
 use super::connect::{Visit, read_array, reset, unexpected};
 use super::hold::{Held, Speech};
-use crate::bench::conversation::Random;
 
 const MAGIC: &[u8; 8] = b"LNDSPEED";
 /// Length that a dripped message announces, bytes: below the limit of every state.
@@ -193,7 +193,7 @@ pub const HTTP: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r
 
 /// The same bytes for the same seed.
 pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
-    let mut random = Random(seed);
+    let mut random = SplitMix64::new(seed);
     (0..count).map(|_| random.below(256) as u8).collect()
 }
 
@@ -210,7 +210,7 @@ pub fn describe(visit: &Visit) -> io::Result<()> {
 }
 
 /// A datagram: random bytes, or a hello or proof with a token that no test has.
-pub fn datagram(random: &mut Random, bytes: &mut Vec<u8>) {
+pub fn datagram(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     bytes.clear();
     let kind = match random.below(4) {
         0 | 1 => {
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn hellos_and_prefaces_have_the_length_of_the_protocol() {
         assert_eq!(control_preface().len(), 48);
-        let (mut random, mut bytes) = (Random(1), Vec::new());
+        let (mut random, mut bytes) = (SplitMix64::new(1), Vec::new());
         for _ in 0..100 {
             datagram(&mut random, &mut bytes);
             assert!(!bytes.starts_with(b"LNDSUDP1") || bytes.len() == 64, "{bytes:?}");

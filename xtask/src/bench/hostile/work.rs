@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use landspeed_stats::SplitMix64;
 use serde::Serialize;
 
 use super::connect::Visit;
 use super::hold::Held;
-use crate::bench::conversation::Random;
 use crate::machine::now;
 
 /// What an attack does, at most how often, and from where.
@@ -49,7 +49,7 @@ pub enum Work {
         /// Datagrams in a second.
         per_s: u32,
         /// Writes the next one.
-        fill: fn(&mut Random, &mut Vec<u8>),
+        fill: fn(&mut SplitMix64, &mut Vec<u8>),
     },
 }
 
@@ -315,11 +315,11 @@ fn send_datagrams(
     sockets: &[UdpSocket],
     server: SocketAddr,
     per_s: u32,
-    fill: fn(&mut Random, &mut Vec<u8>),
+    fill: fn(&mut SplitMix64, &mut Vec<u8>),
 ) {
     const TICK: Duration = Duration::from_millis(2);
     let batch = (per_s / 500).max(1);
-    let (mut random, mut bytes) = (Random(5), Vec::new());
+    let (mut random, mut bytes) = (SplitMix64::new(5), Vec::new());
     let mut due = now();
     while !control.stopped() {
         let before = now();
@@ -447,7 +447,7 @@ mod tests {
     fn datagrams_reach_the_port_and_stop_with_the_attack() {
         let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         server.set_read_timeout(Some(LIMIT)).unwrap();
-        let fill = |_: &mut Random, bytes: &mut Vec<u8>| *bytes = b"junk".to_vec();
+        let fill = |_: &mut SplitMix64, bytes: &mut Vec<u8>| *bytes = b"junk".to_vec();
         let attack = Underway::start(Work::Datagrams { per_s: 1000, fill }, server.local_addr().unwrap()).unwrap();
         let mut buffer = [0; 16];
         for _ in 0..50 {

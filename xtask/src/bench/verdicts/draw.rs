@@ -1,8 +1,10 @@
 //! A seeded source of random draws.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same seed gives the same draws on every machine.
+use landspeed_stats::SplitMix64;
+
+/// Draws: the same on every machine for the same seed.
 #[derive(Debug, Clone)]
-pub struct Draw(u64);
+pub struct Draw(SplitMix64);
 
 impl Draw {
     /// Draws that depend on a seed and on a name, so that a new scenario does not change the others.
@@ -11,22 +13,17 @@ impl Draw {
         let hash = name
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Self(seed ^ hash)
+        Self(SplitMix64::new(seed ^ hash))
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+        self.0.bits()
     }
 
     /// A number in `low..high`.
     pub fn within(&mut self, low: f64, high: f64) -> f64 {
-        // 53 bits fill a double's mantissa.
-        low + (high - low) * ((self.bits() >> 11) as f64 / (1_u64 << 53) as f64)
+        low + (high - low) * self.0.unit()
     }
 
     /// One of `choices`, which is not empty.

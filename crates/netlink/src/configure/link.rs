@@ -236,14 +236,6 @@ impl Netlink {
         self.carry_out("bridge port set", port, request)
     }
 
-    /// Moves a link to another namespace. It arrives down and without addresses.
-    pub fn move_link(&mut self, which: LinkId<'_>, namespace: BorrowedFd<'_>) -> Result<(), NetlinkError> {
-        let mut request = Request::acknowledged(libc::RTM_NEWLINK, 0);
-        identify(&mut request, which, None);
-        request.u32(libc::IFLA_NET_NS_FD, namespace.as_raw_fd() as u32);
-        self.carry_out("link move", which, request)
-    }
-
     /// Deletes a link; the other end of a pair goes with it.
     pub fn delete_link(&mut self, which: LinkId<'_>) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_DELLINK, 0);

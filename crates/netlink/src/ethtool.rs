@@ -5,12 +5,10 @@
 
 use std::fmt;
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
 
-use socket2::{Domain, Socket, Type};
+use landspeed_sys::interface::EthtoolSocket;
 
-use crate::netlink::Coalescing;
+use crate::Coalescing;
 
 mod settings;
 
@@ -37,9 +35,9 @@ const SPEED_UNKNOWN: u32 = u32::MAX;
 /// Most statistics or features of one interface that are read. mlx5 with 128 channels has some 8,000.
 const MAX_STRINGS: usize = 32_768;
 /// Every reply buffer is this long: room for twice [`MAX_STRINGS`] strings behind a header. Most kernels write as many
-/// entries as the driver has *now*, whatever was asked for, so a driver that gains channels between two calls
-/// would overrun a buffer of the exact size. The pages never touched cost nothing.
-const REPLY_WORDS: usize = (16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN) / 8;
+/// entries as the driver has *now*, whatever was asked for, and a driver may gain channels between two calls. The pages never
+/// touched cost nothing.
+const REPLY_BYTES: usize = 16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN;
 
 /// Most words of a question that are not zero, with the command.
 const REQUEST_WORDS: usize = 24;
@@ -168,19 +166,17 @@ pub struct Feature {
 
 /// An interface to ask, by name, in the network namespace its creator was in.
 pub struct Ethtool {
-    socket: Socket,
+    socket: EthtoolSocket,
     interface: String,
-    reply: Box<[u64]>,
 }
 
 impl Ethtool {
     /// Makes ready to ask about `interface`. Fails for a name no interface can have; whether the interface exists shows
     /// with the first question.
     pub fn new(interface: &str) -> Result<Self, EthtoolError> {
+        let socket = EthtoolSocket::open(interface, REPLY_BYTES);
         let fail = |cause| EthtoolError { operation: "socket", interface: interface.into(), cause };
-        interface_request(interface).map_err(fail)?;
-        let socket = control_socket().map_err(fail)?;
-        Ok(Self { socket, interface: interface.into(), reply: vec![0; REPLY_WORDS].into_boxed_slice() })
+        Ok(Self { socket: socket.map_err(fail)?, interface: interface.into() })
     }
 
     /// Name, version, firmware and bus address.
@@ -220,7 +216,7 @@ impl Ethtool {
     }
 
     /// Interrupt coalescing, as the older request tells it: a parameter the driver does not have reads as 0. Where there is
-    /// a [`crate::netlink::EthtoolFamily`], ask that.
+    /// a [`crate::EthtoolFamily`], ask that.
     pub fn coalescing(&mut self) -> Result<Coalescing, EthtoolError> {
         // struct ethtool_coalesce: cmd, rx_coalesce_usecs, rx_max_coalesced_frames, two for interrupts, then the same for
         // transmit, stats_block_coalesce_usecs, use_adaptive_rx_coalesce, use_adaptive_tx_coalesce …
@@ -340,7 +336,8 @@ impl Ethtool {
         if word(reply, 1) as usize != names {
             return Err(self.error(OPERATION, io::Error::other("the driver's set of statistics changed")));
         }
-        Ok(self.reply[1..=names].to_vec())
+        let counters = reply[8..].chunks_exact(8).take(names);
+        Ok(counters.map(|c| whole(word(c, 0), word(c, 1))).collect())
     }
 
     fn strings(&mut self, operation: &'static str, set: u32) -> Result<Vec<String>, EthtoolError> {
@@ -376,55 +373,13 @@ impl Ethtool {
         for &(at, value) in arguments {
             head[at] = value;
         }
-        for (word, pair) in self.reply.iter_mut().zip(head.chunks_exact(2)) {
-            *word = whole(pair[0], pair[1]);
-        }
-        let outcome = interface_request(&self.interface).and_then(|mut request| {
-            request.ifr_ifru.ifru_data = self.reply.as_mut_ptr().cast();
-            // SAFETY: `request` is a whole ifreq with a terminated name. Its data points to a buffer of REPLY_WORDS
-            // words, which nothing else uses meanwhile, and is larger than what any of the commands above makes the
-            // kernel write: fixed structures under 256 bytes, and at most 2 × MAX_STRINGS strings or counters.
-            match unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as libc::Ioctl, &raw mut request) }
-            {
-                0.. => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        });
-        match outcome {
-            Ok(()) => Ok(bytes(&self.reply)),
-            Err(cause) => Err(self.error(operation, cause)),
-        }
+        let Self { socket, interface } = self;
+        socket.ask(&head).map_err(|cause| EthtoolError { operation, interface: interface.clone(), cause })
     }
 
     fn error(&self, operation: &'static str, cause: io::Error) -> EthtoolError {
         EthtoolError { operation, interface: self.interface.clone(), cause }
     }
-}
-
-/// A socket to make interface requests with, in the calling thread's network namespace.
-pub(crate) fn control_socket() -> io::Result<Socket> {
-    // A kernel without IPv4 still has the Unix family, and interface requests work on any socket.
-    Socket::new(Domain::IPV4, Type::DGRAM, None).or_else(|_| Socket::new(Domain::UNIX, Type::DGRAM, None))
-}
-
-/// An `ifreq` with a name and nothing else.
-pub(crate) fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
-    let name = interface.as_bytes();
-    if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not an interface name"));
-    }
-    // SAFETY: ifreq is plain old data, all of whose members may be zero.
-    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
-    for (to, from) in request.ifr_name.iter_mut().zip(name) {
-        *to = *from as libc::c_char;
-    }
-    Ok(request)
-}
-
-/// The words as bytes.
-fn bytes(words: &[u64]) -> &[u8] {
-    // SAFETY: the slice is valid for its length in bytes, bytes need no alignment and may have any value.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
 }
 
 /// The `index`th 32-bit word.
@@ -483,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_virtual_pair_tells_its_driver_speed_queues_and_statistics() {
-        let outcome = crate::netns::in_new(|| {
+        let outcome = landspeed_sys::netns::in_new(|| {
             let add = "link add a0 numtxqueues 3 numrxqueues 3 type veth peer name b0".split(' ');
             let made = std::process::Command::new("ip").args(add).status();
             if !made.is_ok_and(|status| status.success()) {

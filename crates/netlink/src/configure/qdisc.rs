@@ -169,7 +169,7 @@ impl Discipline {
 }
 
 /// `struct tcmsg`: family, pad[3], ifindex, handle, parent, info.
-pub(super) fn traffic_control_header(request: &mut Request, ifindex: u32, handle: u32, parent: u32, info: u32) {
+pub(crate) fn traffic_control_header(request: &mut Request, ifindex: u32, handle: u32, parent: u32, info: u32) {
     request.words(&[libc::AF_UNSPEC as u32, ifindex, handle, parent, info]);
 }
 
@@ -188,7 +188,6 @@ struct Step(&'static str, u16);
 
 const ADD: Step = Step("qdisc add", CREATE);
 const PUT: Step = Step("qdisc replace", REPLACE);
-const CHANGE: Step = Step("qdisc change", 0);
 
 impl Netlink {
     /// Adds a queueing discipline. `parent` is [`Qdisc::ROOT`], [`Qdisc::INGRESS`] or a class (see [`handle`]); `handle`
@@ -212,18 +211,6 @@ impl Netlink {
         discipline: &Discipline,
     ) -> Result<(), NetlinkError> {
         self.put_qdisc(&PUT, ifindex, parent, handle, discipline)
-    }
-
-    /// Changes options of a queueing discipline that is there, with the packets it holds. What is `None` stays. The kernel
-    /// cannot change an `htb` or an `sfq` (delete and add it), nor the number of flows of any kind.
-    pub fn change_qdisc(
-        &mut self,
-        ifindex: u32,
-        parent: u32,
-        handle: u32,
-        discipline: &Discipline,
-    ) -> Result<(), NetlinkError> {
-        self.put_qdisc(&CHANGE, ifindex, parent, handle, discipline)
     }
 
     fn put_qdisc(
@@ -260,17 +247,6 @@ impl Netlink {
         options: &HtbClass,
     ) -> Result<(), NetlinkError> {
         self.put_class("class add", CREATE, ifindex, parent, class, options)
-    }
-
-    /// Changes a class of an `htb`, such as its rate in mid-flight.
-    pub fn change_htb_class(
-        &mut self,
-        ifindex: u32,
-        parent: u32,
-        class: u32,
-        options: &HtbClass,
-    ) -> Result<(), NetlinkError> {
-        self.put_class("class change", 0, ifindex, parent, class, options)
     }
 
     /// Deletes a class; packets that wait in it are dropped.

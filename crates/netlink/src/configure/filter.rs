@@ -54,14 +54,14 @@ impl Netlink {
         self.carry_out("filter add", format_args!("interface {from_ifindex} to interface {to_ifindex}"), request)
     }
 
-    /// Asks `program` ([`crate::bpf::FrameFilter::program`]) about every packet that arrives at `ifindex`, before
+    /// Asks `program` ([`landspeed_sys::bpf::FrameFilter::program`]) about every packet that arrives at `ifindex`, before
     /// [`Netlink::redirect_ingress`] gets it (`bpf direct-action`). `ifindex` needs [`super::Discipline::Ingress`] or
     /// [`super::Discipline::Clsact`] first.
     pub fn filter_ingress(&mut self, ifindex: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
         self.program(ifindex, INGRESS_BLOCK, program)
     }
 
-    /// Asks `program` ([`crate::bpf::frame_clock`]) about every packet that leaves by `ifindex`, before its queueing
+    /// Asks `program` ([`landspeed_sys::bpf::frame_clock`]) about every packet that leaves by `ifindex`, before its queueing
     /// discipline gets it. `ifindex` needs [`super::Discipline::Clsact`] first.
     pub fn filter_egress(&mut self, ifindex: u32, program: BorrowedFd<'_>) -> Result<(), NetlinkError> {
         self.program(ifindex, EGRESS_BLOCK, program)

@@ -3,7 +3,7 @@
 //! setting; here the attribute is left out.
 
 use super::parse::{each_attribute, u32_at};
-use super::{Cause, Netlink, NetlinkError, Request};
+use super::{Cause, Connection, NetlinkError, Request};
 
 // linux/genetlink.h
 const GENL_ID_CTRL: u16 = 0x10;
@@ -61,22 +61,22 @@ impl Coalescing {
 /// The family `ethtool` of the network namespace its creator was in.
 #[derive(Debug)]
 pub struct EthtoolFamily {
-    netlink: Netlink,
+    connection: Connection,
     id: u16,
 }
 
 impl EthtoolFamily {
     /// Finds the family. Fails on kernels before 5.6 and those built without it.
     pub fn open() -> Result<Self, NetlinkError> {
-        let mut netlink = Netlink::open_family(libc::NETLINK_GENERIC, "the generic family")?;
+        let mut connection = Connection::open(libc::NETLINK_GENERIC, "the generic family")?;
         let mut request = generic(GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
         request.attribute(CTRL_ATTR_FAMILY_NAME, b"ethtool\0");
-        let id = netlink.single(request, GENL_ID_CTRL, family_id).map_err(|cause| NetlinkError {
+        let id = connection.single(request, GENL_ID_CTRL, family_id).map_err(|cause| NetlinkError {
             operation: "family lookup",
             object: "ethtool".into(),
             cause,
         })?;
-        Ok(Self { netlink, id })
+        Ok(Self { connection, id })
     }
 
     /// Interrupt coalescing of an interface.
@@ -86,7 +86,7 @@ impl EthtoolFamily {
         name.bytes.clear();
         name.attribute(ETHTOOL_A_HEADER_DEV_NAME, &[interface.as_bytes(), &[0]].concat());
         request.attribute(ETHTOOL_A_COALESCE_HEADER | libc::NLA_F_NESTED as u16, &name.bytes);
-        self.netlink.single(request, self.id, Coalescing::parse).map_err(|cause| NetlinkError {
+        self.connection.single(request, self.id, Coalescing::parse).map_err(|cause| NetlinkError {
             operation: "coalescing",
             object: interface.into(),
             cause,

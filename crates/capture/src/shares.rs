@@ -6,10 +6,10 @@ use std::thread;
 use landspeed_trace::{Analysis, Flows, Intake, Limits, Seen};
 use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
-use super::input::Capture;
+use crate::{Capture, ReadError};
 
 /// Minimum number of flows for sharing: with fewer, handing packets over costs more than following them.
-pub const MIN_FLOWS: usize = 512;
+const MIN_FLOWS: usize = 512;
 /// Packets in a batch.
 const BATCH: usize = 512;
 /// Maximum number of batches queued for a core.
@@ -98,13 +98,31 @@ impl Sink for Dealer {
     }
 }
 
+/// Analyses a capture to its end on at most `cores` cores: several share the flows while there are many.
+///
+/// # Errors
+/// If the capture cannot be read; what was analysed is lost.
+pub fn analyse(
+    capture: &mut Capture,
+    mut analysis: Analysis,
+    limits: Limits,
+    cores: usize,
+) -> Result<Analysis, ReadError> {
+    while capture.drain(&mut analysis)? {
+        if cores > 1 && analysis.live_flows() > MIN_FLOWS {
+            return analyse_rest(capture, analysis, limits, cores);
+        }
+    }
+    Ok(analysis)
+}
+
 /// Analyses the remainder of a capture on `cores` cores.
-pub fn analyse_rest(
+fn analyse_rest(
     capture: &mut Capture,
     analysis: Analysis,
     limits: Limits,
     cores: usize,
-) -> anyhow::Result<Analysis> {
+) -> Result<Analysis, ReadError> {
     let (intake, mut shares) = analysis.parts(cores);
     let own = shares.remove(0);
     thread::scope(|scope| {
@@ -125,9 +143,9 @@ pub fn analyse_rest(
             })
             .unzip();
         let mut dealer = Dealer { intake, workers, own, waiting: Batch::new(OWN_BATCH), latest: 0 };
-        let read = (|| {
+        let read = (|| -> Result<(), ReadError> {
             while capture.drain(&mut dealer)? {}
-            anyhow::Ok(())
+            Ok(())
         })();
         (0..=dealer.workers.len()).for_each(|share| dealer.send_batch(share));
         let Dealer { intake, workers, own, .. } = dealer;

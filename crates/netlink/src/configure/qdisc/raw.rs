@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::super::super::parse::{each_attribute, u32_at};
-use super::super::super::{Cause, DUMP_ATTEMPTS, Netlink, NetlinkError, Qdisc, Request};
+use super::super::super::{Cause, Netlink, NetlinkError, Qdisc, Request};
 use super::super::{CREATE, REPLACE};
 use super::{TCA_KIND, TCA_OPTIONS, traffic_control_header};
 
@@ -145,35 +145,27 @@ impl Netlink {
         parent: u32,
         operation: &'static str,
     ) -> Result<Vec<RawQdisc>, NetlinkError> {
-        let fail = |cause| NetlinkError { operation, object: format!("interface {ifindex}"), cause };
-        for _ in 0..DUMP_ATTEMPTS {
-            let mut request = Request::new(ask, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16);
-            traffic_control_header(&mut request, ifindex, 0, parent, 0);
-            let mut found = Vec::new();
-            let whole = self
-                .exchange(request, |kind, payload| {
-                    if kind == answer {
-                        let (index, qdisc) = RawQdisc::parse(payload)?;
-                        if index == ifindex && !qdisc.kind.is_empty() {
-                            found.push(qdisc);
-                        }
-                    }
-                    Ok(())
-                })
-                .map_err(fail)?;
-            if whole {
-                return Ok(found);
-            }
-        }
-        Err(fail(Cause::Interrupted))
+        let mut request = Request::dump(ask);
+        traffic_control_header(&mut request, ifindex, 0, parent, 0);
+        let parse = |payload: &[u8]| {
+            let (index, qdisc) = RawQdisc::parse(payload)?;
+            Ok((index == ifindex && !qdisc.kind.is_empty()).then_some(qdisc))
+        };
+        let mut found = Vec::new();
+        self.connection.dump(request, answer, &mut found, parse).map_err(|cause| NetlinkError {
+            operation,
+            object: format!("interface {ifindex}"),
+            cause,
+        })?;
+        Ok(found)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::LinkId;
-    use crate::netns;
+    use crate::LinkId;
+    use landspeed_sys::netns;
 
     #[test]
     fn a_tree_put_back_from_its_dump_dumps_the_same() {

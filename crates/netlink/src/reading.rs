@@ -2,7 +2,7 @@
 //! no text, and no memory once the vector has its size.
 
 use super::parse::{each_attribute, u32_at, u64_at};
-use super::{Cause, DUMP_ATTEMPTS, Netlink, NetlinkError, Request, TCA_DUMP_INVISIBLE};
+use super::{Cause, Netlink, NetlinkError, Request, TCA_DUMP_INVISIBLE};
 
 mod details;
 
@@ -228,25 +228,14 @@ impl Netlink {
     /// Reads every queueing discipline of the socket's namespace, hidden ones too, into `into`, which is emptied first.
     /// The order is the kernel's: by interface, then parents before children.
     pub fn qdiscs_all(&mut self, into: &mut Vec<QdiscReading>) -> Result<(), NetlinkError> {
-        let fail = |cause| NetlinkError { operation: "qdisc dump", object: "the whole namespace".into(), cause };
-        for _ in 0..DUMP_ATTEMPTS {
-            into.clear();
-            let mut request = Request::new(libc::RTM_GETQDISC, (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16);
-            // struct tcmsg, all zero.
-            request.bytes(&[0; 20]);
-            request.attribute(TCA_DUMP_INVISIBLE, &[]);
-            let whole = self
-                .exchange(request, |kind, payload| {
-                    if kind == libc::RTM_NEWQDISC {
-                        into.extend(QdiscReading::parse(payload)?);
-                    }
-                    Ok(())
-                })
-                .map_err(fail)?;
-            if whole {
-                return Ok(());
-            }
-        }
-        Err(fail(Cause::Interrupted))
+        let mut request = Request::dump(libc::RTM_GETQDISC);
+        // struct tcmsg, all zero.
+        request.bytes(&[0; 20]);
+        request.attribute(TCA_DUMP_INVISIBLE, &[]);
+        self.connection.dump(request, libc::RTM_NEWQDISC, into, QdiscReading::parse).map_err(|cause| NetlinkError {
+            operation: "qdisc dump",
+            object: "the whole namespace".into(),
+            cause,
+        })
     }
 }

@@ -1,27 +1,77 @@
-//! Captures from files and pipes, compressed or not, as frames.
+//! Captures from files and pipes, compressed or not, as frames: [`Capture`]; and their analysis on several cores: [`analyse`].
+#![forbid(unsafe_code)]
+
+mod shares;
+mod source;
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
-use landspeed_columns::Stream;
 use landspeed_wire::capture::{CaptureError, Frame, InterfaceStatistics, Next, Reader, Sink, Sorter};
 
-use super::source::Source;
+pub use shares::analyse;
+use source::Source;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Room before bytes that are [fed](Capture::feed), for the beginning of an incomplete record.
-pub const ROOM: usize = 64 << 10;
+/// The first bytes of a Parquet file.
+const PARQUET: &[u8] = b"PAR1";
+
+/// Why a capture cannot be read. Damage after its beginning is no error: see [`Capture::early`].
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be opened.
+    #[error("cannot open {}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is a directory.
+    #[error("cannot read {}: it is a directory\nName a capture file in it.", .0.display())]
+    Directory(PathBuf),
+    /// It is a Parquet file without packets, or a damaged one.
+    #[cfg(feature = "columns")]
+    #[error("cannot read {}", path.display())]
+    Columns {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: landspeed_columns::ColumnsError,
+    },
+    /// It is a Parquet file, which this build does not read.
+    #[cfg(not(feature = "columns"))]
+    #[error("cannot read {}: this landspeed was built without Parquet (Cargo feature `columns`)", .0.display())]
+    NoColumns(PathBuf),
+    /// There is not a byte in it.
+    #[error("not a capture: it is empty\nCheck that the capture was written, and that it saw packets.")]
+    Empty,
+    /// It ends, after so many bytes, before its format is known.
+    #[error("not a capture: it ends after {0} bytes\nCheck that the file is complete.")]
+    TooShort(usize),
+    /// It has another format.
+    #[error("{0}\nConvert it to pcapng, for example with `editcap -F pcapng FILE OUT`.")]
+    Foreign(CaptureError),
+    /// Its first bytes cannot be read or decompressed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
 
 /// A capture being read.
 pub struct Capture {
     source: Source,
-    /// The file, if it is a plain one.
-    file: Option<File>,
     reader: Reader,
     sorter: Sorter,
     buffer: Vec<u8>,
@@ -43,43 +93,46 @@ impl<F: FnMut(&Frame<'_>)> Sink for Frames<F> {
     fn statistics(&mut self, _: InterfaceStatistics) {}
 }
 
-/// An opened capture.
-struct Input {
-    bytes: Box<dyn Read + Send>,
-    is_compressed: bool,
-    /// The file itself, if it is a plain one.
-    file: Option<File>,
-}
+/// The bytes of a capture, and whether they are decompressed.
+type Input = (Box<dyn Read + Send>, bool);
 
 /// Opens a capture; `-` is standard input.
-fn open(path: &Path) -> anyhow::Result<Input> {
-    let mut whole = None;
+fn open(path: &Path) -> Result<Input, ReadError> {
     let plain: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        let file = File::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            anyhow::bail!("cannot read {}: it is a directory\nName a capture file in it.", path.display());
+            return Err(ReadError::Directory(path.to_owned()));
         }
-        if is_columns(&file) {
-            let stream = Stream::new(file).with_context(|| format!("cannot read {}", path.display()))?;
-            return Ok(Input { bytes: Box::new(stream), is_compressed: true, file: None });
+        if is_parquet(&file) {
+            return open_columns(file, path);
         }
-        whole = file.try_clone().ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()));
         Box::new(file)
     };
-    let (bytes, is_compressed) = decompressed(plain).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(Input { bytes, is_compressed, file: whole.filter(|_| !is_compressed) })
+    decompressed(plain).map_err(|source| ReadError::Read { path: path.to_owned(), source })
+}
+
+#[cfg(feature = "columns")]
+fn open_columns(file: File, path: &Path) -> Result<Input, ReadError> {
+    let stream = landspeed_columns::Stream::new(file);
+    let stream = stream.map_err(|source| ReadError::Columns { path: path.to_owned(), source })?;
+    Ok((Box::new(stream), true))
+}
+
+#[cfg(not(feature = "columns"))]
+fn open_columns(_: File, path: &Path) -> Result<Input, ReadError> {
+    Err(ReadError::NoColumns(path.to_owned()))
 }
 
 /// Returns whether a file is Parquet, which is not read sequentially.
-fn is_columns(file: &File) -> bool {
+fn is_parquet(file: &File) -> bool {
     let mut first = [0; 4];
-    file.read_at(&mut first, 0).is_ok_and(|read| first.get(..read) == Some(landspeed_columns::MAGIC))
+    file.read_at(&mut first, 0).is_ok_and(|read| first.get(..read) == Some(PARQUET))
 }
 
 /// Returns the decompressed bytes, and whether they were compressed.
-fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, bool)> {
+fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<Input> {
     let mut first = Vec::with_capacity(ZSTANDARD.len());
     plain.by_ref().take(ZSTANDARD.len() as u64).read_to_end(&mut first)?;
     let complete = io::Cursor::new(first.clone()).chain(plain);
@@ -96,10 +149,10 @@ fn decompressed(mut plain: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + S
 impl Capture {
     /// Opens a capture; with `ahead`, a thread decompresses it. Plain bytes are always read on demand: fetching them from
     /// another core costs more than reading them.
-    pub fn open(path: &Path, ahead: bool) -> anyhow::Result<Self> {
-        let Input { bytes, is_compressed, file } = open(path)?;
+    pub fn open(path: &Path, ahead: bool) -> Result<Self, ReadError> {
+        let (bytes, is_compressed) = open(path)?;
         let source = if ahead && is_compressed { Source::ahead(bytes)? } else { Source::Direct(bytes) };
-        Ok(Self { file, ..Self::from_source(source) })
+        Ok(Self::from_source(source))
     }
 
     /// Reads a capture from a reader.
@@ -110,12 +163,12 @@ impl Capture {
     fn from_source(source: Source) -> Self {
         let (buffer, start, end) = (Vec::new(), 0, 0);
         let (reader, sorter) = (Reader::new(), Sorter::default());
-        Self { source, file: None, reader, sorter, buffer, start, end, position: 0, early: None }
+        Self { source, reader, sorter, buffer, start, end, position: 0, early: None }
     }
 
     /// Reads the next frame, and the statistics before it; `false` at the end. `sink` gets frames in the order of their
     /// timestamps, so a step may deliver none or several. Damage ends the capture without an error: earlier frames count.
-    pub fn step(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+    pub fn step(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         let more = self.step_unsorted(sink)?;
         if !more {
             self.sorter.flush(sink);
@@ -123,11 +176,11 @@ impl Capture {
         Ok(more)
     }
 
-    fn step_unsorted(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+    fn step_unsorted(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         while self.early.is_none() {
             let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
                 Ok(next) => next,
-                Err(why) if self.reader.format().is_none() => return Err(not_a_capture(&why)),
+                Err(why) if self.reader.format().is_none() => return Err(ReadError::Foreign(why)),
                 Err(why) => {
                     self.damaged(&why);
                     break;
@@ -153,7 +206,7 @@ impl Capture {
     }
 
     /// Reads one buffer and gives its frames to `sink`; `false` at the end.
-    pub fn drain(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+    pub fn drain(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         let more = self.drain_unsorted(sink)?;
         if !more {
             self.sorter.flush(sink);
@@ -161,7 +214,7 @@ impl Capture {
         Ok(more)
     }
 
-    fn drain_unsorted(&mut self, sink: &mut impl Sink) -> anyhow::Result<bool> {
+    fn drain_unsorted(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         if self.early.is_some() {
             return Ok(false);
         }
@@ -170,7 +223,7 @@ impl Capture {
         self.position += used as u64;
         match needed {
             Ok(needed) => self.fill(needed),
-            Err(why) if self.reader.format().is_none() => Err(not_a_capture(&why)),
+            Err(why) if self.reader.format().is_none() => Err(ReadError::Foreign(why)),
             Err(why) => {
                 self.damaged(&why);
                 Ok(false)
@@ -178,39 +231,12 @@ impl Capture {
         }
     }
 
-    /// Returns the file, the offset read so far and its size, if it is a plain file of known format.
-    pub fn rest_of_file(&self) -> anyhow::Result<Option<(File, u64, u64)>> {
-        let left = self.end - self.start;
-        let Some(file) = &self.file else { return Ok(None) };
-        if self.reader.format().is_none() || self.early.is_some() || left > ROOM {
-            return Ok(None);
-        }
-        Ok(Some((file.try_clone()?, self.position + left as u64, file.metadata()?.len())))
-    }
-
-    /// Gives `sink` the complete records of the next bytes of the file, which begin at [`ROOM`] in `piece`. `false` if the
-    /// capture is damaged or a record is too long.
-    pub fn feed(&mut self, piece: &mut [u8], sink: &mut impl Sink) -> bool {
-        let from = ROOM - (self.end - self.start);
-        piece[from..ROOM].copy_from_slice(&self.buffer[self.start..self.end]);
-        let (used, needed) = self.reader.drain(&piece[from..], &mut self.sorter.before(sink));
-        let left = &piece[from + used..];
-        self.buffer.clear();
-        self.buffer.extend_from_slice(left);
-        (self.start, self.end) = (0, left.len());
-        self.position += used as u64;
-        if let Err(why) = &needed {
-            self.damaged(why);
-        }
-        needed.is_ok() && self.end <= ROOM
-    }
-
     fn damaged(&mut self, why: &CaptureError) {
         self.early = Some(format!("{why} (at byte {})", self.position));
     }
 
     /// Reads until `needed` bytes are buffered; `false` at the end of the input.
-    fn fill(&mut self, needed: usize) -> anyhow::Result<bool> {
+    fn fill(&mut self, needed: usize) -> Result<bool, ReadError> {
         let started = self.reader.format().is_some();
         let left = self.end - self.start;
         match self.source.more(&mut self.buffer, self.start..self.end, needed) {
@@ -219,12 +245,8 @@ impl Capture {
                 return Ok(true);
             }
             Ok(_) if left == 0 && started => {}
-            Ok(_) if left == 0 => anyhow::bail!(
-                "not a capture: it is empty\nCheck that the capture was written, and that it saw packets."
-            ),
-            Ok(_) if !started => {
-                anyhow::bail!("not a capture: it ends after {left} bytes\nCheck that the file is complete.")
-            }
+            Ok(_) if left == 0 => return Err(ReadError::Empty),
+            Ok(_) if !started => return Err(ReadError::TooShort(left)),
             Ok(_) => self.early = Some(format!("it ends in the middle of a record, after {left} bytes of it")),
             Err(why) if !started => return Err(why.into()),
             Err(why) => self.early = Some(why.to_string()),
@@ -246,9 +268,4 @@ impl Capture {
     pub fn reader(&self) -> &Reader {
         &self.reader
     }
-}
-
-/// Returns the error for input that is not a capture, with what to do.
-fn not_a_capture(why: &CaptureError) -> anyhow::Error {
-    anyhow::anyhow!("{why}\nConvert it to pcapng, for example with `editcap -F pcapng FILE OUT`.")
 }

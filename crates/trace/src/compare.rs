@@ -1,18 +1,14 @@
-//! Confidence intervals of the differences between two captures, from the variation within each.
+//! The figures of two captures of different runs, side by side; and confidence intervals of their differences, from the variation
+//! within each.
 //!
 //! A block bootstrap: a flow is cut into blocks of time, which grow until neighbouring blocks are uncorrelated, and whole
 //! blocks are resampled. The interval does not include the variation from run to run.
 
-use std::path::Path;
-
-use landspeed_model::{TraceDifference, TraceDocument, TraceFigure};
+use landspeed_model::{TraceDifference, TraceDocument, TraceFigure, TraceFlow, TraceStation};
 use landspeed_stats::Bootstrap;
-use landspeed_trace::{Analysis, Cell, Cells};
 use landspeed_units::Nanos;
-use landspeed_wire::capture::Frame;
 
-use super::input::{Capture, Frames};
-use super::{Args, limits};
+use crate::{Cell, Cells};
 
 /// Cells a flow is cut into, of which blocks are made.
 const CELLS: usize = 480;
@@ -23,7 +19,7 @@ const MIN_BLOCK_RTTS: u64 = 8;
 /// Blocks grow while the lag-1 correlation of any figure exceeds this.
 const MAX_CORRELATION: f64 = 0.3;
 /// The figure that those of the blocks are inserted before.
-pub const MIN_RTT: &str = "RTT, min";
+const MIN_RTT: &str = "RTT, min";
 
 /// A figure that is a ratio of sums: name, unit, and the numerator and denominator of a cell of the given width.
 type Rate = (&'static str, &'static str, fn(&Cell, f64) -> (f64, f64));
@@ -55,18 +51,70 @@ impl Blocks {
     }
 }
 
+/// Returns the station that sent the most bytes, and the one that sent the most pure ACKs.
+fn stations(document: &TraceDocument) -> [Option<&TraceStation>; 2] {
+    let busiest = document.stations.iter().max_by_key(|station| station.wire_bytes);
+    let acks = |station: &&TraceStation| station.ack_spacing.as_ref().map_or(0, |spacing| spacing.acks);
+    [busiest, document.stations.iter().max_by_key(acks).filter(|station| acks(station) > 0)]
+}
+
+/// Returns the figures of both captures: of each one's largest flow and busiest stations.
+pub fn figures(a: &TraceDocument, b: &TraceDocument) -> Vec<TraceFigure> {
+    let mut figures = Vec::new();
+    let mut add = |name: &str, unit: &str, of: &dyn Fn(&TraceDocument) -> Option<f64>| {
+        let (a, b) = (of(a), of(b));
+        if a.is_some() || b.is_some() {
+            figures.push(TraceFigure { name: name.to_owned(), unit: unit.to_owned(), a, b, difference: None });
+        }
+    };
+    let of_flow = |of: fn(&TraceFlow) -> Option<f64>| move |d: &TraceDocument| d.flows.first().and_then(of);
+    let of_sender = |of: fn(&TraceStation) -> Option<f64>| move |d: &TraceDocument| stations(d)[0].and_then(of);
+    add("capture duration", "ns", &|d| Some(d.capture.duration_ns as f64));
+    add("frames", "count", &|d| Some(d.capture.frames as f64));
+    add("goodput", "bps", &of_flow(|f| f.goodput_bps));
+    add("retransmits", "count", &of_flow(|f| Some(f.retransmits as f64)));
+    add(
+        "retransmits per packet",
+        "ratio",
+        &of_flow(|f| (f.forward.packets > 0).then(|| f.retransmits as f64 / f.forward.packets as f64)),
+    );
+    add("RTO retransmits", "count", &of_flow(|f| Some(f.forward.retransmits.timeout as f64)));
+    add("spurious retransmits (DSACK)", "count", &of_flow(|f| Some(f.forward.retransmits.spurious as f64)));
+    add("reordered packets", "count", &of_flow(|f| Some(f.forward.out_of_order as f64)));
+    add("duplicate ACKs", "count", &of_flow(|f| Some(f.reverse.duplicate_acks as f64)));
+    add(MIN_RTT, "ns", &of_flow(|f| f.forward.rtt.as_ref().map(|rtt| rtt.min_ns as f64)));
+    add("RTT, median", "ns", &of_flow(|f| f.rtt_ns.map(|ns| ns as f64)));
+    add("RTT, p99", "ns", &of_flow(|f| f.forward.rtt.as_ref().and_then(|rtt| rtt.p99_ns).map(|ns| ns as f64)));
+    add("in flight, max", "bytes", &of_flow(|f| Some(f.forward.in_flight_max_bytes as f64)));
+    add("receive window, max", "bytes", &of_flow(|f| f.reverse.window_max_bytes.map(|bytes| bytes as f64)));
+    add("data packets per ACK", "ratio", &of_flow(|f| f.forward.packets_per_ack));
+    add("wire rate, mean", "bps", &of_sender(|s| Some(s.per_1ms.mean_bps)));
+    add("wire rate, max 1 ms bin", "bps", &of_sender(|s| Some(s.per_1ms.max_bps)));
+    add("wire rate, max 10 ms bin", "bps", &of_sender(|s| Some(s.per_10ms.max_bps)));
+    add("gap before the largest frames, median", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p50_ns as f64)));
+    add("gap before the largest frames, p99", "ns", &of_sender(|s| s.gaps.last().map(|gap| gap.p99_ns as f64)));
+    add("frames per packet train, p99", "count", &of_sender(|s| Some(s.trains.p99_frames as f64)));
+    add("frames per packet train, max", "count", &of_sender(|s| Some(s.trains.longest_frames as f64)));
+    add("ACKs within 1 µs of the previous ACK", "ratio", &|d| {
+        stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).map(|spacing| spacing.bunched)
+    });
+    add("most common gap between ACKs", "ns", &|d| {
+        stations(d)[1].and_then(|s| s.ack_spacing.as_ref()).and_then(|s| s.usual_gap_ns).map(|ns| ns as f64)
+    });
+    figures
+}
+
+/// Returns the cells that a second reading of the capture of a document is to fill ([`Observer`](crate::Observer)), for
+/// [`add_intervals`]; `None` if its first flow is too short.
+pub fn cells(document: &TraceDocument) -> Option<Cells> {
+    Cells::new(document, CELLS)
+}
+
 /// Adds intervals, and the figures that only blocks give. Returns how the intervals were computed, in words.
-pub fn add(
-    args: &Args,
-    captures: [(&TraceDocument, &Path); 2],
-    figures: &mut Vec<TraceFigure>,
-) -> anyhow::Result<String> {
-    if captures.iter().any(|(_, file)| *file == Path::new("-")) {
-        return Ok("none: standard input cannot be read twice".to_owned());
-    }
-    let [a, b] = captures.map(|(document, file)| blocks(args, document, file));
-    let (Some(a), Some(b)) = (a?, b?) else {
-        return Ok("none: one flow is too short, or its rate is not stationary".to_owned());
+pub fn add_intervals(captures: [(&TraceDocument, Option<Cells>); 2], figures: &mut Vec<TraceFigure>) -> String {
+    let [a, b] = captures.map(|(document, cells)| blocks(document, &cells?));
+    let (Some(a), Some(b)) = (a, b) else {
+        return "none: one flow is too short, or its rate is not stationary".to_owned();
     };
     for (name, unit, of) in RATES {
         let sides = [&a, &b].map(|side| side.pairs(of));
@@ -84,13 +132,13 @@ pub fn add(
             figures.insert(after, TraceFigure { name, unit, a, b, difference: Some(difference) });
         }
     }
-    Ok(format!(
+    format!(
         "bootstrap over {} blocks of {} (A) and {} of {} (B); variation from run to run is not included",
         a.blocks.len(),
         Nanos::new(a.width_ns),
         b.blocks.len(),
         Nanos::new(b.width_ns)
-    ))
+    )
 }
 
 /// Returns the interval of the difference between the second and the first, from their blocks.
@@ -118,14 +166,10 @@ fn difference([a, b]: [&Blocks; 2], of: fn(&Cell, f64) -> (f64, f64)) -> Option<
 }
 
 /// Returns the blocks of a capture's first flow; `None` if too few of them are uncorrelated.
-fn blocks(args: &Args, document: &TraceDocument, file: &Path) -> anyhow::Result<Option<Blocks>> {
-    let Some(mut cells) = Cells::new(document, CELLS) else { return Ok(None) };
-    let mut analysis = Analysis::new(limits(args));
-    let mut capture = Capture::open(file, false)?;
-    while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_to(frame, &mut cells)))? {}
+fn blocks(document: &TraceDocument, cells: &Cells) -> Option<Blocks> {
     let round_trip_ns = document.flows.first().and_then(|flow| flow.rtt_ns).unwrap_or(0);
     let min_cells = (MIN_BLOCK_RTTS * round_trip_ns).div_ceil(cells.width_ns).max(1) as usize;
-    Ok(cut_blocks(&cells.cells, cells.width_ns, min_cells))
+    cut_blocks(&cells.cells, cells.width_ns, min_cells)
 }
 
 fn cut_blocks(cells: &[Cell], width_ns: u64, min_cells: usize) -> Option<Blocks> {
@@ -176,14 +220,13 @@ fn lag1_correlation(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use landspeed_stats::SplitMix64;
+
     use super::*;
 
     /// Returns the cells of an AR(1) flow with a lag-1 correlation.
-    fn autoregressive(seed: &mut u64, mean: f64, correlation: f64) -> Vec<Cell> {
-        let mut random = || {
-            *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (*seed >> 33) as f64 / f64::from(1_u32 << 30) - 1.0
-        };
+    fn autoregressive(random: &mut SplitMix64, mean: f64, correlation: f64) -> Vec<Cell> {
+        let mut random = || 2.0 * random.unit() - 1.0;
         let mut level = 0.0;
         (0..CELLS)
             .map(|_| {
@@ -194,17 +237,17 @@ mod tests {
             .collect()
     }
 
-    fn changed(seed: &mut u64, means: [f64; 2], correlation: f64) -> Option<bool> {
-        let [a, b] = means.map(|mean| cut_blocks(&autoregressive(seed, mean, correlation), 1_000_000, 1));
+    fn changed(random: &mut SplitMix64, means: [f64; 2], correlation: f64) -> Option<bool> {
+        let [a, b] = means.map(|mean| cut_blocks(&autoregressive(random, mean, correlation), 1_000_000, 1));
         difference([&a?, &b?], RATES[0].2).map(|difference| difference.changed)
     }
 
     #[test]
     fn equal_flows_are_seldom_called_changed_at_any_correlation() {
-        let mut seed = 5;
+        let mut random = SplitMix64::new(5);
         for correlation in [0.0, 0.5, 0.9, 0.95] {
             // With too few uncorrelated blocks there is no result.
-            let results = (0..200).filter_map(|_| changed(&mut seed, [1000.0, 1000.0], correlation));
+            let results = (0..200).filter_map(|_| changed(&mut random, [1000.0, 1000.0], correlation));
             let wrong = results.filter(|changed| *changed).count();
             assert!(wrong <= 14, "{correlation}: {wrong} of 200");
         }
@@ -212,10 +255,10 @@ mod tests {
 
     #[test]
     fn a_real_change_is_called_changed() {
-        let mut seed = 6;
+        let mut random = SplitMix64::new(6);
         for correlation in [0.0, 0.5, 0.9] {
             let results: Vec<bool> =
-                (0..100).filter_map(|_| changed(&mut seed, [1000.0, 1400.0], correlation)).collect();
+                (0..100).filter_map(|_| changed(&mut random, [1000.0, 1400.0], correlation)).collect();
             let right = results.iter().filter(|changed| **changed).count();
             assert!(
                 results.len() > 50 && right * 10 > results.len() * 9,

@@ -15,6 +15,7 @@ mod qdisc;
 mod route;
 
 pub use link::{Bridge, BridgePort, LinkSettings, NewLink};
+pub(crate) use qdisc::traffic_control_header;
 pub use qdisc::{
     Cake, CakeDiffserv, CakeFlows, Codel, Delivery, Discipline, DisciplineError, Distribution, Fq, FqCodel, FqPie,
     Htb, HtbClass, Loss, Netem, NetemRate, Pie, Prio, Probability, RawQdisc, Red, Reorder, Sfq, Tbf, TbfPeak, handle,
@@ -94,9 +95,9 @@ impl Netlink {
         &mut self,
         operation: &'static str,
         object: impl Display,
-        request: Request,
+        mut request: Request,
     ) -> Result<(), NetlinkError> {
-        self.exchange(request, |_, _| Ok(())).map(drop).map_err(|cause| NetlinkError {
+        self.connection.exchange(&mut request, |_, _| Ok(())).map(drop).map_err(|cause| NetlinkError {
             operation,
             object: object.to_string(),
             cause,

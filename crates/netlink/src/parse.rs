@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use netlink_packet_core::NlasIterator;
 
-use super::{Cause, NETLINK_HEADER_BYTES};
+use crate::connection::{Cause, NETLINK_HEADER_BYTES};
 
 // linux/if_link.h
 const IFLA_GSO_MAX_SIZE: u16 = 41;

@@ -1,0 +1,51 @@
+//! The one generator of numbers that look random and follow from a seed.
+
+/// SplitMix64: small, of good quality, and the same on every machine (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+/// Generators, 2014). Not for secrets.
+#[derive(Debug, Clone)]
+pub struct SplitMix64(u64);
+
+impl SplitMix64 {
+    /// Numbers that follow from `seed`.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `limit`, or 0; the bias of the multiplication is below limit / 2^64.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
+    }
+
+    /// A number in 0..1.
+    pub fn unit(&mut self) -> f64 {
+        // 53 bits fill a double's mantissa.
+        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// True with that probability.
+    pub fn happens(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generator_gives_the_published_sequence() {
+        // From the reference splitmix64.c by Vigna, seed 1234567.
+        let mut random = SplitMix64::new(1_234_567);
+        assert_eq!(random.bits(), 6_457_827_717_110_365_317);
+        assert_eq!(random.bits(), 3_203_168_211_198_807_973);
+    }
+}
