@@ -1,7 +1,6 @@
 use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::process::Command;
 
-use landspeed_testkit::skip;
 use proptest::prelude::*;
 
 use super::*;
@@ -120,11 +119,7 @@ fn every_leaf_of_a_shaper_is_dumped_with_its_drops_and_a_route_with_its_source()
         assert!(printed.contains(&dropped), "tc says the same: {dropped} in {printed}");
         Ok::<_, String>(())
     });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    }
+    landspeed_testkit::or_lab_kernel!(outcome);
 }
 
 #[test]
@@ -140,11 +135,7 @@ fn defaults_that_tc_hides_are_dumped() {
         assert!(leaves.iter().any(|qdisc| qdisc.parent_text() == "1:1"), "{leaves:?}");
         Ok::<_, String>(())
     });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    }
+    landspeed_testkit::or_lab_kernel!(outcome);
 }
 
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
