@@ -78,12 +78,13 @@ fn clear(bench: &Bench) {
 fn every_tree_of_a_multi_queue_interface_comes_back_exactly() {
     let bench = bench!();
     let mut left_out = Vec::new();
-    let mut wishes = vec!["v0:qdisc=pfifo limit 500", "v0:qdisc=bfifo", "v0:qdisc=default"];
-    if bench.try_shell("tc qdisc add dev v0 root fq").status.success() {
-        wishes.extend(["v0:qdisc=fq maxrate 1gbit", "v0:qdisc=fq_codel limit 100"]);
-    }
+    let wishes = if bench.try_shell("tc qdisc add dev v0 root fq").status.success() {
+        ["v0:qdisc=fq maxrate 1gbit", "v0:qdisc=fq_codel limit 100", "v0:qdisc=default"]
+    } else {
+        ["v0:qdisc=pfifo limit 500", "v0:qdisc=bfifo", "v0:qdisc=default"]
+    };
     for (name, script) in TREES {
-        for &wanted in &wishes {
+        for wanted in wishes {
             clear(&bench);
             if !bench.try_shell(script).status.success() {
                 left_out.push(*name);
