@@ -80,7 +80,7 @@ const CASES: &[Case] = &[
     Case {
         what: "a queue of 2 BDP that overflows",
         causes: &["network-congestion"],
-        controls: LOSS_BASED,
+        controls: &["cubic"],
         flow: "time = \"8s\"",
         buffer: "500KB",
         ..PLAIN
