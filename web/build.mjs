@@ -72,7 +72,7 @@ function licence(name) {
 
 /** Everything the bundle depends on, in one order everywhere. */
 function sources() {
-  const found = ["build.mjs", "package.json", "package-lock.json", "schema.mjs", "tsconfig.json"];
+  const found = ["build.mjs", "package.json", "package-lock.json", "schema.json", "schema.mjs", "tsconfig.json"];
   const walk = (directory) => {
     for (const entry of readdirSync(join(root, directory), { withFileTypes: true })) {
       const path = `${directory}/${entry.name}`;
@@ -80,7 +80,6 @@ function sources() {
       else found.push(path);
     }
   };
-  walk("schema");
   walk("src");
   return found.sort();
 }

@@ -124,7 +124,7 @@ function heatStrips(context: Context): Heat | null {
     return [
       new HeatStrip({
         id: `cpu-${name}`,
-        title: `Processor, ${name}${host ? ` (${host})` : ""}`,
+        title: `CPU, ${name}${host ? ` (${host})` : ""}`,
         samples: series.samples,
         pinned: pinned(name),
         marks: marks.get(`cpu-${name}`) ?? [],
@@ -138,7 +138,7 @@ function heatStrips(context: Context): Heat | null {
   const strips = [...side("client"), ...side("server")];
   if (strips.length === 0) return null;
   const key = heatKey();
-  const select = h("select", { "aria-label": "processor time shown" }, ...COMPONENTS.map((c) => h("option", null, c)));
+  const select = h("select", { "aria-label": "CPU time shown" }, ...COMPONENTS.map((c) => h("option", null, c)));
   select.addEventListener("change", () => {
     choice.component = select.value as Component;
     for (const strip of strips) strip.choose();
@@ -154,7 +154,7 @@ function heatStrips(context: Context): Heat | null {
     controls: h(
       "div.heatcontrols",
       null,
-      h("label", null, "Processor time: ", select),
+      h("label", null, "CPU time: ", select),
       h("label", null, hide, " hide cores that never pass 20 %"),
       key.element,
       h("span.muted", null, "bold: a core with a stream's thread"),

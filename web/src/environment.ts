@@ -74,7 +74,7 @@ function hostRows(client: Maybe, server: Maybe): Pair[] {
     row("Kernel", (x) => x.kernel_release),
     row("Kernel build", (x) => x.kernel_version),
     row("Machine", (x) => x.machine),
-    row("Processor", (x) => x.cpu_model),
+    row("CPU", (x) => x.cpu_model),
     row("Cores online", (x) => x.cores_online),
     row("NUMA nodes", (x) => x.numa.map((n) => `${n.id}: ${n.cpus}`)),
     row("SMT", (x) => x.smt),
@@ -227,7 +227,7 @@ export function countersSection(run: RunDocument): HTMLElement | null {
     if (!series) return [];
     const pressure = series.pressure;
     return [
-      `${side}: sampling used ${nanos(series.sampler_cpu_ns)} of processor time` +
+      `${side}: sampling used ${nanos(series.sampler_cpu_ns)} of CPU time` +
         (pressure ? `; tasks waited ${nanos(pressure.cpu_some_us * 1e3)} for a processor, ${nanos(pressure.memory_some_us * 1e3)} for memory` : "") +
         (isNumber(series.tcp_mem_used_ratio) ? `; TCP memory at ${(series.tcp_mem_used_ratio * 100).toFixed(1)} % of its pressure threshold` : "") +
         ".",

@@ -62,14 +62,42 @@ export function date(started: string): string {
   return match ? `${match[1]} ${match[2]} UTC` : started;
 }
 
-/** Errors and warnings, before any figure. */
+/** The result in one sentence. */
+export function conclusion(run: RunDocument): string {
+  const [client, server] = ends(run);
+  const s = run.summary;
+  const back = (run.effective ?? run.requested).direction === "download";
+  const figures = [
+    ...(isNumber(s.goodput_bps) ? [`${rate(s.goodput_bps)} from ${back ? server : client} to ${back ? client : server}`] : []),
+    ...(isNumber(s.reverse_goodput_bps) ? [`${rate(s.reverse_goodput_bps)} back`] : []),
+    ...(isNumber(s.transactions_per_s) ? [`${perSecond(s.transactions_per_s)} between ${client} and ${server}`] : []),
+    ...(isNumber(s.latency_p99_ns) ? [`p99 ${nanos(s.latency_p99_ns)}`] : []),
+    ...(isNumber(s.loss_ratio) && s.loss_ratio > 0 ? [`${percent(s.loss_ratio)} lost`] : []),
+  ];
+  if (run.status === "failed" || figures.length === 0) return sentence(run.verdict.summary);
+  return `${figures.join(", ")}; ${limit(run.verdict)}.`;
+}
+
+/** A cause within a sentence. */
+export function limit(v: Verdict): string {
+  if (v.cause === "undetermined") return "limit undetermined";
+  return `limit: ${causeName(v.cause).replace(/^./, (c) => c.toLowerCase()).replace(": ", ", ")} (${v.confidence} confidence)`;
+}
+
+/** Why there are no figures, or not all: before any figure. */
 export function notices(run: RunDocument): HTMLElement | null {
   const items: Child[] = [];
   if (run.status === "failed") items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Failed. "), "Nothing was measured."));
   if (run.status === "partial") {
     items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Partial. "), "The test was cut short; what was measured until then is kept."));
   }
-  items.push(...remarked(run));
+  items.push(...remarked({ errors: run.errors, warnings: [] }));
+  return items.length > 0 ? h("div.notices", null, ...items) : null;
+}
+
+/** What to know before trusting a figure: after the figures. */
+export function caveats(document: Pick<RunDocument, "warnings">): HTMLElement | null {
+  const items = remarked({ errors: [], warnings: document.warnings });
   return items.length > 0 ? h("div.notices", null, ...items) : null;
 }
 
@@ -122,16 +150,16 @@ function figures(run: RunDocument): HTMLElement {
   if (big.length === 0) figure(NONE, "goodput", "goodput unknown: the receiver’s figures are missing");
   const facts: [string, string, string?][] = [];
   if (s.bytes_delivered > 0) facts.push(["delivered", bytes(s.bytes_delivered), `${integer(s.bytes_delivered)} bytes`]);
-  if (isNumber(s.goodput_cv)) facts.push(["varies by", `± ${percent(s.goodput_cv)}`, "coefficient of variation between intervals of the steady phase"]);
+  if (isNumber(s.goodput_cv)) facts.push(["varies by (CV)", `± ${percent(s.goodput_cv)}`, "coefficient of variation between intervals of the steady phase"]);
   if (isNumber(s.retransmits)) facts.push(["retransmitted", plural(s.retransmits, "segment")]);
   if (isNumber(s.loss_ratio)) facts.push(["packets lost", percent(s.loss_ratio)]);
-  if (isNumber(s.min_rtt_us)) facts.push(["least round trip", nanos(s.min_rtt_us * 1e3), "as TCP saw it"]);
+  if (isNumber(s.min_rtt_us)) facts.push(["min RTT", nanos(s.min_rtt_us * 1e3), "as TCP saw it"]);
   if (isNumber(s.transactions_per_s) && isNumber(s.goodput_bps)) facts.push(["transactions", perSecond(s.transactions_per_s)]);
-  if (isNumber(s.latency_p50_ns)) facts.push(["latency, median", nanos(s.latency_p50_ns)]);
-  if (isNumber(s.latency_p99_ns)) facts.push(["latency, 99 %", nanos(s.latency_p99_ns)]);
+  if (isNumber(s.latency_p50_ns)) facts.push(["latency, p50", nanos(s.latency_p50_ns)]);
+  if (isNumber(s.latency_p99_ns)) facts.push(["latency, p99", nanos(s.latency_p99_ns)]);
   if (run.streams.length > 0) facts.push(["streams", integer(run.streams.length)]);
   const { holds, terms } = run.conservation;
-  if (terms.length > 0) facts.push(["books", holds ? "balance" : "do not balance"]);
+  if (terms.length > 0) facts.push(["accounting", holds ? "balanced" : "not balanced"]);
   return h(
     "div.figures",
     null,
@@ -186,7 +214,7 @@ export function streamsSection(run: RunDocument): HTMLElement | null {
   if (path) {
     const facts: [string, Child][] = [
       ["Addresses", `${path.client_addr} – ${path.server_addr}${path.loopback ? ", loopback: one machine" : ""}`],
-      ["Shortest control round trip", nanos(path.control_rtt_ns)],
+      ["Min RTT of the control connection", nanos(path.control_rtt_ns)],
       ["Clocks aligned to", `± ${nanos(path.clock.uncertainty_ns)}`],
       ["Authenticated", path.authenticated ? "yes: both ends hold the same key" : "no"],
     ];
@@ -262,7 +290,7 @@ function remarks(s: RunDocument["streams"][number]): string {
       out.push(`zero copy: ${integer(zero.completions)} sends, ${integer(zero.copied)} copied after all${zero.enobufs > 0 ? `, ${integer(zero.enobufs)} refused (ENOBUFS)` : ""}`);
     }
     const udp = end.udp;
-    if (udp?.departure_error) out.push(`departures off schedule: median ${nanos(udp.departure_error.p50_ns)}, 99 % ${nanos(udp.departure_error.p99_ns)}`);
+    if (udp?.departure_error) out.push(`departure jitter: p50 ${nanos(udp.departure_error.p50_ns)}, p99 ${nanos(udp.departure_error.p99_ns)}`);
     if (udp && side === "receiver") {
       out.push(`jitter ${nanos(udp.jitter_ns)}, ${integer(udp.reordered_packets)} reordered, ${integer(udp.socket_drops)} dropped by the socket`);
     }

@@ -91,7 +91,7 @@ function distribution(curves: readonly Curve[]): HTMLElement {
   const ticks = [0, nines(0.5), 1, 2, 3, 4, 5, 6].filter((t) => t <= far);
   return chart({
     id: "latency-distribution",
-    title: "Round trip by percentile",
+    title: "Latency by percentile",
     note: `Each request counts from the moment it was ${curves.some((c) => c.result.mode === "open-loop") ? "due" : "sent"}; log scales`,
     height: 260,
     x,
@@ -112,7 +112,7 @@ function bySize(results: readonly LatencyResult[]): HTMLElement {
   const x = sorted.map((r) => Math.max(1, r.request_bytes + r.response_bytes));
   return chart({
     id: "latency-sizes",
-    title: "Round trip by size",
+    title: "Latency by size",
     note: "Request and response bytes together; log scales",
     height: 220,
     x,

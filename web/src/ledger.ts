@@ -63,7 +63,7 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
   }
   if (run.udp || books.losses.length > 0) parts.push(places(run));
   if (books.notes.length > 0) parts.push(h("ul.notes", null, ...books.notes.map((n) => h("li", null, n))));
-  return section("ledger", "The books", ...parts);
+  return section("ledger", "Accounting", ...parts);
 }
 
 function balance(run: RunDocument, packets: boolean): HTMLElement {
@@ -177,9 +177,9 @@ export function costSection(run: RunDocument): HTMLElement | null {
     total("Bytes acknowledged to it", (t) => integer(t.bytes_acked)),
     total("Bytes read by its applications", (t) => integer(t.bytes_received)),
     total("Segments it retransmitted", (t) => integer(t.retransmits)),
-    cost("Processor time, whole host", (c) => cpu(c.host_cpu_s), "all cores, other programs included"),
-    cost("Processor time, stream threads", (c) => cpu(c.thread_cpu_s)),
-    cost("Processor time, soft interrupts", (c) => cpu(c.softirq_cpu_s), "all cores"),
+    cost("CPU time, whole host", (c) => cpu(c.host_cpu_s), "all cores, other programs included"),
+    cost("CPU time, stream threads", (c) => cpu(c.thread_cpu_s)),
+    cost("CPU time, soft interrupts", (c) => cpu(c.softirq_cpu_s), "all cores"),
     cost("Stream threads, per byte", (c) => per(c.thread_ns_per_byte)),
     cost("Whole host, per byte", (c) => per(c.host_ns_per_byte)),
     cost("Busiest core", (c) => (c.busiest_core ? `core ${c.busiest_core[0]}, ${percent(c.busiest_core[1])}` : NONE)),

@@ -75,7 +75,7 @@ function senderPanels(context: Context): Panel[] {
     new Panel({
       ...base(context, "cwnd"),
       ...shared,
-      title: "Congestion window",
+      title: "cwnd",
       note: "tcp_info: snd_cwnd × snd_mss at the sender",
       height: 150,
       kind: "size",
@@ -85,14 +85,14 @@ function senderPanels(context: Context): Panel[] {
       ...base(context, "rtt"),
       ...shared,
       floating: true,
-      title: "Round trip",
+      title: "RTT",
       note: "tcp_info: smoothed RTT at the sender, and the least seen",
       height: 140,
       kind: "time",
       lines: [
         ...lines(rtt),
         {
-          label: "least seen",
+          label: "min",
           color: "text",
           width: 1,
           dash: [4, 3],

@@ -2,10 +2,10 @@
 
 import { charts } from "./charts";
 import type { RunDocument } from "./document";
-import { h, identifiers, type Child } from "./dom";
+import { h, identifiers, prose, type Child } from "./dom";
 import { countersSection, environmentSection, parametersSection } from "./environment";
 import { evidenceSection } from "./evidence";
-import { header, headline, notices, streamsSection } from "./headline";
+import { caveats, conclusion, header, headline, notices, streamsSection } from "./headline";
 import { latencySection } from "./latency";
 import { costSection, ledgerSection } from "./ledger";
 
@@ -22,8 +22,10 @@ export function runParts(run: RunDocument, virtual: boolean): Child[] {
   const measured = run.latency.length > 0 ? [latency, time] : [time, latency];
   return [
     notices(run),
+    virtual ? null : attempt("conclusion", () => h("p.conclusion", null, ...prose(conclusion(run)))),
     attempt("headline", () => headline(run)),
     ...measured,
+    caveats(run),
     attempt("ledger", () => ledgerSection(run)),
     attempt("evidence", () => evidenceSection(run, identifiers(measured))),
     virtual ? null : attempt("cost", () => costSection(run)),

@@ -93,10 +93,17 @@ export async function setPageClaims(page, set, { claim }) {
   const groups = new Set(set.cells.map((c) => set.varied.map((k) => spelled(Object.hasOwn(c.values, k) ? c.values[k] : undefined)).join()));
   claim("every combination has a row", (await page.locator("#cells tbody tr").count()) === groups.size, `not ${groups.size}`);
   const usable = set.cells.filter((c) => c.status === "complete");
-  const used = new Set(usable.map((c) => set.varied.map((k) => spelled(Object.hasOwn(c.values, k) ? c.values[k] : undefined)).join()));
+  const used = new Map();
+  for (const c of usable) {
+    const key = set.varied.map((k) => spelled(Object.hasOwn(c.values, k) ? c.values[k] : undefined)).join();
+    used.set(key, (used.get(key) ?? 0) + 1);
+  }
   claim("every combination has a point", (await page.locator("#chart-total circle.at").count()) === used.size, `not ${used.size}`);
-  const repeated = usable.length > used.size;
-  if (repeated) claim("every usable run has a dot", (await page.locator("#chart-total circle.run").count()) === usable.length, `not ${usable.length}`);
+  const repeated = [...used.values()].filter((runs) => runs > 1).reduce((sum, runs) => sum + runs, 0);
+  claim("every run of a repeated cell has a dot", (await page.locator("#chart-total circle.run").count()) === repeated, `not ${repeated}`);
+  const first = await page.locator("figure.panel").first().getAttribute("id");
+  const wanted = { goodput: /^chart-(flow-\d|total)$/, loss: /^chart-(loss-\d|drops)$/, rtt: /^chart-rtt-\d$/, retransmits: /^chart-retransmits$/ }[set.charts?.[0]?.figure ?? "goodput"];
+  claim("the first chart is the one that was declared", wanted.test(first), first);
   const sums = { total: 1, retransmits: usable.flatMap((c) => c.flows).reduce((n, f) => n + (f.retransmits ?? 0), 0), drops: usable.flatMap((c) => c.queues).reduce((n, q) => n + q.drops, 0) };
   for (const id of Object.keys(sums).filter((id) => sums[id] > 0)) claim(`there is a chart of ${id}`, (await page.locator(`#chart-${id} svg`).count()) === 1);
   if (set.reference && !hostile(set.reference.reported)) claim("what was reported stands beside what came out", text.includes(set.reference.reported));

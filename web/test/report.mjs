@@ -102,6 +102,7 @@ async function inspect(report) {
     await sections(page, run);
     await lossAddsUp(page, run);
   }
+  await conclusion(page, run);
   await sound(page);
   for (const theme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: theme });
@@ -115,7 +116,7 @@ async function inspect(report) {
   await settled(page);
   if (!kind.startsWith("landspeed.trace")) {
     await keyboard(page);
-    await dragging(page);
+    await dragging(page, run);
   }
   for (const width of [800, 400]) {
     await page.setViewportSize({ width, height: 900 });
@@ -133,6 +134,19 @@ async function inspect(report) {
   claim("no hostile string ran", !(await page.title()).startsWith("owned"));
   console.log(`${current}: drawn in ${took} ms`);
   await page.close();
+}
+
+/** The page opens with one sentence; caveats stand below the first chart. */
+async function conclusion(page, document) {
+  const said = page.locator("p.conclusion");
+  if (document.flows?.length === 0 && document.scenario) return;
+  claim("it opens with a conclusion", (await said.count()) === 1 && (await said.innerText()).trim().length > 10, await said.allInnerTexts().then(String));
+  const order = await page.evaluate(() =>
+    ["p.conclusion", "figure.panel", ".notice.warn"].map((s) => document.querySelector(s)).map((e) => (e ? e.getBoundingClientRect().top : null)),
+  );
+  const [sentence, chart, caveat] = order;
+  if (chart !== null) claim("the conclusion stands above the first chart", sentence < chart);
+  if (chart !== null && caveat !== null) claim("caveats stand below the first chart", caveat > chart, order.join());
 }
 
 /** Waits until frames asked for have been drawn. */
@@ -307,7 +321,7 @@ async function keyboard(page) {
   claim("Escape shows the whole test again", Math.abs(span(await range()) - span(whole)) < 1e-9);
 }
 
-async function dragging(page) {
+async function dragging(page, run) {
   const over = page.locator("#chart-throughput .u-over");
   if ((await over.count()) === 0) return;
   await over.scrollIntoViewIfNeeded();
@@ -316,14 +330,15 @@ async function dragging(page) {
   const whole = await range();
   await page.mouse.move(box.x + box.width * 0.25, box.y + 40);
   await page.mouse.down();
-  await page.mouse.move(box.x + box.width * 0.5, box.y + 40, { steps: 5 });
+  await page.mouse.move(box.x + box.width * 0.75, box.y + 40, { steps: 5 });
   await page.mouse.up();
   await settled(page);
   const [from, to] = await range();
   const length = whole[1] - whole[0];
-  claim("dragging zooms to what was drawn", Math.abs(from - (whole[0] + length * 0.25)) < length * 0.01 && Math.abs(to - (whole[0] + length * 0.5)) < length * 0.01, `${from} ${to}`);
+  claim("dragging zooms to what was drawn", Math.abs(from - (whole[0] + length * 0.25)) < length * 0.01 && Math.abs(to - (whole[0] + length * 0.75)) < length * 0.01, `${from} ${to}`);
   const strip = page.locator("#chart-cpu-client canvas");
-  if ((await strip.count()) > 0) {
+  const busy = run.host_series?.client?.samples.some((s) => s.cores.some((core) => core.softirq > 0));
+  if (busy && (await strip.count()) > 0) {
     await strip.scrollIntoViewIfNeeded();
     const area = await strip.boundingBox();
     await page.mouse.move(area.x + area.width / 2, area.y + 20);

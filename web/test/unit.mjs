@@ -52,6 +52,16 @@ test("samples are taken at the nearest reading, not from far away", () => {
   assert.deepEqual([...series.nearest([10, 20, 30, 40, 50], samples)], [0, 1, 2, -1, -1]);
 });
 
+test("a set leads with the charts it declares, where any cell has their figure", () => {
+  const flow = (name, more) => ({ name, goodput_bps: 1e6, retransmits: 0, loss_ratio: null, streams_bps: [], ...more });
+  const cell = { values: {}, seed: 1, status: "complete", flows: [flow("tcp", { rtt_ns: 5e6 }), flow("udp", { loss_ratio: 0.1 })], queues: [] };
+  const titles = (charts) => groups.leads({ cells: [cell], varied: [], charts }).map((m) => m.title);
+  assert.deepEqual(titles(undefined), ["Goodput, sum of all flows"]);
+  assert.deepEqual(titles([{ figure: "loss", flow: "udp" }]), ["Loss of udp"]);
+  assert.deepEqual(titles([{ figure: "goodput", flow: "tcp" }, { figure: "rtt", flow: "tcp" }]), ["Goodput of tcp", "RTT of tcp"]);
+  assert.deepEqual(titles([{ figure: "rtt", flow: "udp" }]), ["Goodput, sum of all flows"]);
+});
+
 test("a counter read now and then is spread over what lies between its readings", () => {
   const samples = [{ t_ns: 0, c: 50 }, { t_ns: 5 }, { t_ns: 10, c: 60 }, { t_ns: 15 }, { t_ns: 30, c: 60 }];
   const spans = series.counterSpans(samples, (s) => s.c);

@@ -7,7 +7,6 @@ use landspeed_flow::mtu::{probe, serve};
 use landspeed_model::MtuProbe;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_testkit::netns::{Namespace, Veth, address, veth};
-use landspeed_testkit::skip;
 
 const TAG: u32 = 0x7e57_3755;
 const S: u64 = 1_000_000_000;
@@ -92,10 +91,7 @@ impl Routed {
 
 macro_rules! routed {
     () => {
-        match Routed::new() {
-            Ok(path) => path,
-            Err(why) => skip!("{why}"),
-        }
+        landspeed_testkit::or_skip!(Routed::new())
     };
 }
 

@@ -86,13 +86,14 @@ fn books_balance_under(mischief: Mischief, plan: &SendPlan) {
     assert_eq!(receiving.bytes, udp.delivered_packets * payload);
     assert_eq!(udp.delivered_packets.cast_signed() + receiving.missing_packets.unwrap(), sent.cast_signed());
     assert_eq!(udp.delivered_packets + udp.duplicate_packets + udp.socket_drops, deeds.forwarded);
-    if udp.socket_drops > 0 {
-        landspeed_testkit::skip!("this host stood still until the socket's buffer was full");
-    }
+    // What the socket dropped because this host stood still was a first copy or a further one.
     let lost = (sent - deeds.received) + deeds.dropped;
-    assert_eq!(receiving.missing_packets, Some(lost.cast_signed()), "{deeds:?}");
-    assert_eq!(udp.duplicate_packets, deeds.duplicated);
-    assert_eq!(udp.reordered_packets, deeds.reordered);
+    let missing = receiving.missing_packets.expect("the sender's count is known").cast_unsigned();
+    assert!((lost..=lost + udp.socket_drops).contains(&missing), "{deeds:?} {receiving:?}");
+    assert!(deeds.duplicated.abs_diff(udp.duplicate_packets) <= udp.socket_drops, "{deeds:?} {receiving:?}");
+    if udp.socket_drops == 0 {
+        assert_eq!(udp.reordered_packets, deeds.reordered);
+    }
     assert_eq!(udp.timestamps.as_deref(), Some("kernel"));
 }
 

@@ -97,11 +97,7 @@ fn packets_a_qdisc_dropped_during_a_test_are_told_and_those_before_are_not() {
         assert!(series.unavailable["tcp_mem_used_ratio"].contains("tcp_mem"), "{:?}", series.unavailable);
         Ok::<_, String>(())
     });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    }
+    landspeed_testkit::or_lab_kernel!(outcome);
 }
 
 #[test]
@@ -120,11 +116,7 @@ fn an_interface_of_the_same_name_elsewhere_is_not_mistaken_for_this_one() {
         assert_eq!(nic.numa_node, None);
         Ok::<_, String>(())
     });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    }
+    landspeed_testkit::or_lab_kernel!(outcome);
 }
 
 #[test]
@@ -143,11 +135,7 @@ fn interfaces_of_a_namespace_are_told_with_their_queues_ports_and_addresses() {
         run("tc qdisc add dev a0 parent 8001:2 handle 9: fq maxrate 8gbit")?;
         Ok::<_, String>(collect(&LiveHost::new()))
     });
-    let facts = match outcome {
-        Ok(Ok(facts)) => facts,
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    };
+    let facts = landspeed_testkit::or_lab_kernel!(outcome);
     let named = |name: &str| facts.interfaces.iter().find(|nic| nic.name == name).expect("made above");
     let (a, b, vlan, bridge) = (named("a0"), named("b0"), named("a0.7"), named("br0"));
     assert!(facts.interfaces.iter().all(|nic| nic.name != "lo"));

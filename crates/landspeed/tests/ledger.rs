@@ -122,10 +122,7 @@ fn udp_books_are_those_of_the_wire_in_either_direction() {
         ..Leg::default()
     };
     for (way, index) in [("", 0), ("-R", 1)] {
-        let (pair, wire, _ends) = match wired([leg, leg]) {
-            Ok(wired) => wired,
-            Err(why) => skip!("{why}"),
-        };
+        let (pair, wire, _ends) = landspeed_testkit::or_skip!(wired([leg, leg]));
         let document = pair.run(&format!("-u -b 15M -l 1000 -t 1.5 {way}"));
         let seen = packets(&document);
         let count = wire.cut()[index];
@@ -152,10 +149,7 @@ fn tcp_books_balance_over_a_wire_that_loses_duplicates_and_reorders() {
         reorder_ns: 1_000_000,
         ..Leg::default()
     };
-    let (pair, _wire, _ends) = match wired([leg, leg]) {
-        Ok(wired) => wired,
-        Err(why) => skip!("{why}"),
-    };
+    let (pair, _wire, _ends) = landspeed_testkit::or_skip!(wired([leg, leg]));
     for arguments in ["-t 1.5 -C cubic", "-t 1.5 -C bbr -R", "-t 1.5 --bidir -P 2", "-n 5M --send zerocopy -i 10ms"] {
         let document = pair.run(arguments);
         balances(&document);
@@ -219,10 +213,7 @@ fn routed() -> Result<([Namespace; 3], String), String> {
 
 #[test]
 fn packets_a_filter_between_the_hosts_drops_are_the_networks_to_the_last_one() {
-    let ([client, router, server], _) = match routed() {
-        Ok(routed) => routed,
-        Err(why) => skip!("{why}"),
-    };
+    let ([client, router, server], _) = landspeed_testkit::or_skip!(routed());
     router.nft(
         "table ip t {\n chain c {\n type filter hook forward priority 0;\n \
          ip protocol udp meta length > 600 numgen random mod 100 < 3 counter drop\n }\n}\n",
@@ -247,10 +238,7 @@ fn packets_a_filter_between_the_hosts_drops_are_the_networks_to_the_last_one() {
 
 #[test]
 fn packets_a_shaper_at_the_sender_drops_are_never_the_networks() {
-    let ([client, _router, server], out) = match routed() {
-        Ok(routed) => routed,
-        Err(why) => skip!("{why}"),
-    };
+    let ([client, _router, server], out) = landspeed_testkit::or_skip!(routed());
     let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &out);
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
     let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
@@ -272,10 +260,7 @@ fn beside_iperf3_our_loss_is_what_the_filter_counted() {
     if std::process::Command::new("iperf3").arg("--version").output().is_err() {
         skip!("iperf3 is not installed");
     }
-    let ([client, router, server], _) = match routed() {
-        Ok(routed) => routed,
-        Err(why) => skip!("{why}"),
-    };
+    let ([client, router, server], _) = landspeed_testkit::or_skip!(routed());
     router.nft(
         "table ip t {\n chain c {\n type filter hook forward priority 0;\n \
          ip protocol udp meta length > 600 numgen random mod 100 < 10 counter drop\n }\n}\n",

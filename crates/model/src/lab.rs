@@ -316,12 +316,40 @@ pub struct LabSetDocument {
     /// What a reader should know before trusting a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
+    /// The charts that answer the scenario's question, the most important first. Empty: goodput, sum of all flows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<LabChart>,
     /// The varied keys, in the order they vary; the first is the chart's x axis.
     pub varied: Vec<String>,
     /// Real time of all cells together, seconds.
     pub wall_s: f64,
     /// The cells.
     pub cells: Vec<LabCell>,
+}
+
+/// A figure to be drawn over the varied keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LabChart {
+    /// The figure.
+    pub figure: LabFigure,
+    /// The flow whose figure it is, by name; default: the sum of all flows. Delays and losses are those of one flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+}
+
+/// A figure of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LabFigure {
+    /// Payload rate in the steady phase.
+    Goodput,
+    /// Share of UDP packets lost; of all flows together, packets dropped by switches.
+    Loss,
+    /// TCP's mean smoothed RTT in the steady phase.
+    Rtt,
+    /// Segments retransmitted.
+    Retransmits,
 }
 
 /// One cell: the figures of its run without the time series.
@@ -358,6 +386,9 @@ pub struct CellFlow {
     pub retransmits: Option<u64>,
     /// UDP: share of packets lost, 0..=1.
     pub loss_ratio: Option<f64>,
+    /// TCP: mean of the sender's smoothed RTT over the steady phase's samples, all streams, nanoseconds.
+    #[serde(default)]
+    pub rtt_ns: Option<u64>,
     /// Request/response: median latency, nanoseconds.
     #[serde(default)]
     pub latency_p50_ns: Option<u64>,

@@ -36,9 +36,9 @@ pub use host::{
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
-    CellFlow, CellQueue, KernelInfo, LabCapture, LabCell, LabCheck, LabDocument, LabFlow, LabHostDrops, LabLink,
-    LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries, Reference, ScenarioInfo, Topology, TopologyLink,
-    TopologyNode,
+    CellFlow, CellQueue, KernelInfo, LabCapture, LabCell, LabChart, LabCheck, LabDocument, LabFigure, LabFlow,
+    LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries, Reference, ScenarioInfo,
+    Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
 pub use ledger::{Conservation, Cost, EndCost, Place, PlacedLoss, Term};

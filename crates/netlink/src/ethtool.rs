@@ -460,11 +460,7 @@ mod tests {
             assert!(error.to_string().ends_with("the driver's set of statistics changed"), "{error}");
             Ok(())
         });
-        match outcome {
-            Ok(Ok(())) => {}
-            Ok(Err(why)) => landspeed_testkit::skip!("{why}"),
-            Err(why) => landspeed_testkit::skip!("no privilege for a network namespace: {why}"),
-        }
+        landspeed_testkit::or_lab_kernel!(outcome);
     }
 
     #[test]

@@ -2,7 +2,6 @@ use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::process::Command;
 
 use landspeed_sys::netns;
-use landspeed_testkit::skip;
 use proptest::prelude::*;
 
 use super::*;
@@ -118,11 +117,7 @@ fn every_leaf_of_a_shaper_is_dumped_with_its_drops_and_a_route_with_its_source()
         assert!(printed.contains(&dropped), "tc says the same: {dropped} in {printed}");
         Ok::<_, String>(())
     });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    }
+    landspeed_testkit::or_lab_kernel!(outcome);
 }
 
 #[test]
@@ -138,11 +133,7 @@ fn defaults_that_tc_hides_are_dumped() {
         assert!(leaves.iter().any(|qdisc| qdisc.parent_text() == "1:1"), "{leaves:?}");
         Ok::<_, String>(())
     });
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    }
+    landspeed_testkit::or_lab_kernel!(outcome);
 }
 
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {

@@ -1,9 +1,10 @@
 //! Helpers shared by tests; only ever a dev-dependency.
 #![forbid(unsafe_code)]
 
-pub mod claims;
 pub mod detour;
+pub mod drip;
 pub mod iperf3;
+pub mod lab_kernel;
 pub mod netns;
 pub mod pair;
 pub mod process;

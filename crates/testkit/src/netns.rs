@@ -3,10 +3,8 @@
 //! ```no_run
 //! use landspeed_testkit::netns::{Namespace, veth};
 //! # fn example() {
-//! let (left, right) = match (Namespace::new("left"), Namespace::new("right")) {
-//!     (Ok(left), Ok(right)) => (left, right),
-//!     (Err(why), _) | (_, Err(why)) => landspeed_testkit::skip!("{why}"),
-//! };
+//! let left = landspeed_testkit::or_skip!(Namespace::new("left"));
+//! let right = landspeed_testkit::or_skip!(Namespace::new("right"));
 //! let link = veth(&left, &right, "10.9.0.1/24", "10.9.0.2/24");
 //! left.exec(["ip", "link", "set", &link.a, "mtu", "9000"]);
 //! right.nft("table inet t { chain c { type filter hook input priority 0; meta length > 1400 drop; } }");
@@ -200,10 +198,8 @@ mod tests {
 
     #[test]
     fn two_namespaces_reach_each_other_over_their_link_only() {
-        let (a, b) = match (Namespace::new("a"), Namespace::new("b")) {
-            (Ok(a), Ok(b)) => (a, b),
-            (Err(why), _) | (_, Err(why)) => crate::skip!("{why}"),
-        };
+        let a = crate::or_skip!(Namespace::new("a"));
+        let b = crate::or_skip!(Namespace::new("b"));
         let link = veth(&a, &b, "10.98.0.1/24", "10.98.0.2/24");
         address(&b, &link.b, "fd98::2/64");
         let there = b.run(|| UdpSocket::bind("10.98.0.2:0")).expect("its address");
@@ -215,10 +211,7 @@ mod tests {
 
     #[test]
     fn a_panic_inside_still_removes_the_namespace() {
-        let namespace = match Namespace::new("panics") {
-            Ok(namespace) => namespace,
-            Err(why) => crate::skip!("{why}"),
-        };
+        let namespace = crate::or_skip!(Namespace::new("panics"));
         let path = Path::new(DIRECTORY).join(namespace.name());
         assert!(path.exists());
         let outcome = catch_unwind(AssertUnwindSafe(move || namespace.run(|| panic!("on purpose"))));
@@ -228,10 +221,7 @@ mod tests {
 
     #[test]
     fn a_command_that_fails_says_why() {
-        let namespace = match Namespace::new("fails") {
-            Ok(namespace) => namespace,
-            Err(why) => crate::skip!("{why}"),
-        };
+        let namespace = crate::or_skip!(Namespace::new("fails"));
         let outcome = catch_unwind(AssertUnwindSafe(|| namespace.exec(["ip", "link", "show", "nosuch0"])));
         let message = *outcome.expect_err("no such link").downcast::<String>().expect("a message");
         assert!(message.contains("nosuch0"), "{message}");

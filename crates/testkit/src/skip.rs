@@ -29,6 +29,17 @@ macro_rules! skip {
     }};
 }
 
+/// The value of a `Result`, or a [`skip!`](crate::skip!) that says why there is none.
+#[macro_export]
+macro_rules! or_skip {
+    ($made:expr) => {
+        match $made {
+            Ok(made) => made,
+            Err(why) => $crate::skip!("{why}"),
+        }
+    };
+}
+
 /// Prints `SKIPPED: <test>: <why>` and appends it to the skip log when there is one. [`skip!`](crate::skip!) calls it.
 ///
 /// # Panics

@@ -260,15 +260,10 @@ mod tests {
 
     #[test]
     fn a_wire_delays_loses_and_doubles_and_counts_each() {
-        let (left, right) = match (Namespace::new("left"), Namespace::new("right")) {
-            (Ok(left), Ok(right)) => (left, right),
-            (Err(why), _) | (_, Err(why)) => crate::skip!("{why}"),
-        };
+        let left = crate::or_skip!(Namespace::new("left"));
+        let right = crate::or_skip!(Namespace::new("right"));
         let leg = Leg { delay_ns: 5_000_000, loss: 0.2, duplicate: 0.2, ..Leg::default() };
-        let wire = match Wire::between(&left, &right, [leg, Leg::default()], 11) {
-            Ok(wire) => wire,
-            Err(why) => crate::skip!("{why}"),
-        };
+        let wire = crate::or_skip!(Wire::between(&left, &right, [leg, Leg::default()], 11));
         let there = right.run(|| UdpSocket::bind((RIGHT, 9))).expect("its address");
         there.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
         let here = left.run(|| UdpSocket::bind((LEFT, 0))).expect("its address");

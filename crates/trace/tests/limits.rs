@@ -1,4 +1,4 @@
-//! Limits of a sender, probes, windows, RTOs, ECN marks and resets.
+//! Limits of a sender, probes, windows, RTOs and resets.
 
 mod play;
 
@@ -192,21 +192,6 @@ fn an_unknown_window_scale_is_bounded_by_data_in_flight() {
     let reverse = &given.flows[0].reverse;
     assert_eq!((reverse.window_scale_in_force, reverse.window_max_bytes), (Some(8), Some(300 << 8)));
     assert!(given.warnings.iter().all(|warning| warning.code != "window-scale-unknown"));
-}
-
-#[test]
-fn ecn_marks_are_counted_by_direction() {
-    let mut play = Play::new();
-    for segment in 0..10_u32 {
-        let extra = Extra { traffic_class: if segment < 3 { 3 } else { 2 }, ..Extra::default() };
-        play.segment((20 + u64::from(segment)) * MS, true, play.number(segment), 1, MSS, extra);
-        let ece = Extra { ece: segment < 3, ..Extra::default() };
-        play.segment((20 + u64::from(segment)) * MS + 1, false, 1, play.number(segment + 1), 0, ece);
-    }
-    let flow = play.flow();
-    let ecn = flow.forward.ecn.expect("marks");
-    assert_eq!((ecn.ect0, ecn.ce, ecn.ect1, ecn.ece), (7, 3, 0, 0));
-    assert_eq!(flow.reverse.ecn.expect("echoes").ece, 3);
 }
 
 #[test]

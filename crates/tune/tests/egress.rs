@@ -105,10 +105,8 @@ fn goodput(left: &Namespace, right: &Namespace, groups: &[Option<&Path>]) -> Vec
 
 #[test]
 fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_it() {
-    let (left, right) = match (Namespace::new("left"), Namespace::new("right")) {
-        (Ok(left), Ok(right)) => (left, right),
-        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
-    };
+    let left = landspeed_testkit::or_skip!(Namespace::new("left"));
+    let right = landspeed_testkit::or_skip!(Namespace::new("right"));
     let Some(group) = Group::new("rate") else { skip!("no control groups of version 2 here") };
     let link = veth(&left, &right, "10.9.0.1/24", "10.9.0.2/24");
     let directory = tempfile::tempdir().expect("a directory");
@@ -152,10 +150,7 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
 
 #[test]
 fn a_limit_for_an_interface_that_is_gone_leaves_no_program_behind() {
-    let left = match Namespace::new("left") {
-        Ok(left) => left,
-        Err(why) => skip!("{why}"),
-    };
+    let left = landspeed_testkit::or_skip!(Namespace::new("left"));
     let Some(group) = Group::new("gone") else { skip!("no control groups of version 2 here") };
     left.exec(["ip", "link", "add", "gone0", "type", "veth", "peer", "name", "gone1"]);
     left.exec(["tc", "qdisc", "add", "dev", "gone0", "root", "handle", "7:", "htb"]);

@@ -2,7 +2,7 @@
 
 import type { Answer, AuditDocument, Change, Finding } from "../document";
 import { h, prose, section, table, type Child } from "../dom";
-import { integer, rate } from "../format";
+import { integer, nanos, rate } from "../format";
 import { commandLine, date, pageButtons, plural, sentence } from "../headline";
 import { attempt, footer } from "../run";
 
@@ -23,8 +23,9 @@ export function auditPage(audit: AuditDocument, save: () => void): Child[] {
   const peer = audit.peer ?? null;
   return [
     header(audit, save),
-    notices(audit),
+    attempt("conclusion", () => h("p.conclusion", null, conclusion(audit))),
     attempt("headline", () => headline(audit)),
+    notices(audit),
     attempt("findings", () => findings(audit, "findings", peer ? `Findings here, ${audit.hostname}` : "Findings")),
     peer ? attempt("peer-findings", () => findings(peer, "peer-findings", `Findings at the peer, ${peer.hostname}`)) : null,
     peer ? attempt("differences", () => differences(audit)) : null,
@@ -54,6 +55,15 @@ function header(audit: AuditDocument, save: () => void): HTMLElement {
   );
 }
 
+/** The result in one sentence. */
+function conclusion(audit: AuditDocument): string {
+  const weights = WEIGHTS.filter((w) => w !== "note").map((w): [number, string] => [audit.findings.filter((f) => f.severity === w).length, w]);
+  const found = weights.filter(([count]) => count > 0).map(([count, weight]) => `${integer(count)} ${weight}`);
+  const goal = [audit.goal.rate_bps ? rate(audit.goal.rate_bps) : "", audit.goal.rtt_ns ? `over ${nanos(audit.goal.rtt_ns)}` : ""].filter(Boolean).join(" ");
+  const about = `${audit.hostname || "This host"}${goal ? `, for ${goal}` : ""}`;
+  return found.length > 0 ? `${about}: ${found.join(", ")} of ${plural(asked(audit), "check")}.` : `${about}: nothing to change.`;
+}
+
 function notices(audit: AuditDocument): HTMLElement | null {
   if (audit.warnings.length === 0) return null;
   return h("div.notices", null, ...audit.warnings.map((w) => h("p.notice", null, ...prose(sentence(w.message)))));
@@ -66,7 +76,7 @@ function headline(audit: AuditDocument): HTMLElement {
     ...WEIGHTS.map((w): [string, Child] => [w === "note" ? "notes" : w, integer(count(w))]),
     ["as they should be", integer(audit.passed.length)],
     ["do not apply", integer(audit.not_applicable.length)],
-    ["cannot be told", integer(audit.unknown.length)],
+    ["unknown", integer(audit.unknown.length)],
   ];
   const wanted = [
     `As ${ROLES[goal.role]}`,

@@ -3,8 +3,8 @@
 import type { LabDocument, LabFlow } from "../document";
 import { h, num, prose, scoped, section, table, type Child } from "../dom";
 import { causeName } from "../evidence";
-import { integer, isNumber, nanos, NONE, percent, rate, seconds, significant } from "../format";
-import { commandLine, date, pageButtons, plural, remarked, sentence } from "../headline";
+import { integer, isNumber, nanos, NONE, percent, perSecond, rate, seconds, significant } from "../format";
+import { caveats, commandLine, date, limit, pageButtons, plural, remarked, sentence } from "../headline";
 import { attempt, footer, runParts } from "../run";
 import { arrow, totalGoodput, totalRetransmits } from "./flows";
 import { topologySection } from "./picture";
@@ -16,9 +16,11 @@ export function labPage(lab: LabDocument, save: () => void): Child[] {
   return [
     header(lab, save),
     trust(lab),
+    lab.flows.length > 0 ? attempt("conclusion", () => h("p.conclusion", null, conclusion(lab.flows))) : null,
     attempt("headline", () => headline(lab)),
-    attempt("topology", () => topologySection(lab)),
     attempt("charts", () => labTimeline(lab)),
+    caveats(lab),
+    attempt("topology", () => topologySection(lab)),
     attempt("queues", () => queuesSection(lab)),
     attempt("links", () => linksSection(lab)),
     attempt("flows", () => flowsSection(lab)),
@@ -48,7 +50,7 @@ function header(lab: LabDocument, save: () => void): HTMLElement {
   );
 }
 
-/** Warnings and failed checks, before any figure. */
+/** Why the figures cannot be used, before any of them. */
 function trust(lab: LabDocument): HTMLElement | null {
   const items: Child[] = [];
   const bad = (lead: string, ...says: Child[]) => items.push(h("p.notice.bad", { role: "alert" }, h("b", null, lead), ...says));
@@ -57,8 +59,19 @@ function trust(lab: LabDocument): HTMLElement | null {
   if (lab.status === "partial") bad("Partial. ", "The run was cut short: the results are those until then.");
   if (lab.status === "failed") bad("Failed. ", "Nothing was measured.");
   for (const c of failed) items.push(h("p.notice.bad", null, h("b", null, "Failed check: "), ...prose(sentence(c.detail)), " ", h("code", null, c.name)));
-  items.push(...remarked(lab));
+  items.push(...remarked({ errors: lab.errors, warnings: [] }));
   return items.length > 0 ? h("div.notices", null, ...items) : null;
+}
+
+/** What each flow got, in one sentence. */
+function conclusion(flows: readonly LabFlow[]): string {
+  const said = flows.slice(0, 4).map((f) => {
+    const s = f.run?.summary;
+    const figures = isNumber(f.goodput_bps) ? rate(f.goodput_bps) : isNumber(s?.transactions_per_s) ? perSecond(s.transactions_per_s) : "not measured";
+    const lost = isNumber(s?.loss_ratio) && s.loss_ratio > 0 ? `, ${percent(s.loss_ratio)} lost` : "";
+    return `${f.name} ${figures}${lost}${f.run && flows.length <= 2 ? `, ${limit(f.run.verdict)}` : ""}`;
+  });
+  return `${said.join("; ")}${flows.length > 4 ? `; ${plural(flows.length - 4, "more flow")}` : ""}.`;
 }
 
 function headline(lab: LabDocument): HTMLElement {

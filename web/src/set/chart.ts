@@ -1,7 +1,7 @@
 // A figure over the varied key: the mean over seeds as a line, min to max as a band, each run as a dot.
 
 import { h, svg } from "../dom";
-import { fit, integer, niceStep, percent, rate, significant, ticks } from "../format";
+import { fit, integer, nanos, niceStep, percent, rate, significant, ticks } from "../format";
 import { onPrint } from "../theme";
 import { spreadOf, type Grouped, type Metric, type Spread } from "./groups";
 
@@ -82,6 +82,7 @@ function unitOf(lines: readonly Lined[], metric: Metric): string {
 export function figureText(value: number, metric: Pick<Metric, "kind">): string {
   if (metric.kind === "rate") return rate(value);
   if (metric.kind === "share") return percent(value);
+  if (metric.kind === "time") return nanos(value);
   return Number.isInteger(value) || value >= 1000 ? integer(value) : significant(value);
 }
 

@@ -1,6 +1,6 @@
 // The cells by the values of their varied keys, and each figure's mean and spread over the seeds. Pure functions.
 
-import type { LabCell, LabSetDocument } from "../document";
+import type { LabCell, LabChart, LabSetDocument } from "../document";
 import { isNumber } from "../format";
 import { totalGoodput, totalRetransmits } from "../lab/flows";
 import { axis, written, type Axis } from "./values";
@@ -28,7 +28,7 @@ export interface Metric {
   id: string;
   title: string;
   note: string;
-  kind: "rate" | "count" | "share";
+  kind: "rate" | "count" | "share" | "time";
   unit?: string;
   /** Its values in one cell; several where each stream has one. */
   of: (cell: LabCell) => number[];
@@ -65,7 +65,8 @@ export function grouped(set: LabSetDocument): Grouped {
   return { x, others, lines, groups: [...groups.values()].sort((a, b) => a.x - b.x || a.line - b.line) };
 }
 
-function named(of: Axis, index: number): string {
+/** A value of an axis in words. */
+export function named(of: Axis, index: number): string {
   const label = of.labels[index] ?? "–";
   // `yes`, or a number, says little without what it is about.
   return of.kind === "category" && !/^(yes|no)$/.test(label) ? label : `${of.name} ${label}`;
@@ -120,6 +121,20 @@ export const DROPS: Metric = {
   of: (c) => (c.queues.length > 0 ? [c.queues.reduce((sum, q) => sum + q.drops, 0)] : []),
 };
 
+/** The charts that answer the scenario's question: those it declares that any cell has, else the sum of all goodput. */
+export function leads(set: LabSetDocument): Metric[] {
+  const declared = (set.charts ?? []).map((chart) => declaredMetric(set, chart));
+  const known = declared.filter((m) => set.cells.some((c) => m.of(c).length > 0));
+  return known.length > 0 ? known : [TOTAL];
+}
+
+function declaredMetric(set: LabSetDocument, { figure, flow: name }: LabChart): Metric {
+  if (figure === "retransmits") return RETRANSMITS;
+  if (!name) return { goodput: TOTAL, loss: DROPS, rtt: flowRtt(flowNames(set)[0] ?? "", 0) }[figure];
+  const index = flowNames(set).indexOf(name);
+  return { goodput: flowGoodput, loss: flowLoss, rtt: flowRtt }[figure](name, index);
+}
+
 /** The flows of any cell, by name, in their order. */
 export function flowNames(set: LabSetDocument): string[] {
   return [...new Set(set.cells.flatMap((c) => c.flows.map((f) => f.name)))];
@@ -134,6 +149,16 @@ export function flowGoodput(name: string, index: number): Metric {
     note: "Goodput in its steady phase",
     kind: "rate",
     of: (c) => known(flow(c, name)?.goodput_bps),
+  };
+}
+
+export function flowRtt(name: string, index: number): Metric {
+  return {
+    id: `rtt-${index}`,
+    title: `RTT of ${name}`,
+    note: "Mean of TCP’s smoothed RTT in the steady phase",
+    kind: "time",
+    of: (c) => known(flow(c, name)?.rtt_ns),
   };
 }
 

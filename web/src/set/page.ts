@@ -3,12 +3,12 @@
 import type { LabCell, LabSetDocument } from "../document";
 import { h, num, prose, section, table, type Child } from "../dom";
 import { bytes, integer, isNumber, NONE, rate, significant } from "../format";
-import { commandLine, date, pageButtons, plural, sentence } from "../headline";
+import { commandLine, date, pageButtons, plural, remarked, sentence } from "../headline";
 import { kernels, prediction, referencePart, spelled } from "../lab/tables";
 import { attempt, footer } from "../run";
 import { figureText, setChart } from "./chart";
 import {
-  DROPS, flowGoodput, flowLoss, flowNames, grouped, RETRANSMITS, spreadOf, streamGoodput, TOTAL, usable,
+  DROPS, flowGoodput, flowLoss, flowNames, flowRtt, grouped, leads, named, RETRANSMITS, spreadOf, streamGoodput, TOTAL, usable,
   type Group, type Grouped, type Metric,
 } from "./groups";
 
@@ -22,6 +22,8 @@ export function setPage(set: LabSetDocument, save: () => void): Child[] {
   const groups = grouped(set);
   return [
     header(set, save),
+    attempt("conclusion", () => h("p.conclusion", null, conclusion(set, groups))),
+    attempt("chart", () => leadCharts(set, groups)),
     trust(set),
     attempt("headline", () => headline(set, groups)),
     attempt("charts", () => chartsSection(set, groups)),
@@ -49,10 +51,11 @@ function header(set: LabSetDocument, save: () => void): HTMLElement {
   );
 }
 
-/** Which cells cannot be used, before any figure. */
+/** Which cells cannot be used, and what else to know. */
 function trust(set: LabSetDocument): HTMLElement | null {
   const out = set.cells.filter((c) => c.status !== "complete");
-  if (out.length === 0) return null;
+  const warnings = remarked({ errors: [], warnings: set.warnings ?? [] });
+  if (out.length === 0) return warnings.length > 0 ? h("div.notices", null, ...warnings) : null;
   const invalid = out.filter((c) => c.status === "invalid").length;
   const problems = [...new Set(out.flatMap((c) => c.problems))];
   const kinds = [
@@ -73,6 +76,7 @@ function trust(set: LabSetDocument): HTMLElement | null {
     ),
     ...problems.slice(0, 8).map((p) => h("p.notice.bad", null, ...prose(sentence(p)))),
     problems.length > 8 ? h("p.notice.bad", null, `And ${integer(problems.length - 8)} more.`) : null,
+    ...warnings,
   );
 }
 
@@ -131,19 +135,52 @@ function got(groups: Grouped): string {
   return `Sum of all flows, mean over seeds: from ${sorted[0]?.text} to ${sorted.at(-1)?.text}.`;
 }
 
+/** What the charts of the question show, in one sentence. */
+function conclusion(set: LabSetDocument, groups: Grouped): string {
+  const said = leads(set).flatMap((m) => extent(groups, m) ?? []);
+  return said.length > 0 ? `${said.join("; ")}.` : "No run can be used.";
+}
+
+/** How a figure goes over the varied keys. */
+function extent(groups: Grouped, metric: Metric): string | null {
+  const all = groups.groups.flatMap((g) => {
+    const spread = spreadOf(g.cells, metric);
+    const where = [groups.x.name ? named(groups.x, g.x) : "", groups.lines[g.line]].filter(Boolean).join(", ");
+    return spread ? [{ mean: spread.mean, text: figureText(spread.mean, metric), where }] : [];
+  });
+  const [first, last] = [all[0], all.at(-1)];
+  if (!first || !last) return null;
+  const at = (p: typeof first) => `${p.text}${p.where ? ` (${p.where})` : ""}`;
+  if (all.every((p) => p.text === first.text)) return `${metric.title} is ${first.text}${all.length > 1 ? " everywhere" : ""}`;
+  const goes = (up: boolean) => groups.lines.length === 1 && all.every((p, i) => i === 0 || (up ? p.mean >= (all[i - 1]?.mean ?? 0) : p.mean <= (all[i - 1]?.mean ?? 0)));
+  if (goes(true) || goes(false)) return `${metric.title} ${goes(true) ? "rises" : "falls"} from ${at(first)} to ${at(last)}`;
+  const sorted = [...all].sort((a, b) => a.mean - b.mean);
+  return `${metric.title} lies between ${at(sorted[0] ?? first)} and ${at(sorted.at(-1) ?? last)}`;
+}
+
+function leadCharts(set: LabSetDocument, groups: Grouped): HTMLElement | null {
+  const metrics = leads(set);
+  const drawn = metrics.flatMap((m) => setChart(groups, [m], [], metrics.length > 1 ? 280 : 320) ?? []);
+  return drawn.length > 0 ? h("div.lead", { class: drawn.length > 1 ? "small" : null }, ...drawn) : null;
+}
+
 function chartsSection(set: LabSetDocument, groups: Grouped): HTMLElement | null {
   const names = flowNames(set);
+  const led = new Set(leads(set).map((m) => m.id));
+  const chart = (metrics: readonly Metric[], lines: readonly string[], height: number) =>
+    metrics.length === 1 && led.has(metrics[0]?.id ?? "") ? null : setChart(groups, metrics, lines, height);
   const flows = names.slice(0, FLOWS).map(flowGoodput);
   const single = groups.lines.length === 1;
   const numbers = <T>(make: (name: string, index: number) => T) => names.slice(0, FLOWS).map(make);
   const zero = [RETRANSMITS, DROPS].filter((m) => groups.groups.every((g) => (spreadOf(g.cells, m)?.most ?? 0) === 0) && groups.groups.some((g) => spreadOf(g.cells, m)));
-  const total = setChart(groups, [TOTAL], [], 320);
+  const total = chart([TOTAL], [], 240);
   const small: (HTMLElement | null)[] = [
-    ...(names.length < 2 ? [] : single ? [setChart(groups, flows, names, 240)] : flows.map((m) => setChart(groups, [m], [], 240))),
-    ...numbers((n, i) => setChart(groups, [streamGoodput(n, i)], [], 240)),
-    setChart(groups, [RETRANSMITS], [], 240),
-    setChart(groups, [DROPS], [], 240),
-    ...numbers((n, i) => setChart(groups, [flowLoss(n, i)], [], 240)),
+    ...(names.length < 2 ? [] : single ? [chart(flows.map((m, i) => (i === 0 ? { ...m, id: "flows" } : m)), names, 240)] : flows.map((m) => chart([m], [], 240))),
+    ...numbers((n, i) => chart([streamGoodput(n, i)], [], 240)),
+    chart([RETRANSMITS], [], 240),
+    chart([DROPS], [], 240),
+    ...numbers((n, i) => chart([flowLoss(n, i)], [], 240)),
+    ...numbers((n, i) => chart([flowRtt(n, i)], [], 240)),
   ];
   if (!total && small.every((c) => c === null)) return null;
   const seeds = Math.max(...groups.groups.map((g) => usable(g.cells).length));
@@ -169,7 +206,8 @@ function metrics(set: LabSetDocument): Metric[] {
   const names = flowNames(set);
   const flows = names.length > 1 ? names.slice(0, FLOWS).map((n, i) => ({ ...flowGoodput(n, i), title: n })) : [];
   const losses = names.slice(0, FLOWS).map((n, i) => ({ ...flowLoss(n, i), title: `${n}, loss` }));
-  const all = [{ ...TOTAL, title: "Goodput" }, ...flows, { ...RETRANSMITS, title: "Retransmits" }, { ...DROPS, title: "Drops" }, ...losses];
+  const rtts = names.slice(0, FLOWS).map((n, i) => ({ ...flowRtt(n, i), title: `${n}, RTT` }));
+  const all = [{ ...TOTAL, title: "Goodput" }, ...flows, { ...RETRANSMITS, title: "Retransmits" }, { ...DROPS, title: "Drops" }, ...losses, ...rtts];
   return all.filter((m) => set.cells.some((c) => m.of(c).length > 0));
 }
 

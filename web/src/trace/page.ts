@@ -25,10 +25,11 @@ export function tracePage(trace: TraceDocument, save: () => void): Child[] {
   const series = trace.graphs?.series ?? [];
   return [
     header(baseName(trace.capture.file), "landspeed trace", trace.command, trace, save),
-    notices([trace]),
+    attempt("conclusion", () => h("p.conclusion", null, conclusion(trace))),
     attempt("headline", () => headline(trace)),
     attempt("paths", () => pathsSection(trace)),
     series.length > 0 ? attempt("timeline", () => graphs([{ trace, series }])) : h("p.notice.warn", null, trace.graphs ? "No time-sequence graph: the capture has no TCP flow with data." : "No graphs: the document has no series. Create it with --series or --report."),
+    notices([trace]),
     attempt("distributions", () => distributions([trace])),
     attempt("stations", () => stationsSection(trace)),
     attempt("flows", () => flowsSection(trace)),
@@ -48,9 +49,10 @@ export function comparisonPage(both: TraceComparison, save: () => void): Child[]
     });
   return [
     header(`A ${baseName(a.capture.file)} · B ${baseName(b.capture.file)}`, "landspeed trace, two captures side by side", both.command, a, save),
-    notices([a, b]),
+    attempt("conclusion", () => h("p.conclusion", null, compared(both))),
     attempt("figures", () => figuresSection(both)),
     sides.every((s) => s.series.length > 0) ? attempt("timeline", () => graphs(sides)) : h("p.notice.warn", null, "No graphs: one of the captures has no TCP flow with data."),
+    notices([a, b]),
     attempt("distributions", () => distributions([a, b])),
     ...of("stations", stationsSection),
     ...of("flows", flowsSection),
@@ -71,6 +73,24 @@ function header(title: string, kicker: string, command: readonly string[], trace
     h("h1", null, title),
     h("p.meta", null, command.length > 0 ? h("code", null, commandLine(command)) : null, when ? h("span", null, when) : null, h("span", null, `landspeed ${trace.landspeed.version}`)),
   );
+}
+
+/** The result in one sentence. */
+function conclusion(trace: TraceDocument): string {
+  const flow = trace.flows[0];
+  if (!flow) return "No flow was found.";
+  const parts = [
+    `${rate(flow.goodput_bps)} in the largest flow`,
+    ...(flow.transport === "tcp" ? [flow.retransmits === 0 ? "no retransmits" : plural(flow.retransmits, "retransmit")] : []),
+    ...(isNumber(flow.lost_network) ? [`${integer(flow.lost_network)} lost between taps`] : []),
+    ...(flow.forward.rtt ? [`min RTT ${nanos(flow.forward.rtt.min_ns)}`] : []),
+  ];
+  return `${parts.join(", ")}.`;
+}
+
+function compared({ figures }: TraceComparison): string {
+  const changed = figures.filter((f) => f.difference?.changed).map((f) => f.name);
+  return changed.length > 0 ? `B differs from A in ${changed.join(", ")}.` : "No figure of B differs measurably from A.";
 }
 
 function notices(traces: readonly TraceDocument[]): HTMLElement | null {

@@ -184,7 +184,7 @@ fn web(steps: &mut Steps, no_install: bool) -> Result<()> {
     let reports = root.join("target").join("reports");
     // What an earlier run drew may be of a kind that is gone.
     let _ = std::fs::remove_dir_all(&reports);
-    let mut draw = Command::new(built("examples")?.join("synthesize"));
+    let mut draw = Command::new(built("examples")?.join("samples"));
     steps.run("web: reports drawn", draw.arg(&reports), tally::one_check);
     match pages(&reports) {
         Ok(pages) => {

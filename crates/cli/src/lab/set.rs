@@ -4,7 +4,7 @@ use landspeed_lab::cell::ONE_DRAW;
 use landspeed_lab::scenario::Cell;
 use landspeed_model::{
     BuildInfo, CellFlow, CellQueue, LAB_SET_SCHEMA, LabCell, LabDocument, LabSetDocument, PhaseName, QueueRole,
-    Stream, Warning,
+    RunDocument, Stream, Warning,
 };
 
 /// Returns the set's document: each cell's figures without its time series.
@@ -20,6 +20,7 @@ pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSe
         description: first.and_then(|d| d.scenario.description.clone()),
         reference: first.and_then(|d| d.scenario.reference.clone()),
         warnings: warnings(documents),
+        charts: cells.first().map(|cell| cell.scenario.charts.clone()).unwrap_or_default(),
         // In the order of the scenario: the first varies slowest.
         varied: ordered(varied, cells),
         wall_s,
@@ -66,6 +67,7 @@ fn cell(document: &LabDocument) -> LabCell {
                 goodput_bps: flow.goodput_bps,
                 retransmits: flow.retransmits,
                 loss_ratio: flow.run.as_ref().and_then(|run| run.summary.loss_ratio),
+                rtt_ns: flow.run.as_ref().and_then(mean_rtt_ns),
                 latency_p50_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p50_ns),
                 latency_p99_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p99_ns),
                 streams_bps: flow.run.iter().flat_map(|run| &run.streams).filter_map(steady_bps).collect(),
@@ -78,6 +80,17 @@ fn cell(document: &LabDocument) -> LabCell {
             .map(|queue| CellQueue { name: queue.name.clone(), drops: queue.drops, peak_bytes: queue.peak_bytes })
             .collect(),
     }
+}
+
+/// Returns the mean of the smoothed RTT that the sender's TCP had in the steady phase, over all streams, nanoseconds.
+fn mean_rtt_ns(run: &RunDocument) -> Option<u64> {
+    let steady = run.phases.iter().find(|phase| phase.name == PhaseName::Steady)?;
+    let samples = run.streams.iter().filter_map(|stream| stream.sender.as_ref()).flat_map(|end| &end.samples);
+    let rtts = samples
+        .filter(|sample| (steady.start_ns..=steady.end_ns).contains(&sample.t_ns))
+        .filter_map(|sample| sample.tcp.as_ref().map(|tcp| u64::from(tcp.rtt_us)).filter(|&rtt_us| rtt_us > 0));
+    let (sum_us, count) = rtts.fold((0, 0), |(sum, count), rtt_us| (sum + rtt_us, count + 1));
+    (count > 0).then(|| sum_us * 1000 / count)
 }
 
 /// Returns the receiver's goodput of one stream in the steady phase, bit/s.

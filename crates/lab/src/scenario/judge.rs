@@ -138,6 +138,16 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
     if scenario.flow.is_empty() {
         judgement.refuse_with("flow", "the scenario has no flows", "add a [[flow]] with `from` and `to`");
     }
+    for (i, chart) in scenario.charts.iter().enumerate() {
+        let Some(flow) = &chart.flow else { continue };
+        if !scenario.flow.iter().any(|named| named.name.as_ref() == Some(flow)) {
+            judgement.refuse_with(
+                format!("charts.{i}.flow"),
+                format!("no flow has the name `{flow}`"),
+                "use a flow's `name`",
+            );
+        }
+    }
     if let Some(memory) = scenario.memory
         && !(MIN_MEMORY..=MAX_MEMORY).contains(&memory.0.get())
     {

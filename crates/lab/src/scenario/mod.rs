@@ -14,7 +14,7 @@ mod vary;
 
 use std::collections::BTreeMap;
 
-use landspeed_model::{PaceScope, ReceiveMode, Reference, SendMode};
+use landspeed_model::{LabChart, PaceScope, ReceiveMode, Reference, SendMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,10 @@ pub struct Scenario {
     /// A published result for this set-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
+    /// What the report of a varied scenario draws first: `{ figure = "loss", flow = "bursts" }`. Default: the sum of all
+    /// flows' goodput.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<LabChart>,
     /// Keys to vary, by their dotted path (`switch.west.queue.limit`, `host.*.congestion`), and the values each takes; every
     /// combination is a cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

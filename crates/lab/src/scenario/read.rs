@@ -80,12 +80,12 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
     if problems.is_empty() { Ok(cells) } else { Err(Problems::new(problems)) }
 }
 
-/// SHA-256, hex, of the scenario without its seed, name, description and reference: of all that decides what is run, and
+/// SHA-256, hex, of the scenario without its seed, name, description, reference and charts: of all that decides what is run, and
 /// nothing else. Comments, the order of keys and the spelling of quantities do not change it.
 pub fn hash(scenario: &Scenario) -> String {
     let mut value = serde_json::to_value(scenario).unwrap_or_default();
     if let Some(map) = value.as_object_mut() {
-        for key in ["seed", "repeats", "name", "description", "reference", "vary"] {
+        for key in ["seed", "repeats", "name", "description", "reference", "charts", "vary"] {
             map.remove(key);
         }
     }

@@ -150,20 +150,6 @@ fn every_command_explains_itself_with_examples() {
 }
 
 #[test]
-fn manual_pages_are_written_for_every_command() {
-    let directory = scratch();
-    let mut command = landspeed();
-    command.arg("man").arg(directory.path());
-    let ended = Process::start(command).end(PATIENCE_S);
-    assert_eq!(ended.code, 0, "{ended:?}");
-    let names: Vec<_> =
-        files(directory.path()).iter().filter_map(|p| Some(p.file_name()?.to_str()?.to_owned())).collect();
-    for page in ["landspeed.1", "landspeed-run.1", "landspeed-serve.1"] {
-        assert!(names.iter().any(|name| name == page), "{names:?}");
-    }
-}
-
-#[test]
 fn a_reader_that_leaves_early_gets_no_panic() {
     let server = Server::start(&[]);
     let program = env!("CARGO_BIN_EXE_landspeed");

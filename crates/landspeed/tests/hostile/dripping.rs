@@ -13,12 +13,11 @@ use landspeed_flow::control::preface::{self, Purpose, Status, Token};
 use landspeed_flow::control::{channel, message::MAX_MESSAGE};
 use landspeed_model::{HostSnapshot, Parameters, Protocol, RrMode, RrParameters, RrSize};
 use landspeed_sys::clock;
+use landspeed_testkit::drip::{self, SLACK_S, State};
 
 use crate::common::{Process, Server, begin, landspeed, scratch};
 use crate::raw::{self, NEVER, SHORT};
 
-/// More than a deadline is late by on a busy machine, seconds.
-const SLACK_S: f64 = 8.0;
 /// A byte comes so often: soon enough for every timeout of a single system call.
 const EVERY: Duration = Duration::from_millis(8);
 
@@ -29,23 +28,7 @@ fn seconds_since(then_ns: u64) -> f64 {
 /// Announces a message of 1 MB and moves a byte of it now and then, until the peer hangs up or `most_s` have passed. How
 /// long that took, seconds.
 fn drip(stream: &mut TcpStream, most_s: f64) -> f64 {
-    drip_bytes(stream, &1_000_000_u32.to_be_bytes(), EVERY, most_s)
-}
-
-fn drip_bytes(stream: &mut TcpStream, first: &[u8], every: Duration, most_s: f64) -> f64 {
-    let begun_ns = clock::monotonic_ns();
-    stream.set_write_timeout(Some(SHORT)).unwrap();
-    stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-    let mut bytes = first.iter().copied().chain(std::iter::repeat(b' '));
-    let mut unread = [0; 4096];
-    loop {
-        let byte = [bytes.next().unwrap_or_default()];
-        let closed = stream.write_all(&byte).is_err() || matches!(stream.read(&mut unread), Ok(0));
-        if closed || seconds_since(begun_ns) > most_s {
-            return seconds_since(begun_ns);
-        }
-        clock::sleep_until(clock::monotonic_ns() + every.as_nanos() as u64);
-    }
+    drip::drip(stream, &1_000_000_u32.to_be_bytes(), EVERY, most_s)
 }
 
 /// A test of `ms` milliseconds at almost no rate.
@@ -77,9 +60,6 @@ fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream)
     (twin, data)
 }
 
-/// A state of the server, how long it may last by the documentation, seconds, and a client that drips in it.
-type State = (&'static str, f64, Box<dyn FnOnce(f64) -> f64 + Send>);
-
 #[test]
 fn a_dripping_client_holds_no_step_of_the_server_longer_than_documented() {
     let directory = scratch();
@@ -100,7 +80,7 @@ fn a_dripping_client_holds_no_step_of_the_server_longer_than_documented() {
             5.0,
             Box::new(move |most| {
                 let preface = preface::encode(Purpose::Control { keyed: false });
-                drip_bytes(&mut raw::connect(open), &preface, Duration::from_millis(400), most)
+                drip::drip(&mut raw::connect(open), &preface, Duration::from_millis(400), most)
             }),
         ),
         (
@@ -109,7 +89,7 @@ fn a_dripping_client_holds_no_step_of_the_server_longer_than_documented() {
             Box::new(move |most| {
                 let (mut stream, status) = raw::introduce(keyed_addr, Purpose::Control { keyed: true });
                 assert_eq!(status, Some(Status::Welcome));
-                drip_bytes(&mut stream, &[0, 200], Duration::from_millis(100), most)
+                drip::drip(&mut stream, &[0, 200], Duration::from_millis(100), most)
             }),
         ),
         ("greeting", 10.0, Box::new(move |most| drip(&mut raw::control(open), most))),
@@ -142,16 +122,7 @@ fn a_dripping_client_holds_no_step_of_the_server_longer_than_documented() {
             }),
         ),
     ];
-    let held: Vec<_> = std::thread::scope(|scope| {
-        let drips: Vec<_> = states
-            .into_iter()
-            .map(|(name, limit_s, hold)| (name, limit_s, scope.spawn(move || hold(limit_s + SLACK_S))))
-            .collect();
-        drips.into_iter().map(|(name, limit_s, thread)| (name, limit_s, thread.join().expect("no panic"))).collect()
-    });
-    for (name, limit_s, held_s) in held {
-        assert!(held_s < limit_s + SLACK_S, "{name}: held for {held_s:.1} s; documented: {limit_s} s");
-    }
+    drip::hold_no_longer_than_documented(states);
     server.settles_to(idle);
     drop(keyed);
     server.run(&["-t", "0.2"]).assert_clean();

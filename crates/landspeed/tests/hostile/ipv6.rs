@@ -117,10 +117,8 @@ fn inside(namespace: &Namespace, args: &[&str]) -> Command {
 
 #[test]
 fn a_link_local_address_is_reached_through_its_zone() {
-    let (near, far) = match (Namespace::new("near"), Namespace::new("far")) {
-        (Ok(near), Ok(far)) => (near, far),
-        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
-    };
+    let near = landspeed_testkit::or_skip!(Namespace::new("near"));
+    let far = landspeed_testkit::or_skip!(Namespace::new("far"));
     let link = veth(&near, &far, "10.9.0.1/24", "10.9.0.2/24");
     let text = |namespace: &Namespace, args: &[&str]| {
         let mut command = Command::new("ip");
@@ -163,10 +161,8 @@ fn payload_leaves_with_the_mark_asked_for_in_every_direction_and_family() {
     if Command::new("nft").arg("--version").output().is_err() {
         skip!("marks are counted with nftables, which is not here");
     }
-    let (near, far) = match (Namespace::new("near"), Namespace::new("far")) {
-        (Ok(near), Ok(far)) => (near, far),
-        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
-    };
+    let near = landspeed_testkit::or_skip!(Namespace::new("near"));
+    let far = landspeed_testkit::or_skip!(Namespace::new("far"));
     let link = veth(&near, &far, "10.9.0.1/24", "10.9.0.2/24");
     address(&near, &link.a, "fd00:9::1/64");
     address(&far, &link.b, "fd00:9::2/64");

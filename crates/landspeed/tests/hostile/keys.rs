@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use landspeed_flow::control::preface::{Purpose, Status};
-use landspeed_sys::clock;
 
 use crate::common::{PATIENCE_S, Process, Server, landspeed, run, scratch};
 use crate::proxy::{self, Deed, Target};
@@ -104,26 +103,4 @@ fn garbage_in_the_handshake_is_no_key() {
         assert!(raw::is_closed(stream), "{bytes:?}");
     }
     server.settles_to(idle);
-}
-
-#[test]
-fn a_handshake_dripped_byte_by_byte_ends_in_time() {
-    let directory = scratch();
-    let key = new_key(directory.path(), "key");
-    let server = Server::start(&["--key-file", text(&key)]);
-    let (mut stream, status) = raw::introduce(server.addr, Purpose::Control { keyed: true });
-    assert_eq!(status, Some(Status::Welcome));
-    let begun = clock::monotonic_ns();
-    // Announces 48 bytes and sends one a second: each alone is in time.
-    let bytes = [&[0, 48][..], &[7; 40]].concat();
-    let mut sent = 0;
-    for byte in bytes {
-        if stream.write_all(&[byte]).is_err() {
-            break;
-        }
-        sent += 1;
-        clock::sleep_until(clock::monotonic_ns() + 1_000_000_000);
-    }
-    let seconds = (clock::monotonic_ns() - begun) / 1_000_000_000;
-    assert!(sent < 20 && seconds < 20, "{sent} bytes in {seconds} s were put up with");
 }

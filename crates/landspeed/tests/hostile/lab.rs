@@ -34,22 +34,6 @@ fn assert_empty(directory: &Path) {
     assert!(left.iter().all(|name| name == "scenario.toml"), "left behind: {left:?}");
 }
 
-/// Whether a kernel is built; these tests boot it.
-fn kernel() -> bool {
-    let mut command = landspeed();
-    command.args(["lab", "kernel", "list", "--json", "-"]);
-    let listed = Process::start(command).end(PATIENCE_S);
-    listed.code == 0 && listed.stdout.contains("executable")
-}
-
-macro_rules! needs_kernel {
-    () => {
-        if !kernel() {
-            landspeed_testkit::skip!("no kernel is built (landspeed lab kernel build)");
-        }
-    };
-}
-
 #[test]
 fn a_bad_scenario_is_refused_with_its_line_and_what_was_meant() {
     for (text, said) in [
@@ -108,7 +92,7 @@ fn the_guests_program_refuses_to_run_anywhere_else() {
 
 #[test]
 fn a_place_that_is_not_writable_is_said_before_the_boot() {
-    needs_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let directory = scratch();
     let path = directory.path().join("scenario.toml");
     std::fs::write(&path, scenario(1, "")).expect("writable");
@@ -121,7 +105,7 @@ fn a_place_that_is_not_writable_is_said_before_the_boot() {
 
 #[test]
 fn a_guest_that_dies_shows_its_console_and_leaves_nothing() {
-    needs_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     // Too little to unpack its own program.
     let ended = ended(&scenario(1, "memory = \"64MiB\"\n[hosts]\nbuffers = \"stock\"").replace("1G", "100G"), &[]);
     if ended.code == 0 {
@@ -133,7 +117,7 @@ fn a_guest_that_dies_shows_its_console_and_leaves_nothing() {
 
 #[test]
 fn ctrl_c_ends_the_guest_and_leaves_nothing() {
-    needs_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     for signal in ["INT", "TERM"] {
         let directory = scratch();
         let text = scenario(100_000, "");
@@ -150,7 +134,7 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing() {
 
 #[test]
 fn a_killed_run_takes_its_guest_with_it_and_the_next_one_sweeps() {
-    needs_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let directory = scratch();
     let mut process = run(directory.path(), &scenario(100_000, ""), &["--yes", "--quiet"]);
     let place = directory.path().join(format!("landspeed-lab.{}.0", process.id()));
@@ -171,7 +155,7 @@ fn a_killed_run_takes_its_guest_with_it_and_the_next_one_sweeps() {
 
 #[test]
 fn two_runs_at_once_do_not_disturb_each_other() {
-    needs_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let directories = [scratch(), scratch()];
     let digest = |ended: &Ended| -> Option<String> {
         let document: serde_json::Value = serde_json::from_str(&ended.stdout).ok()?;

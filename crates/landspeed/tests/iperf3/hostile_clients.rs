@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use landspeed_sys::clock;
+use landspeed_testkit::drip::{self, State};
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::process::until;
 use landspeed_testkit::random::Random;
@@ -122,27 +123,10 @@ fn what_is_no_request_is_refused_with_a_number() {
     serves_on(addr);
 }
 
-/// A state of the server, how long it may last by the documentation, seconds, and a client that drips in it.
-type State = (&'static str, f64, Box<dyn FnOnce(f64) -> f64 + Send>);
-
 #[test]
 fn a_dripping_client_holds_no_step_longer_than_documented() {
-    const SLACK_S: f64 = 8.0;
-    /// Sends a byte now and then until the server hangs up; how long that took, seconds.
     fn drip(mut client: Client, first: &[u8], every_ms: u64, most_s: f64) -> f64 {
-        let begun_ns = clock::monotonic_ns();
-        client.stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
-        let mut bytes = first.iter().copied().chain(std::iter::repeat(b' '));
-        loop {
-            let byte = [bytes.next().unwrap_or_default()];
-            let held_s = (clock::monotonic_ns() - begun_ns) as f64 / 1e9;
-            let mut unread = [0; 256];
-            let closed = client.stream.write_all(&byte).is_err() || matches!(client.stream.read(&mut unread), Ok(0));
-            if closed || held_s > most_s {
-                return held_s;
-            }
-            clock::sleep_until(clock::monotonic_ns() + every_ms * 1_000_000);
-        }
+        drip::drip(&mut client.stream, first, Duration::from_millis(every_ms), most_s)
     }
     let (_server, addr) = our_server(&[]);
     let announced = 60_000_u32.to_be_bytes();
@@ -168,16 +152,7 @@ fn a_dripping_client_holds_no_step_longer_than_documented() {
             }),
         ),
     ];
-    let held: Vec<_> = std::thread::scope(|scope| {
-        let drips: Vec<_> = states
-            .into_iter()
-            .map(|(name, limit_s, hold)| (name, limit_s, scope.spawn(move || hold(limit_s + SLACK_S))))
-            .collect();
-        drips.into_iter().map(|(name, limit_s, thread)| (name, limit_s, thread.join().expect("no panic"))).collect()
-    });
-    for (name, limit_s, held_s) in held {
-        assert!(held_s < limit_s + SLACK_S, "{name}: held for {held_s:.1} s; documented: {limit_s} s");
-    }
+    drip::hold_no_longer_than_documented(states);
     serves_on(addr);
 }
 
@@ -367,10 +342,8 @@ fn who_is_crowded_out_hears_that_the_server_is_busy() {
 
 #[test]
 fn udp_to_a_host_that_vanished_stops_within_its_time() {
-    let (left, right) = match (Namespace::new("left"), Namespace::new("right")) {
-        (Ok(left), Ok(right)) => (left, right),
-        (Err(why), _) | (_, Err(why)) => landspeed_testkit::skip!("{why}"),
-    };
+    let left = landspeed_testkit::or_skip!(Namespace::new("left"));
+    let right = landspeed_testkit::or_skip!(Namespace::new("right"));
     let link = veth(&left, &right, "10.9.0.1/24", "10.9.0.2/24");
     let (server, addr) = left.run(|| our_server_at("10.9.0.1:0", &[]));
     let wanted = json!({"udp": true, "omit": 0, "time": 3600, "num": 0, "blockcount": 0, "parallel": 1, "len": 1000,

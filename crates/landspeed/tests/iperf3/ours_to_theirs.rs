@@ -120,10 +120,7 @@ fn udp_counters(namespace: &Namespace) -> (i64, i64, i64) {
 
 #[test]
 fn datagrams_of_both_ends_are_those_that_the_kernel_counted() {
-    let namespace = match Namespace::new("iperf3") {
-        Ok(namespace) => namespace,
-        Err(why) => skip!("{why}"),
-    };
+    let namespace = landspeed_testkit::or_skip!(Namespace::new("iperf3"));
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     namespace.run(|| {
         let (_server, target) = their_server(&iperf3, &[]);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_testkit::skip;
 
-use crate::lab::{command, finish, need_kernel, nobody, run};
+use crate::lab::{command, finish, nobody, run};
 
 /// Losses at random: many draws go into the digest.
 const SCENARIO: &str = "random-loss";
@@ -19,7 +19,7 @@ fn reference() -> String {
 
 #[test]
 fn repeats_give_the_same_digest() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let first = reference();
     for _ in 1..5 {
         assert_eq!(reference(), first);
@@ -28,7 +28,7 @@ fn repeats_give_the_same_digest() {
 
 #[test]
 fn a_busy_machine_changes_nothing() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let first = reference();
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -47,7 +47,7 @@ fn a_busy_machine_changes_nothing() {
 
 #[test]
 fn one_cpu_changes_nothing() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let plain = command(SCENARIO, SHORT);
     let mut pinned = Command::new("taskset");
     pinned.args(["-c", "0"]).arg(plain.get_program()).args(plain.get_args());
@@ -59,7 +59,7 @@ fn one_cpu_changes_nothing() {
 
 #[test]
 fn another_user_changes_nothing() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let Some((user, group)) = nobody() else { skip!("only root can become another user") };
     // The other user reads copies: what is here may be closed to it.
     let directory = tempfile::Builder::new().permissions(open()).tempdir().expect("a temporary directory");
@@ -90,7 +90,7 @@ fn open() -> std::fs::Permissions {
 
 #[test]
 fn another_seed_gives_another_repeatable_result() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let seeded = |seed: &str| {
         let mut command = command(SCENARIO, SHORT);
         command.args(["--seed", seed]);

@@ -1,6 +1,6 @@
 //! Time on the path, to the nanosecond.
 
-use crate::lab::{captured, hold, need_kernel, note, number, run};
+use crate::lab::{captured, hold, note, number, run};
 
 /// What a frame takes on a link besides itself: preamble 8, checksum 4, gap 12 (IEEE 802.3).
 const FRAMING: u64 = 24;
@@ -14,7 +14,7 @@ fn serialisation_ns(frame_bytes: u64, rate_bps: u64) -> u64 {
 
 #[test]
 fn rtt_is_exact_to_the_nanosecond() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     // One byte of payload: Ethernet 14, IPv4 20, then UDP 8, or TCP 32 with its timestamps.
     for (protocol, frame_bytes) in [("udp-rr", 14 + 20 + 8 + 1), ("tcp-rr", 14 + 20 + 32 + 1)] {
         let ran = captured("round-trip", &[&format!("flow.0.protocol={protocol}")], "client:middle");
@@ -47,7 +47,7 @@ fn rtt_is_exact_to_the_nanosecond() {
 
 #[test]
 fn goodput_is_the_rate_less_framing_and_headers() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     for mtu in [1500_u32, 9000] {
         for tso in [true, false] {
             let sets = [format!("link.*.mtu={mtu}"), format!("hosts.tso={tso}")];
@@ -62,7 +62,7 @@ fn goodput_is_the_rate_less_framing_and_headers() {
 
 #[test]
 fn a_port_sends_frame_by_frame_and_never_a_burst() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let ran = captured("burst", &["sample=1ms"], "receiver:middle");
     let frames = ran.frames();
     let data: Vec<u64> = frames.iter().filter(|frame| frame.length == 1514).map(|frame| frame.at_ns).collect();

@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use landspeed_testkit::skip;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -18,25 +17,6 @@ pub fn long() -> bool {
 pub fn program() -> PathBuf {
     std::env::var_os("LANDSPEED_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_landspeed").into(), PathBuf::from)
 }
-
-/// Why nothing can be run here, if so: no kernel is built.
-pub fn missing() -> Option<String> {
-    let list =
-        Command::new(program()).args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");
-    let kernels: Value = serde_json::from_slice(&list.stdout).unwrap_or_default();
-    let any = kernels.as_array().is_some_and(|kernels| !kernels.is_empty());
-    (!any).then(|| "no kernel is built for the lab (`landspeed lab kernel build`)".to_owned())
-}
-
-/// Returns from the test, as skipped, where no kernel is built.
-macro_rules! need_kernel {
-    () => {
-        if let Some(why) = $crate::lab::missing() {
-            landspeed_testkit::skip!("{why}");
-        }
-    };
-}
-pub(crate) use need_kernel;
 
 /// A scenario's file by its name.
 pub fn file(name: &str) -> PathBuf {
@@ -231,15 +211,13 @@ pub fn copy_tree(from: &Path, to: &Path) {
 
 #[test]
 fn every_validation_scenario_is_accepted() {
+    landspeed_testkit::needs_lab_kernel!();
     let directory = file("x");
     let directory = directory.parent().expect("a directory");
     let mut seen = 0;
     for entry in std::fs::read_dir(directory).expect("scenarios") {
         let path = entry.expect("an entry").path();
         let output = Command::new(program()).args(["lab", "run", "--dry-run"]).arg(&path).output().expect("it runs");
-        if missing().is_some() {
-            skip!("no kernel is built for the lab");
-        }
         assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
         seen += 1;
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::lab::{Ran, command, count, exact_kernel, hold, long, need_kernel, note, number, run};
+use crate::lab::{Ran, command, count, exact_kernel, hold, long, note, number, run};
 
 /// What a frame takes on a link besides itself: preamble 8, checksum 4, gap 12 (IEEE 802.3).
 const FRAMING: f64 = 24.0;
@@ -23,7 +23,7 @@ fn warning<'a>(ran: &'a Ran, code: &str) -> Option<&'a str> {
 
 #[test]
 fn goodput_of_many_streams_fits_the_link_with_and_without_omit() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     for omit in ["1ms", "20ms"] {
         let sets = ["time=30ms", "link.1.rate=10G", "switch.port.queue.limit=5MB", &format!("flow.0.omit={omit}")];
         let ran = run("fast-port", &sets);
@@ -36,7 +36,7 @@ fn goodput_of_many_streams_fits_the_link_with_and_without_omit() {
 
 #[test]
 fn a_backlogged_port_drains_at_its_rate_up_to_100g() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let cases = [("9.999G", 9.999e9, 1500.0), ("10G", 10e9, 9000.0), ("40G", 40e9, 1500.0), ("100G", 100e9, 1500.0)];
     for (rate, bps, mtu) in cases {
         let ran = run("fast-port", &[&format!("link.1.rate={rate}"), &format!("link.*.mtu={mtu}")]);
@@ -56,7 +56,7 @@ fn a_backlogged_port_drains_at_its_rate_up_to_100g() {
 
 #[test]
 fn a_port_passes_its_rate_of_too_much_udp() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let mut sets = vec!["time=100ms", "flow.0.time=100ms", "link.*.mtu=9000", "link.0.rate=40G", "link.1.rate=10G"];
     sets.extend(["flow.0.rate=12G", "flow.0.len=8972"]);
     let ran = run("overload", &sets);
@@ -68,7 +68,7 @@ fn a_port_passes_its_rate_of_too_much_udp() {
 
 #[test]
 fn queue_delay_includes_framing() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let ran = run("small-frames", &[]);
     let port = ran.named("queues", "port->receiver");
     assert_eq!(count(&port["peak_bytes"]), 106_000);
@@ -78,7 +78,7 @@ fn queue_delay_includes_framing() {
 
 #[test]
 fn the_sampling_interval_changes_no_other_result() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let measured = |sample: &str| {
         let ran = run(
             "fast-port",
@@ -100,7 +100,7 @@ fn the_sampling_interval_changes_no_other_result() {
 
 #[test]
 fn a_pmtud_black_hole_is_a_valid_result() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let ran = run("black-hole", &[]);
     assert_eq!(count(&ran.flow(0)["summary"]["bytes_delivered"]), 0);
     assert!(ran.named("links", "middle->receiver")["lost"].as_u64() > Some(0));
@@ -110,7 +110,7 @@ fn a_pmtud_black_hole_is_a_valid_result() {
 
 #[test]
 fn buffers_of_2_gib_carry_more_than_256_mib() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     // The whole path takes half a minute.
     let shorter = ["time=100ms", "flow.0.omit=1ms"];
     let ran = run("long-fat", if long() { &[] } else { &shorter });
@@ -123,7 +123,7 @@ fn buffers_of_2_gib_carry_more_than_256_mib() {
 
 #[test]
 fn a_single_run_has_a_warning() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let ran = run("black-hole", &["time=10ms"]);
     let words = warning(&ran, "one-draw").expect("a warning");
     assert_eq!(words, "one run (seed 1): set repeats = 3 and start-spread to see the spread between runs");

@@ -1,6 +1,6 @@
 //! What a buffer of known size holds and drops.
 
-use crate::lab::{Ran, count, hold, need_kernel, note, run};
+use crate::lab::{Ran, count, hold, note, run};
 
 /// A datagram of 1472 bytes as a frame, and with its framing, bytes.
 const FRAME: u64 = 1514;
@@ -26,7 +26,7 @@ fn sent(ran: &Ran) -> u64 {
 
 #[test]
 fn a_burst_loses_exactly_what_does_not_fit() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     for burst in [50_u64, 80, 200] {
         let ran = run("burst", &[&format!("flow.0.burst={burst}")]);
         let port = ran.named("queues", "middle->receiver");
@@ -54,7 +54,7 @@ fn a_burst_loses_exactly_what_does_not_fit() {
 
 #[test]
 fn an_overloaded_port_passes_its_rate_plus_its_buffer() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let ran = run("overload", &[]);
     let port = ran.named("queues", "middle->receiver");
     let offered = sent(&ran);
@@ -70,7 +70,7 @@ fn an_overloaded_port_passes_its_rate_plus_its_buffer() {
 
 #[test]
 fn every_qdisc_works_at_a_port() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     for kind in ["bfifo", "pfifo", "pfifo_fast", "red", "codel", "fq_codel", "cake", "pie", "fq", "sfq"] {
         let queue = format!("switch.middle.queue={{ kind = \"{kind}\" }}");
         let ran = run("burst", &["time=0.05s", &queue]);

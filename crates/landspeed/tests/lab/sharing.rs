@@ -1,10 +1,10 @@
 //! Flows that are alike get alike.
 
-use crate::lab::{hold, need_kernel, run};
+use crate::lab::{hold, run};
 
 #[test]
 fn equal_flows_share_a_port_fairly() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     for congestion in ["cubic", "reno"] {
         let ran = run("fairness", &[&format!("hosts.congestion={congestion}")]);
         let rates: Vec<f64> = (0..4).map(|flow| ran.goodput(flow)).collect();

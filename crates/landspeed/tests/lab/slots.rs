@@ -8,7 +8,7 @@
 //! their ends, where all but one of these frames are dropped: the drops are then the trains' own (Floyd and Jacobson,
 //! On Traffic Phase Effects in Packet-Switched Gateways, 1992).
 
-use crate::lab::{Ran, command, count, finish, hold, long, need_kernel, note, number};
+use crate::lab::{Ran, command, count, finish, hold, long, note, number};
 
 /// Bytes of a TCP frame at MTU 9000, as queues count them.
 const TRAIN_FRAME: u64 = 9014;
@@ -161,7 +161,7 @@ const FAST: &[&str] = &["link.0.rate=100G"];
 
 #[test]
 fn bbr_beside_udp_splits_drops_as_the_port_does() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let cases = [
         Case::new("10G", &[], 10e9),
         Case::new("100G", FAST, 100e9),

@@ -1,6 +1,6 @@
 //! How windows grow and what losses make of them.
 
-use crate::lab::{Ran, captured, count, hold, long, need_kernel, note, number, run};
+use crate::lab::{Ran, captured, count, hold, long, note, number, run};
 use crate::linux::{Control, settled_range};
 
 /// Payload of a segment at an MTU of 1500 with timestamps, bytes.
@@ -8,7 +8,7 @@ const MSS: f64 = 1448.0;
 
 #[test]
 fn slow_start_begins_at_ten_and_doubles_each_rtt() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     // Linux counts acknowledged segments, not acknowledgements: delaying these halves their number and changes no window.
     for delayed in [true, false] {
         let ran = captured("slow-start", &[&format!("host.receiver.delayed-ack={delayed}")], "sender:receiver");
@@ -117,7 +117,7 @@ fn respond(case: &Case) {
 
 #[test]
 fn cubic_and_reno_match_linux_under_periodic_loss() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let cases = SHORT.iter().chain(if long() { LONG } else { &[] });
     // Each is one process on one processor: two at a time.
     let cases: Vec<&Case> = cases.collect();
@@ -135,7 +135,7 @@ fn cubic_and_reno_match_linux_under_periodic_loss() {
 
 #[test]
 fn reno_follows_mathis_under_random_loss() {
-    need_kernel!();
+    landspeed_testkit::needs_lab_kernel!();
     let ran = run("random-loss", &[]);
     // Mathis, Semke, Mahdavi, Ott (1997): MSS/RTT × √(3/2p), every packet acknowledged as Linux counts them.
     let expected = MSS * 8.0 / 0.010 * (1.5_f64 / 0.001).sqrt();

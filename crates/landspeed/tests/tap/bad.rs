@@ -12,10 +12,7 @@ fn refused(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn what_cannot_be_is_refused_with_what_to_try() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     net.left.exec(["ip", "link", "add", "dark0", "type", "veth", "peer", "name", "dark1"]);
     let name = net.link.a.as_str();
     let nearly = format!("{name}x");
@@ -40,10 +37,7 @@ fn what_cannot_be_is_refused_with_what_to_try() {
 
 #[test]
 fn without_the_privilege_it_names_the_capability_and_how_to_give_it() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let program = landspeed().get_program().to_owned();
     let mut command = Command::new("setpriv");
     command.arg("--bounding-set=-net_raw").arg(program).args(["tap", "-i", &net.link.a]);

@@ -9,10 +9,7 @@ use crate::{Net, Running, directory, landspeed, read};
 
 #[test]
 fn every_signal_ends_it_with_everything_written() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     for signal in ["INT", "TERM", "HUP"] {
         let path = directory.path().join(format!("{signal}.pcapng"));
@@ -27,10 +24,7 @@ fn every_signal_ends_it_with_everything_written() {
 
 #[test]
 fn limits_end_it_and_the_number_of_packets_is_exact() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
@@ -56,10 +50,7 @@ fn limits_end_it_and_the_number_of_packets_is_exact() {
 
 #[test]
 fn each_file_of_a_ring_can_be_read_alone_and_nothing_is_lost_between_them() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let name = directory.path().join("ring.pcapng");
     let name = name.to_str().expect("plain");
@@ -79,10 +70,7 @@ fn each_file_of_a_ring_can_be_read_alone_and_nothing_is_lost_between_them() {
 
 #[test]
 fn an_interface_that_goes_away_ends_it_cleanly() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
@@ -98,10 +86,7 @@ fn an_interface_that_goes_away_ends_it_cleanly() {
 
 #[test]
 fn an_interface_that_comes_back_up_is_tapped_on() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let tap = Running::start(&net.left, &["-i", &net.link.a, "--json", "-", "udp dst port 9"]);
     net.send(5, 20);
     net.left.exec(["ip", "link", "set", &net.link.a, "down"]);
@@ -121,10 +106,7 @@ fn an_interface_that_comes_back_up_is_tapped_on() {
 
 #[test]
 fn a_full_disk_is_an_error_and_what_was_before_stays_readable() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let (disk, saved) = (directory.path().join("disk"), directory.path().join("saved.pcapng"));
     std::fs::create_dir(&disk).expect("a directory");
@@ -160,10 +142,7 @@ fn a_full_disk_is_an_error_and_what_was_before_stays_readable() {
 
 #[test]
 fn a_pipe_can_be_read_while_it_is_written() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", "-", "-c", "20", "udp dst port 9"]);
     net.send(20, 20);
     let ended = tap.end();
@@ -176,10 +155,7 @@ fn a_pipe_can_be_read_while_it_is_written() {
 
 #[test]
 fn a_header_trace_has_every_packet_in_a_few_bytes_and_is_there_only_when_it_is_whole() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.parquet");
     let name = path.to_str().expect("plain");

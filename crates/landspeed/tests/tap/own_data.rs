@@ -85,10 +85,7 @@ fn captured_ports(path: &Path, server_port: u16) -> (usize, BTreeSet<u16>) {
 
 #[test]
 fn a_clients_capture_has_its_own_data_sockets_and_no_payload() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     with_ipv6(&net);
     let directory = directory();
     let v4 = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
@@ -125,10 +122,7 @@ fn a_clients_capture_has_its_own_data_sockets_and_no_payload() {
 
 #[test]
 fn each_connection_of_connect_mode_is_captured_from_its_syn_on() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
     let _server = serve(&net, server);
@@ -154,10 +148,7 @@ fn each_connection_of_connect_mode_is_captured_from_its_syn_on() {
 
 #[test]
 fn an_address_has_one_capture_at_a_time_and_another_one_its_own() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     net.left.exec(["ip", "address", "add", "10.91.0.3/24", "dev", &net.link.a]);
     let directory = directory();
     let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);

@@ -9,10 +9,7 @@ use crate::{Net, Running, directory, read};
 
 #[test]
 fn every_packet_is_in_the_file_with_its_length_and_time() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let (directory, file) = (directory(), "x.pcapng");
     let path = directory.path().join(file);
     let before_ns = landspeed_sys::clock::realtime_ns();
@@ -41,10 +38,7 @@ fn every_packet_is_in_the_file_with_its_length_and_time() {
 
 #[test]
 fn what_finds_the_ring_full_is_counted_and_the_books_balance() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
@@ -67,15 +61,15 @@ fn what_finds_the_ring_full_is_counted_and_the_books_balance() {
 
 #[test]
 fn a_tag_that_was_taken_out_is_put_back() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let (left, right) = (&net.left, &net.right);
     let tagged = ["ip", "link", "add", "link", &net.link.a, "name", "tagged", "type", "vlan", "id", "5"];
     let made = left.run(|| Command::new(tagged[0]).args(&tagged[1..]).output()).expect("iproute2");
     if !made.status.success() {
-        landspeed_testkit::skip!("no VLAN interfaces here: {}", String::from_utf8_lossy(&made.stderr).trim());
+        landspeed_testkit::in_lab_kernel!(
+            "no VLAN interfaces here: {}",
+            String::from_utf8_lossy(&made.stderr).trim()
+        );
     }
     left.exec(["ip", "link", "delete", "tagged"]);
     for (namespace, parent, address) in [(left, &net.link.a, "10.92.0.1/24"), (right, &net.link.b, "10.92.0.2/24")] {
@@ -105,10 +99,7 @@ fn a_tag_that_was_taken_out_is_put_back() {
 
 #[test]
 fn two_interfaces_are_one_file_in_the_order_of_time() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let second = veth(&net.left, &net.right, "10.93.0.1/24", "10.93.0.2/24");
     let directory = directory();
     let path = directory.path().join("x.pcapng");
@@ -135,10 +126,7 @@ fn two_interfaces_are_one_file_in_the_order_of_time() {
 
 #[test]
 fn two_taps_at_once_see_the_same() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let paths = ["one.pcapng", "two.pcapng"].map(|name| directory.path().join(name));
     let start = |path: &std::path::Path| {
@@ -156,10 +144,7 @@ fn two_taps_at_once_see_the_same() {
 
 #[test]
 fn a_direction_and_a_loopback_show_each_packet_once() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     for (interface, direction, expected) in [("lo", "both", 20), ("lo", "out", 20), ("lo", "in", 20)] {
         let path = directory.path().join(format!("{direction}.pcapng"));
@@ -182,10 +167,7 @@ fn a_direction_and_a_loopback_show_each_packet_once() {
 
 #[test]
 fn an_interface_without_a_clock_is_stamped_by_the_kernel_and_that_is_said() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let tap = Running::start(&net.left, &["-i", &net.link.a, "--clock", "hardware", "-J", "-", "udp dst port 9"]);
     net.send(10, 10);
     let document = tap.stop().document();

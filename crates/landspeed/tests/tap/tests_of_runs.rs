@@ -45,10 +45,7 @@ fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn a_run_captures_both_of_its_ends_and_tells_what_they_show() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     frames_as_on_a_wire(&net);
     let server = Server::start(&net, &["--allow-tap=16M"]);
     let directory = directory();
@@ -85,10 +82,7 @@ fn frames_as_on_a_wire(net: &Net) {
 
 #[test]
 fn a_fault_behind_the_far_tap_is_placed_there_loss_for_loss() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     frames_as_on_a_wire(&net);
     // The tap is before the firewall: what that drops has passed it.
     net.right.nft(
@@ -115,10 +109,7 @@ fn a_fault_behind_the_far_tap_is_placed_there_loss_for_loss() {
 
 #[test]
 fn a_server_that_does_not_allow_it_is_no_failure_of_the_run() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let _server = Server::start(&net, &[]);
     let directory = directory();
     let name = directory.path().join("one.pcapng");
@@ -134,10 +125,7 @@ fn a_server_that_does_not_allow_it_is_no_failure_of_the_run() {
 
 #[test]
 fn the_kernels_events_are_among_the_packets_and_nothing_of_them_stays() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let instances = Path::new("/sys/kernel/tracing/instances");
     if !instances.is_dir() {
         landspeed_testkit::skip!("no tracefs here");
@@ -172,10 +160,7 @@ fn start_ticks(id: u32) -> u64 {
 
 #[test]
 fn what_the_tap_does_to_the_traffic_is_an_interval() {
-    let net = match Net::new() {
-        Ok(net) => net,
-        Err(why) => landspeed_testkit::skip!("{why}"),
-    };
+    let net = landspeed_testkit::or_skip!(Net::new());
     let options = ["-i", &net.link.a, "--measure-perturbation=4s", "-t", "0.1", "--json", "-"];
     let tap = Running::spawn(&net.left, landspeed().arg("tap").args(options));
     let done = std::sync::atomic::AtomicBool::new(false);

@@ -16,10 +16,8 @@ macro_rules! prepared {
                 skip!("{tool} is not installed");
             }
         }
-        match run(&scenario($forward, "cubic", ""), 1) {
-            Some(ran) => ran,
-            None => skip!("no kernel is built for the lab (`landspeed lab kernel build`)"),
-        }
+        landspeed_testkit::needs_lab_kernel!();
+        run(&scenario($forward, "cubic", ""), 1)
     }};
 }
 

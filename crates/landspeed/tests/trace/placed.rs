@@ -11,10 +11,7 @@ use crate::road::{RECEIVER, Road, Tcpdump, drop_one_in};
 
 #[test]
 fn network_and_receiver_losses_match_nftables_per_packet() {
-    let road = match Road::new() {
-        Ok(road) => road,
-        Err(why) => skip!("{why}"),
-    };
+    let road = landspeed_testkit::or_skip!(Road::new());
     if Command::new("tcpdump").arg("--version").output().is_err() {
         skip!("tcpdump is not installed");
     }
@@ -56,10 +53,7 @@ fn network_and_receiver_losses_match_nftables_per_packet() {
 
 #[test]
 fn the_hop_with_the_full_queue_has_the_delay() {
-    let road = match Road::new() {
-        Ok(road) => road,
-        Err(why) => skip!("{why}"),
-    };
+    let road = landspeed_testkit::or_skip!(Road::new());
     if Command::new("tcpdump").arg("--version").output().is_err() {
         skip!("tcpdump is not installed");
     }

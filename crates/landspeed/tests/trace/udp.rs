@@ -12,10 +12,7 @@ use crate::road::{RECEIVER, Road, Tcpdump, drop_one_in};
 
 macro_rules! road {
     () => {
-        match Road::new() {
-            Ok(road) => road,
-            Err(why) => skip!("{why}"),
-        }
+        landspeed_testkit::or_skip!(Road::new())
     };
 }
 

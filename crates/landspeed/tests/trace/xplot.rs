@@ -55,9 +55,8 @@ fn besides(some: impl Iterator<Item = (String, f64)>, others: &[(String, f64)]) 
 
 #[test]
 fn xplot_graphs_have_tcptraces_dots() {
-    let Some(ran) = run(&scenario("loss = { every = 1500 }", "cubic", ""), 4) else {
-        skip!("no kernel is built for the lab (`landspeed lab kernel build`)");
-    };
+    landspeed_testkit::needs_lab_kernel!();
+    let ran = run(&scenario("loss = { every = 1500 }", "cubic", ""), 4);
     let directory = tempfile::tempdir().expect("a directory");
     for tap in ["sender", "receiver"] {
         let (ours, theirs) = (directory.path().join(tap), directory.path().join(format!("{tap}-judge")));

@@ -21,10 +21,7 @@ pub struct Bench {
 /// Makes a bench, or returns from the test as skipped.
 macro_rules! bench {
     () => {
-        match $crate::bench::Bench::new() {
-            Ok(bench) => bench,
-            Err(why) => landspeed_testkit::skip!("{why}"),
-        }
+        landspeed_testkit::or_skip!($crate::bench::Bench::new())
     };
 }
 pub(crate) use bench;

@@ -1,11 +1,8 @@
-//! Every cause, provoked on real traffic, is named: on loopback, and over a path made in namespaces (root).
+//! Every cause, provoked, is named: in the lab, where the same scenario always gives the same figures, and never wrongly on
+//! real traffic, however busy this machine is. How often verdicts on a quiet machine are right is a benchmark:
+//! `cargo xtask bench verdicts --host`.
 //!
-//! `LANDSPEED_KEEP=DIR` keeps each run's document; `LANDSPEED_BINARY=FILE` measures with another build.
+//! `LANDSPEED_BINARY=FILE` measures with another build.
 
-mod buffers;
-mod network;
-mod path;
-mod processors;
-mod rates;
-mod short;
-mod udp;
+mod lab;
+mod real;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use landspeed_sys::netns;
 use landspeed_sys::packet::{Capture, PacketDirection};
-use landspeed_testkit::skip;
+use landspeed_testkit::in_lab_kernel;
 use proptest::prelude::*;
 
 use super::*;
@@ -79,11 +79,7 @@ fn a_pair_is_made_across_two_namespaces_in_one_request() {
 }
 
 fn finish(outcome: std::io::Result<Result<(), NetlinkError>>) {
-    match outcome {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => skip!("{why}"),
-        Err(why) => skip!("no privilege for a network namespace: {why}"),
-    }
+    landspeed_testkit::or_lab_kernel!(outcome);
 }
 
 #[test]
@@ -237,7 +233,7 @@ fn every_discipline_this_kernel_has_reads_back_as_it_was_asked_for() {
     });
     finish(outcome);
     if !missing.is_empty() {
-        skip!("this kernel has no {}", missing.join(", "));
+        in_lab_kernel!("this kernel has no {}", missing.join(", "));
     }
 }
 

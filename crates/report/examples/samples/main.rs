@@ -1,6 +1,6 @@
-//! Writes invented but realistic documents and their reports, for working on the page without a test bed.
+//! Writes sample documents and their reports, for working on the page without a test bed.
 //!
-//! `cargo run -p landspeed-report --example synthesize -- DIRECTORY [NAME…]`
+//! `cargo run -p landspeed-report --example samples -- DIRECTORY [NAME…]`
 
 mod documents;
 
@@ -15,11 +15,11 @@ use serde::Serialize;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let directory = PathBuf::from(arguments.next().ok_or("usage: synthesize DIRECTORY [NAME…]")?);
+    let directory = PathBuf::from(arguments.next().ok_or("usage: samples DIRECTORY [NAME…]")?);
     let wanted: Vec<String> = arguments.collect();
     fs::create_dir_all(&directory)?;
     let out = Out { directory, wanted };
-    out.all(documents::ALL, render)?;
+    out.all(documents::RUNS, render)?;
     out.all(documents::LABS, render_lab)?;
     out.all(documents::LAB_SETS, render_lab_set)?;
     out.all(documents::AUDITS, render_audit)?;

@@ -1,0 +1,87 @@
+//! Real traffic: what a busy machine hides lowers the confidence, and is never a wrong cause.
+
+use landspeed_sys::thread;
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::pair::{Burden, Pair};
+use landspeed_testkit::skip;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+/// What a bulk transfer on loopback may be bound by.
+const PROCESSORS: &[&str] = &["sender-cpu", "receiver-cpu"];
+
+/// Two cores for two pinned ends, or a skip.
+macro_rules! cores {
+    () => {
+        match thread::allowed_cores()[..] {
+            [first, second, ..] => (first, second),
+            _ => skip!("two ends need two cores"),
+        }
+    };
+}
+
+/// Holds a document to its accounting, and its verdict to at most a hint at something not in `causes`.
+#[track_caller]
+fn never_misleads(what: &str, causes: &[&str], document: &Value) {
+    let verdict = &document["verdict"];
+    let cause = verdict["cause"].as_str().unwrap_or_default();
+    println!("{what}: {cause}, {}: {}", verdict["confidence"], verdict["summary"]);
+    assert_eq!(document["conservation"]["holds"], true, "{what}: {:#}", document["conservation"]);
+    assert!(causes.contains(&cause) || verdict["confidence"] == "low", "{what}: {verdict:#}");
+}
+
+#[test]
+fn loopback_is_never_taken_for_a_network() {
+    let pair = Pair::on_loopback(PROGRAM);
+    for arguments in ["-C bbr --bidir -P 2", "-C bbr --send zerocopy", "-C cubic -P 4", "-C reno -R"] {
+        never_misleads(arguments, PROCESSORS, &pair.run(&format!("-t 3 {arguments}")));
+    }
+}
+
+#[test]
+fn an_end_kept_from_its_core_is_not_a_slow_program() {
+    let (one, other) = cores!();
+    let pair = Pair::on_loopback(PROGRAM);
+    for (burdened, receive) in [(other, "copy"), (one, "discard")] {
+        let _burden = Burden::on(burdened, 2);
+        for control in ["cubic", "bbr"] {
+            let arguments = format!("-t 3 -C {control} --cpus {one} --peer-cpus {other} --receive {receive}");
+            never_misleads(&arguments, PROCESSORS, &pair.run(&arguments));
+        }
+    }
+}
+
+#[test]
+fn udp_to_a_receiver_without_its_core_is_not_a_lossy_network() {
+    let (one, other) = cores!();
+    let pair = Pair::on_loopback(PROGRAM);
+    let _burden = Burden::on(other, 3);
+    let arguments = format!("-u -b 4G -l 8900 -t 3 --cpus {one} --peer-cpus {other}");
+    never_misleads(&arguments, PROCESSORS, &pair.run(&arguments));
+}
+
+#[test]
+fn a_shaper_at_the_udp_sender_is_found_there() {
+    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
+        (Ok(client), Ok(server)) => (client, server),
+        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
+    };
+    let link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &link.a);
+    client.exec(std::iter::once("tc").chain(shape.split(' ')));
+    let document = Pair::across(PROGRAM, &client, &server, "10.3.0.2").run("-u -b 40M -t 3");
+    never_misleads("tbf", &["local-qdisc"], &document);
+    if document["verdict"]["cause"] == "local-qdisc" {
+        assert_eq!(document["verdict"]["place"], "client, qdisc");
+    }
+}
+
+#[test]
+fn a_run_too_short_to_judge_is_undetermined() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let verdict = pair.run("-n 100M")["verdict"].clone();
+    assert_eq!((&verdict["cause"], &verdict["confidence"]), (&"undetermined".into(), &"low".into()), "{verdict:#}");
+    let document = pair.run("-t 0.5");
+    never_misleads("half a second", &["sender-cpu", "receiver-cpu", "undetermined"], &document);
+    assert_ne!(document["verdict"]["confidence"], "high", "{:#}", document["verdict"]);
+}

@@ -1,0 +1,212 @@
+//! A document for each face of the report: recorded ones (`fixtures/reports`, mostly of the lab, so that anyone gets the
+//! same again), and those with something changed.
+
+use std::collections::BTreeSet;
+
+use landspeed_model::{
+    AuditDocument, BuildInfo, Difference, ErrorEntry, LabDocument, LabSetDocument, LabStatus, RunDocument, Status,
+    TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// A document's name and how to make it.
+pub type Entry<T> = (&'static str, fn() -> T);
+
+/// Runs.
+pub const RUNS: &[Entry<RunDocument>] = &[
+    ("bulk", || flow(0)),
+    ("bidir", || flow(1)),
+    ("udp", || flow(2)),
+    ("rr", || flow(3)),
+    ("real", || read(include_str!("../../../diagnose/fixtures/real/overflow-cubic.json"))),
+    ("many", many),
+    ("failed", failed),
+    ("partial", || RunDocument { status: Status::Partial, ..flow(0) }),
+    ("hostile", || hostile(&flow(1), &[])),
+];
+
+/// Runs of a lab.
+pub const LABS: &[Entry<LabDocument>] = &[
+    ("lab", lab),
+    ("lab-invalid", invalid),
+    ("lab-failed", || LabDocument {
+        status: LabStatus::Failed,
+        errors: vec![error()],
+        flows: Vec::new(),
+        queues: Vec::new(),
+        links: Vec::new(),
+        digest: None,
+        ..lab()
+    }),
+    // What names a node must name one.
+    ("lab-hostile", || {
+        hostile(&lab(), &["/topology", "/queues/*/name", "/links/*/name", "/flows/*/from", "/flows/*/to"])
+    }),
+];
+
+/// Sets of a lab's cells.
+pub const LAB_SETS: &[Entry<LabSetDocument>] = &[
+    ("labset", cells),
+    ("labset-hostile", || hostile(&LabSetDocument { charts: Vec::new(), ..cells() }, &["/varied"])),
+];
+
+/// Audits.
+pub const AUDITS: &[Entry<AuditDocument>] =
+    &[("audit", audit), ("audit-peer", both_ends), ("audit-hostile", || hostile(&both_ends(), &[]))];
+
+/// Captures.
+pub const TRACES: &[Entry<TraceDocument>] = &[
+    ("trace", whole),
+    ("trace-thinned", thinned),
+    ("trace-hostile", || hostile(&TraceDocument { graphs: None, ..thinned() }, &[])),
+];
+
+/// Captures side by side.
+pub const TRACE_COMPARISONS: &[Entry<TraceComparison>] = &[("trace-comparison", comparison)];
+
+fn read<T: DeserializeOwned>(text: &str) -> T {
+    serde_json::from_str(text).expect("a document of this version")
+}
+
+fn lab() -> LabDocument {
+    read(include_str!("../../../../fixtures/reports/lab.json"))
+}
+
+fn flow(number: usize) -> RunDocument {
+    lab().flows.swap_remove(number).run.expect("a run")
+}
+
+/// 60 streams.
+fn many() -> RunDocument {
+    let mut run = flow(0);
+    let streams = run.streams.clone();
+    run.streams =
+        (0..60).map(|id| landspeed_model::Stream { id, ..streams[id as usize % streams.len()].clone() }).collect();
+    run
+}
+
+fn error() -> ErrorEntry {
+    ErrorEntry {
+        code: "connection-refused".to_owned(),
+        message: "cannot connect to 192.0.2.1:5210: connection refused".to_owned(),
+        advice: Some("Start `landspeed serve` on that host.".to_owned()),
+    }
+}
+
+fn failed() -> RunDocument {
+    RunDocument {
+        status: Status::Failed,
+        errors: vec![error()],
+        streams: Vec::new(),
+        phases: Vec::new(),
+        latency: Vec::new(),
+        ..flow(3)
+    }
+}
+
+fn invalid() -> LabDocument {
+    let mut lab = lab();
+    lab.status = LabStatus::Invalid;
+    let check = &mut lab.checks[0];
+    (check.passed, check.detail) = (false, "3 packets vanished between `west` and `east`".to_owned());
+    lab
+}
+
+fn cells() -> LabSetDocument {
+    let mut set: LabSetDocument = read(include_str!("../../../../fixtures/reports/labset.json"));
+    let cell = &mut set.cells[1];
+    (cell.status, cell.problems) = (LabStatus::Failed, vec!["the guest ended before the traffic began".to_owned()]);
+    set
+}
+
+fn audit() -> AuditDocument {
+    read(include_str!("../../../../fixtures/reports/audit.json"))
+}
+
+fn both_ends() -> AuditDocument {
+    let peer = AuditDocument { findings: Vec::new(), hostname: "dtn2.example.net".into(), ..audit() };
+    let mtu = Difference {
+        what: "MTU".into(),
+        here: "1500 bytes".into(),
+        there: "9000 bytes".into(),
+        why: "the smaller one bounds every segment".into(),
+    };
+    AuditDocument { peer: Some(Box::new(peer)), differences: vec![mtu], ..audit() }
+}
+
+/// Two taps of a path that loses, with every packet.
+fn whole() -> TraceDocument {
+    read(include_str!("../../../../fixtures/traces/whole.json"))
+}
+
+/// One of the taps, with few single packets.
+fn thinned() -> TraceDocument {
+    read(include_str!("../../../../fixtures/traces/thinned.json"))
+}
+
+/// Both, as if they were two runs.
+fn comparison() -> TraceComparison {
+    let figure = |name: &str, unit: &str, a, b, difference: Option<(f64, f64)>| TraceFigure {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        a,
+        b,
+        difference: difference.map(|(low, high)| TraceDifference {
+            low,
+            high,
+            level: 0.95,
+            changed: low > 0.0 || high < 0.0,
+            blocks: [24, 20],
+            block_ns: [160_000_000; 2],
+        }),
+    };
+    TraceComparison {
+        schema: TRACE_COMPARISON_SCHEMA.to_owned(),
+        landspeed: BuildInfo { version: "0.1.0".to_owned(), server_version: None },
+        command: ["landspeed", "trace", "a.pcap", "--against", "b.pcap"].map(str::to_owned).to_vec(),
+        a: whole(),
+        b: thinned(),
+        figures: vec![
+            figure("goodput", "bps", Some(2.5e8), Some(2.4e8), Some((-3.1e6, 1.4e6))),
+            figure("retransmits per packet", "ratio", Some(0.0), Some(3.5e-4), Some((2.2e-4, 4.9e-4))),
+            figure("RTT, median", "ns", Some(2e7), None, None),
+        ],
+    }
+}
+
+/// The document with markup at the end of every text in it that may be any text, but for `kept` (`/flows/*/from`).
+fn hostile<T: Serialize + DeserializeOwned>(document: &T, kept: &[&str]) -> T {
+    const MARKUP: &str = "</script><script>document.title='owned'</script><!--<img src=x onerror=alert(1)>";
+    let mut value = serde_json::to_value(document).expect("a document");
+    let mut places = BTreeSet::new();
+    visit(&mut value, "", &mut |place, _| {
+        places.insert(place.to_owned());
+    });
+    places.retain(|place| !place.ends_with("/schema") && !kept.iter().any(|kept| place.starts_with(kept)));
+    for place in places {
+        let mut changed = value.clone();
+        visit(&mut changed, "", &mut |here, text| {
+            if here == place {
+                text.push_str(MARKUP);
+            }
+        });
+        if serde_json::from_value::<T>(changed.clone()).is_ok() {
+            value = changed;
+        }
+    }
+    serde_json::from_value(value).expect("every change was tried")
+}
+
+/// Calls back for every text with its place, in which `*` is any element of a list.
+fn visit(value: &mut Value, place: &str, found: &mut impl FnMut(&str, &mut String)) {
+    match value {
+        Value::String(text) => found(place, text),
+        Value::Array(all) => all.iter_mut().for_each(|one| visit(one, &format!("{place}/*"), found)),
+        Value::Object(object) => {
+            object.iter_mut().for_each(|(name, one)| visit(one, &format!("{place}/{name}"), found));
+        }
+        _ => {}
+    }
+}
