@@ -131,7 +131,7 @@ function figures(run: RunDocument): HTMLElement {
   if (isNumber(s.latency_p99_ns)) facts.push(["latency, 99 %", nanos(s.latency_p99_ns)]);
   if (run.streams.length > 0) facts.push(["streams", integer(run.streams.length)]);
   const { holds, terms } = run.conservation;
-  if (terms.length > 0) facts.push(["books", holds ? "balance" : "do not balance"]);
+  if (terms.length > 0) facts.push(["accounting", holds ? "balanced" : "not balanced"]);
   return h(
     "div.figures",
     null,

@@ -66,7 +66,7 @@ function headline(audit: AuditDocument): HTMLElement {
     ...WEIGHTS.map((w): [string, Child] => [w === "note" ? "notes" : w, integer(count(w))]),
     ["as they should be", integer(audit.passed.length)],
     ["do not apply", integer(audit.not_applicable.length)],
-    ["cannot be told", integer(audit.unknown.length)],
+    ["unknown", integer(audit.unknown.length)],
   ];
   const wanted = [
     `As ${ROLES[goal.role]}`,
@@ -159,7 +159,7 @@ function answers(audit: AuditDocument, id: string, title: string): HTMLElement {
   return section(
     id,
     title,
-    part("Cannot be told", audit.unknown, true),
+    part("Unknown", audit.unknown, true),
     part("As they should be", audit.passed, false),
     part("Do not apply", audit.not_applicable, false),
   );

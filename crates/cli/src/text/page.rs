@@ -75,8 +75,9 @@ impl Page {
         page.text.lines().count()
     }
 
-    /// A line kept as it is.
+    /// A line that is not folded, such as a command to paste.
     pub fn raw(&mut self, label: &str, content: &str) {
+        let content: String = content.chars().filter(|c| !c.is_control()).collect();
         let _ = writeln!(self.text, "  {label:<width$}{content}", width = MARGIN - 2);
     }
 }
