@@ -1,6 +1,6 @@
 //! `landspeed check`.
 
-mod text;
+pub mod text;
 
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -61,6 +61,9 @@ pub struct Args {
     /// Also list checks that pass, do not apply or are unknown
     #[arg(short, long)]
     verbose: bool,
+    /// Print errors only; the exit status says whether there are findings
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
     /// Write the document (JSON) to FILE, or `-` for standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Sink>,
@@ -153,7 +156,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(sink) = &report {
         sink.write(landspeed_report::render_audit(&document)?.as_bytes())?;
     }
-    if args.json != Some(Sink::Stdout) {
+    if !args.quiet && args.json != Some(Sink::Stdout) {
         print!("{}", text::audit(&document, args.verbose));
         if let Some(path) = &args.report {
             println!("  report   {}", path.display());
