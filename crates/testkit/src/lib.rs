@@ -3,6 +3,7 @@
 
 pub mod claims;
 pub mod detour;
+pub mod golden;
 pub mod iperf3;
 pub mod netns;
 pub mod pair;

@@ -1,6 +1,6 @@
 //! `landspeed completions` and `landspeed man`: what packagers install beside the program.
 
-mod examples;
+pub mod examples;
 mod page;
 mod tidy;
 

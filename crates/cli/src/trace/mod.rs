@@ -7,7 +7,7 @@ mod noise;
 mod packets;
 mod pictures;
 mod source;
-mod text;
+pub mod text;
 mod turns;
 
 use std::ffi::OsStr;
