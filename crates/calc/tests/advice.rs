@@ -84,7 +84,7 @@ fn no_loss_and_a_loss_of_zero_are_the_same() {
 }
 
 #[test]
-fn a_short_path_is_told_to_leave_its_buffers() {
+fn a_short_path_needs_no_larger_buffers() {
     let advice = advise(&path("10G", "100us")).unwrap();
     for key in ["tcp-rmem-max", "tcp-wmem-max"] {
         assert!(advice.get(key).unwrap().note.as_ref().unwrap().ends_with("leave it there"));

@@ -76,7 +76,7 @@ fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
 }
 
 #[test]
-fn intervals_are_told_while_the_test_runs_and_add_up() {
+fn intervals_are_printed_while_the_test_runs_and_add_up() {
     let server = Server::start(&landspeed(), &["iperf3"]);
     let port = server.port.to_string();
     let words =

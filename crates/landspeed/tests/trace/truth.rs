@@ -212,7 +212,7 @@ fn path_losses_and_receiver_drops_are_separated_per_packet() {
 fn only_acks_over_a_frame_clock_have_its_period() {
     let found = |back: &str, streams: u32| -> Option<Option<u64>> {
         let text = scenario("loss = \"0.05%\"", "cubic", "")
-            .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nback = {{ {back} }}\n"), 1)
+            .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nreverse = {{ {back} }}\n"), 1)
             .replace("to = \"receiver\"\n", &format!("to = \"receiver\"\nstreams = {streams}\n"));
         let ran = run(&text, 6)?;
         let stations = document(&[&ran.file("sender")])["stations"].clone();

@@ -350,7 +350,7 @@ pub fn congested() -> RunDocument {
     document
 }
 
-/// One stream held back by the receiver's buffer; the books do not balance.
+/// One stream held back by the receiver's buffer; the accounting does not balance.
 pub fn window_limited() -> RunDocument {
     use Cause::{NetworkCongestion, ReceiverWindow, SlowReader};
     let s = Scenario { window_bytes: 3_145_728.0, ..scenario(1, 100 * MS, 2) };
