@@ -21,6 +21,15 @@ fn a_rate_delivered_whole_is_the_application() {
 }
 
 #[test]
+fn a_socket_buffer_smaller_than_a_burst_is_named() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let options = "-u -b 200M -l 1448 --burst 64 -w 32K -t 3";
+    let document = holds("udp small buffer", &["receive-buffer"], Sure::Medium, || pair.run(options));
+    let next = document["verdict"]["next_step"].as_str().expect("text");
+    assert!(next.contains("--window "), "{next}");
+}
+
+#[test]
 fn loss_on_the_path_is_the_network() {
     let back = Leg { delay_ns: DELAY_NS, ..Leg::default() };
     let across = or_skip!(Across::new([Leg { loss: 0.05, ..back }, back]));
