@@ -172,9 +172,11 @@ fn advice_that_cannot_be_pasted_is_noticed() {
 
 /// The words that a shell hands to `landspeed` when it runs `line`.
 fn words(line: &str) -> Vec<String> {
-    let script = format!("set -f; landspeed() {{ printf '%s\\0' landspeed \"$@\"; exit; }}; {line}");
-    let output =
-        Command::new("bash").args(["-c", &script]).stdin(std::process::Stdio::null()).output().expect("bash");
+    let script = format!("exec 3>&1; set -f; landspeed() {{ printf '%s\\0' landspeed \"$@\" >&3; exit; }}; {line}");
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).current_dir(elsewhere.path()).stdin(std::process::Stdio::null());
+    let output = bash.output().expect("bash");
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
     text.split_terminator('\0').map(str::to_owned).collect()

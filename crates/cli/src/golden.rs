@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Command, CommandFactory as _};
 use landspeed_host::RecordedHost;
 use landspeed_model::{
-    Change, DemoDocument, Goal, LabDocument, Role, RunDocument, TapDocument, Target, TraceDocument,
+    Change, DemoDocument, Direction, Goal, LabDocument, Role, RunDocument, TapDocument, Target, TraceDocument,
 };
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
@@ -88,7 +88,17 @@ fn the_summary_and_details_of_a_run_are_those_of_their_files() {
 
 #[test]
 fn a_run_of_the_lab_reads_as_its_file() {
-    let document: LabDocument = read("crates/diagnose/fixtures/lab/policer-cubic.json");
+    let mut document: LabDocument = read("crates/diagnose/fixtures/lab/policer-cubic.json");
+    let verdicts: Vec<_> = document
+        .flows
+        .iter()
+        .map(|flow| landspeed_diagnose::diagnose_lab(&document, flow, Direction::Upload))
+        .collect();
+    for (flow, verdict) in document.flows.iter_mut().zip(verdicts) {
+        if let (Some(run), Some(verdict)) = (&mut flow.run, verdict) {
+            run.verdict = verdict;
+        }
+    }
     golden::same("lab.txt", &format!("# landspeed lab run\n{}", lab::text::run(&document)));
 }
 
@@ -118,17 +128,21 @@ fn a_demo_reads_as_its_file() {
 
 #[test]
 fn a_plan_of_an_audit_reads_as_its_file() {
-    let host = RecordedHost::open(&repository().join("fixtures/hosts/deck-40g")).expect("a recorded host");
+    let recorded = RecordedHost::open(&repository().join("fixtures/hosts/deck-40g")).expect("a recorded host");
     let goal = Goal { rate_bps: Some(40_000_000_000), rtt_ns: Some(50_000_000), role: Role::Dtn, interface: None };
-    let audit = check::audit(landspeed_host::collect(&host), &goal, &|_| true).expect("an audit");
+    let audit = check::audit(landspeed_host::collect(&recorded), &goal, &|_| true).expect("an audit");
     // Of this host the values of sysctls are recorded as files.
     let value = |change: &Change| {
         let Target::Sysctl { name } = &change.target else { return None };
         let path = repository().join("fixtures/hosts/deck-40g/proc/sys").join(name.replace('.', "/"));
         Some(Value::text(std::fs::read_to_string(path).ok()?.trim()))
     };
-    let changes = changes_from_audit(&audit, &[], &[]);
-    let now = changes.iter().filter_map(|change| Some((change.target.clone(), value(change)?)));
-    let plan = landspeed_tune::plan(&changes, &TwinKnobs::new(now), Allow::default());
+    let known = |change: &Change| value(change).map(|value| (change.target.clone(), value));
+    let changes = changes_from_audit(&audit, &[], &[]).into_iter().filter(|change| known(change).is_some());
+    let mut changes: Vec<Change> = changes.collect();
+    let host = TwinKnobs::new(changes.iter().filter_map(known));
+    // And one that the host lacks.
+    changes.push(Change::sysctl("net.ipv4.tcp_notsent_lowat", "131072"));
+    let plan = landspeed_tune::plan(&changes, &host, Allow::default());
     golden::same("tune-plan.txt", &format!("# landspeed tune plan\n{}", tune::text::plan(&plan)));
 }

@@ -147,7 +147,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            eprintln!("landspeed: {error:#}");
+            eprintln!("landspeed: {}", text::unmarked(&format!("{error:#}")));
             failed.into()
         }
     }
@@ -181,7 +181,10 @@ fn restore_broken_pipe_behaviour() {
     let inner = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = info.payload().downcast_ref::<String>().map(String::as_str).unwrap_or_default();
-        if text.contains("failed printing to") {
+        if let Some(why) = text.strip_prefix("failed printing to ") {
+            if !why.contains("Broken pipe") {
+                eprintln!("landspeed: cannot write to {why}");
+            }
             #[expect(clippy::disallowed_methods, reason = "standard output is gone: there is nobody left to tell")]
             std::process::exit(2);
         }

@@ -23,11 +23,13 @@ Examples:
   landspeed check --goal 100G --rtt 92ms           as one end of a long path
   landspeed check --role latency --iface ens1f0    for small messages, on one interface
   landspeed check --peer dtn.example               both ends, and where they differ
-  landspeed check --explain TCP-001                what one check reads, why, and when to leave it alone
-  landspeed check --record here --redact           save what was read; elsewhere: landspeed check --host here
+  landspeed check --explain TCP-001                what one check reads and why
+  landspeed check --record here --redact           save what was read
+  landspeed check --host here                      audit what was saved, on another host
   landspeed check --json audit.json --report audit.html
 
-Nothing is changed. `landspeed tune plan` shows what would be. Exit status: 0 nothing to do, 1 findings, 2 failure.";
+Nothing is changed. `landspeed tune plan` shows what would be.
+Exit status: 0 nothing to do, 1 findings, 2 failure.";
 
 /// Options of `check`.
 #[derive(Debug, clap::Args)]
@@ -187,9 +189,8 @@ fn usual_role(facts: &Facts) -> Role {
 
 fn facts(args: &Args) -> anyhow::Result<Facts> {
     if let Some(directory) = &args.host {
-        let host = RecordedHost::open(directory).with_context(|| {
-            format!("cannot audit {}: `landspeed check --record DIR` makes such a directory", directory.display())
-        })?;
+        let host = RecordedHost::open(directory)
+            .map_err(|error| anyhow!("cannot audit {}: {error}", directory.display()))?;
         return Ok(landspeed_host::collect(&host));
     }
     match &args.record {

@@ -15,7 +15,8 @@ Examples:
   landspeed iperf3 -s -1                          a server for one test
   ln -s landspeed ~/.local/bin/iperf3             scripts that call iperf3 find this one
 
-Both ends speak iperf3's protocol. A flag that is not here is refused; none is taken and ignored unless its help says so.
+Both ends speak iperf3's protocol. A flag that is not here is refused; none is accepted and ignored
+unless its help says so.
 `landspeed run --iperf3` and `landspeed serve` report more about the same test.
 Exit status: 0 the test ran, 1 it did not or the command line is wrong.";
 
@@ -41,7 +42,7 @@ pub struct Args {
     #[arg(short, long, default_value_t = landspeed_flow::iperf3::DEFAULT_PORT, help_heading = "Either")]
     pub port: u16,
     /// Unit of rates: k, m, g, t for bits, K, M, G, T for bytes [default: the one that fits]
-    #[arg(short, long, value_name = "[kmgtKMGT]", help_heading = "Either")]
+    #[arg(short, long, value_name = "UNIT", help_heading = "Either")]
     pub format: Option<Format>,
     /// Seconds between reports; 0 for none
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval, help_heading = "Either")]

@@ -144,7 +144,7 @@ fn reason<'a>(document: &RunDocument, direction: Direction, verdict: &'a Verdict
     verdict.summary.strip_prefix(&headline).unwrap_or(&verdict.summary)
 }
 
-/// The gravest warning and how many more there are, or a short phrase for each where that does not fit a line.
+/// The gravest warning and how many more there are, or the short phrases of all where that does not fit a line.
 fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
     let rank = |warning: &Warning| DOUBTS.iter().position(|(code, _)| *code == warning.code);
     let mut doubts: Vec<(usize, &Warning)> =
@@ -163,7 +163,8 @@ fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
     }
     let mut phrases: Vec<&str> = doubts.iter().map(|(rank, _)| DOUBTS[*rank].1).collect();
     phrases.dedup();
-    Some(format!("{} (-v explains)", phrases.join(", ")))
+    let all = format!("{} (-v explains)", phrases.join(", "));
+    Some(if page.lines_of(&all) == 1 { all } else { format!("{}{more}", phrases[0]) })
 }
 
 /// Up to the first stop that ends a sentence.

@@ -72,14 +72,16 @@ fn next_step(flow: &Flow, buffer: Option<f64>) -> String {
     // SO_RCVBUF reads as twice what was asked for: asking for its value doubles it.
     let need = (burst + pause).max(buffer.unwrap_or(0.0)).clamp(65_536.0, f64::from(1 << 30));
     let need = (need as u64).next_power_of_two();
-    let host = flow.label(&flow.receiver);
     let first = match flow.receiver.sysctl_max("net.core.rmem_max") {
-        Some(limit) if limit < need => format!("On {host} run `sysctl -w net.core.rmem_max={need}`, then"),
-        _ => format!("On {host}:"),
+        Some(limit) if limit < need => {
+            let host = flow.label(&flow.receiver);
+            format!("On {host} run `sysctl -w net.core.rmem_max={need}`, then ask")
+        }
+        _ => "Ask".to_owned(),
     };
     let holds = if burst > 0.0 { "a burst and a pause" } else { "a pause" };
     format!(
-        "{first} ask for a larger buffer: --window {}. It holds {holds} of 20 ms at {}.",
+        "{first} for a larger buffer: --window {}. It holds {holds} of 20 ms at {}.",
         window(need),
         text::rate(offered)
     )

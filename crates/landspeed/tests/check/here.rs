@@ -77,12 +77,12 @@ fn a_check_explains_itself_and_an_unknown_one_is_refused() {
     for part in ["TCP-001 SACK", "**Reads**", "**Leave it alone**", "## Sources", "RFC 2018"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(failure(&["--explain", "TCP-999"]).contains("`landspeed check --list` names them"));
+    assert!(failure(&["--explain", "TCP-999"]).contains("'landspeed check --list' names them"));
 }
 
 #[test]
 fn bad_options_are_refused_with_what_there_is() {
-    assert!(failure(&["--iface", "nowhere0"]).contains("there is no interface `nowhere0` here; there is: "));
+    assert!(failure(&["--iface", "nowhere0"]).contains("there is no interface 'nowhere0' here; there is: "));
     assert!(failure(&["--goal", "fast"]).contains("fast"));
     assert!(failure(&["--rtt", "0"]).contains("a time of zero"));
     assert!(failure(&["--role", "king"]).contains("dtn"));

@@ -22,7 +22,6 @@ const ERRORS: &[(&str, &[&str])] = &[
             "landspeed calc --rate 10G",
             "landspeed check --only TCP-999",
             "landspeed check --host host --iface eth9",
-            "landspeed tap -i lo tpc port 5201",
             "landspeed tune plan --set rmem_max=1",
             "landspeed schema nothing",
         ],
