@@ -146,7 +146,7 @@ fn an_unknown_interface_is_named_with_those_there_are() {
 }
 
 #[test]
-fn the_pages_are_those_of_the_checks() {
+fn the_pages_in_docs_are_golden_files() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks");
     let pages = registry::all().map(|check| (format!("{}.md", check.code), docs::page(check)));
     for (name, text) in pages.chain([("README.md".to_owned(), docs::index())]) {

@@ -108,7 +108,7 @@ fn bad() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn problems_name_the_line_and_what_to_do() {
+fn problems_are_those_of_the_golden_file() {
     let mut messages = String::new();
     for (what, text) in bad() {
         let problems = load(&text).map(|_| ()).expect_err(what).named("scenario.toml");
