@@ -64,7 +64,7 @@ fn the_log_of_the_server_reads_as_its_file() {
         client.args(["run", &address, "-q"]).args(options.split(' '));
         client.output().expect("the program runs")
     };
-    run("-n 64K");
+    run("-t 0.3");
     run("-u -b 10M -t 0.3 -R");
     run("--rr -t 0.2");
     run("-t 60");
