@@ -140,6 +140,7 @@ export function causeName(cause: string): string {
   const names: Record<string, string> = {
     "receiver-window": "Receive window",
     "slow-reader": "Slow reader",
+    "receive-buffer": "Receive buffer (UDP)",
     "send-buffer": "Send buffer",
     application: "Sending application",
     pacing: "Pacing",

@@ -48,6 +48,12 @@ const SIZES: readonly Step[] = [
   { size: 2 ** 10, name: "KiB" },
   { size: 1, name: "B" },
 ];
+const DECIMAL_SIZES: readonly Step[] = [
+  { size: 1e12, name: "TB" },
+  { size: 1e9, name: "GB" },
+  { size: 1e6, name: "MB" },
+  { size: 1e3, name: "kB" },
+];
 const TIMES: readonly Step[] = [
   { size: 3600e9, name: "h" },
   { size: 60e9, name: "min" },
@@ -80,17 +86,16 @@ function scaled(value: Maybe, kind: "rate" | "size" | "time"): string {
 
 /** Bits per second. */
 export const rate = (bps: Maybe): string => scaled(bps, "rate");
-/** Bytes, powers of 1024. */
-export const bytes = (n: Maybe): string => scaled(n, "size");
-/** Bytes as somebody set them: in powers of 1000 where that is a short number, of 1024 where that is. */
-export function size(n: Maybe): string {
-  if (!isNumber(n)) return NONE;
-  const decimal = [1e12, 1e9, 1e6, 1e3].find((s) => n >= s && n % (s / 100) === 0);
-  const whole = decimal !== undefined && n % decimal === 0;
-  const binary = n / fit(n, "size").size;
-  if (!decimal || (!whole && Number.isInteger(binary))) return n < 65536 && n % 1024 !== 0 ? `${integer(n)} B` : bytes(n);
-  return `${Number((n / decimal).toPrecision(6))} ${{ 1e12: "TB", 1e9: "GB", 1e6: "MB", 1e3: "KB" }[decimal]}`;
+/** Bytes: in powers of 1024, or of 1000 where only that shows the size exactly; below 10 kB always exact. */
+export function bytes(n: Maybe): string {
+  if (!isNumber(n) || n === 0) return scaled(n, "size");
+  if (isExact(n / fit(n, "size").size)) return scaled(n, "size");
+  if (n < 10_000 && Number.isInteger(n)) return `${integer(n)} B`;
+  const decimal = DECIMAL_SIZES.find((s) => n >= s.size);
+  return decimal && isExact(n / decimal.size) ? `${n / decimal.size} ${decimal.name}` : scaled(n, "size");
 }
+/** Whether three significant digits show `amount` exactly. */
+const isExact = (amount: number): boolean => Number.isInteger(amount) || Number(amount.toPrecision(3)) === amount;
 /** Nanoseconds. */
 export const nanos = (n: Maybe): string => scaled(n, "time");
 /** Hertz times 1000. */
@@ -170,7 +175,7 @@ export function byName(name: string, value: unknown): string {
   if (typeof value !== "number") return String(value);
   if (name.endsWith("_ns")) return nanos(value);
   if (name.endsWith("_us")) return nanos(value * 1e3);
-  if (/_bytes$|^bytes$/.test(name)) return value < 65536 && value % 1024 !== 0 ? `${integer(value)} B` : bytes(value);
+  if (/_bytes$|^bytes$/.test(name)) return bytes(value);
   if (name.endsWith("_bps")) return rate(value);
   if (name.endsWith("_khz")) return megahertz(value / 1e3);
   if (name.endsWith("_per_s")) return perSecond(value);

@@ -1,4 +1,4 @@
-// The books: what was offered and where it went, and what moving it cost.
+// Accounting: what was offered and where it went, and what moving it cost.
 
 import type { Conservation, EndCost, EndTotals, Place, RunDocument, Term } from "./document";
 import { h, num, path, section, table, type Child } from "./dom";
@@ -7,14 +7,14 @@ import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./f
 /** Conservation as a table with a bar for each term. */
 export function ledgerSection(run: RunDocument): HTMLElement | null {
   if (run.status === "failed" && run.conservation.offered === 0) return null;
-  const books = run.conservation;
-  const packets = books.unit === "packets" && books.terms.some((t) => isNumber(t.packets));
+  const accounting = run.conservation;
+  const packets = accounting.unit === "packets" && accounting.terms.some((t) => isNumber(t.packets));
   const amount = (t: { bytes?: number | null | undefined; packets?: number | null | undefined }) =>
     (packets ? t.packets : t.bytes) ?? 0;
-  const whole = Math.max(1, ...books.terms.filter((t) => t.sign === "+").map(amount));
-  const gap = packets ? (books.unaccounted_packets ?? 0) : books.unaccounted_bytes;
+  const whole = Math.max(1, ...accounting.terms.filter((t) => t.sign === "+").map(amount));
+  const gap = packets ? (accounting.unaccounted_packets ?? 0) : accounting.unaccounted_bytes;
   const parts: Child[] = [balance(run, packets)];
-  if (books.terms.length > 0) {
+  if (accounting.terms.length > 0) {
     let taken = 0;
     const row = (t: Term, share: string, picture: HTMLTableCellElement) =>
       h(
@@ -28,7 +28,7 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
         picture,
         h("td.source", null, path(t.source)),
       );
-    const rows = books.terms
+    const rows = accounting.terms
       .filter((t) => t.sign !== "")
       .map((t) => {
         const value = amount(t);
@@ -42,15 +42,15 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
         null,
         h("td.sign", null, "="),
         h("th", { scope: "row" }, "unaccounted for"),
-        ...(packets ? [num(integer(books.unaccounted_packets))] : []),
-        num(integer(books.unaccounted_bytes)),
+        ...(packets ? [num(integer(accounting.unaccounted_packets))] : []),
+        num(integer(accounting.unaccounted_bytes)),
         num(percent(gap / whole)),
         bar(Math.min(taken, taken + gap) / whole, Math.abs(gap) / whole, "gap"),
         h("td.source", null, "what remains"),
       ),
     );
     // Terms without a sign stand beside the equation, not in it.
-    rows.push(...books.terms.filter((t) => t.sign === "").map((t) => row(t, "", h("td"))));
+    rows.push(...accounting.terms.filter((t) => t.sign === "").map((t) => row(t, "", h("td"))));
     const heads: Child[] = ["", "Term"];
     if (packets) heads.push(h("th.num", { scope: "col" }, "Packets"));
     heads.push(
@@ -61,20 +61,20 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
     );
     parts.push(table(heads, rows, { class: "ledger", caption: `Every ${packets ? "packet" : "byte"} offered, along the path` }));
   }
-  if (run.udp || books.losses.length > 0) parts.push(places(run));
-  if (books.notes.length > 0) parts.push(h("ul.notes", null, ...books.notes.map((n) => h("li", null, n))));
+  if (run.udp || accounting.losses.length > 0) parts.push(places(run));
+  if (accounting.notes.length > 0) parts.push(h("ul.notes", null, ...accounting.notes.map((n) => h("li", null, n))));
   return section("ledger", "Accounting", ...parts);
 }
 
 function balance(run: RunDocument, packets: boolean): HTMLElement {
-  const books = run.conservation;
-  if (books.terms.length === 0 && books.offered === 0) return h("p", null, "Nothing was offered; there is nothing to balance.");
-  const intervals = books.intervals_minus_totals_bytes;
+  const accounting = run.conservation;
+  if (accounting.terms.length === 0 && accounting.offered === 0) return h("p", null, "Nothing was offered; there is nothing to balance.");
+  const intervals = accounting.intervals_minus_totals_bytes;
   const tail =
     intervals === 0
       ? " The intervals add up to the totals exactly."
       : ` The intervals differ from the totals by ${integer(intervals)} bytes.`;
-  if (books.holds) {
+  if (accounting.holds) {
     return h(
       "p.balance.good",
       null,
@@ -84,10 +84,10 @@ function balance(run: RunDocument, packets: boolean): HTMLElement {
     );
   }
   const gap =
-    packets && isNumber(books.unaccounted_packets)
-      ? `${integer(books.unaccounted_packets)} packets (${integer(books.unaccounted_bytes)} bytes)`
-      : `${integer(books.unaccounted_bytes)} bytes`;
-  const none = books.unaccounted_bytes === 0 && (books.unaccounted_packets ?? 0) === 0;
+    packets && isNumber(accounting.unaccounted_packets)
+      ? `${integer(accounting.unaccounted_packets)} packets (${integer(accounting.unaccounted_bytes)} bytes)`
+      : `${integer(accounting.unaccounted_bytes)} bytes`;
+  const none = accounting.unaccounted_bytes === 0 && (accounting.unaccounted_packets ?? 0) === 0;
   return h(
     "p.balance.bad",
     null,
@@ -117,10 +117,10 @@ const PATH: readonly { place: Place; name: string }[] = [
 
 /** Packets lost at each place of the path, in its order. */
 function places(run: RunDocument): HTMLElement {
-  const books: Conservation = run.conservation;
+  const accounting: Conservation = run.conservation;
   const steps: Child[] = [];
   for (const { place, name } of PATH) {
-    const found = books.losses.filter((l) => l.place === place);
+    const found = accounting.losses.filter((l) => l.place === place);
     const count = found.length === 0 ? null : found.reduce((sum, l) => sum + l.packets, 0);
     const source = found
       .map((l) => (l.place === "network" ? l.source : `${l.source}, ${l.exact ? "this test’s own" : "other traffic included"}`))
@@ -140,7 +140,7 @@ function places(run: RunDocument): HTMLElement {
     "div.places",
     null,
     h("h3", null, "Where packets were lost"),
-    udp?.lost_packets === 0 && books.losses.every((l) => l.packets === 0)
+    udp?.lost_packets === 0 && accounting.losses.every((l) => l.packets === 0)
       ? h("p", null, "None was.")
       : h("ol.path", null, ...steps),
     udp

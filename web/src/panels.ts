@@ -6,7 +6,7 @@ import { h, type Child } from "./dom";
 import { isNumber } from "./format";
 import { Panel, type Line } from "./panel";
 import {
-  counterSpans, held, inSeconds, intervalEdges, least, packetsOn, ratesOn, sampleTimes, spread, sum, type Column,
+  backdated, counterSpans, held, inSeconds, intervalEdges, least, packetsOn, ratesOn, sampleTimes, spread, sum, type Column,
 } from "./series";
 
 /** Every chart of the streams that the document has readings for, in their order on the page. In virtual time threads cost none. */
@@ -267,7 +267,7 @@ function queues(context: Context): Panel[] {
   return [panel];
 }
 
-/** What the threads of the visible streams had of the processors, in cores. */
+/** CPU time of the visible streams' threads and time they waited for it, in cores: never above the number of threads. */
 function threads(context: Context): Panel[] {
   const { run, timeline } = context;
   const dash = [4, 3];
@@ -277,7 +277,7 @@ function threads(context: Context): Panel[] {
     { label: "receivers running", end: "receiver", field: (s) => s.thread_cpu_ns, color: 1 },
     { label: "receivers waiting for a core", end: "receiver", field: (s) => s.thread_wait_ns, color: 1, dash },
   ];
-  const spans = kinds.map(({ end, field }) => run.streams.map((s) => counterSpans(s[end]?.samples ?? [], field)));
+  const spans = kinds.map(({ end, field }) => run.streams.map((s) => backdated(counterSpans(s[end]?.samples ?? [], field))));
   const edges = intervalEdges(spans.flat());
   if (edges.length < 3) return [];
   const lines = kinds.flatMap(({ label, color, dash }, j): Line[] => {
@@ -302,7 +302,7 @@ function threads(context: Context): Panel[] {
       steps: true,
       resting: "mean",
       title: "Stream threads",
-      note: "Processor time the threads of the visible streams used, and the time they were ready to run and had no core",
+      note: "CPU time used by the threads of the visible streams, and time they were ready to run but waited for a core",
       height: 120,
       kind: "count",
       unit: "cores",

@@ -56,6 +56,26 @@ export function counterSpans(samples: readonly Sample[], field: (s: Sample) => n
   return out;
 }
 
+/**
+ * Spans of one thread's time in which none is longer than it lasted. The kernel adds a wait to the counter when the wait ends,
+ * so that what exceeds a span was spent before it; an excess of the first span, of which only the clock can be the cause, moves
+ * to the spans after it. The sum stays the same.
+ */
+export function backdated(spans: readonly Span[]): Span[] {
+  const out = spans.map((span) => ({ ...span }));
+  let excess = 0;
+  const settle = (span: Span) => {
+    const wanted = span.amount + excess;
+    span.amount = Math.min(wanted, span.end_ns - span.start_ns);
+    excess = wanted - span.amount;
+  };
+  for (const span of [...out].reverse()) settle(span);
+  for (const span of out) settle(span);
+  const [first] = out;
+  if (first) first.amount += excess;
+  return out;
+}
+
 /** Amounts per nanosecond of each cell, each span's spread evenly over it; the last value repeats. */
 export function spread(edges: readonly number[], spans: readonly Span[]): Column {
   const out: Column = [];

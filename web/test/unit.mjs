@@ -197,7 +197,7 @@ test("varied values are worth what their units say, and their key where a unit i
 
 test("an axis is logarithmic where values are far apart, and has an order where they have one", () => {
   const wide = values.axis("limit", ["64MB", "1MB", "250KB"]);
-  assert.deepEqual([wide.kind, wide.log, wide.labels], ["size", true, ["250 KB", "1 MB", "64 MB"]]);
+  assert.deepEqual([wide.kind, wide.log, wide.labels], ["size", true, ["250 kB", "1 MB", "64 MB"]]);
   assert.equal(values.axis("delay", ["10ms", "100ms"]).log, false);
   assert.equal(values.axis("delay", ["0s", "10ms", "100ms", "1s"]).log, false);
   assert.equal(values.axis("streams", [1, 100]).log, false);
@@ -233,7 +233,17 @@ test("a file's name is safe whatever it is made from", () => {
   assert.equal(fileName("…", "json"), "landspeed-report.json");
 });
 
+test("a thread never waits longer than a span lasts, and the sum of its waits stays", () => {
+  const spans = (...amounts) => amounts.map((amount, i) => ({ start_ns: i * 10, end_ns: (i + 1) * 10, amount }));
+  const amounts = (...list) => series.backdated(spans(...list)).map((span) => span.amount);
+  assert.deepEqual(amounts(1, 0, 25, 3), [6, 10, 10, 3]);
+  assert.deepEqual(amounts(12, 0, 0), [10, 2, 0]);
+  assert.deepEqual(amounts(1, 2, 3), [1, 2, 3]);
+  assert.deepEqual(amounts(30, 30), [50, 10]);
+  assert.deepEqual(series.backdated([]), []);
+});
+
 test("a size that somebody set reads as they wrote it", () => {
-  const sizes = { 1000000: "1 MB", 16000000: "16 MB", 250000: "250 KB", 1500000: "1.5 MB", 1048576: "1 MiB", 65536: "64 KiB", 9014: "9\u202f014 B", 0: "0 B" };
-  for (const [bytes, text] of Object.entries(sizes)) assert.equal(format.size(Number(bytes)), text);
+  const sizes = { 1000000: "1 MB", 16000000: "16 MB", 250000: "250 kB", 1500000: "1.5 MB", 115000000: "115 MB", 1500: "1\u202f500 B", 1000001: "977 KiB", 1048576: "1 MiB", 65536: "64 KiB", 9014: "9\u202f014 B", 0: "0 B" };
+  for (const [bytes, text] of Object.entries(sizes)) assert.equal(format.bytes(Number(bytes)), text);
 });

@@ -51,7 +51,7 @@ const EXHIBITS: &[Exhibit] = &[
         tap: "sender:west",
         runs: &[
             Run { scenario: "ack-framing", set: None, capture: "framed" },
-            Run { scenario: "ack-framing", set: Some("link.0.back.slot=0us"), capture: "pseudo" },
+            Run { scenario: "ack-framing", set: Some("link.0.reverse.slot=0us"), capture: "pseudo" },
         ],
         pictures: &[
             ("ack-framing-gaps", "#chart-gaps-acks", &["width=1400"]),

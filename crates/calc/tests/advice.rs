@@ -23,7 +23,7 @@ fn ten_gigabits_over_92_ms_read_as_expected() {
     assert!(near(value(&advice, "tcp-rmem-max"), 230e6));
     assert!(near(value(&advice, "expected-rate"), 9.415e9));
     assert!(near(value(&advice, "flow-rate-ceiling"), 93.37e9));
-    assert_eq!(advice.get("bdp").unwrap().value_text, "115000000 B (110 MiB)");
+    assert_eq!(advice.get("bdp").unwrap().value_text, "115000000 B (115 MB)");
     assert_eq!(advice.get("goodput-max").unwrap().value_text, "9.41 Gb/s");
     assert!(advice.get("mathis-rate").is_none() && advice.get("transfer-time").is_none());
 }
@@ -84,7 +84,7 @@ fn no_loss_and_a_loss_of_zero_are_the_same() {
 }
 
 #[test]
-fn a_short_path_is_told_to_leave_its_buffers() {
+fn a_short_path_needs_no_larger_buffers() {
     let advice = advise(&path("10G", "100us")).unwrap();
     for key in ["tcp-rmem-max", "tcp-wmem-max"] {
         assert!(advice.get(key).unwrap().note.as_ref().unwrap().ends_with("leave it there"));

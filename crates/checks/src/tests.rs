@@ -3,10 +3,10 @@
 mod evidence;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use landspeed_model::{Fact, Facts, Goal, Role};
+use landspeed_testkit::golden;
 
 use crate::audit::{Audit, audit, audit_with};
 use crate::check::Check;
@@ -145,22 +145,11 @@ fn an_unknown_interface_is_named_with_those_there_are() {
     assert_eq!(error.to_string(), "there is no interface `eth9` here; there is: ens1f0np0");
 }
 
-/// `LANDSPEED_GOLDEN=write` writes them anew.
 #[test]
-fn the_pages_are_those_of_the_checks() {
+fn the_pages_in_docs_are_golden_files() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks");
     let pages = registry::all().map(|check| (format!("{}.md", check.code), docs::page(check)));
-    let pages = pages.chain([("README.md".to_owned(), docs::index())]);
-    let write = std::env::var("LANDSPEED_GOLDEN").as_deref() == Ok("write");
-    for (name, text) in pages {
-        let path = directory.join(&name);
-        if write {
-            fs::create_dir_all(&directory).and_then(|()| fs::write(&path, &text)).expect("written");
-        }
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            found == text,
-            "docs/checks/{name} is not what the check says: LANDSPEED_GOLDEN=write cargo test -p landspeed-checks"
-        );
+    for (name, text) in pages.chain([("README.md".to_owned(), docs::index())]) {
+        golden::same_as(&directory.join(&name), &text, &[]);
     }
 }

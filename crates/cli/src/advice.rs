@@ -8,7 +8,7 @@ use landspeed_diagnose::{diagnose, diagnose_lab, warnings};
 use landspeed_model::{Direction, LabDocument, RunDocument, Verdict, Warning};
 
 use crate::run::judge;
-use crate::{Cli, text};
+use crate::{Cli, manual, text};
 
 fn diagnose_crate() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../diagnose")
@@ -168,6 +168,65 @@ fn advice_that_cannot_be_pasted_is_noticed() {
         let found = check(bad);
         assert!(found.is_err(), "{bad}: {found:?}");
     }
+}
+
+/// The words that a shell hands to `landspeed` when it runs `line`.
+fn words(line: &str) -> Vec<String> {
+    // Where the output goes is of no interest, and nothing is to be written.
+    let line = line.split(" > ").next().unwrap_or(line);
+    let script = format!("exec 3>&1; set -f; landspeed() {{ printf '%s\\0' landspeed \"$@\" >&3; exit; }}; {line}");
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    let mut bash = Command::new("bash");
+    bash.args(["-c", &script]).current_dir(elsewhere.path()).stdin(std::process::Stdio::null());
+    let output = bash.output().expect("bash");
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.split_terminator('\0').map(str::to_owned).collect()
+}
+
+#[test]
+fn every_example_in_the_help_is_accepted() {
+    fn visit(command: &clap::Command, checked: &mut usize) {
+        for example in manual::examples::read(command).0 {
+            if example.line.starts_with("landspeed") {
+                parse(&words(&example.line)).unwrap_or_else(|why| panic!("{}: {why}", example.line));
+            } else {
+                let shell = Command::new("bash").args(["-n", "-c", &example.line]).status().expect("bash");
+                assert!(shell.success(), "{}", example.line);
+            }
+            *checked += 1;
+        }
+        command.get_subcommands().for_each(|command| visit(command, checked));
+    }
+    let mut checked = 0;
+    visit(&Cli::command(), &mut checked);
+    assert!(checked > 40, "only {checked} examples");
+}
+
+#[test]
+fn every_command_in_golden_output_is_accepted() {
+    let golden = landspeed_testkit::golden::path("");
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in [golden.clone(), golden.join("check")] {
+        let entries =
+            std::fs::read_dir(&folder).expect("the golden files").map(|entry| entry.expect("an entry").path());
+        files.extend(entries.filter(|path| path.extension().is_some_and(|found| found == "txt")));
+    }
+    let mut checked = 0;
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a golden file");
+        // `$ landspeed …` is what was run, right or wrong; what follows in its lines is what landspeed printed.
+        for line in text.lines().filter(|line| !line.starts_with(['$', '#'])) {
+            let quoted = line.split('\'').skip(1).step_by(2).filter(|part| part.starts_with("landspeed "));
+            let quoted: Vec<&str> = quoted.filter(|part| !part.contains('[') && !part.contains('…')).collect();
+            let fix = line.find("landspeed tune plan --").filter(|_| quoted.is_empty()).map(|at| &line[at..]);
+            for command in quoted.into_iter().chain(fix) {
+                parse(&words(command)).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 30, "only {checked} commands");
 }
 
 #[test]

@@ -54,6 +54,7 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("DOCUMENT", Takes::Document),
     ("EXHIBIT", Takes::Exhibit),
     ("FILE", Takes::File),
+    ("UNIT", Takes::Anything),
     ("FILE|-", Takes::File),
     ("TARBALL|DIR", Takes::File),
     ("DIR", Takes::Directory),

@@ -8,6 +8,8 @@ mod calc;
 mod check;
 mod complete;
 mod demo;
+#[cfg(test)]
+mod golden;
 mod iperf3;
 mod lab;
 mod manual;
@@ -57,14 +59,14 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Examples:
-  landspeed demo                         the whole story on this machine
-  landspeed serve                        on the far host
-  landspeed run dtn.example              from the near one
-  landspeed check --goal 10G --rtt 92ms  is this host ready for it
+  landspeed demo                         four checked examples on this machine
+  landspeed serve                        on the server
+  landspeed run dtn.example              on the client
+  landspeed check --goal 10G --rtt 92ms  is this host ready for that path
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed tap -i eth0 -w transfer.pcapng
-                                         take packets
+                                         capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
   landspeed tune plan --set eth0:qdisc=fq
                                          what a change would do; apply, confirm, revert
@@ -75,21 +77,21 @@ Exit status: 0 clean, 1 findings, 2 failure.";
 enum Command {
     /// Measure a path to a server: TCP, UDP or request/response, seen from both ends
     Run(Box<run::Args>),
-    /// Be the far end of tests
+    /// Run the server: answer tests of landspeed and iperf3 clients
     Serve(serve::Args),
-    /// Stand in for iperf3: its flags, its lines, its JSON
+    /// Drop-in for iperf3: its flags, its text, its JSON
     Iperf3(Box<iperf3::Args>),
     /// Show what landspeed does on this machine alone
     Demo(demo::Args),
-    /// Audit a host for a job: every finding explained, with its source
+    /// Audit this host for a goal: every finding with its reason and source
     Check(Box<check::Args>),
-    /// Work out windows, buffers, loss budgets and expected rates of a path
+    /// Compute windows, buffers, loss budgets and expected rates of a path
     Calc(calc::Args),
     /// Emulate paths in virtual time with the real Linux TCP stack
     Lab(lab::Args),
-    /// Change settings of this host as a transaction, and take them back
+    /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),
-    /// Capture headers with exact time, and say what that cost
+    /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Analyse captures: loss, RTT, retransmits, windows, and what limits each flow
     Trace(Box<trace::Args>),
@@ -112,7 +114,11 @@ pub fn main() -> ExitCode {
             return Outcome::Failure.into();
         }
     }
-    let matches = match Cli::command().try_get_matches_from(words()) {
+    let words = words();
+    // iperf3 has one status for every failure.
+    let failed =
+        if words.get(1).is_some_and(|word| word == iperf3::NAME) { Outcome::Findings } else { Outcome::Failure };
+    let matches = match Cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version are answers; everything else is a failure of the command line.
@@ -120,7 +126,7 @@ pub fn main() -> ExitCode {
             if let Some(hint) = iperf3_hint(std::env::args().nth(1).as_deref()) {
                 eprintln!("\n{hint}");
             }
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return if error.use_stderr() { failed } else { Outcome::Clean }.into();
         }
     };
     let result = Cli::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|cli| match cli.command {
@@ -141,8 +147,8 @@ pub fn main() -> ExitCode {
     match result {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            eprintln!("landspeed: {error:#}");
-            Outcome::Failure.into()
+            eprintln!("landspeed: {}", text::unmarked(&format!("{error:#}")));
+            failed.into()
         }
     }
 }
@@ -175,7 +181,10 @@ fn restore_broken_pipe_behaviour() {
     let inner = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         let text = info.payload().downcast_ref::<String>().map(String::as_str).unwrap_or_default();
-        if text.contains("failed printing to") {
+        if let Some(why) = text.strip_prefix("failed printing to ") {
+            if !why.contains("Broken pipe") {
+                eprintln!("landspeed: cannot write to {why}");
+            }
             #[expect(clippy::disallowed_methods, reason = "standard output is gone: there is nobody left to tell")]
             std::process::exit(2);
         }

@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 
 /// Where output goes: a file, or `-` for standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,11 +60,8 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(content).and_then(|()| out.flush()).context("cannot write to standard output")
             }
-            Self::File(path) => write_whole(path, content).with_context(|| {
-                format!(
-                    "cannot write {}: free some space, name another place, or print with `--json -`",
-                    path.display()
-                )
+            Self::File(path) => write_whole(path, content).map_err(|error| {
+                anyhow!("cannot write {}: {error}\nFree some space, or write somewhere else.", path.display())
             }),
         }
     }

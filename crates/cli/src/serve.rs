@@ -29,8 +29,8 @@ Examples:
   landspeed serve --key-file site.key                    for clients with this key only
   landspeed serve --config /etc/landspeed/serve.toml
 
-One port carries everything: one firewall rule for TCP and one for UDP are enough. iperf3 clients connect to
-port 5201.";
+One port carries everything: one firewall rule for TCP and one for UDP are enough. iperf3 clients
+connect to port 5201.";
 
 /// Options of `serve`. A key of the configuration file is the long option's name with underscores.
 #[derive(Debug, clap::Args)]
@@ -406,6 +406,7 @@ impl Log {
             }
             ServerEvent::TestEnded { id, outcome } => event_line(short(id), &format!("end      {outcome}")),
             ServerEvent::Refused { peer, why } => {
+                let why = why.strip_prefix("the server refused: ").unwrap_or(why);
                 let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
                 match refusals.admit(landspeed_sys::clock::monotonic_ns()) {
                     None => {}

@@ -33,7 +33,6 @@ mod warnings;
 use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict};
 
 pub use contradictions::{WITHDRAWN, contradictions, withdraw_contradicted};
-pub use text::bytes;
 pub use warnings::warnings;
 
 /// Names what held one direction of a run back. `Both` is answered for the upload.

@@ -63,7 +63,7 @@ fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
     }
     if !document.conservation.holds && document.status == Status::Complete {
         let by = document.conservation.unaccounted_bytes;
-        push(found, "books-open", format!("{by} bytes are unaccounted for."));
+        push(found, "accounting", format!("{by} bytes are unaccounted for."));
     }
     if let Some(path) = &document.path {
         let (uncertainty, interval) = (path.clock.uncertainty_ns, document.requested.interval_ns);

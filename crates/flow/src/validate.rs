@@ -66,6 +66,10 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
             }
             within((1..=65_536).contains(&udp.burst_packets), "--burst: 1 to 65536 packets")?;
             within(p.send == SendMode::Copy, "UDP is sent by copy: drop --send")?;
+            within(
+                p.read_rate_bps.is_none(),
+                "--read-rate holds a TCP receiver back: drop it, or -u (UDP has no flow control)",
+            )?;
             within(!p.mptcp, "multipath TCP has no UDP: drop --mptcp")?;
         }
         Protocol::TcpRr | Protocol::UdpRr => {
@@ -91,6 +95,7 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
                     "--sizes: 1 byte to 1MiB over TCP, to 65507 bytes over UDP",
                 )?;
             }
+            within(p.read_rate_bps.is_none(), "--read-rate is for bulk TCP: drop it, or --rr")?;
             RrSlot::all(p).map_err(|e| e.to_string())?;
             if let Some(rate) = rr.rate_per_s {
                 within((1e-3..=1e7).contains(&rate), "--rate: 0.001 to 10000000 requests per second")?;

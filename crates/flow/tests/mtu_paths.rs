@@ -103,7 +103,7 @@ fn assert_found(found: &MtuProbe, path_mtu: u32, interface_mtu: u32, words: &str
 }
 
 #[test]
-fn a_jumbo_sender_is_told_by_the_router_of_a_smaller_link_behind_it() {
+fn a_router_reports_a_smaller_link_to_a_jumbo_sender() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
     for family in [V4, V6] {
@@ -116,7 +116,7 @@ fn a_jumbo_sender_is_told_by_the_router_of_a_smaller_link_behind_it() {
 }
 
 #[test]
-fn the_server_relays_what_routers_tell_it() {
+fn the_server_relays_reports_of_routers() {
     let path = routed!();
     path.mtus(1_500, 1_500, 9_000, 9_000);
     for family in [V4, V6] {

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_of_single_queues_are_told_from_the_devices_own() {
+    fn counters_of_queues_are_not_those_of_the_device() {
         let of_a_queue = [
             "rx0_packets",
             "tx15_bytes",

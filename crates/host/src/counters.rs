@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_stood_still_are_not_told() {
+    fn unchanged_counters_are_not_reported() {
         let names = ["a", "b", "c"].map(String::from);
         let moved = deltas(names.into_iter(), &[1, 5, 7], &[1, 9, 4]);
         assert_eq!(moved.iter().map(|d| (d.name.as_str(), d.delta)).collect::<Vec<_>>(), [("b", 4), ("c", -3)]);

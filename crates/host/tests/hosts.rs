@@ -65,7 +65,7 @@ fn every_host_says_where_its_pieces_come_from_and_is_whole() {
 }
 
 #[test]
-fn a_transfer_node_tells_all_of_its_bus_queues_and_buffers() {
+fn bus_queues_and_buffers_of_a_transfer_node_are_collected() {
     let facts = host("dtn-100g");
     assert!(facts.root);
     assert_eq!((facts.cpu.sockets.known(), facts.cpu.cores.known()), (Some(&2), Some(&16)));
@@ -118,7 +118,7 @@ fn a_transfer_node_tells_all_of_its_bus_queues_and_buffers() {
 }
 
 #[test]
-fn sysctl_files_are_told_in_the_order_they_are_applied() {
+fn sysctl_files_are_listed_in_the_order_they_are_applied() {
     let facts = host("dtn-100g");
     let files = facts.sysctl_files.known().expect("they can be read");
     let of = |name: &str| {
@@ -139,7 +139,7 @@ fn sysctl_files_are_told_in_the_order_they_are_applied() {
 }
 
 #[test]
-fn a_host_of_the_decks_is_told_from_an_old_kernel() {
+fn a_host_with_an_old_kernel_is_recognised() {
     let facts = host("deck-40g");
     assert_eq!(facts.kernel.number(), Some((4, 18)));
     assert_eq!(sysctl(&facts, "net.ipv4.tcp_mem").as_deref(), Some("16777216 16777216 16777216"));
@@ -192,7 +192,7 @@ fn a_guest_read_by_an_ordinary_user_says_what_was_forbidden() {
 }
 
 #[test]
-fn a_cloud_guest_tells_its_allowances_and_has_no_link_to_judge() {
+fn a_cloud_guest_has_allowances_and_no_link_to_judge() {
     let facts = host("cloud-sriov");
     assert_eq!(facts.virtualization.hypervisor, Fact::Known("amazon".into()));
     assert_eq!((facts.cpu.online.len(), facts.cpu.cores.known()), (8, Some(&4)));

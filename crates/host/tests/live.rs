@@ -54,7 +54,7 @@ fn work_of_this_thread_shows_on_a_core() {
 }
 
 #[test]
-fn packets_a_qdisc_dropped_during_a_test_are_told_and_those_before_are_not() {
+fn only_qdisc_drops_during_a_test_are_reported() {
     let outcome = netns::in_new(|| {
         run("ip link add a0 type veth peer name b0")?;
         run("ip link set a0 addrgenmode none")?;
@@ -120,7 +120,7 @@ fn an_interface_of_the_same_name_elsewhere_is_not_mistaken_for_this_one() {
 }
 
 #[test]
-fn interfaces_of_a_namespace_are_told_with_their_queues_ports_and_addresses() {
+fn interfaces_of_a_namespace_have_queues_ports_and_addresses() {
     let outcome = netns::in_new(|| {
         run("ip link add a0 numtxqueues 4 numrxqueues 4 type veth peer name b0 numtxqueues 4 numrxqueues 4")?;
         run("ip link set a0 addrgenmode none")?;

@@ -75,7 +75,7 @@ fn a_transfer_node_is_described_from_its_files() {
 }
 
 #[test]
-fn a_virtual_machine_without_firmware_tables_is_told_by_its_clock() {
+fn a_virtual_machine_without_firmware_tables_is_recognised_by_its_clock() {
     let host = snapshot_from(&Files::recorded(fixture("vm")), None);
     assert_eq!(host.virtualization.as_deref(), Some("kvm"));
     assert_eq!((host.cores_online, host.machine.as_str()), (2, "x86_64"));
@@ -120,7 +120,7 @@ fn a_mark_left_in_a_booted_image_does_not_make_a_container() {
 }
 
 #[test]
-fn what_moved_between_readings_is_told_and_core_numbers_hold_with_one_offline() {
+fn differences_are_reported_and_core_numbers_hold_with_one_offline() {
     let tree = copy("dtn");
     let change = |path: &str, edit: &dyn Fn(String) -> String| {
         let path = tree.path().join(path);

@@ -1,4 +1,4 @@
-//! The books under injected faults: what intervals say adds up to what totals say, every packet is accounted for, and the
+//! The accounting under injected faults: what intervals say adds up to what totals say, every packet is accounted for, and the
 //! account is that of whoever did the damage.
 
 use std::net::SocketAddr;
@@ -26,11 +26,11 @@ fn list(value: &Value) -> &[Value] {
 /// Σ intervals = totals, and nothing is unaccounted for: what holds whatever happened on the way.
 #[track_caller]
 fn balances(document: &Value) {
-    let books = &document["conservation"];
+    let accounting = &document["conservation"];
     assert_eq!(document["status"], "complete", "{:#}", document["errors"]);
-    assert_eq!(books["holds"], true, "{books:#}");
-    assert_eq!(number(&books["unaccounted_bytes"]), 0, "{books:#}");
-    assert_eq!(number(&books["intervals_minus_totals_bytes"]), 0, "{books:#}");
+    assert_eq!(accounting["holds"], true, "{accounting:#}");
+    assert_eq!(number(&accounting["unaccounted_bytes"]), 0, "{accounting:#}");
+    assert_eq!(number(&accounting["intervals_minus_totals_bytes"]), 0, "{accounting:#}");
     let mut delivered = 0;
     for stream in list(&document["streams"]) {
         let intervals: i64 = list(&stream["intervals"]).iter().map(|interval| number(&interval["bytes"])).sum();
@@ -70,7 +70,7 @@ fn lost_at(document: &Value, place: &str) -> i64 {
 }
 
 #[test]
-fn udp_books_are_those_of_a_relay_that_drops_duplicates_and_reorders() {
+fn udp_accounting_equals_that_of_a_lossy_reordering_relay() {
     let pair = Pair::on_loopback(PROGRAM);
     let server: SocketAddr = pair.target().parse().expect("an address");
     let tame = Mischief { seed: 1, ..Mischief::default() };
@@ -111,7 +111,7 @@ fn wired(legs: [Leg; 2]) -> Result<(Pair, Wire, [Namespace; 2]), String> {
 }
 
 #[test]
-fn udp_books_are_those_of_the_wire_in_either_direction() {
+fn udp_accounting_equals_that_of_the_wire_in_both_directions() {
     let leg = Leg {
         delay_ns: 2_000_000,
         loss: 0.02,
@@ -138,7 +138,7 @@ fn udp_books_are_those_of_the_wire_in_either_direction() {
 }
 
 #[test]
-fn tcp_books_balance_over_a_wire_that_loses_duplicates_and_reorders() {
+fn tcp_accounting_balances_over_a_wire_that_loses_duplicates_and_reorders() {
     let leg = Leg {
         delay_ns: 2_000_000,
         rate_bps: Some(200e6),

@@ -11,6 +11,8 @@ pub enum Cause {
     ReceiverWindow,
     /// The receiving application does not read fast enough.
     SlowReader,
+    /// UDP: the receiving socket's buffer is too small for the bursts that arrive.
+    ReceiveBuffer,
     /// The send buffer is too small for the path.
     SendBuffer,
     /// The sending application does not offer enough data.

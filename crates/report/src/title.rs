@@ -85,7 +85,7 @@ pub(crate) fn audit(document: &AuditDocument) -> String {
 /// How much there is to do.
 pub(crate) fn audit_summary(document: &AuditDocument) -> String {
     format!(
-        "{} findings; {} settings are as they should be, {} do not apply, {} cannot be told.",
+        "{} findings; {} settings are as they should be, {} do not apply, {} are unknown.",
         document.findings.len(),
         document.passed.len(),
         document.not_applicable.len(),

@@ -37,7 +37,7 @@ pub struct Leg {
 }
 
 /// What a wire did in one direction. Only packets of at least [`COUNTED_BYTES`] count (and suffer loss, duplication and
-/// reordering), so that handshakes and ACKs stay out of the books. `received = lost + overflowed + delivered − duplicated`.
+/// reordering), so that handshakes and ACKs stay out of the accounting. `received = lost + overflowed + delivered − duplicated`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// Packets that came in.

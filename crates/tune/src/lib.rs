@@ -27,7 +27,7 @@ pub use knobs::{Device, KnobError, Knobs, Ties};
 pub use live::LiveKnobs;
 pub use persist::{ByHand, FileChange, PersistPlan};
 pub use plan::{Allow, Plan, Step, plan};
-pub use request::{changes_from_audit, parse_setting};
+pub use request::{changes_from_audit, parse_setting, setting};
 pub use rules::objection;
 pub use transaction::{
     Applied, Arm, CONFIRM_RANGE_S, Engine, Lock, Outcome, Recovered, StepCheck, TuneError, Watchdog, Written,

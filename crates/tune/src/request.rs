@@ -80,6 +80,35 @@ fn of_interface(interface: String, what: &str) -> Target {
     }
 }
 
+/// A change as [`parse_setting`] takes it: `net.ipv4.tcp_rmem=4096 131072 1073741824`, `eth0:qdisc=fq`.
+pub fn setting(change: &Change) -> String {
+    let of = |interface: &str, what: &str| format!("{interface}:{what}");
+    let side = |side: &Side, what: &str| match side {
+        Side::Rx => format!("rx-{what}"),
+        Side::Tx => format!("tx-{what}"),
+    };
+    let name = match &change.target {
+        Target::Sysctl { name } => name.clone(),
+        Target::Qdisc { interface } => of(interface, "qdisc"),
+        Target::Mtu { interface } => of(interface, "mtu"),
+        Target::TxQueueLen { interface } => of(interface, "txqueuelen"),
+        Target::Channels { interface } => of(interface, "channels"),
+        Target::Feature { interface, name } | Target::SegmentLimit { interface, name } => of(interface, name),
+        Target::Ring { interface, side: ring } => of(interface, &side(ring, "ring")),
+        Target::Pause { interface, side: Side::Rx } => of(interface, "pause-rx"),
+        Target::Pause { interface, side: Side::Tx } => of(interface, "pause-tx"),
+        Target::Coalescing { interface, parameter } => of(interface, parameter),
+        Target::InterfaceFile { interface, file } => of(interface, file),
+        Target::Queue { interface, queue, file } => of(interface, &format!("{queue}/{file}")),
+        Target::InterruptAffinity { number, name } => format!("irq:{number}/{name}"),
+        Target::Governor { policy } => format!("cpufreq:{policy}/governor"),
+        Target::EnergyPreference { policy } => format!("cpufreq:{policy}/epp"),
+        Target::ResumeLatency { cpu } => format!("cpu:{cpu}/resume-latency"),
+        Target::EgressRate { cgroup, interface } => of(interface, &format!("cgroup/{cgroup}")),
+    };
+    format!("{name}={}", change.desired)
+}
+
 /// The changes an audit recommends. Without `only`, those of findings that are safe to carry out; with it, those of the codes
 /// named, also if they need care. Findings that are only to be displayed never change anything.
 pub fn changes_from_audit(audit: &AuditDocument, only: &[String], except: &[String]) -> Vec<Change> {
@@ -133,7 +162,9 @@ mod tests {
             ),
             ("cpu:3/resume-latency=n/a", Target::ResumeLatency { cpu: 3 }, "n/a"),
         ] {
-            assert_eq!(parse_setting(text), Ok(Change::new(target, desired)), "{text}");
+            let change = Change::new(target, desired);
+            assert_eq!(parse_setting(text), Ok(change.clone()), "{text}");
+            assert_eq!(parse_setting(&setting(&change)), Ok(change), "{text}");
         }
         for text in [
             "",

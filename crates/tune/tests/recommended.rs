@@ -4,7 +4,7 @@
 
 use landspeed_checks::{all, audit, out_of_order};
 use landspeed_model::{Applicability, Facts, Finding, Goal, Role};
-use landspeed_tune::objection;
+use landspeed_tune::{objection, parse_setting, setting};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -16,6 +16,11 @@ fn refused(finding: &Finding) -> Vec<String> {
     let objections = finding.changes.iter().filter_map(|change| {
         objection(change).map(|why| format!("{}: {} = {}: {why}", finding.code, change.target, change.desired))
     });
+    // `landspeed check` prints each change as `landspeed tune plan --set '…'`.
+    let objections = objections.chain(finding.changes.iter().filter_map(|change| {
+        let typed = parse_setting(&setting(change));
+        (typed.as_ref() != Ok(change)).then(|| format!("{}: --set '{}' is {typed:?}", finding.code, setting(change)))
+    }));
     let contradiction = by_hand.then(|| format!("{}: advice by hand with changes", finding.code));
     objections.chain(contradiction).collect()
 }

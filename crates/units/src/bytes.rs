@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParseError, Quantity};
-use crate::number::{natural, split};
+use crate::number::{has_three_digits, natural, split};
 
 /// A number of bytes.
 ///
@@ -56,17 +56,47 @@ impl FromStr for Bytes {
     }
 }
 
+/// Units of powers of 1024.
+const BINARY: [(&str, u64); 7] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("PiB", 1 << 50),
+    ("EiB", 1 << 60),
+];
+
+/// Units of powers of 1000.
+const DECIMAL: [(&str, u64); 5] = [
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("PB", 1_000_000_000_000_000),
+];
+
+/// Below this a size that no unit shows exactly is printed in bytes (`1448 B`).
+const PLAIN: u64 = 10_000;
+
+/// Three significant digits: exact in powers of 1024 where that is possible (`4.00 MiB`), else exact in powers of 1000
+/// (`1 MB`, `1.5 MB`), else rounded in powers of 1024 (`1.17 GiB`). Below 10 kB a size is always exact (`1448 B`).
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [(&str, u64); 7] = [
-            ("B", 1),
-            ("KiB", 1 << 10),
-            ("MiB", 1 << 20),
-            ("GiB", 1 << 30),
-            ("TiB", 1 << 40),
-            ("PiB", 1 << 50),
-            ("EiB", 1 << 60),
-        ];
-        f.pad(&natural(self.0, &UNITS))
+        let binary = natural(self.0, &BINARY);
+        if binary.exact {
+            return f.pad(&binary.text);
+        }
+        if self.0 < PLAIN {
+            return f.pad(&format!("{} B", self.0));
+        }
+        let decimal = DECIMAL.iter().rev().find(|&&(_, size)| self.0 >= size);
+        match decimal {
+            // With three digits: `115 MB` and `1.5 MB`, not `1.024 MB`.
+            Some(&(name, size)) if has_three_digits(self.0, size) => {
+                f.pad(&format!("{} {name}", self.0 as f64 / size as f64))
+            }
+            _ => f.pad(&binary.text),
+        }
     }
 }

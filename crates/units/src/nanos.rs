@@ -119,6 +119,6 @@ impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u64); 7] =
             [("ns", 1), ("µs", MICRO), ("ms", MILLI), ("s", SECOND), ("min", MINUTE), ("h", HOUR), ("d", DAY)];
-        f.pad(&natural(self.0, &UNITS))
+        f.pad(&natural(self.0, &UNITS).text)
     }
 }

@@ -93,18 +93,35 @@ pub(crate) fn three_digits(value: f64) -> String {
     }
 }
 
+/// Whether three significant digits show `value` in units of `size` exactly, and so without a fraction from 100 up.
+pub(crate) fn has_three_digits(value: u64, size: u64) -> bool {
+    let decimals = match value / size {
+        0..10 => 100,
+        10..100 => 10,
+        _ => 1,
+    };
+    (u128::from(value) * decimals).is_multiple_of(u128::from(size))
+}
+
+/// A value with three significant digits and its unit.
+pub(crate) struct Natural {
+    pub text: String,
+    /// Whether nothing was rounded.
+    pub exact: bool,
+}
+
 /// `value` in the largest of `units` (name, size; ascending; the first is the integral base unit) in which it still
 /// prints as at least 1.00.
-pub(crate) fn natural(value: u64, units: &[(&str, u64)]) -> String {
+pub(crate) fn natural(value: u64, units: &[(&str, u64)]) -> Natural {
     let (base, _) = units[0];
-    let mut printed = format!("{value} {base}");
+    let mut natural = Natural { text: format!("{value} {base}"), exact: true };
     for &(name, size) in &units[1..] {
         let scaled = value as f64 / size as f64;
         // 0.9995 is where three digits of the smaller unit would have become 1000.
         if scaled < 0.9995 {
             break;
         }
-        printed = format!("{} {name}", three_digits(scaled));
+        natural = Natural { text: format!("{} {name}", three_digits(scaled)), exact: has_three_digits(value, size) };
     }
-    printed
+    natural
 }

@@ -69,6 +69,6 @@ impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u64); 5] =
             [("b/s", 1), ("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000), ("Tb/s", 1_000_000_000_000)];
-        f.pad(&natural(self.0, &UNITS))
+        f.pad(&natural(self.0, &UNITS).text)
     }
 }

@@ -86,13 +86,38 @@ fn values_print_in_their_natural_unit() {
     assert_eq!(BitRate::from_bps(999).to_string(), "999 b/s");
     assert_eq!(BitRate::ZERO.to_string(), "0 b/s");
     assert_eq!(Bytes::new(4 << 20).to_string(), "4.00 MiB");
-    assert_eq!(Bytes::new(1500).to_string(), "1.46 KiB");
     assert_eq!(Nanos::from_millis(92).to_string(), "92.0 ms");
     assert_eq!(Nanos::from_secs(90).to_string(), "1.50 min");
     assert_eq!(Nanos::new(250_000).to_string(), "250 µs");
     assert_eq!(Ratio::new(0.5).unwrap().to_string(), "50.0%");
     assert_eq!(Ratio::new(2e-10).unwrap().to_string(), "2.00e-8%");
     assert_eq!(format!("[{:>10}]", Nanos::from_millis(92)), "[   92.0 ms]");
+}
+
+#[test]
+fn a_size_prints_in_the_unit_that_shows_it_exactly() {
+    for (size, text) in [
+        (0, "0 B"),
+        (1024, "1.00 KiB"),
+        (1448, "1448 B"),
+        (1500, "1500 B"),
+        (4096, "4.00 KiB"),
+        (9000, "9000 B"),
+        (64_000, "62.5 KiB"),
+        (65_536, "64.0 KiB"),
+        (100_000, "100 kB"),
+        (1_000_000, "1 MB"),
+        (1_000_001, "977 KiB"),
+        (1_048_576, "1.00 MiB"),
+        (1_500_000, "1.5 MB"),
+        (16_000_000, "16 MB"),
+        (115_000_000, "115 MB"),
+        (25_000_000_000, "25 GB"),
+        (u64::MAX, "16.0 EiB"),
+    ] {
+        assert_eq!(Bytes::new(size).to_string(), text);
+    }
+    assert_eq!(format!("[{:>10}]", Bytes::new(1_000_000)), "[      1 MB]");
 }
 
 #[test]

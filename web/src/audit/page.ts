@@ -169,7 +169,7 @@ function answers(audit: AuditDocument, id: string, title: string): HTMLElement {
   return section(
     id,
     title,
-    part("Cannot be told", audit.unknown, true),
+    part("Unknown", audit.unknown, true),
     part("As they should be", audit.passed, false),
     part("Do not apply", audit.not_applicable, false),
   );

@@ -2,7 +2,7 @@
 
 import type { LabDocument, LabQueue, TopologyLink, TopologyNode } from "../document";
 import { h, section, svg, type Child } from "../dom";
-import { byName, bytes, integer, isNumber, nanos, percent, rate, size } from "../format";
+import { byName, bytes, integer, isNumber, nanos, percent, rate } from "../format";
 import { arrow, fullness } from "./flows";
 import { layout, type Layout, type Placed, type Wired } from "./layout";
 
@@ -138,7 +138,7 @@ function tank(lab: LabDocument, name: string, neighbour: string, left: number, m
 
 function queueInWords(q: LabQueue): string {
   const limit = isNumber(q.limit_bytes)
-    ? `limit ${size(q.limit_bytes)}, peak ${bytes(q.peak_bytes)} (${percent(fullness(q))})`
+    ? `limit ${bytes(q.limit_bytes)}, peak ${bytes(q.peak_bytes)} (${percent(fullness(q))})`
     : `${isNumber(q.limit_packets) ? `limit ${integer(q.limit_packets)} packets, ` : ""}peak ${bytes(q.peak_bytes)}`;
   return `${arrow(q.name)}: ${q.kind}, ${limit}, ${integer(q.drops)} dropped${q.marks > 0 ? `, ${integer(q.marks)} marked` : ""}`;
 }

@@ -2,7 +2,7 @@
 
 import type { LabDocument, LabQueue, LabSetDocument, Reference } from "../document";
 import { button, h, num, prose, section, table, type Child } from "../dom";
-import { bytes, integer, isNumber, nanos, NONE, percent, rate, seconds, significant, size } from "../format";
+import { bytes, integer, isNumber, nanos, NONE, percent, rate, seconds, significant } from "../format";
 import { fileName, saveAs } from "../save";
 import { arrow, fullness } from "./flows";
 
@@ -32,7 +32,7 @@ export function queuesSection(lab: LabDocument): HTMLElement | null {
 }
 
 function queueRow(q: LabQueue): HTMLTableRowElement {
-  const limit = isNumber(q.limit_bytes) ? size(q.limit_bytes) : isNumber(q.limit_packets) ? `${integer(q.limit_packets)} packets` : NONE;
+  const limit = isNumber(q.limit_bytes) ? bytes(q.limit_bytes) : isNumber(q.limit_packets) ? `${integer(q.limit_packets)} packets` : NONE;
   const detail = Object.entries(q.detail).map(([name, value]) => `${name} ${integer(value)}`).join(", ");
   return h(
     "tr",

@@ -4,7 +4,7 @@ import { DENSE } from "../context";
 import { timelineSection } from "../charts";
 import type { LabDocument, LabQueue, Stream } from "../document";
 import { h } from "../dom";
-import { integer, isNumber, size } from "../format";
+import { bytes, integer, isNumber } from "../format";
 import { Panel, type Line, type PanelOptions } from "../panel";
 import { inSeconds, sum, type Column } from "../series";
 import { Timeline } from "../timeline";
@@ -195,7 +195,7 @@ function queuePanel(base: Base, id: string, queues: LabQueue[]): Panel {
 function named(queue: LabQueue): string {
   const role = { switch: "", host: "host qdisc, ", wire: "link, " }[queue.role];
   const limit = isNumber(queue.limit_bytes)
-    ? ` of ${size(queue.limit_bytes)}`
+    ? ` of ${bytes(queue.limit_bytes)}`
     : isNumber(queue.limit_packets)
       ? ` of ${integer(queue.limit_packets)} packets`
       : "";

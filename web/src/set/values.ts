@@ -1,6 +1,6 @@
 // The varied keys: what their values are worth, and where they stand on an axis. Pure functions.
 
-import { byName, nanos, percent, rate, significant, size } from "../format";
+import { byName, bytes, nanos, percent, rate, significant } from "../format";
 
 export type Kind = "rate" | "size" | "time" | "share" | "number" | "category";
 
@@ -86,7 +86,7 @@ function spell(value: number, kind: Kind): string {
     case "rate":
       return rate(value);
     case "size":
-      return size(value);
+      return bytes(value);
     case "time":
       return nanos(value);
     case "share":

@@ -1,6 +1,6 @@
 //! `landspeed check`.
 
-mod text;
+pub mod text;
 
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
@@ -23,11 +23,13 @@ Examples:
   landspeed check --goal 100G --rtt 92ms           as one end of a long path
   landspeed check --role latency --iface ens1f0    for small messages, on one interface
   landspeed check --peer dtn.example               both ends, and where they differ
-  landspeed check --explain TCP-001                what one check reads, why, and when to leave it alone
-  landspeed check --record here --redact           save what was read; elsewhere: landspeed check --host here
+  landspeed check --explain TCP-001                what one check reads and why
+  landspeed check --record here --redact           save what was read
+  landspeed check --host here                      audit what was saved, on another host
   landspeed check --json audit.json --report audit.html
 
-Nothing is changed. `landspeed tune plan` shows what would be. Exit status: 0 nothing to do, 1 findings, 2 failure.";
+Nothing is changed. `landspeed tune plan` shows what would be.
+Exit status: 0 nothing to do, 1 findings, 2 failure.";
 
 /// Options of `check`.
 #[derive(Debug, clap::Args)]
@@ -61,6 +63,9 @@ pub struct Args {
     /// Also list checks that pass, do not apply or are unknown
     #[arg(short, long)]
     verbose: bool,
+    /// Print errors only; the exit status says whether there are findings
+    #[arg(short, long, conflicts_with = "verbose")]
+    quiet: bool,
     /// Write the document (JSON) to FILE, or `-` for standard output
     #[arg(long, value_name = "FILE")]
     json: Option<Sink>,
@@ -153,7 +158,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(sink) = &report {
         sink.write(landspeed_report::render_audit(&document)?.as_bytes())?;
     }
-    if args.json != Some(Sink::Stdout) {
+    if !args.quiet && args.json != Some(Sink::Stdout) {
         print!("{}", text::audit(&document, args.verbose));
         if let Some(path) = &args.report {
             println!("  report   {}", path.display());
@@ -184,9 +189,8 @@ fn usual_role(facts: &Facts) -> Role {
 
 fn facts(args: &Args) -> anyhow::Result<Facts> {
     if let Some(directory) = &args.host {
-        let host = RecordedHost::open(directory).with_context(|| {
-            format!("cannot audit {}: `landspeed check --record DIR` makes such a directory", directory.display())
-        })?;
+        let host = RecordedHost::open(directory)
+            .map_err(|error| anyhow!("cannot audit {}: {error}", directory.display()))?;
         return Ok(landspeed_host::collect(&host));
     }
     match &args.record {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use landspeed_checks::Check;
-use landspeed_model::{Answer, Applicability, AuditDocument, Change, Finding, Role, Severity};
+use landspeed_model::{Answer, Applicability, AuditDocument, Finding, Goal, Role, Severity};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
@@ -35,9 +35,37 @@ pub fn audit(document: &AuditDocument, verbose: bool) -> String {
     let changes: usize = changes.map(|finding| finding.changes.len()).sum();
     if changes > 0 {
         let what = if changes == 1 { "the 1 safe change" } else { &format!("the {changes} safe changes") };
-        page.line("next", &format!("`landspeed tune plan` shows {what} of these findings"));
+        page.line("next", &format!("plan {what} of these findings with"));
+        page.raw("", &plan_of(&document.goal));
     }
     page.text
+}
+
+/// `landspeed tune plan` for the same goal.
+fn plan_of(goal: &Goal) -> String {
+    let whole = |value: u64, units: &[(u64, &str)]| {
+        let unit = units.iter().find(|(size, _)| value.is_multiple_of(*size)).copied();
+        unit.map_or_else(|| value.to_string(), |(size, name)| format!("{}{name}", value / size))
+    };
+    let mut line = "landspeed tune plan".to_owned();
+    if let Some(bps) = goal.rate_bps {
+        let _ = write!(line, " --goal {}", whole(bps, &[(1_000_000_000, "G"), (1_000_000, "M"), (1, "")]));
+    }
+    if let Some(ns) = goal.rtt_ns {
+        let _ = write!(line, " --rtt {}", whole(ns, &[(1_000_000, "ms"), (1_000, "us"), (1, "ns")]));
+    }
+    let role = match goal.role {
+        // What an audit assumes by itself.
+        Role::Dtn | Role::Guest => "",
+        Role::Benchmark => " --role benchmark",
+        Role::Latency => " --role latency",
+        Role::Router => " --role router",
+    };
+    line += role;
+    if let Some(interface) = &goal.interface {
+        let _ = write!(line, " --iface {interface}");
+    }
+    line
 }
 
 fn one(page: &mut Page, label: &str, document: &AuditDocument, verbose: bool) {
@@ -139,14 +167,13 @@ fn show(page: &mut Page, finding: &Finding) {
     page.line("  better", &finding.recommended);
     page.line("  why", &finding.why);
     page.line("  effect", &finding.effect);
-    page.line("  look", &finding.by_hand);
-    let can = match finding.applicability {
-        Applicability::Safe => "",
-        Applicability::NeedsCare => " (needs care: read before applying)",
-        Applicability::DisplayOnly => " (by hand)",
+    page.raw("  look", &finding.by_hand);
+    let care = match finding.applicability {
+        Applicability::NeedsCare => format!("  # needs care: landspeed check --explain {}", finding.code),
+        Applicability::Safe | Applicability::DisplayOnly => String::new(),
     };
     for change in finding.changes.iter().take(SHOWN_CHANGES) {
-        page.line("  change", &format!("{}{can}", changed(change)));
+        page.raw("  fix", &format!("landspeed tune plan --set '{}'{care}", landspeed_tune::setting(change)));
     }
     if let Some(more) = finding.changes.len().checked_sub(SHOWN_CHANGES).filter(|&more| more > 0) {
         page.line("", &format!("and {more} more like these"));
@@ -161,10 +188,6 @@ fn weight(severity: Severity) -> &'static str {
         Severity::Minor => "MINOR",
         Severity::Note => "NOTE",
     }
-}
-
-fn changed(change: &Change) -> String {
-    format!("{} = {}", change.target, change.desired)
 }
 
 fn worded(answer: &Answer) -> String {

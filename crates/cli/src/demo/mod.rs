@@ -1,7 +1,7 @@
 //! `landspeed demo`: four claims about this machine, each checked, without root or a second host.
 
 mod claims;
-mod text;
+pub mod text;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -15,9 +15,10 @@ Examples:
   landspeed iperf3 -s -1                          a server for one test
   ln -s landspeed ~/.local/bin/iperf3             scripts that call iperf3 find this one
 
-Both ends speak iperf3's protocol. A flag that is not here is refused; none is taken and ignored unless its help says so.
-`landspeed run --iperf3` and `landspeed serve` say more about the same test.
-Exit status: 0 the test ran, 1 it did not.";
+Both ends speak iperf3's protocol. A flag that is not here is refused; none is accepted and ignored
+unless its help says so.
+`landspeed run --iperf3` and `landspeed serve` report more about the same test.
+Exit status: 0 the test ran, 1 it did not or the command line is wrong.";
 
 /// `-t 0` lasts until it is interrupted, or this long, nanoseconds: memory is kept for what has an end.
 const ENDLESS_NS: u64 = 86_400_000_000_000;
@@ -40,9 +41,9 @@ pub struct Args {
     /// Server's port
     #[arg(short, long, default_value_t = landspeed_flow::iperf3::DEFAULT_PORT, help_heading = "Either")]
     pub port: u16,
-    /// Unit of rates
-    #[arg(short, long, value_enum, default_value = "a", hide_possible_values = true, help_heading = "Either")]
-    pub format: Format,
+    /// Unit of rates: k, m, g, t for bits, K, M, G, T for bytes [default: the one that fits]
+    #[arg(short, long, value_name = "UNIT", help_heading = "Either")]
+    pub format: Option<Format>,
     /// Seconds between reports; 0 for none
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval, help_heading = "Either")]
     pub interval: u64,
@@ -61,7 +62,7 @@ pub struct Args {
     /// Print JSON
     #[arg(short = 'J', long, help_heading = "Either")]
     pub json: bool,
-    /// Print JSON, an object a line: start, each interval, end. They come when the test is over
+    /// Print one JSON object a line: start, each interval as it passes, end
     #[arg(long, help_heading = "Either", conflicts_with = "json")]
     pub json_stream: bool,
     /// Print into this file

@@ -85,7 +85,7 @@ fn client(args: &Args) -> anyhow::Result<Outcome> {
     let form = match (args.json, args.json_stream) {
         (true, _) => Form::Json,
         (_, true) => Form::Events,
-        _ => Form::Text(text::Style { format: args.format, verbose: args.verbose }),
+        _ => Form::Text(text::Style { format: args.format.unwrap_or_default(), verbose: args.verbose }),
     };
     let mut telling = Telling::new(form, &wishes, out);
     let run = match far_end(args, telling.is_live()) {

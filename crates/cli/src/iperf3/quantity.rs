@@ -1,36 +1,48 @@
 //! Amounts and rates in the four characters and a unit that iperf3 prints them in.
 
+use std::str::FromStr;
+
 /// `-f`: what rates are printed in. Transfers always have the unit that fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Bits, whatever fits
     #[default]
-    #[value(name = "a", alias = "A")]
     Adaptive,
     /// Kbits
-    #[value(name = "k")]
     Kbits,
     /// Mbits
-    #[value(name = "m")]
     Mbits,
     /// Gbits
-    #[value(name = "g")]
     Gbits,
     /// Tbits
-    #[value(name = "t")]
     Tbits,
     /// KBytes
-    #[value(name = "K")]
     KBytes,
     /// MBytes
-    #[value(name = "M")]
     MBytes,
     /// GBytes
-    #[value(name = "G")]
     GBytes,
     /// TBytes
-    #[value(name = "T")]
     TBytes,
+}
+
+impl FromStr for Format {
+    type Err = &'static str;
+
+    /// By the first letter, as iperf3: `m` and `mbits` are the same.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text.as_bytes().first() {
+            Some(b'k') => Self::Kbits,
+            Some(b'm') => Self::Mbits,
+            Some(b'g') => Self::Gbits,
+            Some(b't') => Self::Tbits,
+            Some(b'K') => Self::KBytes,
+            Some(b'M') => Self::MBytes,
+            Some(b'G') => Self::GBytes,
+            Some(b'T') => Self::TBytes,
+            _ => return Err("use one of k, m, g, t (bits) or K, M, G, T (bytes)"),
+        })
+    }
 }
 
 /// `1.95 GBytes`.
@@ -108,6 +120,21 @@ mod tests {
 
     #[test]
     fn a_unit_asked_for_is_kept() {
+        // As iperf3 3.22 prints 167 Mb/s with each of its formats.
+        for (format, text) in [
+            ("k", "167000 Kbits/sec"),
+            ("m", " 167 Mbits/sec"),
+            ("g", "0.17 Gbits/sec"),
+            ("t", "0.00 Tbits/sec"),
+            ("K", "20386 KBytes/sec"),
+            ("M", "19.9 MBytes/sec"),
+            ("G", "0.02 GBytes/sec"),
+            ("T", "0.00 TBytes/sec"),
+            ("mbits", " 167 Mbits/sec"),
+        ] {
+            assert_eq!(rate(167e6, format.parse().expect("a format")), text);
+        }
+        assert!("a".parse::<Format>().is_err() && "".parse::<Format>().is_err() && "q".parse::<Format>().is_err());
         assert_eq!(rate(17_081_074_657.4, Format::Mbits), "17081 Mbits/sec");
         assert_eq!(rate(8.0 * 1_048_576.0, Format::MBytes), "1.00 MBytes/sec");
         assert_eq!(rate(8.0 * 1_048_576.0, Format::GBytes), "0.00 GBytes/sec");

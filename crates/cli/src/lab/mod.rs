@@ -9,7 +9,7 @@ mod kernel;
 mod new;
 mod run;
 mod set;
-mod text;
+pub mod text;
 
 use crate::Outcome;
 

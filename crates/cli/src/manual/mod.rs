@@ -1,6 +1,6 @@
 //! `landspeed completions` and `landspeed man`: what packagers install beside the program.
 
-mod examples;
+pub mod examples;
 mod page;
 mod tidy;
 
@@ -21,8 +21,8 @@ Examples:
   landspeed completions zsh > ~/.zfunc/_landspeed
   landspeed completions fish > ~/.config/fish/completions/landspeed.fish
 
-The script asks this program for the words, so it knows the interfaces, congestion controls, check codes and kernels of
-the host it runs on. It goes with the program it came from: write it anew when the program is replaced.";
+The script asks landspeed for the words, so it knows the interfaces, congestion controls, check codes
+and kernels of this host. Write it again when landspeed is replaced.";
 
 const MAN_EXAMPLES: &str = "\
 Examples:

@@ -19,12 +19,12 @@ Examples:
   landspeed run dtn.example -R -P 4 --report run.html    four streams from the server, drawn
   landspeed run dtn.example --send splice --receive discard --cpus 2 --peer-cpus 2
   landspeed run dtn.example -u -b 300m --burst 65        UDP in bursts of 65 packets
-  landspeed run dtn.example --rr --rate 10000 -l 64/1k   open loop, 64-byte requests, 1-KiB responses
+  landspeed run dtn.example --rr --rate 10000 -l 64/1k   open loop, 64 B requests, 1 KiB responses
   landspeed run old.example --iperf3 -R                  against an iperf3 server, from it
   landspeed run '[fe80::1%eth0]:5210' --probe-mtu        a link-local address with its zone
 
-The short options of iperf3 mean the same here. A bare size is in bytes, K/M/G are powers of 1024 for sizes and of
-1000 for rates; a bare time is in seconds.";
+The short options of iperf3 mean the same here. A bare size is in bytes, K/M/G are powers of 1024
+for sizes and of 1000 for rates; a bare time is in seconds.";
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]

@@ -2,7 +2,7 @@
 
 pub mod attend;
 mod live;
-mod text;
+pub mod text;
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

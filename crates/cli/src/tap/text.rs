@@ -11,12 +11,12 @@ use crate::text::Page;
 pub fn summary(document: &TapDocument) -> String {
     let mut page = Page::default();
     let ended = match document.ended {
-        TapEnd::Packets => "as many packets as asked for",
-        TapEnd::Size => "as many bytes as asked for",
-        TapEnd::Time => "its time was over",
-        TapEnd::Stopped => "it was told to",
-        TapEnd::InterfaceGone => "the interface went away",
-        TapEnd::WriteFailed => "it could not write on",
+        TapEnd::Packets => "--count reached",
+        TapEnd::Size => "size limit reached",
+        TapEnd::Time => "time limit reached",
+        TapEnd::Stopped => "interrupted",
+        TapEnd::InterfaceGone => "the interface disappeared",
+        TapEnd::WriteFailed => "writing failed",
     };
     page.line("tap", &format!("{}; ended: {ended}", Nanos::new(document.duration_ns)));
     for interface in &document.interfaces {
@@ -62,7 +62,7 @@ fn one(page: &mut Page, interface: &TapInterface, duration_ns: u64) {
         interface.fill_max * 100.0
     );
     if interface.gone {
-        words.push_str("; went away");
+        words.push_str("; disappeared");
     }
     page.line(&interface.name, &words);
 }

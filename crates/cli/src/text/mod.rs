@@ -11,30 +11,31 @@ use landspeed_model::{
     Cause, Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status, Verdict,
     Warning,
 };
-use landspeed_units::{BitRate, Nanos};
+use landspeed_units::{BitRate, Bytes, Nanos};
 
 pub use details::details;
 pub use page::{Page, unmarked};
 
-/// Warnings that make the headline doubtful, the gravest first. The others are notes, which `-v` prints.
-const DOUBTS: [&str; 17] = [
-    "books-open",
-    "one-ended",
-    "no-near-capture",
-    "no-far-capture",
-    "stall",
-    "sampler-gap",
-    "other-load",
-    "steal",
-    "not-as-asked",
-    "zerocopy-copied",
-    "zerocopy-refused",
-    "few-samples",
-    "still-ramping",
-    "unsteady",
-    "softnet-drops",
-    "beyond-window",
-    "loopback",
+/// Warnings that make the headline doubtful, the gravest first, each with its short phrase. The others are notes, which `-v`
+/// prints.
+const DOUBTS: [(&str, &str); 17] = [
+    ("accounting", "bytes unaccounted for"),
+    ("one-ended", "one end's report is missing"),
+    ("no-near-capture", "no local capture"),
+    ("no-far-capture", "no remote capture"),
+    ("stall", "delivery stalled"),
+    ("sampler-gap", "gaps in sampling"),
+    ("other-load", "other load on a host"),
+    ("steal", "steal time"),
+    ("not-as-asked", "options not in force as requested"),
+    ("zerocopy-copied", "zero copy fell back to copying"),
+    ("zerocopy-refused", "zero copy refused"),
+    ("few-samples", "few samples"),
+    ("still-ramping", "rate still rising"),
+    ("unsteady", "rate varies"),
+    ("softnet-drops", "drops in the receiver's backlog"),
+    ("beyond-window", "the receive buffer exceeds the largest window"),
+    ("loopback", "measured over loopback"),
 ];
 
 /// An error: what failed, and on a second line what to try.
@@ -143,9 +144,9 @@ fn reason<'a>(document: &RunDocument, direction: Direction, verdict: &'a Verdict
     verdict.summary.strip_prefix(&headline).unwrap_or(&verdict.summary)
 }
 
-/// The gravest warning and how many more there are, or the names of all where that does not fit a line.
+/// The gravest warning and how many more there are, or the short phrases of all where that does not fit a line.
 fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
-    let rank = |warning: &Warning| DOUBTS.iter().position(|code| *code == warning.code);
+    let rank = |warning: &Warning| DOUBTS.iter().position(|(code, _)| *code == warning.code);
     let mut doubts: Vec<(usize, &Warning)> =
         warnings.iter().filter_map(|warning| Some((rank(warning)?, warning))).collect();
     doubts.sort_by_key(|(rank, _)| *rank);
@@ -160,9 +161,10 @@ fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
     if page.lines_of(&line) == 1 {
         return Some(line);
     }
-    let mut codes: Vec<&str> = doubts.iter().map(|(_, warning)| warning.code.as_str()).collect();
-    codes.dedup();
-    Some(format!("{} (-v explains)", codes.join(", ")))
+    let mut phrases: Vec<&str> = doubts.iter().map(|(rank, _)| DOUBTS[*rank].1).collect();
+    phrases.dedup();
+    let all = format!("{} (-v explains)", phrases.join(", "));
+    Some(if page.lines_of(&all) == 1 { all } else { format!("{}{more}", phrases[0]) })
 }
 
 /// Up to the first stop that ends a sentence.
@@ -341,6 +343,7 @@ pub(crate) fn cause_name(cause: Cause) -> &'static str {
     match cause {
         Cause::ReceiverWindow => "receiver window",
         Cause::SlowReader => "slow reader",
+        Cause::ReceiveBuffer => "receive buffer",
         Cause::SendBuffer => "send buffer",
         Cause::Application => "application",
         Cause::Pacing => "pacing",
@@ -373,7 +376,7 @@ fn mode(mode: RrMode) -> &'static str {
 
 /// `6.00 MiB`, and `1 MB` where the size is round in powers of 1000.
 fn bytes(n: u64) -> String {
-    landspeed_diagnose::bytes(n as f64)
+    Bytes::new(n).to_string()
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Page {
         let mut column = MARGIN.max(2 + label.chars().count());
         // A label that fills its column is followed by a blank.
         let mut begun = label.chars().count() < MARGIN - 2;
-        let content = unmarked(content);
+        let content = unmarked(&unbroken(content, self.width - MARGIN));
         for word in content.split_whitespace() {
             let len = word.chars().count();
             if begun && column == MARGIN {
@@ -62,7 +62,7 @@ impl Page {
                 column += 1;
             }
             begun = true;
-            self.text.extend(word.chars().filter(|c| !c.is_control()));
+            self.text.extend(word.chars().filter(|c| !c.is_control()).map(|c| if c == BLANK { ' ' } else { c }));
             column += len;
         }
         self.text.push('\n');
@@ -75,10 +75,23 @@ impl Page {
         page.text.lines().count()
     }
 
-    /// A line kept as it is.
+    /// A line that is not folded, such as a command to paste.
     pub fn raw(&mut self, label: &str, content: &str) {
+        let content: String = content.chars().filter(|c| !c.is_control()).collect();
         let _ = writeln!(self.text, "  {label:<width$}{content}", width = MARGIN - 2);
     }
+}
+
+/// A blank at which a line is not folded, until it is printed.
+const BLANK: char = '\u{e000}';
+
+/// `content` whose commands in backticks stay on one line, where they fit `columns`: they can be pasted.
+fn unbroken(content: &str, columns: usize) -> String {
+    let parts = content.split('`').enumerate().map(|(i, part)| {
+        let keeps = i % 2 == 1 && part.chars().count() + 2 <= columns;
+        if keeps { part.replace(' ', &BLANK.to_string()) } else { part.to_owned() }
+    });
+    parts.collect::<Vec<_>>().join("`")
 }
 
 /// Text without Markdown's backticks: documents mark commands with them, a terminal shows them as quotes. Options need none.
@@ -96,6 +109,13 @@ pub fn unmarked(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_that_fits_stays_on_one_line() {
+        let mut page = Page::with_width(60);
+        page.line("next", "Raise the limit and run again: `sysctl -w net.core.rmem_max=1048576`. Then measure.");
+        assert!(page.text.contains("'sysctl -w net.core.rmem_max=1048576'"), "{}", page.text);
+    }
 
     #[test]
     fn lines_fold_between_words_at_any_width() {

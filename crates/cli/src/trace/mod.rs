@@ -3,7 +3,7 @@
 mod against;
 mod packets;
 mod pictures;
-mod text;
+pub mod text;
 
 use std::ffi::OsStr;
 use std::num::NonZero;

@@ -1,7 +1,7 @@
 //! `landspeed tune`: changes to this host as a transaction.
 
 mod persist;
-mod text;
+pub mod text;
 mod watchdog;
 
 use std::path::PathBuf;

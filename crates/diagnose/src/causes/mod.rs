@@ -7,6 +7,7 @@ mod datagrams;
 mod link_rate;
 mod network;
 mod pacing;
+mod receive_buffer;
 mod receiver_cpu;
 mod receiver_drops;
 mod receiver_window;
@@ -30,6 +31,7 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
         sender_cpu::evaluate,
         link_rate::evaluate,
         slow_reader::evaluate,
+        receive_buffer::evaluate,
         receiver_window::evaluate,
         send_buffer::evaluate,
         application::evaluate,
@@ -48,6 +50,7 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
             Cause::ReceiverCpu,
             Cause::ReceiverWindow
                 | Cause::SlowReader
+                | Cause::ReceiveBuffer
                 | Cause::NetworkLoss
                 | Cause::NetworkCongestion
                 | Cause::ShallowBuffer

@@ -4,24 +4,19 @@ use landspeed_model::Cause;
 
 use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
-use crate::load::{Role, load};
 use crate::reader::{Limited, Reader, reader, window_limited};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
-    BACKLOG, EXPLAINS, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, STILL_FILLS, UDP_LOSS, WAITS,
-    WINDOW_FULL,
+    BACKLOG, RATE_REACHED, READER_BEHIND, READER_KEEPS_UP, RWND_LIMITED, STILL_FILLS, WAITS, WINDOW_FULL,
 };
 
 /// The window is full and so is the receive queue: data waits for the application, which has CPU time left.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
-    if flow.is_rr() {
+    if flow.is_rr() || flow.udp.is_some() {
         return Finding::not_applicable(Cause::SlowReader);
     }
     let mut scales = Scales::new(flow, Cause::SlowReader);
-    if flow.udp.is_some() {
-        return datagrams(flow, scales);
-    }
     weigh(&mut scales, flow, true);
     let asked = asked_read_bps(flow).map(|rate| flow.goodput_bps / rate);
     let end = Some(flow.receiver.end);
@@ -125,46 +120,6 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, behind: bool) {
             "receiver.samples[].tcp.rcv_wnd_bytes",
         );
     }
-}
-
-/// UDP: the socket overflows though its thread has CPU time left.
-fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
-    let Some(udp) = &flow.udp else { return scales.refuted() };
-    let lossy = scales.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
-    let at_socket = scales.value(
-        "lost packets dropped by the receiving socket",
-        udp.share(udp.at_socket),
-        "ratio",
-        Bound::AtLeast(EXPLAINS),
-        Some(flow.receiver.end),
-        "streams[].receiver.udp.socket_drops",
-    );
-    if lossy != Some(true) || at_socket != Some(true) {
-        return scales.refuted();
-    }
-    let receiver = load(flow, Role::Receiver);
-    if receiver.strength.is_some() || receiver.kept_waiting() {
-        return scales.refuted();
-    }
-    let asked = asked_read_bps(flow);
-    let strength = if asked.is_some() { Strength::Strong } else { Strength::Moderate };
-    let why = format!(
-        "the receiving application let its socket overflow: {} of the packets were lost, most of them there, while \
-         its thread had CPU time left",
-        text::percent(udp.loss.unwrap_or(0.0))
-    );
-    let next = if asked.is_some() {
-        next_step(flow)
-    } else {
-        format!(
-            "Raise net.core.rmem_max on {} and ask for a larger socket buffer (--window): bursts overflow this one{}.",
-            flow.label(&flow.receiver),
-            flow.figure(StreamView::rcvbuf).map(|f| format!(" ({})", text::bytes(f.value))).unwrap_or_default()
-        )
-    };
-    let mut finding = scales.holds(strength, why, next);
-    finding.place = Some(format!("{}, socket", flow.receiver.name()));
-    finding
 }
 
 /// Whether the receivers kept to a reading schedule: they have --read-rate and reached it, or waited for their own schedule.

@@ -6,9 +6,10 @@ const DOC: &str = include_str!("../../../../docs/verdicts.md");
 const THRESHOLDS: &str = include_str!("../../src/thresholds.rs");
 
 /// Every cause. The match below fails to compile when one is added and not listed here.
-const CAUSES: [Cause; 21] = [
+const CAUSES: [Cause; 22] = [
     Cause::ReceiverWindow,
     Cause::SlowReader,
+    Cause::ReceiveBuffer,
     Cause::SendBuffer,
     Cause::Application,
     Cause::Pacing,
@@ -34,25 +35,26 @@ fn position(cause: Cause) -> usize {
     match cause {
         Cause::ReceiverWindow => 0,
         Cause::SlowReader => 1,
-        Cause::SendBuffer => 2,
-        Cause::Application => 3,
-        Cause::Pacing => 4,
-        Cause::SenderCpu => 5,
-        Cause::ReceiverCpu => 6,
-        Cause::LinkRate => 7,
-        Cause::NetworkCongestion => 8,
-        Cause::NetworkLoss => 9,
-        Cause::NetworkPath => 10,
-        Cause::SlowStartOvershoot => 11,
-        Cause::ShallowBuffer => 12,
-        Cause::Policer => 13,
-        Cause::Reordering => 14,
-        Cause::ReceiverHostDrops => 15,
-        Cause::AckPath => 16,
-        Cause::LocalQdisc => 17,
-        Cause::PathMtu => 18,
-        Cause::RoundTrip => 19,
-        Cause::Undetermined => 20,
+        Cause::ReceiveBuffer => 2,
+        Cause::SendBuffer => 3,
+        Cause::Application => 4,
+        Cause::Pacing => 5,
+        Cause::SenderCpu => 6,
+        Cause::ReceiverCpu => 7,
+        Cause::LinkRate => 8,
+        Cause::NetworkCongestion => 9,
+        Cause::NetworkLoss => 10,
+        Cause::NetworkPath => 11,
+        Cause::SlowStartOvershoot => 12,
+        Cause::ShallowBuffer => 13,
+        Cause::Policer => 14,
+        Cause::Reordering => 15,
+        Cause::ReceiverHostDrops => 16,
+        Cause::AckPath => 17,
+        Cause::LocalQdisc => 18,
+        Cause::PathMtu => 19,
+        Cause::RoundTrip => 20,
+        Cause::Undetermined => 21,
     }
 }
 

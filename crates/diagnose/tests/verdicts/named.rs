@@ -266,9 +266,23 @@ fn a_udp_rate_delivered_whole_is_the_application() {
 fn udp_loss_is_placed() {
     let scenario = Scenario::default();
     is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 0)), Cause::NetworkLoss, Confidence::High);
-    is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::SlowReader, Confidence::Medium);
+    is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::ReceiveBuffer, Confidence::Medium);
     let busy = Scenario { receiver_thread: 0.99, ..scenario };
     is(judge(&busy.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::ReceiverCpu, Confidence::High);
+}
+
+#[test]
+fn a_udp_buffer_smaller_than_a_burst_is_named_with_the_size_to_ask_for() {
+    let small = Scenario { rcvbuf: 65_536, ..Scenario::default() };
+    let mut document = small.udp(Some(200_000_000), 100_000, 60_000, 40_000);
+    for parameters in [&mut document.requested, document.effective.as_mut().unwrap()] {
+        parameters.udp.as_mut().unwrap().burst_packets = 64;
+    }
+    let verdict = judge(&document);
+    is(verdict.clone(), Cause::ReceiveBuffer, Confidence::High);
+    assert_eq!(verdict.place.as_deref(), Some("server, UDP receive buffer"));
+    assert!(verdict.summary.contains("one burst takes at least 128 KiB"), "{}", verdict.summary);
+    assert!(verdict.next_step.contains("--window"), "{}", verdict.next_step);
 }
 
 #[test]

@@ -14,44 +14,44 @@ pub fn balance(
     client: Option<&EndReport>,
     server: Option<&EndReport>,
 ) -> Conservation {
-    let mut books = match (parameters.protocol, udp) {
-        (Protocol::Udp, Some(totals)) => udp_books(totals, streams, parameters, client, server),
-        _ => tcp_books(streams),
+    let mut accounting = match (parameters.protocol, udp) {
+        (Protocol::Udp, Some(totals)) => udp_accounting(totals, streams, parameters, client, server),
+        _ => tcp_accounting(streams),
     };
     let reported = || streams.iter().filter(|s| s.intervals_from == "receiver");
     let receivers: i64 = reported().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes as i64).sum();
     let intervals: i64 = reported().flat_map(|s| &s.intervals).map(|i| i.bytes as i64).sum();
-    books.intervals_minus_totals_bytes = intervals - receivers;
+    accounting.intervals_minus_totals_bytes = intervals - receivers;
     let missing = [(client, "client"), (server, "server")].into_iter().filter(|(report, _)| report.is_none());
     for (_, name) in missing {
-        books.holds = false;
-        books.notes.push(format!("the {name}'s report is missing: what it sent or received is unknown"));
+        accounting.holds = false;
+        accounting.notes.push(format!("the {name}'s report is missing: what it sent or received is unknown"));
     }
     if server.is_some_and(|report| !report.has_timeline()) {
-        books.notes.push("the server's figures are from iperf3's results".to_owned());
+        accounting.notes.push("the server's figures are from iperf3's results".to_owned());
         // A server that ends its sending threads in the middle of a write (3.16 and later) lacks it in its count.
         let unfinished = streams.iter().filter(|s| s.direction == Direction::Download).count() as i64
             * parameters.write_bytes.min(1 << 20) as i64;
-        if parameters.protocol == Protocol::Tcp && (-unfinished..0).contains(&books.unaccounted_bytes) {
-            books.holds = true;
-            books.notes.push(format!(
+        if parameters.protocol == Protocol::Tcp && (-unfinished..0).contains(&accounting.unaccounted_bytes) {
+            accounting.holds = true;
+            accounting.notes.push(format!(
                 "{} B more arrived than iperf3 counted: a write that was in progress when it ended its thread is not \
                  counted",
-                -books.unaccounted_bytes
+                -accounting.unaccounted_bytes
             ));
         }
-        if books.unaccounted_bytes > 0 && parameters.protocol == Protocol::Tcp {
+        if accounting.unaccounted_bytes > 0 && parameters.protocol == Protocol::Tcp {
             let why = "iperf3 stops reading at the end of a test: bytes in its socket buffer are not counted";
-            books.notes.push(why.to_owned());
+            accounting.notes.push(why.to_owned());
         }
     }
-    if books.intervals_minus_totals_bytes != 0 {
-        books.holds = false;
-        books
+    if accounting.intervals_minus_totals_bytes != 0 {
+        accounting.holds = false;
+        accounting
             .notes
             .push("the intervals do not add up to the totals: a defect of landspeed, please report it".to_owned());
     }
-    books
+    accounting
 }
 
 fn sum<'a>(ends: impl Iterator<Item = &'a StreamEnd>, of: impl Fn(&StreamEnd) -> Option<u64>) -> u64 {
@@ -62,7 +62,7 @@ fn term(name: &str, sign: &str, bytes: Option<i64>, packets: Option<i64>, source
     Term { name: name.to_owned(), sign: sign.to_owned(), bytes, packets, source: source.to_owned() }
 }
 
-fn tcp_books(streams: &[Stream]) -> Conservation {
+fn tcp_accounting(streams: &[Stream]) -> Conservation {
     let senders = || streams.iter().filter_map(|s| s.sender.as_ref());
     let receivers = || streams.iter().filter_map(|s| s.receiver.as_ref());
     let offered = sum(senders(), |e| Some(e.bytes));
@@ -106,7 +106,7 @@ fn tcp_books(streams: &[Stream]) -> Conservation {
     }
 }
 
-fn udp_books(
+fn udp_accounting(
     totals: &UdpTotals,
     streams: &[Stream],
     parameters: &Parameters,

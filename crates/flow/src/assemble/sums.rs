@@ -50,7 +50,7 @@ fn spans(cuts: &Cuts) -> Vec<(PhaseName, u64, u64)> {
     spans
 }
 
-/// UDP books over all streams.
+/// UDP accounting over all streams.
 pub fn udp(parameters: &Parameters, streams: &[Stream]) -> UdpTotals {
     let mut totals =
         UdpTotals { payload_bytes: parameters.udp.as_ref().map_or(0, |u| u.payload_bytes), ..UdpTotals::default() };

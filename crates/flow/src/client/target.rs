@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_ports_and_zones_are_told_apart() {
+    fn hosts_ports_and_zones_are_distinguished() {
         assert_eq!(parse("dtn.example"), ("dtn.example".into(), None));
         assert_eq!(parse("dtn.example:99"), ("dtn.example".into(), Some(99)));
         assert_eq!(parse("192.0.2.1:99"), ("192.0.2.1".into(), Some(99)));

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn junk_is_told_from_another_version() {
+    fn junk_is_distinguished_from_another_version() {
         assert_eq!(decode(&[0x16; PREFACE_LEN]), Err(BadPreface::NotLandspeed));
         let mut newer = encode(Purpose::Control { keyed: false });
         newer[9] = 9;

@@ -1,4 +1,4 @@
-//! The threads of one end: set up a socket, move its bytes, close the books.
+//! The threads of one end: set up a socket, move its bytes, report its totals.
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};

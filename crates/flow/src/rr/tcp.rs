@@ -261,7 +261,7 @@ fn send(
     Ok(true)
 }
 
-/// Reads what has arrived and books the responses that are complete.
+/// Reads what has arrived and counts the responses that are complete.
 fn receive(
     mut stream: &TcpStream,
     cadence: &Cadence,

@@ -123,7 +123,7 @@ pub struct ReceivePlan {
 /// What a sender did. Times are `CLOCK_MONOTONIC` nanoseconds.
 #[derive(Debug, Default)]
 pub struct SendOutcome {
-    /// The sender's fields of the books.
+    /// The sender's fields of the accounting.
     pub udp: UdpEnd,
     /// Payload bytes of the datagrams that the kernel accepted.
     pub bytes: u64,
@@ -148,7 +148,7 @@ pub struct SendOutcome {
 /// What a receiver saw. Times are `CLOCK_MONOTONIC` nanoseconds.
 #[derive(Debug, Default)]
 pub struct ReceiveOutcome {
-    /// The receiver's fields of the books.
+    /// The receiver's fields of the accounting.
     pub udp: UdpEnd,
     /// Payload bytes of first copies.
     pub bytes: u64,

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_moved_is_told_gauges_may_fall_and_new_counters_start_at_zero() {
+    fn only_changes_are_reported_and_new_counters_start_at_zero() {
         let before = paired("Tcp: MaxConn CurrEstab RetransSegs\nTcp: -1 5 100\n");
         let after = paired("Tcp: MaxConn CurrEstab RetransSegs\nTcp: -1 3 107\nIcmpMsg: OutType3\nIcmpMsg: 2\n");
         let moved: Vec<_> = after.moved_since(&before).into_iter().map(|d| (d.name, d.delta)).collect();

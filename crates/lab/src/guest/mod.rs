@@ -126,7 +126,7 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
                 scope.spawn(move || run_flow(engine, flow, index, network, running))
             })
             .collect();
-        // Connections are open by now and nothing moves: the books of every place begin at rest.
+        // Connections are open by now and nothing moves: the accounting of every place begins at rest.
         clock::sleep_until(zero_ns - REST_NS);
         network.start_counting_frames()?;
         let before = network.counters(plan)?;

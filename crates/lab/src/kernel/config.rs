@@ -114,7 +114,7 @@ CONFIG_VETH=n
     }
 
     #[test]
-    fn a_missing_core_symbol_is_told_from_a_missing_feature_and_an_unwanted_one() {
+    fn missing_core_symbols_features_and_unwanted_ones_are_distinguished() {
         let fragment =
             "## core\nCONFIG_NET=y\nCONFIG_INET=y\n## features\nCONFIG_IPV6=y\n## off\n# CONFIG_NET is not set\n";
         let difference = compare(fragment, &Features::parse(CONFIG));

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_told_from_the_rest_of_what_make_says() {
+    fn object_lines_of_make_are_recognised() {
         for (line, said) in [
             ("  CC      net/ipv4/tcp.o", Said::Object),
             ("  AS      arch/um/kernel/vmlinux.lds", Said::Object),

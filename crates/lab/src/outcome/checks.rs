@@ -201,5 +201,5 @@ fn accounting(plan: &Plan, report: &GuestReport) -> LabCheck {
             problems.push(format!("flow {}: bytes sent and received do not balance", index + 1));
         }
     }
-    check("books-balance", &problems, format!("the accounting of {} flows balances", report.flows.len()))
+    check("accounting", &problems, format!("the accounting of {} flows balances", report.flows.len()))
 }

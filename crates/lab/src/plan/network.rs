@@ -170,9 +170,9 @@ impl Network {
             Framing::None => 0,
         };
         let seed = |salt: u64| splitmix(scenario.seed ^ splitmix((index as u64) << 1 | salt));
-        let (forward, back) = (direction(link, &link.forward, seed(0)), direction(link, &link.back, seed(1)));
+        let (forward, back) = (direction(link, &link.forward, seed(0)), direction(link, &link.reverse, seed(1)));
         let rate = |own: &LinkDirection| own.rate.unwrap_or(link.rate).0.bps();
-        let rates = (rate(&link.forward), rate(&link.back));
+        let rates = (rate(&link.forward), rate(&link.reverse));
         if rates.0 == 0 || rates.1 == 0 {
             return Err(PlanError(format!("the link between {first} and {second} has no rate")));
         }

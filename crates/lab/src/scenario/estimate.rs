@@ -103,7 +103,7 @@ fn loss_limit_bps(scenario: &Scenario, flow: &Flow, way: &Route) -> f64 {
     }
     let lost = |hop: &Hop| {
         let link = &scenario.link[hop.link];
-        let own = if hop.forward { &link.forward } else { &link.back };
+        let own = if hop.forward { &link.forward } else { &link.reverse };
         match own.loss.as_ref().or(link.loss.as_ref()) {
             Some(Loss::Random(share) | Loss::Pattern(LossPattern::Random(share))) => share.0.get(),
             Some(Loss::Pattern(LossPattern::Every(n))) => 1.0 / (*n).max(1) as f64,

@@ -172,7 +172,7 @@ fn draws(scenario: &Scenario) -> bool {
     };
     let on_link = |link: &Link| {
         let whole = link.jitter.is_some() || link.reorder.is_some() || link.duplicate.is_some();
-        whole || link.loss.as_ref().is_some_and(random) || own(&link.forward) || own(&link.back)
+        whole || link.loss.as_ref().is_some_and(random) || own(&link.forward) || own(&link.reverse)
     };
     // These draw which packet to drop, or which queue a flow goes to.
     let kinds =

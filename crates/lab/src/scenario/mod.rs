@@ -274,7 +274,7 @@ pub struct QueueSettings {
     pub loss: Option<Share>,
 }
 
-/// A link between two nodes. Settings apply to both directions; `forward` (first to second) and `back` override them.
+/// A link between two nodes. Settings apply to both directions; `forward` (first to second) and `reverse` override them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Link {
@@ -316,7 +316,7 @@ pub struct Link {
     pub forward: LinkDirection,
     /// Second to first only.
     #[serde(default)]
-    pub back: LinkDirection,
+    pub reverse: LinkDirection,
 }
 
 /// Settings of one direction of a link.

@@ -116,7 +116,7 @@ impl<'a> Paths<'a> {
     fn hop(&self, out_of: &'a str, into: &'a str, link: usize, forward: bool) -> Hop<'a> {
         let at = link;
         let link = &self.scenario.link[at];
-        let own = if forward { &link.forward } else { &link.back };
+        let own = if forward { &link.forward } else { &link.reverse };
         Hop {
             link: at,
             forward,

@@ -70,7 +70,7 @@ fn keys_that_are_absent_are_created_where_their_place_is_known() {
         ("kernel", "\"7.3\""),
         ("link.*.loss", "\"1/22000\""),
         ("link.0.loss.every", "22000"),
-        ("link.1.back.rate", "\"1G\""),
+        ("link.1.reverse.rate", "\"1G\""),
         ("flow.0.streams", "4"),
         ("switch.s.port.b", "\"fq_codel\""),
         ("switch.s.queue", "{ kind = \"red\", limit = \"1MB\" }"),

@@ -128,7 +128,7 @@ impl<'i> Walk<'_, 'i> {
     fn fresh(&self, step: &str) -> Option<DeTable<'i>> {
         let mut table = DeTable::new();
         let kind = match step {
-            "hosts" | "sysctl" | "forward" | "back" | "port" | "jitter" | "loss" => return Some(table),
+            "hosts" | "sysctl" | "forward" | "reverse" | "port" | "jitter" | "loss" => return Some(table),
             "queue" => "bfifo",
             "qdisc" => "fq",
             _ => return None,

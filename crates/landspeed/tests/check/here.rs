@@ -58,7 +58,9 @@ fn the_summary_is_read_top_down_and_names_what_to_do_next() {
     assert!(text.lines().next().is_some_and(|line| line.starts_with("  host ")), "{text}");
     assert!(text.contains("100 Gb/s over 92.0 ms, as a data transfer node"), "{text}");
     assert!(text.lines().any(|line| line.starts_with("  summary ")), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    // Commands are never folded.
+    let folded = |line: &&str| !["look ", "fix "].iter().any(|label| line.trim_start().starts_with(label));
+    assert!(text.lines().filter(folded).all(|line| line.chars().count() <= 100), "{text}");
 }
 
 #[test]
@@ -77,12 +79,12 @@ fn a_check_explains_itself_and_an_unknown_one_is_refused() {
     for part in ["TCP-001 SACK", "**Reads**", "**Leave it alone**", "## Sources", "RFC 2018"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(failure(&["--explain", "TCP-999"]).contains("`landspeed check --list` names them"));
+    assert!(failure(&["--explain", "TCP-999"]).contains("'landspeed check --list' names them"));
 }
 
 #[test]
 fn bad_options_are_refused_with_what_there_is() {
-    assert!(failure(&["--iface", "nowhere0"]).contains("there is no interface `nowhere0` here; there is: "));
+    assert!(failure(&["--iface", "nowhere0"]).contains("there is no interface 'nowhere0' here; there is: "));
     assert!(failure(&["--goal", "fast"]).contains("fast"));
     assert!(failure(&["--rtt", "0"]).contains("a time of zero"));
     assert!(failure(&["--role", "king"]).contains("dtn"));

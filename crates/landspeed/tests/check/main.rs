@@ -6,7 +6,6 @@ mod peer;
 mod recorded;
 
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
@@ -42,11 +41,6 @@ fn failure(arguments: &[&str]) -> String {
 /// The codes of a list in a document.
 fn codes<'a>(document: &'a Value, list: &str) -> Vec<&'a str> {
     document[list].as_array().expect("a list").iter().filter_map(|entry| entry["code"].as_str()).collect()
-}
-
-/// The hosts that come with the source.
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
 }
 
 /// A server on loopback, ended when dropped.

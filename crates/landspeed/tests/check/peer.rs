@@ -14,7 +14,7 @@ fn a_peer_that_may_be_asked_is_audited_and_compared() {
 }
 
 #[test]
-fn a_server_describes_its_host_to_nobody_unless_it_was_told_to() {
+fn a_server_describes_its_host_only_when_allowed() {
     let server = Server::start(&[]);
     let said = failure(&["--peer", &server.address]);
     assert!(said.contains("only to holders of a key") && said.contains("--describe"), "{said}");

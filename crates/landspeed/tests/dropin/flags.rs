@@ -76,7 +76,7 @@ fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
 }
 
 #[test]
-fn intervals_are_told_while_the_test_runs_and_add_up() {
+fn intervals_are_printed_while_the_test_runs_and_add_up() {
     let server = Server::start(&landspeed(), &["iperf3"]);
     let port = server.port.to_string();
     let words =
@@ -148,6 +148,41 @@ fn nobody_at_the_far_end_is_an_error_and_a_status_of_one() {
     let document = json(&out);
     assert!(document["error"].as_str().is_some_and(|error| error.contains("refused")), "{document}");
     assert_eq!(document["intervals"], serde_json::json!([]));
+}
+
+#[test]
+fn the_exit_status_is_that_of_iperf3() {
+    let programs = landspeed_testkit::iperf3::programs();
+    let Some(newest) = programs.last() else { landspeed_testkit::skip!("no iperf3 is here: cargo xtask iperf3") };
+    // Nobody listens on port 1.
+    for line in [
+        "",
+        "--help",
+        "--version",
+        "--no-such-option",
+        "-c",
+        "-c 127.0.0.1 -p 1",
+        "-c 127.0.0.1 -p 1 -u",
+        "-c 127.0.0.1 -p 1 -J",
+        "-c 127.0.0.1 -p 1 -t x",
+        "-c 127.0.0.1 -p 1 -P 1000",
+        "-c 127.0.0.1 -p 1 -R --bidir",
+        "-c 127.0.0.1 -p 1 -f q",
+        "-c 127.0.0.1 -p 1 -f mbits",
+        "-c 127.0.0.1 -p 1 -i 100",
+        "-c 127.0.0.1 -p 1 -t 10 -n 1M",
+        "-c 127.0.0.1 -p 1 -S 256",
+        "-c 127.0.0.1 -p 70000",
+        "-c 127.0.0.1 -p 1 --logfile /nonexistent/log",
+        "-s -c 127.0.0.1",
+        "-s -u",
+        "-s -R",
+    ] {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let theirs = run(&newest.path, &words).status.code();
+        let ours = run(&landspeed(), &[&["iperf3"][..], &words].concat());
+        assert_eq!(ours.status.code(), theirs, "{newest} {line}: {}", String::from_utf8_lossy(&ours.stderr));
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ const ABSURD: &[(&str, &str)] = &[
     ("--pace 0", "--pace"),
     ("--pace 1e30", "--pace"),
     ("--read-rate 1", "--read-rate"),
+    ("-u --read-rate 1M", "--read-rate"),
+    ("--rr --read-rate 1M", "--read-rate"),
     ("-P 0", "--parallel"),
     ("-P 100000", "--parallel"),
     ("-P -1", "-1"),
@@ -136,7 +138,7 @@ fn a_target_that_names_no_server_is_refused_with_an_example() {
 }
 
 #[test]
-fn another_service_is_told_from_a_server() {
+fn another_service_is_not_taken_for_a_server() {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &[]);
     let mut web = raw::welcome(&listener, *b"HTTP/1.1 400 Bad");
@@ -172,7 +174,7 @@ fn a_newer_server_asks_for_an_update_here_and_an_older_one_for_one_there() {
 }
 
 #[test]
-fn a_server_tells_a_client_of_another_version_its_own() {
+fn a_server_reports_its_version_to_a_client_of_another() {
     let server = Server::start(&[]);
     let mut stream = raw::connect(server.addr);
     let mut shown = preface::encode(Purpose::Control { keyed: false });

@@ -119,11 +119,11 @@ impl Run {
         list.iter().filter_map(|error| error["code"].as_str()).collect()
     }
 
-    /// It did all it was asked for and its books balance.
+    /// It did all it was asked for and its accounting balances.
     pub fn assert_clean(&self) {
-        assert_eq!((self.ended.code, self.status()), (0, "complete"), "{}\n{}", self.ended.stderr, self.books());
-        assert_eq!(self.document["conservation"]["holds"], true, "{}", self.books());
-        assert_eq!(self.document["conservation"]["unaccounted_bytes"], 0, "{}", self.books());
+        assert_eq!((self.ended.code, self.status()), (0, "complete"), "{}\n{}", self.ended.stderr, self.accounting());
+        assert_eq!(self.document["conservation"]["holds"], true, "{}", self.accounting());
+        assert_eq!(self.document["conservation"]["unaccounted_bytes"], 0, "{}", self.accounting());
     }
 
     /// It did nothing, and standard error and document say why.
@@ -133,7 +133,7 @@ impl Run {
         assert_short_error(&self.ended);
     }
 
-    fn books(&self) -> String {
+    fn accounting(&self) -> String {
         format!("{}\n{}", self.document["errors"], self.document["conservation"])
     }
 }

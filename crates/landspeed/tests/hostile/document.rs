@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::common::{PATIENCE_S, Process, Run, Server, files, judge, landspeed, scratch};
 
 #[test]
-fn every_kind_of_test_leaves_a_valid_document_with_balanced_books() {
+fn every_kind_of_test_has_a_valid_balanced_document() {
     let server = Server::start(&[]);
     for options in [
         "-t 0.3",

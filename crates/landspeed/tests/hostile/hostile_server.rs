@@ -110,7 +110,7 @@ fn reported(report: &str) -> Run {
 fn an_empty_report_and_one_of_nonsense_leave_a_document() {
     let empty = serde_json::to_string(&EndReport::default()).unwrap();
     let run = reported(&empty);
-    assert_ne!(run.document["conservation"]["holds"], true, "a server that saw nothing balances no books");
+    assert_ne!(run.document["conservation"]["holds"], true, "a server that saw nothing has no balanced accounting");
     let run = reported("{\"streams\": 7}");
     assert_eq!((run.ended.code, run.status()), (1, "partial"));
     assert!(run.errors().contains(&"protocol"), "{:?}", run.errors());

@@ -47,7 +47,7 @@ fn a_server_goes_on_and_gives_back_what_a_vanished_client_held() {
 }
 
 #[test]
-fn ctrl_c_ends_a_test_early_with_both_ends_books() {
+fn ctrl_c_ends_a_test_early_with_reports_of_both_ends() {
     let server = Server::start(&[]);
     for args in [&["-t", "60"][..], &["-t", "60", "-R"], &["-t", "60", "-u", "-b", "50m"]] {
         let (client, _directory) = under_way(&server, args);

@@ -94,7 +94,7 @@ fn the_window_of_udp_is_in_force() {
 }
 
 #[test]
-fn multipath_tcp_balances_its_books() {
+fn multipath_tcp_accounting_balances() {
     if socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, Some(socket2::Protocol::MPTCP)).is_err() {
         skip!("this kernel has no multipath TCP");
     }

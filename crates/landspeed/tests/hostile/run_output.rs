@@ -116,7 +116,7 @@ fn an_rtt_without_a_unit_is_refused() {
     let bare = ended(&["calc", "--rate", "10G", "--rtt", "92"]);
     assert!(bare.code == 2 && bare.stderr.contains("92ms"), "{}", bare.stderr);
     let with = ended(&["calc", "--rate", "10G", "--rtt", "92ms"]);
-    assert!(with.code == 0 && with.stdout.contains("110 MiB"), "{}", with.stdout);
+    assert!(with.code == 0 && with.stdout.contains("115 MB"), "{}", with.stdout);
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn crowd(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
 }
 
 #[test]
-fn who_is_crowded_out_of_the_greeting_is_told_that_the_server_is_busy() {
+fn a_client_crowded_out_of_the_greeting_gets_server_busy() {
     process::raise_open_files_limit();
     let server = Server::start(&["--max-tests", "8"]);
     let stream = control(server.addr);
@@ -226,7 +226,7 @@ fn who_is_crowded_out_of_the_greeting_is_told_that_the_server_is_busy() {
 }
 
 #[test]
-fn who_is_crowded_out_of_the_key_handshake_is_told_that_the_server_is_busy() {
+fn a_client_crowded_out_of_the_handshake_gets_server_busy() {
     process::raise_open_files_limit();
     let place = crate::common::scratch();
     let path = place.path().join("key");
@@ -245,7 +245,7 @@ fn who_is_crowded_out_of_the_key_handshake_is_told_that_the_server_is_busy() {
 }
 
 #[test]
-fn who_is_crowded_out_at_the_door_is_told_that_the_server_is_busy() {
+fn a_client_crowded_out_at_the_door_gets_server_busy() {
     process::raise_open_files_limit();
     let server = with_open_files(256, "--no-iperf3");
     let other: IpAddr = [127, 0, 0, 3].into();

@@ -33,7 +33,7 @@ fn goodput(run: &Run) -> f64 {
 }
 
 #[test]
-fn a_thousand_strangers_cost_a_running_test_neither_its_books_nor_its_speed() {
+fn a_thousand_strangers_do_not_disturb_a_running_test() {
     process::raise_open_files_limit();
     let server = Server::start(&[]);
     let idle = server.baseline();

@@ -165,7 +165,7 @@ fn datagrams_of_impossible_numbers_and_counts_break_nothing() {
 }
 
 #[test]
-fn junk_at_the_door_leaves_a_running_flows_books_alone() {
+fn junk_at_the_door_does_not_disturb_a_running_flow() {
     let server = Server::start(&[]);
     let test = server.begin(&["-t", "1", "-u", "-b", "20m", "-P", "2"]);
     until(PATIENCE_S, "the test to start", || server.process.stdout().contains("start"));

@@ -200,12 +200,12 @@ fn what_was_measured_until_the_server_failed_is_kept() {
         assert_eq!((status, &document["status"]), (1, &Value::from("partial")), "{what}: {:#}", document["errors"]);
         assert_eq!(document["errors"][0]["code"], code, "{what}: {:#}", document["errors"]);
         assert!(document["totals"]["client"]["bytes_sent"].as_u64() > Some(0), "{what}");
-        assert_eq!(document["conservation"]["holds"], false, "{what}: half of the books is missing");
+        assert_eq!(document["conservation"]["holds"], false, "{what}: half of the accounting is missing");
     }
 }
 
 #[test]
-fn a_server_that_lies_is_contradicted_by_the_books() {
+fn a_server_that_lies_is_contradicted_by_the_accounting() {
     let script =
         [started(), vec![Word, Say(vec![13]), Request, Text(results(&json!(7)).to_string()), Say(vec![14]), Word]];
     let (status, document) = against(script.concat(), "-n 1M");

@@ -58,9 +58,9 @@ fn totals_of_both_ends_agree_with_every_release() {
 
 #[track_caller]
 fn bytes_add_up(document: &Value, what: &str) {
-    let books = &document["conservation"];
-    assert_eq!(books["holds"], true, "{what}: {books:#}");
-    assert_eq!(books["intervals_minus_totals_bytes"], 0, "{what}");
+    let accounting = &document["conservation"];
+    assert_eq!(accounting["holds"], true, "{what}: {accounting:#}");
+    assert_eq!(accounting["intervals_minus_totals_bytes"], 0, "{what}");
     for stream in list(&document["streams"]) {
         let (sender, receiver) = (&stream["sender"], &stream["receiver"]);
         let (sent, received) = (number(&sender["bytes"]), number(&receiver["bytes"]));
@@ -69,7 +69,7 @@ fn bytes_add_up(document: &Value, what: &str) {
             assert_eq!(number(&sender["bytes_acked"]), sent, "{what}: the kernel's count of stream {}", stream["id"]);
             assert_eq!(received, sent, "{what}: stream {}", stream["id"]);
         } else {
-            // A release with threads may lack the last write of one; see the note of the books.
+            // A release with threads may lack the last write of one; see the note of the accounting.
             assert!((0..=1 << 20).contains(&(received - sent)), "{what}: {sent} sent, {received} received");
         }
     }

@@ -37,7 +37,7 @@ fn every_packet_is_in_the_file_with_its_length_and_time() {
 }
 
 #[test]
-fn what_finds_the_ring_full_is_counted_and_the_books_balance() {
+fn packets_at_a_full_ring_are_counted_and_the_accounting_balances() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");

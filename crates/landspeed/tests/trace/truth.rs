@@ -205,7 +205,7 @@ fn only_acks_over_a_frame_clock_have_its_period() {
     landspeed_testkit::needs_lab_kernel!();
     let found = |back: &str, streams: u32| -> Option<u64> {
         let text = scenario("loss = \"0.05%\"", "cubic", "")
-            .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nback = {{ {back} }}\n"), 1)
+            .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nreverse = {{ {back} }}\n"), 1)
             .replace("to = \"receiver\"\n", &format!("to = \"receiver\"\nstreams = {streams}\n"));
         let ran = run(&text, 6);
         let stations = document(&[&ran.file("sender")])["stations"].clone();

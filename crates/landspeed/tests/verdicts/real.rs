@@ -52,6 +52,16 @@ fn an_end_kept_from_its_core_is_not_a_slow_program() {
 }
 
 #[test]
+fn a_socket_buffer_smaller_than_a_burst_is_named_with_its_size() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let document = pair.run("-u -b 200M -l 1448 --burst 64 -w 32K -t 3");
+    never_misleads("small socket buffer", &["receive-buffer"], &document);
+    let verdict = &document["verdict"];
+    let next = verdict["next_step"].as_str().unwrap_or_default();
+    assert!(verdict["cause"] != "receive-buffer" || next.contains("--window "), "{verdict:#}");
+}
+
+#[test]
 fn udp_to_a_receiver_without_its_core_is_not_a_lossy_network() {
     let (one, other) = cores!();
     let pair = Pair::on_loopback(PROGRAM);

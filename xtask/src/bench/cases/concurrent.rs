@@ -13,7 +13,7 @@ const CLIENTS: usize = 64;
 /// Length of each of the 64 tests, seconds.
 const RUN_S: u32 = 3;
 
-/// How many of 64 tests on one server complete with data moved and balanced books.
+/// How many of 64 tests on one server complete with data moved and balanced accounting.
 pub fn case(bench: &Bench, name: &str) -> Case {
     Case::new(name).rounds(1).metric("of 64 tests, complete and balanced", Unit::Count, Better::Higher, None).with(
         Role::Ours,
@@ -30,7 +30,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
                 for client in clients {
                     match client.finish() {
                         Ok(document) if is_balanced(&document) => balanced += 1,
-                        Ok(_) => println!("     a test moved nothing or its books do not balance"),
+                        Ok(_) => println!("     a test moved nothing or its accounting does not balance"),
                         Err(error) => println!("     {error:#}"),
                     }
                 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_counts_only_if_it_moved_data_and_its_books_balance() {
+    fn a_test_counts_only_if_it_moved_data_and_its_accounting_balances() {
         let document = |holds: bool, bytes: u64| json!({ "conservation": { "holds": holds }, "summary": { "bytes_delivered": bytes } });
         assert!(is_balanced(&document(true, 1)));
         assert!(!is_balanced(&document(true, 0)));

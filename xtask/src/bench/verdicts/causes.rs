@@ -274,7 +274,7 @@ fn ack_path(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
     let mut setup = Setup::draw(draw, control, limits);
     // An ACK for every second segment, 90 bytes on the wire with its framing.
     let acks_bps = setup.rate_bps / f64::from(setup.mtu) / 2.0 * 90.0;
-    setup.link = format!("back = {{ rate = \"{}\" }}", kilobits((acks_bps * draw.within(0.02, 0.3)).max(16e3)));
+    setup.link = format!("reverse = {{ rate = \"{}\" }}", kilobits((acks_bps * draw.within(0.02, 0.3)).max(16e3)));
     setup.back_buffer_bytes = draw.pick(&[20e3, 50e3, 100e3, 1e6]);
     drawn(
         setup,

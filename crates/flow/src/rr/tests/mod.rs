@@ -65,7 +65,7 @@ fn with_udp_responder(
     })
 }
 
-/// The outcome's books balance, in each phase and against its histogram.
+/// The outcome's accounting balances, in each phase and against its histogram.
 fn assert_conserved(outcome: &RrOutcome) {
     let total = outcome.total();
     assert!(total.holds(), "{total:?}");

@@ -30,7 +30,7 @@ fn a_closed_loop_measures_each_transaction_at_both_ends() {
 }
 
 #[test]
-fn the_omitted_part_has_its_own_books() {
+fn the_omitted_part_has_its_own_accounting() {
     let (near, far) = tcp_pair("127.0.0.1");
     let mut plan = plan(1, 1, open(1000.0), 200);
     plan.measure_from_ns += 50 * MS;
@@ -284,7 +284,7 @@ fn a_plan_that_cannot_be_carried_out_is_refused() {
 }
 
 #[test]
-fn a_probe_tells_idle_from_loaded_and_leaves_out_the_ramp() {
+fn a_probe_separates_idle_from_loaded_without_the_ramp() {
     let (near, far) = tcp_pair("127.0.0.1");
     let now_ns = monotonic_ns();
     let probe = ProbePlan {

@@ -96,7 +96,7 @@ fn a_closed_loop_goes_on_after_a_loss() {
 }
 
 #[test]
-fn late_duplicate_and_junk_datagrams_are_told_apart() {
+fn late_duplicate_and_junk_datagrams_are_distinguished() {
     let plan = RrPlan { response_timeout_ns: 40 * MS, ..plan(64, 64, open(100.0), 300) };
     let outcome = against(&plan, |socket, count, message| {
         match count {

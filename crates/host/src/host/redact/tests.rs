@@ -13,7 +13,7 @@ fn shown(text: &str) -> String {
 }
 
 #[test]
-fn what_tells_whose_host_it_is_gets_a_placeholder() {
+fn identifying_values_get_a_placeholder() {
     let cases = [
         ("addr 10.1.2.3/16, gw 10.1.2.254.", "addr 198.18.0.1/16, gw 198.18.0.2."),
         ("inet6 2a02:120b::1f:1 fe80::42%eth0", "inet6 2001:db8:0::1 fe80::1%eth0"),

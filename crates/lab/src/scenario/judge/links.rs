@@ -29,7 +29,7 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
             );
         }
         direction(i, link, "forward", &link.forward, judgement);
-        direction(i, link, "back", &link.back, judgement);
+        direction(i, link, "reverse", &link.reverse, judgement);
     }
 }
 

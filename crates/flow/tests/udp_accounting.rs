@@ -1,4 +1,4 @@
-//! UDP streams over loopback, through a relay that drops, duplicates and reorders: the books balance to the packet.
+//! UDP streams over loopback, through a relay that drops, duplicates and reorders: the accounting balances to the packet.
 
 use std::net::UdpSocket;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -72,7 +72,7 @@ fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: &SendPlan, packets: u64) 
     (sending, receiving)
 }
 
-fn books_balance_under(mischief: Mischief, plan: &SendPlan) {
+fn accounting_balances_under(mischief: Mischief, plan: &SendPlan) {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     let relay = UdpRelay::start(receiver.local_addr().unwrap(), mischief).unwrap();
     sender.connect(relay.front()).unwrap();
@@ -99,25 +99,25 @@ fn books_balance_under(mischief: Mischief, plan: &SendPlan) {
 
 #[test]
 fn every_packet_is_accounted_for_under_loss() {
-    books_balance_under(Mischief { seed: 1, drop: 0.1, ..Mischief::default() }, &paced(200, 50_000, 1, 0));
+    accounting_balances_under(Mischief { seed: 1, drop: 0.1, ..Mischief::default() }, &paced(200, 50_000, 1, 0));
 }
 
 #[test]
 fn duplicates_do_not_erase_loss() {
     let mischief = Mischief { seed: 2, drop: 0.1, duplicate: 0.1, ..Mischief::default() };
-    books_balance_under(mischief, &paced(24, 50_000, 10, 0));
+    accounting_balances_under(mischief, &paced(24, 50_000, 10, 0));
 }
 
 #[test]
 fn every_packet_is_accounted_for_under_loss_duplication_and_reordering() {
     let mischief = Mischief { seed: 3, drop: 0.05, duplicate: 0.05, reorder: 0.1, cut_after: None };
-    books_balance_under(mischief, &paced(1448, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
+    accounting_balances_under(mischief, &paced(1448, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
 }
 
 #[test]
 fn a_lost_tail_is_counted() {
     let mischief = Mischief { seed: 4, cut_after: Some(6_000), ..Mischief::default() };
-    books_balance_under(mischief, &paced(100, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
+    accounting_balances_under(mischief, &paced(100, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_paced_stream_sends_exactly_what_its_time_holds() {
 }
 
 #[test]
-fn strangers_do_not_get_into_the_books() {
+fn datagrams_of_strangers_are_not_counted() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     // Another test's datagrams and plain junk, from the very address the receiver listens to.

@@ -1,0 +1,46 @@
+//! What the program prints, as the files in `golden/` show it.
+#![forbid(unsafe_code)]
+
+mod errors;
+mod output;
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// The program under test.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+
+/// A directory with `host` (a recorded host), `junk` (no format of ours) and nothing else.
+pub fn directory() -> TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts/dtn-100g");
+    symlink(host.canonicalize().expect("a recorded host"), directory.path().join("host")).expect("a link");
+    std::fs::write(directory.path().join("junk"), "junk = [\n").expect("a file");
+    directory
+}
+
+/// A command line as a shell splits it, with what it printed and its exit status, if that is not 0.
+pub fn transcript(directory: &Path, prefix: &[&str], line: &str) -> String {
+    let script = line.replacen("landspeed", "\"$LANDSPEED\"", 1);
+    let words = prefix.iter().copied().chain(["sh", "-c", &script]).collect::<Vec<_>>();
+    let output = Command::new(words[0])
+        .args(&words[1..])
+        .current_dir(directory)
+        .env("LANDSPEED", PROGRAM)
+        .env("NO_COLOR", "1")
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
+    let printed = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let status = match output.status.code() {
+        Some(0) => String::new(),
+        Some(code) => format!("[exit status {code}]\n"),
+        None => "[signal]\n".to_owned(),
+    };
+    let end = if printed.is_empty() || printed.ends_with('\n') { "" } else { "\n" };
+    format!("$ {line}\n{printed}{end}{status}\n")
+}

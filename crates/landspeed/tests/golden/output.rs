@@ -1,0 +1,87 @@
+//! What commands print that need no peer, and what the server prints.
+
+use std::process::Command;
+
+use landspeed_testkit::golden;
+use landspeed_testkit::process::{Process, until};
+
+use crate::{PROGRAM, directory, transcript};
+
+fn same(name: &str, lines: &[&str]) {
+    let directory = directory();
+    let text: String = lines.iter().map(|line| transcript(directory.path(), &[], line)).collect();
+    golden::same(name, &text);
+}
+
+#[test]
+fn calc_reads_as_its_file() {
+    same(
+        "calc.txt",
+        &["landspeed calc --rate 10G --rtt 92ms", "landspeed calc --rate 1G --rtt 20ms --loss 1e-5 --bytes 1TB"],
+    );
+}
+
+#[test]
+fn checks_of_recorded_hosts_read_as_their_files() {
+    for (name, goal) in [
+        ("arm-server", "--goal 25G --rtt 20ms"),
+        ("bonded", "--goal 20G --rtt 30ms"),
+        ("cloud-sriov", "--goal 10G --rtt 60ms"),
+        ("container", "--goal 5G --rtt 10ms"),
+        ("deck-40g", "--goal 40G --rtt 50ms"),
+        ("dtn-100g", "--goal 100G --rtt 92ms"),
+        ("laptop", "--goal 500M --rtt 30ms"),
+        ("virtio-guest", "--goal 10G --rtt 50ms"),
+    ] {
+        let hosts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
+        let text = transcript(&hosts, &[], &format!("landspeed check --host {name} {goal}"));
+        golden::same(&format!("check/{name}.txt"), &text);
+    }
+}
+
+#[test]
+fn a_quiet_check_prints_nothing_and_has_the_same_status() {
+    let hosts = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
+    let line = "landspeed check --host deck-40g --goal 40G --rtt 50ms -q";
+    assert_eq!(transcript(&hosts, &[], line), format!("$ {line}\n[exit status 1]\n\n"));
+}
+
+#[test]
+fn the_page_of_a_check_reads_as_its_file() {
+    same("explain.txt", &["landspeed check --explain BUF-001"]);
+}
+
+#[test]
+fn the_log_of_the_server_reads_as_its_file() {
+    let mut command = Command::new(PROGRAM);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--max-duration", "5s"]).env("NO_COLOR", "1");
+    let server = Process::start(command);
+    until(30, "listening", || server.stdout().contains("listening on"));
+    let line = server.stdout().lines().next().expect("a line").to_owned();
+    let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("an address").to_owned();
+    let run = |options: &str| {
+        let mut client = Command::new(PROGRAM);
+        client.args(["run", &address, "-q"]).args(options.split(' '));
+        client.output().expect("the program runs")
+    };
+    run("-t 0.3");
+    run("-u -b 10M -t 0.3 -R");
+    run("--rr -t 0.2");
+    run("-t 60");
+    server.signal("INT");
+    let ended = server.end(30);
+    let text = format!("$ landspeed serve --listen 127.0.0.1:0 --max-duration 5s\n{}{}", ended.stdout, ended.stderr);
+    golden::same_but(
+        "serve.txt",
+        &text,
+        &[
+            ("[TIME]", r"\d{4}-\d\d-\d\dT[0-9:]+Z"),
+            ("[ID]", r"\b[0-9a-f]{8}\b"),
+            ("[PORT]", r"127\.0\.0\.1:(?<redacted>[1-9]\d+)"),
+            ("[REQUESTS]", r"answered (?<redacted>\d+) requests"),
+            ("[BYTES]", r"(sent|received) (?<redacted>[0-9.]+ ?[kKMG]?i?B)"),
+            ("[RATE]", r"at (?<redacted>[0-9.]+ [kMG]?b/s)"),
+            ("[DURATION]", r" in (?<redacted>[0-9.]+ [mµn]?s)"),
+        ],
+    );
+}
