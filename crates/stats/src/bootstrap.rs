@@ -169,7 +169,7 @@ mod tests {
             (0..20)
                 .map(|_| {
                     let units = 20 + random.below(60);
-                    ((0..units).filter(|_| random.below(100) < share as u64).count() as f64, units as f64)
+                    ((0..units).filter(|_| random.below(100) < share).count() as f64, units as f64)
                 })
                 .collect()
         };
