@@ -26,6 +26,7 @@ pub const TABLE: &[Edges] = &[
     edges("columns", &["trace", "wire"]),
     edges("host", &["model", "sys", "units"]),
     edges("flow", &["host", "model", "stats", "sys", "units"]),
+    edges("iperf3", &["flow", "host", "model", "sys", "units"]),
     edges("tune", &["host", "model", "sys", "units"]),
     edges("lab", &["model", "stats", "sys", "units"]),
     edges("tap", &["model", "stats", "sys", "wire"]),
@@ -34,8 +35,8 @@ pub const TABLE: &[Edges] = &[
     edges(
         "cli",
         &[
-            "calc", "checks", "columns", "diagnose", "flow", "host", "lab", "model", "report", "stats", "sys", "tap",
-            "trace", "tune", "units", "wire",
+            "calc", "checks", "columns", "diagnose", "flow", "host", "iperf3", "lab", "model", "report", "stats",
+            "sys", "tap", "trace", "tune", "units", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),
@@ -59,7 +60,7 @@ pub const UNSAFE: &str = "sys";
 pub const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "xtask"]),
     ("libc", &["sys", "testkit"]),
-    ("socket2", &["sys", "flow", "testkit", "xtask"]),
+    ("socket2", &["sys", "flow", "iperf3", "testkit", "xtask"]),
     ("nix", &["xtask"]),
     ("rustix", &[]),
     ("tempfile", &["testkit", "xtask"]),

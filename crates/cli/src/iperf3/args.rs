@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use landspeed_flow::client::Target;
+use landspeed_iperf3::quantity::Format;
 use landspeed_model::{Direction, Family, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
 use landspeed_units::{BitRate, Bytes};
-
-use super::quantity::Format;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,10 +38,10 @@ pub struct Args {
     pub version: bool,
 
     /// Server's port
-    #[arg(short, long, default_value_t = landspeed_flow::iperf3::DEFAULT_PORT, help_heading = "Either")]
+    #[arg(short, long, default_value_t = landspeed_iperf3::DEFAULT_PORT, help_heading = "Either")]
     pub port: u16,
     /// Unit of rates
-    #[arg(short, long, value_enum, default_value = "a", hide_possible_values = true, help_heading = "Either")]
+    #[arg(short, long, value_parser = formats(), default_value = "a", hide_possible_values = true, help_heading = "Either")]
     pub format: Format,
     /// Seconds between reports; 0 for none
     #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval, help_heading = "Either")]
@@ -321,6 +321,15 @@ impl Args {
     pub fn interval_ns(&self) -> u64 {
         if self.interval == 0 { 3_600_000_000_000 } else { self.interval }
     }
+}
+
+/// The formats that `-f` takes.
+fn formats() -> impl TypedValueParser<Value = Format> {
+    let values = Format::ALL.map(|(letter, format, help)| {
+        let value = PossibleValue::new(letter).help(help);
+        if format == Format::Adaptive { value.alias("A") } else { value }
+    });
+    PossibleValuesParser::new(values).map(|letter| Format::of_letter(&letter).unwrap_or_default())
 }
 
 /// Seconds, as nanoseconds; 0, or 0.1 to 60 as in iperf3.

@@ -17,10 +17,9 @@ use landspeed_sys::{clock, thread};
 
 use conversation::Conversation;
 pub use describe::facts;
-pub(crate) use describe::make_printable;
+pub use describe::make_printable;
 pub use far_tap::FarTap;
-pub(crate) use target::local_address;
-pub use target::{DEFAULT_PORT, Target};
+pub use target::{DEFAULT_PORT, Target, local_address};
 
 use crate::address;
 use crate::assemble::{self, Ingredients};
@@ -248,7 +247,7 @@ fn attempt(
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
     let plan = EndPlan {
         side: Side::Client,
-        dialect: Dialect::Landspeed,
+        dialect: Dialect::LANDSPEED,
         parameters: effective,
         t0_ns,
         streams,
@@ -260,7 +259,7 @@ fn attempt(
 }
 
 /// Whether this end's threads may run where they are asked to.
-pub(crate) fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
+pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
     let allowed = thread::allowed_cores();
     let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
     let source = io::Error::new(io::ErrorKind::InvalidInput, format!("this host lets it use {}", list(&allowed)));

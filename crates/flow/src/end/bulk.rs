@@ -38,7 +38,7 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
         write_bytes: parameters.write_bytes as usize,
         start_ns: t0_ns,
         rate_bytes_per_s: parameters.rate_bps.map(|bps| bps / 8),
-        block_bytes: task.dialect.block_bytes(parameters),
+        block_bytes: task.dialect.block_bytes,
     };
     let outcome = tcp::send_stream(fd, &plan, &stream.counters, &watch.stop, budget);
     let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
@@ -51,7 +51,7 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
     end.zerocopy = outcome.zerocopy;
     end.error = outcome.error.map(|e| format!("send: {e}"));
     describe_tcp(stream, fd, end);
-    if task.dialect.closes_streams() {
+    if !task.dialect.streams_stay_open {
         // Everything is read: now the end of file may go out.
         let _ = tcp.shutdown(Shutdown::Write);
     }
@@ -118,7 +118,7 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     end.app_wait_ns = outcome.app_wait_ns;
     end.error = match outcome.error {
         Some(error) => Some(format!("receive: {error}")),
-        None if !outcome.complete && task.dialect.closes_streams() => {
+        None if !outcome.complete && !task.dialect.streams_stay_open => {
             Some("the sender's end of file did not arrive".to_owned())
         }
         None => None,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use landspeed_sys::clock;
 
 use super::Shared;
+use super::admission::RateGuard;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::message::{SenderDone, ToClient, ToServer};
 use crate::end::{self, EndPlan, EndReport, Watch};
@@ -31,7 +32,7 @@ pub fn run_end(
     shared: &Shared,
     rate_limit_bps: Option<u64>,
 ) -> Result<(EndReport, u64), FlowError> {
-    let mut police = rate_limit_bps.map(|rate| Police::new(rate, plan.t0_ns));
+    let guard = rate_limit_bps.map(|rate| RateGuard::new(rate, plan.t0_ns));
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
     let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
@@ -52,7 +53,7 @@ pub fn run_end(
                 lost = lost.or_else(|| tx.queue(&ToClient::SenderDone(done)).err());
             }
             lost = lost.or_else(|| tx.flush().err());
-            if lost.is_none() && police.as_mut().is_some_and(|police| police.sees_speeding(now, &watch)) {
+            if lost.is_none() && guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, &watch)) {
                 lost = Some(FlowError::Refused {
                     code: "rate-exceeded".to_owned(),
                     message: "the client moved more than this server's --max-rate or --max-total-rate allows"
@@ -104,27 +105,4 @@ pub fn run_end(
             None => Ok((report, watch.answered())),
         }
     })
-}
-
-/// Holds a test to the server's rate, whatever its client makes of what was granted.
-///
-/// A TCP receiver is held back by reading no faster; what arrives by UDP or as requests can only be counted, junk and
-/// duplicates included: they load this host as much as the rest.
-pub struct Police {
-    bytes_per_s: u64,
-    t0_ns: u64,
-}
-
-impl Police {
-    /// For a test that starts at `t0_ns`.
-    pub fn new(rate_bps: u64, t0_ns: u64) -> Self {
-        Self { bytes_per_s: rate_bps / 8, t0_ns }
-    }
-
-    /// More than a tenth above the rate since the start, beyond a second's worth and a megabyte.
-    pub fn sees_speeding(&mut self, now_ns: u64, watch: &Watch) -> bool {
-        let elapsed_ns = now_ns.saturating_sub(self.t0_ns) + 1_000_000_000;
-        let allowed = u128::from(self.bytes_per_s) * u128::from(elapsed_ns) * 11 / 10 / 1_000_000_000 + (1 << 20);
-        u128::from(watch.arrived_bytes().max(watch.answered_bytes())) > allowed
-    }
 }

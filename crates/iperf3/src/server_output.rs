@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use landspeed_flow::end::{EndReport, StreamReport};
 use landspeed_model::{Parameters, Sample};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use super::identity;
-use super::results::Known;
-use crate::end::{EndReport, StreamReport};
+use crate::identity;
+use crate::results::Known;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Lines of all streams together; a long test is told in longer intervals.

@@ -1,6 +1,6 @@
 //! What a test against iperf3 may have beyond the parameters of any test.
 
-use super::auth::PublicKey;
+use crate::auth::PublicKey;
 
 /// Wishes that only iperf3 knows.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub struct Extras {
     pub local_port: Option<u16>,
     /// Ask the server for a test without an end: this end says when it is over.
     pub endless: bool,
-    /// Say this end's readings so often, nanoseconds ([`RunEvent::Readings`](crate::client::RunEvent::Readings)).
+    /// Say this end's readings so often, nanoseconds ([`RunEvent::Readings`](landspeed_flow::client::RunEvent::Readings)).
     pub report_ns: Option<u64>,
 }
 

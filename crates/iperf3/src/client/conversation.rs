@@ -6,17 +6,17 @@ use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::patient;
+use landspeed_flow::error::FlowError;
+use landspeed_flow::sockets;
 use landspeed_model::TcpInfo;
 use landspeed_sys::socket;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
 use super::STEP;
-use crate::control::deadline::Deadline;
-use crate::control::patient;
-use crate::error::FlowError;
-use crate::iperf3::words::{Cookie, Line, State, server_error};
-use crate::sockets;
+use crate::wire::{Cookie, Line, State, server_error};
 
 /// How long a step under way, or the word that the user gave up, may still take after an interrupt.
 const CLOSING: Duration = Duration::from_millis(300);
@@ -96,7 +96,7 @@ impl<'a> Conversation<'a> {
         match State::decode(byte) {
             Some(state) if state == wanted => Ok(()),
             _ if wanted == State::ParamExchange && State::decode(byte) != Some(State::AccessDenied) => {
-                Err(self.refusal(byte, during).filter_known().unwrap_or(FlowError::NotIperf3 { addr: self.server }))
+                Err(self.refusal(byte, during).filter_known().unwrap_or(not_iperf3(self.server)))
             }
             _ => Err(self.refusal(byte, during).error),
         }
@@ -150,5 +150,14 @@ pub struct Meant {
 impl Meant {
     fn filter_known(self) -> Option<FlowError> {
         self.known.then_some(self.error)
+    }
+}
+
+/// What answered at this address does not speak iperf3's protocol.
+pub fn not_iperf3(addr: SocketAddr) -> FlowError {
+    FlowError::Other {
+        code: "not-iperf3",
+        message: format!("{addr} is not an iperf3 server"),
+        advice: "check the port: another service listens there (iperf3's default is 5201)",
     }
 }

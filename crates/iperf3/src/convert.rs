@@ -6,16 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use landspeed_flow::iperf3::Moments;
 use landspeed_model::{
     Direction, Parameters, PhaseName, Protocol, RunDocument, Sample, Status, Stream, StreamEnd, TcpInfo,
 };
 
-use super::document::{Connected, Cpu, Document, End, EndStream, Interval, Place, Row, Start, TestStart, Timestamp};
+use crate::Moments;
+use crate::document::{Connected, Cpu, Document, End, EndStream, Interval, Place, Row, Start, TestStart, Timestamp};
 
 /// What the command line says and the run's document does not.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct ReportOptions {
     /// Between two reports, nanoseconds.
     pub interval_ns: u64,
     /// `--blockcount`.
@@ -30,14 +30,14 @@ pub struct Wishes {
 pub const RELEASE: &str = "3.22";
 
 /// The whole document.
-pub fn document(run: &RunDocument, wishes: &Wishes) -> Document {
-    rest(run, wishes, &Told::default())
+pub fn document(run: &RunDocument, options: &ReportOptions) -> Document {
+    remainder(run, options, &Reported::default())
 }
 
-/// What is to be said when the test is over and some of its intervals were told as they happened: all but those.
-pub fn rest(run: &RunDocument, wishes: &Wishes, told: &Told) -> Document {
+/// What is to be said when the test is over and some of its intervals were reported as they happened: all but those.
+pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported) -> Document {
     let p = run.effective.as_ref().unwrap_or(&run.requested);
-    let test = Test::new(run, p, wishes, told);
+    let test = Test::new(run, p, options, reported);
     let (output_json, output_text) = match run.iperf3.as_ref().and_then(|end| end.output.clone()) {
         Some(serde_json::Value::String(text)) => (None, Some(text)),
         output => (output, None),
@@ -45,8 +45,8 @@ pub fn rest(run: &RunDocument, wishes: &Wishes, told: &Told) -> Document {
     let failed = run.status != Status::Complete;
     Document {
         title: p.title.clone(),
-        extra_data: wishes.extra_data.clone(),
-        start: start(run, p, wishes, &test),
+        extra_data: options.extra_data.clone(),
+        start: start(run, p, options, &test),
         intervals: test.intervals(),
         end: if run.status == Status::Failed { End::default() } else { test.end() },
         server_output_json: output_json,
@@ -56,41 +56,45 @@ pub fn rest(run: &RunDocument, wishes: &Wishes, told: &Told) -> Document {
 }
 
 /// The interval that ends now, of a test that goes on.
-pub fn interval(opened: &RunDocument, told: &mut Told, due_ns: u64, streams: &[(u32, Sample)]) -> Interval {
+pub fn interval(opened: &RunDocument, reported: &mut Reported, due_ns: u64, streams: &[(u32, Sample)]) -> Interval {
     let p = opened.effective.as_ref().unwrap_or(&opened.requested);
-    let mut test = Test::of_ways(opened, p);
-    test.grid = vec![told.due_ns, due_ns];
-    for way in &mut test.streams {
-        let Some((_, now)) = streams.iter().find(|(id, _)| *id == way.stream.id) else { continue };
-        way.at = vec![told.last(way.stream.id), Reading::of(now, told.last(way.stream.id).packets)];
+    let mut test = Test::of_streams(opened, p);
+    test.grid = vec![reported.due_ns, due_ns];
+    for numbered in &mut test.streams {
+        let Some((_, now)) = streams.iter().find(|(id, _)| *id == numbered.stream.id) else { continue };
+        numbered.at = vec![
+            reported.last(numbered.stream.id),
+            StreamReading::of(now, reported.last(numbered.stream.id).packets),
+        ];
     }
-    told.due_ns = due_ns;
-    told.last = test.streams.iter().filter_map(|way| Some((way.stream.id, way.at.last()?.clone()))).collect();
+    reported.due_ns = due_ns;
+    reported.last =
+        test.streams.iter().filter_map(|numbered| Some((numbered.stream.id, numbered.at.last()?.clone()))).collect();
     if due_ns == test.omit_ns {
-        told.cut.clone_from(&told.last);
+        reported.cut.clone_from(&reported.last);
     }
     test.interval(1)
 }
 
-/// What was told of a test while it lasted.
+/// What was reported of a test while it lasted.
 #[derive(Debug, Default)]
-pub struct Told {
-    /// The last moment told of, nanoseconds after the start.
+pub struct Reported {
+    /// The last moment reported of, nanoseconds after the start.
     due_ns: u64,
     /// Readings then, by the stream's number.
-    last: BTreeMap<u32, Reading>,
+    last: BTreeMap<u32, StreamReading>,
     /// Readings at the end of the omitted part.
-    cut: BTreeMap<u32, Reading>,
+    cut: BTreeMap<u32, StreamReading>,
 }
 
-impl Told {
-    fn last(&self, stream: u32) -> Reading {
+impl Reported {
+    fn last(&self, stream: u32) -> StreamReading {
         self.last.get(&stream).cloned().unwrap_or_default()
     }
 }
 
-fn start(run: &RunDocument, p: &Parameters, wishes: &Wishes, test: &Test<'_>) -> Start {
-    let (host, port) = wishes.server.clone();
+fn start(run: &RunDocument, p: &Parameters, options: &ReportOptions, test: &Test<'_>) -> Start {
+    let (host, port) = options.server.clone();
     let mut start = Start {
         version: format!("iperf {RELEASE} (landspeed {})", run.landspeed.version),
         system_info: run.hosts.client.as_ref().map_or_else(String::new, |host| {
@@ -102,32 +106,32 @@ fn start(run: &RunDocument, p: &Parameters, wishes: &Wishes, test: &Test<'_>) ->
     };
     let Some(first) = test.streams.first() else { return start };
     let udp = p.protocol == Protocol::Udp;
-    let near = first.near();
-    start.connected = test.streams.iter().filter_map(Way::connected).collect();
+    let local = first.local();
+    start.connected = test.streams.iter().filter_map(NumberedStream::connected).collect();
     start.cookie = Some(run.id.clone());
     start.tcp_mss = p.mss_bytes.map(u64::from);
     if start.tcp_mss.is_none() && !udp {
-        start.tcp_mss_default = near.and_then(|end| end.mss_bytes).map(u64::from);
+        start.tcp_mss_default = local.and_then(|end| end.mss_bytes).map(u64::from);
     }
     start.target_bitrate = Some(p.rate_bps.unwrap_or(0));
     start.fq_rate = Some(p.pace_bps.unwrap_or(0));
     start.sock_bufsize = Some(p.window_bytes.unwrap_or(0));
-    start.sndbuf_actual = near.and_then(|end| end.sndbuf_bytes);
-    start.rcvbuf_actual = near.and_then(|end| end.rcvbuf_bytes);
+    start.sndbuf_actual = local.and_then(|end| end.sndbuf_bytes);
+    start.rcvbuf_actual = local.and_then(|end| end.rcvbuf_bytes);
     start.test_start = Some(TestStart {
         protocol: if udp { "UDP" } else { "TCP" }.to_owned(),
         num_streams: p.streams,
         blksize: p.write_bytes,
         omit: p.omit_ns / SECOND_NS,
         duration: p.time_ns.unwrap_or(0) / SECOND_NS,
-        bytes: if wishes.blocks > 0 { 0 } else { p.bytes.unwrap_or(0) },
-        blocks: wishes.blocks,
+        bytes: if options.blocks > 0 { 0 } else { p.bytes.unwrap_or(0) },
+        blocks: options.blocks,
         reverse: u8::from(p.direction == Direction::Download),
         tos: p.dscp.unwrap_or(0) << 2,
         target_bitrate: Some(p.rate_bps.unwrap_or(0)),
         bidir: Some(u8::from(p.direction == Direction::Both)),
         fqrate: Some(p.pace_bps.unwrap_or(0)),
-        interval: Some(seconds(wishes.interval_ns)),
+        interval: Some(seconds(options.interval_ns)),
         gso: Some(p.udp.as_ref().map_or(0, |udp| u8::from(udp.gso))),
         gro: Some(p.udp.as_ref().map_or(0, |udp| u8::from(udp.gro))),
     });
@@ -162,7 +166,7 @@ struct Test<'a> {
     run: &'a RunDocument,
     udp: bool,
     /// Senders of this end first, as iperf3 numbers them.
-    streams: Vec<Way<'a>>,
+    streams: Vec<NumberedStream<'a>>,
     /// When the figures begin, and when the last byte is offered, nanoseconds.
     omit_ns: u64,
     stop_ns: u64,
@@ -171,25 +175,25 @@ struct Test<'a> {
 }
 
 /// One stream and its number.
-struct Way<'a> {
+struct NumberedStream<'a> {
     number: u32,
     stream: &'a Stream,
     /// This end's readings at the grid.
-    at: Vec<Reading>,
+    at: Vec<StreamReading>,
     /// That at the end of the omitted part, where there is one.
-    cut: Option<Reading>,
+    cut: Option<StreamReading>,
 }
 
 /// This end's counters at a moment.
 #[derive(Debug, Clone, Default)]
-struct Reading {
+struct StreamReading {
     t_ns: u64,
     bytes: u64,
     packets: u64,
     tcp: Option<Box<TcpInfo>>,
 }
 
-impl Reading {
+impl StreamReading {
     /// A sample without a count of packets has what was counted before.
     fn of(sample: &Sample, packets: u64) -> Self {
         let packets = sample.packets.unwrap_or(packets);
@@ -197,12 +201,12 @@ impl Reading {
     }
 }
 
-impl Way<'_> {
+impl NumberedStream<'_> {
     fn sends(&self) -> bool {
         self.stream.direction == Direction::Upload
     }
 
-    fn near(&self) -> Option<&StreamEnd> {
+    fn local(&self) -> Option<&StreamEnd> {
         if self.sends() { self.stream.sender.as_ref() } else { self.stream.receiver.as_ref() }
     }
 
@@ -221,15 +225,16 @@ impl Way<'_> {
 
 impl<'a> Test<'a> {
     /// Nothing is known yet but the streams.
-    fn of_ways(run: &'a RunDocument, p: &Parameters) -> Self {
+    fn of_streams(run: &'a RunDocument, p: &Parameters) -> Self {
         let mut streams: Vec<&Stream> = run.streams.iter().collect();
         streams.sort_by_key(|stream| (stream.direction == Direction::Download, stream.id));
-        let way = |(index, stream)| Way { number: 5 + 2 * index as u32, stream, at: Vec::new(), cut: None };
-        let streams = streams.into_iter().enumerate().map(way).collect();
+        let numbered =
+            |(index, stream)| NumberedStream { number: 5 + 2 * index as u32, stream, at: Vec::new(), cut: None };
+        let streams = streams.into_iter().enumerate().map(numbered).collect();
         Self { run, udp: p.protocol == Protocol::Udp, streams, omit_ns: p.omit_ns, stop_ns: 0, grid: Vec::new() }
     }
 
-    fn new(run: &'a RunDocument, p: &Parameters, wishes: &Wishes, told: &Told) -> Self {
+    fn new(run: &'a RunDocument, p: &Parameters, options: &ReportOptions, reported: &Reported) -> Self {
         let steady = run.phases.iter().filter(|phase| phase.name == PhaseName::Steady);
         let last_reading = || {
             let ends = run.streams.iter().flat_map(|stream| [&stream.sender, &stream.receiver]).flatten();
@@ -237,16 +242,16 @@ impl<'a> Test<'a> {
         };
         let stop_ns = steady.map(|phase| phase.end_ns).max().unwrap_or_else(last_reading);
         let omit_ns = p.omit_ns.min(stop_ns);
-        let grid = match told.due_ns {
-            0 => grid(omit_ns, stop_ns, wishes.interval_ns),
+        let grid = match reported.due_ns {
+            0 => grid(omit_ns, stop_ns, options.interval_ns),
             due_ns => [due_ns].into_iter().chain((stop_ns > due_ns).then_some(stop_ns)).collect(),
         };
-        let mut test = Self { omit_ns, stop_ns, ..Self::of_ways(run, p) };
+        let mut test = Self { omit_ns, stop_ns, ..Self::of_streams(run, p) };
         let cut = grid.iter().position(|moment| *moment == omit_ns).filter(|_| omit_ns > 0);
-        for way in &mut test.streams {
-            let id = way.stream.id;
-            way.at = readings(way.stream, way.sends(), &grid, told.last(id));
-            way.cut = told.cut.get(&id).or_else(|| way.at.get(cut?)).cloned();
+        for numbered in &mut test.streams {
+            let id = numbered.stream.id;
+            numbered.at = readings(numbered.stream, numbered.sends(), &grid, reported.last(id));
+            numbered.cut = reported.cut.get(&id).or_else(|| numbered.at.get(cut?)).cloned();
         }
         test.grid = grid;
         test
@@ -257,7 +262,7 @@ impl<'a> Test<'a> {
     }
 
     fn interval(&self, index: usize) -> Interval {
-        let rows: Vec<Row> = self.streams.iter().filter_map(|way| self.during(way, index)).collect();
+        let rows: Vec<Row> = self.streams.iter().filter_map(|numbered| self.during(numbered, index)).collect();
         let sum_of = |sends: bool| {
             let rows: Vec<&Row> = rows.iter().filter(|row| row.sender == sends).collect();
             sum(&rows)
@@ -270,17 +275,17 @@ impl<'a> Test<'a> {
     }
 
     /// Since the report before. Time begins anew after the omitted part.
-    fn during(&self, way: &Way<'_>, index: usize) -> Option<Row> {
-        let (from, to) = (way.at.get(index.checked_sub(1)?)?, way.at.get(index)?);
+    fn during(&self, numbered: &NumberedStream<'_>, index: usize) -> Option<Row> {
+        let (from, to) = (numbered.at.get(index.checked_sub(1)?)?, numbered.at.get(index)?);
         let omitted = self.grid[index] <= self.omit_ns;
         let zero_ns = if omitted { 0 } else { self.omit_ns.min(from.t_ns) };
         let span = (from.t_ns - zero_ns, to.t_ns.saturating_sub(zero_ns));
-        let mut row = row(span, to.bytes.saturating_sub(from.bytes), way.sends());
-        row.socket = Some(way.number);
+        let mut row = row(span, to.bytes.saturating_sub(from.bytes), numbered.sends());
+        row.socket = Some(numbered.number);
         row.omitted = Some(omitted);
         if self.udp {
             row.packets = Some(to.packets.saturating_sub(from.packets) as i64);
-        } else if way.sends() {
+        } else if numbered.sends() {
             let before = from.tcp.as_ref().map_or(0, |tcp| tcp.total_retrans);
             if let Some(now) = &to.tcp {
                 row.retransmits = Some(i64::from(now.total_retrans) - i64::from(before));
@@ -294,9 +299,10 @@ impl<'a> Test<'a> {
     }
 
     fn end(&self) -> End {
-        let streams: Vec<EndStream> = self.streams.iter().map(|way| self.total(way)).collect();
+        let streams: Vec<EndStream> = self.streams.iter().map(|numbered| self.total(numbered)).collect();
         let mut end = End { cpu_utilization_percent: Some(self.cpu()), ..End::default() };
-        let both = self.streams.iter().any(Way::sends) && self.streams.iter().any(|way| !way.sends());
+        let both =
+            self.streams.iter().any(NumberedStream::sends) && self.streams.iter().any(|numbered| !numbered.sends());
         for sends in [true, false] {
             let of_way = |pick: fn(&EndStream) -> Option<&Row>| {
                 let rows: Vec<&Row> = streams.iter().filter_map(pick).filter(|row| row.sender == sends).collect();
@@ -323,7 +329,7 @@ impl<'a> Test<'a> {
         end.streams = streams;
         if !self.udp {
             let first = |pick: fn(&Stream) -> Option<&StreamEnd>| {
-                self.streams.iter().find_map(|way| pick(way.stream)?.congestion.clone())
+                self.streams.iter().find_map(|numbered| pick(numbered.stream)?.congestion.clone())
             };
             end.sender_tcp_congestion = first(|stream| stream.sender.as_ref());
             end.receiver_tcp_congestion = first(|stream| stream.receiver.as_ref());
@@ -331,13 +337,13 @@ impl<'a> Test<'a> {
         end
     }
 
-    fn total(&self, way: &Way<'_>) -> EndStream {
+    fn total(&self, numbered: &NumberedStream<'_>) -> EndStream {
         let span = (0, self.stop_ns - self.omit_ns);
         // The far end has no readings at the cut, or none at all: what this end had moved by then stands for it.
-        let at_cut = way.cut.as_ref();
+        let at_cut = numbered.cut.as_ref();
         let bytes = |end: &StreamEnd| end.bytes.saturating_sub(at_cut.map_or(0, |cut| cut.bytes));
-        let numbered = |bytes| Row { socket: Some(way.number), ..row(span, bytes, way.sends()) };
-        let (sender, receiver) = (way.stream.sender.as_ref(), way.stream.receiver.as_ref());
+        let row_of = |bytes| Row { socket: Some(numbered.number), ..row(span, bytes, numbered.sends()) };
+        let (sender, receiver) = (numbered.stream.sender.as_ref(), numbered.stream.receiver.as_ref());
         if self.udp {
             let omitted = at_cut.map_or(0, |cut| cut.packets);
             let sent = sender.and_then(|end| end.udp.as_ref()).map_or(0, |udp| udp.sent_packets);
@@ -351,13 +357,13 @@ impl<'a> Test<'a> {
                 packets: Some(packets),
                 lost_percent: lost.map(|lost| percent(lost, packets)),
                 out_of_order: arrived.map(|udp| udp.reordered_packets as i64),
-                ..numbered(sender.or(receiver).map_or(0, bytes))
+                ..row_of(sender.or(receiver).map_or(0, bytes))
             };
             return EndStream { udp: Some(row), ..EndStream::default() };
         }
         let sent = sender.map(|end| {
             let omitted = at_cut.and_then(|cut| cut.tcp.as_ref()).map_or(0, |tcp| tcp.total_retrans);
-            let mut row = numbered(bytes(end));
+            let mut row = row_of(bytes(end));
             row.retransmits = end.retransmits.map(|all| all as i64 - i64::from(omitted));
             let tcp = end.samples.iter().filter(|sample| sample.t_ns > self.omit_ns).filter_map(|s| s.tcp.as_deref());
             let readings: Vec<_> = tcp.filter(|tcp| tcp.rtt_us > 0).collect();
@@ -371,20 +377,24 @@ impl<'a> Test<'a> {
             }
             row
         });
-        EndStream { sender: sent, receiver: receiver.map(|end| numbered(bytes(end))), udp: None }
+        EndStream { sender: sent, receiver: receiver.map(|end| row_of(bytes(end))), udp: None }
     }
 
     fn cpu(&self) -> Cpu {
         let span_ns = self.stop_ns.max(1) as f64;
-        let share = |near: bool, pick: fn(&StreamEnd) -> u64| {
-            let ends = self.streams.iter().filter_map(|way| {
-                if way.sends() == near { way.stream.sender.as_ref() } else { way.stream.receiver.as_ref() }
+        let share = |local: bool, pick: fn(&StreamEnd) -> u64| {
+            let ends = self.streams.iter().filter_map(|numbered| {
+                if numbered.sends() == local {
+                    numbered.stream.sender.as_ref()
+                } else {
+                    numbered.stream.receiver.as_ref()
+                }
             });
             ends.map(pick).sum::<u64>() as f64 / span_ns * 100.0
         };
-        let told = self.run.iperf3.as_ref().map(|end| &end.results);
+        let reported = self.run.iperf3.as_ref().map(|end| &end.results);
         let remote = |key: &str, pick: fn(&StreamEnd) -> u64| {
-            told.and_then(|results| results.get(key)?.as_f64()).unwrap_or_else(|| share(false, pick))
+            reported.and_then(|results| results.get(key)?.as_f64()).unwrap_or_else(|| share(false, pick))
         };
         Cpu {
             host_total: share(true, |end| end.thread_cpu_ns),
@@ -409,7 +419,7 @@ fn grid(omit_ns: u64, stop_ns: u64, interval_ns: u64) -> Vec<u64> {
 
 /// This end's counters at each moment of the grid, from the nearest reading; at the first one those given, at the end the
 /// totals.
-fn readings(stream: &Stream, sends: bool, grid: &[u64], first: Reading) -> Vec<Reading> {
+fn readings(stream: &Stream, sends: bool, grid: &[u64], first: StreamReading) -> Vec<StreamReading> {
     let Some(end) = (if sends { stream.sender.as_ref() } else { stream.receiver.as_ref() }) else {
         return Vec::new();
     };
@@ -422,14 +432,14 @@ fn readings(stream: &Stream, sends: bool, grid: &[u64], first: Reading) -> Vec<R
             if sample.t_ns.saturating_sub(moment) > moment.saturating_sub(last.t_ns) {
                 break;
             }
-            last = Reading::of(sample, last.packets);
+            last = StreamReading::of(sample, last.packets);
             samples.next();
         }
         if index + 1 == grid.len() {
             let udp = end.udp.as_ref();
             let packets = udp.map_or(0, |udp| if sends { udp.sent_packets } else { udp.delivered_packets });
             let tcp = end.samples.iter().rev().find_map(|sample| sample.tcp.clone());
-            last = Reading { t_ns: moment, bytes: end.bytes, packets, tcp };
+            last = StreamReading { t_ns: moment, bytes: end.bytes, packets, tcp };
         }
         at.push(last.clone());
     }
@@ -449,7 +459,7 @@ fn row((from_ns, to_ns): (u64, u64), bytes: u64, sender: bool) -> Row {
     }
 }
 
-/// Several rows of one way and one span as one.
+/// Several rows of one numbered and one span as one.
 fn sum(rows: &[&Row]) -> Option<Row> {
     let first = *rows.first()?;
     let total = |pick: fn(&Row) -> Option<i64>| {

@@ -1,4 +1,4 @@
-//! What a client says, and when: all of it at the end (`-J`), or as it happens.
+//! Writes the report of a client's test: all of it at the end (`-J`), or as it happens.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use landspeed_flow::client::RunEvent;
 use landspeed_model::{RunDocument, Sample};
 
-use super::convert::{self, Told, Wishes};
-use super::document::{Document, Interval};
 use super::text::{self, Style};
+use crate::convert::{self, ReportOptions, Reported};
+use crate::document::{Document, Interval};
 
-/// How a test is told.
+/// The form of a report.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
     /// Lines for people, and for scripts that read them.
@@ -21,36 +21,37 @@ pub enum Form {
     Events,
 }
 
-/// Tells of one test.
-pub struct Telling<'a> {
+/// Writes the report of one test.
+pub struct Reporter<'a> {
     form: Form,
-    wishes: &'a Wishes,
+    options: &'a ReportOptions,
     out: Box<dyn Write + Send>,
     failed: Option<io::Error>,
     begun: Option<Begun>,
 }
 
-/// A test that was begun to be told of.
+/// A test whose report was begun.
 struct Begun {
     /// As it was before its first byte.
     run: RunDocument,
     document: Document,
-    told: Told,
-    /// No interval was told of yet.
+    reported: Reported,
+    /// No interval was written yet.
     silent: bool,
 }
 
-impl<'a> Telling<'a> {
-    pub fn new(form: Form, wishes: &'a Wishes, out: Box<dyn Write + Send>) -> Self {
-        Self { form, wishes, out, failed: None, begun: None }
+impl<'a> Reporter<'a> {
+    /// A report that goes to `out`.
+    pub fn new(form: Form, options: &'a ReportOptions, out: Box<dyn Write + Send>) -> Self {
+        Self { form, options, out, failed: None, begun: None }
     }
 
-    /// Whether it wants to know of readings.
+    /// Whether it writes readings as they come ([`RunEvent::Readings`]).
     pub fn is_live(&self) -> bool {
         !matches!(self.form, Form::Json)
     }
 
-    /// Takes in what happened. A test that nobody can hear of is ended.
+    /// Takes in what happened. A test whose report cannot be written is ended.
     pub fn event(&mut self, event: &RunEvent<'_>, interrupted: &AtomicBool) {
         match event {
             RunEvent::Opened(run) => self.begin(run),
@@ -63,18 +64,18 @@ impl<'a> Telling<'a> {
     }
 
     fn begin(&mut self, run: &RunDocument) {
-        let document = Document { intervals: Vec::new(), ..convert::document(run, self.wishes) };
+        let document = Document { intervals: Vec::new(), ..convert::document(run, self.options) };
         match self.form {
-            Form::Text(style) => self.say(&text::head(&document, style)),
+            Form::Text(style) => self.write(&text::head(&document, style)),
             Form::Events => self.object("start", &document.start),
             Form::Json => return,
         }
-        self.begun = Some(Begun { run: run.clone(), document, told: Told::default(), silent: true });
+        self.begun = Some(Begun { run: run.clone(), document, reported: Reported::default(), silent: true });
     }
 
     fn interval(&mut self, due_ns: u64, streams: &[(u32, Sample)]) {
         let Some(begun) = &mut self.begun else { return };
-        let interval = convert::interval(&begun.run, &mut begun.told, due_ns, streams);
+        let interval = convert::interval(&begun.run, &mut begun.reported, due_ns, streams);
         self.show(interval);
     }
 
@@ -85,25 +86,25 @@ impl<'a> Telling<'a> {
             Form::Text(style) => {
                 begun.document.intervals = vec![interval];
                 let rows = text::intervals(&begun.document, style, first);
-                self.say(&rows);
+                self.write(&rows);
             }
             Form::Events => self.object("interval", &interval),
             Form::Json => {}
         }
     }
 
-    /// Says what is left to be said, and how it ended.
+    /// Writes what is left, and how the test ended.
     ///
     /// # Errors
-    /// What was said could not be written.
+    /// The report could not be written.
     pub fn finish(mut self, run: &RunDocument) -> io::Result<()> {
         let mut ended = match &self.begun {
-            Some(begun) => convert::rest(run, self.wishes, &begun.told),
-            None => convert::document(run, self.wishes),
+            Some(begun) => convert::remainder(run, self.options, &begun.reported),
+            None => convert::document(run, self.options),
         };
         match (self.form, self.begun.is_some()) {
             (Form::Json, _) => self.json(&ended),
-            (Form::Text(style), false) => self.say(&text::client(&ended, style)),
+            (Form::Text(style), false) => self.write(&text::client(&ended, style)),
             (Form::Events, false) => {
                 self.object("start", &ended.start);
                 ended.intervals.iter().for_each(|interval| self.object("interval", interval));
@@ -114,7 +115,7 @@ impl<'a> Telling<'a> {
                     self.show(interval);
                 }
                 match self.form {
-                    Form::Text(style) => self.say(&text::end(&ended, style)),
+                    Form::Text(style) => self.write(&text::end(&ended, style)),
                     _ => self.end(&ended),
                 }
             }
@@ -141,7 +142,7 @@ impl<'a> Telling<'a> {
 
     fn json(&mut self, document: &Document) {
         match serde_json::to_string_pretty(document) {
-            Ok(text) => self.say(&(text + "\n")),
+            Ok(text) => self.write(&(text + "\n")),
             Err(error) => self.failed = Some(error.into()),
         }
     }
@@ -153,13 +154,13 @@ impl<'a> Telling<'a> {
             data: &'a D,
         }
         match serde_json::to_string(&Event { event, data }) {
-            Ok(text) => self.say(&(text + "\n")),
+            Ok(text) => self.write(&(text + "\n")),
             Err(error) => self.failed = Some(error.into()),
         }
     }
 
     /// Whoever waits for a line gets it now.
-    fn say(&mut self, text: &str) {
+    fn write(&mut self, text: &str) {
         if self.failed.is_none() {
             self.failed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).err();
         }

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use landspeed_flow::end::EndReport;
+use landspeed_flow::layout::StreamSpec;
 use serde_json::{Map, Value, json};
 
-use super::identity;
-use super::wanted::whole;
-use crate::end::EndReport;
-use crate::layout::StreamSpec;
+use crate::identity;
+use crate::request::whole;
 
 /// Figures above this cannot be: 4 PiB.
 const MOST: u64 = 1 << 52;
@@ -146,7 +146,10 @@ impl Results {
                 Some(1..) => Some(true),
                 _ => None,
             },
-            congestion: text.get("congestion_used").and_then(Value::as_str).map(|s| crate::control::printable(s, 16)),
+            congestion: text
+                .get("congestion_used")
+                .and_then(Value::as_str)
+                .map(|s| landspeed_flow::control::printable(s, 16)),
             streams: streams.iter().map(StreamResult::decode).collect::<Result<_, _>>()?,
         })
     }

@@ -1,61 +1,53 @@
-//! The UDP doorman: answers hellos of expected streams, and nothing else.
+//! Opens UDP flows: answers hellos of expected streams, and nothing else.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
-use std::time::Duration;
 
 use aws_lc_rs::hmac;
 use landspeed_sys::{clock, udp};
-use socket2::{Domain, Protocol, Socket, Type};
 
 use super::Shared;
+use super::door::{MAX_DATAGRAM, connect_back};
 use super::registry::Slot;
+use super::service::Datagram;
 use crate::address::unmap;
 use crate::control::credentials::{self, Nonce, Proof, TestId, TestName};
 use crate::control::hello;
 use crate::control::keyed_hello::{KEYED_HELLO_LEN, KeyedHello, Kind};
 
-const TICK: Duration = Duration::from_millis(100);
-
 /// A cookie is good for this long at least and twice as long at most, seconds: longer than a client tries.
 const COOKIE_S: u64 = 8;
 
-/// Answers until the server stops.
-pub(super) fn answer(udp: &UdpSocket, shared: &Arc<Shared>) {
-    let _ = udp.set_read_timeout(Some(TICK));
-    let Ok(cookies) = Cookies::new() else { return };
-    let Ok(door) = udp.local_addr() else { return };
-    let mut buffer = [0; KEYED_HELLO_LEN + 1];
-    while !shared.stopping() {
-        let Ok((n, from)) = udp.recv_from(&mut buffer) else { continue };
-        // Whoever cannot name a test gets no answer at all.
-        let Some(asked) = Asked::decode(&buffer[..n]) else { continue };
-        let Some(slot) = shared.registry.find(asked.name) else { continue };
-        let from = unmap(from);
-        if !shared.allows(from) || !shared.takes_data_from(from, &slot) || !slot.expects(asked.stream) {
-            continue;
+// A datagram that is longer than a hello is seen to be.
+const _: () = assert!(KEYED_HELLO_LEN < MAX_DATAGRAM);
+
+/// Answers a datagram.
+pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
+    let Datagram { udp, bound, from, bytes } = *datagram;
+    // Whoever cannot name a test gets no answer at all.
+    let Some(asked) = Asked::decode(bytes) else { return };
+    let Some(slot) = shared.registry.find(asked.name) else { return };
+    if !shared.takes_data_from(from, &slot) || !slot.expects(asked.stream) {
+        return;
+    }
+    // A door on every address answers from the one the client speaks to, a door on one address from that one.
+    let here = unmap(bound);
+    let local = SocketAddr::new(if here.ip().is_unspecified() { slot.local_ip } else { here.ip() }, here.port());
+    match asked.said {
+        Said::Hello => {
+            let nonce = cookies.make(from, &asked);
+            let _ = udp::send_from(udp.as_fd(), bound.is_ipv6(), &asked.challenge(&slot, nonce), local.ip(), from);
         }
-        // A door on every address answers from the one the client speaks to, a door on one address from that one.
-        let bound = unmap(door);
-        let local =
-            SocketAddr::new(if bound.ip().is_unspecified() { slot.local_ip } else { bound.ip() }, bound.port());
-        match asked.said {
-            Said::Hello => {
-                let nonce = cookies.make(from, &asked);
-                let _ = udp::send_from(udp.as_fd(), door.is_ipv6(), &asked.challenge(&slot, nonce), local.ip(), from);
+        Said::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
+            // Only now is the stream taken: a hello that was copied on the path locks no client out.
+            if slot.claim(asked.stream)
+                && let Ok(socket) = connect_back(local, from)
+                && let Ok(flow) = ProvedFlow::new(socket, asked, &slot)
+            {
+                slot.deliver_udp(flow);
             }
-            Said::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
-                // Only now is the stream taken: a hello that was copied on the path locks no client out.
-                if slot.claim(asked.stream)
-                    && let Ok(socket) = connect_back(local, from)
-                    && let Ok(flow) = ProvedFlow::new(socket, asked, &slot)
-                {
-                    slot.deliver_udp(flow);
-                }
-            }
-            Said::Proof { .. } => {}
         }
+        Said::Proof { .. } => {}
     }
 }
 
@@ -141,10 +133,11 @@ impl Asked {
 }
 
 /// Nonces that only this door can make, each for one sender and one stream: nothing has to be kept of a hello.
-struct Cookies(hmac::Key);
+pub struct Cookies(hmac::Key);
 
 impl Cookies {
-    fn new() -> std::io::Result<Self> {
+    /// With a fresh secret.
+    pub fn new() -> std::io::Result<Self> {
         let secret: [u8; 32] = landspeed_sys::random::bytes()?;
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
     }
@@ -177,19 +170,6 @@ impl Cookies {
         }
         context.sign().as_ref().first_chunk().copied().unwrap_or_default()
     }
-}
-
-/// A socket on the server's own port that hears only `peer`.
-pub fn connect_back(local: SocketAddr, peer: SocketAddr) -> std::io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_reuse_port(true)?;
-    let mut local = local;
-    if let (SocketAddr::V6(l), SocketAddr::V6(p)) = (&mut local, peer) {
-        l.set_scope_id(p.scope_id());
-    }
-    socket.bind(&local.into())?;
-    socket.connect(&peer.into())?;
-    Ok(socket.into())
 }
 
 /// A UDP flow whose client has proved what it had to, until its test starts.

@@ -162,12 +162,12 @@ impl Users {
         // The same work for a user who is not there.
         let expected = known.map_or([0; 32], |(_, digits)| from_hex(digits.trim()).unwrap_or([0; 32]));
         if verify_slices_are_equal(&digest, &expected).is_err() {
-            return Err(format!("{} may not test", crate::control::printable(said.user, 40)));
+            return Err(format!("{} may not test", landspeed_flow::control::printable(said.user, 40)));
         }
         if !self.first_time(said.time_s, Sha256::digest(&hidden).into(), now_s) {
             return Err("the token has been used already".to_owned());
         }
-        Ok(crate::control::printable(said.user, 40))
+        Ok(landspeed_flow::control::printable(said.user, 40))
     }
 
     fn reveal(&self, hidden: &[u8]) -> Option<Vec<u8>> {
@@ -232,7 +232,7 @@ impl<'a> Said<'a> {
 }
 
 fn from_hex(text: &str) -> Option<[u8; 32]> {
-    crate::control::preface::Token::from_hex(text).map(|token| token.0)
+    landspeed_flow::control::preface::Token::from_hex(text).map(|token| token.0)
 }
 
 /// PKCS#1's key inside PKCS#8's wrapping (RFC 5208): a version, the algorithm rsaEncryption, the key.

@@ -1,4 +1,4 @@
-//! A place among the running tests of a server, with what it takes of the host. Both protocols get theirs here.
+//! A place among the running tests of a server, with what it takes of the host.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use landspeed_model::{Direction, ErrorEntry, Parameters, Protocol};
 use landspeed_units::BitRate;
 
-use super::Shared;
+use super::Admission;
 use super::limits::transactions_bps;
 use super::shares::{Full, RateNeed, Resource, Share, Taken};
 use crate::address::client_host;
@@ -18,7 +18,7 @@ const LEAST_PART: u64 = 100;
 
 /// A place, given back when dropped.
 pub struct Occupancy {
-    shared: Arc<Shared>,
+    admission: Arc<Admission>,
     taken: Taken,
 }
 
@@ -33,15 +33,15 @@ impl Occupancy {
     /// Takes a place for a test with these (validated) parameters. Lowers their rate to what `--max-total-rate` leaves, and
     /// says so in the notes.
     pub fn take(
-        shared: &Arc<Shared>,
+        admission: &Arc<Admission>,
         peer: SocketAddr,
         parameters: &mut Parameters,
         notes: &mut Vec<String>,
     ) -> Result<Self, NoPlace> {
-        let limits = &shared.config.limits;
+        let limits = &admission.limits;
         let share = Share::of_test(parameters, limits.max_duration_ns);
         let need = limits.max_total_rate_bps.map(|total| rate_need(parameters, total, limits.max_rate_bps));
-        let taken = shared
+        let taken = admission
             .shares
             .take(client_host(peer), share, need)
             .map_err(|full| NoPlace { full, tests: limits.max_tests })?;
@@ -57,20 +57,20 @@ impl Occupancy {
                 BitRate::from_bps(granted)
             ));
         }
-        shared.counts.running.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { shared: Arc::clone(shared), taken })
+        admission.counts.running.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { admission: Arc::clone(admission), taken })
     }
 
     /// What the test may move in each direction, all its streams together, bits/s: the lower of `--max-rate` and what was
     /// reserved of `--max-total-rate`.
     pub fn rate_limit_bps(&self) -> Option<u64> {
-        [self.shared.config.limits.max_rate_bps, self.taken.rate_bps].into_iter().flatten().min()
+        [self.admission.limits.max_rate_bps, self.taken.rate_bps].into_iter().flatten().min()
     }
 }
 
 impl Drop for Occupancy {
     fn drop(&mut self) {
-        self.shared.counts.running.fetch_sub(1, Ordering::Relaxed);
+        self.admission.counts.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -1,16 +1,18 @@
 //! The server's end, as far as iperf3 reports it.
 
-use landspeed_model::{Direction, Parameters, Protocol, StreamEnd, UdpEnd};
+use landspeed_flow::assemble::{self, Ingredients};
+use landspeed_flow::control::printable;
+use landspeed_flow::end::{EndReport, Job, StreamReport};
+use landspeed_flow::layout::StreamSpec;
+use landspeed_model::{Direction, Iperf3End, Parameters, Protocol, RunDocument, StreamEnd, UdpEnd};
 use serde_json::Value;
 
-use crate::control::printable;
-use crate::end::{EndReport, Job, StreamReport};
-use crate::iperf3::identity;
-use crate::iperf3::results::{Results, StreamResult};
-use crate::layout::StreamSpec;
+use crate::dialect::MAX_BLOCK;
+use crate::identity;
+use crate::results::{Results, StreamResult};
 
 /// What a landspeed server would have reported.
-pub fn not_visible(p: &Parameters) -> Vec<String> {
+fn not_visible(p: &Parameters) -> Vec<String> {
     let mut list = vec![
         "the server's host: CPU, interface, drops, settings".to_owned(),
         "the offset of the two clocks".to_owned(),
@@ -32,6 +34,46 @@ pub fn not_visible(p: &Parameters) -> Vec<String> {
         );
     }
     list
+}
+
+/// What is known of the server before it has said anything.
+pub fn unknown(p: &Parameters) -> Iperf3End {
+    Iperf3End { results: Value::Null, output: None, not_visible: not_visible(p) }
+}
+
+/// The document of a run, with what iperf3's totals mean for its accounting.
+pub fn document(found: Ingredients, remote: Iperf3End) -> RunDocument {
+    let has_totals = found.server.is_some();
+    let mut document = assemble::document(found);
+    document.iperf3 = Some(remote);
+    if has_totals {
+        account(&mut document);
+    }
+    document
+}
+
+/// Notes what of the accounting is due to how iperf3 counts.
+fn account(document: &mut RunDocument) {
+    let parameters = document.effective.as_ref().unwrap_or(&document.requested);
+    let books = &mut document.conservation;
+    books.notes.push("the server's figures are from iperf3's results".to_owned());
+    if parameters.protocol != Protocol::Tcp {
+        return;
+    }
+    // A server that ends its sending threads in the middle of a write (3.16 and later) lacks it in its count.
+    let unfinished = document.streams.iter().filter(|s| s.direction == Direction::Download).count() as i64
+        * parameters.write_bytes.min(MAX_BLOCK) as i64;
+    if (-unfinished..0).contains(&books.unaccounted_bytes) {
+        books.holds = books.intervals_minus_totals_bytes == 0;
+        books.notes.push(format!(
+            "{} B more arrived than iperf3 counted: a write that was in progress when it ended its thread is not counted",
+            -books.unaccounted_bytes
+        ));
+    }
+    if books.unaccounted_bytes > 0 {
+        let why = "iperf3 stops reading at the end of a test: bytes in its socket buffer are not counted";
+        books.notes.push(why.to_owned());
+    }
 }
 
 /// The version in a server's JSON output.

@@ -1,36 +1,48 @@
 //! Amounts and rates in the four characters and a unit that iperf3 prints them in.
 
 /// `-f`: what rates are printed in. Transfers always have the unit that fits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Bits, whatever fits
     #[default]
-    #[value(name = "a", alias = "A")]
     Adaptive,
     /// Kbits
-    #[value(name = "k")]
     Kbits,
     /// Mbits
-    #[value(name = "m")]
     Mbits,
     /// Gbits
-    #[value(name = "g")]
     Gbits,
     /// Tbits
-    #[value(name = "t")]
     Tbits,
     /// KBytes
-    #[value(name = "K")]
     KBytes,
     /// MBytes
-    #[value(name = "M")]
     MBytes,
     /// GBytes
-    #[value(name = "G")]
     GBytes,
     /// TBytes
-    #[value(name = "T")]
     TBytes,
+}
+
+impl Format {
+    /// Every format with its letter and what it means.
+    pub const ALL: [(&str, Self, &str); 9] = [
+        ("a", Self::Adaptive, "Bits, whatever fits"),
+        ("k", Self::Kbits, "Kbits"),
+        ("m", Self::Mbits, "Mbits"),
+        ("g", Self::Gbits, "Gbits"),
+        ("t", Self::Tbits, "Tbits"),
+        ("K", Self::KBytes, "KBytes"),
+        ("M", Self::MBytes, "MBytes"),
+        ("G", Self::GBytes, "GBytes"),
+        ("T", Self::TBytes, "TBytes"),
+    ];
+
+    /// The format of a letter; `A` is `a`.
+    pub fn of_letter(letter: &str) -> Option<Self> {
+        let letter = if letter == "A" { "a" } else { letter };
+        Self::ALL.iter().find(|(known, ..)| *known == letter).map(|(_, format, _)| *format)
+    }
 }
 
 /// `1.95 GBytes`.

@@ -6,33 +6,29 @@
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+use landspeed_flow::address::unmap;
+use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::message::SenderDone;
+use landspeed_flow::control::preface::Token;
+use landspeed_flow::end::{self, DataSocket, EndPlan, EndReport, Job, Side, StreamPlan, Watch};
+use landspeed_flow::error::FlowError;
+use landspeed_flow::layout::{self, StreamSpec};
+use landspeed_flow::server::admission::{Exceeded, NotGranted, RateGuard, Visit};
+use landspeed_flow::server::{ServerEvent, Shared, describe_outcome, describe_test};
+use landspeed_flow::sockets;
 use landspeed_model::{Direction, Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use serde_json::{Value, json};
 use socket2::{SockRef, TcpKeepalive};
 
-use super::door::{Arrival, Tests};
-use super::results::{Known, Omitted, Results};
-use super::wanted::{self, Wanted};
-use super::words::{BUSY, Cookie, Line, MAX_CLIENT_RESULTS, MAX_WANTED, Refusal, State, Unheard};
-use super::{identity, printed};
-use crate::address::{client_host, unmap};
-use crate::control::deadline::Deadline;
-use crate::control::message::SenderDone;
-use crate::control::preface::Token;
-use crate::end::{self, DataSocket, EndPlan, EndReport, Job, Side, StreamPlan, Watch};
-use crate::error::FlowError;
-use crate::layout::{self, StreamSpec};
-use crate::server::handshakes::Place;
-use crate::server::occupancy::Occupancy;
-use crate::server::running::Police;
-use crate::server::session::{describe, outcome, step};
-use crate::server::{ServerEvent, Shared};
-use crate::sockets;
+use crate::request::{self, TestRequest};
+use crate::results::{Known, Omitted, Results};
+use crate::server::{Arrival, Tests};
+use crate::wire::{BUSY, Cookie, Line, MAX_CLIENT_RESULTS, MAX_REQUEST, Refusal, State, Unheard};
+use crate::{identity, server_output};
 
 /// How long a client may take over each step.
 const STEP: Duration = Duration::from_secs(10);
@@ -54,7 +50,7 @@ const GRACE_NS: u64 = 10_000_000_000;
 const QUIET_NS: u64 = 300_000_000;
 const TAIL_NS: u64 = 10_000_000_000;
 
-/// Serves one control connection on its own thread; gives it back if there is no descriptor or thread for that.
+/// Serves a control connection on a thread of its own; gives it back if there is no descriptor or thread for that.
 pub(super) fn spawn(
     stream: TcpStream,
     peer: SocketAddr,
@@ -62,20 +58,12 @@ pub(super) fn spawn(
     tests: &Arc<Tests>,
     shared: &Arc<Shared>,
 ) -> Result<(), TcpStream> {
-    let Ok(place) = shared.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };
-    let (tests, shared) = (Arc::clone(tests), Arc::clone(shared));
-    let (hand_over, handed) = mpsc::sync_channel::<TcpStream>(1);
-    let thread = std::thread::Builder::new().name("iperf3".to_owned());
-    let started = thread.spawn(move || {
-        let Ok(Ok(line)) = handed.recv().map(Line::new) else { return };
-        Session { shared, tests, peer, cookie, line, greeting: Some(place), id: None }.main();
-    });
-    if started.is_err() {
-        return Err(stream);
-    }
     keep_alive(&stream);
-    let _ = hand_over.send(stream);
-    Ok(())
+    let (tests, server) = (Arc::clone(tests), Arc::clone(shared));
+    shared.admission.greet(stream, peer, "iperf3", move |visit, stream| {
+        let Ok(line) = Line::new(stream) else { return };
+        Session { shared: server, tests, peer, cookie, line, visit, id: None }.main();
+    })
 }
 
 /// Lets the kernel notice within [`VANISHED_S`] that the client's host is gone: iperf3's clients say nothing during a test,
@@ -94,8 +82,7 @@ struct Session {
     peer: SocketAddr,
     cookie: Cookie,
     line: Line,
-    /// Its place among the handshakes, until a test is granted.
-    greeting: Option<Place>,
+    visit: Visit,
     id: Option<String>,
 }
 
@@ -122,7 +109,7 @@ fn lost(during: &'static str) -> impl FnOnce(io::Error) -> Ended {
 impl Session {
     fn main(mut self) {
         let Err(ended) = self.serve() else { return };
-        let lost_place = self.greeting.as_ref().and_then(Place::lost);
+        let lost_place = self.visit.lost();
         let why = match ended {
             _ if lost_place.is_some() => "too many clients are asking for tests at once".to_owned(),
             Ended::Refused(number, why) => {
@@ -135,12 +122,12 @@ impl Session {
             }
             Ended::Lost(why) => why,
         };
-        self.shared.tell(match &self.id {
+        self.shared.report(match &self.id {
             Some(id) => ServerEvent::TestEnded { id: id.clone(), outcome: why },
             None => ServerEvent::Refused { peer: self.peer, why: format!("iperf3: {why}") },
         });
         if let Some(stream) = lost_place {
-            self.shared.farewells.say_to_deaf(stream, &BUSY);
+            self.visit.refuse_lost(stream, &BUSY);
             return;
         }
         // Let the client read why before the connection goes.
@@ -148,37 +135,29 @@ impl Session {
     }
 
     fn serve(&mut self) -> Result<(), Ended> {
-        self.line
-            .say(State::ParamExchange, &step(STEP, &self.shared.stop))
-            .map_err(lost("greeting an iperf3 client"))?;
-        let text =
-            self.line.hear_json(MAX_WANTED, &step(STEP, &self.shared.stop)).map_err(|unheard| match unheard {
-                Unheard::Text(message) => Ended::Refused(Refusal::Parameters, message),
-                lost @ Unheard::Lost(_) => lost.during("in an iperf3 client's request").into(),
-            })?;
-        let wanted = wanted::decode(&text).map_err(|(number, why)| Ended::Refused(number, why))?;
+        self.line.say(State::ParamExchange, &self.shared.step(STEP)).map_err(lost("greeting an iperf3 client"))?;
+        let text = self.line.hear_json(MAX_REQUEST, &self.shared.step(STEP)).map_err(|unheard| match unheard {
+            Unheard::Text(message) => Ended::Refused(Refusal::Parameters, message),
+            lost @ Unheard::Lost(_) => lost.during("in an iperf3 client's request").into(),
+        })?;
+        let wanted = request::decode(&text).map_err(|(number, why)| Ended::Refused(number, why))?;
         let user = self.authorize(&wanted)?;
-        let (granted, occupancy) = self.grant(&wanted)?;
-        if self.greeting.as_ref().is_some_and(|place| !place.leave()) {
-            return Err(Ended::Busy("too many clients are asking for tests at once".to_owned()));
-        }
-        self.greeting = None;
+        let granted = self.grant(&wanted)?;
         let specs = layout::streams(&granted).map_err(|e| Ended::Refused(Refusal::Parameters, e.to_string()))?;
         let id: String = Token::random().map_err(lost("naming a test"))?.to_hex().chars().take(32).collect();
         self.id = Some(id.clone());
         let user = user.map_or_else(String::new, |user| format!(", for {user}"));
-        let what = format!("iperf3: {}{user}", describe(&granted));
-        self.shared.tell(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
+        let what = format!("iperf3: {}{user}", describe_test(&granted));
+        self.shared.report(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
         let streams = self.streams(&specs, &granted)?;
-        let report = self.test(&wanted, &granted, &specs, streams, occupancy.rate_limit_bps())?;
-        self.shared.counts.completed.fetch_add(1, Ordering::Relaxed);
-        self.shared.tell(ServerEvent::TestEnded { id, outcome: outcome(&report, 0) });
+        let report = self.test(&wanted, &granted, &specs, streams)?;
+        self.shared.report_completed(id, describe_outcome(&report, 0));
         Ok(())
     }
 
     /// The user's name, where users are asked for.
-    fn authorize(&self, wanted: &Wanted) -> Result<Option<String>, Ended> {
-        let Some(users) = &self.shared.config.iperf3.users else { return Ok(None) };
+    fn authorize(&self, wanted: &TestRequest) -> Result<Option<String>, Ended> {
+        let Some(users) = self.tests.users() else { return Ok(None) };
         let checked = match &wanted.authtoken {
             Some(token) => users.check(token),
             None => Err("it gave no credentials".to_owned()),
@@ -186,15 +165,11 @@ impl Session {
         checked.map(Some).map_err(|why| Ended::Refused(Refusal::Authorization, why))
     }
 
-    /// Takes a place among the running tests, or says why not.
-    fn grant(&self, wanted: &Wanted) -> Result<(Parameters, Occupancy), Ended> {
-        let limits = &self.shared.config.limits;
+    /// Takes a place among the running tests, or says why not. iperf3 has no field for a rate that is lowered: who asked for
+    /// one gets it, or nothing.
+    fn grant(&mut self, wanted: &TestRequest) -> Result<Parameters, Ended> {
+        let limits = &self.shared.admission.limits;
         let asked = &wanted.parameters;
-        let longest_ns = asked.time_ns.map(|t| t + asked.omit_ns);
-        if longest_ns.is_some_and(|t| t > limits.max_duration_ns) {
-            let most = limits.max_duration_ns / 1_000_000_000;
-            return Err(Ended::Refused(Refusal::Duration, format!("tests here last at most {most} s")));
-        }
         let all = asked.rate_bps.map(|rate| rate.saturating_mul(u64::from(asked.streams)));
         if let (Some(all), Some(most)) = (all, limits.max_rate_bps)
             && all > most
@@ -207,29 +182,26 @@ impl Session {
             time_ns: asked.time_ns.or_else(|| asked.bytes.is_none().then_some(endless_ns)),
             ..asked.clone()
         };
-        let refused = |why: String| {
-            let number = match () {
-                () if why.contains("--congestion") => Refusal::Congestion,
-                () if why.contains("core") => Refusal::Affinity,
-                () if why.contains("--len") => Refusal::BlockSize,
-                () => Refusal::Parameters,
+        let (granted, _) = self.visit.grant(&bounded, wanted.dialect(&bounded)).map_err(|why| {
+            let words = why.entry().message;
+            let number = match why {
+                NotGranted::CrowdedOut => return Ended::Busy(words),
+                NotGranted::Full(full) if full.is_temporary() => return Ended::Busy(words),
+                NotGranted::Full(_) => Refusal::Streams,
+                NotGranted::Exceeded(Exceeded::Duration { .. }) => Refusal::Duration,
+                NotGranted::Exceeded(Exceeded::Core(_)) => Refusal::Affinity,
+                NotGranted::Exceeded(Exceeded::Parameters(why)) if why.contains("--congestion") => {
+                    Refusal::Congestion
+                }
+                NotGranted::Exceeded(Exceeded::Parameters(why)) if why.contains("--len") => Refusal::BlockSize,
+                NotGranted::Exceeded(_) => Refusal::Parameters,
             };
-            Ended::Refused(number, why)
-        };
-        let (mut granted, _) = limits.apply(&bounded, wanted.dialect).map_err(refused)?;
-        // iperf3 has no words for a rate that is lowered: who asked for one gets it, or nothing.
-        let asked_bps = granted.rate_bps;
-        let occupancy = Occupancy::take(&self.shared, self.peer, &mut granted, &mut Vec::new()).map_err(|full| {
-            if full.is_temporary() {
-                Ended::Busy(full.to_string())
-            } else {
-                Ended::Refused(Refusal::Streams, full.to_string())
-            }
+            Ended::Refused(number, words)
         })?;
-        if asked.rate_bps.is_some() && granted.rate_bps != asked_bps {
+        if asked.rate_bps.is_some() && granted.rate_bps != asked.rate_bps {
             return Err(Ended::Refused(Refusal::Rate, "the tests that are running leave too little rate".to_owned()));
         }
-        Ok((granted, occupancy))
+        Ok(granted)
     }
 
     /// Has the streams opened, and sets them up as asked.
@@ -260,9 +232,7 @@ impl Session {
         let Some((arrivals, _awaited)) = self.tests.await_tcp(self.cookie, client, wanted) else {
             return Err(Ended::Busy("another test has the same cookie".to_owned()));
         };
-        self.line
-            .say(State::CreateStreams, &step(STEP, &self.shared.stop))
-            .map_err(lost("asking for the streams"))?;
+        self.line.say(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
         let deadline_ns = clock::monotonic_ns() + STEP.as_nanos() as u64;
         let mut found: Vec<Arrival> = Vec::new();
         while found.len() < wanted {
@@ -286,9 +256,7 @@ impl Session {
             }
             self.still_there(turn_by_ns)?;
         };
-        self.line
-            .say(State::CreateStreams, &step(STEP, &self.shared.stop))
-            .map_err(lost("asking for the streams"))?;
+        self.line.say(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
         let deadline_ns = clock::monotonic_ns() + TURN_NS;
         let mut found: Vec<UdpSocket> = Vec::new();
         while found.len() < wanted {
@@ -327,30 +295,28 @@ impl Session {
 
     fn test(
         &mut self,
-        wanted: &Wanted,
+        wanted: &TestRequest,
         granted: &Parameters,
         specs: &[StreamSpec],
         streams: Vec<StreamPlan>,
-        rate_limit_bps: Option<u64>,
     ) -> Result<EndReport, Ended> {
-        let limits = self.shared.config.limits;
+        let limits = self.shared.admission.limits;
         // The client says when it is over; its clock began later than ours.
         let limit_ns = granted.time_ns.map_or(limits.max_duration_ns, |t| {
             (t + granted.omit_ns).min(limits.max_duration_ns).saturating_add(GRACE_NS)
         });
         let interface = landspeed_host::snapshot(Some(unmap(self.peer))).nic.map(|nic| nic.name);
-        self.line.say(State::TestStart, &step(STEP, &self.shared.stop)).map_err(lost("starting"))?;
-        self.line.say(State::TestRunning, &step(STEP, &self.shared.stop)).map_err(lost("starting"))?;
-        let cap = |most: u64| most.saturating_add(most / 20) / u64::from(granted.streams.max(1));
+        self.line.say(State::TestStart, &self.shared.step(STEP)).map_err(lost("starting"))?;
+        self.line.say(State::TestRunning, &self.shared.step(STEP)).map_err(lost("starting"))?;
         let plan = EndPlan {
             side: Side::Server,
-            dialect: wanted.dialect,
+            dialect: wanted.dialect(granted),
             parameters: Parameters { time_ns: None, bytes: None, ..granted.clone() },
             t0_ns: clock::monotonic_ns(),
             streams,
             interface,
             limit_ns,
-            receive_cap_bps: rate_limit_bps.map(cap),
+            receive_cap_bps: self.visit.receive_cap_bps(granted),
         };
         let watch = Watch::new(&plan);
         let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
@@ -361,7 +327,7 @@ impl Session {
             let watch = &watch;
             let worker = scope.spawn(move || end::run(plan, watch, &done_tx));
             let told = self
-                .traffic(watch, t0_ns, granted, rate_limit_bps, &mut known)
+                .traffic(watch, t0_ns, granted, &mut known)
                 .and_then(|()| self.tail(watch, t0_ns, specs, &sending, &mut known, &|| worker.is_finished()));
             watch.stop.stop_sending();
             watch.stop.stop_receiving();
@@ -371,27 +337,18 @@ impl Session {
         let results = Results::of_end(&report, specs, &known);
         let mut text = results.encode();
         if wanted.server_output {
-            text.insert("server_output_text".to_owned(), json!(printed::output(&report, granted, &known)));
+            text.insert("server_output_text".to_owned(), json!(server_output::output(&report, granted, &known)));
         }
-        self.line
-            .say_json(&Value::Object(text), &step(STEP, &self.shared.stop))
-            .map_err(lost("sending the results"))?;
-        self.line.say(State::DisplayResults, &step(STEP, &self.shared.stop)).map_err(lost("saying good-bye"))?;
+        self.line.say_json(&Value::Object(text), &self.shared.step(STEP)).map_err(lost("sending the results"))?;
+        self.line.say(State::DisplayResults, &self.shared.step(STEP)).map_err(lost("saying good-bye"))?;
         // It says good-bye; if it does not, nothing is lost any more.
-        let _ = self.line.hear(&step(FAREWELL, &self.shared.stop));
+        let _ = self.line.hear(&self.shared.step(FAREWELL));
         Ok(report)
     }
 
     /// Watches until the client says that it is over.
-    fn traffic(
-        &mut self,
-        watch: &Watch,
-        t0_ns: u64,
-        granted: &Parameters,
-        rate_limit_bps: Option<u64>,
-        known: &mut Known,
-    ) -> Result<(), Ended> {
-        let mut police = rate_limit_bps.map(|rate| Police::new(rate, t0_ns));
+    fn traffic(&mut self, watch: &Watch, t0_ns: u64, granted: &Parameters, known: &mut Known) -> Result<(), Ended> {
+        let guard = self.visit.rate_limit_bps().map(|rate| RateGuard::new(rate, t0_ns));
         let signs = signs_of_life(granted);
         let (mut moved, mut moved_ns) = (None, t0_ns);
         let mut omitting = known.omit_ns > 0;
@@ -412,7 +369,7 @@ impl Session {
                 let _ = self.line.say(State::ServerTerminate, &Deadline::after(STOPPING));
                 return Err(Ended::Lost("the server stops".to_owned()));
             }
-            if police.as_mut().is_some_and(|police| police.sees_speeding(now, watch)) {
+            if guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
                 let why = "the client moved more than this server's --max-rate or --max-total-rate allows".to_owned();
                 return Err(Ended::Refused(Refusal::Rate, why));
             }
@@ -448,8 +405,8 @@ impl Session {
         watch.stop.stop_sending();
         known.end_ns = Some(told_ns - t0_ns);
         sending.let_out(&self.shared);
-        self.line.say(State::ExchangeResults, &step(STEP, &self.shared.stop)).map_err(lost("ending the test"))?;
-        let text = self.line.hear_json(MAX_CLIENT_RESULTS, &step(STEP, &self.shared.stop));
+        self.line.say(State::ExchangeResults, &self.shared.step(STEP)).map_err(lost("ending the test"))?;
+        let text = self.line.hear_json(MAX_CLIENT_RESULTS, &self.shared.step(STEP));
         let text = text.map_err(|unheard| Ended::from(unheard.during("in the client's results")))?;
         let theirs = Results::decode(&text).map_err(Ended::Lost)?;
         let mut expected = 0;

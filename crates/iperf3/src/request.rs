@@ -1,29 +1,23 @@
 //! What a client asks for, as iperf3 writes it.
 
+use landspeed_flow::validate::MAX_STREAMS;
 use landspeed_model::{Direction, PaceScope, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
 use serde_json::{Map, Value, json};
 
-use super::Extras;
-use super::words::Refusal;
-use crate::dialect::Dialect;
-use crate::validate::MAX_STREAMS;
+use crate::Extras;
+use crate::dialect::{BLOCK, MAX_BLOCK, block_bytes, dialect};
+use crate::wire::Refusal;
+use landspeed_flow::dialect::Dialect;
 
-/// Largest block of iperf3's TCP, bytes.
-pub const MAX_BLOCK: u64 = 1 << 20;
-/// Its default, bytes.
-const BLOCK: u64 = 128 * 1024;
 /// Its default UDP payload where the client did not say, bytes.
 const DATAGRAM: u64 = 1460;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Length of the blocks that a TCP test is made of, bytes. A server that only reads does so block by block, and what stays
-/// in its cache is read fastest; of a block that is not whole it counts nothing (3.16 and later).
-pub fn block_bytes(p: &Parameters) -> u64 {
-    p.write_bytes.min(if p.direction == Direction::Upload { BLOCK } else { MAX_BLOCK }).max(1)
-}
-
-/// What iperf3 has no word for, or nothing.
-pub fn sayable(p: &Parameters) -> Result<(), String> {
+/// Whether iperf3's protocol can ask for this.
+///
+/// # Errors
+/// In words: what it has no field for.
+pub fn check(p: &Parameters) -> Result<(), String> {
     let needs = |what: &str| Err(format!("{what} needs a landspeed server: drop --iperf3"));
     match p {
         Parameters { protocol: Protocol::TcpRr | Protocol::UdpRr, .. } => needs("--rr"),
@@ -120,22 +114,29 @@ pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value
 
 /// A client's request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wanted {
+pub struct TestRequest {
     /// As a test of ours. `omit_ns` is the client's.
     pub parameters: Parameters,
-    /// How datagrams are numbered.
-    pub dialect: Dialect,
+    /// Whether datagrams carry numbers of 64 bits.
+    pub wide_counters: bool,
     /// Whether what the server prints is to be sent.
     pub server_output: bool,
     /// Who is asking.
     pub authtoken: Option<String>,
 }
 
+impl TestRequest {
+    /// How the data of a test with these parameters is framed for this client.
+    pub fn dialect(&self, parameters: &Parameters) -> Dialect {
+        dialect(parameters, self.wide_counters)
+    }
+}
+
 /// Reads a request. Whatever is not known is left aside, as iperf3 does.
 ///
 /// # Errors
 /// iperf3's number for what is wrong, and words for the log.
-pub fn decode(text: &Value) -> Result<Wanted, (Refusal, String)> {
+pub fn decode(text: &Value) -> Result<TestRequest, (Refusal, String)> {
     let fields = text.as_object().ok_or_else(|| (Refusal::Parameters, "the request is not an object".to_owned()))?;
     let flag = |key: &str| fields.get(key) == Some(&Value::Bool(true));
     // A count, zero where it is absent.
@@ -193,7 +194,7 @@ pub fn decode(text: &Value) -> Result<Wanted, (Refusal, String)> {
         send: if on("zerocopy")? && !udp { SendMode::Sendfile } else { SendMode::Copy },
         receive: if on("skip_rx_copy")? && !udp { ReceiveMode::Discard } else { ReceiveMode::Copy },
         server_cpus: core,
-        title: word("title").map(|title| crate::control::printable(&title, 200)),
+        title: word("title").map(|title| landspeed_flow::control::printable(&title, 200)),
         udp: udp.then_some(UdpParameters {
             payload_bytes: block as u32,
             burst_packets: 1,
@@ -203,9 +204,9 @@ pub fn decode(text: &Value) -> Result<Wanted, (Refusal, String)> {
         }),
         ..Parameters::default()
     };
-    let mut wanted = Wanted {
+    let mut wanted = TestRequest {
         parameters,
-        dialect: Dialect::Iperf3 { wide: count("udp_counters_64bit", u64::MAX, Refusal::Parameters)? > 0 },
+        wide_counters: count("udp_counters_64bit", u64::MAX, Refusal::Parameters)? > 0,
         server_output: count("get_server_output", u64::MAX, Refusal::Parameters)? > 0,
         authtoken: word("authtoken"),
     };
@@ -259,9 +260,9 @@ mod tests {
         let asked = Parameters { protocol: Protocol::Udp, udp: Some(udp), ..Parameters::default() };
         let heard = decode(&encode(&asked, &Extras::default(), None)).unwrap();
         let udp = heard.parameters.udp.unwrap();
-        assert_eq!((udp.payload_bytes, udp.burst_packets, heard.dialect), (200, 5, Dialect::Iperf3 { wide: true }));
+        assert_eq!((udp.payload_bytes, udp.burst_packets, heard.wide_counters), (200, 5, true));
         let narrow = Extras { narrow_counters: true, ..Extras::default() };
-        assert_eq!(decode(&encode(&asked, &narrow, None)).unwrap().dialect, Dialect::Iperf3 { wide: false });
+        assert!(!decode(&encode(&asked, &narrow, None)).unwrap().wide_counters);
     }
 
     #[test]

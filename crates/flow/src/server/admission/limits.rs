@@ -39,17 +39,20 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a test will get, and where that differs from what it asked for. `Err` when it must be refused.
-    pub fn apply(&self, asked: &Parameters, dialect: Dialect) -> Result<(Parameters, Vec<String>), String> {
-        validate::check_in(asked, dialect)?;
+    /// What a test will get, and where that differs from what it asked for.
+    ///
+    /// # Errors
+    /// When it must be refused.
+    pub fn apply(&self, asked: &Parameters, dialect: Dialect) -> Result<(Parameters, Vec<String>), Exceeded> {
+        validate::check_in(asked, dialect).map_err(Exceeded::Parameters)?;
         let mut granted = asked.clone();
         let mut notes = Vec::new();
         if duration_ns(asked).is_some_and(|d| d > self.max_duration_ns) {
-            return Err(format!("tests here last at most {} s", self.max_duration_ns / 1_000_000_000));
+            return Err(Exceeded::Duration { most_s: self.max_duration_ns / 1_000_000_000 });
         }
         let allowed = thread::allowed_cores();
         if let Some(core) = asked.server_cpus.iter().find(|core| !allowed.contains(core)) {
-            return Err(format!("the server cannot run on its core {core}"));
+            return Err(Exceeded::Core(*core));
         }
         if let Some(most) = self.max_rate_bps {
             let each = (most / u64::from(asked.streams.max(1))).max(8);
@@ -62,11 +65,7 @@ impl Limits {
                 Protocol::TcpRr | Protocol::UdpRr => {
                     let foreseen = transactions_bps(asked);
                     if foreseen > most as f64 {
-                        return Err(format!(
-                            "these requests come to {:.1} Mbit/s, and tests here are limited to {:.1} Mbit/s",
-                            foreseen / 1e6,
-                            most as f64 / 1e6
-                        ));
+                        return Err(Exceeded::Requests { foreseen_bps: foreseen, most_bps: most });
                     }
                 }
             }
@@ -81,6 +80,35 @@ impl Limits {
         granted.host_interval_ns = granted.host_interval_ns.max(HOST_INTERVAL_NS);
         Ok((granted, notes))
     }
+}
+
+/// What of a test is more than this server grants.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Exceeded {
+    /// Its parameters make no test.
+    #[error("{0}")]
+    Parameters(String),
+    /// It is too long.
+    #[error("tests here last at most {most_s} s")]
+    Duration {
+        /// Longest test, seconds.
+        most_s: u64,
+    },
+    /// A core of the server's that it cannot run on.
+    #[error("the server cannot run on its core {0}")]
+    Core(u32),
+    /// Its requests come to too high a rate.
+    #[error(
+        "these requests come to {:.1} Mbit/s, and tests here are limited to {:.1} Mbit/s",
+        foreseen_bps / 1e6,
+        *most_bps as f64 / 1e6
+    )]
+    Requests {
+        /// What they come to, bits/s.
+        foreseen_bps: f64,
+        /// The limit, bits/s.
+        most_bps: u64,
+    },
 }
 
 /// What an open loop is going to move, in the direction that moves more, bits/s.
@@ -99,7 +127,7 @@ mod tests {
         let month_ns = 30 * 24 * 3600 * 1_000_000_000;
         let limits = Limits { max_duration_ns: month_ns, ..Limits::default() };
         let asked = Parameters { time_ns: None, bytes: Some(1 << 30), ..Parameters::default() };
-        let (granted, _) = limits.apply(&asked, Dialect::Landspeed).expect("nothing is wrong with it");
+        let (granted, _) = limits.apply(&asked, Dialect::LANDSPEED).expect("nothing is wrong with it");
         assert!(granted.interval_ns <= 100_000_000.max(asked.interval_ns), "{} ns", granted.interval_ns);
         assert_eq!(validate::check(&granted), Ok(()));
     }

@@ -5,20 +5,20 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use landspeed_flow::address;
+use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::patient;
+use landspeed_flow::end::{DataSocket, Job, Side, StreamPlan};
+use landspeed_flow::error::FlowError;
+use landspeed_flow::layout::StreamSpec;
+use landspeed_flow::shared::Counters;
+use landspeed_flow::sockets;
 use landspeed_model::{Parameters, Protocol, Sample, TcpInfo};
 use landspeed_sys::{clock, socket};
 
 use super::STEP;
-use crate::address;
-use crate::control::deadline::Deadline;
-use crate::control::patient;
-use crate::end::{DataSocket, Job, Side, StreamPlan};
-use crate::error::FlowError;
-use crate::iperf3::Extras;
-use crate::iperf3::words::Cookie;
-use crate::layout::StreamSpec;
-use crate::shared::Counters;
-use crate::sockets;
+use crate::Extras;
+use crate::wire::Cookie;
 
 /// How long the server may take to answer a UDP hello, and after how long it is said again, nanoseconds.
 const HELLO_NS: u64 = 10_000_000_000;

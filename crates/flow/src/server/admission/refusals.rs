@@ -19,7 +19,7 @@ const READS: usize = 4;
 
 /// Those on their way out.
 #[derive(Debug)]
-pub struct Farewells {
+pub struct Refusals {
     most: usize,
     leaving: Mutex<Leaving>,
 }
@@ -53,25 +53,25 @@ impl Connection {
     }
 }
 
-impl Farewells {
+impl Refusals {
     /// Keeps at most so many.
     pub fn new(most: usize) -> Self {
         Self { most, leaving: Mutex::default() }
     }
 
-    /// Sends the last words of this end without waiting, and closes a moment later.
-    pub fn say(&self, stream: TcpStream, words: &[u8]) {
-        self.part(stream, words, false);
+    /// Sends the last bytes of this end without waiting, and closes a moment later.
+    pub fn send(&self, stream: TcpStream, bytes: &[u8]) {
+        self.keep(stream, bytes, false);
     }
 
     /// The same on a connection whose reading side has been shut down.
-    pub fn say_to_deaf(&self, stream: TcpStream, words: &[u8]) {
-        self.part(stream, words, true);
+    pub fn send_after_shutdown(&self, stream: TcpStream, bytes: &[u8]) {
+        self.keep(stream, bytes, true);
     }
 
-    fn part(&self, stream: TcpStream, words: &[u8], deaf: bool) {
+    fn keep(&self, stream: TcpStream, bytes: &[u8], deaf: bool) {
         // Data that arrives with both sides shut down is answered with a reset.
-        if !answer(&stream, words) || (!deaf && stream.shutdown(Shutdown::Write).is_err()) {
+        if !answer(&stream, bytes) || (!deaf && stream.shutdown(Shutdown::Write).is_err()) {
             return;
         }
         let until_ns = clock::monotonic_ns() + STAY_NS;
@@ -104,19 +104,19 @@ impl Farewells {
 }
 
 /// Answers a connection for which there is no place at all, and closes it.
-pub fn turn_away(stream: TcpStream, words: &[u8]) {
-    if answer(&stream, words) && stream.shutdown(Shutdown::Write).is_ok() {
+pub fn turn_away(stream: TcpStream, bytes: &[u8]) {
+    if answer(&stream, bytes) && stream.shutdown(Shutdown::Write).is_ok() {
         Connection { stream, until_ns: 0, deaf: false }.drain();
     }
 }
 
 /// Sends without waiting; false if that failed.
-fn answer(stream: &TcpStream, words: &[u8]) -> bool {
+fn answer(stream: &TcpStream, bytes: &[u8]) -> bool {
     use std::os::fd::AsFd as _;
     if stream.set_nonblocking(true).is_err() {
         return false;
     }
-    words.is_empty() || socket::send(stream.as_fd(), words, 0).is_ok()
+    bytes.is_empty() || socket::send(stream.as_fd(), bytes, 0).is_ok()
 }
 
 #[cfg(test)]
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn the_last_words_survive_data_that_nobody_reads() {
-        let farewells = Farewells::new(8);
+        let refusals = Refusals::new(8);
         let (mut client, server) = pair();
         client.write_all(&[7; 10_000]).expect("sent");
-        farewells.say(server, b"busy");
+        refusals.send(server, b"busy");
         client.write_all(&[7; 1000]).expect("no reset yet");
         let mut heard = Vec::new();
         client.read_to_end(&mut heard).expect("an end of file and no reset");
@@ -146,20 +146,20 @@ mod tests {
 
     #[test]
     fn the_list_is_bounded_and_emptied() {
-        let farewells = Farewells::new(3);
+        let refusals = Refusals::new(3);
         let clients: Vec<_> = (0..10)
             .map(|_| {
                 let (client, server) = pair();
-                farewells.say(server, b"busy");
+                refusals.send(server, b"busy");
                 client
             })
             .collect();
-        assert_eq!(farewells.lock().connections.len(), 3);
+        assert_eq!(refusals.lock().connections.len(), 3);
         let now_ns = clock::monotonic_ns();
-        farewells.look_after(now_ns);
-        assert_eq!(farewells.lock().connections.len(), 3);
-        farewells.look_after(now_ns + STAY_NS + LOOK_NS);
-        assert!(farewells.lock().connections.is_empty());
+        refusals.look_after(now_ns);
+        assert_eq!(refusals.lock().connections.len(), 3);
+        refusals.look_after(now_ns + STAY_NS + LOOK_NS);
+        assert!(refusals.lock().connections.is_empty());
         for mut client in clients {
             let mut heard = Vec::new();
             client.read_to_end(&mut heard).expect("an answer");

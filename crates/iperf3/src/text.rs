@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::document::{Document, Row};
-use super::quantity::{Format, rate, transfer};
+use crate::document::{Document, Row};
+use crate::quantity::{Format, rate, transfer};
 
 /// How it is to be printed.
 #[derive(Debug, Clone, Copy, Default)]

@@ -40,7 +40,7 @@ impl Handshakes {
         let twin = stream.try_clone()?;
         let mut places = self.lock();
         if places.taken.len() >= self.most
-            && let Some(victim) = crowded_out(places.taken.iter().map(|(&number, (ip, _))| (*ip, number)))
+            && let Some(victim) = oldest_of_busiest_host(places.taken.iter().map(|(&number, (ip, _))| (*ip, number)))
             && let Some((_, stream)) = places.taken.remove(&victim)
         {
             // Its thread wakes from reading, and has the last word ([`Place::lost`]). Only reading is shut down: a reset
@@ -80,7 +80,7 @@ impl Drop for Place {
 }
 
 /// Of (client host, age rank), the lowest rank of the host that is there most often.
-pub fn crowded_out(held: impl Iterator<Item = (IpAddr, u64)>) -> Option<u64> {
+pub fn oldest_of_busiest_host(held: impl Iterator<Item = (IpAddr, u64)>) -> Option<u64> {
     let mut by_address: HashMap<IpAddr, (usize, u64)> = HashMap::new();
     for (ip, rank) in held {
         let (count, oldest) = by_address.entry(ip).or_insert((0, rank));
@@ -101,8 +101,8 @@ mod tests {
         let crowd = IpAddr::from([192, 0, 2, 1]);
         let single = IpAddr::from([192, 0, 2, 2]);
         let held = [(single, 0), (crowd, 3), (crowd, 2), (crowd, 4)];
-        assert_eq!(crowded_out(held.into_iter()), Some(2));
-        assert_eq!(crowded_out(std::iter::empty()), None);
+        assert_eq!(oldest_of_busiest_host(held.into_iter()), Some(2));
+        assert_eq!(oldest_of_busiest_host(std::iter::empty()), None);
     }
 
     #[test]

@@ -5,17 +5,16 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::patient;
+use landspeed_flow::error::FlowError;
 use landspeed_sys::socket::{Readiness, wait};
 use serde_json::Value;
-
-use crate::control::deadline::Deadline;
-use crate::control::patient;
-use crate::error::FlowError;
 
 /// Length of a cookie with its closing zero.
 pub const COOKIE_LEN: usize = 37;
 /// Longest text of a client before it is accepted, bytes. iperf3 itself takes 8 KiB.
-pub const MAX_WANTED: usize = 64 * 1024;
+pub const MAX_REQUEST: usize = 64 * 1024;
 /// Longest results of a client, bytes: 256 streams take less than 100 KiB.
 pub const MAX_CLIENT_RESULTS: usize = 1 << 20;
 /// Longest results of a server, bytes: they may hold all that it printed.

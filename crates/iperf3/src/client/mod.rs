@@ -1,37 +1,38 @@
 //! A test against an iperf3 server: this end measured as in any test, the far end's totals as it says them.
 
 mod conversation;
-mod far;
+
 mod open;
+mod remote;
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use landspeed_flow::address;
+use landspeed_flow::assemble::Ingredients;
+use landspeed_flow::client::{Moved, Progress, Request, RunEvent, Target, local_address, not_begun};
+use landspeed_flow::control::message::SenderDone;
+use landspeed_flow::control::preface::Token;
+use landspeed_flow::control::printable;
+use landspeed_flow::end::{self, EndPlan, EndReport, Job, Side, Watch};
+use landspeed_flow::error::FlowError;
+use landspeed_flow::layout::{self, StreamSpec};
+use landspeed_flow::validate;
 use landspeed_model::{
     Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, Sample, SendMode,
 };
 use landspeed_sys::{clock, thread};
 use serde_json::Value;
 
-use self::conversation::Conversation;
+use self::conversation::{Conversation, not_iperf3};
 use self::open::Held;
-use super::results::{Known, Results};
-use super::wanted::{self, MAX_BLOCK};
-use super::words::{self, Cookie, MAX_SERVER_RESULTS, State, Unheard};
-use super::{DEFAULT_PORT, Extras, Moments};
-use crate::address;
-use crate::assemble::{self, Ingredients};
-use crate::client::{Moved, Progress, Request, RunEvent, Target, local_address, not_begun};
-use crate::control::message::SenderDone;
-use crate::control::preface::Token;
-use crate::control::printable;
-use crate::dialect::Dialect;
-use crate::end::{self, EndPlan, EndReport, Job, Side, Watch};
-use crate::error::FlowError;
-use crate::layout::{self, StreamSpec};
-use crate::validate;
+use crate::dialect::{MAX_BLOCK, dialect};
+use crate::request;
+use crate::results::{Known, Results};
+use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, Unheard};
+use crate::{DEFAULT_PORT, Extras, Moments};
 
 /// How long the server may take over one step.
 const STEP: Duration = Duration::from_secs(15);
@@ -54,22 +55,17 @@ pub fn run(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
 ) -> RunDocument {
-    let dialect = dialect(extras);
-    let sound = validate::check_in(&request.parameters, dialect).and_then(|()| wanted::sayable(&request.parameters));
+    let rules = dialect(&request.parameters, !extras.narrow_counters);
+    let sound = validate::check_in(&request.parameters, rules).and_then(|()| request::check(&request.parameters));
     if let Err(message) = sound {
         return not_begun(request, ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None });
     }
     let mut found = Ingredients::new(request);
-    found.iperf3 =
-        Some(Iperf3End { results: Value::Null, output: None, not_visible: far::not_visible(&request.parameters) });
-    if let Err(error) = attempt(request, extras, interrupted, observe, &mut found) {
+    let mut server = remote::unknown(&request.parameters);
+    if let Err(error) = attempt(request, extras, interrupted, observe, &mut found, &mut server) {
         found.errors.push(error.entry());
     }
-    assemble::document(found)
-}
-
-fn dialect(extras: &Extras) -> Dialect {
-    Dialect::Iperf3 { wide: !extras.narrow_counters }
+    remote::document(found, server)
 }
 
 fn attempt(
@@ -78,9 +74,10 @@ fn attempt(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     found: &mut Ingredients,
+    remote: &mut Iperf3End,
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
-    crate::client::check_cores(parameters)?;
+    landspeed_flow::client::check_cores(parameters)?;
     let target = Target { port: Some(request.target.port.unwrap_or(DEFAULT_PORT)), ..request.target.clone() };
     let server = target.resolve(parameters.family, interrupted)?;
     let bind = local_address(parameters.bind.as_deref(), server)?;
@@ -90,7 +87,7 @@ fn attempt(
     let authtoken = extras.credentials.as_ref().map(|c| c.key.token(&c.user, &c.password, c.pkcs1)).transpose();
     let authtoken =
         authtoken.map_err(|message| FlowError::Protocol { during: "writing the credentials", message })?;
-    let cookie = words::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
+    let cookie = wire::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
     let mut conversation = greeted(server, bind, &cookie, interrupted)?;
     let rtt_ns = conversation.round_trip_ns();
     found.id = Token::random()
@@ -99,7 +96,7 @@ fn attempt(
         .chars()
         .take(32)
         .collect();
-    conversation.say_json(&wanted::encode(parameters, extras, authtoken.as_deref()), "asking for the test")?;
+    conversation.say_json(&request::encode(parameters, extras, authtoken.as_deref()), "asking for the test")?;
     conversation.expect(State::CreateStreams, "asking for the test")?;
     let mut effective = parameters.clone();
     effective.write_bytes = if parameters.protocol == Protocol::Tcp && parameters.direction != Direction::Upload {
@@ -132,14 +129,15 @@ fn attempt(
     let held = open::hold(&streams)?;
     if extras.report_ns.is_some() {
         let client = Some(EndReport::at_start(&streams));
-        observe(RunEvent::Opened(&assemble::document(Ingredients { client, ..found.clone() })));
+        let opened = remote::document(Ingredients { client, ..found.clone() }, remote.clone());
+        observe(RunEvent::Opened(&opened));
     }
     conversation.expect(State::TestStart, "opening the streams")?;
     conversation.expect(State::TestRunning, "starting")?;
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
     let plan = EndPlan {
         side: Side::Client,
-        dialect: dialect(extras),
+        dialect: dialect(&effective, !extras.narrow_counters),
         parameters: effective,
         t0_ns: clock::monotonic_ns() + 1_000_000,
         streams,
@@ -147,7 +145,7 @@ fn attempt(
         limit_ns,
         receive_cap_bps: None,
     };
-    let mut run = Run { conversation, held, specs, rtt_ns, report_ns: extras.report_ns, found };
+    let mut run = Run { conversation, held, specs, rtt_ns, report_ns: extras.report_ns, found, remote };
     run.finish(plan, observe)
 }
 
@@ -163,7 +161,7 @@ fn greeted<'a>(
     loop {
         attempts += 1;
         let mut conversation = match Conversation::open(server, bind, cookie, interrupted) {
-            Err(FlowError::Connect { .. }) if attempts > 1 => return Err(FlowError::NotIperf3 { addr: server }),
+            Err(FlowError::Connect { .. }) if attempts > 1 => return Err(not_iperf3(server)),
             opened => opened?,
         };
         match conversation.expect(State::ParamExchange, "waiting for the server's first word") {
@@ -171,7 +169,7 @@ fn greeted<'a>(
             Err(FlowError::PeerLost { .. }) if attempts < ATTEMPTS => {
                 clock::sleep_until(clock::monotonic_ns() + AGAIN_NS);
             }
-            Err(FlowError::PeerLost { .. }) => return Err(FlowError::NotIperf3 { addr: server }),
+            Err(FlowError::PeerLost { .. }) => return Err(not_iperf3(server)),
             Err(error) => return Err(error),
         }
     }
@@ -215,6 +213,7 @@ struct Run<'a, 'b> {
     rtt_ns: u64,
     report_ns: Option<u64>,
     found: &'b mut Ingredients,
+    remote: &'b mut Iperf3End,
 }
 
 /// What ended the traffic.
@@ -389,20 +388,19 @@ impl Run<'_, '_> {
         let mut text =
             text.map_err(|unheard: Unheard| FlowError::or_interrupted(interrupted, unheard.during(during)))?;
         let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
-        let server = far::server_report(&theirs, &self.specs, report)
+        let server = remote::server_report(&theirs, &self.specs, report)
             .map_err(|message| FlowError::Protocol { during, message })?;
         self.found.server = Some(server);
-        if let Some(iperf3) = &mut self.found.iperf3 {
-            iperf3.output = text.as_object_mut().and_then(|fields| {
-                fields.remove("server_output_json").or_else(|| fields.remove("server_output_text"))
-            });
-            if let Some(Value::String(printed)) = &mut iperf3.output {
-                *printed = printed.lines().map(|line| printable(line, 400)).collect::<Vec<_>>().join("\n");
-            }
-            self.found.server_version = iperf3.output.as_ref().and_then(far::version);
-            crate::client::make_printable(&mut text);
-            iperf3.results = text;
+        let remote = &mut *self.remote;
+        remote.output = text
+            .as_object_mut()
+            .and_then(|fields| fields.remove("server_output_json").or_else(|| fields.remove("server_output_text")));
+        if let Some(Value::String(printed)) = &mut remote.output {
+            *printed = printed.lines().map(|line| printable(line, 400)).collect::<Vec<_>>().join("\n");
         }
+        self.found.server_version = remote.output.as_ref().and_then(remote::version);
+        landspeed_flow::client::make_printable(&mut text);
+        remote.results = text;
         // The rest is good manners.
         if self.conversation.expect(State::DisplayResults, "saying good-bye").is_ok() {
             let _ = self.conversation.say(State::IperfDone, "saying good-bye");
