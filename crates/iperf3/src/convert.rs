@@ -2,7 +2,7 @@
 //!
 //! iperf3's figures of an interval are those of the end that prints them: bytes its application wrote or read. So they are
 //! taken from this end's readings, at the grid asked for; they add up to the total exactly. What landspeed knows beyond has
-//! no place there; what iperf3 would tell and the document lacks (losses of a single interval) is left out, not made up.
+//! no place there; what iperf3 would print and the document lacks (losses of a single interval) is left out, not made up.
 
 use std::collections::BTreeMap;
 

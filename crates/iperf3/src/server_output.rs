@@ -10,7 +10,7 @@ use crate::identity;
 use crate::results::Known;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Lines of all streams together; a long test is told in longer intervals.
+/// Lines of all streams together; a long test has longer intervals.
 const MOST_LINES: u64 = 2000;
 
 /// One line for each second of each stream, then its total, with this end's role in it.

@@ -18,9 +18,9 @@ const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 
 /// The whole report of a test.
 pub fn client(document: &Document, style: Style) -> String {
-    let told = document.error.is_none() || !document.intervals.is_empty();
+    let has_report = document.error.is_none() || !document.intervals.is_empty();
     let middle = || intervals(document, style, true) + &end(document, style);
-    head(document, style) + &if told { middle() } else { tail(document) }
+    head(document, style) + &if has_report { middle() } else { tail(document) }
 }
 
 /// What is said before the first byte.
@@ -186,7 +186,7 @@ impl<'a> Page<'a> {
         let _ = writeln!(out, "{id} Interval           Transfer     Bitrate{rest}");
     }
 
-    /// Whether intervals tell of jitter and losses.
+    /// Whether intervals have jitter and losses.
     fn jitter(&self) -> bool {
         self.document.intervals.iter().flat_map(|interval| &interval.streams).any(|row| row.jitter_ms.is_some())
     }

@@ -34,7 +34,7 @@ pub fn cookie() -> io::Result<Cookie> {
     Ok(cookie)
 }
 
-/// What one end tells the other to do next.
+/// What one end sends the other to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i8)]
 pub enum State {
@@ -177,7 +177,7 @@ impl Line {
     }
 
     /// Sends a state.
-    pub fn say(&mut self, state: State, deadline: &Deadline<'_>) -> io::Result<()> {
+    pub fn send(&mut self, state: State, deadline: &Deadline<'_>) -> io::Result<()> {
         patient::write_all(&mut self.stream, &[state as i8 as u8], deadline)
     }
 
@@ -190,7 +190,7 @@ impl Line {
     }
 
     /// Sends a text.
-    pub fn say_json(&mut self, value: &Value, deadline: &Deadline<'_>) -> io::Result<()> {
+    pub fn send_json(&mut self, value: &Value, deadline: &Deadline<'_>) -> io::Result<()> {
         let text = value.to_string();
         let length = u32::try_from(text.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut bytes = length.to_be_bytes().to_vec();
@@ -209,7 +209,7 @@ impl Line {
     }
 
     /// The next byte.
-    pub fn hear(&mut self, deadline: &Deadline<'_>) -> io::Result<u8> {
+    pub fn receive(&mut self, deadline: &Deadline<'_>) -> io::Result<u8> {
         let mut byte = [0];
         patient::read_exact(&mut self.stream, &mut byte, deadline)?;
         Ok(byte[0])
@@ -217,7 +217,7 @@ impl Line {
 
     /// The two numbers after [`State::ServerError`]: iperf3's and the system's, zero where they do not come. Of a failed
     /// authorization, servers say only the first.
-    pub fn hear_error(&mut self, deadline: &Deadline<'_>) -> (i32, i32) {
+    pub fn receive_error(&mut self, deadline: &Deadline<'_>) -> (i32, i32) {
         let mut number = || {
             let mut bytes = [0; 4];
             patient::read_exact(&mut self.stream, &mut bytes, deadline).map_or(0, |()| i32::from_be_bytes(bytes))
@@ -226,12 +226,12 @@ impl Line {
     }
 
     /// A text of at most `most` bytes. Takes no more memory than has arrived.
-    pub fn hear_json(&mut self, most: usize, deadline: &Deadline<'_>) -> Result<Value, Unheard> {
+    pub fn receive_json(&mut self, most: usize, deadline: &Deadline<'_>) -> Result<Value, Unread> {
         let mut length = [0; 4];
         patient::read_exact(&mut self.stream, &mut length, deadline)?;
         let length = u32::from_be_bytes(length) as usize;
         if length > most {
-            return Err(Unheard::Text(format!("a text of {length} bytes, where {most} are the most")));
+            return Err(Unread::Text(format!("a text of {length} bytes, where {most} are the most")));
         }
         let mut text = Vec::new();
         while text.len() < length {
@@ -243,26 +243,26 @@ impl Line {
         while text.last() == Some(&0) {
             text.pop();
         }
-        serde_json::from_slice(&text).map_err(|error| Unheard::Text(format!("a text that is no JSON: {error}")))
+        serde_json::from_slice(&text).map_err(|error| Unread::Text(format!("a text that is no JSON: {error}")))
     }
 }
 
 /// Why no text came.
 #[derive(Debug)]
-pub enum Unheard {
+pub enum Unread {
     /// The connection.
     Lost(io::Error),
     /// What came.
     Text(String),
 }
 
-impl From<io::Error> for Unheard {
+impl From<io::Error> for Unread {
     fn from(error: io::Error) -> Self {
         Self::Lost(error)
     }
 }
 
-impl Unheard {
+impl Unread {
     /// As an error of this step.
     pub fn during(self, during: &'static str) -> FlowError {
         match self {

@@ -62,20 +62,20 @@ impl<'a> Conversation<'a> {
     }
 
     /// Says a state.
-    pub fn say(&mut self, state: State, during: &'static str) -> Result<(), FlowError> {
-        self.line.say(state, &self.step()).map_err(|source| FlowError::PeerLost { during, source })
+    pub fn send(&mut self, state: State, during: &'static str) -> Result<(), FlowError> {
+        self.line.send(state, &self.step()).map_err(|source| FlowError::PeerLost { during, source })
     }
 
     /// Says a text.
-    pub fn say_json(&mut self, text: &Value, during: &'static str) -> Result<(), FlowError> {
+    pub fn send_json(&mut self, text: &Value, during: &'static str) -> Result<(), FlowError> {
         let step = self.step();
-        self.line.say_json(text, &step).map_err(|source| FlowError::PeerLost { during, source })
+        self.line.send_json(text, &step).map_err(|source| FlowError::PeerLost { during, source })
     }
 
     /// Waits for one state and takes no other.
     pub fn expect(&mut self, wanted: State, during: &'static str) -> Result<(), FlowError> {
         let step = self.step();
-        let byte = self.line.hear(&step).map_err(|source| {
+        let byte = self.line.receive(&step).map_err(|source| {
             let error = match source.kind() {
                 io::ErrorKind::TimedOut => step.missed("the server's next message"),
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset if wanted == State::CreateStreams => {
@@ -119,7 +119,7 @@ impl<'a> Conversation<'a> {
             Some(State::ServerTerminate) => known(refused("server-stopped", "it was stopped".to_owned(), None)),
             Some(State::ServerError) => {
                 let (number, errno) =
-                    self.line.hear_error(&Deadline::after(Duration::from_secs(1)).or_stop(self.interrupted));
+                    self.line.receive_error(&Deadline::after(Duration::from_secs(1)).or_stop(self.interrupted));
                 let system =
                     if errno > 0 { format!(": {}", io::Error::from_raw_os_error(errno)) } else { String::new() };
                 let advice = (number == 142).then_some(

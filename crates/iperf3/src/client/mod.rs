@@ -4,49 +4,39 @@ mod conversation;
 
 mod open;
 mod remote;
+mod traffic;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_flow::address;
 use landspeed_flow::assemble::Ingredients;
-use landspeed_flow::client::{Moved, Progress, Request, RunEvent, Target, local_address, not_begun};
-use landspeed_flow::control::message::SenderDone;
+use landspeed_flow::client::{Request, RunEvent, Target, local_address, not_begun};
 use landspeed_flow::control::preface::Token;
 use landspeed_flow::control::printable;
-use landspeed_flow::end::{self, EndPlan, EndReport, Job, Side, Watch};
+use landspeed_flow::end::{self, EndPlan, EndReport, Side, Watch};
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::{self, StreamSpec};
 use landspeed_flow::validate;
-use landspeed_model::{
-    Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, Sample, SendMode,
-};
+use landspeed_model::{Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, SendMode};
 use landspeed_sys::{clock, thread};
 use serde_json::Value;
 
 use self::conversation::{Conversation, not_iperf3};
 use self::open::Held;
+use self::traffic::Server;
 use crate::dialect::{MAX_BLOCK, dialect};
 use crate::request;
 use crate::results::{Known, Results};
-use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, Unheard};
-use crate::{DEFAULT_PORT, Extras, Moments};
+use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, Unread};
+use crate::{DEFAULT_PORT, Extras};
 
 /// How long the server may take over one step.
 const STEP: Duration = Duration::from_secs(15);
 /// How often a connection is made that is hung up on before the first word, and how long after each, nanoseconds.
 const ATTEMPTS: u32 = 4;
 const AGAIN_NS: u64 = 100_000_000;
-/// How long data may still come after the server was told of the end, nanoseconds.
-const TAIL_NS: u64 = 10_000_000_000;
-/// Nothing more comes after so long a silence, nanoseconds.
-const QUIET_NS: u64 = 500_000_000;
-/// After everything was acknowledged: how long the server's readers may pause beyond two round trips, nanoseconds, and how
-/// long they get in all.
-const GRACE_NS: u64 = 50_000_000;
-const READING_NS: u64 = 3_000_000_000;
 
 /// Runs a test to its end and says everything in the document, failures included.
 pub fn run(
@@ -96,7 +86,7 @@ fn attempt(
         .chars()
         .take(32)
         .collect();
-    conversation.say_json(&request::encode(parameters, extras, authtoken.as_deref()), "asking for the test")?;
+    conversation.send_json(&request::encode(parameters, extras, authtoken.as_deref()), "asking for the test")?;
     conversation.expect(State::CreateStreams, "asking for the test")?;
     let mut effective = parameters.clone();
     effective.write_bytes = if parameters.protocol == Protocol::Tcp && parameters.direction != Direction::Upload {
@@ -216,177 +206,31 @@ struct Run<'a, 'b> {
     remote: &'b mut Iperf3End,
 }
 
-/// What ended the traffic.
-enum End {
-    /// Time or bytes.
-    Due,
-    /// The user.
-    Interrupted,
-    /// The server.
-    Server(FlowError),
-}
-
 impl Run<'_, '_> {
     fn finish(&mut self, plan: EndPlan, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<(), FlowError> {
         let watch = Watch::new(&plan);
         let t0_ns = plan.t0_ns;
-        let parameters = plan.parameters.clone();
-        let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
         self.found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
-        std::thread::scope(|scope| {
-            let watch = &watch;
-            let worker = scope.spawn(move || end::run(plan, watch, &done_tx));
-            let give_up = || {
-                watch.stop.stop_sending();
-                watch.stop.stop_receiving();
-            };
-            let end = self.traffic(watch, t0_ns, &parameters, &done_rx, observe);
-            watch.stop.stop_sending();
-            let told = match end {
-                End::Due => self.exchange(watch, &|| worker.is_finished()),
-                End::Interrupted => {
-                    let _ = self.conversation.say(State::ClientTerminate, "stopping");
-                    Err(FlowError::Interrupted)
-                }
-                End::Server(error) => Err(error),
-            };
-            if told.is_err() {
-                give_up();
-            }
-            let report = worker.join().map_err(|_| FlowError::Protocol {
-                during: "running the test",
-                message: "a thread of the test panicked".to_owned(),
-            })?;
-            let result = told.and_then(|()| self.results(&report));
-            self.found.client = Some(report);
-            result
-        })
-    }
-
-    /// Watches until the test is over; the sampler stops the senders when the time is up.
-    fn traffic(
-        &mut self,
-        watch: &Watch,
-        t0_ns: u64,
-        parameters: &Parameters,
-        done: &mpsc::Receiver<SenderDone>,
-        observe: &mut dyn FnMut(RunEvent<'_>),
-    ) -> End {
-        let senders = self.specs.iter().filter(|spec| spec.client_job == Job::Send).count();
-        let mut finished = 0;
-        let (omit_ns, stop_ns) = (parameters.omit_ns, parameters.time_ns.map(|time_ns| time_ns + parameters.omit_ns));
-        let moments = self.report_ns.map(|every_ns| Moments::new(omit_ns, stop_ns, every_ns));
-        let mut due_ns = moments.and_then(|moments| moments.after(0));
-        loop {
-            if self.conversation.interrupted.load(Ordering::Relaxed) {
-                return End::Interrupted;
-            }
-            let left_ns = due_ns.map_or(u64::MAX, |due_ns| (t0_ns + due_ns).saturating_sub(clock::monotonic_ns()));
-            match self.conversation.line.poll((left_ns / 1_000_000).clamp(1, 5) as u32) {
-                Ok(None) => {}
-                Ok(Some(byte)) => return End::Server(self.conversation.refusal(byte, "running the test").error),
-                Err(source) => return End::Server(FlowError::PeerLost { during: "running the test", source }),
-            }
-            finished += done.try_iter().count();
-            let now = clock::monotonic_ns();
-            let (sent, downloaded) = watch.bytes();
-            if now >= t0_ns {
-                let queued: u64 = self.held.iter().map(Held::queued).sum();
-                let live = watch.live();
-                // The server says nothing before the end: what its kernel has acknowledged stands for what arrived.
-                let upload =
-                    Moved { t_ns: now - t0_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
-                let download = Moved { t_ns: now - t0_ns, bytes: downloaded, tcp: None, udp: live.udp };
-                observe(RunEvent::Progress(Progress {
-                    t_ns: now - t0_ns,
-                    upload,
-                    download,
-                    sent,
-                    ..Progress::default()
-                }));
-            }
-            if let Some(at_ns) = due_ns.filter(|at_ns| now >= t0_ns + at_ns) {
-                observe(RunEvent::Readings { due_ns: at_ns, streams: &self.readings(watch, t0_ns) });
-                due_ns = moments.and_then(|moments| moments.after(now - t0_ns));
-            }
-            let received_all = parameters.direction != Direction::Upload
-                && parameters.bytes.is_some_and(|bytes| downloaded >= bytes);
-            let sent_all = senders > 0 && finished >= senders;
-            if watch.stop.sending() || received_all || (sent_all && parameters.direction == Direction::Upload) {
-                return End::Due;
-            }
-        }
-    }
-
-    fn readings(&self, watch: &Watch, t0_ns: u64) -> Vec<(u32, Sample)> {
-        let of = |(id, counters)| {
-            let held = self.held.iter().find(|held| held.stream == id)?;
-            Some((id, held.reading(counters, t0_ns)))
-        };
-        watch.counters().filter_map(of).collect()
-    }
-
-    /// Tells the server of the end once it has everything, and waits until what it sent is here.
-    fn exchange(&mut self, watch: &Watch, finished: &dyn Fn() -> bool) -> Result<(), FlowError> {
-        let deadline_ns = clock::monotonic_ns() + TAIL_NS;
-        while self.held.iter().any(|held| held.queued() > 0) && clock::monotonic_ns() < deadline_ns {
-            self.unless_interrupted()?;
-            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
-        }
-        if self.held.iter().any(|held| held.sends) {
-            self.let_it_read()?;
-        }
-        self.conversation.say(State::TestEnd, "ending the test")?;
-        let told_ns = clock::monotonic_ns();
-        self.conversation.expect(State::ExchangeResults, "ending the test")?;
-        let (mut bytes, mut since_ns) = (0, told_ns);
-        while !finished() {
-            self.unless_interrupted()?;
-            let now = clock::monotonic_ns();
-            let (_, received) = watch.bytes();
-            if received != bytes {
-                (bytes, since_ns) = (received, now);
-            }
-            if now > since_ns + QUIET_NS.max(3 * self.rtt_ns) || now > told_ns + TAIL_NS {
-                watch.stop.stop_receiving();
-            }
-            clock::sleep_until(now + 1_000_000);
-        }
-        Ok(())
-    }
-
-    /// iperf3 stops reading at the word: what lies in its sockets by then it never counts. So long as it reads, the windows
-    /// that its sockets offer grow; when they no longer do, it has everything.
-    fn let_it_read(&self) -> Result<(), FlowError> {
-        let windows = || self.held.iter().map(Held::window).sum::<u64>();
-        let grace_ns = GRACE_NS + 2 * self.rtt_ns;
-        let (mut widest, mut since_ns) = (windows(), clock::monotonic_ns());
-        let deadline_ns = since_ns + READING_NS.max(2 * grace_ns);
-        while clock::monotonic_ns() < deadline_ns.min(since_ns + grace_ns) {
-            self.unless_interrupted()?;
-            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
-            let now = windows();
-            if now > widest {
-                (widest, since_ns) = (now, clock::monotonic_ns());
-            }
-        }
-        Ok(())
-    }
-
-    fn unless_interrupted(&self) -> Result<(), FlowError> {
-        if self.conversation.interrupted.load(Ordering::Relaxed) { Err(FlowError::Interrupted) } else { Ok(()) }
+        let times = (self.rtt_ns, t0_ns, self.report_ns);
+        let (held, parameters) = (&self.held, plan.parameters.clone());
+        let mut server = Server::new(&mut self.conversation, held, &self.specs, parameters, times, observe);
+        let (report, conversation) = end::drive(plan, &watch, &mut server);
+        let report = report?;
+        let result = conversation.and_then(|()| self.results(&report));
+        self.found.client = Some(report);
+        result
     }
 
     /// The last exchange: this end's totals for the server's.
     fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
         let ours = Results::of_end(report, &self.specs, &Known::default());
-        self.conversation.say_json(&Value::Object(ours.encode()), "sending the results")?;
+        self.conversation.send_json(&Value::Object(ours.encode()), "sending the results")?;
         let during = "in the server's results";
         let step = self.conversation.step();
-        let text = self.conversation.line.hear_json(MAX_SERVER_RESULTS, &step);
+        let text = self.conversation.line.receive_json(MAX_SERVER_RESULTS, &step);
         let interrupted = self.conversation.interrupted;
         let mut text =
-            text.map_err(|unheard: Unheard| FlowError::or_interrupted(interrupted, unheard.during(during)))?;
+            text.map_err(|unread: Unread| FlowError::or_interrupted(interrupted, unread.during(during)))?;
         let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
         let server = remote::server_report(&theirs, &self.specs, report)
             .map_err(|message| FlowError::Protocol { during, message })?;
@@ -403,7 +247,7 @@ impl Run<'_, '_> {
         remote.results = text;
         // The rest is good manners.
         if self.conversation.expect(State::DisplayResults, "saying good-bye").is_ok() {
-            let _ = self.conversation.say(State::IperfDone, "saying good-bye");
+            let _ = self.conversation.send(State::IperfDone, "saying good-bye");
         }
         Ok(())
     }

@@ -93,7 +93,7 @@ fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
 }
 
 /// A second handle on each sending connection: the threads drop theirs when they are done, and the server must see the
-/// connections open until it has been told of the end.
+/// connections open until it knows of the end.
 pub fn hold(streams: &[StreamPlan]) -> Result<Vec<Held>, FlowError> {
     streams
         .iter()

@@ -8,7 +8,7 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(place.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Every figure becomes one sign as wide as it was told to be, and units lose their prefix.
+/// Every figure becomes one sign as wide as its format says, and units lose their prefix.
 fn shape(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| {

@@ -3,32 +3,34 @@
 //! Every wait has a deadline and every text a size limit; whatever the client does, the session ends and gives back what
 //! it held.
 
+mod traffic;
+
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, mpsc};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use landspeed_flow::address::unmap;
 use landspeed_flow::control::deadline::Deadline;
-use landspeed_flow::control::message::SenderDone;
 use landspeed_flow::control::preface::Token;
-use landspeed_flow::end::{self, DataSocket, EndPlan, EndReport, Job, Side, StreamPlan, Watch};
+use landspeed_flow::end::{self, DataSocket, EndPlan, EndReport, Side, StreamPlan, Watch};
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::{self, StreamSpec};
-use landspeed_flow::server::admission::{Exceeded, NotGranted, RateGuard, Visit};
+use landspeed_flow::server::admission::{Exceeded, NotGranted, Visit};
 use landspeed_flow::server::{ServerEvent, Shared, describe_outcome, describe_test};
 use landspeed_flow::sockets;
-use landspeed_model::{Direction, Parameters, Protocol};
+use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use serde_json::{Value, json};
 use socket2::{SockRef, TcpKeepalive};
 
+use self::traffic::{Client, Sending};
 use crate::request::{self, TestRequest};
-use crate::results::{Known, Omitted, Results};
+use crate::results::Results;
 use crate::server::{Arrival, Tests};
-use crate::wire::{BUSY, Cookie, Line, MAX_CLIENT_RESULTS, MAX_REQUEST, Refusal, State, Unheard};
-use crate::{identity, server_output};
+use crate::server_output;
+use crate::wire::{BUSY, Cookie, Line, MAX_REQUEST, Refusal, State, Unread};
 
 /// How long a client may take over each step.
 const STEP: Duration = Duration::from_secs(10);
@@ -42,13 +44,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const TURN_NS: u64 = 10_000_000_000;
 /// A client whose host acknowledges nothing on the control connection for this long is gone, seconds.
 const VANISHED_S: u64 = 15;
-/// A client that moves nothing and says nothing for this long during a test is gone, nanoseconds. iperf3's own is 120 s.
-const SILENCE_NS: u64 = 120_000_000_000;
 /// How long beyond its time a test may last before it is ended, nanoseconds: its client's clock began later than ours.
 const GRACE_NS: u64 = 10_000_000_000;
-/// What is under way at the end may take this long after the last of it came, nanoseconds, and this long in all.
-const QUIET_NS: u64 = 300_000_000;
-const TAIL_NS: u64 = 10_000_000_000;
 
 /// Serves a control connection on a thread of its own; gives it back if there is no descriptor or thread for that.
 pub(super) fn spawn(
@@ -88,11 +85,11 @@ struct Session {
 
 /// Why a session ends early.
 enum Ended {
-    /// The client is told a number of iperf3's.
+    /// The client is sent an error number of iperf3's.
     Refused(Refusal, String),
-    /// The client is told that it is not its turn.
+    /// The client is sent that the server is busy.
     Busy(String),
-    /// There is nobody to tell, or nothing to say.
+    /// There is nobody to send anything to.
     Lost(String),
 }
 
@@ -117,7 +114,7 @@ impl Session {
                 why
             }
             Ended::Busy(why) => {
-                let _ = self.line.say(State::AccessDenied, &Deadline::after(LAST_WORDS));
+                let _ = self.line.send(State::AccessDenied, &Deadline::after(LAST_WORDS));
                 why
             }
             Ended::Lost(why) => why,
@@ -135,10 +132,10 @@ impl Session {
     }
 
     fn serve(&mut self) -> Result<(), Ended> {
-        self.line.say(State::ParamExchange, &self.shared.step(STEP)).map_err(lost("greeting an iperf3 client"))?;
-        let text = self.line.hear_json(MAX_REQUEST, &self.shared.step(STEP)).map_err(|unheard| match unheard {
-            Unheard::Text(message) => Ended::Refused(Refusal::Parameters, message),
-            lost @ Unheard::Lost(_) => lost.during("in an iperf3 client's request").into(),
+        self.line.send(State::ParamExchange, &self.shared.step(STEP)).map_err(lost("greeting an iperf3 client"))?;
+        let text = self.line.receive_json(MAX_REQUEST, &self.shared.step(STEP)).map_err(|unread| match unread {
+            Unread::Text(message) => Ended::Refused(Refusal::Parameters, message),
+            lost @ Unread::Lost(_) => lost.during("in an iperf3 client's request").into(),
         })?;
         let wanted = request::decode(&text).map_err(|(number, why)| Ended::Refused(number, why))?;
         let user = self.authorize(&wanted)?;
@@ -232,7 +229,7 @@ impl Session {
         let Some((arrivals, _awaited)) = self.tests.await_tcp(self.cookie, client, wanted) else {
             return Err(Ended::Busy("another test has the same cookie".to_owned()));
         };
-        self.line.say(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
+        self.line.send(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
         let deadline_ns = clock::monotonic_ns() + STEP.as_nanos() as u64;
         let mut found: Vec<Arrival> = Vec::new();
         while found.len() < wanted {
@@ -256,7 +253,7 @@ impl Session {
             }
             self.still_there(turn_by_ns)?;
         };
-        self.line.say(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
+        self.line.send(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
         let deadline_ns = clock::monotonic_ns() + TURN_NS;
         let mut found: Vec<UdpSocket> = Vec::new();
         while found.len() < wanted {
@@ -281,7 +278,7 @@ impl Session {
     /// A short wait for the client to do its part; the end of it when it left, or takes too long.
     fn still_there(&mut self, deadline_ns: u64) -> Result<(), Ended> {
         if self.shared.stopping() {
-            let _ = self.line.say(State::ServerTerminate, &Deadline::after(STOPPING));
+            let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOPPING));
             return Err(Ended::Lost("the server stops".to_owned()));
         }
         if clock::monotonic_ns() > deadline_ns {
@@ -306,8 +303,8 @@ impl Session {
             (t + granted.omit_ns).min(limits.max_duration_ns).saturating_add(GRACE_NS)
         });
         let interface = landspeed_host::snapshot(Some(unmap(self.peer))).nic.map(|nic| nic.name);
-        self.line.say(State::TestStart, &self.shared.step(STEP)).map_err(lost("starting"))?;
-        self.line.say(State::TestRunning, &self.shared.step(STEP)).map_err(lost("starting"))?;
+        self.line.send(State::TestStart, &self.shared.step(STEP)).map_err(lost("starting"))?;
+        self.line.send(State::TestRunning, &self.shared.step(STEP)).map_err(lost("starting"))?;
         let plan = EndPlan {
             side: Side::Server,
             dialect: wanted.dialect(granted),
@@ -319,167 +316,24 @@ impl Session {
             receive_cap_bps: self.visit.receive_cap_bps(granted),
         };
         let watch = Watch::new(&plan);
-        let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
-        let sending = Sending { held: hold(&plan.streams), done: done_rx };
-        let mut known = Known { omit_ns: granted.omit_ns, ..Known::default() };
-        let t0_ns = plan.t0_ns;
-        let (report, known) = std::thread::scope(|scope| {
-            let watch = &watch;
-            let worker = scope.spawn(move || end::run(plan, watch, &done_tx));
-            let told = self
-                .traffic(watch, t0_ns, granted, &mut known)
-                .and_then(|()| self.tail(watch, t0_ns, specs, &sending, &mut known, &|| worker.is_finished()));
-            watch.stop.stop_sending();
-            watch.stop.stop_receiving();
-            let report = worker.join().map_err(|_| Ended::Lost("a thread of the test panicked".to_owned()))?;
-            told.map(|()| (report, known))
-        })?;
+        let sending = Sending::hold(&plan.streams);
+        let rate_limit_bps = self.visit.rate_limit_bps();
+        let ends = (&*self.shared, &mut self.line);
+        let mut client = Client::new(ends, specs, granted, sending, rate_limit_bps, plan.t0_ns);
+        let (report, conversation) = end::drive(plan, &watch, &mut client);
+        let known = client.known;
+        watch.stop_all();
+        let report = report.map_err(|_| Ended::Lost("a thread of the test panicked".to_owned()))?;
+        conversation?;
         let results = Results::of_end(&report, specs, &known);
         let mut text = results.encode();
         if wanted.server_output {
             text.insert("server_output_text".to_owned(), json!(server_output::output(&report, granted, &known)));
         }
-        self.line.say_json(&Value::Object(text), &self.shared.step(STEP)).map_err(lost("sending the results"))?;
-        self.line.say(State::DisplayResults, &self.shared.step(STEP)).map_err(lost("saying good-bye"))?;
+        self.line.send_json(&Value::Object(text), &self.shared.step(STEP)).map_err(lost("sending the results"))?;
+        self.line.send(State::DisplayResults, &self.shared.step(STEP)).map_err(lost("saying good-bye"))?;
         // It says good-bye; if it does not, nothing is lost any more.
-        let _ = self.line.hear(&self.shared.step(FAREWELL));
+        let _ = self.line.receive(&self.shared.step(FAREWELL));
         Ok(report)
     }
-
-    /// Watches until the client says that it is over.
-    fn traffic(&mut self, watch: &Watch, t0_ns: u64, granted: &Parameters, known: &mut Known) -> Result<(), Ended> {
-        let guard = self.visit.rate_limit_bps().map(|rate| RateGuard::new(rate, t0_ns));
-        let signs = signs_of_life(granted);
-        let (mut moved, mut moved_ns) = (None, t0_ns);
-        let mut omitting = known.omit_ns > 0;
-        loop {
-            let now = clock::monotonic_ns();
-            if omitting && now >= t0_ns + known.omit_ns {
-                omitting = false;
-                known.omitted = watch
-                    .counters()
-                    .map(|(id, c)| (id, Omitted { bytes: c.bytes(), packets: c.packets(), highest: c.highest() }))
-                    .collect();
-            }
-            let moves = signs(watch.bytes());
-            if moves.is_none() || moves != moved {
-                (moved, moved_ns) = (moves, now);
-            }
-            if self.shared.stopping() {
-                let _ = self.line.say(State::ServerTerminate, &Deadline::after(STOPPING));
-                return Err(Ended::Lost("the server stops".to_owned()));
-            }
-            if guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
-                let why = "the client moved more than this server's --max-rate or --max-total-rate allows".to_owned();
-                return Err(Ended::Refused(Refusal::Rate, why));
-            }
-            if watch.stop.sending() {
-                return Err(Ended::Refused(Refusal::Duration, "it did not end in its time".to_owned()));
-            }
-            if now > moved_ns + SILENCE_NS {
-                return Err(Ended::Refused(Refusal::Silence, "nothing moved for two minutes".to_owned()));
-            }
-            let wait_ms = if omitting { 1 } else { 20 };
-            match self.line.poll(wait_ms).map_err(lost("running the test"))? {
-                None => {}
-                Some(byte) if byte == State::TestEnd as i8 as u8 => return Ok(()),
-                Some(byte) if byte == State::ClientTerminate as i8 as u8 => {
-                    return Err(Ended::Lost("the client gave up".to_owned()));
-                }
-                Some(byte) => return Err(Ended::Lost(format!("it said {} during the test", byte as i8))),
-            }
-        }
-    }
-
-    /// From the client's word to the end of the last stream: what it sent is read to the last byte it tells of.
-    fn tail(
-        &mut self,
-        watch: &Watch,
-        t0_ns: u64,
-        specs: &[StreamSpec],
-        sending: &Sending,
-        known: &mut Known,
-        finished: &dyn Fn() -> bool,
-    ) -> Result<(), Ended> {
-        let told_ns = clock::monotonic_ns();
-        watch.stop.stop_sending();
-        known.end_ns = Some(told_ns - t0_ns);
-        sending.let_out(&self.shared);
-        self.line.say(State::ExchangeResults, &self.shared.step(STEP)).map_err(lost("ending the test"))?;
-        let text = self.line.hear_json(MAX_CLIENT_RESULTS, &self.shared.step(STEP));
-        let text = text.map_err(|unheard| Ended::from(unheard.during("in the client's results")))?;
-        let theirs = Results::decode(&text).map_err(Ended::Lost)?;
-        let mut expected = 0;
-        for (index, spec) in specs.iter().enumerate().filter(|(_, spec)| spec.server_job == Job::Receive) {
-            let Some(said) = theirs.stream(identity::number(index)) else { continue };
-            expected += said.bytes + known.omitted.get(&spec.id).map_or(0, |omitted| omitted.bytes);
-            if said.packets > 0 {
-                known.sent.insert(spec.id, said.packets);
-                let (stream, packets, bytes) = (spec.id, said.packets, said.bytes);
-                watch.peer_sender_done(&SenderDone { stream, bytes, packets, stopped_ns: told_ns - t0_ns }, t0_ns);
-            }
-        }
-        let (mut received, mut since_ns) = (0, clock::monotonic_ns());
-        while !finished() {
-            let now = clock::monotonic_ns();
-            let bytes = watch.bytes().1;
-            if bytes != received {
-                (received, since_ns) = (bytes, now);
-            }
-            // What was omitted is not told to the byte, so only silence ends such a test.
-            let stopping = self.shared.stopping();
-            let all_here = known.omit_ns == 0 && received >= expected && known.sent.is_empty();
-            if all_here || stopping || now > since_ns + QUIET_NS || now > told_ns + TAIL_NS {
-                watch.stop.stop_receiving();
-            }
-            clock::sleep_until(now + 500_000);
-        }
-        Ok(())
-    }
-}
-
-/// What of (sent, received) bytes shows that the client is there. What TCP sends is acknowledged, what UDP sends is not:
-/// where that is all, only the control connection's keepalive is left.
-fn signs_of_life(granted: &Parameters) -> impl Fn((u64, u64)) -> Option<u64> {
-    let (udp, receives) = (granted.protocol == Protocol::Udp, granted.direction != Direction::Download);
-    move |(sent, received)| if udp { receives.then_some(received) } else { Some(sent + received) }
-}
-
-/// The connections that this end sends on, and the word of their threads that they have stopped.
-struct Sending {
-    held: Vec<OwnedFd>,
-    done: mpsc::Receiver<SenderDone>,
-}
-
-impl Sending {
-    /// Once the threads have stopped: waits until what they sent is acknowledged, then closes this direction. Some clients
-    /// read on until the end of file, others do not read at all, and then nothing moves any more.
-    fn let_out(&self, shared: &Shared) {
-        let queued =
-            || self.held.iter().filter_map(|fd| socket::send_queue(fd.as_fd()).ok()).map(u64::from).sum::<u64>();
-        let (mut left, mut since_ns) = (queued(), clock::monotonic_ns());
-        let mut writing = self.held.len();
-        let deadline_ns = since_ns + TAIL_NS;
-        while (left > 0 || writing > 0)
-            && clock::monotonic_ns() < deadline_ns.min(since_ns + QUIET_NS)
-            && !shared.stopping()
-        {
-            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
-            writing = writing.saturating_sub(self.done.try_iter().count());
-            let now_left = queued();
-            if now_left != left {
-                (left, since_ns) = (now_left, clock::monotonic_ns());
-            }
-        }
-        for fd in &self.held {
-            let _ = SockRef::from(fd).shutdown(Shutdown::Write);
-        }
-    }
-}
-
-/// Second handles on the sending TCP connections, to see what they still hold, and to keep them open until the results
-/// are out.
-fn hold(streams: &[StreamPlan]) -> Vec<OwnedFd> {
-    let sending = streams.iter().filter(|s| s.job.sends() && s.socket.is_tcp());
-    sending.filter_map(|s| s.socket.fd()?.try_clone_to_owned().ok()).collect()
 }
