@@ -65,7 +65,7 @@ impl Ingredients {
         }
     }
 
-    /// What the acceptance told.
+    /// What the acceptance says.
     pub fn accept(
         &mut self,
         id: String,

@@ -99,13 +99,13 @@ impl Session {
             && !matches!(error, FlowError::PeerLost { .. })
         {
             // The client cannot know what went wrong here.
-            let told = match error {
+            let entry = match error {
                 FlowError::Refused { code, message, advice } => {
                     ErrorEntry { code: code.clone(), message: message.clone(), advice: advice.clone() }
                 }
                 other => other.entry(),
             };
-            let _ = tx.send(&ToClient::Error(told), &self.shared.step(LAST_WORDS));
+            let _ = tx.send(&ToClient::Error(entry), &self.shared.step(LAST_WORDS));
         }
         result
     }

@@ -39,7 +39,7 @@ pub struct TestFlow {
     pub arrived_unix_ns: u64,
 }
 
-/// Is told of every data socket of a test.
+/// Gets every data socket of a test.
 pub type FlowSink = dyn Fn(TestFlow) + Send + Sync;
 
 /// What can capture.
@@ -52,7 +52,7 @@ pub trait Tapper: Send + Sync {
 
 /// A capture that is being taken. Dropping it ends it and leaves nothing behind.
 pub trait RunningTap: Send {
-    /// Who is to be told of the test's data sockets: only packets of these leave the server.
+    /// Where the test's data sockets are reported: only packets of these leave the server.
     fn flows(&self) -> Arc<FlowSink>;
     /// All data sockets have arrived: packets of other sockets are no longer needed.
     fn all_arrived(&mut self);

@@ -15,7 +15,7 @@ const UNCOUNTED: u64 = 32;
 const MOST_WAITING: u64 = 2048;
 /// Connections in their greeting.
 const MOST_GREETING: u64 = 256;
-/// Connections that are being told why they are turned away.
+/// Connections that are refused and have not read why.
 const MOST_LEAVING: u64 = 512;
 
 /// The division.

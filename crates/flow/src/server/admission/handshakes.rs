@@ -1,7 +1,7 @@
 //! Who has shown a preface and not yet asked for a test.
 //!
 //! Each holds a thread, so there is a bound. When it is reached the oldest of the client host that holds most places has
-//! to go, and is told so: strangers cannot keep others out by coming in numbers.
+//! to go, and is sent why: strangers cannot keep others out by coming in numbers.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -18,7 +18,7 @@ pub struct Handshakes {
 struct Places {
     next: u64,
     taken: HashMap<u64, (IpAddr, TcpStream)>,
-    /// Connections that lost their place and have not been told yet.
+    /// Connections that lost their place and have not been answered yet.
     lost: HashMap<u64, TcpStream>,
 }
 

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_test_that_never_fits_is_told_so() {
+    fn a_test_that_never_fits_is_refused_as_such() {
         let shares = Arc::new(Shares::new(Share::new(&[(Resource::Tests, 9), (Resource::Descriptors, 100)]), None));
         let need = |n| Share::new(&[(Resource::Tests, 1), (Resource::Descriptors, n)]);
         let never = Full::Never { resource: Resource::Descriptors, needed: 76, most: 75 };
