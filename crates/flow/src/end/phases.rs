@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_never_moves_holds_start_up_open_for_a_second() {
+    fn a_silent_stream_holds_start_up_open_for_a_second() {
         let mut phases = test(5_000, 0);
         phases.look(1_000 * MS, Seen::default());
         assert_eq!(phases.phase(), Phase::Startup);
