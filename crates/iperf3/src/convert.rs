@@ -339,7 +339,7 @@ impl<'a> Test<'a> {
 
     fn total(&self, numbered: &NumberedStream<'_>) -> EndStream {
         let span = (0, self.stop_ns - self.omit_ns);
-        // The far end has no readings at the cut, or none at all: what this end had moved by then stands for it.
+        // The remote end has no readings at the cut, or none at all: what this end had moved by then stands for it.
         let at_cut = numbered.cut.as_ref();
         let bytes = |end: &StreamEnd| end.bytes.saturating_sub(at_cut.map_or(0, |cut| cut.bytes));
         let row_of = |bytes| Row { socket: Some(numbered.number), ..row(span, bytes, numbered.sends()) };

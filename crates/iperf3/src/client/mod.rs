@@ -1,4 +1,4 @@
-//! A test against an iperf3 server: this end measured as in any test, the far end's totals as it says them.
+//! A test against an iperf3 server: this end measured as in any test, the server's totals as it reports them.
 
 mod conversation;
 
