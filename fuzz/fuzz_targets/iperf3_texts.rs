@@ -1,3 +1,6 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| landspeed_fuzz::iperf3_texts(bytes));
+#[path = "../src/iperf3.rs"]
+mod iperf3;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| iperf3::iperf3_texts(bytes));

@@ -11,8 +11,9 @@ use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_flow::client::DEFAULT_PORT;
 use landspeed_flow::control::channel::Key;
-use landspeed_flow::iperf3::auth::{DEFAULT_SKEW_S, Users};
-use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig, ServerEvent, TapHook};
+use landspeed_flow::server::{Limits, Port, Server, ServerConfig, ServerEvent, TapHook};
+use landspeed_iperf3::auth::{DEFAULT_SKEW_S, Users};
+use landspeed_iperf3::server::{self, Iperf3Service};
 use landspeed_sys::trust::{Content, read_text};
 use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
@@ -215,16 +216,16 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(path) = &args.new_key {
         return new_key(path);
     }
-    let config = configuration(args)?;
+    let (config, users, iperf3) = configuration(args)?;
     let interrupted = landspeed_sys::process::catch_interrupts();
     let quiet = args.quiet;
     let key = config.key.is_some();
-    let users = config.iperf3.users.is_some();
     let log = Log { quiet, key, users, refusals: Mutex::default() };
-    let server = Server::bind(config, move |event| log.say(&event)).map_err(|error| match error.advice() {
-        Some(advice) => anyhow!("{error}; {advice}"),
-        None => anyhow!("{error}"),
-    })?;
+    let server =
+        Server::bind(config, &iperf3, move |event| log.say(&event)).map_err(|error| match error.advice() {
+            Some(advice) => anyhow!("{error}; {advice}"),
+            None => anyhow!("{error}"),
+        })?;
     let counts = server.counts();
     until(server, || interrupted.load(Ordering::Relaxed))?;
     let tests = counts.completed.load(Ordering::Relaxed);
@@ -232,7 +233,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
+/// The server, whether iperf3 clients need a user, and where they are served.
+fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)> {
     let file = match &args.config {
         None => File::default(),
         Some(path) => {
@@ -285,17 +287,17 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
     }
     let key_file = args.key_file.as_ref().or(file.key_file.as_ref());
     let key = key_file.map(|path| options::key(path, args.trust.policy())).transpose()?;
-    let iperf3 = iperf3(args, &file, &listen, key.is_some())?;
+    let (users, iperf3) = iperf3(args, &file, &listen, key.is_some())?;
     let tap = args.allow_tap.or(file.allow_tap.map(|bytes| bytes.0));
     let tap = tap.map(|bytes| TapHook(Arc::new(ForClients::new(bytes.get()))));
     let data_from_anywhere = args.data_from_anywhere || file.data_from_anywhere;
     let describe = args.describe || file.describe;
-    Ok(ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, iperf3, tap })
+    Ok((ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, tap }, users, iperf3))
 }
 
 /// Where iperf3 clients are served. They cannot have the pre-shared key: a server with one serves them only when given a
-/// port for them, or users.
-fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyhow::Result<Iperf3Config> {
+/// port for them, or users. With them goes whether they need a user.
+fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyhow::Result<(bool, Vec<Port>)> {
     let pair = |users: &Option<PathBuf>, key: &Option<PathBuf>| users.clone().zip(key.clone());
     let paths = pair(&args.authorized_users_path, &args.rsa_private_key_path)
         .or_else(|| pair(&file.authorized_users_path, &file.rsa_private_key_path));
@@ -312,13 +314,15 @@ fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyho
     let asked = args.iperf3_port.or(file.iperf3_port);
     let unasked_for = asked.is_none() && ((keyed && users.is_none()) || listen.iter().any(|addr| addr.port() == 0));
     if args.no_iperf3 || (file.no_iperf3 && args.iperf3_port.is_none()) || unasked_for {
-        return Ok(Iperf3Config::default());
+        return Ok((false, Vec::new()));
     }
-    let port = asked.unwrap_or(landspeed_flow::iperf3::DEFAULT_PORT);
+    let port = asked.unwrap_or(landspeed_iperf3::DEFAULT_PORT);
     let mut addresses: Vec<SocketAddr> = listen.iter().map(|addr| SocketAddr::new(addr.ip(), port)).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    Ok(Iperf3Config { listen: addresses, optional: asked.is_none(), users })
+    let needs_user = users.is_some();
+    let service = Arc::new(Iperf3Service::new(users));
+    Ok((needs_user, vec![Port { listen: addresses, optional: asked.is_none(), service }]))
 }
 
 /// File, line and what is wrong there, in one line.
@@ -386,16 +390,16 @@ impl Log {
     fn say(&self, event: &ServerEvent) {
         use landspeed_flow::address::display;
         match event {
-            ServerEvent::Listening(addr) => {
-                let who = if self.key { "clients with the key" } else { "all clients" };
-                line(&format!("landspeed: listening on {addr} (TCP and UDP) for {who}"));
-            }
-            ServerEvent::ListeningIperf3(addr) => {
+            ServerEvent::Listening { protocol: server::NAME, addr } => {
                 let who = if self.users { "iperf3 clients of authorized users" } else { "all iperf3 clients" };
                 line(&format!("landspeed: listening on {addr} for {who}"));
             }
-            ServerEvent::NoIperf3 { addr, why } => {
-                line(&format!("landspeed: not listening on {addr} for iperf3 clients: {why}"));
+            ServerEvent::Listening { addr, .. } => {
+                let who = if self.key { "clients with the key" } else { "all clients" };
+                line(&format!("landspeed: listening on {addr} (TCP and UDP) for {who}"));
+            }
+            ServerEvent::NotListening { protocol, addr, why } => {
+                line(&format!("landspeed: not listening on {addr} for {protocol} clients: {why}"));
             }
             _ if self.quiet => {}
             ServerEvent::TestStarted { id, peer, what } => {

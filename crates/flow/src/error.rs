@@ -55,11 +55,15 @@ pub enum FlowError {
         /// Where.
         addr: SocketAddr,
     },
-    /// What answered is no iperf3 server.
-    #[error("{addr} is not an iperf3 server")]
-    NotIperf3 {
-        /// Where.
-        addr: SocketAddr,
+    /// An error of a protocol above this crate.
+    #[error("{message}")]
+    Other {
+        /// Stable word.
+        code: &'static str,
+        /// What failed.
+        message: String,
+        /// What to try.
+        advice: &'static str,
     },
     /// The server wants a key.
     #[error("the server requires a pre-shared key")]
@@ -123,6 +127,8 @@ pub enum FlowError {
     Interrupted,
 }
 
+/// Where `iperf3 -s` listens.
+const IPERF3_PORT: u16 = 5201;
 /// `ENOENT`, which the standard library also uses for other things.
 const ENOENT: i32 = 2;
 /// `EPROTONOSUPPORT`.
@@ -130,7 +136,7 @@ const EPROTONOSUPPORT: i32 = 93;
 
 impl FlowError {
     /// The error, or the user's wish to stop when that is what ended the wait.
-    pub(crate) fn or_interrupted(stop: &AtomicBool, error: Self) -> Self {
+    pub fn or_interrupted(stop: &AtomicBool, error: Self) -> Self {
         if stop.load(Ordering::Relaxed) { Self::Interrupted } else { error }
     }
 
@@ -153,7 +159,7 @@ impl FlowError {
             Self::Setup { .. } => "socket-setup",
             Self::Version { .. } => "version-mismatch",
             Self::NotLandspeed { .. } => "not-landspeed",
-            Self::NotIperf3 { .. } => "not-iperf3",
+            Self::Other { code, .. } => code,
             Self::KeyRequired => "key-required",
             Self::KeyUnexpected => "key-unexpected",
             Self::WrongKey => "wrong-key",
@@ -184,11 +190,11 @@ impl FlowError {
             Self::Protocol { .. } | Self::Interrupted => return None,
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
             Self::Version { .. } => "update landspeed on the server",
-            Self::NotLandspeed { addr } if addr.port() == crate::iperf3::DEFAULT_PORT => {
+            Self::NotLandspeed { addr } if addr.port() == IPERF3_PORT => {
                 "5201 is iperf3's port: add --iperf3 to test against an iperf3 server, or name landspeed's port, 5210"
             }
             Self::NotLandspeed { .. } => "check the port: another service listens there",
-            Self::NotIperf3 { .. } => "check the port: another service listens there (iperf3's default is 5201)",
+            Self::Other { advice, .. } => advice,
             Self::KeyRequired => "pass --key-file with the server's key",
             Self::KeyUnexpected => "drop --key-file, or start the server with it",
             Self::WrongKey => "use the same key file at both ends",

@@ -2,20 +2,19 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
-mod assemble;
+pub mod assemble;
 pub mod client;
 pub mod control;
 pub mod dialect;
 pub mod end;
 pub mod error;
-pub mod iperf3;
-mod layout;
+pub mod layout;
 pub mod mtu;
 pub mod rr;
 pub mod schedule;
 pub mod server;
 pub mod shared;
-mod sockets;
+pub mod sockets;
 pub mod tcp;
 pub mod udp;
 pub mod validate;

@@ -24,7 +24,7 @@ pub const MAX_INTERVAL_NS: u64 = 10_000_000_000;
 
 /// What is wrong with the parameters of a test between two landspeeds, in words, or nothing.
 pub fn check(p: &Parameters) -> Result<(), String> {
-    check_in(p, Dialect::Landspeed)
+    check_in(p, Dialect::LANDSPEED)
 }
 
 /// What is wrong with the parameters, in words, or nothing.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_flow::client::{Request, run};
-use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig};
+use landspeed_flow::server::{Limits, Server, ServerConfig};
 use landspeed_model::{Parameters, RunDocument, Status};
 
 /// Runs a short test against a server of its own.
@@ -15,10 +15,9 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         key: None,
         data_from_anywhere: false,
         describe: false,
-        iperf3: Iperf3Config::default(),
         tap: None,
     };
-    let server = Server::bind(config, |_| {}).ok()?;
+    let server = Server::bind(config, &[], |_| {}).ok()?;
     let port = server.addresses()[0].port();
     let request = Request {
         target: format!("{host}:{port}").parse().expect("a target"),

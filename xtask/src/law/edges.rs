@@ -28,6 +28,7 @@ pub const TABLE: &[Edges] = &[
     edges("capture", &["columns", "trace", "wire"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["host", "model", "netlink", "stats", "sys", "units"]),
+    edges("iperf3", &["flow", "host", "model", "sys", "units"]),
     edges("tune", &["host", "model", "netlink", "sys", "units"]),
     edges("lab", &["model", "netlink", "stats", "sys", "units"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
@@ -36,8 +37,8 @@ pub const TABLE: &[Edges] = &[
     edges(
         "cli",
         &[
-            "calc", "capture", "checks", "columns", "diagnose", "flow", "host", "lab", "model", "netlink", "report",
-            "stats", "sys", "tap", "trace", "tune", "units", "wire",
+            "calc", "capture", "checks", "columns", "diagnose", "flow", "host", "iperf3", "lab", "model", "netlink",
+            "report", "stats", "sys", "tap", "trace", "tune", "units", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),
@@ -61,7 +62,7 @@ pub const UNSAFE: &str = "sys";
 pub const CONFINED: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "xtask"]),
     ("libc", &["sys", "netlink", "testkit"]),
-    ("socket2", &["sys", "flow", "testkit", "xtask"]),
+    ("socket2", &["sys", "flow", "iperf3", "testkit", "xtask"]),
     ("nix", &["xtask"]),
     ("rustix", &[]),
     ("tempfile", &["testkit", "xtask"]),

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use landspeed_flow::client::{Request, Target};
-use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig};
+use landspeed_flow::server::{Limits, Server, ServerConfig};
 use landspeed_model::{
     BuildInfo, DEMO_SCHEMA, DemoDocument, DemoResult, DemoScene, Parameters, Protocol, RunDocument, UdpParameters,
     Verdict,
@@ -101,7 +101,7 @@ struct Demo<'a> {
 impl Demo<'_> {
     /// The scenes between two ends of this process.
     fn loopback(&mut self) -> anyhow::Result<()> {
-        let server = Server::bind(server_config(), |_| ()).map_err(|e| anyhow::anyhow!("{e}"))?;
+        let server = Server::bind(server_config(), &[], |_| ()).map_err(|e| anyhow::anyhow!("{e}"))?;
         let addr = server.addresses().first().copied().context("the server has no address")?;
         let stop = server.stop_flag();
         std::thread::scope(|scope| {
@@ -228,7 +228,6 @@ fn server_config() -> ServerConfig {
         key: None,
         data_from_anywhere: false,
         describe: false,
-        iperf3: Iperf3Config::default(),
         tap: None,
     }
 }

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use landspeed_flow::client::Target;
+use landspeed_iperf3::quantity::Format;
 use landspeed_model::{Direction, Family, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
 use landspeed_units::{BitRate, Bytes};
-
-use super::quantity::Format;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -39,7 +38,7 @@ pub struct Args {
     pub version: bool,
 
     /// Server's port
-    #[arg(short, long, default_value_t = landspeed_flow::iperf3::DEFAULT_PORT, help_heading = "Either")]
+    #[arg(short, long, default_value_t = landspeed_iperf3::DEFAULT_PORT, help_heading = "Either")]
     pub port: u16,
     /// Unit of rates: k, m, g, t for bits, K, M, G, T for bytes [default: the one that fits]
     #[arg(short, long, value_name = "UNIT", help_heading = "Either")]

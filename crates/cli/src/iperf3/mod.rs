@@ -1,27 +1,22 @@
 //! `landspeed iperf3`: iperf3's flags, its lines and its JSON, and landspeed's engine.
 
 mod args;
-mod convert;
-mod document;
-mod quantity;
 mod server;
-mod telling;
-mod text;
 
 use std::io::Write;
 
 use anyhow::Context as _;
 use landspeed_flow::client::{self, Request};
-use landspeed_flow::iperf3::auth::PublicKey;
-use landspeed_flow::iperf3::{Credentials, Extras};
+use landspeed_iperf3::auth::PublicKey;
+use landspeed_iperf3::convert::{self, ReportOptions};
+use landspeed_iperf3::report::{Form, Reporter};
+use landspeed_iperf3::{Credentials, Extras, text};
 use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
 
 pub use args::Args;
 
 use crate::Outcome;
 use crate::run::{self, FarEnd, live};
-use convert::Wishes;
-use telling::{Form, Telling};
 
 /// The name that makes the program this command.
 pub const NAME: &str = "iperf3";
@@ -53,8 +48,8 @@ pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyho
         matches!(run.requested.protocol, Protocol::Tcp | Protocol::Udp),
         "--format iperf3-json: iperf3 has no words for request/response"
     );
-    let wishes = Wishes { interval_ns, server, ..Wishes::default() };
-    Ok(serde_json::to_string_pretty(&convert::document(run, &wishes))? + "\n")
+    let options = ReportOptions { interval_ns, server, ..ReportOptions::default() };
+    Ok(serde_json::to_string_pretty(&convert::document(run, &options))? + "\n")
 }
 
 /// Where lines go.
@@ -76,7 +71,7 @@ fn client(args: &Args) -> anyhow::Result<Outcome> {
         data: None,
         start_ns: None,
     };
-    let wishes = Wishes {
+    let options = ReportOptions {
         interval_ns: args.interval_ns(),
         blocks: args.blockcount.unwrap_or(0),
         extra_data: args.extra_data.clone(),
@@ -87,19 +82,19 @@ fn client(args: &Args) -> anyhow::Result<Outcome> {
         (_, true) => Form::Events,
         _ => Form::Text(text::Style { format: args.format.unwrap_or_default(), verbose: args.verbose }),
     };
-    let mut telling = Telling::new(form, &wishes, out);
-    let run = match far_end(args, telling.is_live()) {
+    let mut reporter = Reporter::new(form, &options, out);
+    let run = match far_end(args, reporter.is_live()) {
         Ok(far) => {
             let interrupted = landspeed_sys::process::catch_interrupts();
             run::measure(&request, &far, interrupted, live::View::silent(), &mut |event| {
-                telling.event(event, interrupted);
+                reporter.event(event, interrupted);
             })
         }
         Err(message) => {
             client::not_begun(&request, ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None })
         }
     };
-    telling.finish(&run).context("cannot write the report")?;
+    reporter.finish(&run).context("cannot write the report")?;
     Ok(if run.status == Status::Complete { Outcome::Clean } else { Outcome::Findings })
 }
 

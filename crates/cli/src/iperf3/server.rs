@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow, bail};
 use landspeed_flow::address::display;
-use landspeed_flow::iperf3::auth::{DEFAULT_SKEW_S, Users};
-use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig, ServerEvent};
+use landspeed_flow::server::{Limits, Port, Server, ServerConfig, ServerEvent};
+use landspeed_iperf3::auth::{DEFAULT_SKEW_S, Users};
+use landspeed_iperf3::server::Iperf3Service;
 
 use super::{Args, output};
 use crate::{Outcome, serve};
@@ -28,7 +29,8 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let interrupted = landspeed_sys::process::catch_interrupts();
     let (tests, ended) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicBool::new(false)));
     let log = Log { out, tests, ended: Arc::clone(&ended), port: args.port, one_off: args.one_off };
-    let server = Server::bind(configuration(args)?, move |event| log.say(&event)).map_err(|error| {
+    let (config, port) = configuration(args)?;
+    let server = Server::bind(config, &[port], move |event| log.write(&event)).map_err(|error| {
         let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
         anyhow!("unable to start listener for connections: {error}{advice}")
     })?;
@@ -37,7 +39,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Clean)
 }
 
-fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
+fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, Port)> {
     let ip = match &args.bind {
         Some(address) => address.parse::<IpAddr>().with_context(|| format!("-B {address}: no address"))?,
         None if args.version4 => Ipv4Addr::UNSPECIFIED.into(),
@@ -53,7 +55,7 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         _ => None,
     };
     let defaults = Limits::default();
-    Ok(ServerConfig {
+    let config = ServerConfig {
         listen: Vec::new(),
         limits: Limits {
             max_duration_ns: args
@@ -66,9 +68,10 @@ fn configuration(args: &Args) -> anyhow::Result<ServerConfig> {
         key: None,
         data_from_anywhere: false,
         describe: false,
-        iperf3: Iperf3Config { listen: vec![SocketAddr::new(ip, args.port)], optional: false, users },
         tap: None,
-    })
+    };
+    let service = Arc::new(Iperf3Service::new(users));
+    Ok((config, Port { listen: vec![SocketAddr::new(ip, args.port)], optional: false, service }))
 }
 
 /// iperf3's lines, as far as a server that has many clients can have them.
@@ -81,10 +84,10 @@ struct Log {
 }
 
 impl Log {
-    fn say(&self, event: &ServerEvent) {
+    fn write(&self, event: &ServerEvent) {
         let banner = |test: u64| format!("{RULE}\nServer listening on {} (test #{test})\n{RULE}\n", self.port);
         let text = match event {
-            ServerEvent::ListeningIperf3(_) => banner(self.tests.load(Ordering::Relaxed)),
+            ServerEvent::Listening { .. } => banner(self.tests.load(Ordering::Relaxed)),
             ServerEvent::TestStarted { peer, what, .. } => {
                 let peer = display(*peer);
                 let (host, port) = peer.rsplit_once(':').map_or((&*peer, ""), |(host, port)| (host, port));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use landspeed_flow::client::{self, Request, RunEvent, Target};
-use landspeed_flow::server::{Iperf3Config, Limits, Server, ServerConfig};
+use landspeed_flow::server::{Limits, Server, ServerConfig};
 use landspeed_lab::guest::{Engine, Order};
 use landspeed_model::RunDocument;
 
@@ -29,10 +29,9 @@ impl Engine for Flow {
             // Control and data connections of a flow use different networks.
             data_from_anywhere: true,
             describe: false,
-            iperf3: Iperf3Config::default(),
             tap: None,
         };
-        let server = Server::bind(config, |_| {}).map_err(|error| error.to_string())?;
+        let server = Server::bind(config, &[], |_| {}).map_err(|error| error.to_string())?;
         ready();
         server.run().map_err(|error| error.to_string())
     }

@@ -245,8 +245,7 @@ impl Args {
     /// The document as `--json` is to have it.
     pub fn encode(&self, document: &RunDocument) -> anyhow::Result<Vec<u8>> {
         let server = self.server();
-        let default =
-            if self.iperf3 { landspeed_flow::iperf3::DEFAULT_PORT } else { landspeed_flow::client::DEFAULT_PORT };
+        let default = if self.iperf3 { landspeed_iperf3::DEFAULT_PORT } else { landspeed_flow::client::DEFAULT_PORT };
         let mut text = match self.format {
             FormatArg::Landspeed => serde_json::to_vec(document).context("cannot encode the document")?,
             FormatArg::Iperf3Json => {

@@ -3,8 +3,8 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use landspeed_flow::iperf3::auth::{KeyError, PublicKey};
-use landspeed_flow::iperf3::{Credentials, Extras};
+use landspeed_iperf3::auth::{KeyError, PublicKey};
+use landspeed_iperf3::{Credentials, Extras};
 use landspeed_model::ErrorEntry;
 use landspeed_sys::trust::{Policy, TrustError};
 

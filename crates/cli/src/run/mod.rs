@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, anyhow};
 use landspeed_flow::client::{self, Request, RunEvent};
-use landspeed_flow::iperf3::Extras;
+use landspeed_iperf3::Extras;
 use landspeed_model::{Direction, ErrorEntry, Parameters, RunDocument, Status};
 use landspeed_sys::trust::TrustError;
 
@@ -127,7 +127,7 @@ pub fn measure(
     };
     let mut document = match far {
         FarEnd::Landspeed => client::run(request, interrupted, &mut observe),
-        FarEnd::Iperf3(extras) => landspeed_flow::iperf3::client::run(request, extras, interrupted, &mut observe),
+        FarEnd::Iperf3(extras) => landspeed_iperf3::client::run(request, extras, interrupted, &mut observe),
     };
     view.finish(&document);
     judge(&mut document);

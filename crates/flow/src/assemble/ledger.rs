@@ -27,24 +27,6 @@ pub fn balance(
         accounting.holds = false;
         accounting.notes.push(format!("the {name}'s report is missing: what it sent or received is unknown"));
     }
-    if server.is_some_and(|report| !report.has_timeline()) {
-        accounting.notes.push("the server's figures are from iperf3's results".to_owned());
-        // A server that ends its sending threads in the middle of a write (3.16 and later) lacks it in its count.
-        let unfinished = streams.iter().filter(|s| s.direction == Direction::Download).count() as i64
-            * parameters.write_bytes.min(1 << 20) as i64;
-        if parameters.protocol == Protocol::Tcp && (-unfinished..0).contains(&accounting.unaccounted_bytes) {
-            accounting.holds = true;
-            accounting.notes.push(format!(
-                "{} B more arrived than iperf3 counted: a write that was in progress when it ended its thread is not \
-                 counted",
-                -accounting.unaccounted_bytes
-            ));
-        }
-        if accounting.unaccounted_bytes > 0 && parameters.protocol == Protocol::Tcp {
-            let why = "iperf3 stops reading at the end of a test: bytes in its socket buffer are not counted";
-            accounting.notes.push(why.to_owned());
-        }
-    }
     if accounting.intervals_minus_totals_bytes != 0 {
         accounting.holds = false;
         accounting

@@ -7,8 +7,8 @@ mod streams;
 mod sums;
 
 use landspeed_model::{
-    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Iperf3End, Parameters, PathInfo,
-    Protocol, RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
+    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Parameters, PathInfo, Protocol,
+    RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
 };
 
 use crate::client::Request;
@@ -17,19 +17,31 @@ use crate::end::EndReport;
 /// What a client has found out so far.
 #[derive(Debug, Clone)]
 pub struct Ingredients {
+    /// What was asked for.
     pub requested: Parameters,
+    /// Command line.
     pub command: Vec<String>,
+    /// Identifier of the test.
     pub id: String,
+    /// Start, nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
+    /// What was in force.
     pub effective: Option<Parameters>,
+    /// The server's version.
     pub server_version: Option<String>,
+    /// The path.
     pub path: Option<PathInfo>,
+    /// The client's host.
     pub client_host: Option<HostSnapshot>,
+    /// The server's host.
     pub server_host: Option<HostSnapshot>,
+    /// The client's report.
     pub client: Option<EndReport>,
+    /// The server's report.
     pub server: Option<EndReport>,
-    pub iperf3: Option<Iperf3End>,
+    /// What could not be done as asked.
     pub notes: Vec<String>,
+    /// What failed.
     pub errors: Vec<ErrorEntry>,
 }
 
@@ -48,13 +60,12 @@ impl Ingredients {
             server_host: None,
             client: None,
             server: None,
-            iperf3: None,
             notes: Vec::new(),
             errors: Vec::new(),
         }
     }
 
-    /// What the acceptance told.
+    /// What the acceptance says.
     pub fn accept(
         &mut self,
         id: String,
@@ -138,7 +149,7 @@ pub fn document(found: Ingredients) -> RunDocument {
         conservation,
         cost,
         host_series: Ends { client: found.client.map(|r| r.host), server: observed(found.server).map(|r| r.host) },
-        iperf3: found.iperf3,
+        iperf3: None,
         verdict: undetermined(),
         reverse_verdict: (parameters.direction == Direction::Both).then(undetermined),
     }

@@ -9,7 +9,6 @@ mod target;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
 use std::time::Duration;
 
 use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
@@ -17,10 +16,9 @@ use landspeed_sys::{clock, thread};
 
 use conversation::Conversation;
 pub use describe::facts;
-pub(crate) use describe::make_printable;
+pub use describe::make_printable;
 pub use far_tap::FarTap;
-pub(crate) use target::local_address;
-pub use target::{DEFAULT_PORT, Target};
+pub use target::{DEFAULT_PORT, Target, local_address};
 
 use crate::address;
 use crate::assemble::{self, Ingredients};
@@ -31,7 +29,7 @@ use crate::control::message::{Accepted, SenderDone, ToClient, ToServer};
 use crate::control::preface::Token;
 use crate::control::printable;
 use crate::dialect::Dialect;
-use crate::end::{self, EndPlan, IDLE_NS, LiveReading, Side, Watch};
+use crate::end::{self, EndPlan, IDLE_NS, LiveReading, Peer, Side, Watch};
 pub use crate::end::{TcpState, UdpState};
 use crate::error::FlowError;
 use crate::layout;
@@ -248,7 +246,7 @@ fn attempt(
     let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
     let plan = EndPlan {
         side: Side::Client,
-        dialect: Dialect::Landspeed,
+        dialect: Dialect::LANDSPEED,
         parameters: effective,
         t0_ns,
         streams,
@@ -260,7 +258,7 @@ fn attempt(
 }
 
 /// Whether this end's threads may run where they are asked to.
-pub(crate) fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
+pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
     let allowed = thread::allowed_cores();
     let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
     let source = io::Error::new(io::ErrorKind::InvalidInput, format!("this host lets it use {}", list(&allowed)));
@@ -340,72 +338,82 @@ fn run_end(
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
     let specs = layout::streams(&plan.parameters).unwrap_or_default();
-    let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
     found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
-    std::thread::scope(|scope| {
-        let watch_ref = &watch;
-        let worker = scope.spawn(move || end::run(plan, watch_ref, &done_tx));
-        let mut state = Conversation::new(t0_ns, specs, tx.min_rtt_ns());
-        while !worker.is_finished() {
-            let now = clock::monotonic_ns();
-            if state.sees_interrupt(interrupted, tx) {
-                watch.stop.stop_sending();
-            }
-            if state.has_waited_enough(now) {
-                watch.stop.stop_receiving();
-            }
-            for done in done_rx.try_iter() {
-                state.say(tx, &ToServer::SenderDone(done));
-            }
-            if now > state.alive_ns && !tx.is_blocked() {
-                state.alive_ns = now + 1_000_000_000;
-                state.say(tx, &ToServer::Alive);
-            }
-            state.listen(tx, rx, &watch, Duration::from_millis(20));
-            let due_ns = state.heard_ns.max(t0_ns) + SILENCE_NS;
-            state.give_up_after(now, due_ns, "a message from the server", SILENCE_NS);
-            if state.lost.is_some() {
-                watch.stop.stop_sending();
-                watch.stop.stop_receiving();
-                clock::sleep_until(now + 2_000_000);
-            }
-            if now >= t0_ns {
-                observe(RunEvent::Progress(Progress::of(now - t0_ns, &watch.live(), &state.remote)));
-            }
+    let state = Conversation::new(t0_ns, specs, tx.min_rtt_ns());
+    let mut server = Server { t0_ns, state, tx, rx, interrupted, observe };
+    let (report, _) = end::drive(plan, &watch, &mut server);
+    server.show(clock::monotonic_ns().saturating_sub(t0_ns), &watch);
+    found.client = Some(report?);
+    server.state.await_report();
+    while server.state.lost.is_none() && server.state.server.is_none() {
+        server.state.sees_interrupt(interrupted, server.tx);
+        server.state.listen(server.tx, server.rx, &watch, Duration::from_millis(50));
+    }
+    let Server { mut state, tx, rx, .. } = server;
+    if let Some(tap) = far_tap.filter(|_| state.server.is_some()) {
+        tap.fetch(rx, interrupted);
+    }
+    let _ = tx.queue(&ToServer::Bye);
+    tx.close();
+    if state.is_closing() {
+        found.errors.push(FlowError::Interrupted.entry());
+    }
+    found.server = state.server.take();
+    match state.lost.take() {
+        // What the interrupt cut short is no second error.
+        Some(FlowError::Timeout { .. }) if state.is_closing() => Ok(()),
+        Some(error) if found.server.is_none() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The server of a running test.
+struct Server<'a> {
+    t0_ns: u64,
+    state: Conversation,
+    tx: &'a mut Sender,
+    rx: &'a mut Receiver,
+    interrupted: &'a AtomicBool,
+    observe: &'a mut dyn FnMut(RunEvent<'_>),
+}
+
+/// The server is gone; the conversation knows why.
+struct Lost;
+
+impl Server<'_> {
+    fn show(&mut self, t_ns: u64, watch: &Watch) {
+        (self.observe)(RunEvent::Progress(Progress::of(t_ns, &watch.live(), &self.state.remote)));
+    }
+}
+
+impl Peer for Server<'_> {
+    type Error = Lost;
+
+    fn report_done(&mut self, done: SenderDone) -> Result<(), Lost> {
+        self.state.say(self.tx, &ToServer::SenderDone(done));
+        Ok(())
+    }
+
+    fn attend(&mut self, watch: &Watch) -> Result<(), Lost> {
+        let now = clock::monotonic_ns();
+        let Self { state, tx, rx, .. } = self;
+        if state.sees_interrupt(self.interrupted, tx) {
+            watch.stop.stop_sending();
         }
-        for done in done_rx.try_iter() {
-            state.say(tx, &ToServer::SenderDone(done));
+        if state.has_waited_enough(now) {
+            watch.stop.stop_receiving();
         }
-        let t_ns = clock::monotonic_ns().saturating_sub(t0_ns);
-        observe(RunEvent::Progress(Progress::of(t_ns, &watch.live(), &state.remote)));
-        match worker.join() {
-            Ok(report) => found.client = Some(report),
-            Err(_) => {
-                return Err(FlowError::Protocol {
-                    during: "running the test",
-                    message: "a thread of the test panicked".into(),
-                });
-            }
+        if now > state.alive_ns && !tx.is_blocked() {
+            state.alive_ns = now + 1_000_000_000;
+            state.say(tx, &ToServer::Alive);
         }
-        state.await_report();
-        while state.lost.is_none() && state.server.is_none() {
-            state.sees_interrupt(interrupted, tx);
-            state.listen(tx, rx, &watch, Duration::from_millis(50));
+        state.listen(tx, rx, watch, Duration::from_millis(20));
+        let due_ns = state.heard_ns.max(self.t0_ns) + SILENCE_NS;
+        state.give_up_after(now, due_ns, "a message from the server", SILENCE_NS);
+        let lost = state.lost.is_some();
+        if now >= self.t0_ns {
+            self.show(now - self.t0_ns, watch);
         }
-        if let Some(tap) = far_tap.filter(|_| state.server.is_some()) {
-            tap.fetch(rx, interrupted);
-        }
-        let _ = tx.queue(&ToServer::Bye);
-        tx.close();
-        if state.is_closing() {
-            found.errors.push(FlowError::Interrupted.entry());
-        }
-        found.server = state.server.take();
-        match state.lost.take() {
-            // What the interrupt cut short is no second error.
-            Some(FlowError::Timeout { .. }) if state.is_closing() => Ok(()),
-            Some(error) if found.server.is_none() => Err(error),
-            _ => Ok(()),
-        }
-    })
+        if lost { Err(Lost) } else { Ok(()) }
+    }
 }

@@ -13,7 +13,7 @@ pub mod frames;
 pub mod hello;
 pub mod keyed_hello;
 pub mod message;
-pub(crate) mod patient;
+pub mod patient;
 pub(crate) mod plausible;
 pub mod preface;
 

@@ -5,11 +5,12 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use landspeed_model::{PaceScope, Parameters, StreamEnd, UdpParameters};
+use landspeed_model::{PaceScope, Parameters, UdpParameters};
 use landspeed_sys::{clock, socket};
 
-use super::streams::{Finished, StreamPlan, Task, read_info};
-use super::{DRAIN_NS, Watch};
+use super::phases::DRAIN_NS;
+use super::task::{Finished, Task, describe_tcp};
+use super::watch::Watch;
 use crate::control::message::SenderDone;
 use crate::udp::header::Format;
 use crate::{tcp, udp};
@@ -38,7 +39,7 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
         write_bytes: parameters.write_bytes as usize,
         start_ns: t0_ns,
         rate_bytes_per_s: parameters.rate_bps.map(|bps| bps / 8),
-        block_bytes: task.dialect.block_bytes(parameters),
+        block_bytes: task.dialect.block_bytes,
     };
     let outcome = tcp::send_stream(fd, &plan, &stream.counters, &watch.stop, budget);
     let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
@@ -51,7 +52,7 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
     end.zerocopy = outcome.zerocopy;
     end.error = outcome.error.map(|e| format!("send: {e}"));
     describe_tcp(stream, fd, end);
-    if task.dialect.closes_streams() {
+    if !task.dialect.streams_stay_open {
         // Everything is read: now the end of file may go out.
         let _ = tcp.shutdown(Shutdown::Write);
     }
@@ -74,24 +75,6 @@ fn drain(fd: BorrowedFd<'_>, watch: &Watch) {
 fn connection_is_gone(fd: BorrowedFd<'_>) -> bool {
     const TCP_CLOSE: u8 = 7;
     socket::tcp_info(fd).map_or(true, |raw| raw.as_bytes().first() == Some(&TCP_CLOSE))
-}
-
-pub(super) fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut StreamEnd) {
-    end.send_queue_bytes = socket::send_queue(fd).ok().map(u64::from);
-    end.receive_queue_bytes = socket::receive_queue(fd).ok().map(u64::from);
-    end.congestion = socket::congestion(fd).ok();
-    if let Ok(memory) = socket::mem_info(fd) {
-        end.sndbuf_bytes = Some(u64::from(memory.sndbuf));
-        end.rcvbuf_bytes = Some(u64::from(memory.rcvbuf));
-    }
-    if let Some(info) = read_info(fd) {
-        end.mss_bytes = Some(info.snd_mss_bytes);
-        if stream.job.sends() {
-            end.bytes_acked = info.bytes_acked.map(|n| n.saturating_sub(stream.acked_before));
-            end.retransmits = Some(u64::from(info.total_retrans));
-            end.bytes_retrans = info.bytes_retrans;
-        }
-    }
 }
 
 pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished) {
@@ -118,7 +101,7 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     end.app_wait_ns = outcome.app_wait_ns;
     end.error = match outcome.error {
         Some(error) => Some(format!("receive: {error}")),
-        None if !outcome.complete && task.dialect.closes_streams() => {
+        None if !outcome.complete && !task.dialect.streams_stay_open => {
             Some("the sender's end of file did not arrive".to_owned())
         }
         None => None,

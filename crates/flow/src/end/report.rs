@@ -1,43 +1,16 @@
 //! What one end says of its part of a test.
 
-use landspeed_model::{Direction, HostSeries, LatencyResult, LatencyUnderLoad, PhaseName, Sample, StreamEnd};
+use landspeed_model::{Direction, HostSeries, LatencyResult, LatencyUnderLoad, Sample, StreamEnd};
 use serde::{Deserialize, Serialize};
 
+use super::phases::Cuts;
+use super::plan::{EndPlan, Side, StreamPlan};
 use super::sampler::{Sampled, Series};
-use super::streams::Finished;
-use super::{EndPlan, Side, StreamPlan, bulk};
+use super::task::{Finished, describe_tcp};
+use super::transactions;
 use crate::control::plausible::Plausible;
 use crate::control::printable;
-use crate::end::transactions;
 use crate::layout::StreamSpec;
-
-/// Where an end's timeline was cut, nanoseconds after the agreed start. Every cut is also a sample of every stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cuts {
-    /// Every stream had moved its first byte.
-    pub startup_end_ns: Option<u64>,
-    /// The omitted part was over.
-    pub omit_end_ns: Option<u64>,
-    /// Senders were told to stop, or were done.
-    pub steady_end_ns: Option<u64>,
-    /// Every stream had finished.
-    pub end_ns: Option<u64>,
-}
-
-impl Cuts {
-    /// The phase a span that ends at `t_ns` lies in.
-    pub fn phase_ending_at(&self, t_ns: u64) -> PhaseName {
-        if self.startup_end_ns.is_none_or(|cut| t_ns <= cut) {
-            PhaseName::Startup
-        } else if self.omit_end_ns.is_some_and(|cut| t_ns <= cut) {
-            PhaseName::Omitted
-        } else if self.steady_end_ns.is_none_or(|cut| t_ns <= cut) {
-            PhaseName::Steady
-        } else {
-            PhaseName::Drain
-        }
-    }
-}
 
 /// One end's report.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -59,7 +32,7 @@ pub struct EndReport {
 }
 
 impl EndReport {
-    /// Whether the end was watched while it lasted. An iperf3 server's totals are a report without a timeline.
+    /// Whether the end was watched while it lasted. A peer's totals alone are a report without a timeline.
     pub fn has_timeline(&self) -> bool {
         self.cuts.end_ns.is_some()
     }
@@ -69,7 +42,7 @@ impl EndReport {
         let opened = |stream: &StreamPlan| {
             let mut end = StreamEnd::default();
             if let Some(fd) = stream.socket.fd().filter(|_| stream.socket.is_tcp()) {
-                bulk::describe_tcp(stream, fd, &mut end);
+                describe_tcp(stream, fd, &mut end);
             }
             StreamReport::new(stream, end)
         };

@@ -1,4 +1,5 @@
-//! The one reader of every counter: wakes on a fixed grid, cuts the timeline into phases, tells senders to stop.
+//! The one reader of every counter: wakes on a fixed grid, reads at each cut of the [`Phases`], stops senders and receivers
+//! when they are over.
 //!
 //! Readings are kept raw and decoded after the test, so that a sample costs a few system calls and no allocation.
 
@@ -10,7 +11,9 @@ use landspeed_host::HostSampler;
 use landspeed_model::{CongestionDetail, Parameters, Sample, TcpInfo, TimeSpan};
 use landspeed_sys::{clock, socket, thread};
 
-use super::{Cuts, DRAIN_NS, EndPlan, StreamPlan, Watch};
+use super::phases::{Cuts, Grid, LOOK_NS, Phase, Phases, Seen};
+use super::plan::{EndPlan, StreamPlan};
+use super::watch::Watch;
 
 /// Samples of all streams of one end together that a test may keep: bounds memory and the report's size.
 pub const MAX_SAMPLES: u64 = 100_000;
@@ -19,12 +22,6 @@ const INFO_BYTES: usize = 320;
 /// Readings beyond `tcp_info` and queues (memory, scheduler, congestion control) are taken no more often than this: at
 /// finer intervals they would cost more than they tell, nanoseconds.
 const DETAIL_NS: u64 = 10_000_000;
-/// Longest nap between looks at the flags, nanoseconds.
-const NAP_NS: u64 = 20_000_000;
-/// While start-up lasts the sampler looks this often, nanoseconds.
-const STARTUP_NAP_NS: u64 = 500_000;
-/// A stream that has moved nothing by then no longer holds start-up open, nanoseconds.
-const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
 /// A look at the flags that comes so much later than the longest nap allows is a gap: the sampler was not run. Ten times
 /// what a scheduler keeps a woken thread waiting on a busy core, nanoseconds.
 const GAP_NS: u64 = 100_000_000;
@@ -43,7 +40,7 @@ pub fn keep_affordable(parameters: &mut Parameters, length_ns: u64) -> Option<St
     let streams = parameters.streams * parameters.direction.parts().len() as u32;
     let affordable_ns = affordable_interval_ns(asked_ns, length_ns, streams);
     parameters.interval_ns = affordable_ns;
-    // Reading the host's counters costs too; its readings come out of the same test's memory.
+    // SocketReading the host's counters costs too; its readings come out of the same test's memory.
     parameters.host_interval_ns = affordable_interval_ns(parameters.host_interval_ns, length_ns, 16);
     (affordable_ns != asked_ns).then(|| {
         format!(
@@ -57,14 +54,14 @@ pub fn keep_affordable(parameters: &mut Parameters, length_ns: u64) -> Option<St
 /// One stream's readings.
 #[derive(Debug, Default)]
 pub struct Series {
-    raw: Vec<Reading>,
+    raw: Vec<SocketReading>,
     congestion: String,
     tcp: bool,
     meter: Option<thread::ThreadMeter>,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct SocketReading {
     t_ns: u64,
     bytes: u64,
     packets: u64,
@@ -92,7 +89,7 @@ pub struct Sampler<'a> {
     watch: &'a Watch,
     host: &'a mut HostSampler,
     series: Vec<Series>,
-    cuts: Cuts,
+    phases: Phases,
     next_detail_ns: u64,
     /// Kept between boundaries so that a reading allocates nothing.
     counted: Vec<Counted>,
@@ -110,7 +107,7 @@ impl Gaps {
     /// Notes that the sampler runs at `t_ns`, nanoseconds after the start.
     fn look(&mut self, t_ns: u64) {
         let start_ns = std::mem::replace(&mut self.last_ns, t_ns);
-        if t_ns.saturating_sub(start_ns) <= NAP_NS + GAP_NS {
+        if t_ns.saturating_sub(start_ns) <= LOOK_NS + GAP_NS {
             return;
         }
         let full = self.found.len() >= MAX_GAPS;
@@ -154,82 +151,57 @@ impl<'a> Sampler<'a> {
             })
             .collect();
         let counted = Vec::with_capacity(plan.streams.len());
-        Self { plan, watch, host, series, cuts: Cuts::default(), next_detail_ns: 0, counted, gaps: Gaps::default() }
+        let phases = Phases::new(parameters, plan.limit_ns);
+        Self { plan, watch, host, series, phases, next_detail_ns: 0, counted, gaps: Gaps::default() }
     }
 
     pub fn finish(self) -> Sampled {
         let cpu_ns = thread::thread_time().total_ns;
-        Sampled { series: self.series, cuts: self.cuts, cpu_ns, gaps: self.gaps.found }
+        Sampled { series: self.series, cuts: self.phases.cuts(), cpu_ns, gaps: self.gaps.found }
     }
 
     /// Samples from just before the start until every stream has finished.
     pub fn run(&mut self, all_finished: &dyn Fn() -> bool) {
-        let t0 = self.plan.t0_ns;
+        let t0_ns = self.plan.t0_ns;
         let parameters = &self.plan.parameters;
         thread::set_timer_slack_ns(1);
-        clock::sleep_until(t0);
+        clock::sleep_until(t0_ns);
         self.sample_host();
         self.sample_streams(clock::monotonic_ns());
-        let (interval, host_interval) = (parameters.interval_ns.max(1), parameters.host_interval_ns.max(1));
-        let omit_at = t0 + parameters.omit_ns;
-        let stop_at = t0 + parameters.time_ns.map_or(self.plan.limit_ns, |t| t + parameters.omit_ns);
-        let mut next_stream = t0 + interval;
-        let mut next_host = t0 + host_interval;
-        let mut asked_to_stop = false;
-        while !all_finished() {
+        let (mut streams, mut host) = (Grid::new(parameters.interval_ns), Grid::new(parameters.host_interval_ns));
+        loop {
+            let all_finished = all_finished();
             let now = clock::monotonic_ns();
-            self.gaps.look(now.saturating_sub(t0));
+            let t_ns = now.saturating_sub(t0_ns);
+            self.gaps.look(t_ns);
+            let seen = Seen {
+                all_moved: self.all_moved(),
+                senders_stopped: self.watch.stop.sending() || self.watch.all_peer_senders_done(),
+                all_finished,
+            };
+            let actions = self.phases.look(t_ns, seen);
+            if all_finished {
+                self.next_detail_ns = 0;
+            }
             // One reading for all that is due now: it follows the clock's at once.
-            let mut boundary = None;
-            if self.cuts.startup_end_ns.is_none() && (self.all_moved() || now > t0 + STARTUP_LIMIT_NS) {
-                self.cuts.startup_end_ns = Some(self.sample_once(now, &mut boundary));
+            if streams.is_due(t_ns) || actions.read_streams {
+                self.sample_streams(now);
             }
-            if self.cuts.omit_end_ns.is_none() && parameters.omit_ns > 0 && now >= omit_at {
-                self.cuts.omit_end_ns = Some(self.sample_once(now, &mut boundary));
-                self.sample_host();
-            }
-            if self.cuts.steady_end_ns.is_none()
-                && (now >= stop_at || self.watch.stop.sending() || self.watch.all_peer_senders_done())
-            {
-                self.cuts.steady_end_ns = Some(self.sample_once(now, &mut boundary));
+            if actions.stop_senders {
                 self.watch.stop.stop_sending();
-                self.sample_host();
             }
-            if let Some(end) = self.cuts.steady_end_ns
-                && !asked_to_stop
-                && now > t0 + end + DRAIN_NS
-            {
+            if actions.stop_receivers {
                 self.watch.stop.stop_receiving();
-                asked_to_stop = true;
             }
-            if now >= next_stream {
-                self.sample_once(now, &mut boundary);
-                next_stream += interval * ((now - next_stream) / interval + 1);
-            }
-            if now >= next_host {
+            if host.is_due(t_ns) || actions.read_host {
                 self.sample_host();
-                next_host += host_interval * ((now - next_host) / host_interval + 1);
             }
-            let mut until = next_stream.min(next_host).min(now + NAP_NS);
-            if self.cuts.startup_end_ns.is_none() {
-                until = until.min(now + STARTUP_NAP_NS);
+            if self.phases.phase() == Phase::Finished {
+                return;
             }
-            if self.cuts.omit_end_ns.is_none() && parameters.omit_ns > 0 {
-                until = until.min(omit_at);
-            }
-            if self.cuts.steady_end_ns.is_none() {
-                until = until.min(stop_at);
-            } else {
-                // Draining: the threads end within moments, and the test with them.
-                until = until.min(now + STARTUP_NAP_NS);
-            }
-            clock::sleep_until(until);
+            let next_ns = self.phases.next_look(t_ns).min(streams.next()).min(host.next());
+            clock::sleep_until(t0_ns + next_ns);
         }
-        self.next_detail_ns = 0;
-        let now = clock::monotonic_ns();
-        self.gaps.look(now.saturating_sub(t0));
-        self.cuts.end_ns = Some(self.sample_streams(now));
-        self.sample_host();
     }
 
     fn all_moved(&self) -> bool {
@@ -240,16 +212,11 @@ impl<'a> Sampler<'a> {
         self.host.sample(clock::monotonic_ns());
     }
 
-    /// The boundary of this look at the flags, read if it has not been.
-    fn sample_once(&mut self, now: u64, boundary: &mut Option<u64>) -> u64 {
-        *boundary.get_or_insert_with(|| self.sample_streams(now))
-    }
-
-    /// Reads every bulk stream once, all at one boundary: `now`, which the clock has just said. Returns its time, nanoseconds after the start.
+    /// Reads every bulk stream once, all at one boundary: `now`, which the clock has just said.
     ///
     /// The counters come first, in one pass without a system call: they decide what belongs to which interval and phase. What
     /// the kernel says of each socket is read after that and may be a few microseconds younger.
-    fn sample_streams(&mut self, now: u64) -> u64 {
+    fn sample_streams(&mut self, now: u64) {
         let t_ns = now.saturating_sub(self.plan.t0_ns);
         let detailed = now >= self.next_detail_ns;
         if detailed {
@@ -279,7 +246,6 @@ impl<'a> Sampler<'a> {
         if detailed {
             self.publish_live(t_ns);
         }
-        t_ns
     }
 }
 
@@ -299,8 +265,8 @@ fn read(
     (t_ns, counted): (u64, &Counted),
     series: &Series,
     detailed: bool,
-) -> Reading {
-    let mut reading = Reading {
+) -> SocketReading {
+    let mut reading = SocketReading {
         t_ns,
         bytes: counted.bytes,
         packets: counted.packets,
@@ -319,7 +285,7 @@ fn read(
         // For UDP this would be the next datagram's length, not the queue's.
         reading.receive_queue = socket::receive_queue(fd).ok();
     }
-    // Reading `tcp_info` (and the receive queue) takes the socket's lock, which its thread holds most of the time. At the
+    // SocketReading `tcp_info` (and the receive queue) takes the socket's lock, which its thread holds most of the time. At the
     // sender it is what a fine interval is for; at the receiver the memory of the queue tells as much without the lock.
     if stream.socket.is_tcp()
         && (detailed || stream.job.sends())
@@ -354,7 +320,7 @@ impl Series {
     }
 }
 
-fn decode(reading: &Reading, congestion: &str, tcp: bool) -> Sample {
+fn decode(reading: &SocketReading, congestion: &str, tcp: bool) -> Sample {
     let info = &reading.info[..usize::from(reading.info_len)];
     let detail = &reading.detail[..usize::from(reading.detail_len)];
     Sample {

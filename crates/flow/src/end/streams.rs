@@ -1,134 +1,11 @@
 //! The threads of one end: set up a socket, move its bytes, report its totals.
 
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, mpsc};
-
-use landspeed_model::{Direction, NumaPolicy, Parameters, StreamEnd, TcpInfo};
+use landspeed_model::{Direction, NumaPolicy, Parameters};
 use landspeed_sys::{clock, socket, thread};
 
-use super::transactions::{self, Connector, RrSlot};
-use super::{Side, Watch, bulk};
-use crate::control::message::SenderDone;
-use crate::dialect::Dialect;
-use crate::rr::RrOutcome;
-use crate::shared::{Budget, Counters};
-use crate::udp::Finish;
-
-/// The socket of a stream.
-#[derive(Debug)]
-pub enum DataSocket {
-    /// A TCP (or MPTCP) connection, preface done.
-    Tcp(TcpStream),
-    /// A connected UDP socket whose peer proved its address.
-    Udp(UdpSocket),
-    /// Connect/request/response at the client: a new connection each time.
-    Connector(Connector),
-    /// Connect/request/response at the server: connections as they arrive.
-    Acceptor(Mutex<mpsc::Receiver<TcpStream>>),
-}
-
-impl DataSocket {
-    /// Its descriptor.
-    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Self::Tcp(stream) => Some(stream.as_fd()),
-            Self::Udp(socket) => Some(socket.as_fd()),
-            Self::Connector(_) | Self::Acceptor(_) => None,
-        }
-    }
-
-    /// Local and peer address.
-    pub fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
-        match self {
-            Self::Tcp(stream) => (stream.local_addr().ok(), stream.peer_addr().ok()),
-            Self::Udp(socket) => (socket.local_addr().ok(), socket.peer_addr().ok()),
-            Self::Connector(_) | Self::Acceptor(_) => (None, None),
-        }
-    }
-
-    /// Whether it is a TCP connection.
-    pub fn is_tcp(&self) -> bool {
-        matches!(self, Self::Tcp(_))
-    }
-}
-
-/// What a stream's thread does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Job {
-    /// Bulk sender.
-    Send,
-    /// Bulk receiver.
-    Receive,
-    /// Requester of one request/response measurement.
-    Request(RrSlot),
-    /// Responder of one request/response measurement.
-    Respond(RrSlot),
-    /// Latency probe beside bulk streams.
-    Probe(RrSlot),
-    /// Responder of the probe.
-    Echo(RrSlot),
-}
-
-impl Job {
-    /// Whether it is part of the bulk transfer (and so of the ledger).
-    pub fn is_bulk(self) -> bool {
-        matches!(self, Self::Send | Self::Receive)
-    }
-
-    /// Whether it is a bulk sender.
-    pub fn sends(self) -> bool {
-        self == Self::Send
-    }
-}
-
-/// A stream with its open socket.
-#[derive(Debug)]
-pub struct StreamPlan {
-    /// Number within the test.
-    pub id: u32,
-    /// Position among the streams of its direction, which chooses its core.
-    pub index: u32,
-    /// Which way its data moves.
-    pub direction: Direction,
-    /// What its thread does.
-    pub job: Job,
-    /// The socket.
-    pub socket: DataSocket,
-    /// Tag of its datagrams.
-    pub tag: u32,
-    /// Its counters.
-    pub counters: Arc<Counters>,
-    /// UDP: how the receiver learns that the sender is done.
-    pub finish: Arc<Finish>,
-    /// TCP: bytes acknowledged before the test's first (the preface), to be taken off.
-    pub acked_before: u64,
-    /// UDP receiver: what its socket had dropped before the test; `None` if it is not visible.
-    pub drops_before: Option<u32>,
-}
-
-impl StreamPlan {
-    /// A stream that has not started.
-    pub fn new(id: u32, index: u32, direction: Direction, job: Job, socket: DataSocket, tag: u32) -> Self {
-        let (counters, finish) = Default::default();
-        Self { id, index, direction, job, socket, tag, counters, finish, acked_before: 0, drops_before: None }
-    }
-}
-
-/// What a thread leaves behind.
-#[derive(Debug, Default)]
-pub(super) struct Finished {
-    pub end: StreamEnd,
-    pub rr: Option<RrOutcome>,
-    pub notes: Vec<String>,
-}
-
-impl Finished {
-    pub fn failed(message: &str) -> Self {
-        let end = StreamEnd { error: Some(message.to_owned()), ..StreamEnd::default() };
-        Self { end, ..Self::default() }
-    }
-}
+use super::plan::{DataSocket, Job, Side, StreamPlan};
+use super::task::{Finished, Task, read_info};
+use super::{bulk, transactions};
 
 /// Notes how much of each connection's acknowledgement count belongs to its preface, and what each receiving UDP socket has
 /// dropped so far. A receiving thread may get its first core only after the first packets were dropped: it is too late then.
@@ -145,24 +22,6 @@ pub(super) fn read_baselines(streams: &mut [StreamPlan]) {
         }
         stream.acked_before = read_info(fd).and_then(|info| info.bytes_acked).unwrap_or(0);
     }
-}
-
-pub(super) fn read_info(fd: BorrowedFd<'_>) -> Option<TcpInfo> {
-    socket::tcp_info(fd).ok().map(|raw| TcpInfo::decode(raw.as_bytes()))
-}
-
-/// Everything a stream's thread works with.
-#[derive(Clone)]
-pub(super) struct Task<'a> {
-    pub stream: &'a StreamPlan,
-    pub parameters: &'a Parameters,
-    pub side: Side,
-    pub dialect: Dialect,
-    pub t0_ns: u64,
-    pub watch: &'a Watch,
-    pub budget: &'a Budget,
-    pub done: mpsc::Sender<SenderDone>,
-    pub receive_cap_bps: Option<u64>,
 }
 
 /// The body of a stream's thread.

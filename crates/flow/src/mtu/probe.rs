@@ -186,8 +186,8 @@ impl Client<'_> {
                 return;
             }
         }
-        let passed_or_told = heard_any || self.log.len() == first;
-        self.quiet = if passed_or_told { 0 } else { self.quiet + 1 };
+        let passed_or_explained = heard_any || self.log.len() == first;
+        self.quiet = if passed_or_explained { 0 } else { self.quiet + 1 };
         if self.quiet >= QUIET {
             self.ending = Ending::Quiet;
         }

@@ -61,12 +61,12 @@ pub struct Search {
     excused: u32,
     hints: BTreeSet<u32>,
     /// What was said on the way, the last of each.
-    told: Told,
+    explanations: Explanations,
 }
 
 /// Explanations met.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Explanations {
     /// A router's MTU, bytes.
     pub router_mtu: Option<u32>,
     /// The MTU of the sender's interface, bytes.
@@ -87,7 +87,7 @@ impl Search {
             failed: BTreeMap::new(),
             excused: 0,
             hints: BTreeSet::new(),
-            told: Told::default(),
+            explanations: Explanations::default(),
         }
     }
 
@@ -139,17 +139,17 @@ impl Search {
         evidence.fragmented |= matches!(why, Failure::Fragmented(_));
         let sensible = |mtu: u32| (LEAST_MTU..size).contains(&mtu);
         match why {
-            Failure::Blocked(errno) => self.told.blocked = Some(errno),
+            Failure::Blocked(errno) => self.explanations.blocked = Some(errno),
             Failure::Icmp(mtu) if sensible(mtu) => {
-                self.told.router_mtu = Some(mtu);
+                self.explanations.router_mtu = Some(mtu);
                 self.hints.insert(mtu);
             }
             Failure::Interface(mtu) if sensible(mtu) => {
-                self.told.interface_mtu = Some(mtu);
+                self.explanations.interface_mtu = Some(mtu);
                 self.hints.insert(mtu);
             }
             Failure::Fragmented(largest) if sensible(largest) => {
-                self.told.fragment = Some(largest);
+                self.explanations.fragment = Some(largest);
                 // All fragments but the last carry a multiple of eight bytes: the MTU is less than eight above.
                 self.hints.extend([largest, largest + 8]);
             }
@@ -197,8 +197,8 @@ impl Search {
     }
 
     /// What was said on the way.
-    pub fn told(&self) -> Told {
-        self.told
+    pub fn explanations(&self) -> Explanations {
+        self.explanations
     }
 
     /// Smallest size that may not be tried again for better.

@@ -42,7 +42,7 @@ pub fn result(
     probes: u32,
     ending: Ending,
 ) -> MtuProbe {
-    let interface_mtu_bytes = search.told().interface_mtu.or(interface);
+    let interface_mtu_bytes = search.explanations().interface_mtu.or(interface);
     let proved = ending == Ending::Exact || search.has_passed_any();
     MtuProbe {
         direction,
@@ -74,14 +74,14 @@ fn note(search: &Search, interface: Option<u32>, probes: u32, ending: Ending) ->
 
 /// What keeps larger packets from passing, once that is known to the byte.
 fn limit(search: &Search, interface: Option<u32>) -> String {
-    let (passed, told) = (search.passed(), search.told());
+    let (passed, explanations) = (search.passed(), search.explanations());
     if search.smallest_failed().is_none() {
         "no larger packet exists".to_owned()
     } else if search.is_fragmented() {
         format!(
             "larger packets arrive in fragments of at most {} bytes although they must not be fragmented: a device on \
              the path clears the don't-fragment bit",
-            told.fragment.unwrap_or(passed)
+            explanations.fragment.unwrap_or(passed)
         )
     } else if search.is_black_hole() {
         format!(
@@ -90,9 +90,9 @@ fn limit(search: &Search, interface: Option<u32>) -> String {
         )
     } else if interface == Some(passed) {
         "the sender's interface is the limit".to_owned()
-    } else if told.router_mtu == Some(passed) {
+    } else if explanations.router_mtu == Some(passed) {
         format!("a router reports a link of {passed} bytes")
-    } else if let Some(errno) = told.blocked {
+    } else if let Some(errno) = explanations.blocked {
         let why = io::Error::from_raw_os_error(errno);
         format!("the sending host refuses larger packets, as a local firewall does: {why}")
     } else {

@@ -1,40 +1,47 @@
-//! The far end: one port, many tests.
+//! The server: many tests on one port, and further protocols on ports of their own.
 //!
-//! A doorman thread accepts connections and reads their prefaces without ever blocking on one; a second one answers
-//! UDP hellos on the same port. Each test has a session thread of its own. What belongs to a test finds it through
-//! the registry by the name that its data sockets show: the test's secret token or, with a key, its public identifier.
+//! At each [`door`] one thread accepts connections and reads what they open with, never blocking on one; a second one
+//! answers datagrams on the same port. What they speak there is a [`Service`]. Who gets a test is the business of
+//! [`admission`], and each test has a session thread of its own. What belongs to a test of landspeed's own protocol finds it
+//! through the registry by the name that its data sockets show: the test's secret token or, with a key, its public
+//! identifier.
 
+pub mod admission;
 mod descriptions;
-mod descriptors;
-pub(crate) mod door;
-pub(crate) mod farewells;
-pub(crate) mod handshakes;
-mod limits;
-pub(crate) mod occupancy;
+pub mod door;
+mod entrance;
+mod events;
+mod hellos;
 mod proving;
 mod registry;
-pub(crate) mod running;
-pub(crate) mod session;
+mod running;
+mod service;
+mod session;
 mod setting_up;
-mod shares;
 mod tap;
-pub(crate) mod udp_door;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ipnet::IpNet;
 
-use self::shares::{Resource, Share, Shares};
+use self::admission::Admission;
+use self::door::Door;
+use self::entrance::Entrance;
 use crate::control::channel::Key;
+use crate::control::deadline::Deadline;
 use crate::error::FlowError;
-use crate::iperf3::auth::Users;
-use crate::iperf3::door as iperf3;
 
-pub use limits::Limits;
+pub use admission::Limits;
+pub use events::{ServerCounts, ServerEvent, describe_outcome, describe_test};
+pub use service::{Datagram, Opening, Service, Visitor};
 pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};
+
+/// How long a test may still take to end when the server stops.
+const STOP_GRACE: Duration = Duration::from_millis(800);
 
 /// How a server is set up.
 #[derive(Debug, Clone)]
@@ -51,184 +58,120 @@ pub struct ServerConfig {
     pub data_from_anywhere: bool,
     /// Describe this host to clients that hold no key. With a key, its holders may ask.
     pub describe: bool,
-    /// Where iperf3's clients are answered, and who of them.
-    pub iperf3: Iperf3Config,
     /// What captures this end of tests for clients that ask; nobody may if there is none.
     pub tap: Option<TapHook>,
 }
 
-/// How iperf3's clients are answered.
-#[derive(Debug, Clone, Default)]
-pub struct Iperf3Config {
+/// A further protocol, and where the server speaks it.
+pub struct Port {
     /// Where to listen; nowhere if empty.
     pub listen: Vec<SocketAddr>,
-    /// Whether it matters little if a port is taken: an `iperf3 -s` may run there already.
+    /// Whether it matters little if a port is taken: another program may serve the same protocol there.
     pub optional: bool,
-    /// Only these may test; anyone if `None`.
-    pub users: Option<Users>,
-}
-
-/// What a server says of its life.
-#[derive(Debug, Clone)]
-pub enum ServerEvent {
-    /// It listens.
-    Listening(SocketAddr),
-    /// It listens for iperf3's clients.
-    ListeningIperf3(SocketAddr),
-    /// It does not, though it might have.
-    NoIperf3 {
-        /// Where it would have.
-        addr: SocketAddr,
-        /// Why not.
-        why: String,
-    },
-    /// A test was accepted.
-    TestStarted {
-        /// Its identifier.
-        id: String,
-        /// Its client.
-        peer: SocketAddr,
-        /// In words.
-        what: String,
-    },
-    /// A client was told what this host is.
-    Described {
-        /// Who asked.
-        peer: SocketAddr,
-    },
-    /// A test is over.
-    TestEnded {
-        /// Its identifier.
-        id: String,
-        /// How.
-        outcome: String,
-    },
-    /// A client was turned away.
-    Refused {
-        /// The client.
-        peer: SocketAddr,
-        /// Why.
-        why: String,
-    },
-}
-
-/// Counts of a server, for its log and its tests.
-#[derive(Debug, Default)]
-pub struct ServerCounts {
-    /// Tests running.
-    pub running: AtomicUsize,
-    /// Tests completed.
-    pub completed: AtomicU64,
-    /// Connections dropped for a bad or late preface.
-    pub dropped: AtomicU64,
+    /// The protocol.
+    pub service: Arc<dyn Service>,
 }
 
 /// What all threads of a server share.
-pub(crate) struct Shared {
+pub struct Shared {
     pub(crate) config: ServerConfig,
     registry: registry::Registry,
-    pub(crate) counts: Arc<ServerCounts>,
-    pub(crate) handshakes: Arc<handshakes::Handshakes>,
-    pub(crate) farewells: farewells::Farewells,
-    pub(crate) descriptors: descriptors::Descriptors,
-    pub(crate) shares: Arc<Shares>,
+    counts: Arc<ServerCounts>,
+    /// Who may test.
+    pub admission: Arc<Admission>,
     descriptions: descriptions::Descriptions,
-    pub(crate) stop: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
     events: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
 
 impl Shared {
-    pub(crate) fn tell(&self, event: ServerEvent) {
+    /// Reports an event to whoever set the server up.
+    pub fn report(&self, event: ServerEvent) {
         (self.events)(event);
     }
 
-    pub(crate) fn stopping(&self) -> bool {
+    /// Reports the end of a test that was completed, and counts it.
+    pub fn report_completed(&self, id: String, outcome: String) {
+        self.counts.completed.fetch_add(1, Ordering::Relaxed);
+        self.report(ServerEvent::TestEnded { id, outcome });
+    }
+
+    /// Whether the server stops.
+    pub fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Connections that may wait at each door.
-    pub(crate) fn waiting_at_a_door(&self) -> usize {
-        (self.descriptors.waiting / (self.config.listen.len() + self.config.iperf3.listen.len()).max(1)).max(2)
+    /// A step of a session: it ends in time, and soon when the server stops.
+    pub fn step(&self, limit: Duration) -> Deadline<'_> {
+        Deadline::after(limit).or_stop_within(&self.stop, STOP_GRACE)
     }
 
-    pub(crate) fn allows(&self, peer: SocketAddr) -> bool {
-        let ip = crate::address::unmap(peer).ip();
-        self.config.allow.is_empty() || self.config.allow.iter().any(|net| net.contains(&ip))
+    /// Whether data may come from this address for a test whose control connection comes from `client`, unless it proves
+    /// itself.
+    pub fn is_data_address(&self, from: SocketAddr, client: std::net::IpAddr) -> bool {
+        self.config.data_from_anywhere || crate::address::unmap(from).ip() == client
     }
 
     /// Whether a data socket may come from here: with a key it proves itself wherever it comes from.
     fn takes_data_from(&self, from: SocketAddr, slot: &registry::Slot) -> bool {
-        slot.credentials.is_keyed()
-            || self.config.data_from_anywhere
-            || crate::address::unmap(from).ip() == slot.client_ip
+        slot.credentials.is_keyed() || self.is_data_address(from, slot.client_ip)
     }
 }
 
 /// A bound server, ready to run.
 pub struct Server {
     shared: Arc<Shared>,
-    doors: Vec<door::Door>,
-    iperf3: Vec<iperf3::Door>,
+    doors: Vec<Door>,
 }
 
 impl Server {
-    /// Binds every address, TCP and UDP.
+    /// Binds every address of its own and of further protocols, TCP and UDP.
+    ///
+    /// # Errors
+    /// When it cannot listen at an address that is not optional.
     pub fn bind(
         config: ServerConfig,
+        further: &[Port],
         events: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<Self, FlowError> {
-        let listen = config.listen.clone();
-        let doors = listen.iter().map(|&addr| door::Door::bind(addr)).collect::<Result<Vec<_>, _>>()?;
-        let mut iperf3 = Vec::new();
-        let mut without_iperf3 = Vec::new();
-        for &addr in &config.iperf3.listen {
-            match iperf3::Door::bind(addr) {
-                Ok(door) => iperf3.push(door),
-                Err(error) if config.iperf3.optional => {
-                    without_iperf3.push(ServerEvent::NoIperf3 { addr, why: error.to_string() });
+        let entrance: Arc<dyn Service> = Arc::new(Entrance::new()?);
+        let own = config.listen.iter().map(|&addr| Door::bind(addr, Arc::clone(&entrance)));
+        let mut doors = own.collect::<Result<Vec<_>, _>>()?;
+        let mut without = Vec::new();
+        for Port { listen, optional, service } in further {
+            for &addr in listen {
+                match Door::bind(addr, Arc::clone(service)) {
+                    Ok(door) => doors.push(door),
+                    Err(error) if *optional => {
+                        let (protocol, why) = (service.name(), error.to_string());
+                        without.push(ServerEvent::NotListening { protocol, addr, why });
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
             }
         }
-        // Counted when everything that stays open is.
-        let descriptors = descriptors::Descriptors::of_process();
-        let limits = config.limits;
-        let rate = limits.max_total_rate_bps.unwrap_or(u64::MAX);
-        let whole = Share::new(&[
-            (Resource::Tests, limits.max_tests as u64),
-            (Resource::Memory, shares::MEMORY_BYTES),
-            (Resource::Threads, shares::THREADS),
-            (Resource::Descriptors, descriptors.tests),
-            (Resource::Upload, rate),
-            (Resource::Download, rate),
-        ]);
-        let shares = Shares::new(whole, limits.max_tests_per_host.map(|most| most as u64));
+        let counts = Arc::<ServerCounts>::default();
+        // Its descriptors are counted when everything that stays open is.
+        let admission = Admission::new(config.limits, config.allow.clone(), doors.len(), Arc::clone(&counts));
         let shared = Arc::new(Shared {
             config,
             registry: registry::Registry::default(),
-            counts: Arc::default(),
-            handshakes: Arc::new(handshakes::Handshakes::new(descriptors.greeting)),
-            farewells: farewells::Farewells::new(descriptors.leaving),
-            descriptors,
-            shares: Arc::new(shares),
+            counts,
+            admission: Arc::new(admission),
             descriptions: descriptions::Descriptions::default(),
             stop: Arc::default(),
             events: Box::new(events),
         });
-        for event in without_iperf3 {
-            shared.tell(event);
+        for event in without {
+            shared.report(event);
         }
-        Ok(Self { shared, doors, iperf3 })
+        Ok(Self { shared, doors })
     }
 
-    /// Where it listens.
+    /// Where it listens for clients of landspeed.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.doors.iter().filter_map(|door| door.local_addr().ok()).collect()
-    }
-
-    /// Where it listens for iperf3's clients.
-    pub fn iperf3_addresses(&self) -> Vec<SocketAddr> {
-        self.iperf3.iter().filter_map(|door| door.local_addr().ok()).collect()
+        let own = self.doors.iter().filter(|door| door.protocol() == entrance::NAME);
+        own.filter_map(|door| door.local_addr().ok()).collect()
     }
 
     /// Setting this ends [`Server::run`] and every test.
@@ -242,20 +185,17 @@ impl Server {
     }
 
     /// Serves until the stop flag is set.
+    ///
+    /// # Errors
+    /// When a listening socket has lost its address.
     pub fn run(self) -> io::Result<()> {
-        let Self { shared, doors, iperf3 } = self;
+        let Self { shared, doors } = self;
         std::thread::scope(|scope| {
             for door in &doors {
-                let (tcp, udp) = (Arc::clone(&shared), Arc::clone(&shared));
-                shared.tell(ServerEvent::Listening(door.local_addr()?));
-                scope.spawn(move || door.accept(&tcp));
-                scope.spawn(move || udp_door::answer(&door.udp, &udp));
-            }
-            for door in &iperf3 {
-                let (tcp, udp) = (Arc::clone(&shared), Arc::clone(&shared));
-                shared.tell(ServerEvent::ListeningIperf3(door.local_addr()?));
-                scope.spawn(move || door.accept(&tcp));
-                scope.spawn(move || door.hear_datagrams(&udp));
+                shared.report(ServerEvent::Listening { protocol: door.protocol(), addr: door.local_addr()? });
+                let shared = &shared;
+                scope.spawn(move || door.accept(shared));
+                scope.spawn(move || door.answer_datagrams(shared));
             }
             Ok(())
         })

@@ -7,7 +7,9 @@ use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use super::Shared;
 use super::registry::Slot;
+use super::service::{Opening, Visitor};
 use crate::control::credentials::{Nonce, PROOF_LEN, Proof, Step, StreamSecret, encode_challenge};
 use crate::control::preface::{self, Status};
 
@@ -36,12 +38,11 @@ impl Proving {
         tcp.write_all(&[answer.as_slice(), &encode_challenge(&server_nonce, &proof)].concat())?;
         Ok(Self { slot, stream, secret, client_nonce, server_nonce, proof: [0; PROOF_LEN], have: 0 })
     }
+}
 
-    /// Reads what is there of the proof, and nothing behind it; true when it is whole.
-    ///
-    /// # Errors
-    /// When the connection ended, or with [`io::ErrorKind::PermissionDenied`] when the proof is wrong.
-    pub fn read(&mut self, tcp: &mut TcpStream) -> io::Result<bool> {
+impl Opening for Proving {
+    /// Reads nothing behind the proof; [`io::ErrorKind::PermissionDenied`] when it is wrong.
+    fn read(&mut self, tcp: &mut TcpStream) -> io::Result<bool> {
         match tcp.read(&mut self.proof[self.have..]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
@@ -58,9 +59,9 @@ impl Proving {
         }
     }
 
-    /// Hands a proved connection to its test.
-    pub fn deliver(self, tcp: TcpStream) {
+    fn admit(self: Box<Self>, visitor: Visitor, _: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)> {
         // A stream that has arrived already: the client sees the end of file.
-        drop(self.slot.deliver_tcp(self.stream, tcp));
+        drop(self.slot.deliver_tcp(self.stream, visitor.stream));
+        None
     }
 }

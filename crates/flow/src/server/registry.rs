@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use landspeed_sys::clock;
 
+use super::hellos::ProvedFlow;
 use super::tap::{FlowSink, TestFlow, TestTransport};
-use super::udp_door::ProvedFlow;
 use crate::control::credentials::{Credentials, TestName};
 
 /// A data socket that found its test.

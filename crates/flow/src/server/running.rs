@@ -1,14 +1,14 @@
 //! The run of a test at its server.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use landspeed_sys::clock;
 
 use super::Shared;
+use super::admission::RateGuard;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::message::{SenderDone, ToClient, ToServer};
-use crate::end::{self, EndPlan, EndReport, Watch};
+use crate::end::{self, EndPlan, EndReport, Peer, Watch};
 use crate::error::FlowError;
 
 /// A client that says nothing for this long during a test is gone, nanoseconds.
@@ -31,100 +31,71 @@ pub fn run_end(
     shared: &Shared,
     rate_limit_bps: Option<u64>,
 ) -> Result<(EndReport, u64), FlowError> {
-    let mut police = rate_limit_bps.map(|rate| Police::new(rate, plan.t0_ns));
     let watch = Watch::new(&plan);
-    let t0_ns = plan.t0_ns;
-    let (done_tx, done_rx) = mpsc::channel::<SenderDone>();
-    std::thread::scope(|scope| {
-        let (plan, watch_ref) = (plan, &watch);
-        let worker = scope.spawn(move || end::run(plan, watch_ref, &done_tx));
-        let mut lost = None;
-        let mut heard_ns = clock::monotonic_ns();
-        let mut progress_ns = heard_ns;
-        let mut shown_ns = 0;
-        let give_up = || {
-            watch.stop.stop_sending();
-            watch.stop.stop_receiving();
-        };
-        while !worker.is_finished() {
-            let now = clock::monotonic_ns();
-            for done in done_rx.try_iter() {
-                lost = lost.or_else(|| tx.queue(&ToClient::SenderDone(done)).err());
-            }
-            lost = lost.or_else(|| tx.flush().err());
-            if lost.is_none() && police.as_mut().is_some_and(|police| police.sees_speeding(now, &watch)) {
-                lost = Some(FlowError::Refused {
-                    code: "rate-exceeded".to_owned(),
-                    message: "the client moved more than this server's --max-rate or --max-total-rate allows"
-                        .to_owned(),
-                    advice: Some("lower --rate, or use less or smaller requests".to_owned()),
-                });
-            }
-            if lost.is_none() && now > heard_ns + SILENCE_NS {
-                let seconds = SILENCE_NS / 1_000_000_000;
-                lost = Some(FlowError::Timeout { what: "a message from the client", seconds });
-            }
-            if shared.stopping() {
-                give_up();
-            }
-            if lost.is_some() {
-                give_up();
-                clock::sleep_until(now + 5_000_000);
-                continue;
-            }
-            let live = watch.live();
-            let due = now > progress_ns || live.t_ns / PROGRESS_NS > shown_ns / PROGRESS_NS;
-            if due && now > t0_ns && !tx.is_blocked() {
-                (progress_ns, shown_ns) = (now + PROGRESS_NS, live.t_ns);
-                lost = tx.queue(&ToClient::Progress(live)).err();
-            }
-            match rx.poll::<ToServer>(Duration::from_millis(20)) {
-                Ok(None) => {}
-                Ok(Some(message)) => {
-                    heard_ns = clock::monotonic_ns();
-                    match message {
-                        ToServer::SenderDone(done) => watch.peer_sender_done(&done, t0_ns),
-                        ToServer::Stop => watch.stop.stop_sending(),
-                        ToServer::Bye => give_up(),
-                        _ => {}
-                    }
-                }
-                Err(error) => lost = Some(error),
-            }
-        }
-        for done in done_rx.try_iter() {
-            lost = lost.or_else(|| tx.queue(&ToClient::SenderDone(done)).err());
-        }
-        let report = worker.join().map_err(|_| FlowError::Protocol {
-            during: "running the test",
-            message: "a thread of the test panicked".to_owned(),
-        })?;
-        match lost {
-            Some(error) => Err(error),
-            None => Ok((report, watch.answered())),
-        }
-    })
+    let (t0_ns, now) = (plan.t0_ns, clock::monotonic_ns());
+    let guard = rate_limit_bps.map(|rate| RateGuard::new(rate, t0_ns));
+    let mut client = Client { tx, rx, shared, guard, t0_ns, heard_ns: now, progress_ns: now, shown_ns: 0 };
+    let (report, conversation) = end::drive(plan, &watch, &mut client);
+    let report = report?;
+    conversation?;
+    Ok((report, watch.answered()))
 }
 
-/// Holds a test to the server's rate, whatever its client makes of what was granted.
-///
-/// A TCP receiver is held back by reading no faster; what arrives by UDP or as requests can only be counted, junk and
-/// duplicates included: they load this host as much as the rest.
-pub struct Police {
-    bytes_per_s: u64,
+/// The client of a running test.
+struct Client<'a> {
+    tx: &'a mut Sender,
+    rx: &'a mut Receiver,
+    shared: &'a Shared,
+    guard: Option<RateGuard>,
     t0_ns: u64,
+    /// When its last message came.
+    heard_ns: u64,
+    /// When the next live figures are due.
+    progress_ns: u64,
+    /// Time of the last live figures, nanoseconds after the start.
+    shown_ns: u64,
 }
 
-impl Police {
-    /// For a test that starts at `t0_ns`.
-    pub fn new(rate_bps: u64, t0_ns: u64) -> Self {
-        Self { bytes_per_s: rate_bps / 8, t0_ns }
+impl Peer for Client<'_> {
+    type Error = FlowError;
+
+    fn report_done(&mut self, done: SenderDone) -> Result<(), FlowError> {
+        self.tx.queue(&ToClient::SenderDone(done))
     }
 
-    /// More than a tenth above the rate since the start, beyond a second's worth and a megabyte.
-    pub fn sees_speeding(&mut self, now_ns: u64, watch: &Watch) -> bool {
-        let elapsed_ns = now_ns.saturating_sub(self.t0_ns) + 1_000_000_000;
-        let allowed = u128::from(self.bytes_per_s) * u128::from(elapsed_ns) * 11 / 10 / 1_000_000_000 + (1 << 20);
-        u128::from(watch.arrived_bytes().max(watch.answered_bytes())) > allowed
+    fn attend(&mut self, watch: &Watch) -> Result<(), FlowError> {
+        let now = clock::monotonic_ns();
+        self.tx.flush()?;
+        if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
+            return Err(FlowError::Refused {
+                code: "rate-exceeded".to_owned(),
+                message: "the client moved more than this server's --max-rate or --max-total-rate allows".to_owned(),
+                advice: Some("lower --rate, or use less or smaller requests".to_owned()),
+            });
+        }
+        if now > self.heard_ns + SILENCE_NS {
+            return Err(FlowError::Timeout {
+                what: "a message from the client",
+                seconds: SILENCE_NS / 1_000_000_000,
+            });
+        }
+        if self.shared.stopping() {
+            watch.stop_all();
+        }
+        let live = watch.live();
+        let due = now > self.progress_ns || live.t_ns / PROGRESS_NS > self.shown_ns / PROGRESS_NS;
+        if due && now > self.t0_ns && !self.tx.is_blocked() {
+            (self.progress_ns, self.shown_ns) = (now + PROGRESS_NS, live.t_ns);
+            self.tx.queue(&ToClient::Progress(live))?;
+        }
+        let Some(message) = self.rx.poll::<ToServer>(Duration::from_millis(20))? else { return Ok(()) };
+        self.heard_ns = clock::monotonic_ns();
+        match message {
+            ToServer::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
+            ToServer::Stop => watch.stop.stop_sending(),
+            ToServer::Bye => watch.stop_all(),
+            _ => {}
+        }
+        Ok(())
     }
 }

@@ -5,20 +5,17 @@
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Duration;
 
 use landspeed_model::{ErrorEntry, Parameters};
 use landspeed_sys::clock;
-use landspeed_units::{BitRate, Bytes, Nanos};
 
-use super::handshakes::Place;
-use super::occupancy::Occupancy;
+use super::admission::{NotGranted, Visit};
 use super::running::run_end;
 use super::setting_up::{Doors, Test, prepare};
 use super::tap::Capture;
-use super::{ServerEvent, Shared};
+use super::{ServerEvent, Shared, describe_outcome, describe_test};
 use crate::address::client_host;
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::credentials::Credentials;
@@ -27,7 +24,7 @@ use crate::control::message::{Accepted, MAX_GREETING, MAX_MESSAGE, ToClient, ToS
 use crate::control::preface::{self, Status, Token};
 use crate::control::printable;
 use crate::dialect::Dialect;
-use crate::end::{EndPlan, EndReport, Side};
+use crate::end::{EndPlan, Side};
 use crate::error::FlowError;
 use crate::layout;
 
@@ -43,44 +40,22 @@ const DESCRIPTION: Duration = Duration::from_secs(30);
 /// How long the client may take to read why it is refused, and to say good-bye.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_secs(10);
-/// How long a test may still take to end when the server stops.
-pub const STOP_GRACE: Duration = Duration::from_millis(800);
 
-/// A step of a session: it ends in time, and soon when the server stops.
-pub fn step(limit: Duration, stop: &AtomicBool) -> Deadline<'_> {
-    Deadline::after(limit).or_stop_within(stop, STOP_GRACE)
-}
-
-/// Welcomes a control connection and serves it on its own thread; gives it back, unanswered, if there is no descriptor
+/// Welcomes a control connection and serves it on a thread of its own; gives it back, unanswered, if there is no descriptor
 /// or thread for that.
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -> Result<(), TcpStream> {
-    let Ok(place) = shared.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };
-    let shared = Arc::clone(shared);
-    let session = Session { shared, peer, greeting: Some(place), occupancy: None, id: None };
-    let (hand_over, handed) = mpsc::sync_channel::<TcpStream>(1);
-    let thread = std::thread::Builder::new().name("session".to_owned());
-    let started = thread.spawn(move || {
-        if let Ok(stream) = handed.recv() {
-            session.main(stream);
+    let session = Arc::clone(shared);
+    shared.admission.greet(stream, peer, "session", move |visit, mut stream| {
+        if stream.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
+            Session { shared: session, peer, visit, id: None }.main(stream);
         }
-    });
-    if started.is_err() {
-        return Err(stream);
-    }
-    let mut welcomed = stream;
-    if welcomed.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
-        let _ = hand_over.send(welcomed);
-    }
-    Ok(())
+    })
 }
 
 struct Session {
     shared: Arc<Shared>,
     peer: SocketAddr,
-    /// Its place among the handshakes, until a test is granted.
-    greeting: Option<Place>,
-    /// Its place among the running tests.
-    occupancy: Option<Occupancy>,
+    visit: Visit,
     id: Option<String>,
 }
 
@@ -93,7 +68,7 @@ impl Session {
 
     fn failed(&self, error: &FlowError) {
         let why = error.to_string();
-        self.shared.tell(match &self.id {
+        self.shared.report(match &self.id {
             Some(id) => ServerEvent::TestEnded { id: id.clone(), outcome: why },
             None => ServerEvent::Refused { peer: self.peer, why },
         });
@@ -111,50 +86,44 @@ impl Session {
             ToServer::Describe { .. } => return self.describe_host(&mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
-        let (granted, notes) = match self.grant(&asked) {
+        let (granted, notes) = match self.visit.grant(&asked, Dialect::LANDSPEED) {
             Ok(granted) => granted,
-            Err(entry) => return self.refuse(entry, &mut tx, &mut rx),
+            Err(NotGranted::CrowdedOut) => {
+                return Err(self.crowded_out(Some(&mut tx)).unwrap_or(FlowError::Interrupted));
+            }
+            Err(why) => return self.refuse(why.entry(), &mut tx, &mut rx),
         };
-        if self.greeting.as_ref().is_some_and(|place| !place.leave()) {
-            self.occupancy = None;
-            return Err(self.crowded_out(Some(&mut tx)).unwrap_or(FlowError::Interrupted));
-        }
-        self.greeting = None;
         rx.set_limit(MAX_MESSAGE);
         let result = self.run_test(&mut tx, &mut rx, granted, notes, local);
         if let Err(error) = &result
             && !matches!(error, FlowError::PeerLost { .. })
         {
             // The client cannot know what went wrong here.
-            let told = match error {
+            let entry = match error {
                 FlowError::Refused { code, message, advice } => {
                     ErrorEntry { code: code.clone(), message: message.clone(), advice: advice.clone() }
                 }
                 other => other.entry(),
             };
-            let _ = tx.send(&ToClient::Error(told), &step(LAST_WORDS, &self.shared.stop));
+            let _ = tx.send(&ToClient::Error(entry), &self.shared.step(LAST_WORDS));
         }
         result
     }
 
     /// Tells the client that it lost its place to others, if it did.
     fn crowded_out(&self, tx: Option<&mut Sender>) -> Option<FlowError> {
-        let stream = self.greeting.as_ref()?.lost()?;
-        let entry = ErrorEntry {
-            code: "server-busy".to_owned(),
-            message: "too many clients are asking for tests at once".to_owned(),
-            advice: Some("try again in a moment".to_owned()),
-        };
+        let stream = self.visit.lost()?;
+        let entry = NotGranted::CrowdedOut.entry();
         let error = FlowError::Refused { code: entry.code.clone(), message: entry.message.clone(), advice: None };
-        let words: &[u8] = match tx {
+        let answer: &[u8] = match tx {
             Some(tx) => {
-                let _ = tx.send(&ToClient::Refused(entry), &step(LAST_WORDS, &self.shared.stop));
+                let _ = tx.send(&ToClient::Refused(entry), &self.shared.step(LAST_WORDS));
                 &[]
             }
             // In the key handshake there is no message yet.
             None => &channel::BUSY_HANDSHAKE,
         };
-        self.shared.farewells.say_to_deaf(stream, words);
+        self.visit.refuse_lost(stream, answer);
         Some(error)
     }
 
@@ -180,11 +149,11 @@ impl Session {
         let facts = self.shared.descriptions.facts();
         let parts = report_parts(&*facts)
             .map_err(|e| FlowError::Protocol { during: "writing the host's facts", message: e.to_string() })?;
-        let deadline = step(DESCRIPTION, &self.shared.stop);
+        let deadline = self.shared.step(DESCRIPTION);
         for part in parts {
             tx.send(&part, &deadline)?;
         }
-        self.shared.tell(ServerEvent::Described { peer: self.peer });
+        self.shared.report(ServerEvent::Described { peer: self.peer });
         // The client closes when it has everything.
         let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
         Ok(())
@@ -193,22 +162,9 @@ impl Session {
     /// Tells a client why it is refused, and lets it read that before the connection goes.
     fn refuse(&self, entry: ErrorEntry, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let (code, message) = (entry.code.clone(), entry.message.clone());
-        tx.send(&ToClient::Refused(entry), &step(STEP, &self.shared.stop))?;
+        tx.send(&ToClient::Refused(entry), &self.shared.step(STEP))?;
         let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
         Err(FlowError::Refused { code, message, advice: None })
-    }
-
-    /// Takes a place among the running tests, or says why not.
-    fn grant(&mut self, asked: &Parameters) -> Result<(Parameters, Vec<String>), ErrorEntry> {
-        let (mut granted, mut notes) = self
-            .shared
-            .config
-            .limits
-            .apply(asked, Dialect::Landspeed)
-            .map_err(|message| ErrorEntry { code: "not-permitted".to_owned(), message, advice: None })?;
-        let occupancy = Occupancy::take(&self.shared, self.peer, &mut granted, &mut notes);
-        self.occupancy = Some(occupancy.map_err(|full| full.entry())?);
-        Ok((granted, notes))
     }
 
     fn run_test(
@@ -229,7 +185,11 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         let credentials = Credentials::new(token, shared.config.key.is_some());
         let entry = shared.registry.enter(doors.slot(local, self.peer, credentials));
-        self.shared.tell(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what: describe(&parameters) });
+        self.shared.report(ServerEvent::TestStarted {
+            id: id.clone(),
+            peer: self.peer,
+            what: describe_test(&parameters),
+        });
         let host = landspeed_host::snapshot(Some(crate::address::unmap(self.peer)));
         let interface = host.nic.as_ref().map(|nic| nic.name.clone());
         let accepted = Accepted {
@@ -240,30 +200,27 @@ impl Session {
             notes,
             host,
         };
-        tx.send(&ToClient::Accepted(Box::new(accepted)), &step(STEP, &shared.stop))?;
+        tx.send(&ToClient::Accepted(Box::new(accepted)), &self.shared.step(STEP))?;
         let test = Test { credentials: &credentials, specs: &specs, parameters: &parameters };
         let mut capture = Capture::new(shared.config.tap.as_ref(), (local, self.peer), &entry.slot);
         let Some((t0_ns, streams)) = prepare(tx, rx, doors, &test, &shared, &mut capture)? else {
-            self.shared.tell(ServerEvent::TestEnded { id, outcome: "the client left before the start".to_owned() });
+            self.shared.report(ServerEvent::TestEnded { id, outcome: "the client left before the start".to_owned() });
             return Ok(());
         };
-        // A little above what the client was granted, so that only one that ignores it feels it.
-        let streams_each_way = u64::from(parameters.streams.max(1));
-        let cap = |most: u64| most.saturating_add(most / 20) / streams_each_way;
-        let rate_limit_bps = self.occupancy.as_ref().and_then(Occupancy::rate_limit_bps);
-        let receive_cap_bps = rate_limit_bps.map(cap);
-        let limit_ns = shared.config.limits.max_duration_ns;
-        let (side, dialect) = (Side::Server, Dialect::Landspeed);
+        let rate_limit_bps = self.visit.rate_limit_bps();
+        let receive_cap_bps = self.visit.receive_cap_bps(&parameters);
+        let limit_ns = shared.admission.limits.max_duration_ns;
+        let (side, dialect) = (Side::Server, Dialect::LANDSPEED);
         let plan = EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, receive_cap_bps };
         let (report, answered) = run_end(plan, tx, rx, &shared, rate_limit_bps)?;
         let parts = report_parts(&report)
             .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
         let bytes: usize = parts.iter().map(report_bytes).sum();
-        let deadline = step(REPORT + Duration::from_secs(bytes as u64 / REPORT_BYTES_PER_S), &shared.stop);
+        let deadline = shared.step(REPORT + Duration::from_secs(bytes as u64 / REPORT_BYTES_PER_S));
         for part in parts {
             tx.send(&part, &deadline)?;
         }
-        capture.deliver(tx, &shared.stop)?;
+        capture.deliver(tx, &shared)?;
         // The client says good-bye; if it does not, nothing is lost any more.
         let farewell = Deadline::after(FAREWELL).or_stop(&shared.stop);
         while let Ok(slice) = farewell.slice() {
@@ -272,53 +229,13 @@ impl Session {
                 Ok(_) => {}
             }
         }
-        self.shared.counts.completed.fetch_add(1, Ordering::Relaxed);
-        self.shared.tell(ServerEvent::TestEnded { id, outcome: outcome(&report, answered) });
+        self.shared.report_completed(id, describe_outcome(&report, answered));
         Ok(())
     }
 }
 
 fn report_bytes(part: &ToClient) -> usize {
     if let ToClient::Report { text, .. } = part { text.len() } else { 0 }
-}
-
-/// What a test moved, in words: `complete: received 1.17 GiB at 9.41 Gb/s in 10.0 s`.
-pub fn outcome(report: &EndReport, answered: u64) -> String {
-    let (sent, received) = report.streams.iter().fold((0, 0), |(s, r), stream| {
-        if stream.sends { (s + stream.end.bytes, r) } else { (s, r + stream.end.bytes) }
-    });
-    let time = Nanos::new(report.cuts.steady_end_ns.unwrap_or(0));
-    let mut parts = Vec::new();
-    for (what, bytes) in [("received", Bytes::new(received)), ("sent", Bytes::new(sent))] {
-        if bytes > Bytes::ZERO {
-            let rate = BitRate::mean(bytes, time).map(|rate| format!(" at {rate}")).unwrap_or_default();
-            parts.push(format!("{what} {bytes}{rate}"));
-        }
-    }
-    if answered > 0 {
-        parts.push(format!("answered {answered} requests"));
-    }
-    if parts.is_empty() {
-        parts.push("no data".to_owned());
-    }
-    format!("complete: {} in {time}", parts.join(", "))
-}
-
-/// A test in a few words.
-pub fn describe(p: &Parameters) -> String {
-    let kind = match p.protocol {
-        landspeed_model::Protocol::Tcp => "TCP",
-        landspeed_model::Protocol::Udp => "UDP",
-        landspeed_model::Protocol::TcpRr => "TCP request/response",
-        landspeed_model::Protocol::UdpRr => "UDP request/response",
-    };
-    let way = match p.direction {
-        landspeed_model::Direction::Upload => "upload",
-        landspeed_model::Direction::Download => "download",
-        landspeed_model::Direction::Both => "both directions",
-    };
-    let way = if p.rr.is_some() { String::new() } else { format!(", {way}") };
-    format!("{kind}, {} stream{}{way}", p.streams, if p.streams == 1 { "" } else { "s" })
 }
 
 pub fn unexpected(during: &'static str, message: &ToServer) -> FlowError {

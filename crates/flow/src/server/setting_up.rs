@@ -9,10 +9,10 @@ use landspeed_model::Parameters;
 use landspeed_sys::clock;
 
 use super::Shared;
+use super::hellos::ProvedFlow;
 use super::registry::{Arrival, Slot};
 use super::session::{STEP, unexpected};
 use super::tap::Capture;
-use super::udp_door::ProvedFlow;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::credentials::Credentials;
 use crate::control::message::{ToClient, ToServer};

@@ -4,14 +4,13 @@
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
+use super::Shared;
 use super::registry::Slot;
-use super::session::step;
 use crate::control::channel::Sender;
 use crate::control::message::{CAPTURE_PART, ToClient};
 use crate::error::FlowError;
@@ -40,7 +39,7 @@ pub struct TestFlow {
     pub arrived_unix_ns: u64,
 }
 
-/// Is told of every data socket of a test.
+/// Gets every data socket of a test.
 pub type FlowSink = dyn Fn(TestFlow) + Send + Sync;
 
 /// What can capture.
@@ -53,7 +52,7 @@ pub trait Tapper: Send + Sync {
 
 /// A capture that is being taken. Dropping it ends it and leaves nothing behind.
 pub trait RunningTap: Send {
-    /// Who is to be told of the test's data sockets: only packets of these leave the server.
+    /// Where the test's data sockets are reported: only packets of these leave the server.
     fn flows(&self) -> Arc<FlowSink>;
     /// All data sockets have arrived: packets of other sockets are no longer needed.
     fn all_arrived(&mut self);
@@ -116,14 +115,14 @@ impl<'a> Capture<'a> {
     }
 
     /// Ends the capture and sends it.
-    pub fn deliver(self, tx: &mut Sender, stop: &AtomicBool) -> Result<(), FlowError> {
-        self.tap.map_or(Ok(()), |tap| deliver(tap, tx, stop))
+    pub fn deliver(self, tx: &mut Sender, shared: &Shared) -> Result<(), FlowError> {
+        self.tap.map_or(Ok(()), |tap| deliver(tap, tx, shared))
     }
 }
 
 /// Ends a capture and sends it.
-fn deliver(tap: Box<dyn RunningTap>, tx: &mut Sender, stop: &AtomicBool) -> Result<(), FlowError> {
-    let deadline = step(LEAVE, stop);
+fn deliver(tap: Box<dyn RunningTap>, tx: &mut Sender, shared: &Shared) -> Result<(), FlowError> {
+    let deadline = shared.step(LEAVE);
     let fail = |tx: &mut Sender, why: String| {
         tx.send(&ToClient::Capture { data: String::new(), last: true, failed: Some(why) }, &deadline)
     };

@@ -1,4 +1,4 @@
-//! What each datagram of a UDP stream starts with, in our own format and in iperf3's. The rest of the payload is filler.
+//! What each datagram of a UDP stream starts with, in landspeed's format and in iperf3's. The rest of the payload is filler.
 //!
 //! Ours, 24 bytes, big-endian:
 //!
@@ -10,7 +10,7 @@
 //! | 8 | 8 | `seq` | number of the datagram, from 0, never reused, never wrapping |
 //! | 16 | 8 | `sent_ns` | when it left by the sender's clock, nanoseconds after the stream's start |
 //!
-//! iperf3's, 12 or 16 bytes, big-endian: seconds (4) and microseconds (4) of the sender's monotonic clock, then the number
+//! iperf3's (`Timeval`), 12 or 16 bytes, big-endian: seconds (4) and microseconds (4) of the sender's monotonic clock, then the number
 //! of the datagram, from 1, in 4 bytes (which wrap) or in 8. Nothing in it tells a stray from the test's own.
 
 /// How the datagrams of a stream are numbered and stamped.
@@ -21,8 +21,8 @@ pub enum Format {
         /// Names the test and stream.
         tag: u32,
     },
-    /// iperf3's.
-    Iperf3 {
+    /// Seconds and microseconds, then a number, as iperf3 writes them.
+    Timeval {
         /// Whether numbers have 64 bits.
         wide: bool,
     },
@@ -46,8 +46,8 @@ impl Format {
     pub const fn bytes(self) -> usize {
         match self {
             Self::Landspeed { .. } => BYTES,
-            Self::Iperf3 { wide: true } => 16,
-            Self::Iperf3 { wide: false } => 12,
+            Self::Timeval { wide: true } => 16,
+            Self::Timeval { wide: false } => 12,
         }
     }
 
@@ -71,8 +71,8 @@ impl Format {
                 let numbers = u128::from(seq) << 64 | u128::from(sent_ns);
                 datagram[8..24].copy_from_slice(&numbers.to_be_bytes());
             }
-            Self::Iperf3 { wide } => {
-                datagram[..8].copy_from_slice(&iperf3_time(sent_ns).to_be_bytes());
+            Self::Timeval { wide } => {
+                datagram[..8].copy_from_slice(&timeval(sent_ns).to_be_bytes());
                 let number = seq.wrapping_add(1);
                 if wide {
                     datagram[8..16].copy_from_slice(&number.to_be_bytes());
@@ -95,7 +95,7 @@ impl Format {
                 (u32::from_be_bytes([*t0, *t1, *t2, *t3]) == tag)
                     .then_some(Stamp { seq: (numbers >> 64) as u64, sent_ns: numbers as u64 })
             }
-            Self::Iperf3 { wide } => {
+            Self::Timeval { wide } => {
                 let (time, rest) = datagram.split_first_chunk::<8>()?;
                 let time = u64::from_be_bytes(*time);
                 let sent_ns = (time >> 32) * 1_000_000_000 + (time & 0xFFFF_FFFF) * 1_000;
@@ -111,7 +111,7 @@ impl Format {
 }
 
 /// Seconds and microseconds, 32 bits each.
-fn iperf3_time(ns: u64) -> u64 {
+fn timeval(ns: u64) -> u64 {
     ((ns / 1_000_000_000) << 32) | (ns % 1_000_000_000 / 1_000)
 }
 
@@ -127,8 +127,8 @@ mod tests {
     use super::*;
 
     const OURS: Format = Format::Landspeed { tag: 0x0102_0304 };
-    const WIDE: Format = Format::Iperf3 { wide: true };
-    const NARROW: Format = Format::Iperf3 { wide: false };
+    const WIDE: Format = Format::Timeval { wide: true };
+    const NARROW: Format = Format::Timeval { wide: false };
 
     fn encode(format: Format, stamp: Stamp) -> Vec<u8> {
         let mut bytes = vec![0; format.bytes()];

@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_payload_holds_a_header_and_fits_a_datagram() {
-        for (format, least) in [(Format::Landspeed { tag: 0 }, 24), (Format::Iperf3 { wide: true }, 16)] {
+        for (format, least) in [(Format::Landspeed { tag: 0 }, 24), (Format::Timeval { wide: true }, 16)] {
             assert_eq!(Payload::new(least, format).unwrap().bytes(), least as u32);
             assert_eq!(Payload::new(65_507, format).unwrap().bytes(), 65_507);
             for bytes in [0, least - 1, 65_508, u64::MAX] {

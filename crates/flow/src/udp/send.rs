@@ -259,7 +259,7 @@ impl<'a> Sender<'a> {
         let format = self.plan.format;
         let sent_ns = match format {
             Format::Landspeed { .. } => now_ns.saturating_sub(self.plan.start_ns),
-            Format::Iperf3 { .. } => now_ns,
+            Format::Timeval { .. } => now_ns,
         };
         for (seq, datagram) in (self.seq..).zip(self.batch.datagrams_mut().take(end).skip(first)) {
             format.stamp(datagram, Stamp { seq, sent_ns });

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use landspeed_flow::iperf3::auth::PublicKey;
+use landspeed_iperf3::auth::PublicKey;
 use landspeed_testkit::iperf3::{Iperf3, programs};
 use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;

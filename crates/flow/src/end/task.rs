@@ -1,0 +1,67 @@
+//! What the thread of a stream works with, and what it leaves behind.
+
+use std::os::fd::BorrowedFd;
+use std::sync::mpsc;
+
+use landspeed_model::{Parameters, StreamEnd, TcpInfo};
+use landspeed_sys::socket;
+
+use super::plan::{Side, StreamPlan};
+use super::watch::Watch;
+use crate::control::message::SenderDone;
+use crate::dialect::Dialect;
+use crate::rr::RrOutcome;
+use crate::shared::Budget;
+
+/// Everything a stream's thread works with.
+#[derive(Clone)]
+pub(super) struct Task<'a> {
+    pub stream: &'a StreamPlan,
+    pub parameters: &'a Parameters,
+    pub side: Side,
+    pub dialect: Dialect,
+    pub t0_ns: u64,
+    pub watch: &'a Watch,
+    pub budget: &'a Budget,
+    pub done: mpsc::Sender<SenderDone>,
+    pub receive_cap_bps: Option<u64>,
+}
+
+/// What a thread leaves behind.
+#[derive(Debug, Default)]
+pub(super) struct Finished {
+    pub end: StreamEnd,
+    pub rr: Option<RrOutcome>,
+    pub notes: Vec<String>,
+}
+
+impl Finished {
+    pub fn failed(message: &str) -> Self {
+        let end = StreamEnd { error: Some(message.to_owned()), ..StreamEnd::default() };
+        Self { end, ..Self::default() }
+    }
+}
+
+/// What the kernel says of a connection.
+pub(super) fn read_info(fd: BorrowedFd<'_>) -> Option<TcpInfo> {
+    socket::tcp_info(fd).ok().map(|raw| TcpInfo::decode(raw.as_bytes()))
+}
+
+/// Notes what the kernel says of a connection at its end, or before its first byte.
+pub(super) fn describe_tcp(stream: &StreamPlan, fd: BorrowedFd<'_>, end: &mut StreamEnd) {
+    end.send_queue_bytes = socket::send_queue(fd).ok().map(u64::from);
+    end.receive_queue_bytes = socket::receive_queue(fd).ok().map(u64::from);
+    end.congestion = socket::congestion(fd).ok();
+    if let Ok(memory) = socket::mem_info(fd) {
+        end.sndbuf_bytes = Some(u64::from(memory.sndbuf));
+        end.rcvbuf_bytes = Some(u64::from(memory.rcvbuf));
+    }
+    if let Some(info) = read_info(fd) {
+        end.mss_bytes = Some(info.snd_mss_bytes);
+        if stream.job.sends() {
+            end.bytes_acked = info.bytes_acked.map(|n| n.saturating_sub(stream.acked_before));
+            end.retransmits = Some(u64::from(info.total_retrans));
+            end.bytes_retrans = info.bytes_retrans;
+        }
+    }
+}

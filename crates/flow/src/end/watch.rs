@@ -1,0 +1,139 @@
+//! What a running end shows to the thread that attends to the peer, and takes from it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use landspeed_model::{Protocol, TcpInfo};
+
+use super::live::{LiveReading, TcpState, UdpState};
+use super::plan::{EndPlan, Job};
+use crate::control::message::SenderDone;
+use crate::shared::{Counters, Stop};
+use crate::udp::Finish;
+
+/// What a running end shows to the control thread.
+#[derive(Debug)]
+pub struct Watch {
+    /// Stop flags; the control thread may set them.
+    pub stop: Stop,
+    counters: Vec<(u32, bool, Arc<Counters>)>,
+    transactions: Vec<Arc<Counters>>,
+    /// Counters of a responder here, and the larger of its messages, bytes.
+    answers: Vec<(Arc<Counters>, u64)>,
+    finishes: Vec<(u32, Arc<Finish>)>,
+    awaited: u32,
+    peer_done: AtomicU32,
+    udp: bool,
+    live: Mutex<LiveReading>,
+}
+
+impl Watch {
+    /// For the streams of a plan.
+    pub fn new(plan: &EndPlan) -> Self {
+        Self {
+            stop: Stop::default(),
+            counters: plan
+                .streams
+                .iter()
+                .filter(|s| s.job.is_bulk())
+                .map(|s| (s.id, s.job.sends(), Arc::clone(&s.counters)))
+                .collect(),
+            transactions: plan
+                .streams
+                .iter()
+                .filter(|s| matches!(s.job, Job::Request(_)))
+                .map(|s| Arc::clone(&s.counters))
+                .collect(),
+            answers: plan
+                .streams
+                .iter()
+                .filter_map(|s| match s.job {
+                    Job::Respond(slot) | Job::Echo(slot) => {
+                        let larger = slot.size.request_bytes.max(slot.size.response_bytes);
+                        Some((Arc::clone(&s.counters), u64::from(larger)))
+                    }
+                    _ => None,
+                })
+                .collect(),
+            finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
+            awaited: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
+            peer_done: AtomicU32::new(0),
+            udp: plan.parameters.protocol == Protocol::Udp,
+            live: Mutex::default(),
+        }
+    }
+
+    /// Ends the test: senders stop and receivers give up what is still under way.
+    pub fn stop_all(&self) {
+        self.stop.stop_sending();
+        self.stop.stop_receiving();
+    }
+
+    /// Bytes so far: (written here, read here).
+    pub fn bytes(&self) -> (u64, u64) {
+        self.counters.iter().fold((0, 0), |(sent, received), (_, sends, counters)| {
+            if *sends { (sent + counters.bytes(), received) } else { (sent, received + counters.bytes()) }
+        })
+    }
+
+    /// The sampler's last reading of this end.
+    pub fn live(&self) -> LiveReading {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the sampler's reading at `t_ns`, nanoseconds after the start, with the `tcp_info` of the senders here.
+    pub(super) fn publish_live(&self, t_ns: u64, senders: impl Iterator<Item = TcpInfo>) {
+        let (sent, received) = self.bytes();
+        let receiving = || self.counters.iter().filter(|(_, sends, _)| self.udp && !sends).map(|(_, _, c)| c);
+        let udp = receiving().next().is_some().then(|| {
+            receiving().fold(UdpState::default(), |sum, counters| UdpState {
+                delivered: sum.delivered + counters.packets(),
+                lost: sum.lost + counters.highest().saturating_sub(counters.packets()),
+                jitter_ns: sum.jitter_ns.max(counters.delay_ns()),
+            })
+        });
+        let latency_sum_ns = self.transactions.iter().map(|counters| counters.delay_ns()).sum();
+        let tcp = TcpState::sum(senders);
+        let live = LiveReading { t_ns, sent, received, tcp, udp, transactions: self.transactions(), latency_sum_ns };
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
+    }
+
+    /// Counters of the bulk streams by number.
+    pub fn counters(&self) -> impl Iterator<Item = (u32, &Counters)> {
+        self.counters.iter().map(|(id, _, counters)| (*id, &**counters))
+    }
+
+    /// Transactions completed so far by requesters here.
+    pub fn transactions(&self) -> u64 {
+        self.transactions.iter().map(|counters| counters.packets()).sum()
+    }
+
+    /// Bytes that arrived on sockets of receivers here so far, junk and duplicates included.
+    pub fn arrived_bytes(&self) -> u64 {
+        let receiving = self.counters.iter().filter(|(_, sends, _)| !sends);
+        receiving.map(|(_, _, counters)| counters.bytes() + counters.discarded()).sum()
+    }
+
+    /// Requests that responders here answered so far.
+    pub fn answered(&self) -> u64 {
+        self.answers.iter().map(|(counters, _)| counters.packets()).sum()
+    }
+
+    /// Bytes that responders here moved so far in the direction of their larger messages, junk included.
+    pub fn answered_bytes(&self) -> u64 {
+        self.answers.iter().map(|(counters, larger)| counters.packets() * larger + counters.discarded()).sum()
+    }
+
+    /// The peer's sender of one stream is done: what is missing by now is lost, not late.
+    pub fn peer_sender_done(&self, done: &SenderDone, t0_ns: u64) {
+        if let Some((_, finish)) = self.finishes.iter().find(|(id, _)| *id == done.stream) {
+            finish.sender_stopped(done.packets, t0_ns.saturating_add(done.stopped_ns));
+            self.peer_done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether every sender of the peer is done.
+    pub(super) fn all_peer_senders_done(&self) -> bool {
+        self.awaited > 0 && self.peer_done.load(Ordering::Relaxed) >= self.awaited
+    }
+}

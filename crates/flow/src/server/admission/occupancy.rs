@@ -1,0 +1,153 @@
+//! A place among the running tests of a server, with what it takes of the host.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use landspeed_model::{Direction, ErrorEntry, Parameters, Protocol};
+use landspeed_units::BitRate;
+
+use super::Admission;
+use super::limits::transactions_bps;
+use super::shares::{Full, RateNeed, Resource, Share, Taken};
+use crate::address::client_host;
+
+/// A test gets at least this part of `--max-total-rate`, or what it asks for, or nothing.
+const LEAST_PART: u64 = 100;
+
+/// A place, given back when dropped.
+pub struct Occupancy {
+    admission: Arc<Admission>,
+    taken: Taken,
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoPlace {
+    full: Full,
+    tests: usize,
+}
+
+impl Occupancy {
+    /// Takes a place for a test with these (validated) parameters. Lowers their rate to what `--max-total-rate` leaves, and
+    /// says so in the notes.
+    pub fn take(
+        admission: &Arc<Admission>,
+        peer: SocketAddr,
+        parameters: &mut Parameters,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, NoPlace> {
+        let limits = &admission.limits;
+        let share = Share::of_test(parameters, limits.max_duration_ns);
+        let need = limits.max_total_rate_bps.map(|total| rate_need(parameters, total, limits.max_rate_bps));
+        let taken = admission
+            .shares
+            .take(client_host(peer), share, need)
+            .map_err(|full| NoPlace { full, tests: limits.max_tests })?;
+        if let (Some(need), Some(granted)) = (need, taken.rate_bps)
+            && granted < need.most_bps
+        {
+            let streams = u64::from(parameters.streams.max(1));
+            if matches!(parameters.protocol, Protocol::Tcp | Protocol::Udp) {
+                parameters.rate_bps = Some((granted / streams).max(1));
+            }
+            notes.push(format!(
+                "the server limits this test to {} in each direction, its share of --max-total-rate",
+                BitRate::from_bps(granted)
+            ));
+        }
+        admission.counts.running.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { admission: Arc::clone(admission), taken })
+    }
+
+    /// What the test may move in each direction, all its streams together, bits/s: the lower of `--max-rate` and what was
+    /// reserved of `--max-total-rate`.
+    pub fn rate_limit_bps(&self) -> Option<u64> {
+        [self.admission.limits.max_rate_bps, self.taken.rate_bps].into_iter().flatten().min()
+    }
+}
+
+impl Drop for Occupancy {
+    fn drop(&mut self) {
+        self.admission.counts.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The rate that a test asks for, all its streams in one direction together.
+fn rate_need(parameters: &Parameters, total_bps: u64, max_rate_bps: Option<u64>) -> RateNeed {
+    let streams = u64::from(parameters.streams.max(1));
+    let asked = match parameters.protocol {
+        Protocol::Tcp | Protocol::Udp => parameters.rate_bps.map(|each| each.saturating_mul(streams)),
+        Protocol::TcpRr | Protocol::UdpRr => {
+            Some(transactions_bps(parameters)).filter(|&bps| bps > 0.0).map(|b| b as u64)
+        }
+    };
+    let most_bps = [asked, max_rate_bps].into_iter().flatten().min().unwrap_or(u64::MAX).max(streams);
+    // Requests go one way and responses the other.
+    let both =
+        parameters.direction == Direction::Both || matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr);
+    RateNeed {
+        upload: both || parameters.direction == Direction::Upload,
+        download: both || parameters.direction == Direction::Download,
+        least_bps: most_bps.min((total_bps / LEAST_PART).max(streams)),
+        most_bps,
+    }
+}
+
+impl NoPlace {
+    /// Whether it makes sense to try again later.
+    pub fn is_temporary(&self) -> bool {
+        !matches!(self.full, Full::Never { .. })
+    }
+
+    /// As the server's answer.
+    pub fn entry(&self) -> ErrorEntry {
+        let advice = match self.full {
+            Full::Everybody(Resource::Tests) => "try again in a moment, or raise --max-tests there",
+            Full::Host(Resource::Tests) => "wait for one of them to end, or raise --max-tests-per-host there",
+            Full::Everybody(Resource::Upload | Resource::Download)
+            | Full::Host(Resource::Upload | Resource::Download) => {
+                "try again in a moment, or ask for less with --rate"
+            }
+            Full::Everybody(_) | Full::Host(_) => {
+                "try again in a moment, or ask for less: --parallel, --len, a longer --interval"
+            }
+            Full::Never { resource: Resource::Descriptors, .. } => {
+                "ask for fewer streams (--parallel), or raise the server's limit of open files (ulimit -n, LimitNOFILE=)"
+            }
+            Full::Never { .. } => "ask for less: --parallel, --len, a longer --interval",
+        };
+        let code = if self.is_temporary() { "server-busy" } else { "not-permitted" };
+        ErrorEntry { code: code.to_owned(), message: self.to_string(), advice: Some(advice.to_owned()) }
+    }
+}
+
+impl fmt::Display for NoPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |resource| match resource {
+            Resource::Tests => "places for tests",
+            Resource::Memory => "bytes of memory",
+            Resource::Threads => "threads",
+            Resource::Descriptors => "open files",
+            Resource::Upload => "bit/s of upload",
+            Resource::Download => "bit/s of download",
+        };
+        match self.full {
+            Full::Everybody(Resource::Tests) => {
+                write!(f, "{} tests are running, which is all this server takes", self.tests)
+            }
+            Full::Host(Resource::Tests) => write!(f, "this client's address runs as many tests as one address may"),
+            Full::Everybody(resource) => {
+                write!(f, "the tests that are running leave too few {} for this one", name(resource))
+            }
+            Full::Host(resource) => {
+                write!(f, "the tests of this client's address leave it too few {} for another", name(resource))
+            }
+            Full::Never { resource, needed, most } => {
+                let name = name(resource);
+                write!(f, "this test needs {needed} {name}, and this server lets one address have {most}")
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Connections that are turned away, until they have read why.
+//!
+//! The kernel answers unread data with a reset when its connection is closed, and a reset may overtake or
+//! destroy the answer. So a connection that was answered is kept for a moment and read empty. Their number is bounded: the oldest goes first.
+
+use std::collections::VecDeque;
+use std::io::Read as _;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use landspeed_sys::{clock, socket};
+
+/// How long a client has to read the answer, nanoseconds.
+const STAY_NS: u64 = 2_000_000_000;
+/// How often the list is looked through, nanoseconds.
+const LOOK_NS: u64 = 20_000_000;
+/// Reads of one connection in one look: a client that goes on sending is not listened to without end.
+const READS: usize = 4;
+
+/// Those on their way out.
+#[derive(Debug)]
+pub struct Refusals {
+    most: usize,
+    leaving: Mutex<Leaving>,
+}
+
+#[derive(Debug, Default)]
+struct Leaving {
+    connections: VecDeque<Connection>,
+    looked_ns: u64,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    until_ns: u64,
+    /// Its reading side was shut down here, so an end of file means nothing.
+    deaf: bool,
+}
+
+impl Connection {
+    /// Reads it empty; true when its client has closed it.
+    fn drain(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        for _ in 0..READS {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return !self.deaf,
+                Ok(_) => {}
+                Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
+            }
+        }
+        false
+    }
+}
+
+impl Refusals {
+    /// Keeps at most so many.
+    pub fn new(most: usize) -> Self {
+        Self { most, leaving: Mutex::default() }
+    }
+
+    /// Sends the last bytes of this end without waiting, and closes a moment later.
+    pub fn send(&self, stream: TcpStream, bytes: &[u8]) {
+        self.keep(stream, bytes, false);
+    }
+
+    /// The same on a connection whose reading side has been shut down.
+    pub fn send_after_shutdown(&self, stream: TcpStream, bytes: &[u8]) {
+        self.keep(stream, bytes, true);
+    }
+
+    fn keep(&self, stream: TcpStream, bytes: &[u8], deaf: bool) {
+        // Data that arrives with both sides shut down is answered with a reset.
+        if !answer(&stream, bytes) || (!deaf && stream.shutdown(Shutdown::Write).is_err()) {
+            return;
+        }
+        let until_ns = clock::monotonic_ns() + STAY_NS;
+        let mut connection = Connection { stream, until_ns, deaf };
+        if connection.drain() {
+            return;
+        }
+        let mut leaving = self.lock();
+        leaving.connections.push_back(connection);
+        if leaving.connections.len() > self.most
+            && let Some(mut oldest) = leaving.connections.pop_front()
+        {
+            oldest.drain();
+        }
+    }
+
+    /// Closes those that have gone or had their time. Cheap when called often.
+    pub fn look_after(&self, now_ns: u64) {
+        let mut leaving = self.lock();
+        if now_ns < leaving.looked_ns + LOOK_NS {
+            return;
+        }
+        leaving.looked_ns = now_ns;
+        leaving.connections.retain_mut(|connection| !connection.drain() && now_ns < connection.until_ns);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Leaving> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers a connection for which there is no place at all, and closes it.
+pub fn turn_away(stream: TcpStream, bytes: &[u8]) {
+    if answer(&stream, bytes) && stream.shutdown(Shutdown::Write).is_ok() {
+        Connection { stream, until_ns: 0, deaf: false }.drain();
+    }
+}
+
+/// Sends without waiting; false if that failed.
+fn answer(stream: &TcpStream, bytes: &[u8]) -> bool {
+    use std::os::fd::AsFd as _;
+    if stream.set_nonblocking(true).is_err() {
+        return false;
+    }
+    bytes.is_empty() || socket::send(stream.as_fd(), bytes, 0).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
+        (near, listener.accept().expect("accepted").0)
+    }
+
+    #[test]
+    fn the_last_words_survive_data_that_nobody_reads() {
+        let refusals = Refusals::new(8);
+        let (mut client, server) = pair();
+        client.write_all(&[7; 10_000]).expect("sent");
+        refusals.send(server, b"busy");
+        client.write_all(&[7; 1000]).expect("no reset yet");
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).expect("an end of file and no reset");
+        assert_eq!(heard, b"busy");
+    }
+
+    #[test]
+    fn the_list_is_bounded_and_emptied() {
+        let refusals = Refusals::new(3);
+        let clients: Vec<_> = (0..10)
+            .map(|_| {
+                let (client, server) = pair();
+                refusals.send(server, b"busy");
+                client
+            })
+            .collect();
+        assert_eq!(refusals.lock().connections.len(), 3);
+        let now_ns = clock::monotonic_ns();
+        refusals.look_after(now_ns);
+        assert_eq!(refusals.lock().connections.len(), 3);
+        refusals.look_after(now_ns + STAY_NS + LOOK_NS);
+        assert!(refusals.lock().connections.is_empty());
+        for mut client in clients {
+            let mut heard = Vec::new();
+            client.read_to_end(&mut heard).expect("an answer");
+            assert_eq!(heard, b"busy");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Landspeed's own protocol at a door: connections open with a preface, UDP flows with a hello.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::hellos::{self, Cookies};
+use super::proving::Proving;
+use super::service::{Datagram, Opening, Service, Visitor};
+use super::{ServerEvent, Shared, session};
+use crate::control::credentials::TestName;
+use crate::control::preface::{self, BadPreface, PREFACE_LEN, Purpose, Status};
+use crate::error::FlowError;
+
+/// Its name in events.
+pub(super) const NAME: &str = "landspeed";
+
+/// Landspeed's protocol.
+pub(super) struct Entrance {
+    cookies: Cookies,
+}
+
+impl Entrance {
+    pub fn new() -> Result<Self, FlowError> {
+        let cookies = Cookies::new();
+        Ok(Self { cookies: cookies.map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })? })
+    }
+}
+
+impl Service for Entrance {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn opening(&self) -> Box<dyn Opening> {
+        Box::new(Preface { bytes: [0; PREFACE_LEN], have: 0 })
+    }
+
+    fn busy(&self) -> Vec<u8> {
+        preface::encode_answer(Status::Busy).to_vec()
+    }
+
+    fn not_allowed(&self) -> Option<Vec<u8>> {
+        Some(preface::encode_answer(Status::NotAllowed).to_vec())
+    }
+
+    fn answer(&self, datagram: &Datagram<'_>, shared: &Shared) {
+        hellos::answer(&self.cookies, datagram, shared);
+    }
+}
+
+/// As much of a preface as has come.
+struct Preface {
+    bytes: [u8; PREFACE_LEN],
+    have: usize,
+}
+
+impl Opening for Preface {
+    fn read(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+        match stream.read(&mut self.bytes[self.have..]) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                self.have += n;
+                // Junk shows in its first bytes: no need to wait for 48 of them.
+                let magic = self.have.min(8);
+                if self.bytes[..magic] != preface::encode(Purpose::Control { keyed: false })[..magic] {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                Ok(self.have == PREFACE_LEN)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn admit(self: Box<Self>, visitor: Visitor, shared: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)> {
+        let Visitor { mut stream, peer, order } = visitor;
+        match preface::decode(&self.bytes) {
+            Ok(Purpose::Data { stream: number, token }) => match shared.registry.find(TestName::Token(token)) {
+                None => refuse(stream, Status::UnknownTest, shared),
+                Some(slot) if !shared.takes_data_from(peer, &slot) => {
+                    refuse(stream, Status::WrongAddress, shared);
+                    let why = "data from another address than its control connection's".to_owned();
+                    shared.report(ServerEvent::Refused { peer, why });
+                }
+                Some(slot) => {
+                    let _ = stream.set_nodelay(true);
+                    if stream.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
+                        // An unexpected stream is closed: its client sees the end of file.
+                        drop(slot.deliver_tcp(number, stream));
+                    }
+                }
+            },
+            Ok(Purpose::KeyedData { stream: number, test, nonce }) => {
+                match shared.registry.find(TestName::Id(test)) {
+                    None => refuse(stream, Status::UnknownTest, shared),
+                    Some(slot) => {
+                        let proving = Proving::begin(&mut stream, slot, number, nonce).ok()?;
+                        return Some((Visitor { stream, peer, order }, Box::new(proving)));
+                    }
+                }
+            }
+            Ok(Purpose::Control { keyed }) => {
+                let status = match (keyed, shared.config.key.is_some()) {
+                    (false, true) => Status::KeyRequired,
+                    (true, false) => Status::KeyUnexpected,
+                    _ => Status::Welcome,
+                };
+                if status != Status::Welcome {
+                    refuse(stream, status, shared);
+                    shared.report(ServerEvent::Refused { peer, why: format!("{status:?}") });
+                } else if stream.set_nonblocking(false).is_ok()
+                    && let Err(stream) = session::spawn(stream, peer, shared)
+                {
+                    refuse(stream, Status::Busy, shared);
+                    let why = "no descriptor or thread is free".to_owned();
+                    shared.report(ServerEvent::Refused { peer, why });
+                }
+            }
+            Err(BadPreface::Version(theirs)) => {
+                refuse(stream, Status::Version, shared);
+                shared.report(ServerEvent::Refused { peer, why: format!("it speaks protocol {theirs}") });
+            }
+            Err(BadPreface::NotLandspeed | BadPreface::Kind(_)) => {
+                shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        None
+    }
+}
+
+fn refuse(stream: TcpStream, status: Status, shared: &Shared) {
+    shared.admission.refusals.send(stream, &preface::encode_answer(status));
+}

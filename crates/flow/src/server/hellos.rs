@@ -1,0 +1,223 @@
+//! Opens UDP flows: answers hellos of expected streams, and nothing else.
+
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd as _;
+
+use aws_lc_rs::hmac;
+use landspeed_sys::{clock, udp};
+
+use super::Shared;
+use super::door::{MAX_DATAGRAM, connect_back};
+use super::registry::Slot;
+use super::service::Datagram;
+use crate::address::unmap;
+use crate::control::credentials::{self, Nonce, Proof, TestId, TestName};
+use crate::control::hello;
+use crate::control::keyed_hello::{KEYED_HELLO_LEN, KeyedHello, Kind};
+
+/// A cookie is good for this long at least and twice as long at most, seconds: longer than a client tries.
+const COOKIE_S: u64 = 8;
+
+// A datagram that is longer than a hello is seen to be.
+const _: () = assert!(KEYED_HELLO_LEN < MAX_DATAGRAM);
+
+/// Answers a datagram.
+pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
+    let Datagram { udp, bound, from, bytes } = *datagram;
+    // Whoever cannot name a test gets no answer at all.
+    let Some(asked) = Asked::decode(bytes) else { return };
+    let Some(slot) = shared.registry.find(asked.name) else { return };
+    if !shared.takes_data_from(from, &slot) || !slot.expects(asked.stream) {
+        return;
+    }
+    // A door on every address answers from the one the client speaks to, a door on one address from that one.
+    let here = unmap(bound);
+    let local = SocketAddr::new(if here.ip().is_unspecified() { slot.local_ip } else { here.ip() }, here.port());
+    match asked.said {
+        Said::Hello => {
+            let nonce = cookies.make(from, &asked);
+            let _ = udp::send_from(udp.as_fd(), bound.is_ipv6(), &asked.challenge(&slot, nonce), local.ip(), from);
+        }
+        Said::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
+            // Only now is the stream taken: a hello that was copied on the path locks no client out.
+            if slot.claim(asked.stream)
+                && let Ok(socket) = connect_back(local, from)
+                && let Ok(flow) = ProvedFlow::new(socket, asked, &slot)
+            {
+                slot.deliver_udp(flow);
+            }
+        }
+        Said::Proof { .. } => {}
+    }
+}
+
+/// A client's datagram, with a key or without.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    stream: u32,
+    name: TestName,
+    /// Zero without a key.
+    client_nonce: Nonce,
+    said: Said,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Said {
+    Hello,
+    Proof {
+        /// The server's.
+        nonce: Nonce,
+        /// Zero without a key: the token is all there is.
+        proof: Proof,
+    },
+}
+
+impl Asked {
+    fn decode(datagram: &[u8]) -> Option<Self> {
+        if let Some(keyed) = KeyedHello::decode(datagram) {
+            let KeyedHello { stream, test, client_nonce, server_nonce, proof, .. } = keyed;
+            let said = match keyed.kind {
+                Kind::Hello => Said::Hello,
+                Kind::Proof => Said::Proof { nonce: server_nonce, proof },
+                Kind::Challenge | Kind::Welcome => return None,
+            };
+            return Some(Self { stream, name: TestName::Id(test), client_nonce, said });
+        }
+        let (stream, token, said) = match hello::decode(datagram)? {
+            (stream, hello::Step::Hello(token)) => (stream, token, Said::Hello),
+            (stream, hello::Step::Proof(token, nonce)) => {
+                (stream, token, Said::Proof { nonce, proof: Proof::default() })
+            }
+            (_, hello::Step::Challenge(_) | hello::Step::Welcome) => return None,
+        };
+        Some(Self { stream, name: TestName::Token(token), client_nonce: Nonce::default(), said })
+    }
+
+    /// Whether it proves the stream's secret; without a key its token has done so.
+    fn proves(&self, slot: &Slot) -> bool {
+        match (self.said, self.name) {
+            (Said::Hello, _) => false,
+            (Said::Proof { .. }, TestName::Token(_)) => true,
+            (Said::Proof { nonce, proof }, TestName::Id(_)) => slot.credentials.stream(self.stream).verifies(
+                credentials::Step::UdpProof,
+                &self.client_nonce,
+                &nonce,
+                &proof,
+            ),
+        }
+    }
+
+    fn challenge(&self, slot: &Slot, nonce: Nonce) -> Vec<u8> {
+        match self.name {
+            TestName::Token(_) => hello::encode(self.stream, hello::Step::Challenge(nonce)).to_vec(),
+            TestName::Id(test) => self.keyed(Kind::Challenge, test, nonce, slot),
+        }
+    }
+
+    /// The last word; as long as the proof that it answers.
+    fn welcome(&self, slot: &Slot) -> Vec<u8> {
+        match (self.name, self.said) {
+            (TestName::Id(test), Said::Proof { nonce, .. }) => self.keyed(Kind::Welcome, test, nonce, slot),
+            _ => hello::encode(self.stream, hello::Step::Welcome).to_vec(),
+        }
+    }
+
+    fn keyed(&self, kind: Kind, test: TestId, server_nonce: Nonce, slot: &Slot) -> Vec<u8> {
+        let step =
+            if kind == Kind::Welcome { credentials::Step::UdpWelcome } else { credentials::Step::UdpChallenge };
+        let secret = slot.credentials.stream(self.stream);
+        let (stream, client_nonce) = (self.stream, self.client_nonce);
+        let proof = secret.prove(step, &client_nonce, &server_nonce);
+        KeyedHello { kind, stream, test, client_nonce, server_nonce, proof }.encode().to_vec()
+    }
+}
+
+/// Nonces that only this door can make, each for one sender and one stream: nothing has to be kept of a hello.
+pub struct Cookies(hmac::Key);
+
+impl Cookies {
+    /// With a fresh secret.
+    pub fn new() -> std::io::Result<Self> {
+        let secret: [u8; 32] = landspeed_sys::random::bytes()?;
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
+    }
+
+    fn make(&self, from: SocketAddr, asked: &Asked) -> Nonce {
+        self.at(clock::monotonic_ns() / (COOKIE_S * 1_000_000_000), from, asked)
+    }
+
+    /// Whether a nonce was made for this sender and stream a short while ago.
+    fn made(&self, from: SocketAddr, asked: &Asked, nonce: &Nonce) -> bool {
+        let now = clock::monotonic_ns() / (COOKIE_S * 1_000_000_000);
+        // A guess is 128 bits long and costs a datagram; what a comparison byte by byte might betray is worth nothing.
+        [now, now.saturating_sub(1)].into_iter().any(|epoch| self.at(epoch, from, asked) == *nonce)
+    }
+
+    fn at(&self, epoch: u64, from: SocketAddr, asked: &Asked) -> Nonce {
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+            IpAddr::V6(ip) => ip,
+        };
+        let mut context = hmac::Context::with_key(&self.0);
+        context.update(&epoch.to_be_bytes());
+        context.update(&ip.octets());
+        context.update(&from.port().to_be_bytes());
+        context.update(&asked.stream.to_be_bytes());
+        context.update(&asked.client_nonce);
+        match asked.name {
+            TestName::Token(token) => context.update(&token.0),
+            TestName::Id(id) => context.update(&id.0),
+        }
+        context.sign().as_ref().first_chunk().copied().unwrap_or_default()
+    }
+}
+
+/// A UDP flow whose client has proved what it had to, until its test starts.
+#[derive(Debug)]
+pub struct ProvedFlow {
+    /// Stream number.
+    pub stream: u32,
+    socket: UdpSocket,
+    asked: Asked,
+    welcome: Vec<u8>,
+    next_ns: u64,
+}
+
+impl ProvedFlow {
+    /// Sends the welcome.
+    fn new(socket: UdpSocket, asked: Asked, slot: &Slot) -> std::io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let welcome = asked.welcome(slot);
+        socket.send(&welcome)?;
+        Ok(Self { stream: asked.stream, socket, asked, welcome, next_ns: clock::monotonic_ns() })
+    }
+
+    /// Where its client is.
+    pub fn client(&self) -> Option<SocketAddr> {
+        self.socket.peer_addr().ok()
+    }
+
+    /// Answers what arrived: a repeated proof gets the welcome again, which was lost.
+    pub fn poll(&mut self) {
+        let mut buffer = [0; KEYED_HELLO_LEN + 1];
+        while let Ok(n) = self.socket.recv(&mut buffer) {
+            let again = Asked::decode(&buffer[..n]).is_some_and(|asked| {
+                matches!(asked.said, Said::Proof { .. })
+                    && (asked.stream, asked.name) == (self.asked.stream, self.asked.name)
+                    && asked.client_nonce == self.asked.client_nonce
+            });
+            // At most one answer for each datagram of the same length, and not faster than one a millisecond.
+            let now = clock::monotonic_ns();
+            if again && now >= self.next_ns {
+                let _ = self.socket.send(&self.welcome);
+                self.next_ns = now + 1_000_000;
+            }
+        }
+    }
+
+    /// The socket.
+    pub fn into_socket(self) -> std::io::Result<UdpSocket> {
+        self.socket.set_nonblocking(false)?;
+        Ok(self.socket)
+    }
+}

@@ -1,0 +1,259 @@
+//! Who may test: iperf3's user names, passwords and RSA keys.
+//!
+//! A client encrypts `user`, password and the time for the server's public key. The server looks the user up in a file of
+//! `user,SHA-256("{user}password")` lines, read anew for each test, as iperf3 does. There is no nonce: what was overheard
+//! can be used again while its time is near enough. This server remembers the tokens of that time and takes none twice. What
+//! a server before it took is not remembered: tokens of the time before this one started are refused. A client whose clock
+//! is ahead leaves that much of a gap, at most the allowed skew.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::rsa::{
+    OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey, Pkcs1PrivateDecryptingKey,
+    Pkcs1PublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landspeed_sys::clock;
+use landspeed_sys::trust::{self, Content, Policy, TrustError};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
+use sha2::{Digest as _, Sha256};
+
+/// How far a client's clock may be off when nothing else is said, seconds.
+pub const DEFAULT_SKEW_S: u64 = 10;
+/// Tokens that are remembered; more than that in one window is an attack, and the oldest are let go.
+const MOST_SEEN: usize = 65_536;
+/// Longest token, bytes of text: a key of 16,384 bits.
+const MOST_TOKEN: usize = 4096;
+const SECOND_NS: u64 = 1_000_000_000;
+/// Longest user file, bytes.
+const MOST_USERS: u64 = 16 << 20;
+
+/// Why a key cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] TrustError),
+    /// What is in it.
+    #[error("{} holds no RSA {kind} key of 2048 to 8192 bits in PEM", path.display())]
+    Key {
+        /// Which file.
+        path: PathBuf,
+        /// `public` or `private`.
+        kind: &'static str,
+    },
+}
+
+/// A server's public key.
+#[derive(Clone)]
+pub struct PublicKey(Arc<PublicEncryptingKey>);
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({} bits)", self.0.key_size_bits())
+    }
+}
+
+impl PublicKey {
+    /// Reads `openssl rsa -pubout`'s file.
+    pub fn open(path: &Path, policy: Policy) -> Result<Self, KeyError> {
+        let text = trust::read(path, "public key", Content::Public, policy)?;
+        let key = SubjectPublicKeyInfoDer::from_pem_slice(&text).ok();
+        let key = key.and_then(|der| PublicEncryptingKey::from_der(der.as_ref()).ok());
+        key.map(|key| Self(Arc::new(key))).ok_or_else(|| KeyError::Key { path: path.to_owned(), kind: "public" })
+    }
+
+    /// The token of a user at this moment.
+    ///
+    /// # Errors
+    /// In words: the names are too long for the key.
+    pub fn token(&self, user: &str, password: &str, pkcs1: bool) -> Result<String, String> {
+        let now_s = clock::realtime_ns() / 1_000_000_000;
+        let plain = format!("user: {user}\npwd:  {password}\nts:   {now_s}");
+        let key = PublicEncryptingKey::clone(&self.0);
+        let mut hidden = vec![0; key.key_size_bytes()];
+        let hidden = if pkcs1 {
+            Pkcs1PublicEncryptingKey::new(key)
+                .and_then(|key| key.encrypt(plain.as_bytes(), &mut hidden).map(|t| t.to_vec()))
+        } else {
+            OaepPublicEncryptingKey::new(key).and_then(|key| {
+                key.encrypt(&OAEP_SHA1_MGF1SHA1, plain.as_bytes(), &mut hidden, None).map(|t| t.to_vec())
+            })
+        };
+        hidden
+            .map(|token| STANDARD.encode(token))
+            .map_err(|_| "the user name and the password are too long for the server's key".to_owned())
+    }
+}
+
+/// The users of a server.
+#[derive(Clone)]
+pub struct Users(Arc<Table>);
+
+struct Table {
+    key: PrivateDecryptingKey,
+    file: PathBuf,
+    policy: Policy,
+    skew_s: u64,
+    pkcs1: bool,
+    /// The second of the clock before the first whose tokens are taken.
+    opened_s: u64,
+    seen: Mutex<VecDeque<(u64, [u8; 32])>>,
+}
+
+impl fmt::Debug for Users {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Users({})", self.0.file.display())
+    }
+}
+
+impl Users {
+    /// Takes the server's private key (PKCS#8 or PKCS#1, PEM, not encrypted) and the file of users. `pkcs1` takes tokens
+    /// with that padding, which clients before 3.17 send, in place of OAEP.
+    ///
+    /// Waits for the clock's next second: tokens carry whole seconds, and one of the present second may have been used with
+    /// a server that ended in it.
+    pub fn open(key: &Path, users: &Path, skew_s: u64, pkcs1: bool, policy: Policy) -> Result<Self, KeyError> {
+        let text = trust::read(key, "private key", Content::Secret, policy)?;
+        let der = PrivateKeyDer::from_pem_slice(&text).ok().and_then(|der| match der {
+            PrivateKeyDer::Pkcs8(der) => Some(der.secret_pkcs8_der().to_vec()),
+            PrivateKeyDer::Pkcs1(der) => Some(pkcs8_of(der.secret_pkcs1_der())),
+            _ => None,
+        });
+        let private = der.and_then(|der| PrivateDecryptingKey::from_pkcs8(&der).ok());
+        let private = private.ok_or_else(|| KeyError::Key { path: key.to_owned(), kind: "private" })?;
+        read_users(users, policy)?;
+        let now_ns = clock::realtime_ns();
+        let opened_s = now_ns / SECOND_NS;
+        clock::sleep_until(clock::monotonic_ns() + SECOND_NS - now_ns % SECOND_NS);
+        let seen = Mutex::default();
+        Ok(Self(Arc::new(Table { key: private, file: users.to_owned(), policy, skew_s, pkcs1, opened_s, seen })))
+    }
+
+    /// Checks a token; the user's name if it may test now.
+    ///
+    /// # Errors
+    /// Why not, for the server's log and nobody else.
+    pub fn check(&self, token: &str) -> Result<String, String> {
+        let hidden = (token.len() <= MOST_TOKEN).then(|| STANDARD.decode(token.trim()).ok()).flatten();
+        let hidden = hidden.ok_or("the token is malformed")?;
+        let plain = self.reveal(&hidden).ok_or("the token is not for this server's key")?;
+        let plain = String::from_utf8(plain).map_err(|_| "the token is not text")?;
+        let said = Said::read(&plain).ok_or("the token does not say who, with what password, when")?;
+        if said.time_s <= self.0.opened_s {
+            return Err(format!("the token is {} s older than this server", self.0.opened_s + 1 - said.time_s));
+        }
+        let now_s = clock::realtime_ns() / SECOND_NS;
+        if now_s.abs_diff(said.time_s) > self.0.skew_s {
+            return Err(format!("the clocks differ by {} s, or the token is old", now_s.abs_diff(said.time_s)));
+        }
+        let users = read_users(&self.0.file, self.0.policy).map_err(|error| match error {
+            TrustError::Untrusted(why) => why.cause(),
+            error @ TrustError::Io { .. } => error.to_string(),
+        })?;
+        let known = users.lines().filter_map(|line| line.trim().split_once(',')).find(|(name, _)| *name == said.user);
+        let digest = Sha256::digest(format!("{{{}}}{}", said.user, said.password));
+        // The same work for a user who is not there.
+        let expected = known.map_or([0; 32], |(_, digits)| from_hex(digits.trim()).unwrap_or([0; 32]));
+        if verify_slices_are_equal(&digest, &expected).is_err() {
+            return Err(format!("{} may not test", landspeed_flow::control::printable(said.user, 40)));
+        }
+        if !self.first_time(said.time_s, Sha256::digest(&hidden).into(), now_s) {
+            return Err("the token has been used already".to_owned());
+        }
+        Ok(landspeed_flow::control::printable(said.user, 40))
+    }
+
+    fn reveal(&self, hidden: &[u8]) -> Option<Vec<u8>> {
+        let mut plain = vec![0; self.0.key.key_size_bytes()];
+        let key = PrivateDecryptingKey::clone(&self.0.key);
+        let plain = if self.0.pkcs1 {
+            Pkcs1PrivateDecryptingKey::new(key).ok()?.decrypt(hidden, &mut plain).ok()?.to_vec()
+        } else {
+            OaepPrivateDecryptingKey::new(key)
+                .ok()?
+                .decrypt(&OAEP_SHA1_MGF1SHA1, hidden, &mut plain, None)
+                .ok()?
+                .to_vec()
+        };
+        Some(plain)
+    }
+
+    /// Remembers a token as it was sent; whether it was new. A user's own tokens of one second differ in their padding,
+    /// and who has only overheard one cannot pad it anew.
+    fn first_time(&self, time_s: u64, digest: [u8; 32], now_s: u64) -> bool {
+        let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|(time, _)| time + 2 * self.0.skew_s + 1 >= now_s);
+        if seen.iter().any(|entry| *entry == (time_s, digest)) {
+            return false;
+        }
+        if seen.len() >= MOST_SEEN {
+            seen.pop_front();
+        }
+        seen.push_back((time_s, digest));
+        true
+    }
+}
+
+fn read_users(path: &Path, policy: Policy) -> Result<String, TrustError> {
+    use std::io::Read as _;
+    const WHAT: &str = "user file";
+    let mut text = String::new();
+    let file = trust::open(path, WHAT, Content::Public, &[], policy)?;
+    file.take(MOST_USERS).read_to_string(&mut text).map_err(|cause| TrustError::Io {
+        operation: "read",
+        what: WHAT,
+        path: path.to_owned(),
+        cause,
+    })?;
+    Ok(text)
+}
+
+/// What a token says.
+struct Said<'a> {
+    user: &'a str,
+    password: &'a str,
+    time_s: u64,
+}
+
+impl<'a> Said<'a> {
+    fn read(text: &'a str) -> Option<Self> {
+        let (user, rest) = text.strip_prefix("user: ")?.split_once('\n')?;
+        let (password, rest) = rest.strip_prefix("pwd:  ")?.split_once('\n')?;
+        let time_s = rest.strip_prefix("ts:   ")?.trim_end_matches(['\0', '\n']).parse().ok()?;
+        Some(Self { user, password, time_s })
+    }
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    landspeed_flow::control::preface::Token::from_hex(text).map(|token| token.0)
+}
+
+/// PKCS#1's key inside PKCS#8's wrapping (RFC 5208): a version, the algorithm rsaEncryption, the key.
+fn pkcs8_of(pkcs1: &[u8]) -> Vec<u8> {
+    const VERSION_AND_ALGORITHM: [u8; 18] =
+        [2, 1, 0, 0x30, 0x0D, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0];
+    let octets = der(0x04, pkcs1);
+    der(0x30, &[&VERSION_AND_ALGORITHM[..], &octets].concat())
+}
+
+/// A DER value with its tag and length.
+fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![tag];
+    let length = content.len().to_be_bytes();
+    if content.len() < 0x80 {
+        bytes.push(content.len() as u8);
+    } else {
+        let digits = &length[length.iter().take_while(|&&b| b == 0).count()..];
+        bytes.push(0x80 | digits.len() as u8);
+        bytes.extend_from_slice(digits);
+    }
+    bytes.extend_from_slice(content);
+    bytes
+}

@@ -1,0 +1,163 @@
+//! The control connection of a client.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::patient;
+use landspeed_flow::error::FlowError;
+use landspeed_flow::sockets;
+use landspeed_model::TcpInfo;
+use landspeed_sys::socket;
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+
+use super::STEP;
+use crate::wire::{Cookie, Line, State, server_error};
+
+/// How long a step under way, or the word that the user gave up, may still take after an interrupt.
+const CLOSING: Duration = Duration::from_millis(300);
+
+/// The control connection of a client.
+pub struct Conversation<'a> {
+    /// The connection.
+    pub line: Line,
+    server: SocketAddr,
+    /// The user's wish to stop.
+    pub interrupted: &'a AtomicBool,
+}
+
+impl<'a> Conversation<'a> {
+    /// Connects and introduces the test.
+    pub fn open(
+        server: SocketAddr,
+        bind: Option<SocketAddr>,
+        cookie: &Cookie,
+        interrupted: &'a AtomicBool,
+    ) -> Result<Self, FlowError> {
+        let setup = |source| FlowError::Setup { what: "open the control connection".into(), source };
+        let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).map_err(setup)?;
+        sockets::connect(&socket, server, bind, interrupted)?;
+        let mut stream: TcpStream = socket.into();
+        stream.set_nodelay(true).map_err(setup)?;
+        patient::write_all(&mut stream, cookie, &Deadline::after(STEP).or_stop(interrupted))
+            .map_err(|source| FlowError::PeerLost { during: "introducing the connection", source })?;
+        let line = Line::new(stream).map_err(setup)?;
+        Ok(Self { line, server, interrupted })
+    }
+
+    /// The connection's round trip as the kernel sees it.
+    pub fn round_trip_ns(&self) -> u64 {
+        let info = socket::tcp_info(self.line.stream().as_fd()).ok();
+        let info = info.map(|raw| TcpInfo::decode(raw.as_bytes()));
+        info.map_or(0, |info| u64::from(info.rtt_us) * 1000)
+    }
+
+    /// The end of the next step. An interrupt leaves the time to say so.
+    pub fn step(&self) -> Deadline<'a> {
+        Deadline::after(STEP).or_stop_within(self.interrupted, CLOSING)
+    }
+
+    /// Says a state.
+    pub fn send(&mut self, state: State, during: &'static str) -> Result<(), FlowError> {
+        self.line.send(state, &self.step()).map_err(|source| FlowError::PeerLost { during, source })
+    }
+
+    /// Says a text.
+    pub fn send_json(&mut self, text: &Value, during: &'static str) -> Result<(), FlowError> {
+        let step = self.step();
+        self.line.send_json(text, &step).map_err(|source| FlowError::PeerLost { during, source })
+    }
+
+    /// Waits for one state and takes no other.
+    pub fn expect(&mut self, wanted: State, during: &'static str) -> Result<(), FlowError> {
+        let step = self.step();
+        let byte = self.line.receive(&step).map_err(|source| {
+            let error = match source.kind() {
+                io::ErrorKind::TimedOut => step.missed("the server's next message"),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset if wanted == State::CreateStreams => {
+                    FlowError::Refused {
+                        code: "iperf3-error".to_owned(),
+                        message: "it hung up when it heard what is wanted".to_owned(),
+                        advice: Some(
+                            "a current iperf3 does so when it does not know the user or the password (authorization), \
+                             and at options it does not have; its own log says which"
+                                .to_owned(),
+                        ),
+                    }
+                }
+                _ => FlowError::PeerLost { during, source },
+            };
+            FlowError::or_interrupted(self.interrupted, error)
+        })?;
+        match State::decode(byte) {
+            Some(state) if state == wanted => Ok(()),
+            _ if wanted == State::ParamExchange && State::decode(byte) != Some(State::AccessDenied) => {
+                Err(self.refusal(byte, during).filter_known().unwrap_or(not_iperf3(self.server)))
+            }
+            _ => Err(self.refusal(byte, during).error),
+        }
+    }
+
+    /// What a word that was not awaited means.
+    pub fn refusal(&mut self, byte: u8, during: &'static str) -> Meant {
+        let refused = |code: &str, message: String, advice: Option<&str>| FlowError::Refused {
+            code: code.to_owned(),
+            message,
+            advice: advice.map(str::to_owned),
+        };
+        let known = |error| Meant { error, known: true };
+        match State::decode(byte) {
+            Some(State::AccessDenied) => known(refused(
+                "server-busy",
+                "it is busy with another test (an iperf3 server runs one at a time)".to_owned(),
+                Some("try again in a moment; `landspeed serve` there runs many"),
+            )),
+            Some(State::ServerTerminate) => known(refused("server-stopped", "it was stopped".to_owned(), None)),
+            Some(State::ServerError) => {
+                let (number, errno) =
+                    self.line.receive_error(&Deadline::after(Duration::from_secs(1)).or_stop(self.interrupted));
+                let system =
+                    if errno > 0 { format!(": {}", io::Error::from_raw_os_error(errno)) } else { String::new() };
+                let advice = (number == 142).then_some(
+                    "give --username, --rsa-public-key-path and the password in IPERF3_PASSWORD; an iperf3 before 3.17 \
+                     needs --use-pkcs1-padding",
+                );
+                known(refused("iperf3-error", format!("{}{system}", server_error(number)), advice))
+            }
+            Some(state) => {
+                let message = format!("the server said {state:?} out of turn");
+                Meant { error: FlowError::Protocol { during, message }, known: false }
+            }
+            None => {
+                let message = format!("the server sent {}, which is not a state of iperf3's protocol", byte as i8);
+                Meant { error: FlowError::Protocol { during, message }, known: false }
+            }
+        }
+    }
+}
+
+/// What a word means, and whether it is one of iperf3's refusals.
+pub struct Meant {
+    /// As an error.
+    pub error: FlowError,
+    known: bool,
+}
+
+impl Meant {
+    fn filter_known(self) -> Option<FlowError> {
+        self.known.then_some(self.error)
+    }
+}
+
+/// What answered at this address does not speak iperf3's protocol.
+pub fn not_iperf3(addr: SocketAddr) -> FlowError {
+    FlowError::Other {
+        code: "not-iperf3",
+        message: format!("{addr} is not an iperf3 server"),
+        advice: "check the port: another service listens there (iperf3's default is 5201)",
+    }
+}

@@ -1,0 +1,275 @@
+//! A test against an iperf3 server: this end measured as in any test, the server's totals as it reports them.
+
+mod conversation;
+
+mod open;
+mod remote;
+mod traffic;
+
+use std::net::SocketAddr;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use landspeed_flow::address;
+use landspeed_flow::assemble::Ingredients;
+use landspeed_flow::client::{Request, RunEvent, Target, local_address, not_begun};
+use landspeed_flow::control::preface::Token;
+use landspeed_flow::control::printable;
+use landspeed_flow::end::{self, EndPlan, EndReport, Side, Watch};
+use landspeed_flow::error::FlowError;
+use landspeed_flow::layout::{self, StreamSpec};
+use landspeed_flow::validate;
+use landspeed_model::{Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, SendMode};
+use landspeed_sys::{clock, thread};
+use serde_json::Value;
+
+use self::conversation::{Conversation, not_iperf3};
+use self::open::Held;
+use self::traffic::Server;
+use crate::dialect::{MAX_BLOCK, dialect};
+use crate::request;
+use crate::results::{Known, Results};
+use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, Unread};
+use crate::{DEFAULT_PORT, Extras};
+
+/// How long the server may take over one step.
+const STEP: Duration = Duration::from_secs(15);
+/// How often a connection is made that is hung up on before the first word, and how long after each, nanoseconds.
+const ATTEMPTS: u32 = 4;
+const AGAIN_NS: u64 = 100_000_000;
+
+/// Runs a test to its end and says everything in the document, failures included.
+pub fn run(
+    request: &Request,
+    extras: &Extras,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+) -> RunDocument {
+    let rules = dialect(&request.parameters, !extras.narrow_counters);
+    let sound = validate::check_in(&request.parameters, rules).and_then(|()| request::check(&request.parameters));
+    if let Err(message) = sound {
+        return not_begun(request, ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None });
+    }
+    let mut found = Ingredients::new(request);
+    let mut server = remote::unknown(&request.parameters);
+    if let Err(error) = attempt(request, extras, interrupted, observe, &mut found, &mut server) {
+        found.errors.push(error.entry());
+    }
+    remote::document(found, server)
+}
+
+fn attempt(
+    request: &Request,
+    extras: &Extras,
+    interrupted: &AtomicBool,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+    found: &mut Ingredients,
+    remote: &mut Iperf3End,
+) -> Result<(), FlowError> {
+    let parameters = &request.parameters;
+    landspeed_flow::client::check_cores(parameters)?;
+    let target = Target { port: Some(request.target.port.unwrap_or(DEFAULT_PORT)), ..request.target.clone() };
+    let server = target.resolve(parameters.family, interrupted)?;
+    let bind = local_address(parameters.bind.as_deref(), server)?;
+    let host = landspeed_host::snapshot(Some(server));
+    let interface = host.nic.as_ref().map(|nic| nic.name.clone());
+    found.client_host = Some(host);
+    let authtoken = extras.credentials.as_ref().map(|c| c.key.token(&c.user, &c.password, c.pkcs1)).transpose();
+    let authtoken =
+        authtoken.map_err(|message| FlowError::Protocol { during: "writing the credentials", message })?;
+    let cookie = wire::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
+    let mut conversation = greeted(server, bind, &cookie, interrupted)?;
+    let rtt_ns = conversation.round_trip_ns();
+    found.id = Token::random()
+        .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?
+        .to_hex()
+        .chars()
+        .take(32)
+        .collect();
+    conversation.send_json(&request::encode(parameters, extras, authtoken.as_deref()), "asking for the test")?;
+    conversation.expect(State::CreateStreams, "asking for the test")?;
+    let mut effective = parameters.clone();
+    effective.write_bytes = if parameters.protocol == Protocol::Tcp && parameters.direction != Direction::Upload {
+        parameters.write_bytes.min(MAX_BLOCK)
+    } else {
+        parameters.write_bytes
+    };
+    let local = conversation.line.stream().local_addr().map_or_else(|_| String::new(), address::display);
+    let path = PathInfo {
+        target: target.to_string(),
+        client_addr: local,
+        server_addr: address::display(server),
+        loopback: server.ip().is_loopback()
+            || conversation.line.stream().local_addr().is_ok_and(|a| a.ip() == server.ip()),
+        control_rtt_ns: rtt_ns,
+        authenticated: false,
+        ..PathInfo::default()
+    };
+    let mut notes = notes(parameters);
+    let length_ns = layout::duration_ns(parameters).unwrap_or(layout::UNFORESEEN_NS);
+    notes.extend(end::keep_affordable(&mut effective, length_ns));
+    notes.extend(spare_the_receiver(&mut effective, path.loopback, thread::allowed_cores().len()));
+    observe(RunEvent::Accepted { id: &found.id, parameters: &effective, notes: &notes, path: &path });
+    found.effective = Some(effective.clone());
+    found.notes = notes;
+    found.path = Some(path);
+    let specs = layout::streams(&effective)
+        .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
+    let streams = open::open_streams(&specs, server, bind, &effective, extras, &cookie, interrupted)?;
+    let held = open::hold(&streams)?;
+    if extras.report_ns.is_some() {
+        let client = Some(EndReport::at_start(&streams));
+        let opened = remote::document(Ingredients { client, ..found.clone() }, remote.clone());
+        observe(RunEvent::Opened(&opened));
+    }
+    conversation.expect(State::TestStart, "opening the streams")?;
+    conversation.expect(State::TestRunning, "starting")?;
+    let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
+    let plan = EndPlan {
+        side: Side::Client,
+        dialect: dialect(&effective, !extras.narrow_counters),
+        parameters: effective,
+        t0_ns: clock::monotonic_ns() + 1_000_000,
+        streams,
+        interface,
+        limit_ns,
+        receive_cap_bps: None,
+    };
+    let mut run = Run { conversation, held, specs, rtt_ns, report_ns: extras.report_ns, found, remote };
+    run.finish(plan, observe)
+}
+
+/// Connects, and hears the first word. Between two tests an iperf3 server closes its port for a moment, and with it the
+/// connections that wait there: one that is hung up on is made again.
+fn greeted<'a>(
+    server: SocketAddr,
+    bind: Option<SocketAddr>,
+    cookie: &Cookie,
+    interrupted: &'a AtomicBool,
+) -> Result<Conversation<'a>, FlowError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut conversation = match Conversation::open(server, bind, cookie, interrupted) {
+            Err(FlowError::Connect { .. }) if attempts > 1 => return Err(not_iperf3(server)),
+            opened => opened?,
+        };
+        match conversation.expect(State::ParamExchange, "waiting for the server's first word") {
+            Ok(()) => return Ok(conversation),
+            Err(FlowError::PeerLost { .. }) if attempts < ATTEMPTS => {
+                clock::sleep_until(clock::monotonic_ns() + AGAIN_NS);
+            }
+            Err(FlowError::PeerLost { .. }) => return Err(not_iperf3(server)),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Where this end does otherwise than was asked for.
+fn notes(p: &Parameters) -> Vec<String> {
+    let mut notes = Vec::new();
+    if p.protocol == Protocol::Tcp && p.write_bytes > MAX_BLOCK && p.direction != Direction::Upload {
+        notes.push("iperf3 writes at most 1 MiB at a time".to_owned());
+    }
+    if p.omit_ns > 0 {
+        notes.push(
+            "the omitted part is left out here; the server counts all, so that both ends' totals mean the same"
+                .to_owned(),
+        );
+    }
+    if p.direction != Direction::Upload && p.send == SendMode::Sendfile {
+        notes.push("whether the server really sends without copying is not visible".to_owned());
+    }
+    notes
+}
+
+/// Where the server shares this host's cores and there are none to spare, a sender that spins until each departure takes them
+/// from it: what is then lost is lost by the test itself.
+fn spare_the_receiver(p: &mut Parameters, loopback: bool, cores: usize) -> Option<String> {
+    let udp = p.udp.as_mut()?;
+    let spins = udp.exact_departures && p.rate_bps.is_some() && p.direction != Direction::Download;
+    if !spins || !loopback || cores >= 2 * p.streams as usize + 2 {
+        return None;
+    }
+    udp.exact_departures = false;
+    Some("departures are gathered over 50 µs: a sender that spins would take the server's core".to_owned())
+}
+
+/// A test whose streams are open.
+struct Run<'a, 'b> {
+    conversation: Conversation<'a>,
+    held: Vec<Held>,
+    specs: Vec<StreamSpec>,
+    rtt_ns: u64,
+    report_ns: Option<u64>,
+    found: &'b mut Ingredients,
+    remote: &'b mut Iperf3End,
+}
+
+impl Run<'_, '_> {
+    fn finish(&mut self, plan: EndPlan, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<(), FlowError> {
+        let watch = Watch::new(&plan);
+        let t0_ns = plan.t0_ns;
+        self.found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
+        let times = (self.rtt_ns, t0_ns, self.report_ns);
+        let (held, parameters) = (&self.held, plan.parameters.clone());
+        let mut server = Server::new(&mut self.conversation, held, &self.specs, parameters, times, observe);
+        let (report, conversation) = end::drive(plan, &watch, &mut server);
+        let report = report?;
+        let result = conversation.and_then(|()| self.results(&report));
+        self.found.client = Some(report);
+        result
+    }
+
+    /// The last exchange: this end's totals for the server's.
+    fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
+        let ours = Results::of_end(report, &self.specs, &Known::default());
+        self.conversation.send_json(&Value::Object(ours.encode()), "sending the results")?;
+        let during = "in the server's results";
+        let step = self.conversation.step();
+        let text = self.conversation.line.receive_json(MAX_SERVER_RESULTS, &step);
+        let interrupted = self.conversation.interrupted;
+        let mut text =
+            text.map_err(|unread: Unread| FlowError::or_interrupted(interrupted, unread.during(during)))?;
+        let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
+        let server = remote::server_report(&theirs, &self.specs, report)
+            .map_err(|message| FlowError::Protocol { during, message })?;
+        self.found.server = Some(server);
+        let remote = &mut *self.remote;
+        remote.output = text
+            .as_object_mut()
+            .and_then(|fields| fields.remove("server_output_json").or_else(|| fields.remove("server_output_text")));
+        if let Some(Value::String(printed)) = &mut remote.output {
+            *printed = printed.lines().map(|line| printable(line, 400)).collect::<Vec<_>>().join("\n");
+        }
+        self.found.server_version = remote.output.as_ref().and_then(remote::version);
+        landspeed_flow::client::make_printable(&mut text);
+        remote.results = text;
+        // The rest is good manners.
+        if self.conversation.expect(State::DisplayResults, "saying good-bye").is_ok() {
+            let _ = self.conversation.send(State::IperfDone, "saying good-bye");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::UdpParameters;
+
+    use super::*;
+
+    #[test]
+    fn a_sender_spins_only_where_there_is_a_core_for_everybody() {
+        let exact = |loopback, cores, rate_bps| {
+            let udp = Some(UdpParameters { exact_departures: true, ..UdpParameters::default() });
+            let mut p = Parameters { protocol: Protocol::Udp, streams: 1, rate_bps, udp, ..Parameters::default() };
+            let note = spare_the_receiver(&mut p, loopback, cores);
+            let exact = p.udp.is_some_and(|udp| udp.exact_departures);
+            assert_eq!(note.is_none(), exact);
+            exact
+        };
+        assert!(!exact(true, 2, Some(1_000_000)));
+        assert!(exact(true, 4, Some(1_000_000)) && exact(false, 2, Some(1_000_000)) && exact(true, 2, None));
+    }
+}

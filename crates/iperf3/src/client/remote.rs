@@ -1,0 +1,122 @@
+//! The server's end, as far as iperf3 reports it.
+
+use landspeed_flow::assemble::{self, Ingredients};
+use landspeed_flow::control::printable;
+use landspeed_flow::end::{EndReport, Job, StreamReport};
+use landspeed_flow::layout::StreamSpec;
+use landspeed_model::{Direction, Iperf3End, Parameters, Protocol, RunDocument, StreamEnd, UdpEnd};
+use serde_json::Value;
+
+use crate::dialect::MAX_BLOCK;
+use crate::identity;
+use crate::results::{Results, StreamResult};
+
+/// What a landspeed server would have reported.
+fn not_visible(p: &Parameters) -> Vec<String> {
+    let mut list = vec![
+        "the server's host: CPU, interface, drops, settings".to_owned(),
+        "the offset of the two clocks".to_owned(),
+    ];
+    if p.direction != Direction::Download {
+        list.push("the receiver over time: its reads, queue and window; iperf3 reports its total".to_owned());
+    }
+    if p.direction != Direction::Upload {
+        list.push(if p.protocol == Protocol::Tcp {
+            "the sender's tcp_info (window, RTT, limits); iperf3 reports its bytes and retransmits".to_owned()
+        } else {
+            "scheduled departures, and packets refused by the sender's host".to_owned()
+        });
+    }
+    if p.protocol == Protocol::Udp && p.direction != Direction::Download {
+        list.push(
+            "duplicates, reordering and the place of losses; iperf3 reports the number of missing datagrams"
+                .to_owned(),
+        );
+    }
+    list
+}
+
+/// What is known of the server before it has said anything.
+pub fn unknown(p: &Parameters) -> Iperf3End {
+    Iperf3End { results: Value::Null, output: None, not_visible: not_visible(p) }
+}
+
+/// The document of a run, with what iperf3's totals mean for its accounting.
+pub fn document(found: Ingredients, remote: Iperf3End) -> RunDocument {
+    let has_totals = found.server.is_some();
+    let mut document = assemble::document(found);
+    document.iperf3 = Some(remote);
+    if has_totals {
+        account(&mut document);
+    }
+    document
+}
+
+/// Notes what of the accounting is due to how iperf3 counts.
+fn account(document: &mut RunDocument) {
+    let parameters = document.effective.as_ref().unwrap_or(&document.requested);
+    let accounting = &mut document.conservation;
+    accounting.notes.push("the server's figures are from iperf3's results".to_owned());
+    if parameters.protocol != Protocol::Tcp {
+        return;
+    }
+    // A server that ends its sending threads in the middle of a write (3.16 and later) lacks it in its count.
+    let unfinished = document.streams.iter().filter(|s| s.direction == Direction::Download).count() as i64
+        * parameters.write_bytes.min(MAX_BLOCK) as i64;
+    if (-unfinished..0).contains(&accounting.unaccounted_bytes) {
+        accounting.holds = accounting.intervals_minus_totals_bytes == 0;
+        accounting.notes.push(format!(
+            "{} B more arrived than iperf3 counted: a write that was in progress when it ended its thread is not counted",
+            -accounting.unaccounted_bytes
+        ));
+    }
+    if accounting.unaccounted_bytes > 0 {
+        let why = "iperf3 stops reading at the end of a test: bytes in its socket buffer are not counted";
+        accounting.notes.push(why.to_owned());
+    }
+}
+
+/// The version in a server's JSON output.
+pub fn version(output: &Value) -> Option<String> {
+    let text = output.get("start")?.get("version")?.as_str()?;
+    Some(printable(text, 40))
+}
+
+/// The server's totals as a report without a timeline.
+pub fn server_report(theirs: &Results, specs: &[StreamSpec], near: &EndReport) -> Result<EndReport, String> {
+    let mut report = EndReport::default();
+    for (index, spec) in specs.iter().enumerate() {
+        let number = identity::number(index);
+        let Some(said) = theirs.stream(number) else {
+            return Err(format!("its results lack stream {number}"));
+        };
+        let Some(near) = near.streams.iter().find(|s| s.id == spec.id) else { continue };
+        let sends = spec.server_job == Job::Send;
+        report.streams.push(StreamReport {
+            id: spec.id,
+            direction: spec.direction,
+            sends,
+            local_addr: near.peer_addr.clone(),
+            peer_addr: near.local_addr.clone(),
+            end: stream_end(said, sends, near.end.udp.as_ref()),
+        });
+    }
+    Ok(report)
+}
+
+fn stream_end(said: &StreamResult, sends: bool, near: Option<&UdpEnd>) -> StreamEnd {
+    let udp = near.map(|_| {
+        if sends {
+            UdpEnd { sent_packets: said.packets, ..UdpEnd::default() }
+        } else {
+            UdpEnd {
+                delivered_packets: said.packets.saturating_sub(said.errors),
+                highest_seq: said.packets,
+                jitter_ns: Some((said.jitter_s * 1e9) as u64),
+                timestamps: Some("iperf3's, when it read them".to_owned()),
+                ..UdpEnd::default()
+            }
+        }
+    });
+    StreamEnd { bytes: said.bytes, retransmits: said.retransmits.filter(|_| sends), udp, ..StreamEnd::default() }
+}

@@ -1,0 +1,210 @@
+//! The conversation with an iperf3 server while a test runs.
+
+use std::sync::atomic::Ordering;
+
+use landspeed_flow::client::{Moved, Progress, RunEvent};
+use landspeed_flow::control::message::SenderDone;
+use landspeed_flow::end::{Job, Peer, Watch};
+use landspeed_flow::error::FlowError;
+use landspeed_flow::layout::StreamSpec;
+use landspeed_model::{Direction, Parameters, Sample};
+use landspeed_sys::clock;
+
+use super::conversation::Conversation;
+use super::open::Held;
+use crate::Moments;
+use crate::wire::State;
+
+/// How long data may still come after the server was sent the end, nanoseconds.
+const TAIL_NS: u64 = 10_000_000_000;
+/// Nothing more comes after so long a silence, nanoseconds.
+const QUIET_NS: u64 = 500_000_000;
+/// After everything was acknowledged: how long the server's readers may pause beyond two round trips, nanoseconds, and how
+/// long they get in all.
+const GRACE_NS: u64 = 50_000_000;
+const READING_NS: u64 = 3_000_000_000;
+
+/// The server of a running test.
+pub struct Server<'a, 'c> {
+    conversation: &'a mut Conversation<'c>,
+    held: &'a [Held],
+    parameters: Parameters,
+    rtt_ns: u64,
+    t0_ns: u64,
+    moments: Option<Moments>,
+    /// The next moment of reporting, nanoseconds after the start.
+    due_ns: Option<u64>,
+    senders: usize,
+    senders_done: usize,
+    observe: &'a mut dyn FnMut(RunEvent<'_>),
+    stage: Stage,
+}
+
+/// How far a test is. Times are of the monotonic clock, nanoseconds.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// Until time or bytes are used up; the sampler stops the senders when the time is up.
+    Traffic,
+    /// Until what was sent is acknowledged.
+    Flushing { deadline_ns: u64 },
+    /// iperf3 stops reading when the test ends: what lies in its sockets by then it never counts. So long as it reads, the
+    /// windows that its sockets offer grow; when they no longer do, it has everything.
+    Reading { widest: u64, since_ns: u64, deadline_ns: u64 },
+    /// Until what the server sent is here.
+    Tail { ended_ns: u64, received: u64, since_ns: u64 },
+}
+
+impl<'a, 'c> Server<'a, 'c> {
+    /// Of a test that is about to start.
+    pub fn new(
+        conversation: &'a mut Conversation<'c>,
+        held: &'a [Held],
+        specs: &[StreamSpec],
+        parameters: Parameters,
+        (rtt_ns, t0_ns, report_ns): (u64, u64, Option<u64>),
+        observe: &'a mut dyn FnMut(RunEvent<'_>),
+    ) -> Self {
+        let (omit_ns, time_ns) = (parameters.omit_ns, parameters.time_ns);
+        let moments =
+            report_ns.map(|every_ns| Moments::new(omit_ns, time_ns.map(|time_ns| time_ns + omit_ns), every_ns));
+        Self {
+            conversation,
+            held,
+            parameters,
+            rtt_ns,
+            t0_ns,
+            moments,
+            due_ns: moments.and_then(|moments| moments.after(0)),
+            senders: specs.iter().filter(|spec| spec.client_job == Job::Send).count(),
+            senders_done: 0,
+            observe,
+            stage: Stage::Traffic,
+        }
+    }
+
+    /// Whether time or bytes are used up.
+    fn traffic(&mut self, watch: &Watch) -> Result<bool, FlowError> {
+        if self.conversation.interrupted.load(Ordering::Relaxed) {
+            watch.stop.stop_sending();
+            let _ = self.conversation.send(State::ClientTerminate, "stopping");
+            return Err(FlowError::Interrupted);
+        }
+        let t0_ns = self.t0_ns;
+        let left_ns = self.due_ns.map_or(u64::MAX, |due_ns| (t0_ns + due_ns).saturating_sub(clock::monotonic_ns()));
+        match self.conversation.line.poll((left_ns / 1_000_000).clamp(1, 5) as u32) {
+            Ok(None) => {}
+            Ok(Some(byte)) => return Err(self.conversation.refusal(byte, "running the test").error),
+            Err(source) => return Err(FlowError::PeerLost { during: "running the test", source }),
+        }
+        let now = clock::monotonic_ns();
+        let (sent, downloaded) = watch.bytes();
+        if now >= t0_ns {
+            let queued: u64 = self.held.iter().map(Held::queued).sum();
+            let (t_ns, live) = (now - t0_ns, watch.live());
+            // The server reports nothing before the end: what its kernel has acknowledged stands for what arrived.
+            let upload = Moved { t_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
+            let download = Moved { t_ns, bytes: downloaded, tcp: None, udp: live.udp };
+            (self.observe)(RunEvent::Progress(Progress { t_ns, upload, download, sent, ..Progress::default() }));
+        }
+        if let Some(at_ns) = self.due_ns.filter(|at_ns| now >= t0_ns + at_ns) {
+            let streams = self.readings(watch);
+            (self.observe)(RunEvent::Readings { due_ns: at_ns, streams: &streams });
+            self.due_ns = self.moments.and_then(|moments| moments.after(now - t0_ns));
+        }
+        let direction = self.parameters.direction;
+        let received_all =
+            direction != Direction::Upload && self.parameters.bytes.is_some_and(|bytes| downloaded >= bytes);
+        let sent_all = self.senders > 0 && self.senders_done >= self.senders;
+        Ok(watch.stop.sending() || received_all || (sent_all && direction == Direction::Upload))
+    }
+
+    fn readings(&self, watch: &Watch) -> Vec<(u32, Sample)> {
+        let of = |(id, counters)| {
+            let held = self.held.iter().find(|held| held.stream == id)?;
+            Some((id, held.reading(counters, self.t0_ns)))
+        };
+        watch.counters().filter_map(of).collect()
+    }
+
+    fn windows(&self) -> u64 {
+        self.held.iter().map(Held::window).sum()
+    }
+
+    /// Ends the test at the server, which has everything.
+    fn end(&mut self) -> Result<Stage, FlowError> {
+        self.conversation.send(State::TestEnd, "ending the test")?;
+        let ended_ns = clock::monotonic_ns();
+        self.conversation.expect(State::ExchangeResults, "ending the test")?;
+        Ok(Stage::Tail { ended_ns, received: 0, since_ns: ended_ns })
+    }
+}
+
+impl Peer for Server<'_, '_> {
+    type Error = FlowError;
+
+    fn report_done(&mut self, _: SenderDone) -> Result<(), FlowError> {
+        self.senders_done += 1;
+        Ok(())
+    }
+
+    fn attend(&mut self, watch: &Watch) -> Result<(), FlowError> {
+        if !matches!(self.stage, Stage::Traffic) && self.conversation.interrupted.load(Ordering::Relaxed) {
+            return Err(FlowError::Interrupted);
+        }
+        let nap = || clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        self.stage = match self.stage {
+            Stage::Traffic => {
+                if self.traffic(watch)? {
+                    watch.stop.stop_sending();
+                    Stage::Flushing { deadline_ns: clock::monotonic_ns() + TAIL_NS }
+                } else {
+                    Stage::Traffic
+                }
+            }
+            Stage::Flushing { deadline_ns } => {
+                if self.held.iter().any(|held| held.queued() > 0) && clock::monotonic_ns() < deadline_ns {
+                    nap();
+                    self.stage
+                } else if self.held.iter().any(|held| held.sends) {
+                    let (widest, since_ns) = (self.windows(), clock::monotonic_ns());
+                    Stage::Reading { widest, since_ns, deadline_ns: since_ns + READING_NS.max(2 * self.grace_ns()) }
+                } else {
+                    self.end()?
+                }
+            }
+            Stage::Reading { widest, since_ns, deadline_ns } => {
+                if clock::monotonic_ns() < deadline_ns.min(since_ns + self.grace_ns()) {
+                    nap();
+                    let now_offered = self.windows();
+                    let since_ns = if now_offered > widest { clock::monotonic_ns() } else { since_ns };
+                    Stage::Reading { widest: widest.max(now_offered), since_ns, deadline_ns }
+                } else {
+                    self.end()?
+                }
+            }
+            Stage::Tail { ended_ns, mut received, mut since_ns } => {
+                let (now, bytes) = (clock::monotonic_ns(), watch.bytes().1);
+                if bytes != received {
+                    (received, since_ns) = (bytes, now);
+                }
+                if now > since_ns + QUIET_NS.max(3 * self.rtt_ns) || now > ended_ns + TAIL_NS {
+                    watch.stop.stop_receiving();
+                }
+                clock::sleep_until(now + 1_000_000);
+                Stage::Tail { ended_ns, received, since_ns }
+            }
+        };
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Tail { .. })
+    }
+}
+
+impl Server<'_, '_> {
+    /// How long the server's readers may pause, nanoseconds.
+    fn grace_ns(&self) -> u64 {
+        GRACE_NS + 2 * self.rtt_ns
+    }
+}

@@ -1,0 +1,523 @@
+//! A run's document as iperf3's.
+//!
+//! iperf3's figures of an interval are those of the end that prints them: bytes its application wrote or read. So they are
+//! taken from this end's readings, at the grid asked for; they add up to the total exactly. What landspeed knows beyond has
+//! no place there; what iperf3 would print and the document lacks (losses of a single interval) is left out, not made up.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::{
+    Direction, Parameters, PhaseName, Protocol, RunDocument, Sample, Status, Stream, StreamEnd, TcpInfo,
+};
+
+use crate::Moments;
+use crate::document::{Connected, Cpu, Document, End, EndStream, Interval, Place, Row, Start, TestStart, Timestamp};
+
+/// What the command line says and the run's document does not.
+#[derive(Debug, Clone, Default)]
+pub struct ReportOptions {
+    /// Between two reports, nanoseconds.
+    pub interval_ns: u64,
+    /// `--blockcount`.
+    pub blocks: u64,
+    /// `--extra-data`.
+    pub extra_data: Option<String>,
+    /// The server's name as it was given, and its port.
+    pub server: (String, u16),
+}
+
+/// The release whose JSON this is.
+pub const RELEASE: &str = "3.22";
+
+/// The whole document.
+pub fn document(run: &RunDocument, options: &ReportOptions) -> Document {
+    remainder(run, options, &Reported::default())
+}
+
+/// What is to be said when the test is over and some of its intervals were reported as they happened: all but those.
+pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported) -> Document {
+    let p = run.effective.as_ref().unwrap_or(&run.requested);
+    let test = Test::new(run, p, options, reported);
+    let (output_json, output_text) = match run.iperf3.as_ref().and_then(|end| end.output.clone()) {
+        Some(serde_json::Value::String(text)) => (None, Some(text)),
+        output => (output, None),
+    };
+    let failed = run.status != Status::Complete;
+    Document {
+        title: p.title.clone(),
+        extra_data: options.extra_data.clone(),
+        start: start(run, p, options, &test),
+        intervals: test.intervals(),
+        end: if run.status == Status::Failed { End::default() } else { test.end() },
+        server_output_json: output_json,
+        server_output_text: output_text,
+        error: run.errors.first().filter(|_| failed).map(|error| error.message.clone()),
+    }
+}
+
+/// The interval that ends now, of a test that goes on.
+pub fn interval(opened: &RunDocument, reported: &mut Reported, due_ns: u64, streams: &[(u32, Sample)]) -> Interval {
+    let p = opened.effective.as_ref().unwrap_or(&opened.requested);
+    let mut test = Test::of_streams(opened, p);
+    test.grid = vec![reported.due_ns, due_ns];
+    for numbered in &mut test.streams {
+        let Some((_, now)) = streams.iter().find(|(id, _)| *id == numbered.stream.id) else { continue };
+        numbered.at = vec![
+            reported.last(numbered.stream.id),
+            StreamReading::of(now, reported.last(numbered.stream.id).packets),
+        ];
+    }
+    reported.due_ns = due_ns;
+    reported.last =
+        test.streams.iter().filter_map(|numbered| Some((numbered.stream.id, numbered.at.last()?.clone()))).collect();
+    if due_ns == test.omit_ns {
+        reported.cut.clone_from(&reported.last);
+    }
+    test.interval(1)
+}
+
+/// What was reported of a test while it lasted.
+#[derive(Debug, Default)]
+pub struct Reported {
+    /// The last moment reported of, nanoseconds after the start.
+    due_ns: u64,
+    /// Readings then, by the stream's number.
+    last: BTreeMap<u32, StreamReading>,
+    /// Readings at the end of the omitted part.
+    cut: BTreeMap<u32, StreamReading>,
+}
+
+impl Reported {
+    fn last(&self, stream: u32) -> StreamReading {
+        self.last.get(&stream).cloned().unwrap_or_default()
+    }
+}
+
+fn start(run: &RunDocument, p: &Parameters, options: &ReportOptions, test: &Test<'_>) -> Start {
+    let (host, port) = options.server.clone();
+    let mut start = Start {
+        version: format!("iperf {RELEASE} (landspeed {})", run.landspeed.version),
+        system_info: run.hosts.client.as_ref().map_or_else(String::new, |host| {
+            format!("Linux {} {} {} {}", host.hostname, host.kernel_release, host.kernel_version, host.machine)
+        }),
+        timestamp: timestamp(&run.started),
+        connecting_to: Some(Place { host, port }),
+        ..Start::default()
+    };
+    let Some(first) = test.streams.first() else { return start };
+    let udp = p.protocol == Protocol::Udp;
+    let local = first.local();
+    start.connected = test.streams.iter().filter_map(NumberedStream::connected).collect();
+    start.cookie = Some(run.id.clone());
+    start.tcp_mss = p.mss_bytes.map(u64::from);
+    if start.tcp_mss.is_none() && !udp {
+        start.tcp_mss_default = local.and_then(|end| end.mss_bytes).map(u64::from);
+    }
+    start.target_bitrate = Some(p.rate_bps.unwrap_or(0));
+    start.fq_rate = Some(p.pace_bps.unwrap_or(0));
+    start.sock_bufsize = Some(p.window_bytes.unwrap_or(0));
+    start.sndbuf_actual = local.and_then(|end| end.sndbuf_bytes);
+    start.rcvbuf_actual = local.and_then(|end| end.rcvbuf_bytes);
+    start.test_start = Some(TestStart {
+        protocol: if udp { "UDP" } else { "TCP" }.to_owned(),
+        num_streams: p.streams,
+        blksize: p.write_bytes,
+        omit: p.omit_ns / SECOND_NS,
+        duration: p.time_ns.unwrap_or(0) / SECOND_NS,
+        bytes: if options.blocks > 0 { 0 } else { p.bytes.unwrap_or(0) },
+        blocks: options.blocks,
+        reverse: u8::from(p.direction == Direction::Download),
+        tos: p.dscp.unwrap_or(0) << 2,
+        target_bitrate: Some(p.rate_bps.unwrap_or(0)),
+        bidir: Some(u8::from(p.direction == Direction::Both)),
+        fqrate: Some(p.pace_bps.unwrap_or(0)),
+        interval: Some(seconds(options.interval_ns)),
+        gso: Some(p.udp.as_ref().map_or(0, |udp| u8::from(udp.gso))),
+        gro: Some(p.udp.as_ref().map_or(0, |udp| u8::from(udp.gro))),
+    });
+    start
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / SECOND_NS as f64
+}
+
+/// `2026-11-22T06:13:24.657Z` as in HTTP.
+fn timestamp(rfc3339: &str) -> Option<Timestamp> {
+    let since = humantime::parse_rfc3339(rfc3339).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    // 1970 began on a Thursday.
+    let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let (date, clock) = rfc3339.split_once('T')?;
+    let [year, month, day] = date.split('-').collect::<Vec<_>>()[..] else { return None };
+    let month = months.get(month.parse::<usize>().ok()?.checked_sub(1)?)?;
+    let weekday = days[(since.as_secs() / 86_400 % 7) as usize];
+    Some(Timestamp {
+        time: format!("{weekday}, {day} {month} {year} {} GMT", clock.get(..8)?),
+        timesecs: since.as_secs(),
+        timemillisecs: Some(since.as_millis() as u64),
+    })
+}
+
+/// A test as one end of it sees it.
+struct Test<'a> {
+    run: &'a RunDocument,
+    udp: bool,
+    /// Senders of this end first, as iperf3 numbers them.
+    streams: Vec<NumberedStream<'a>>,
+    /// When the figures begin, and when the last byte is offered, nanoseconds.
+    omit_ns: u64,
+    stop_ns: u64,
+    /// Moments of reports.
+    grid: Vec<u64>,
+}
+
+/// One stream and its number.
+struct NumberedStream<'a> {
+    number: u32,
+    stream: &'a Stream,
+    /// This end's readings at the grid.
+    at: Vec<StreamReading>,
+    /// That at the end of the omitted part, where there is one.
+    cut: Option<StreamReading>,
+}
+
+/// This end's counters at a moment.
+#[derive(Debug, Clone, Default)]
+struct StreamReading {
+    t_ns: u64,
+    bytes: u64,
+    packets: u64,
+    tcp: Option<Box<TcpInfo>>,
+}
+
+impl StreamReading {
+    /// A sample without a count of packets has what was counted before.
+    fn of(sample: &Sample, packets: u64) -> Self {
+        let packets = sample.packets.unwrap_or(packets);
+        Self { t_ns: sample.t_ns, bytes: sample.bytes, packets, tcp: sample.tcp.clone() }
+    }
+}
+
+impl NumberedStream<'_> {
+    fn sends(&self) -> bool {
+        self.stream.direction == Direction::Upload
+    }
+
+    fn local(&self) -> Option<&StreamEnd> {
+        if self.sends() { self.stream.sender.as_ref() } else { self.stream.receiver.as_ref() }
+    }
+
+    fn connected(&self) -> Option<Connected> {
+        let local: std::net::SocketAddr = self.stream.client_addr.parse().ok()?;
+        let remote: std::net::SocketAddr = self.stream.server_addr.parse().ok()?;
+        Some(Connected {
+            socket: self.number,
+            local_host: local.ip().to_string(),
+            local_port: local.port(),
+            remote_host: remote.ip().to_string(),
+            remote_port: remote.port(),
+        })
+    }
+}
+
+impl<'a> Test<'a> {
+    /// Nothing is known yet but the streams.
+    fn of_streams(run: &'a RunDocument, p: &Parameters) -> Self {
+        let mut streams: Vec<&Stream> = run.streams.iter().collect();
+        streams.sort_by_key(|stream| (stream.direction == Direction::Download, stream.id));
+        let numbered =
+            |(index, stream)| NumberedStream { number: 5 + 2 * index as u32, stream, at: Vec::new(), cut: None };
+        let streams = streams.into_iter().enumerate().map(numbered).collect();
+        Self { run, udp: p.protocol == Protocol::Udp, streams, omit_ns: p.omit_ns, stop_ns: 0, grid: Vec::new() }
+    }
+
+    fn new(run: &'a RunDocument, p: &Parameters, options: &ReportOptions, reported: &Reported) -> Self {
+        let steady = run.phases.iter().filter(|phase| phase.name == PhaseName::Steady);
+        let last_reading = || {
+            let ends = run.streams.iter().flat_map(|stream| [&stream.sender, &stream.receiver]).flatten();
+            ends.filter_map(|end| end.samples.last()).map(|sample| sample.t_ns).max().unwrap_or(0)
+        };
+        let stop_ns = steady.map(|phase| phase.end_ns).max().unwrap_or_else(last_reading);
+        let omit_ns = p.omit_ns.min(stop_ns);
+        let grid = match reported.due_ns {
+            0 => grid(omit_ns, stop_ns, options.interval_ns),
+            due_ns => [due_ns].into_iter().chain((stop_ns > due_ns).then_some(stop_ns)).collect(),
+        };
+        let mut test = Self { omit_ns, stop_ns, ..Self::of_streams(run, p) };
+        let cut = grid.iter().position(|moment| *moment == omit_ns).filter(|_| omit_ns > 0);
+        for numbered in &mut test.streams {
+            let id = numbered.stream.id;
+            numbered.at = readings(numbered.stream, numbered.sends(), &grid, reported.last(id));
+            numbered.cut = reported.cut.get(&id).or_else(|| numbered.at.get(cut?)).cloned();
+        }
+        test.grid = grid;
+        test
+    }
+
+    fn intervals(&self) -> Vec<Interval> {
+        (1..self.grid.len()).map(|index| self.interval(index)).collect()
+    }
+
+    fn interval(&self, index: usize) -> Interval {
+        let rows: Vec<Row> = self.streams.iter().filter_map(|numbered| self.during(numbered, index)).collect();
+        let sum_of = |sends: bool| {
+            let rows: Vec<&Row> = rows.iter().filter(|row| row.sender == sends).collect();
+            sum(&rows)
+        };
+        let (sum, backwards) = match (sum_of(true), sum_of(false)) {
+            (Some(sent), received) => (sent, received),
+            (None, received) => (received.unwrap_or_default(), None),
+        };
+        Interval { streams: rows, sum, sum_bidir_reverse: backwards }
+    }
+
+    /// Since the report before. Time begins anew after the omitted part.
+    fn during(&self, numbered: &NumberedStream<'_>, index: usize) -> Option<Row> {
+        let (from, to) = (numbered.at.get(index.checked_sub(1)?)?, numbered.at.get(index)?);
+        let omitted = self.grid[index] <= self.omit_ns;
+        let zero_ns = if omitted { 0 } else { self.omit_ns.min(from.t_ns) };
+        let span = (from.t_ns - zero_ns, to.t_ns.saturating_sub(zero_ns));
+        let mut row = row(span, to.bytes.saturating_sub(from.bytes), numbered.sends());
+        row.socket = Some(numbered.number);
+        row.omitted = Some(omitted);
+        if self.udp {
+            row.packets = Some(to.packets.saturating_sub(from.packets) as i64);
+        } else if numbered.sends() {
+            let before = from.tcp.as_ref().map_or(0, |tcp| tcp.total_retrans);
+            if let Some(now) = &to.tcp {
+                row.retransmits = Some(i64::from(now.total_retrans) - i64::from(before));
+                row.snd_cwnd = Some(u64::from(now.snd_cwnd) * u64::from(now.snd_mss_bytes));
+                row.rtt = Some(now.rtt_us.into());
+                row.rttvar = Some(now.rttvar_us.into());
+                row.pmtu = Some(now.pmtu_bytes.into());
+            }
+        }
+        Some(row)
+    }
+
+    fn end(&self) -> End {
+        let streams: Vec<EndStream> = self.streams.iter().map(|numbered| self.total(numbered)).collect();
+        let mut end = End { cpu_utilization_percent: Some(self.cpu()), ..End::default() };
+        let both =
+            self.streams.iter().any(NumberedStream::sends) && self.streams.iter().any(|numbered| !numbered.sends());
+        for sends in [true, false] {
+            let of_way = |pick: fn(&EndStream) -> Option<&Row>| {
+                let rows: Vec<&Row> = streams.iter().filter_map(pick).filter(|row| row.sender == sends).collect();
+                sum(&rows)
+            };
+            let (whole, sent, received) = if self.udp {
+                let whole = of_way(|stream| stream.udp.as_ref());
+                let (sent, received) = whole.as_ref().map(split_datagrams).unzip();
+                let received = received.filter(|received| received.lost_packets.is_some());
+                (whole, sent, received)
+            } else {
+                (None, of_way(|stream| stream.sender.as_ref()), of_way(|stream| stream.receiver.as_ref()))
+            };
+            if sent.is_none() && received.is_none() {
+                continue;
+            }
+            if both && !sends {
+                (end.sum_bidir_reverse, end.sum_sent_bidir_reverse, end.sum_received_bidir_reverse) =
+                    (whole, sent, received);
+            } else {
+                (end.sum, end.sum_sent, end.sum_received) = (whole, sent, received);
+            }
+        }
+        end.streams = streams;
+        if !self.udp {
+            let first = |pick: fn(&Stream) -> Option<&StreamEnd>| {
+                self.streams.iter().find_map(|numbered| pick(numbered.stream)?.congestion.clone())
+            };
+            end.sender_tcp_congestion = first(|stream| stream.sender.as_ref());
+            end.receiver_tcp_congestion = first(|stream| stream.receiver.as_ref());
+        }
+        end
+    }
+
+    fn total(&self, numbered: &NumberedStream<'_>) -> EndStream {
+        let span = (0, self.stop_ns - self.omit_ns);
+        // The remote end has no readings at the cut, or none at all: what this end had moved by then stands for it.
+        let at_cut = numbered.cut.as_ref();
+        let bytes = |end: &StreamEnd| end.bytes.saturating_sub(at_cut.map_or(0, |cut| cut.bytes));
+        let row_of = |bytes| Row { socket: Some(numbered.number), ..row(span, bytes, numbered.sends()) };
+        let (sender, receiver) = (numbered.stream.sender.as_ref(), numbered.stream.receiver.as_ref());
+        if self.udp {
+            let omitted = at_cut.map_or(0, |cut| cut.packets);
+            let sent = sender.and_then(|end| end.udp.as_ref()).map_or(0, |udp| udp.sent_packets);
+            let arrived = receiver.and_then(|end| end.udp.as_ref());
+            let packets = sent.saturating_sub(omitted) as i64;
+            // Where the receiver did not get to say what came, nothing is said of it.
+            let lost = arrived.map(|udp| sent as i64 - udp.delivered_packets as i64);
+            let row = Row {
+                jitter_ms: arrived.map(|udp| udp.jitter_ns.unwrap_or(0) as f64 / 1e6),
+                lost_packets: lost,
+                packets: Some(packets),
+                lost_percent: lost.map(|lost| percent(lost, packets)),
+                out_of_order: arrived.map(|udp| udp.reordered_packets as i64),
+                ..row_of(sender.or(receiver).map_or(0, bytes))
+            };
+            return EndStream { udp: Some(row), ..EndStream::default() };
+        }
+        let sent = sender.map(|end| {
+            let omitted = at_cut.and_then(|cut| cut.tcp.as_ref()).map_or(0, |tcp| tcp.total_retrans);
+            let mut row = row_of(bytes(end));
+            row.retransmits = end.retransmits.map(|all| all as i64 - i64::from(omitted));
+            let tcp = end.samples.iter().filter(|sample| sample.t_ns > self.omit_ns).filter_map(|s| s.tcp.as_deref());
+            let readings: Vec<_> = tcp.filter(|tcp| tcp.rtt_us > 0).collect();
+            if !readings.is_empty() {
+                let rtts = || readings.iter().map(|tcp| u64::from(tcp.rtt_us));
+                row.max_snd_cwnd =
+                    readings.iter().map(|tcp| u64::from(tcp.snd_cwnd) * u64::from(tcp.snd_mss_bytes)).max();
+                row.max_rtt = rtts().max();
+                row.min_rtt = rtts().min();
+                row.mean_rtt = Some(rtts().sum::<u64>() / readings.len() as u64);
+            }
+            row
+        });
+        EndStream { sender: sent, receiver: receiver.map(|end| row_of(bytes(end))), udp: None }
+    }
+
+    fn cpu(&self) -> Cpu {
+        let span_ns = self.stop_ns.max(1) as f64;
+        let share = |local: bool, pick: fn(&StreamEnd) -> u64| {
+            let ends = self.streams.iter().filter_map(|numbered| {
+                if numbered.sends() == local {
+                    numbered.stream.sender.as_ref()
+                } else {
+                    numbered.stream.receiver.as_ref()
+                }
+            });
+            ends.map(pick).sum::<u64>() as f64 / span_ns * 100.0
+        };
+        let reported = self.run.iperf3.as_ref().map(|end| &end.results);
+        let remote = |key: &str, pick: fn(&StreamEnd) -> u64| {
+            reported.and_then(|results| results.get(key)?.as_f64()).unwrap_or_else(|| share(false, pick))
+        };
+        Cpu {
+            host_total: share(true, |end| end.thread_cpu_ns),
+            host_user: share(true, |end| end.thread_user_ns),
+            host_system: share(true, |end| end.thread_system_ns),
+            remote_total: remote("cpu_util_total", |end| end.thread_cpu_ns),
+            remote_user: remote("cpu_util_user", |end| end.thread_user_ns),
+            remote_system: remote("cpu_util_system", |end| end.thread_system_ns),
+        }
+    }
+}
+
+/// Moments of reports from the start to the end.
+fn grid(omit_ns: u64, stop_ns: u64, interval_ns: u64) -> Vec<u64> {
+    let moments = Moments::new(omit_ns, Some(stop_ns), interval_ns);
+    let mut grid: Vec<u64> = std::iter::successors(Some(0), |at| moments.after(*at)).collect();
+    if grid.last() < Some(&stop_ns) {
+        grid.push(stop_ns);
+    }
+    grid
+}
+
+/// This end's counters at each moment of the grid, from the nearest reading; at the first one those given, at the end the
+/// totals.
+fn readings(stream: &Stream, sends: bool, grid: &[u64], first: StreamReading) -> Vec<StreamReading> {
+    let Some(end) = (if sends { stream.sender.as_ref() } else { stream.receiver.as_ref() }) else {
+        return Vec::new();
+    };
+    let mut last = first.clone();
+    let mut at = vec![first];
+    let mut samples = end.samples.iter().peekable();
+    for (index, &moment) in grid.iter().enumerate().skip(1) {
+        while let Some(sample) = samples.peek() {
+            // A reading is nearer than the one before it as long as it is not as far beyond.
+            if sample.t_ns.saturating_sub(moment) > moment.saturating_sub(last.t_ns) {
+                break;
+            }
+            last = StreamReading::of(sample, last.packets);
+            samples.next();
+        }
+        if index + 1 == grid.len() {
+            let udp = end.udp.as_ref();
+            let packets = udp.map_or(0, |udp| if sends { udp.sent_packets } else { udp.delivered_packets });
+            let tcp = end.samples.iter().rev().find_map(|sample| sample.tcp.clone());
+            last = StreamReading { t_ns: moment, bytes: end.bytes, packets, tcp };
+        }
+        at.push(last.clone());
+    }
+    at
+}
+
+fn row((from_ns, to_ns): (u64, u64), bytes: u64, sender: bool) -> Row {
+    let span = seconds(to_ns.saturating_sub(from_ns));
+    Row {
+        start: seconds(from_ns),
+        end: seconds(to_ns),
+        seconds: span,
+        bytes,
+        bits_per_second: if span > 0.0 { bytes as f64 * 8.0 / span } else { 0.0 },
+        sender,
+        ..Row::default()
+    }
+}
+
+/// Several rows of one numbered and one span as one.
+fn sum(rows: &[&Row]) -> Option<Row> {
+    let first = *rows.first()?;
+    let total = |pick: fn(&Row) -> Option<i64>| {
+        rows.iter().filter_map(|row| pick(row)).fold(None, |sum: Option<i64>, value| Some(sum.unwrap_or(0) + value))
+    };
+    let (lost, packets) = (total(|row| row.lost_packets), total(|row| row.packets));
+    let jitters: Vec<f64> = rows.iter().filter_map(|row| row.jitter_ms).collect();
+    let bytes = rows.iter().map(|row| row.bytes).sum::<u64>();
+    Some(Row {
+        start: first.start,
+        end: first.end,
+        seconds: first.seconds,
+        bytes,
+        bits_per_second: if first.seconds > 0.0 { bytes as f64 * 8.0 / first.seconds } else { 0.0 },
+        retransmits: total(|row| row.retransmits),
+        jitter_ms: (!jitters.is_empty()).then(|| jitters.iter().sum::<f64>() / jitters.len() as f64),
+        lost_packets: lost,
+        packets,
+        lost_percent: lost.map(|lost| percent(lost, packets.unwrap_or(0))),
+        omitted: first.omitted,
+        sender: first.sender,
+        ..Row::default()
+    })
+}
+
+/// What was sent, and what of it arrived.
+fn split_datagrams(whole: &Row) -> (Row, Row) {
+    let sent =
+        Row { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), sender: true, ..whole.clone() };
+    let packets = whole.packets.unwrap_or(0);
+    let arrived = (packets - whole.lost_packets.unwrap_or(0)).max(0).unsigned_abs();
+    // Every datagram is as long as the next.
+    let bytes = whole.bytes.checked_div(packets.unsigned_abs()).unwrap_or(0) * arrived;
+    let bits_per_second = if whole.seconds > 0.0 { bytes as f64 * 8.0 / whole.seconds } else { 0.0 };
+    (sent, Row { bytes, bits_per_second, sender: false, ..whole.clone() })
+}
+
+fn percent(part: i64, whole: i64) -> f64 {
+    if whole > 0 { part as f64 / whole as f64 * 100.0 } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_reach_from_the_start_to_the_end() {
+        let s = SECOND_NS;
+        assert_eq!(grid(0, 2 * s + 5, s), [0, s, 2 * s + 5]);
+        assert_eq!(grid(s + s / 2, 3 * s + s / 2, s), [0, s, s + s / 2, 2 * s + s / 2, 3 * s + s / 2]);
+        assert_eq!(grid(0, s / 2, s), [0, s / 2]);
+    }
+
+    #[test]
+    fn a_moment_is_written_as_in_http() {
+        let at = timestamp("2026-11-22T06:13:24.657Z").expect("a moment");
+        assert_eq!(at.time, "Sun, 22 Nov 2026 06:13:24 GMT");
+        assert_eq!((at.timesecs, at.timemillisecs), (1_795_328_004, Some(1_795_328_004_657)));
+        assert_eq!(timestamp("yesterday"), None);
+    }
+}

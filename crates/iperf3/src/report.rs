@@ -1,0 +1,168 @@
+//! Writes the report of a client's test: all of it at the end (`-J`), or as it happens.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use landspeed_flow::client::RunEvent;
+use landspeed_model::{RunDocument, Sample};
+
+use super::text::{self, Style};
+use crate::convert::{self, ReportOptions, Reported};
+use crate::document::{Document, Interval};
+
+/// The form of a report.
+#[derive(Debug, Clone, Copy)]
+pub enum Form {
+    /// Lines for people, and for scripts that read them.
+    Text(Style),
+    /// One JSON document.
+    Json,
+    /// An object a line: `--json-stream`.
+    Events,
+}
+
+/// Writes the report of one test.
+pub struct Reporter<'a> {
+    form: Form,
+    options: &'a ReportOptions,
+    out: Box<dyn Write + Send>,
+    failed: Option<io::Error>,
+    begun: Option<Begun>,
+}
+
+/// A test whose report was begun.
+struct Begun {
+    /// As it was before its first byte.
+    run: RunDocument,
+    document: Document,
+    reported: Reported,
+    /// No interval was written yet.
+    silent: bool,
+}
+
+impl<'a> Reporter<'a> {
+    /// A report that goes to `out`.
+    pub fn new(form: Form, options: &'a ReportOptions, out: Box<dyn Write + Send>) -> Self {
+        Self { form, options, out, failed: None, begun: None }
+    }
+
+    /// Whether it writes readings as they come ([`RunEvent::Readings`]).
+    pub fn is_live(&self) -> bool {
+        !matches!(self.form, Form::Json)
+    }
+
+    /// Takes in what happened. A test whose report cannot be written is ended.
+    pub fn event(&mut self, event: &RunEvent<'_>, interrupted: &AtomicBool) {
+        match event {
+            RunEvent::Opened(run) => self.begin(run),
+            RunEvent::Readings { due_ns, streams } => self.interval(*due_ns, streams),
+            RunEvent::Accepted { .. } | RunEvent::Progress(_) | RunEvent::Mtu(_) => {}
+        }
+        if self.failed.is_some() {
+            interrupted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn begin(&mut self, run: &RunDocument) {
+        let document = Document { intervals: Vec::new(), ..convert::document(run, self.options) };
+        match self.form {
+            Form::Text(style) => self.write(&text::head(&document, style)),
+            Form::Events => self.object("start", &document.start),
+            Form::Json => return,
+        }
+        self.begun = Some(Begun { run: run.clone(), document, reported: Reported::default(), silent: true });
+    }
+
+    fn interval(&mut self, due_ns: u64, streams: &[(u32, Sample)]) {
+        let Some(begun) = &mut self.begun else { return };
+        let interval = convert::interval(&begun.run, &mut begun.reported, due_ns, streams);
+        self.show(interval);
+    }
+
+    fn show(&mut self, interval: Interval) {
+        let Some(begun) = &mut self.begun else { return };
+        let first = std::mem::replace(&mut begun.silent, false);
+        match self.form {
+            Form::Text(style) => {
+                begun.document.intervals = vec![interval];
+                let rows = text::intervals(&begun.document, style, first);
+                self.write(&rows);
+            }
+            Form::Events => self.object("interval", &interval),
+            Form::Json => {}
+        }
+    }
+
+    /// Writes what is left, and how the test ended.
+    ///
+    /// # Errors
+    /// The report could not be written.
+    pub fn finish(mut self, run: &RunDocument) -> io::Result<()> {
+        let mut ended = match &self.begun {
+            Some(begun) => convert::remainder(run, self.options, &begun.reported),
+            None => convert::document(run, self.options),
+        };
+        match (self.form, self.begun.is_some()) {
+            (Form::Json, _) => self.json(&ended),
+            (Form::Text(style), false) => self.write(&text::client(&ended, style)),
+            (Form::Events, false) => {
+                self.object("start", &ended.start);
+                ended.intervals.iter().for_each(|interval| self.object("interval", interval));
+                self.end(&ended);
+            }
+            (_, true) => {
+                for interval in std::mem::take(&mut ended.intervals) {
+                    self.show(interval);
+                }
+                match self.form {
+                    Form::Text(style) => self.write(&text::end(&ended, style)),
+                    _ => self.end(&ended),
+                }
+            }
+        }
+        if let (Some(error), Form::Text(_)) = (&ended.error, self.form) {
+            eprintln!("iperf3: error - {error}");
+        }
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    /// The last of the events.
+    fn end(&mut self, ended: &Document) {
+        if let Some(output) = &ended.server_output_text {
+            self.object("server_output_text", output);
+        }
+        if let Some(output) = &ended.server_output_json {
+            self.object("server_output_json", output);
+        }
+        if let Some(error) = &ended.error {
+            self.object("error", error);
+        }
+        self.object("end", &ended.end);
+    }
+
+    fn json(&mut self, document: &Document) {
+        match serde_json::to_string_pretty(document) {
+            Ok(text) => self.write(&(text + "\n")),
+            Err(error) => self.failed = Some(error.into()),
+        }
+    }
+
+    fn object(&mut self, event: &str, data: &impl serde::Serialize) {
+        #[derive(serde::Serialize)]
+        struct Event<'a, D> {
+            event: &'a str,
+            data: &'a D,
+        }
+        match serde_json::to_string(&Event { event, data }) {
+            Ok(text) => self.write(&(text + "\n")),
+            Err(error) => self.failed = Some(error.into()),
+        }
+    }
+
+    /// Whoever waits for a line gets it now.
+    fn write(&mut self, text: &str) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).err();
+        }
+    }
+}

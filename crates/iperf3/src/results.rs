@@ -1,0 +1,245 @@
+//! What each end says came of a test, as iperf3 writes it.
+
+use std::collections::HashMap;
+
+use landspeed_flow::end::EndReport;
+use landspeed_flow::layout::StreamSpec;
+use serde_json::{Map, Value, json};
+
+use crate::identity;
+use crate::request::whole;
+
+/// Figures above this cannot be: 4 PiB.
+const MOST: u64 = 1 << 52;
+
+/// One stream of an end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StreamResult {
+    /// iperf3's number of the stream.
+    pub number: u64,
+    /// Payload bytes, sent by a sender, received by a receiver; after the omitted part.
+    pub bytes: u64,
+    /// Segments sent again, where a sender knows.
+    pub retransmits: Option<u64>,
+    /// RFC 1889 jitter of a UDP receiver, seconds.
+    pub jitter_s: f64,
+    /// UDP receiver: datagrams missing, the omitted part included.
+    pub errors: u64,
+    /// Of those in the omitted part.
+    pub omitted_errors: u64,
+    /// UDP: datagrams sent, or the highest number received; the omitted part included.
+    pub packets: u64,
+    /// Of those in the omitted part.
+    pub omitted_packets: u64,
+    /// Length after the omitted part, seconds.
+    pub seconds: f64,
+}
+
+/// An end.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Results {
+    /// Processor time against wall time: all, user, system; percent.
+    pub cpu_percent: [f64; 3],
+    /// Whether its senders know what they sent again; `None` where it has no sender.
+    pub retransmits_known: Option<bool>,
+    /// Congestion control in force.
+    pub congestion: Option<String>,
+    /// Its streams.
+    pub streams: Vec<StreamResult>,
+}
+
+/// What an end knows beyond its own report.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// What moved in the omitted part, by our number of the stream.
+    pub omitted: HashMap<u32, Omitted>,
+    /// Length of the omitted part, nanoseconds.
+    pub omit_ns: u64,
+    /// When the test ended, nanoseconds after its start, if the other end said so.
+    pub end_ns: Option<u64>,
+    /// Datagrams that the other end says it sent, by our number of the stream.
+    pub sent: HashMap<u32, u64>,
+}
+
+/// What moved in the omitted part of a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Omitted {
+    /// Payload bytes.
+    pub bytes: u64,
+    /// UDP: datagrams sent, or delivered.
+    pub packets: u64,
+    /// UDP receiver: highest number seen plus one.
+    pub highest: u64,
+}
+
+impl Results {
+    /// An end's report as iperf3 writes it.
+    pub fn of_end(report: &EndReport, specs: &[StreamSpec], known: &Known) -> Self {
+        let end_ns = known.end_ns.or(report.cuts.steady_end_ns).or(report.cuts.end_ns).unwrap_or(0);
+        let percent = |of: fn(&landspeed_model::StreamEnd) -> u64| {
+            let all: u64 = report.streams.iter().map(|s| of(&s.end)).sum();
+            if end_ns > 0 { all as f64 * 100.0 / end_ns as f64 } else { 0.0 }
+        };
+        let mut streams = Vec::new();
+        for (index, spec) in specs.iter().enumerate() {
+            let Some(stream) = report.streams.iter().find(|s| s.id == spec.id) else { continue };
+            let omitted = known.omitted.get(&spec.id).copied().unwrap_or_default();
+            let end = &stream.end;
+            let udp = end.udp.clone().unwrap_or_default();
+            let highest = known.sent.get(&spec.id).copied().unwrap_or(0).max(udp.highest_seq);
+            streams.push(StreamResult {
+                number: identity::number(index),
+                bytes: end.bytes.saturating_sub(omitted.bytes),
+                retransmits: end.retransmits.filter(|_| stream.sends),
+                jitter_s: udp.jitter_ns.map_or(0.0, |ns| ns as f64 / 1e9),
+                errors: if stream.sends { 0 } else { highest.saturating_sub(udp.delivered_packets) },
+                omitted_errors: if stream.sends { 0 } else { omitted.highest.saturating_sub(omitted.packets) },
+                packets: if stream.sends { udp.sent_packets } else { highest },
+                omitted_packets: if stream.sends { omitted.packets } else { omitted.highest },
+                seconds: end_ns.saturating_sub(known.omit_ns) as f64 / 1e9,
+            });
+        }
+        let senders = || report.streams.iter().filter(|s| s.sends);
+        Self {
+            cpu_percent: [
+                percent(|e| e.thread_cpu_ns),
+                percent(|e| e.thread_user_ns),
+                percent(|e| e.thread_system_ns),
+            ],
+            retransmits_known: senders().next().map(|_| senders().any(|s| s.end.retransmits.is_some())),
+            congestion: senders().chain(&report.streams).find_map(|s| s.end.congestion.clone()),
+            streams,
+        }
+    }
+
+    /// The text of it.
+    pub fn encode(&self) -> Map<String, Value> {
+        let [all, user, system] = self.cpu_percent;
+        let streams: Vec<Value> = self.streams.iter().map(StreamResult::encode).collect();
+        let mut text = Map::new();
+        text.insert("cpu_util_total".to_owned(), json!(all));
+        text.insert("cpu_util_user".to_owned(), json!(user));
+        text.insert("cpu_util_system".to_owned(), json!(system));
+        let known = self.retransmits_known.map_or(-1, i64::from);
+        text.insert("sender_has_retransmits".to_owned(), json!(known));
+        if let Some(name) = &self.congestion {
+            text.insert("congestion_used".to_owned(), json!(name));
+        }
+        text.insert("streams".to_owned(), Value::Array(streams));
+        text
+    }
+
+    /// Reads what the other end says.
+    ///
+    /// # Errors
+    /// In words: what is missing, or cannot be.
+    pub fn decode(text: &Value) -> Result<Self, String> {
+        let share = |key: &str| text.get(key).and_then(Value::as_f64).unwrap_or(0.0);
+        let streams = text.get("streams").and_then(Value::as_array).ok_or("its results have no streams")?;
+        if streams.len() > 512 {
+            return Err("its results have more than 512 streams".to_owned());
+        }
+        Ok(Self {
+            cpu_percent: [share("cpu_util_total"), share("cpu_util_user"), share("cpu_util_system")],
+            retransmits_known: match text.get("sender_has_retransmits").and_then(Value::as_i64) {
+                Some(0) => Some(false),
+                Some(1..) => Some(true),
+                _ => None,
+            },
+            congestion: text
+                .get("congestion_used")
+                .and_then(Value::as_str)
+                .map(|s| landspeed_flow::control::printable(s, 16)),
+            streams: streams.iter().map(StreamResult::decode).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// One stream.
+    pub fn stream(&self, number: u64) -> Option<&StreamResult> {
+        self.streams.iter().find(|s| s.number == number)
+    }
+}
+
+impl StreamResult {
+    fn encode(&self) -> Value {
+        json!({
+            "id": self.number,
+            "bytes": self.bytes,
+            "retransmits": self.retransmits.map_or(-1, |n| n as i64),
+            "jitter": self.jitter_s,
+            "errors": self.errors,
+            "omitted_errors": self.omitted_errors,
+            "packets": self.packets,
+            "omitted_packets": self.omitted_packets,
+            "start_time": 0,
+            "end_time": self.seconds,
+        })
+    }
+
+    fn decode(text: &Value) -> Result<Self, String> {
+        let needed = |key: &str| {
+            let value = text.get(key).ok_or_else(|| format!("a stream of its results has no `{key}`"))?;
+            whole(value).filter(|&n| n <= MOST).ok_or_else(|| format!("`{key}` of its results cannot be"))
+        };
+        // Minus one stands for "not known"; 3.12 writes some of those as 2^64 - 1. Reordering alone may make errors
+        // negative.
+        let optional = |key: &str| text.get(key).and_then(whole).filter(|&n| n <= MOST);
+        let seconds = |key: &str| text.get(key).and_then(Value::as_f64).filter(|s| s.is_finite()).unwrap_or(0.0);
+        Ok(Self {
+            number: needed("id")?,
+            bytes: needed("bytes")?,
+            retransmits: optional("retransmits"),
+            jitter_s: seconds("jitter").clamp(0.0, 1e6),
+            errors: optional("errors").unwrap_or(0),
+            omitted_errors: optional("omitted_errors").unwrap_or(0),
+            packets: needed("packets")?,
+            omitted_packets: optional("omitted_packets").unwrap_or(0),
+            seconds: seconds("end_time") - seconds("start_time"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_survive_the_wire() {
+        let stream = StreamResult {
+            number: 3,
+            bytes: 1 << 40,
+            retransmits: Some(7),
+            jitter_s: 0.25,
+            errors: 2,
+            omitted_errors: 1,
+            packets: 99,
+            omitted_packets: 9,
+            seconds: 1.5,
+        };
+        let all = Results {
+            cpu_percent: [3.0, 1.0, 2.0],
+            retransmits_known: Some(true),
+            congestion: Some("bbr".to_owned()),
+            streams: vec![stream, StreamResult { number: 1, ..StreamResult::default() }],
+        };
+        assert_eq!(Results::decode(&Value::Object(all.encode())), Ok(all));
+    }
+
+    #[test]
+    fn minus_one_is_unknown_however_it_is_written() {
+        let mut text =
+            Value::Object(Results { streams: vec![StreamResult::default()], ..Results::default() }.encode());
+        text["streams"][0]["retransmits"] = json!(18_446_744_073_709_551_615_u64);
+        assert_eq!(Results::decode(&text).unwrap().streams[0].retransmits, None);
+        text["streams"][0]["bytes"] = json!(18_446_744_073_709_551_615_u64);
+        assert!(Results::decode(&text).unwrap_err().contains("bytes"));
+    }
+
+    #[test]
+    fn what_is_no_results_is_said_to_be_none() {
+        for text in [json!(null), json!([]), json!({"streams": 1}), json!({"streams": [1]}), json!({"streams": [{}]})]
+        {
+            assert!(Results::decode(&text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! iperf3's protocol at a door of a landspeed server.
+//!
+//! Every connection opens with a cookie. One that no test has is a new client; one that a test waits with is a stream of
+//! it. UDP hellos hold nothing at all, so they are taken for the test of that address that is opening its streams, and one
+//! address may open the streams of one UDP test at a time.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use landspeed_flow::server::door::connect_back;
+use landspeed_flow::server::{Datagram, Opening, ServerEvent, Service, Shared, Visitor};
+
+use crate::auth::Users;
+use crate::session;
+use crate::wire::{BUSY, COOKIE_LEN, Cookie};
+
+/// Its name in the server's events.
+pub const NAME: &str = "iperf3";
+
+/// iperf3's protocol.
+#[derive(Debug, Default)]
+pub struct Iperf3Service {
+    tests: Arc<Tests>,
+}
+
+impl Iperf3Service {
+    /// Only these users may test; anyone if `None`.
+    pub fn new(users: Option<Users>) -> Self {
+        Self { tests: Arc::new(Tests { users, ..Tests::default() }) }
+    }
+}
+
+impl Service for Iperf3Service {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn listening(&self, _: &str, addr: SocketAddr) -> String {
+        format!("listen for iperf3 on {addr}")
+    }
+
+    fn opening(&self) -> Box<dyn Opening> {
+        Box::new(CookieOpening { tests: Arc::clone(&self.tests), cookie: [0; COOKIE_LEN], have: 0 })
+    }
+
+    fn busy(&self) -> Vec<u8> {
+        BUSY.to_vec()
+    }
+
+    fn not_allowed(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn answer(&self, datagram: &Datagram<'_>, _: &Shared) {
+        let Datagram { bound, from, .. } = *datagram;
+        // Whoever has no test that waits for streams gets no answer at all.
+        let Some(test) = lock(&self.tests.udp).get(&from.ip()).cloned() else { return };
+        if let Ok(connected) = connect_back(SocketAddr::new(test.local, bound.port()), from) {
+            let _ = test.deliver.try_send(connected);
+        }
+    }
+}
+
+/// As much of a cookie as has come.
+struct CookieOpening {
+    tests: Arc<Tests>,
+    cookie: Cookie,
+    have: usize,
+}
+
+impl Opening for CookieOpening {
+    fn read(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
+        match stream.read(&mut self.cookie[self.have..]) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(n) => {
+                self.have += n;
+                // Old clients put their host's name in, but nobody a control character.
+                if self.cookie[..self.have.min(COOKIE_LEN - 1)].iter().any(|c| c.is_ascii_control() && *c != 0) {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                Ok(self.have == COOKIE_LEN)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn admit(self: Box<Self>, visitor: Visitor, shared: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)> {
+        let Visitor { stream, peer, order } = visitor;
+        stream.set_nonblocking(false).ok()?;
+        match self.tests.awaiting(&self.cookie) {
+            Some(test) if !shared.is_data_address(peer, test.client) => {
+                let why = "data from another address than its control connection's".to_owned();
+                shared.report(ServerEvent::Refused { peer, why });
+            }
+            // One stream too many is closed: its client sees the end of file.
+            Some(test) => drop(test.deliver.try_send(Arrival { order, stream })),
+            None => {
+                if let Err(stream) = session::spawn(stream, peer, self.cookie, &self.tests, shared) {
+                    shared.admission.refuse(stream, &BUSY);
+                    let why = "iperf3: no descriptor or thread is free".to_owned();
+                    shared.report(ServerEvent::Refused { peer, why });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// Tests that wait for their streams.
+#[derive(Debug, Default)]
+pub struct Tests {
+    tcp: Mutex<HashMap<Cookie, Streams>>,
+    udp: Mutex<HashMap<IpAddr, Hellos>>,
+    users: Option<Users>,
+}
+
+/// Where the connections with a cookie go.
+#[derive(Debug, Clone)]
+struct Streams {
+    deliver: mpsc::SyncSender<Arrival>,
+    /// Address of the test's control connection. The cookie is in the clear on each connection: it proves little.
+    client: IpAddr,
+}
+
+/// Where the hellos of an address go.
+#[derive(Debug, Clone)]
+struct Hellos {
+    deliver: mpsc::SyncSender<UdpSocket>,
+    /// The address that the client talks to: its streams are answered from it.
+    local: IpAddr,
+}
+
+/// A data connection and its place in the order of arrival, which tells the streams of a test apart.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Connections accepted before it.
+    pub order: u64,
+    /// The connection.
+    pub stream: TcpStream,
+}
+
+/// A poisoned lock only means that some thread panicked while it held plain data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Tests {
+    /// Who may test; anyone if `None`.
+    pub fn users(&self) -> Option<&Users> {
+        self.users.as_ref()
+    }
+
+    fn awaiting(&self, cookie: &Cookie) -> Option<Streams> {
+        lock(&self.tcp).get(cookie).cloned()
+    }
+
+    /// Has the connections with this cookie delivered; `None` if another test has the same. They come from `client`.
+    pub fn await_tcp(
+        self: &Arc<Self>,
+        cookie: Cookie,
+        client: IpAddr,
+        most: usize,
+    ) -> Option<(mpsc::Receiver<Arrival>, Awaited)> {
+        let mut tests = lock(&self.tcp);
+        if tests.contains_key(&cookie) {
+            return None;
+        }
+        let (deliver, rx) = mpsc::sync_channel(most);
+        tests.insert(cookie, Streams { deliver, client });
+        Some((rx, Awaited { tests: Arc::clone(self), key: Key::Tcp(cookie) }))
+    }
+
+    /// Has the hellos from this address delivered as connected sockets; `None` while another test of it does.
+    /// `local` is the address that the client talks to.
+    pub fn await_udp(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        local: IpAddr,
+        most: usize,
+    ) -> Option<(mpsc::Receiver<UdpSocket>, Awaited)> {
+        let mut tests = lock(&self.udp);
+        if tests.contains_key(&peer) {
+            return None;
+        }
+        let (tx, rx) = mpsc::sync_channel(most);
+        tests.insert(peer, Hellos { deliver: tx, local });
+        Some((rx, Awaited { tests: Arc::clone(self), key: Key::Udp(peer) }))
+    }
+}
+
+/// That streams are delivered, until it is dropped.
+#[derive(Debug)]
+pub struct Awaited {
+    tests: Arc<Tests>,
+    key: Key,
+}
+
+#[derive(Debug)]
+enum Key {
+    Tcp(Cookie),
+    Udp(IpAddr),
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        match self.key {
+            Key::Tcp(cookie) => drop(lock(&self.tests.tcp).remove(&cookie)),
+            Key::Udp(peer) => drop(lock(&self.tests.udp).remove(&peer)),
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! One test of an iperf3 client, seen from the server: cookie, request, streams, traffic, results.
+//!
+//! Every wait has a deadline and every text a size limit; whatever the client does, the session ends and gives back what
+//! it held.
+
+mod traffic;
+
+use std::io;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use landspeed_flow::address::unmap;
+use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::preface::Token;
+use landspeed_flow::end::{self, DataSocket, EndPlan, EndReport, Side, StreamPlan, Watch};
+use landspeed_flow::error::FlowError;
+use landspeed_flow::layout::{self, StreamSpec};
+use landspeed_flow::server::admission::{Exceeded, NotGranted, Visit};
+use landspeed_flow::server::{ServerEvent, Shared, describe_outcome, describe_test};
+use landspeed_flow::sockets;
+use landspeed_model::{Parameters, Protocol};
+use landspeed_sys::{clock, socket};
+use serde_json::{Value, json};
+use socket2::{SockRef, TcpKeepalive};
+
+use self::traffic::{Client, Sending};
+use crate::request::{self, TestRequest};
+use crate::results::Results;
+use crate::server::{Arrival, Tests};
+use crate::server_output;
+use crate::wire::{BUSY, Cookie, Line, MAX_REQUEST, Refusal, State, Unread};
+
+/// How long a client may take over each step.
+const STEP: Duration = Duration::from_secs(10);
+/// How long a client may take to read its last words.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the word that the server stops may take to leave.
+const STOPPING: Duration = Duration::from_millis(100);
+/// How long it may take to say good-bye.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a client may hold the turn of its address to open UDP streams, and how long another waits for it, nanoseconds.
+const TURN_NS: u64 = 10_000_000_000;
+/// A client whose host acknowledges nothing on the control connection for this long is gone, seconds.
+const VANISHED_S: u64 = 15;
+/// How long beyond its time a test may last before it is ended, nanoseconds: its client's clock began later than ours.
+const GRACE_NS: u64 = 10_000_000_000;
+
+/// Serves a control connection on a thread of its own; gives it back if there is no descriptor or thread for that.
+pub(super) fn spawn(
+    stream: TcpStream,
+    peer: SocketAddr,
+    cookie: Cookie,
+    tests: &Arc<Tests>,
+    shared: &Arc<Shared>,
+) -> Result<(), TcpStream> {
+    keep_alive(&stream);
+    let (tests, server) = (Arc::clone(tests), Arc::clone(shared));
+    shared.admission.greet(stream, peer, "iperf3", move |visit, stream| {
+        let Ok(line) = Line::new(stream) else { return };
+        Session { shared: server, tests, peer, cookie, line, visit, id: None }.main();
+    })
+}
+
+/// Lets the kernel notice within [`VANISHED_S`] that the client's host is gone: iperf3's clients say nothing during a test,
+/// and UDP is not acknowledged.
+fn keep_alive(stream: &TcpStream) {
+    let probes = 3;
+    let each = Duration::from_secs(VANISHED_S / u64::from(probes));
+    let keepalive = TcpKeepalive::new().with_time(each).with_interval(each).with_retries(probes - 1);
+    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+    let _ = socket::set_user_timeout_ms(stream.as_fd(), VANISHED_S as u32 * 1000);
+}
+
+struct Session {
+    shared: Arc<Shared>,
+    tests: Arc<Tests>,
+    peer: SocketAddr,
+    cookie: Cookie,
+    line: Line,
+    visit: Visit,
+    id: Option<String>,
+}
+
+/// Why a session ends early.
+enum Ended {
+    /// The client is sent an error number of iperf3's.
+    Refused(Refusal, String),
+    /// The client is sent that the server is busy.
+    Busy(String),
+    /// There is nobody to send anything to.
+    Lost(String),
+}
+
+impl From<FlowError> for Ended {
+    fn from(error: FlowError) -> Self {
+        Self::Lost(error.to_string())
+    }
+}
+
+fn lost(during: &'static str) -> impl FnOnce(io::Error) -> Ended {
+    move |source| FlowError::PeerLost { during, source }.into()
+}
+
+impl Session {
+    fn main(mut self) {
+        let Err(ended) = self.serve() else { return };
+        let lost_place = self.visit.lost();
+        let why = match ended {
+            _ if lost_place.is_some() => "too many clients are asking for tests at once".to_owned(),
+            Ended::Refused(number, why) => {
+                let _ = self.line.refuse(number, &Deadline::after(LAST_WORDS));
+                why
+            }
+            Ended::Busy(why) => {
+                let _ = self.line.send(State::AccessDenied, &Deadline::after(LAST_WORDS));
+                why
+            }
+            Ended::Lost(why) => why,
+        };
+        self.shared.report(match &self.id {
+            Some(id) => ServerEvent::TestEnded { id: id.clone(), outcome: why },
+            None => ServerEvent::Refused { peer: self.peer, why: format!("iperf3: {why}") },
+        });
+        if let Some(stream) = lost_place {
+            self.visit.refuse_lost(stream, &BUSY);
+            return;
+        }
+        // Let the client read why before the connection goes.
+        let _ = self.line.poll(500);
+    }
+
+    fn serve(&mut self) -> Result<(), Ended> {
+        self.line.send(State::ParamExchange, &self.shared.step(STEP)).map_err(lost("greeting an iperf3 client"))?;
+        let text = self.line.receive_json(MAX_REQUEST, &self.shared.step(STEP)).map_err(|unread| match unread {
+            Unread::Text(message) => Ended::Refused(Refusal::Parameters, message),
+            lost @ Unread::Lost(_) => lost.during("in an iperf3 client's request").into(),
+        })?;
+        let wanted = request::decode(&text).map_err(|(number, why)| Ended::Refused(number, why))?;
+        let user = self.authorize(&wanted)?;
+        let granted = self.grant(&wanted)?;
+        let specs = layout::streams(&granted).map_err(|e| Ended::Refused(Refusal::Parameters, e.to_string()))?;
+        let id: String = Token::random().map_err(lost("naming a test"))?.to_hex().chars().take(32).collect();
+        self.id = Some(id.clone());
+        let user = user.map_or_else(String::new, |user| format!(", for {user}"));
+        let what = format!("iperf3: {}{user}", describe_test(&granted));
+        self.shared.report(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
+        let streams = self.streams(&specs, &granted)?;
+        let report = self.test(&wanted, &granted, &specs, streams)?;
+        self.shared.report_completed(id, describe_outcome(&report, 0));
+        Ok(())
+    }
+
+    /// The user's name, where users are asked for.
+    fn authorize(&self, wanted: &TestRequest) -> Result<Option<String>, Ended> {
+        let Some(users) = self.tests.users() else { return Ok(None) };
+        let checked = match &wanted.authtoken {
+            Some(token) => users.check(token),
+            None => Err("it gave no credentials".to_owned()),
+        };
+        checked.map(Some).map_err(|why| Ended::Refused(Refusal::Authorization, why))
+    }
+
+    /// Takes a place among the running tests, or says why not. iperf3 has no field for a rate that is lowered: who asked for
+    /// one gets it, or nothing.
+    fn grant(&mut self, wanted: &TestRequest) -> Result<Parameters, Ended> {
+        let limits = &self.shared.admission.limits;
+        let asked = &wanted.parameters;
+        let all = asked.rate_bps.map(|rate| rate.saturating_mul(u64::from(asked.streams)));
+        if let (Some(all), Some(most)) = (all, limits.max_rate_bps)
+            && all > most
+        {
+            return Err(Ended::Refused(Refusal::Rate, format!("it asked for {all} bit/s, and {most} are allowed")));
+        }
+        // A test without an end ends at the server's limit, or by the client's word.
+        let endless_ns = limits.max_duration_ns.saturating_sub(asked.omit_ns);
+        let bounded = Parameters {
+            time_ns: asked.time_ns.or_else(|| asked.bytes.is_none().then_some(endless_ns)),
+            ..asked.clone()
+        };
+        let (granted, _) = self.visit.grant(&bounded, wanted.dialect(&bounded)).map_err(|why| {
+            let words = why.entry().message;
+            let number = match why {
+                NotGranted::CrowdedOut => return Ended::Busy(words),
+                NotGranted::Full(full) if full.is_temporary() => return Ended::Busy(words),
+                NotGranted::Full(_) => Refusal::Streams,
+                NotGranted::Exceeded(Exceeded::Duration { .. }) => Refusal::Duration,
+                NotGranted::Exceeded(Exceeded::Core(_)) => Refusal::Affinity,
+                NotGranted::Exceeded(Exceeded::Parameters(why)) if why.contains("--congestion") => {
+                    Refusal::Congestion
+                }
+                NotGranted::Exceeded(Exceeded::Parameters(why)) if why.contains("--len") => Refusal::BlockSize,
+                NotGranted::Exceeded(_) => Refusal::Parameters,
+            };
+            Ended::Refused(number, words)
+        })?;
+        if asked.rate_bps.is_some() && granted.rate_bps != asked.rate_bps {
+            return Err(Ended::Refused(Refusal::Rate, "the tests that are running leave too little rate".to_owned()));
+        }
+        Ok(granted)
+    }
+
+    /// Has the streams opened, and sets them up as asked.
+    fn streams(&mut self, specs: &[StreamSpec], p: &Parameters) -> Result<Vec<StreamPlan>, Ended> {
+        let sockets = match p.protocol {
+            Protocol::Udp => self.udp_sockets(specs.len())?,
+            _ => self.tcp_sockets(specs.len())?,
+        };
+        specs
+            .iter()
+            .zip(sockets)
+            .map(|(spec, socket)| {
+                let job = spec.job(Side::Server);
+                sockets::configure_accepted(&socket, p, job.sends()).map_err(|error| {
+                    let number = match &error {
+                        FlowError::Setup { what, .. } if what.starts_with("use congestion") => Refusal::Congestion,
+                        _ => Refusal::Stream,
+                    };
+                    Ended::Refused(number, error.to_string())
+                })?;
+                Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, 0))
+            })
+            .collect()
+    }
+
+    fn tcp_sockets(&mut self, wanted: usize) -> Result<Vec<DataSocket>, Ended> {
+        let client = unmap(self.peer).ip();
+        let Some((arrivals, _awaited)) = self.tests.await_tcp(self.cookie, client, wanted) else {
+            return Err(Ended::Busy("another test has the same cookie".to_owned()));
+        };
+        self.line.send(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
+        let deadline_ns = clock::monotonic_ns() + STEP.as_nanos() as u64;
+        let mut found: Vec<Arrival> = Vec::new();
+        while found.len() < wanted {
+            found.extend(arrivals.try_iter());
+            self.still_there(deadline_ns)?;
+        }
+        found.sort_by_key(|arrival| arrival.order);
+        Ok(found.into_iter().map(|arrival| DataSocket::Tcp(arrival.stream)).collect())
+    }
+
+    fn udp_sockets(&mut self, wanted: usize) -> Result<Vec<DataSocket>, Ended> {
+        const ANSWER: &[u8; 4] = b"6789";
+        let turn_by_ns = clock::monotonic_ns() + TURN_NS;
+        let local = unmap(self.line.stream().local_addr().map_err(lost("opening a UDP stream"))?).ip();
+        let (arrivals, _awaited) = loop {
+            if let Some(turn) = self.tests.await_udp(unmap(self.peer).ip(), local, wanted) {
+                break turn;
+            }
+            if clock::monotonic_ns() > turn_by_ns {
+                return Err(Ended::Busy("another UDP test of its address is taking too long to begin".to_owned()));
+            }
+            self.still_there(turn_by_ns)?;
+        };
+        self.line.send(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
+        let deadline_ns = clock::monotonic_ns() + TURN_NS;
+        let mut found: Vec<UdpSocket> = Vec::new();
+        while found.len() < wanted {
+            for socket in arrivals.try_iter() {
+                socket.set_nonblocking(true).map_err(lost("opening a UDP stream"))?;
+                let _ = socket.send(ANSWER);
+                found.push(socket);
+            }
+            // An answer may be lost: a hello that comes again is answered again.
+            let mut hello = [0; 64];
+            for socket in &found {
+                if matches!(socket.recv(&mut hello), Ok(4..=8)) {
+                    let _ = socket.send(ANSWER);
+                }
+            }
+            self.still_there(deadline_ns)?;
+        }
+        found.iter().try_for_each(|socket| socket.set_nonblocking(false)).map_err(lost("opening a UDP stream"))?;
+        Ok(found.into_iter().map(DataSocket::Udp).collect())
+    }
+
+    /// A short wait for the client to do its part; the end of it when it left, or takes too long.
+    fn still_there(&mut self, deadline_ns: u64) -> Result<(), Ended> {
+        if self.shared.stopping() {
+            let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOPPING));
+            return Err(Ended::Lost("the server stops".to_owned()));
+        }
+        if clock::monotonic_ns() > deadline_ns {
+            return Err(Ended::Refused(Refusal::Stream, "its streams did not arrive".to_owned()));
+        }
+        match self.line.poll(2).map_err(lost("waiting for the streams"))? {
+            None => Ok(()),
+            Some(byte) => Err(Ended::Lost(format!("it said {} while opening its streams", byte as i8))),
+        }
+    }
+
+    fn test(
+        &mut self,
+        wanted: &TestRequest,
+        granted: &Parameters,
+        specs: &[StreamSpec],
+        streams: Vec<StreamPlan>,
+    ) -> Result<EndReport, Ended> {
+        let limits = self.shared.admission.limits;
+        // The client says when it is over; its clock began later than ours.
+        let limit_ns = granted.time_ns.map_or(limits.max_duration_ns, |t| {
+            (t + granted.omit_ns).min(limits.max_duration_ns).saturating_add(GRACE_NS)
+        });
+        let interface = landspeed_host::snapshot(Some(unmap(self.peer))).nic.map(|nic| nic.name);
+        self.line.send(State::TestStart, &self.shared.step(STEP)).map_err(lost("starting"))?;
+        self.line.send(State::TestRunning, &self.shared.step(STEP)).map_err(lost("starting"))?;
+        let plan = EndPlan {
+            side: Side::Server,
+            dialect: wanted.dialect(granted),
+            parameters: Parameters { time_ns: None, bytes: None, ..granted.clone() },
+            t0_ns: clock::monotonic_ns(),
+            streams,
+            interface,
+            limit_ns,
+            receive_cap_bps: self.visit.receive_cap_bps(granted),
+        };
+        let watch = Watch::new(&plan);
+        let sending = Sending::hold(&plan.streams);
+        let rate_limit_bps = self.visit.rate_limit_bps();
+        let ends = (&*self.shared, &mut self.line);
+        let mut client = Client::new(ends, specs, granted, sending, rate_limit_bps, plan.t0_ns);
+        let (report, conversation) = end::drive(plan, &watch, &mut client);
+        let known = client.known;
+        watch.stop_all();
+        let report = report.map_err(|_| Ended::Lost("a thread of the test panicked".to_owned()))?;
+        conversation?;
+        let results = Results::of_end(&report, specs, &known);
+        let mut text = results.encode();
+        if wanted.server_output {
+            text.insert("server_output_text".to_owned(), json!(server_output::output(&report, granted, &known)));
+        }
+        self.line.send_json(&Value::Object(text), &self.shared.step(STEP)).map_err(lost("sending the results"))?;
+        self.line.send(State::DisplayResults, &self.shared.step(STEP)).map_err(lost("saying good-bye"))?;
+        // It says good-bye; if it does not, nothing is lost any more.
+        let _ = self.line.receive(&self.shared.step(FAREWELL));
+        Ok(report)
+    }
+}

@@ -1,0 +1,228 @@
+//! The conversation with an iperf3 client while its test runs.
+
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+
+use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::message::SenderDone;
+use landspeed_flow::end::{Job, Peer, StreamPlan, Watch};
+use landspeed_flow::layout::StreamSpec;
+use landspeed_flow::server::Shared;
+use landspeed_flow::server::admission::RateGuard;
+use landspeed_model::{Direction, Parameters, Protocol};
+use landspeed_sys::{clock, socket};
+use socket2::SockRef;
+
+use super::{Ended, STEP, STOPPING, lost};
+use crate::identity;
+use crate::results::{Known, Omitted, Results};
+use crate::wire::{Line, MAX_CLIENT_RESULTS, Refusal, State};
+
+/// A client that moves nothing and sends nothing for this long during a test is gone, nanoseconds. iperf3's own is 120 s.
+const SILENCE_NS: u64 = 120_000_000_000;
+/// What is under way at the end may take this long after the last of it came, nanoseconds, and this long in all.
+const QUIET_NS: u64 = 300_000_000;
+const TAIL_NS: u64 = 10_000_000_000;
+
+/// The client of a running test.
+pub(super) struct Client<'a> {
+    shared: &'a Shared,
+    line: &'a mut Line,
+    specs: &'a [StreamSpec],
+    parameters: &'a Parameters,
+    sending: Sending,
+    guard: Option<RateGuard>,
+    t0_ns: u64,
+    stage: Stage,
+    /// What this end knows of the test beyond its report.
+    pub known: Known,
+}
+
+/// How far a test is. Times are of the monotonic clock, nanoseconds.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// Until the client says that it is over.
+    Traffic { omitting: bool, moved: Option<u64>, moved_ns: u64 },
+    /// Until what was sent is acknowledged.
+    Flushing { ended_ns: u64, queued: u64, since_ns: u64, deadline_ns: u64 },
+    /// Until what the client sent is read, to the last byte it reports.
+    Tail { ended_ns: u64, expected: u64, received: u64, since_ns: u64 },
+}
+
+impl<'a> Client<'a> {
+    /// Of a test that starts now.
+    pub fn new(
+        (shared, line): (&'a Shared, &'a mut Line),
+        specs: &'a [StreamSpec],
+        parameters: &'a Parameters,
+        sending: Sending,
+        rate_limit_bps: Option<u64>,
+        t0_ns: u64,
+    ) -> Self {
+        Self {
+            shared,
+            line,
+            specs,
+            parameters,
+            sending,
+            guard: rate_limit_bps.map(|rate| RateGuard::new(rate, t0_ns)),
+            t0_ns,
+            stage: Stage::Traffic { omitting: parameters.omit_ns > 0, moved: None, moved_ns: t0_ns },
+            known: Known { omit_ns: parameters.omit_ns, ..Known::default() },
+        }
+    }
+
+    /// What of (sent, received) bytes shows that the client is there. What TCP sends is acknowledged, what UDP sends is
+    /// not: where that is all, only the control connection's keepalive is left.
+    fn sign_of_life(&self, (sent, received): (u64, u64)) -> Option<u64> {
+        let receives = self.parameters.direction != Direction::Download;
+        if self.parameters.protocol == Protocol::Udp { receives.then_some(received) } else { Some(sent + received) }
+    }
+
+    /// Watches until the client says that it is over.
+    fn traffic(
+        &mut self,
+        watch: &Watch,
+        mut omitting: bool,
+        mut moved: Option<u64>,
+        mut moved_ns: u64,
+    ) -> Result<Stage, Ended> {
+        let now = clock::monotonic_ns();
+        if omitting && now >= self.t0_ns + self.known.omit_ns {
+            omitting = false;
+            self.known.omitted = watch
+                .counters()
+                .map(|(id, c)| (id, Omitted { bytes: c.bytes(), packets: c.packets(), highest: c.highest() }))
+                .collect();
+        }
+        let moves = self.sign_of_life(watch.bytes());
+        if moves.is_none() || moves != moved {
+            (moved, moved_ns) = (moves, now);
+        }
+        if self.shared.stopping() {
+            let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOPPING));
+            return Err(Ended::Lost("the server stops".to_owned()));
+        }
+        if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
+            let why = "the client moved more than this server's --max-rate or --max-total-rate allows".to_owned();
+            return Err(Ended::Refused(Refusal::Rate, why));
+        }
+        if watch.stop.sending() {
+            return Err(Ended::Refused(Refusal::Duration, "it did not end in its time".to_owned()));
+        }
+        if now > moved_ns + SILENCE_NS {
+            return Err(Ended::Refused(Refusal::Silence, "nothing moved for two minutes".to_owned()));
+        }
+        let wait_ms = if omitting { 1 } else { 20 };
+        match self.line.poll(wait_ms).map_err(lost("running the test"))? {
+            None => Ok(Stage::Traffic { omitting, moved, moved_ns }),
+            Some(byte) if byte == State::TestEnd as i8 as u8 => {
+                let ended_ns = clock::monotonic_ns();
+                watch.stop.stop_sending();
+                self.known.end_ns = Some(ended_ns - self.t0_ns);
+                let deadline_ns = ended_ns + TAIL_NS;
+                Ok(Stage::Flushing { ended_ns, queued: self.sending.queued(), since_ns: ended_ns, deadline_ns })
+            }
+            Some(byte) if byte == State::ClientTerminate as i8 as u8 => {
+                Err(Ended::Lost("the client gave up".to_owned()))
+            }
+            Some(byte) => Err(Ended::Lost(format!("it said {} during the test", byte as i8))),
+        }
+    }
+
+    /// Exchanges the number of bytes: what the client says that it sent is to be read.
+    fn exchange(&mut self, watch: &Watch, ended_ns: u64) -> Result<Stage, Ended> {
+        self.line.send(State::ExchangeResults, &self.shared.step(STEP)).map_err(lost("ending the test"))?;
+        let text = self.line.receive_json(MAX_CLIENT_RESULTS, &self.shared.step(STEP));
+        let text = text.map_err(|unread| Ended::from(unread.during("in the client's results")))?;
+        let theirs = Results::decode(&text).map_err(Ended::Lost)?;
+        let mut expected = 0;
+        for (index, spec) in self.specs.iter().enumerate().filter(|(_, spec)| spec.server_job == Job::Receive) {
+            let Some(said) = theirs.stream(identity::number(index)) else { continue };
+            expected += said.bytes + self.known.omitted.get(&spec.id).map_or(0, |omitted| omitted.bytes);
+            if said.packets > 0 {
+                self.known.sent.insert(spec.id, said.packets);
+                let (stream, packets, bytes) = (spec.id, said.packets, said.bytes);
+                let stopped_ns = ended_ns - self.t0_ns;
+                watch.peer_sender_done(&SenderDone { stream, bytes, packets, stopped_ns }, self.t0_ns);
+            }
+        }
+        Ok(Stage::Tail { ended_ns, expected, received: 0, since_ns: clock::monotonic_ns() })
+    }
+}
+
+impl Peer for Client<'_> {
+    type Error = Ended;
+
+    fn report_done(&mut self, _: SenderDone) -> Result<(), Ended> {
+        self.sending.writing = self.sending.writing.saturating_sub(1);
+        Ok(())
+    }
+
+    fn attend(&mut self, watch: &Watch) -> Result<(), Ended> {
+        let stopping = self.shared.stopping();
+        self.stage = match self.stage {
+            Stage::Traffic { omitting, moved, moved_ns } => self.traffic(watch, omitting, moved, moved_ns)?,
+            // Some clients read on until the end of file, others do not read at all, and then nothing moves any more.
+            Stage::Flushing { ended_ns, queued, since_ns, deadline_ns } => {
+                let waits = queued > 0 || self.sending.writing > 0;
+                if waits && clock::monotonic_ns() < deadline_ns.min(since_ns + QUIET_NS) && !stopping {
+                    clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+                    let left = self.sending.queued();
+                    let since_ns = if left == queued { since_ns } else { clock::monotonic_ns() };
+                    Stage::Flushing { ended_ns, queued: left, since_ns, deadline_ns }
+                } else {
+                    self.sending.shutdown();
+                    self.exchange(watch, ended_ns)?
+                }
+            }
+            Stage::Tail { ended_ns, expected, mut received, mut since_ns } => {
+                let (now, bytes) = (clock::monotonic_ns(), watch.bytes().1);
+                if bytes != received {
+                    (received, since_ns) = (bytes, now);
+                }
+                // The bytes of the omitted part are not known exactly, so only silence ends such a test.
+                let all_here = self.known.omit_ns == 0 && received >= expected && self.known.sent.is_empty();
+                if all_here || stopping || now > since_ns + QUIET_NS || now > ended_ns + TAIL_NS {
+                    watch.stop.stop_receiving();
+                }
+                clock::sleep_until(now + 500_000);
+                Stage::Tail { ended_ns, expected, received, since_ns }
+            }
+        };
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Tail { .. })
+    }
+}
+
+/// Second handles on the connections that this end sends on: to see what they still hold, and to keep them open until the
+/// results are out.
+pub(super) struct Sending {
+    held: Vec<OwnedFd>,
+    /// Threads that have not stopped.
+    writing: usize,
+}
+
+impl Sending {
+    /// Of the sending TCP streams.
+    pub fn hold(streams: &[StreamPlan]) -> Self {
+        let sending = streams.iter().filter(|s| s.job.sends() && s.socket.is_tcp());
+        let held: Vec<_> = sending.filter_map(|s| s.socket.fd()?.try_clone_to_owned().ok()).collect();
+        Self { writing: held.len(), held }
+    }
+
+    /// Bytes that are not acknowledged.
+    fn queued(&self) -> u64 {
+        self.held.iter().filter_map(|fd| socket::send_queue(fd.as_fd()).ok()).map(u64::from).sum()
+    }
+
+    /// Closes this direction.
+    fn shutdown(&self) {
+        for fd in &self.held {
+            let _ = SockRef::from(fd).shutdown(Shutdown::Write);
+        }
+    }
+}

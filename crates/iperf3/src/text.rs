@@ -1,0 +1,378 @@
+//! What iperf3's client prints, line for line, so that scripts which read it go on reading.
+
+use std::fmt::Write as _;
+
+use crate::document::{Document, Row};
+use crate::quantity::{Format, rate, transfer};
+
+/// How it is to be printed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// `-f`.
+    pub format: Format,
+    /// `-V`.
+    pub verbose: bool,
+}
+
+const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
+
+/// The whole report of a test.
+pub fn client(document: &Document, style: Style) -> String {
+    let has_report = document.error.is_none() || !document.intervals.is_empty();
+    let middle = || intervals(document, style, true) + &end(document, style);
+    head(document, style) + &if has_report { middle() } else { tail(document) }
+}
+
+/// What is said before the first byte.
+pub fn head(document: &Document, style: Style) -> String {
+    let mut out = String::new();
+    Page::of(document, style).head(&mut out);
+    titled(document, out)
+}
+
+/// The intervals of the document, with the heading before the first of the test.
+pub fn intervals(document: &Document, style: Style, first: bool) -> String {
+    let mut out = String::new();
+    Page::of(document, style).intervals(&mut out, first);
+    titled(document, out)
+}
+
+/// Totals, and what comes after them.
+pub fn end(document: &Document, style: Style) -> String {
+    let mut out = String::new();
+    Page::of(document, style).totals(&mut out);
+    titled(document, out) + &tail(document)
+}
+
+fn tail(document: &Document) -> String {
+    let mut out = String::new();
+    Page::of(document, Style::default()).tail(&mut out);
+    titled(document, out)
+}
+
+/// `--title` stands before each line.
+fn titled(document: &Document, out: String) -> String {
+    match &document.title {
+        Some(title) => out.lines().flat_map(|line| [title, ":  ", line, "\n"]).collect(),
+        None => out,
+    }
+}
+
+fn is_udp(document: &Document) -> bool {
+    document.start.test_start.as_ref().is_some_and(|test| test.protocol == "UDP")
+}
+
+/// Both ends of it send.
+fn is_bidir(document: &Document) -> bool {
+    document.start.test_start.as_ref().is_some_and(|test| test.bidir == Some(1)) || {
+        let senders = |sender| document.intervals.iter().flat_map(|i| &i.streams).any(|row| row.sender == sender);
+        senders(true) && senders(false)
+    }
+}
+
+struct Page<'a> {
+    document: &'a Document,
+    style: Style,
+    udp: bool,
+    bidir: bool,
+}
+
+impl<'a> Page<'a> {
+    fn of(document: &'a Document, style: Style) -> Self {
+        Self { document, style, udp: is_udp(document), bidir: is_bidir(document) }
+    }
+
+    fn head(&self, out: &mut String) {
+        let start = &self.document.start;
+        if self.style.verbose {
+            let _ = writeln!(out, "{}\n{}", start.version, start.system_info);
+            if let Some(mss) = start.tcp_mss_default {
+                let _ = writeln!(out, "Control connection MSS {mss}");
+            }
+            if let Some(time) = &start.timestamp {
+                let _ = writeln!(out, "Time: {}", time.time);
+            }
+        }
+        if let Some(to) = &start.connecting_to {
+            let _ = writeln!(out, "Connecting to host {}, port {}", to.host, to.port);
+        }
+        let reverse = start.test_start.as_ref().is_some_and(|test| test.reverse == 1);
+        if reverse && let Some(to) = &start.connecting_to {
+            let _ = writeln!(out, "Reverse mode, remote host {} is sending", to.host);
+        }
+        if self.style.verbose {
+            self.agreed(out);
+        }
+        for stream in &start.connected {
+            let _ = writeln!(
+                out,
+                "[{:3}] local {} port {} connected to {} port {}",
+                stream.socket, stream.local_host, stream.local_port, stream.remote_host, stream.remote_port
+            );
+        }
+        if self.style.verbose
+            && let Some(test) = &start.test_start
+        {
+            let bound = match (test.bytes, test.blocks) {
+                (0, 0) => format!("{} second test", test.duration),
+                (0, blocks) => format!("{blocks} blocks to send"),
+                (bytes, _) => format!("{bytes} bytes to send"),
+            };
+            let _ = writeln!(
+                out,
+                "Starting Test: protocol: {}, {} streams, {} byte blocks, omitting {} seconds, {bound}, tos {}",
+                test.protocol, test.num_streams, test.blksize, test.omit, test.tos
+            );
+        }
+    }
+
+    fn agreed(&self, out: &mut String) {
+        let start = &self.document.start;
+        if let Some(cookie) = &start.cookie {
+            let _ = writeln!(out, "      Cookie: {cookie}");
+        }
+        match (start.tcp_mss, start.tcp_mss_default) {
+            (Some(mss), _) => {
+                let _ = writeln!(out, "      TCP MSS: {mss}");
+            }
+            (None, Some(mss)) if !self.udp => {
+                let _ = writeln!(out, "      TCP MSS: {mss} (default)");
+            }
+            _ => {}
+        }
+        if let Some(rate @ 1..) = start.target_bitrate {
+            let _ = writeln!(out, "      Target Bitrate: {rate}");
+        }
+    }
+
+    fn intervals(&self, out: &mut String, first: bool) {
+        if first {
+            self.heading(out, true);
+        }
+        for (index, interval) in self.document.intervals.iter().enumerate() {
+            let many = interval.streams.len() > if self.bidir { 2 } else { 1 };
+            if many && !(first && index == 0) {
+                let _ = writeln!(out, "{RULE}");
+            }
+            // A bidirectional test has a sum for each way, behind the streams of that way.
+            for sender in [true, false] {
+                let rows: Vec<&Row> = interval.streams.iter().filter(|row| row.sender == sender).collect();
+                for row in &rows {
+                    self.during(out, row);
+                }
+                let sum =
+                    if self.bidir && !sender { interval.sum_bidir_reverse.as_ref() } else { Some(&interval.sum) };
+                if rows.len() > 1
+                    && let Some(sum) = sum
+                {
+                    self.during(out, sum);
+                }
+            }
+        }
+    }
+
+    fn heading(&self, out: &mut String, during: bool) {
+        let id = if self.bidir { "[ ID][Role]" } else { "[ ID]" };
+        let sends = self.document.intervals.iter().flat_map(|interval| &interval.streams).any(|row| row.sender);
+        let retransmits = self.document.end.sum_sent.as_ref().is_some_and(|sum| sum.retransmits.is_some());
+        let rest = match (self.udp, during) {
+            (false, true) if sends => "         Retr  Cwnd",
+            (false, false) if retransmits => "         Retr",
+            (false, _) => "",
+            // What is lost of a single interval is known to a receiver only, and not to every one.
+            (true, true) if !self.jitter() => "         Total Datagrams",
+            (true, _) => "         Jitter    Lost/Total Datagrams",
+        };
+        let _ = writeln!(out, "{id} Interval           Transfer     Bitrate{rest}");
+    }
+
+    /// Whether intervals have jitter and losses.
+    fn jitter(&self) -> bool {
+        self.document.intervals.iter().flat_map(|interval| &interval.streams).any(|row| row.jitter_ms.is_some())
+    }
+
+    /// `[  5]   0.00-1.00   sec  1.95 GBytes  16.8 Gbits/sec`.
+    fn common(&self, out: &mut String, row: &Row) {
+        let number = row.socket.map_or_else(|| "SUM".to_owned(), |number| format!("{number:3}"));
+        let role = match (self.bidir, row.sender) {
+            (false, _) => "",
+            (true, true) => "[TX-C]",
+            (true, false) => "[RX-C]",
+        };
+        let _ = write!(
+            out,
+            "[{number}]{role} {:6.2}-{:<6.2} sec  {}  {}",
+            row.start,
+            row.end,
+            transfer(row.bytes),
+            rate(row.bits_per_second, self.style.format)
+        );
+    }
+
+    fn during(&self, out: &mut String, row: &Row) {
+        self.common(out, row);
+        let omitted = if row.omitted == Some(true) { "(omitted)" } else { "" };
+        let _ = match row {
+            Row { retransmits: Some(count), snd_cwnd: Some(cwnd), .. } => {
+                writeln!(out, "  {count:3}   {}       {omitted}", transfer(*cwnd))
+            }
+            Row { retransmits: Some(count), .. } => writeln!(out, "  {count:3}             {omitted}"),
+            Row { packets: Some(packets), jitter_ms: None, .. } => {
+                let gap = if self.jitter() { "            " } else { "  " };
+                writeln!(out, "{gap}{packets}  {omitted}")
+            }
+            Row { packets: Some(_), .. } => writeln!(out, "  {}  {omitted}", datagrams(row)),
+            _ => writeln!(out, "                  {omitted}"),
+        };
+    }
+
+    fn totals(&self, out: &mut String) {
+        let _ = writeln!(out, "{RULE}");
+        if self.style.verbose {
+            let _ = writeln!(out, "Test Complete. Summary Results:");
+        }
+        self.heading(out, false);
+        let end = &self.document.end;
+        for sender in [true, false] {
+            let streams: Vec<_> = end
+                .streams
+                .iter()
+                .filter(|stream| {
+                    let row = stream.udp.as_ref().or(stream.sender.as_ref()).or(stream.receiver.as_ref());
+                    row.is_some_and(|row| row.sender == sender)
+                })
+                .collect();
+            for stream in &streams {
+                if let Some(udp) = &stream.udp {
+                    self.datagram_totals(out, udp);
+                }
+                if let Some(row) = &stream.sender {
+                    self.total(out, row, "sender");
+                }
+                if let Some(row) = &stream.receiver {
+                    self.total(out, row, "receiver");
+                }
+            }
+            let backwards = self.bidir && !sender;
+            let (sent, received) = if backwards {
+                (&end.sum_sent_bidir_reverse, &end.sum_received_bidir_reverse)
+            } else {
+                (&end.sum_sent, &end.sum_received)
+            };
+            if streams.len() > 1 {
+                for (sum, role) in [(sent, "sender"), (received, "receiver")] {
+                    // In the sums `sender` says whose figures they are; the line says whose way it is.
+                    let Some(sum) = sum.clone().map(|sum| Row { sender, ..sum }) else { continue };
+                    if self.udp { self.datagram_total(out, &sum, role) } else { self.total(out, &sum, role) }
+                }
+            }
+        }
+        if self.style.verbose {
+            self.costs(out);
+        }
+    }
+
+    fn total(&self, out: &mut String, row: &Row, role: &str) {
+        self.common(out, row);
+        let _ = match row.retransmits {
+            Some(count) => writeln!(out, "  {count:3}             {role}"),
+            None => writeln!(out, "                  {role}"),
+        };
+    }
+
+    /// The one row of a UDP stream is two lines: what was sent, and what came of it.
+    fn datagram_totals(&self, out: &mut String, row: &Row) {
+        let sums = (&self.document.end.sum_sent, &self.document.end.sum_received);
+        let packets = row.packets.unwrap_or_default();
+        let sent = Row { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..row.clone() };
+        self.datagram_total(out, &sent, "sender");
+        let Some(lost) = row.lost_packets else { return };
+        // Every datagram is as long as the next.
+        let arrived =
+            row.bytes.checked_div(packets.unsigned_abs()).unwrap_or(0) * (packets - lost).max(0).unsigned_abs();
+        let seconds = match sums {
+            (Some(_), Some(received)) => received.seconds,
+            _ => row.seconds,
+        };
+        let received =
+            Row { bytes: arrived, bits_per_second: per_second(arrived, seconds), end: seconds, ..row.clone() };
+        self.datagram_total(out, &received, "receiver");
+    }
+
+    fn datagram_total(&self, out: &mut String, row: &Row, role: &str) {
+        self.common(out, row);
+        let _ = writeln!(out, "  {}  {role}", datagrams(row));
+    }
+
+    fn costs(&self, out: &mut String) {
+        let end = &self.document.end;
+        if let Some(cpu) = &end.cpu_utilization_percent {
+            let reverse = self.document.start.test_start.as_ref().is_some_and(|test| test.reverse == 1);
+            let (here, there) = match (self.bidir, reverse) {
+                (true, _) => ("sender/receiver", "sender/receiver"),
+                (false, true) => ("receiver", "sender"),
+                (false, false) => ("sender", "receiver"),
+            };
+            let _ = writeln!(
+                out,
+                "CPU Utilization: local/{here} {:.1}% ({:.1}%u/{:.1}%s), remote/{there} {:.1}% ({:.1}%u/{:.1}%s)",
+                cpu.host_total, cpu.host_user, cpu.host_system, cpu.remote_total, cpu.remote_user, cpu.remote_system
+            );
+        }
+        for (name, value) in [("snd", &end.sender_tcp_congestion), ("rcv", &end.receiver_tcp_congestion)] {
+            if let Some(value) = value {
+                let _ = writeln!(out, "{name}_tcp_congestion {value}");
+            }
+        }
+    }
+
+    fn tail(&self, out: &mut String) {
+        if let Some(text) = &self.document.server_output_text {
+            let _ = writeln!(out, "\nServer output:\n{text}");
+        }
+        if let Some(value) = &self.document.server_output_json {
+            let _ = writeln!(out, "\nServer JSON output:\n{value:#}");
+        }
+        if self.document.error.is_none() {
+            let _ = writeln!(out, "\niperf Done.");
+        }
+    }
+}
+
+/// `0.043 ms  0/77 (0%)`.
+fn datagrams(row: &Row) -> String {
+    format!(
+        "{:.3} ms  {}/{} ({}%)",
+        row.jitter_ms.unwrap_or_default(),
+        row.lost_packets.unwrap_or_default(),
+        row.packets.unwrap_or_default(),
+        two_digits(row.lost_percent.unwrap_or_default())
+    )
+}
+
+/// `printf`'s `%.2g` for what a percentage can be.
+fn two_digits(value: f64) -> String {
+    if value <= 0.0 {
+        return "0".to_owned();
+    }
+    let exponent = value.log10().floor() as i32;
+    let text = format!("{value:.1e}");
+    // Rounding may reach the next power of ten.
+    let exponent = text.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(exponent);
+    if !(-4..2).contains(&exponent) {
+        let (digits, _) = text.split_once('e').unwrap_or((&text, ""));
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{digits}e{sign}{:02}", exponent.abs());
+    }
+    let places = usize::try_from(1 - exponent).unwrap_or(0);
+    let text = format!("{value:.places$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn per_second(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests;
