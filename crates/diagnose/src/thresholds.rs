@@ -260,6 +260,6 @@ pub(crate) const LOSES_SELDOM: f64 = 0.5;
 /// The same below which they are rare.
 pub(crate) const LOSES_RARELY: f64 = 0.3;
 
-/// Data delivered to the receiving host over data read there from which the receive buffer still fills. Measured 1.2 to 1.7 in slow
+/// Data the receiving host has acknowledged over data read there from which the receive buffer still fills. Measured 1.2 to 1.7 in slow
 /// readers' first seconds on full paths.
 pub(crate) const STILL_FILLS: f64 = 1.1;

@@ -38,7 +38,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         (_, limited)
             if asked.is_some_and(|asked| asked >= RATE_REACHED)
                 && limited != Some(Limited::Plainly)
-                && (still_fills(flow) || repairs(flow)) =>
+                && still_fills(flow) =>
         {
             Strength::Weak
         }
@@ -82,13 +82,8 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
 
 /// More arrives at the receiving host than its application reads.
 fn still_fills(flow: &Flow) -> bool {
-    let delivered = flow.moved(|tcp| tcp.delivered.map(u64::from)).zip(flow.mss());
-    delivered.is_some_and(|(segments, mss)| segments * mss * 8.0 / flow.seconds() >= flow.goodput_bps * STILL_FILLS)
-}
-
-/// The sender repairs losses.
-fn repairs(flow: &Flow) -> bool {
-    flow.moved(|tcp| Some(u64::from(tcp.total_retrans))).is_some_and(|resent| resent > 0.0)
+    let acknowledged = flow.moved(|tcp| tcp.bytes_acked);
+    acknowledged.is_some_and(|bytes| bytes * 8.0 / flow.seconds() >= flow.goodput_bps * STILL_FILLS)
 }
 
 /// The readings that window and reader share. `behind` says which way the queue is held.

@@ -114,6 +114,8 @@ impl Phases {
             return actions;
         }
         if seen.all_finished {
+            // Senders that were done between two looks end the steady part, too.
+            cuts.steady_end_ns.get_or_insert(t_ns);
             cuts.end_ns = Some(t_ns);
             return Actions { read_streams: true, read_host: true, ..actions };
         }

@@ -42,7 +42,7 @@ fn a_bad_scenario_is_refused_with_its_line_and_what_was_meant() {
         (&scenario(1, "sed = 1"), "seed"),
         (&scenario(1, "").replace("\"1G\"", "\"10 parsecs\""), "rate"),
         (&scenario(1, "").replace("\"1G\"", "0"), "rate"),
-        (&scenario(1, "").replace("to = \"b\"", "to = \"bb\""), "`b`"),
+        (&scenario(1, "").replace("to = \"b\"", "to = \"bb\""), "'b'"),
         (&scenario(1, "[host.c]").replace("to = \"b\"", "to = \"c\""), "c"),
     ] {
         let ended = ended(text, &[]);
