@@ -41,6 +41,14 @@ pub enum FlowError {
         /// Why not.
         source: io::Error,
     },
+    /// A congestion control that the kernel does not have, or does not let this user take.
+    #[error("cannot use congestion control {name}: {source}")]
+    Congestion {
+        /// Its name.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
     /// The server speaks another version.
     #[error("the server speaks protocol {theirs}, this client speaks {ours}")]
     Version {
@@ -129,8 +137,6 @@ pub enum FlowError {
 
 /// Where `iperf3 -s` listens.
 const IPERF3_PORT: u16 = 5201;
-/// `ENOENT`, which the standard library also uses for other things.
-const ENOENT: i32 = 2;
 /// `EPROTONOSUPPORT`.
 const EPROTONOSUPPORT: i32 = 93;
 
@@ -156,7 +162,7 @@ impl FlowError {
             Self::NoAddress { .. } => "no-address",
             Self::Connect { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused => "connection-refused",
             Self::Connect { .. } => "connect-failed",
-            Self::Setup { .. } => "socket-setup",
+            Self::Setup { .. } | Self::Congestion { .. } => "socket-setup",
             Self::Version { .. } => "version-mismatch",
             Self::NotLandspeed { .. } => "not-landspeed",
             Self::Other { code, .. } => code,
@@ -187,6 +193,12 @@ impl FlowError {
             }
             Self::Connect { .. } => "check that the host is up and that firewalls pass TCP and UDP of this port",
             Self::Setup { what, source } => return setup_advice(what, source).map(str::to_owned),
+            Self::Congestion { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                "run as root, or allow it in net.ipv4.tcp_allowed_congestion_control"
+            }
+            Self::Congestion { .. } => {
+                "load it with `modprobe tcp_NAME`, or choose one of net.ipv4.tcp_available_congestion_control"
+            }
             Self::Protocol { .. } | Self::Interrupted => return None,
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
             Self::Version { .. } => "update landspeed on the server",
@@ -225,14 +237,8 @@ fn setup_advice(what: &str, source: &io::Error) -> Option<&'static str> {
     Some(match (source.kind(), source.raw_os_error()) {
         (io::ErrorKind::AddrNotAvailable, _) => "give an address of this host: `ip address` lists them",
         (io::ErrorKind::AddrInUse, _) => "choose another port with `--listen`: a server runs on this one",
-        (io::ErrorKind::PermissionDenied, _) if what.starts_with("use congestion") => {
-            "run as root, or allow it in net.ipv4.tcp_allowed_congestion_control"
-        }
         (io::ErrorKind::PermissionDenied, _) if what.starts_with("listen") => {
             "choose another port with `--listen`, or run as root: ports below 1024 need privilege"
-        }
-        (_, Some(ENOENT)) if what.starts_with("use congestion") => {
-            "load it with `modprobe tcp_NAME`, or choose one of net.ipv4.tcp_available_congestion_control"
         }
         (_, Some(EPROTONOSUPPORT)) if what.contains("multipath") => {
             "drop --mptcp: this kernel has no multipath TCP, or net.mptcp.enabled is 0"

@@ -104,8 +104,7 @@ fn apply_common(fd: BorrowedFd<'_>, socket: &Socket, p: &Parameters, v6: bool) -
     apply_buffers(socket, p)?;
     apply_dscp(fd, p, v6)?;
     if let Some(name) = &p.congestion {
-        raw::set_congestion(fd, name)
-            .map_err(|source| FlowError::Setup { what: format!("use congestion control {name}"), source })?;
+        raw::set_congestion(fd, name).map_err(|source| FlowError::Congestion { name: name.clone(), source })?;
     }
     socket.set_tcp_nodelay(p.nodelay).map_err(setup("set TCP_NODELAY"))
 }

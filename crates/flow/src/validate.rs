@@ -22,14 +22,52 @@ pub const MIN_INTERVAL_NS: u64 = 1_000_000;
 /// Coarsest sampling interval, nanoseconds.
 pub const MAX_INTERVAL_NS: u64 = 10_000_000_000;
 
-/// What is wrong with the parameters of a test between two landspeeds, in words, or nothing.
-pub fn check(p: &Parameters) -> Result<(), String> {
+/// Why parameters make no test.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Invalid {
+    /// What they set, where iperf3's protocol has a number of its own for it.
+    pub about: About,
+    message: String,
+}
+
+/// What a parameter sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// The congestion control.
+    Congestion,
+    /// Bytes of a write or datagram.
+    Size,
+    /// Anything else.
+    Other,
+}
+
+impl From<String> for Invalid {
+    fn from(message: String) -> Self {
+        Self { about: About::Other, message }
+    }
+}
+
+impl Invalid {
+    fn of(about: About) -> impl FnOnce(Self) -> Self {
+        move |invalid| Self { about, ..invalid }
+    }
+}
+
+/// Whether the parameters make a test between two landspeeds.
+///
+/// # Errors
+/// The first that does not.
+pub fn check(p: &Parameters) -> Result<(), Invalid> {
     check_in(p, Dialect::LANDSPEED)
 }
 
-/// What is wrong with the parameters, in words, or nothing.
-pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
-    let within = |ok: bool, message: &str| if ok { Ok(()) } else { Err(message.to_owned()) };
+/// Whether the parameters make a test in `dialect`.
+///
+/// # Errors
+/// The first that does not.
+pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
+    let within = |ok: bool, message: &str| if ok { Ok(()) } else { Err(Invalid::from(message.to_owned())) };
     within((1..=MAX_STREAMS).contains(&p.streams), "--parallel: 1 to 128 streams")?;
     within(p.time_ns.is_some() || p.bytes.is_some(), "a test needs an end: --time or --bytes")?;
     within(p.time_ns.is_none_or(|t| (1_000_000..=MAX_TIME_NS).contains(&t)), "--time: 1ms to 30 days")?;
@@ -37,9 +75,11 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
     within(p.bytes.is_none_or(|n| (1..=MAX_BYTES).contains(&n)), "--bytes: 1 byte to 1 EiB")?;
     within((MIN_INTERVAL_NS..=MAX_INTERVAL_NS).contains(&p.interval_ns), "--interval: 1ms to 10s")?;
     within(p.host_interval_ns >= MIN_INTERVAL_NS, "host sampling interval: at least 1ms")?;
-    within((1..=MAX_WRITE).contains(&p.write_bytes), "--len: 1 byte to 64MiB for each write")?;
+    within((1..=MAX_WRITE).contains(&p.write_bytes), "--len: 1 byte to 64MiB for each write")
+        .map_err(Invalid::of(About::Size))?;
     let buffers = p.write_bytes * u64::from(p.streams) * p.direction.parts().len() as u64;
-    within(buffers <= MAX_BUFFERS, "--len times --parallel: at most 1GiB in all directions together")?;
+    within(buffers <= MAX_BUFFERS, "--len times --parallel: at most 1GiB in all directions together")
+        .map_err(Invalid::of(About::Size))?;
     within(p.window_bytes.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w)), "--window: 1KiB to 1GiB")?;
     within(p.mss_bytes.is_none_or(|m| (88..=65_495).contains(&m)), "--mss: 88 to 65495 bytes")?;
     within(p.dscp.is_none_or(|d| d < 64), "--dscp: 0 to 63")?;
@@ -50,19 +90,20 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
     within(
         p.congestion.as_ref().is_none_or(|c| is_word(c, 15)),
         "--congestion: a name of at most 15 letters, such as cubic or bbr",
-    )?;
+    )
+    .map_err(Invalid::of(About::Congestion))?;
     within(p.title.as_ref().is_none_or(|t| t.len() <= 1024), "--title: at most 1024 bytes")?;
     within(p.bind.as_ref().is_none_or(|b| b.len() <= 256), "--bind: an address of this host")?;
     within(p.client_cpus.len() <= 1024 && p.server_cpus.len() <= 1024, "--cpus: at most 1024 in a list")?;
     match p.protocol {
         Protocol::Tcp => {}
         Protocol::Udp => {
-            let Some(udp) = &p.udp else { return Err("a UDP test needs UDP parameters".to_owned()) };
+            let Some(udp) = &p.udp else { return within(false, "a UDP test needs UDP parameters") };
             let least = dialect.format(0).bytes() as u32;
             if !(least..=MAX_UDP_PAYLOAD).contains(&udp.payload_bytes) {
-                return Err(format!(
-                    "--len: a UDP payload of {least} (the header that losses are counted by) to 65507 bytes"
-                ));
+                let message =
+                    format!("--len: a UDP payload of {least} (the header that losses are counted by) to 65507 bytes");
+                return Err(Invalid { about: About::Size, message });
             }
             within((1..=65_536).contains(&udp.burst_packets), "--burst: 1 to 65536 packets")?;
             within(p.send == SendMode::Copy, "UDP is sent by copy: drop --send")?;
@@ -73,7 +114,7 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
             within(!p.mptcp, "multipath TCP has no UDP: drop --mptcp")?;
         }
         Protocol::TcpRr | Protocol::UdpRr => {
-            let Some(rr) = &p.rr else { return Err("a request/response test needs its sizes".to_owned()) };
+            let Some(rr) = &p.rr else { return within(false, "a request/response test needs its sizes") };
             within((1..=64).contains(&rr.sizes.len()), "--sizes: 1 to 64 of them")?;
             within(
                 p.direction == Direction::Upload,
@@ -108,7 +149,7 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), String> {
 /// Whether what a server granted is what was asked for, or less of it: it may lower rates and lengths and sample more
 /// coarsely, and nothing else.
 pub fn granted(asked: &Parameters, granted: &Parameters) -> Result<(), String> {
-    check(granted)?;
+    check(granted).map_err(|invalid| invalid.to_string())?;
     let rates = [
         (asked.rate_bps, granted.rate_bps),
         (asked.pace_bps, granted.pace_bps),
@@ -180,6 +221,6 @@ mod tests {
     #[test]
     fn buffers_of_all_streams_together_are_bounded() {
         let greedy = Parameters { streams: 128, write_bytes: MAX_WRITE, ..Parameters::default() };
-        assert!(check(&greedy).expect_err("8 GiB").contains("--len"));
+        assert!(check(&greedy).expect_err("8 GiB").to_string().contains("--len"));
     }
 }

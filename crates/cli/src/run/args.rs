@@ -267,7 +267,10 @@ impl Args {
 
     /// iperf3's datagrams have shorter headers, and what it has no word for is refused by its client.
     fn check(&self, parameters: &Parameters) -> Result<(), String> {
-        if self.iperf3 { Ok(()) } else { landspeed_flow::validate::check(parameters) }
+        if self.iperf3 {
+            return Ok(());
+        }
+        landspeed_flow::validate::check(parameters).map_err(|invalid| invalid.to_string())
     }
 
     fn plain_parameters(&self) -> Parameters {

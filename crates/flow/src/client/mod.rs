@@ -157,8 +157,8 @@ pub fn run_tapped(
     far: Option<&mut FarTap<'_>>,
 ) -> RunDocument {
     let mut found = Ingredients::new(request);
-    if let Err(message) = validate::check(&request.parameters) {
-        let entry = ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None };
+    if let Err(invalid) = validate::check(&request.parameters) {
+        let entry = ErrorEntry { code: "bad-parameters".to_owned(), message: invalid.to_string(), advice: None };
         return not_begun(request, entry);
     }
     if let Err(error) = attempt(request, interrupted, observe, &mut found, far) {

@@ -46,7 +46,8 @@ pub fn run(
     observe: &mut dyn FnMut(RunEvent<'_>),
 ) -> RunDocument {
     let rules = dialect(&request.parameters, !extras.narrow_counters);
-    let sound = validate::check_in(&request.parameters, rules).and_then(|()| request::check(&request.parameters));
+    let sound = validate::check_in(&request.parameters, rules).map_err(|invalid| invalid.to_string());
+    let sound = sound.and_then(|()| request::check(&request.parameters));
     if let Err(message) = sound {
         return not_begun(request, ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None });
     }

@@ -20,6 +20,7 @@ use landspeed_flow::layout::{self, StreamSpec};
 use landspeed_flow::server::admission::{Exceeded, NotGranted, Visit};
 use landspeed_flow::server::{ServerEvent, Shared, describe_outcome, describe_test};
 use landspeed_flow::sockets;
+use landspeed_flow::validate::About;
 use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use serde_json::{Value, json};
@@ -187,10 +188,11 @@ impl Session {
                 NotGranted::Full(_) => Refusal::Streams,
                 NotGranted::Exceeded(Exceeded::Duration { .. }) => Refusal::Duration,
                 NotGranted::Exceeded(Exceeded::Core(_)) => Refusal::Affinity,
-                NotGranted::Exceeded(Exceeded::Parameters(why)) if why.contains("--congestion") => {
-                    Refusal::Congestion
-                }
-                NotGranted::Exceeded(Exceeded::Parameters(why)) if why.contains("--len") => Refusal::BlockSize,
+                NotGranted::Exceeded(Exceeded::Parameters(invalid)) => match invalid.about {
+                    About::Congestion => Refusal::Congestion,
+                    About::Size => Refusal::BlockSize,
+                    About::Other => Refusal::Parameters,
+                },
                 NotGranted::Exceeded(_) => Refusal::Parameters,
             };
             Ended::Refused(number, words)
@@ -214,7 +216,7 @@ impl Session {
                 let job = spec.job(Side::Server);
                 sockets::configure_accepted(&socket, p, job.sends()).map_err(|error| {
                     let number = match &error {
-                        FlowError::Setup { what, .. } if what.starts_with("use congestion") => Refusal::Congestion,
+                        FlowError::Congestion { .. } => Refusal::Congestion,
                         _ => Refusal::Stream,
                     };
                     Ended::Refused(number, error.to_string())

@@ -87,7 +87,7 @@ impl Limits {
 pub enum Exceeded {
     /// Its parameters make no test.
     #[error("{0}")]
-    Parameters(String),
+    Parameters(validate::Invalid),
     /// It is too long.
     #[error("tests here last at most {most_s} s")]
     Duration {
