@@ -58,7 +58,7 @@ fn errors_read_as_their_file() {
     let directory = directory();
     let mut text = String::new();
     for (class, lines) in ERRORS {
-        text += &format!("## {class}\n\n");
+        text.extend(["## ", class, "\n\n"]);
         for line in *lines {
             text += &transcript(directory.path(), &[], line);
         }

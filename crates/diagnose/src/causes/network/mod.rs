@@ -124,13 +124,17 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     let most = if seen.delivers_evenly() { CWND_FULL } else { CWND_MOSTLY };
     let open = mean(flow.figure(StreamView::flight_over_cwnd))? < most
         && mean(flow.figure(StreamView::flight_over_window))? < most;
-    let own_rate = flow.parameters.pace_bps.is_some()
-        || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()));
     let quiet = seen.resent == Some(0.0) && flow.rwnd_limited().is_none_or(|share| share.value < 0.05);
-    if !waits || !open || own_rate || !quiet || flow.is_model_based() || flow.same_host() {
+    if !waits || !open || own_rate(flow) || !quiet || flow.is_model_based() || flow.same_host() {
         return None;
     }
     Some(shaper(flow, Strength::Moderate, &sending_qdiscs(flow)))
+}
+
+/// Whether the streams have a rate of their own to keep to.
+fn own_rate(flow: &Flow) -> bool {
+    flow.parameters.pace_bps.is_some()
+        || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()))
 }
 
 /// Kinds of the sender's queueing disciplines.
@@ -394,7 +398,7 @@ fn reorders(seen: &Symptoms, resent: f64) -> Option<Strength> {
 /// BBR sends a quarter more than the path's rate in turns, and on a full path the RTT shows it; behind a shaper of the sender it
 /// does not.
 fn probes_unseen(flow: &Flow, seen: &Symptoms) -> bool {
-    flow.is_model_based() && seen.delivers_evenly() && seen.rtt_range < Some(PROBES_UNSEEN)
+    flow.is_model_based() && !own_rate(flow) && seen.delivers_evenly() && seen.rtt_range < Some(PROBES_UNSEEN)
 }
 
 fn still_growing(flow: &Flow) -> bool {

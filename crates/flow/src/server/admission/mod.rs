@@ -1,7 +1,7 @@
 //! Who may test, and how much of the host each test gets: one module for every protocol of a server.
 //!
 //! A client passes three bounded stages. Its connection waits at a door until it has shown what it is for
-//! ([`Admission::waiting_at_a_door`]). Then it is greeted: a thread hears what it asks for ([`Visit`]). Then it is granted
+//! (`Admission::waiting_at_a_door`). Then it is greeted: a thread hears what it asks for ([`Visit`]). Then it is granted
 //! its test, which holds a share of the host until it ends ([`Visit::grant`]). In each stage the client host that holds most
 //! makes room when all places are taken.
 
