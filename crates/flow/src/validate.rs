@@ -26,7 +26,7 @@ pub const MAX_INTERVAL_NS: u64 = 10_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Invalid {
-    /// What they set, where iperf3's protocol has a number of its own for it.
+    /// Which parameter it is, as far as iperf3's protocol has an error number for it.
     pub about: About,
     message: String,
 }

@@ -55,7 +55,7 @@ impl Service for Iperf3Service {
 
     fn answer(&self, datagram: &Datagram<'_>, _: &Shared) {
         let Datagram { bound, from, .. } = *datagram;
-        // Whoever has no test that waits for streams gets no answer at all.
+        // A client without a test that waits for streams gets no answer.
         let Some(test) = lock(&self.tests.udp).get(&from.ip()).cloned() else { return };
         if let Ok(connected) = connect_back(SocketAddr::new(test.local, bound.port()), from) {
             let _ = test.deliver.try_send(connected);
@@ -76,7 +76,7 @@ impl Opening for CookieOpening {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
                 self.have += n;
-                // Old clients put their host's name in, but nobody a control character.
+                // Old clients put their host's name in; no client puts control characters in.
                 if self.cookie[..self.have.min(COOKIE_LEN - 1)].iter().any(|c| c.is_ascii_control() && *c != 0) {
                     return Err(io::ErrorKind::InvalidData.into());
                 }

@@ -1,4 +1,4 @@
-//! Peers that send a byte now and then, to find a step of a protocol that has no deadline of its own.
+//! Peers that send a byte now and then, to find a step of a protocol without a deadline.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

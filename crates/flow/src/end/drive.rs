@@ -36,7 +36,7 @@ pub trait Peer {
     }
 }
 
-/// Runs one end of a test on threads of its own and attends to its peer on this one, until every stream has finished and the
+/// Runs one end of a test on new threads and serves its peer on the calling thread, until every stream has finished and the
 /// conversation is over. A conversation that ends before its time ends all streams.
 ///
 /// Returns the report, or that a thread of the test panicked; and how the conversation went.

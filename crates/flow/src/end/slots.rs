@@ -74,7 +74,7 @@ impl RrSlot {
         ProbePlan {
             rate_per_s,
             size: self.size,
-            // The load starts at zero, but its first packets are under way a little earlier on nobody's clock but ours.
+            // The load starts at zero by the peer's clock; by the local clock its first packets can be a little earlier.
             loaded_from_ns: at(self.measure_from_ns),
             ..ProbePlan::new(at(self.from_ns), t0_ns, at(self.to_ns))
         }

@@ -112,7 +112,7 @@ impl Door {
         for visitor in 0..256 {
             if waiting.len() >= most {
                 if visitor == 0 {
-                    // Whoever has shown what it is for by now keeps nobody out.
+                    // A client that has sent a valid preface by now does not count as waiting.
                     look_at(waiting, |_| true, shared, now);
                 }
                 if waiting.len() >= most && !self.make_room(waiting, shared, now) {
@@ -155,8 +155,8 @@ impl Door {
         }
     }
 
-    /// Sends one that waits that the server is busy: the oldest of the client host that has most waiting. False if nobody
-    /// waits, or that host has a test here and the connection is too young to have shown what it is for.
+    /// Reports to one waiting connection that the server is busy: the oldest of the client host that has most of them. False if none
+    /// waits, or if that host has a test here and the connection is too young to have sent its preface.
     fn make_room(&self, waiting: &mut Vec<Waiting>, shared: &Shared, now: u64) -> bool {
         let oldest = oldest_of_busiest_host(waiting.iter().map(|w| (client_host(w.visitor.peer), w.visitor.order)));
         let Some(at) = waiting.iter().position(|w| Some(w.visitor.order) == oldest) else { return false };
@@ -185,7 +185,7 @@ impl Door {
     }
 }
 
-/// Reads those that have something to read; admits whoever has shown what it is for, and drops junk and latecomers.
+/// Reads connections that have data; admits clients with a valid preface, and drops invalid and late ones.
 fn look_at(waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared: &Arc<Shared>, now: u64) {
     for at in (0..waiting.len()).rev() {
         let Waiting { visitor, deadline_ns, opening } = &mut waiting[at];

@@ -24,7 +24,7 @@ const _: () = assert!(KEYED_HELLO_LEN < MAX_DATAGRAM);
 /// Answers a datagram.
 pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
     let Datagram { udp, bound, from, bytes } = *datagram;
-    // Whoever cannot name a test gets no answer at all.
+    // A client that does not name a test gets no answer.
     let Some(asked) = Asked::decode(bytes) else { return };
     let Some(slot) = shared.registry.find(asked.name) else { return };
     if !shared.takes_data_from(from, &slot) || !slot.expects(asked.stream) {

@@ -1,8 +1,8 @@
-//! The server: many tests on one port, and further protocols on ports of their own.
+//! The server: many tests on one port, and further protocols on other ports.
 //!
 //! At each [`door`] one thread accepts connections and reads what they open with, never blocking on one; a second one
 //! answers datagrams on the same port. What they speak there is a [`Service`]. Who gets a test is the business of
-//! [`admission`], and each test has a session thread of its own. What belongs to a test of landspeed's own protocol finds it
+//! [`admission`], and each test has its own session thread. What belongs to a test of landspeed's own protocol finds it
 //! through the registry by the name that its data sockets show: the test's secret token or, with a key, its public
 //! identifier.
 
@@ -85,7 +85,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Reports an event to whoever set the server up.
+    /// Reports an event to the owner of the server.
     pub fn report(&self, event: ServerEvent) {
         (self.events)(event);
     }
@@ -125,7 +125,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds every address of its own and of further protocols, TCP and UDP.
+    /// Binds every address of landspeed's protocol and of further protocols, TCP and UDP.
     ///
     /// # Errors
     /// When it cannot listen at an address that is not optional.

@@ -48,7 +48,7 @@ const VANISHED_S: u64 = 15;
 /// How long beyond its time a test may last before it is ended, nanoseconds: its client's clock began later than ours.
 const GRACE_NS: u64 = 10_000_000_000;
 
-/// Serves a control connection on a thread of its own; gives it back if there is no descriptor or thread for that.
+/// Serves a control connection on a new thread; returns it if there is no descriptor or thread for that.
 pub(super) fn spawn(
     stream: TcpStream,
     peer: SocketAddr,
@@ -90,7 +90,7 @@ enum Ended {
     Refused(Refusal, String),
     /// The client is sent that the server is busy.
     Busy(String),
-    /// There is nobody to send anything to.
+    /// There is no peer to send anything to.
     Lost(String),
 }
 

@@ -1,4 +1,4 @@
-//! google/neper. It has no UDP stream of its own size and rate; it takes part in TCP and in request/response.
+//! google/neper. It has no UDP stream with a set size and rate; it takes part in TCP and in request/response.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

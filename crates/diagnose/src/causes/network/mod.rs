@@ -131,7 +131,7 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     Some(shaper(flow, Strength::Moderate, &sending_qdiscs(flow)))
 }
 
-/// Whether the streams have a rate of their own to keep to.
+/// Whether the streams are paced: `--pace`, or a pacing rate set on the socket.
 fn own_rate(flow: &Flow) -> bool {
     flow.parameters.pace_bps.is_some()
         || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()))

@@ -93,7 +93,7 @@ impl Admission {
         self.refusals.send(stream, answer);
     }
 
-    /// Greets a client: serves its connection on a thread of its own.
+    /// Greets a client: serves its connection on a new thread.
     ///
     /// # Errors
     /// Gives the connection back if no descriptor or thread is free for it.
