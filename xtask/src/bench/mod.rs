@@ -86,6 +86,32 @@ pub struct Bench {
     pub cores: usize,
     /// Share of datagrams that may be lost in a run that still counts as loss-free.
     pub tolerated_loss: f64,
+    /// Whether it runs in a network namespace made for it.
+    is_alone: bool,
+    /// The congestion control that this namespace began with.
+    congestion: String,
+}
+
+/// The default congestion control of this network namespace.
+const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+impl Bench {
+    /// Makes `name` the congestion control of all sockets opened from now on, whichever tool opens them.
+    ///
+    /// # Errors
+    /// Without a network namespace of its own, or where the kernel does not have `name`.
+    pub fn set_congestion_control(&self, name: &str) -> Result<(), String> {
+        if !self.is_alone {
+            return Err("setting the congestion control needs root: it is done in a network namespace".to_owned());
+        }
+        std::fs::write(CONGESTION, name).map_err(|error| format!("congestion control {name}: {error}"))
+    }
+
+    fn restore_congestion_control(&self) {
+        if self.is_alone && !self.congestion.is_empty() {
+            let _ = std::fs::write(CONGESTION, &self.congestion);
+        }
+    }
 }
 
 /// The file written by `--json`.
@@ -130,8 +156,14 @@ pub fn run(options: &Options) -> Result<()> {
 
     let binary = binary(options);
     let is_alone = alone(&binary)?;
-    let bench =
-        Bench { tools: Tools::find(binary), seconds, cores: machine::cores(), tolerated_loss: options.tolerate_loss };
+    let bench = Bench {
+        tools: Tools::find(binary),
+        seconds,
+        cores: machine::cores(),
+        tolerated_loss: options.tolerate_loss,
+        is_alone,
+        congestion: std::fs::read_to_string(CONGESTION).unwrap_or_default(),
+    };
     let machine = Machine::read();
     for warning in machine.warnings() {
         println!("warning: {warning}");
@@ -156,6 +188,7 @@ pub fn run(options: &Options) -> Result<()> {
     let (mut rows, mut attacks) = (Vec::new(), Vec::new());
     for (name, build) in cases::ALL.iter().filter(|(name, _)| is_chosen(name)) {
         println!("\n{name}");
+        bench.restore_congestion_control();
         rows.extend(build(&bench, name).play(rounds));
         save(&rows, &attacks)?;
     }

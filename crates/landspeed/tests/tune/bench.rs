@@ -114,6 +114,17 @@ impl Bench {
         rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     }
 
+    /// Removes the state directory, once the watchdog of its first transaction no longer writes to it.
+    pub fn forget(&self) {
+        if let Some(process) = self.watchdog(1) {
+            eventually("the watchdog ends", || !alive(process));
+        }
+        match std::fs::remove_dir_all(self.state()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("cannot remove the state: {error}"),
+            _ => {}
+        }
+    }
+
     /// Ends the watchdog of a transaction as a crash would, and waits until it is gone.
     pub fn kill_watchdog(&self, id: u32) {
         let Some(process) = self.watchdog(id) else { return };

@@ -61,10 +61,6 @@ fn with_fault(bench: &Bench, arguments: &[&str], fault: &str) -> Output {
     run(command)
 }
 
-fn clear(bench: &Bench) {
-    let _ = std::fs::remove_dir_all(bench.state());
-}
-
 const BOTH: &[&str] = &["after-record", "after-write"];
 
 #[test]
@@ -73,7 +69,7 @@ fn the_watchdog_takes_back_an_apply_that_dies_at_any_step() {
     plant_tree(&bench);
     let before = bench.snapshot();
     let steps = each_fault(BOTH, |fault| {
-        clear(&bench);
+        bench.forget();
         let output = with_fault(&bench, &apply(PLAN, "600"), fault);
         if !was_killed(&output) {
             assert!(output.status.success(), "{}", said(&output));
@@ -98,7 +94,7 @@ fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
     let before = bench.snapshot();
     for next in [&["status"][..], &["revert"], &["confirm"]] {
         each_fault(BOTH, |fault| {
-            clear(&bench);
+            bench.forget();
             let mut command = bench.tune(&apply(PLAN, "600"));
             command.env(FAULT, fault).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
             let killed = was_killed(&run(command));
@@ -127,7 +123,7 @@ fn a_recovery_that_dies_at_any_step_is_finished_by_the_next() {
     each_fault(BOTH, |first| {
         let mut killed = false;
         each_fault(BOTH, |second| {
-            clear(&bench);
+            bench.forget();
             let mut command = bench.tune(&apply(plan, "600"));
             command.env(FAULT, first).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
             killed = was_killed(&run(command));
@@ -148,7 +144,7 @@ fn a_revert_that_dies_at_any_step_is_finished() {
     let before = bench.snapshot();
     for confirmed in [false, true] {
         let steps = each_fault(BOTH, |fault| {
-            clear(&bench);
+            bench.forget();
             expect(bench.tune(&apply(PLAN, "600")), 0);
             if confirmed {
                 expect(bench.tune(&["confirm"]), 0);
@@ -173,7 +169,7 @@ fn a_confirmation_that_dies_leaves_the_whole_plan_or_nothing_of_it() {
     plant_tree(&bench);
     let before = bench.snapshot();
     let steps = each_fault(BOTH, |fault| {
-        clear(&bench);
+        bench.forget();
         expect(bench.tune(&apply(PLAN, "600")), 0);
         let planned = bench.snapshot();
         assert!(planned.difference(&before).len() > PLAN.len(), "it does something");
@@ -220,7 +216,7 @@ fn an_apply_that_dies_at_any_system_call_is_taken_back() {
     let mut ends = 0;
     for call in CALLS {
         for number in 1..MANY {
-            clear(&bench);
+            bench.forget();
             let inject = format!("inject={call}:signal=SIGKILL:when={number}");
             let trace = format!("trace={call}");
             let by = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];

@@ -17,7 +17,7 @@ fn a_stopped_apply_is_killed_at_its_deadline_and_rolled_back() {
     let before = bench.snapshot();
     // After the watchdog's record, an intent, a write, in the middle, and the last write.
     for record in [2, 3, 4, 11, 2 + 2 * PLAN.len() as u64] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let paused = Paused::after(&bench, &apply(PLAN, "8"), record).expect("it stops");
         bench.wait_reverted(1);
         bench.snapshot().must_equal(&before, &record);
@@ -41,7 +41,7 @@ fn a_stopped_apply_without_a_watchdog_is_killed_by_the_next_command() {
     bench.recovered();
     assert!(was_killed(&early.go_on()));
     bench.snapshot().must_equal(&before, &"nothing was written");
-    let _ = std::fs::remove_dir_all(bench.state());
+    bench.forget();
     let late = Paused::after(&bench, &apply(PLAN, "7"), 6).expect("it stops");
     bench.kill_watchdog(1);
     bench.recovered();
@@ -203,7 +203,7 @@ fn the_watchdog_runs_in_a_unit_of_its_own_or_apply_says_that_it_does_not() {
     let noted = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", asked.display());
     let end = || {
         expect(bench.tune(&["revert"]), 0);
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
     };
     // It is asked for a scope and leaves the watchdog where it is.
     let watchdog = watchdog_of(with_systemd(&bench, &format!("{noted}{exec}\n")));

@@ -70,7 +70,7 @@ pub fn leaves(bench: &Bench) -> Vec<String> {
 }
 
 fn clear(bench: &Bench) {
-    let _ = std::fs::remove_dir_all(bench.state());
+    bench.forget();
     bench.shell("tc qdisc del dev v0 root 2>/dev/null || true; tc qdisc del dev v0 ingress 2>/dev/null || true");
 }
 

@@ -22,7 +22,7 @@ pub fn tcp(bench: &Bench, name: &str) -> Case {
         .with(Role::Ours, "landspeed --pace 5G", &tools.ours(), at(&["--pace", "5G"]))
         .with(Role::Rival, "iperf3 -b 5G", &tools.iperf3, at(&["-b", "5G"]))
         .with(Role::Rival, "iperf3 --fq-rate 5G", &tools.iperf3, at(&["--fq-rate", "5G"]))
-        .with(Role::RivalToo, "xfr -b 5G", &tools.xfr, at(&["-b", "5G", "--no-zerocopy"]))
+        .with(Role::Rival, "xfr -b 5G", &tools.xfr, at(&["-b", "5G", "--no-zerocopy"]))
 }
 
 /// UDP at 1 Gb/s in datagrams of 1448 bytes.
