@@ -109,20 +109,12 @@ impl Bench {
 
     /// The watchdog's process by the journal, if it was armed.
     pub fn watchdog(&self, id: u32) -> Option<u32> {
-        let journal = self.journal(id);
-        let (_, rest) = journal.split_once("\"watchdog\":")?;
-        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        watchdog_in(&self.journal(id))
     }
 
-    /// Removes the state directory, once the watchdog of its first transaction no longer writes to it.
+    /// Removes the state directory, as [`forget`] does.
     pub fn forget(&self) {
-        if let Some(process) = self.watchdog(1) {
-            eventually("the watchdog ends", || !alive(process));
-        }
-        match std::fs::remove_dir_all(self.state()) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("cannot remove the state: {error}"),
-            _ => {}
-        }
+        forget(&self.state());
     }
 
     /// Ends the watchdog of a transaction as a crash would, and waits until it is gone.
@@ -171,6 +163,23 @@ impl Drop for Bench {
                 Some(_) | None => {}
             }
         }
+    }
+}
+
+fn watchdog_in(journal: &str) -> Option<u32> {
+    let (_, rest) = journal.split_once("\"watchdog\":")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Removes a state directory, once the watchdog of its first transaction no longer writes to it.
+pub fn forget(state: &Path) {
+    let journal = std::fs::read_to_string(state.join("0001.journal")).unwrap_or_default();
+    if let Some(process) = watchdog_in(&journal) {
+        eventually("the watchdog ends", || !alive(process));
+    }
+    match std::fs::remove_dir_all(state) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("cannot remove the state: {error}"),
+        _ => {}
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use landspeed_testkit::skip;
 
-use crate::bench::{Bench, alive, bench, eventually, expect, finish, run, said, signal, state_of};
+use crate::bench::{Bench, alive, bench, eventually, expect, finish, forget, run, said, signal, state_of};
 use crate::crash::{PLAN, apply, plant_tree};
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
@@ -54,7 +54,7 @@ fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
     // Wherever the first one is.
     let mut places = 0;
     for record in 1.. {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let Ok(paused) = Paused::after(&bench, &one, record) else {
             expect(bench.tune(&["revert"]), 0);
             break;
@@ -73,7 +73,7 @@ fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
     assert_eq!(places, 5, "plan, watchdog, intent, applied, awaiting");
     // All at once, without an order.
     for _ in 0..5 {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let start = |arguments: &[&str]| {
             bench.tune(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
         };
@@ -92,7 +92,7 @@ fn what_somebody_writes_between_plan_and_write_is_kept_and_everything_else_put_b
     let plan = ["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1", "net.ipv4.tcp_notsent_lowat=1000000"];
     // After the record of the plan or of the watchdog, before its first write.
     for record in [1, 2] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let paused = Paused::after(&bench, &apply(&plan, "600"), record).expect("it stops");
         bench.shell("echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing");
         let theirs = bench.snapshot();
@@ -116,7 +116,7 @@ fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_f
         "tc qdisc replace dev v0 parent 10:2 handle 77: bfifo limit 123456",
         "ip link set v0 txqueuelen 555",
     ] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         expect(bench.tune(&apply(PLAN, "600")), 0);
         bench.shell(theirs);
         let refused = expect(bench.tune(&["confirm"]), 2);
@@ -140,7 +140,7 @@ fn an_apply_that_is_interrupted_at_any_step_is_taken_back() {
     for name in ["INT", "TERM", "HUP"] {
         let mut places = 0;
         for record in 1.. {
-            let _ = std::fs::remove_dir_all(bench.state());
+            bench.forget();
             // What `nohup` or a shell's `&` has set to be ignored stays ignored in every process below.
             let heeding = ["env", "--default-signal=INT,TERM,HUP"];
             let command = bench.tune_of(&heeding, &apply(&PLAN[3..7], "600"), &bench.state());
@@ -200,7 +200,7 @@ fn a_full_disk_stops_an_apply_before_it_writes_and_never_a_revert() {
     empty(&place);
     // Full from each record on: it goes to its end, or everything is put back; a revert never fails.
     for record in 1..=3 + 2 * PLAN.len() as u64 {
-        let _ = std::fs::remove_dir_all(&state);
+        forget(&state);
         let mut command = bench.tune_of(&[], &apply(PLAN, "600"), &state);
         command.env(FAULT, format!("stop-after-record:{record}")).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("it starts");
@@ -262,7 +262,7 @@ fn a_renamed_interface_is_put_back_under_its_new_name() {
         |from: &str, to: &str| bench.shell(&format!("ip link set {from} down; ip link set {from} name {to}"));
     let up = |name: &str| bench.shell(&format!("ip link set {name} up"));
     for unattended in [false, true] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let before =
             bench.shell("ip -d link show v0; tc -d qdisc show dev v0 | sort; cat /proc/sys/net/ipv4/conf/v0/*");
         expect(bench.tune(&apply(PLAN, if unattended { "8" } else { "600" })), 0);

@@ -47,7 +47,7 @@ fn plant(bench: &Bench, with_ours: bool) -> PathBuf {
 }
 
 fn confirmed(bench: &Bench) {
-    let _ = std::fs::remove_dir_all(bench.state());
+    bench.forget();
     expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1", "net.core.somaxconn=8192"], "600")), 0);
     expect(bench.tune(&["confirm"]), 0);
 }

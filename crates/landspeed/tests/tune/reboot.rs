@@ -10,7 +10,7 @@ fn after_a_restart_nothing_is_written_whatever_step_the_power_went_at() {
     let before = bench.snapshot();
     let plan = &PLAN[..6];
     for number in 1.. {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let mut command = bench.tune(&apply(plan, "600"));
         command.env("LANDSPEED_TUNE_FAULT", format!("after-record:{number}"));
         command.env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");

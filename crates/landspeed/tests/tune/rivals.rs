@@ -55,7 +55,7 @@ fn buffers_are_worked_out_from_the_path_and_not_one_size_for_all() {
     for (rate, rtt, bdp) in
         [("10G", "20ms", 25_000_000), ("10G", "100ms", 125_000_000), ("40G", "100ms", 500_000_000)]
     {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let arguments = ["apply", "--confirm", "600", "--only", "BUF-001,BUF-002", "--goal", rate, "--rtt", rtt];
         expect(bench.tune(&arguments), 0);
         for name in ["tcp_rmem", "tcp_wmem"] {

@@ -29,7 +29,7 @@ fn every_sysctl_that_is_accepted_comes_back_with_everything_else() {
     for group in settings.chunks(GROUP) {
         let mut queue: Vec<Vec<&str>> = vec![group.iter().map(String::as_str).collect()];
         while let Some(some) = queue.pop() {
-            let _ = std::fs::remove_dir_all(bench.state());
+            bench.forget();
             let output = run(bench.tune(&apply(&some, "600")));
             let applied = output.status.success();
             let undo = applied.then(|| run(bench.tune(&["revert"])));
