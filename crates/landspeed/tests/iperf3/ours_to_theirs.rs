@@ -7,7 +7,7 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::parties::{list, number, our_client, their_server};
+use crate::parties::{list, number, our_client, their_server, until_it_serves};
 
 /// Options, and the first release that has them.
 const CASES: &[(&str, u32)] = &[
@@ -40,8 +40,10 @@ fn totals_of_both_ends_agree_with_every_release() {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     }
     for iperf3 in programs {
-        let (_server, target) = their_server(&iperf3, &[]);
-        for (options, _) in CASES.iter().filter(|(_, first)| iperf3.version >= (3, *first)) {
+        let (server, target) = their_server(&iperf3, &[]);
+        let cases = CASES.iter().filter(|(_, first)| iperf3.version >= (3, *first));
+        for (number, (options, _)) in cases.enumerate() {
+            until_it_serves(&server, number + 1);
             let what = format!("{iperf3}, {options}");
             let (code, document) = our_client(&target, options);
             assert_eq!(document["status"], "complete", "{what}: {}", document["errors"]);
@@ -123,9 +125,10 @@ fn datagrams_of_both_ends_are_those_that_the_kernel_counted() {
     let namespace = landspeed_testkit::or_skip!(Namespace::new("iperf3"));
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     namespace.run(|| {
-        let (_server, target) = their_server(&iperf3, &[]);
+        let (server, target) = their_server(&iperf3, &[]);
         // The kernel counts what leaves as one batch once.
-        for options in ["-t 1 -u -b 50M -l 1200 --no-gso", "-t 1 -u -b 50M -l 1200 -R"] {
+        for (number, options) in ["-t 1 -u -b 50M -l 1200 --no-gso", "-t 1 -u -b 50M -l 1200 -R"].iter().enumerate() {
+            until_it_serves(&server, number + 1);
             let before = udp_counters(&namespace);
             let (_, document) = our_client(&target, options);
             let after = udp_counters(&namespace);
