@@ -47,7 +47,7 @@ pub enum InputError {
         /// The smallest accepted with this IP version, in bytes.
         min: u32,
     },
-    /// Everything is lost, or the ratio is no share.
+    /// The loss ratio is not below 1.
     #[error("at a loss of {} nothing gets through: give a share below 100%, for example 0.0046% or 1/22000", .0)]
     Loss(Ratio),
     /// No flow, or more than there are ports.

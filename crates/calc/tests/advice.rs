@@ -1,4 +1,4 @@
-//! The advice as a whole: right for known paths, finite for every path, an error for what is no path.
+//! The advice as a whole: right for known paths, finite for every path, an error for an invalid path.
 
 use landspeed_calc::{Advice, InputError, IpVersion, PathInput, Unit, advise};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};

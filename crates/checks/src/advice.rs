@@ -8,7 +8,7 @@ use crate::check::{Effect, Problem};
 use crate::source;
 use crate::view::View;
 
-/// What the kernel says of its own sysctls.
+/// The kernel's documentation of its IP sysctls.
 pub(crate) const IP_SYSCTL: &str = "Linux Documentation/networking/ip-sysctl.rst";
 
 /// Round trips from which a path counts as long, seconds: fibre of about 500 km. Below it the kernel's defaults hold the

@@ -57,7 +57,7 @@ fn broken(checks: &[&Check]) -> (Facts, Goal) {
     (facts, goal)
 }
 
-/// The checks of what software does: their faults show in settings, not only in counters that a change cannot take back.
+/// Checks of software settings: their faults show in settings, not only in counters, which a change cannot reset.
 fn software() -> impl Iterator<Item = &'static Check> {
     registry::all().filter(|check| check.group >= Group::Qdisc)
 }

@@ -82,7 +82,7 @@ impl<'a> View<'a> {
     pub(crate) fn device(&self) -> Fact<&'a InterfaceFacts> {
         match self.port() {
             Fact::Known(port) => match &port.kind {
-                Some(kind) => Fact::Absent(format!("{} is a {kind}: it has no hardware of its own", port.name)),
+                Some(kind) => Fact::Absent(format!("{} is a {kind}: it has no own hardware", port.name)),
                 None => Fact::Known(port),
             },
             other => other,

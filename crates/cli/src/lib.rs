@@ -185,7 +185,7 @@ fn restore_broken_pipe_behaviour() {
             if !why.contains("Broken pipe") {
                 eprintln!("landspeed: cannot write to {why}");
             }
-            #[expect(clippy::disallowed_methods, reason = "standard output is gone: there is nobody left to tell")]
+            #[expect(clippy::disallowed_methods, reason = "standard output is closed: no reader is left")]
             std::process::exit(2);
         }
         inner(info);

@@ -1,5 +1,5 @@
-//! A frame with the headers that the columns tell of, for an analysis that begins with frames. Checksums are 0, options come
-//! in one fixed order, and what the packet was wrapped in is gone.
+//! A frame rebuilt from the columns' header fields, for an analysis that begins with frames. Checksums are 0, options come
+//! in one fixed order, and encapsulation is not rebuilt.
 
 use landspeed_wire::Flags;
 

@@ -396,7 +396,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether an end was watched over time. An iperf3 tells its totals only.
+/// Whether an end was sampled over time. iperf3 reports only its totals.
 fn watched(end: &StreamEnd) -> bool {
     !end.samples.is_empty()
 }

@@ -79,7 +79,7 @@ impl Pacer {
         }
     }
 
-    /// How many packets leave at `now_ns`, up to `limit`; what is returned counts as gone. `departed` is told the
+    /// How many packets leave at `now_ns`, up to `limit`; the returned packets count as sent. `departed` receives the
     /// intended time and the number of packets of each burst (or part of one) among them.
     #[inline]
     pub fn poll(&mut self, now_ns: u64, limit: u32, mut departed: impl FnMut(u64, u32)) -> Departure {

@@ -65,7 +65,7 @@ impl Routed {
         ));
     }
 
-    /// The router sends no ICMP of its own.
+    /// The router sends no ICMP.
     fn silence(&self) {
         self.router.nft("add rule inet path output icmp type destination-unreachable drop");
         self.router.nft("add rule inet path output icmpv6 type packet-too-big drop");
@@ -173,7 +173,7 @@ fn each_direction_has_its_own_mtu() {
 #[test]
 fn a_link_whose_two_ends_differ_is_a_black_hole() {
     let path = routed!();
-    // The virtual link drops what its far end will not have and tells nobody but the sender's queue.
+    // The virtual link drops what exceeds the peer's MTU and reports it only to the sender's queue.
     path.mtus(9_000, 1_400, 9_000, 9_000);
     let (up, _) = path.probe(V4);
     assert_eq!(up.interface_mtu_bytes, Some(9_000), "{up:?}");

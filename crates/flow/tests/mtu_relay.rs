@@ -29,7 +29,7 @@ struct Far {
 
 const FINE: Far = Far { payload: (65_507, 65_507), delay_ns: MS, lost: 0, seed: 7, dies_after: u64::MAX };
 
-/// Forwards one direction until told to stop.
+/// Forwards one direction until stopped.
 fn forward(from: &UdpSocket, to: &UdpSocket, payload: usize, far: Far, stop: &AtomicBool) {
     let mut state = far.seed;
     let mut held: VecDeque<(u64, Vec<u8>)> = VecDeque::new();

@@ -22,7 +22,7 @@ declare_check! {
     ///
     /// **Matters** at 100 Gb/s on a LAN: autotuning grew the window to 2 to 9 MB where the BDP was 675 KB, and the data left
     /// the CPU cache. The remedy of the 2016 deck was a fixed window in the program (`nuttcp -w1m`). A lower maximum in
-    /// `tcp_rmem` is no remedy: what autotuning reached is far below any maximum in use.
+    /// `tcp_rmem` does not help: the size that autotuning reached is far below any maximum in use.
     ///
     /// **Leave it alone** below 100 Gb/s, and where `tcp_rcvbuf_low_rtt` is larger than the RTT: the kernel then grows
     /// receive buffers slowly by itself.

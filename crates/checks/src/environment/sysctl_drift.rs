@@ -13,7 +13,7 @@ declare_check! {
     /// **Reads** the sysctl files in the order they are applied, and the running values.
     ///
     /// **Matters** because a value somebody set by hand is lost at the next boot, and a file that another program
-    /// overrides (tuned, a container runtime, a script) misleads whoever reads it.
+    /// overrides (tuned, a container runtime, a script) misleads its readers.
     ///
     /// **Leave it alone** while an experiment runs.
     code: "ENV-015",

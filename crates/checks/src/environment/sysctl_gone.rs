@@ -38,7 +38,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let files = known!(&view.facts.sysctl_files);
     if !*known!(&view.facts.first_network_namespace) {
         return Outcome::not_applicable(
-            "in a network namespace of its own some sysctls are always missing (ENV-020)",
+            "in a separate network namespace some sysctls are always missing (ENV-020)",
         );
     }
     let names: BTreeSet<&str> = files.iter().map(|line| line.name.as_str()).collect();

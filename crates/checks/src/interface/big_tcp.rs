@@ -39,7 +39,7 @@ declare_check! {
     },
 }
 
-/// What an IP packet can say of its own length, bytes: the limit without BIG TCP.
+/// The largest length that an IP header can hold, bytes: the limit without BIG TCP.
 const PLAIN: u32 = 65_536;
 
 /// The largest that is in use, bytes.

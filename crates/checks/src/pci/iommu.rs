@@ -43,11 +43,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let kernel = &view.facts.kernel;
     let option = if kernel.machine == "aarch64" { "iommu.passthrough=1" } else { "iommu=pt" };
-    let told = kernel.parameter("iommu") == Some("pt") || kernel.parameter("iommu.passthrough") == Some("1");
+    let requested = kernel.parameter("iommu") == Some("pt") || kernel.parameter("iommu.passthrough") == Some("1");
     Outcome::found(Problem {
         severity: port.speed_bps.known().filter(|&&speed| speed < FROM_BPS).map(|_| Severity::Note),
         observed: format!("translated ({kind})"),
-        recommended: if told {
+        recommended: if requested {
             format!("pass-through: {option} is on the command line, but this device's group was given another type")
         } else {
             format!("pass-through: {option} on the kernel's command line, and a reboot")

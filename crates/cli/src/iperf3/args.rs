@@ -128,7 +128,7 @@ pub struct Args {
     /// Of no effect: connecting has a limit
     #[arg(long, value_name = "MS", conflicts_with = "server", help_heading = "Client")]
     connect_timeout: Option<u32>,
-    /// Rate of each stream, and packets in a burst; 0 is no limit [default: UDP 1M, TCP 0]
+    /// Rate of each stream, and packets in a burst; 0 means unlimited [default: UDP 1M, TCP 0]
     #[arg(short, long, alias = "bandwidth", value_name = "RATE[/N]", value_parser = pace, conflicts_with = "server",
           help_heading = "Client")]
     bitrate: Option<Pace>,
@@ -244,7 +244,7 @@ pub struct Pace {
 }
 
 impl Args {
-    /// Where the server is. The port is always a flag of its own, so that a colon is an IPv6 address's.
+    /// Where the server is. The port is always a separate flag: a colon belongs to an IPv6 address.
     pub fn target(&self) -> Target {
         Target { host: self.client.clone().unwrap_or_default(), port: Some(self.port) }
     }
@@ -325,7 +325,7 @@ impl Args {
 
 /// Seconds, as nanoseconds; 0, or 0.1 to 60 as in iperf3.
 fn interval(text: &str) -> Result<u64, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     if seconds == 0.0 || (0.1..=60.0).contains(&seconds) {
         return Ok((seconds * 1e9).round() as u64);
     }
@@ -333,7 +333,7 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 fn affinity(text: &str) -> Result<Affinity, String> {
-    let core = |text: &str| text.parse::<u32>().map(Some).map_err(|_| format!("`{text}` is no core"));
+    let core = |text: &str| text.parse::<u32>().map(Some).map_err(|_| format!("`{text}` is not a CPU number"));
     match text.split_once(',') {
         None => Ok((core(text)?, None)),
         Some(("", far)) => Ok((None, core(far)?)),
@@ -346,7 +346,7 @@ fn size(text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(Bytes::get).map_err(|error| error.to_string())
 }
 
-/// K, M, G and T are powers of 1000; 0 is no limit.
+/// K, M, G and T are powers of 1000; 0 means unlimited.
 fn bitrate(text: &str) -> Result<u64, String> {
     text.parse::<BitRate>().map(BitRate::bps).map_err(|error| error.to_string())
 }
@@ -366,7 +366,7 @@ fn tos(text: &str) -> Result<u8, String> {
         None if digits.len() > 1 && digits.starts_with('0') => u8::from_str_radix(&digits, 8),
         None => digits.parse(),
     };
-    let value = value.map_err(|_| format!("`{text}` is no type of service; write 0 to 255 or 0xb8"))?;
+    let value = value.map_err(|_| format!("`{text}` is not a type of service; write 0 to 255 or 0xb8"))?;
     if value & 3 != 0 {
         return Err(format!("`{text}` sets ECN bits, which are the kernel's; {:#x} has none", value & !3));
     }

@@ -119,7 +119,7 @@ pub fn is_detached() -> bool {
     std::env::var_os(DETACHED).is_some()
 }
 
-/// `-D`: the same again, in a process group of its own and away from the terminal.
+/// `-D`: starts this command again in its own process group, detached from the terminal.
 pub fn detach(args: &Args) -> anyhow::Result<Outcome> {
     let program = std::env::current_exe().context("this program's file is not known")?;
     // What cannot be written is better said here, where somebody reads it.

@@ -145,8 +145,8 @@ impl Taps {
             return Ok(page.text);
         }
         if files.len() > 1 && is_udp_over_ipv6(document) {
-            // The far capture ends behind the UDP header, and IPv6 has no identification: nothing in it tells one
-            // datagram from another, and every one would be taken for lost.
+            // The remote capture ends after the UDP header, and IPv6 has no identification field: nothing distinguishes one
+            // datagram from another, and every one would count as lost.
             page.line(
                 "note",
                 "over IPv6 the datagrams of the two captures cannot be matched; only the local one is analysed",

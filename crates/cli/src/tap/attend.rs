@@ -1,4 +1,4 @@
-//! A tap beside a test: at the near end of `run --tap`, and at the far end for clients of `serve --allow-tap`.
+//! A tap beside a test: at the client of `run --tap`, and at the server for clients of `serve --allow-tap`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek as _};
@@ -34,14 +34,14 @@ pub struct Room {
     pub ring_bytes: u64,
 }
 
-/// A tap on a thread of its own.
+/// A tap on a separate thread.
 pub struct Attendant {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<TapDocument>>,
 }
 
 impl Attendant {
-    /// Begins to capture what passes between two addresses, on the interface that leads from one to the other, until told
+    /// Captures the packets between two addresses, on the interface that leads from one to the other, until asked
     /// to stop (also by setting `stop`) or there is no more room. With a selection only headers, and only of flows that may
     /// be the test's. It takes packets when this returns.
     pub fn begin(

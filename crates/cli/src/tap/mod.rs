@@ -138,7 +138,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let mut document = tap.run(stop, |progress| live.show(progress));
     live.done();
     let is_stdout = options.output == Output::Stdout;
-    // The last one that could write: whoever makes a header trace of it comes to the end.
+    // Closes the last writer, so that the thread that makes the header trace reaches its end.
     drop(options);
     if let Some(columns) = columns {
         let written = columns.join().unwrap_or_else(|why| std::panic::resume_unwind(why))?;
@@ -210,7 +210,7 @@ fn tap_options(args: &Args) -> anyhow::Result<Options> {
         anyhow::bail!("standard output cannot be both the capture and the document");
     }
     if output == Output::Stdout && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        anyhow::bail!("a capture is no text for a terminal: write it to a file, or into `landspeed trace -`");
+        anyhow::bail!("cannot write a capture to a terminal: write it to a file, or pipe it into `landspeed trace -`");
     }
     if output == Output::Stdout && (args.file_size.is_some() || args.file_time.is_some()) {
         anyhow::bail!("standard output is one file: --file-size and --file-time need -w FILE");

@@ -182,7 +182,7 @@ fn context(args: &StateArgs) -> anyhow::Result<Context> {
     };
     let namespace = std::fs::read_link("/proc/self/ns/net").context("cannot read the network namespace")?;
     let fault = match std::env::var(FAULT) {
-        Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is no fault"))?),
+        Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is not a fault"))?),
         Err(_) => None,
     };
     let state = std::path::absolute(&args.state)
@@ -228,7 +228,7 @@ fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change
                 None => std::fs::read_to_string(path).with_context(cannot)?,
             };
             let audit: AuditDocument = serde_json::from_str(&text).with_context(|| {
-                format!("{} is no audit; write one with `landspeed check --json {0}`", path.display())
+                format!("{} is not an audit; write one with `landspeed check --json {0}`", path.display())
             })?;
             if audit.schema != landspeed_model::AUDIT_SCHEMA {
                 bail!("{} is `{}` and not `{}`", path.display(), audit.schema, landspeed_model::AUDIT_SCHEMA);

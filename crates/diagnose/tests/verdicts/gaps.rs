@@ -29,7 +29,7 @@ fn stall(stream: &mut Stream, hole: &Range<u64>) {
     }
 }
 
-/// The sampler of this end does not run in `hole`.
+/// Removes the samples of `end` in `hole`.
 fn freeze(end: &mut StreamEnd, hole: &Range<u64>) {
     end.samples.retain(|sample| !(hole.start < sample.t_ns && sample.t_ns < hole.end));
 }

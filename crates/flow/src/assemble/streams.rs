@@ -64,7 +64,7 @@ fn one(id: u32, client: Option<&EndReport>, server: Option<&EndReport>) -> Optio
         near.as_ref().filter(matching).or(far.as_ref().filter(matching))
     };
     let (sender, receiver) = (pick(true), pick(false));
-    // An iperf3 server tells totals only.
+    // An iperf3 server reports only totals.
     let over_time = |end: &&(StreamReport, Cuts)| !end.0.end.samples.is_empty();
     let (intervals, intervals_from) = match (receiver.filter(over_time), sender.filter(over_time)) {
         (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| s.bytes), "receiver"),

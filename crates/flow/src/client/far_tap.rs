@@ -1,4 +1,4 @@
-//! The capture of the far end: asked for before a test, fetched after it.
+//! The server's capture: requested before a test, fetched after it.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ use crate::error::FlowError;
 /// How long the server may take for one part of its capture.
 const PART: Duration = Duration::from_secs(20);
 
-/// Where the far end's capture goes, and what became of it.
+/// Where the server's capture is written, and its result.
 pub struct FarTap<'a> {
     /// Takes the bytes of a pcapng file.
     pub sink: &'a mut dyn Write,
@@ -31,7 +31,7 @@ impl<'a> FarTap<'a> {
         Self { sink, outcome: None }
     }
 
-    /// Asks the server to capture. That it does not is no failure of the test.
+    /// Asks the server to capture. A refusal does not fail the test.
     pub(super) fn ask(&mut self, tx: &mut Sender, rx: &mut Receiver, stop: &AtomicBool) -> Result<(), FlowError> {
         tx.send(&ToServer::Tap, &Deadline::after(STEP).or_stop(stop))?;
         match rx.wait::<ToClient>("the server to begin its capture", STEP, stop)? {

@@ -1,4 +1,4 @@
-//! The near end: asks for a test, runs its half, puts both halves into one document.
+//! The client: requests a test, runs its half, joins both halves in one document.
 
 mod connect;
 mod conversation;
@@ -148,7 +148,7 @@ pub fn run(request: &Request, interrupted: &AtomicBool, observe: &mut dyn FnMut(
     run_tapped(request, interrupted, observe, None)
 }
 
-/// As [`run`]; with a [`FarTap`] the server is asked to capture its end. The near end's capture is the caller's: it begins
+/// As [`run`]; with a [`FarTap`] the server is asked to capture its end. The client's capture is the caller's: it begins
 /// when the test was accepted ([`RunEvent::Accepted`]), before any data.
 pub fn run_tapped(
     request: &Request,
@@ -257,7 +257,7 @@ fn attempt(
     run_end(plan, (&mut tx, &mut rx), interrupted, observe, found, far_tap)
 }
 
-/// Whether this end's threads may run where they are asked to.
+/// Checks that the client's threads may run on the requested CPUs.
 pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
     let allowed = thread::allowed_cores();
     let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
@@ -325,7 +325,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
 
 /// The run: traffic on its own threads, the control connection and the interval lines on this one.
 ///
-/// Nothing in here waits for the server: time, silence and the user's wish to stop are looked at every 20 ms, whatever the
+/// Nothing in here waits for the server: time, silence and an interrupt are checked every 20 ms, whatever the
 /// server sends or leaves unread.
 fn run_end(
     plan: EndPlan,
@@ -360,7 +360,7 @@ fn run_end(
     }
     found.server = state.server.take();
     match state.lost.take() {
-        // What the interrupt cut short is no second error.
+        // An exchange cut short by the interrupt is not another error.
         Some(FlowError::Timeout { .. }) if state.is_closing() => Ok(()),
         Some(error) if found.server.is_none() => Err(error),
         _ => Ok(()),

@@ -62,7 +62,7 @@ impl Deadline<'_> {
         self.left_ns() == 0
     }
 
-    /// The error of a step that was not complete in time: the user's wish to stop, or that `what` took too long.
+    /// The error of a step that was not complete in time: an interrupt, or that `what` took too long.
     pub fn missed(&self, what: &'static str) -> FlowError {
         let seconds = self.limit.as_secs();
         if self.stop_seen.get() { FlowError::Interrupted } else { FlowError::Timeout { what, seconds } }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SETTLED: u32 = 3;
 /// Points at which the edge is believed.
 const PROVED: u32 = 9;
-/// A router's word. It can be forged by whoever sees the path: the edge needs three.
+/// An ICMP message of a router. An observer of the path can forge it: the edge needs three.
 const ICMP: u32 = 3;
 /// The smallest MTU an IPv4 link may have (RFC 791); a router that names less is mistaken.
 const LEAST_MTU: u32 = 68;
@@ -115,7 +115,7 @@ impl Search {
         }
         self.passed = size;
         let above = self.failed.split_off(&(size + 1));
-        // What was held against a size at or below this one was chance.
+        // Failures of sizes at or below this one were chance.
         self.excused += self.failed.values().map(|evidence| evidence.lost).sum::<u32>();
         self.failed = above;
     }

@@ -80,7 +80,7 @@ fn shown(item: &str) -> String {
     item.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Why a text is no list of sizes.
+/// Why a text is not a list of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
     /// An item is not a size.

@@ -30,8 +30,8 @@ const READ_BATCH: usize = 64;
 /// Sends requests over `socket` (connected to the responder) as `plan` says and measures the responses.
 ///
 /// A lost request or response costs `response_timeout_ns` and is unanswered; the measurement goes on. Messages of eight
-/// bytes and more carry a 64-bit number that tells every response apart. Shorter ones carry what fits: a one-byte
-/// message cannot tell a response from one that belongs to the request 256 before.
+/// bytes and more carry a 64-bit number that identifies every response. Shorter ones carry what fits: a one-byte
+/// message cannot distinguish a response from one that belongs to the request 256 before.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn request_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: &Stop) -> RrOutcome {
     let mut run = Run::new(plan, counters, stop);

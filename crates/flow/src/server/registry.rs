@@ -66,7 +66,7 @@ impl Slot {
         Self { local_ip, client_ip, credentials, arrivals, acceptors, expected, flows }
     }
 
-    /// Tells `sink` of every data socket that has arrived and of each one that arrives.
+    /// Reports to `sink` every data socket that has arrived or arrives later.
     pub fn report_flows(&self, sink: Arc<FlowSink>) {
         let mut flows = lock(&self.flows);
         flows.past.drain(..).for_each(|flow| sink(flow));

@@ -2,8 +2,8 @@
 
 /// Accounts for every arrival of a stream whose datagrams are numbered from 0.
 ///
-/// A bitmap remembers the last [`SequenceLedger::WINDOW`] numbers up to the highest seen. What is older can be told
-/// neither a first copy nor a duplicate, and is counted as just that. Memory is allocated once.
+/// A bitmap remembers the last [`SequenceLedger::WINDOW`] numbers up to the highest seen. An older number can be identified
+/// neither as a first copy nor as a duplicate, and is counted separately. Memory is allocated once.
 #[derive(Debug)]
 pub struct SequenceLedger {
     /// Bit `seq % WINDOW` says whether `seq` has arrived, for the numbers in the window.
@@ -17,9 +17,9 @@ pub struct SequenceLedger {
 }
 
 impl SequenceLedger {
-    /// How far back arrivals are told apart: 4 Mi packets, 512 KiB of bitmap; 0.5 s at 8.5 Mpps.
+    /// How far back duplicates are recognised: 4 Mi packets, 512 KiB of bitmap; 0.5 s at 8.5 Mpps.
     pub const WINDOW: u64 = 1 << 22;
-    /// How far the sequence may jump ahead at once. A larger jump (two minutes of loss at 35 Mpps) is no plausible
+    /// How far the sequence may jump ahead at once. A larger jump (two minutes of loss at 35 Mpps) is not a plausible
     /// loss but a damaged or forged datagram, and taking it would push all that is real out of the window.
     pub const LONGEST_JUMP: u64 = 1 << 32;
 
@@ -132,7 +132,7 @@ impl SequenceLedger {
     }
 
     /// What is missing of the `sent` that the sender says it sent: lost, except that up to
-    /// [`SequenceLedger::beyond_window`] of them did arrive, too late to tell. Negative if more arrived than were sent,
+    /// [`SequenceLedger::beyond_window`] of them did arrive, too late to identify. Negative if more arrived than were sent,
     /// which is somebody's error and is not hidden.
     pub fn missing(&self, sent: u64) -> i64 {
         sent.wrapping_sub(self.delivered).cast_signed()

@@ -133,7 +133,7 @@ fn a_stalled_udp_responder_shows_in_every_request_it_delayed() {
         assert_eq!(outcome.measured.tally.completed, 500);
         slow <= 150
     });
-    assert!(quiet, "a busy machine adds stalls of its own, but hardly to each of five runs");
+    assert!(quiet, "a busy machine adds stalls, but hardly to each of five runs");
 }
 
 #[test]

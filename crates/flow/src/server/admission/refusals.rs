@@ -59,7 +59,7 @@ impl Refusals {
         Self { most, leaving: Mutex::default() }
     }
 
-    /// Sends the last bytes of this end without waiting, and closes a moment later.
+    /// Sends the last bytes to the client without waiting, and closes a moment later.
     pub fn send(&self, stream: TcpStream, bytes: &[u8]) {
         self.keep(stream, bytes, false);
     }
