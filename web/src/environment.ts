@@ -8,7 +8,7 @@ interface Pair {
   name: string;
   client: string;
   server: string;
-  /** Names and addresses differ by nature; that is no finding. */
+  /** Names and addresses differ by nature; that is not a finding. */
   identity?: boolean;
 }
 

@@ -67,7 +67,7 @@ fn a_little_loss_ruins_a_long_path() {
     assert!(near(value(&advice, "mathis-rate"), 0.1445e9));
     assert!(near(value(&advice, "cubic-rate"), 0.249e9));
     assert!(near(value(&advice, "expected-rate"), 0.249e9));
-    assert_eq!(advice.get("expected-rate").unwrap().note.as_deref(), Some("bound by loss, with CUBIC"));
+    assert_eq!(advice.get("expected-rate").unwrap().note.as_deref(), Some("limited by loss (CUBIC)"));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn no_loss_and_a_loss_of_zero_are_the_same() {
 fn a_short_path_needs_no_larger_buffers() {
     let advice = advise(&path("10G", "100us")).unwrap();
     for key in ["tcp-rmem-max", "tcp-wmem-max"] {
-        assert!(advice.get(key).unwrap().note.as_ref().unwrap().ends_with("leave it there"));
+        assert!(advice.get(key).unwrap().note.as_ref().unwrap().ends_with("no change needed"));
     }
 }
 

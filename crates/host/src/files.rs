@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(files.read("/config.gz").expect("readable"), text);
         }
         fs::write(dir.path().join("config.gz"), &bytes[..bytes.len() - 12]).expect("written");
-        assert!(files.read("/config.gz").is_err(), "half a file is no file");
+        assert!(files.read("/config.gz").is_err(), "a truncated file is an error");
     }
 
     #[test]

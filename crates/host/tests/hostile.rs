@@ -178,7 +178,7 @@ fn a_broken_kernel_json_says_what_is_wrong_with_it() {
         RecordedHost::open(directory.path()).err().map(|error| error.to_string())
     };
     let missing = RecordedHost::open(Path::new("/nonexistent")).expect_err("nothing there").to_string();
-    assert!(missing.contains("is no recorded host") && missing.contains("check --record"), "{missing}");
+    assert!(missing.contains("is not a recorded host") && missing.contains("check --record"), "{missing}");
     let deep = format!("{{\"x\": {}", "[".repeat(100_000));
     let cases = [
         ("", "EOF while parsing"),

@@ -1,4 +1,4 @@
-//! Recorded hosts of real shapes (`fixtures/hosts`): what must be told of each.
+//! Recorded hosts of real shapes (`fixtures/hosts`): what must be found on each.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn sysctl(facts: &Facts, name: &str) -> Option<String> {
 }
 
 fn running(facts: &Facts, name: &str) -> bool {
-    facts.services[name].known().expect("it can be told").running
+    facts.services[name].known().expect("it is known").running
 }
 
 fn is_absent<T>(fact: &Fact<T>) -> bool {

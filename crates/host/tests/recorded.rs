@@ -140,7 +140,7 @@ fn differences_are_reported_and_core_numbers_hold_with_one_offline() {
     sampler.sample(1_001 * STEP_NS + 1);
     let series = sampler.finish(1_001 * STEP_NS + 2, 1_000 * STEP_NS);
 
-    assert_eq!(series.samples.len(), 1, "a moment later is too soon for a reading of its own");
+    assert_eq!(series.samples.len(), 1, "a moment later is too soon for another reading");
     let sample = &series.samples[0];
     assert_eq!((sample.start_ns, sample.end_ns), (0, STEP_NS as i64 + 2));
     assert_eq!(sample.cores.len(), 32);

@@ -1,7 +1,7 @@
 //! When a test reports, as iperf3 has it.
 
 /// Moments of reports: at intervals through the omitted part, then anew from its end. What would be left at the end of
-/// either part is a report of its own only if it is worth one, a tenth of an interval.
+/// either part is reported separately only if it lasts at least a tenth of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
     omit_ns: u64,

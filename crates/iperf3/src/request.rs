@@ -37,7 +37,7 @@ pub fn check(p: &Parameters) -> Result<(), String> {
     }
 }
 
-/// The text of a request. The omitted part is this end's affair: the server is asked for all of the time and counts all
+/// The text of a request. The client handles the omitted part: the server is asked for the whole time and counts all
 /// of the bytes, so that both ends' totals mean the same.
 pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value {
     let mut wanted = Map::new();

@@ -19,7 +19,7 @@ pub struct StreamResult {
     pub number: u64,
     /// Payload bytes, sent by a sender, received by a receiver; after the omitted part.
     pub bytes: u64,
-    /// Segments sent again, where a sender knows.
+    /// Retransmitted segments, where a sender knows.
     pub retransmits: Option<u64>,
     /// RFC 1889 jitter of a UDP receiver, seconds.
     pub jitter_s: f64,
@@ -40,7 +40,7 @@ pub struct StreamResult {
 pub struct Results {
     /// Processor time against wall time: all, user, system; percent.
     pub cpu_percent: [f64; 3],
-    /// Whether its senders know what they sent again; `None` where it has no sender.
+    /// Whether its senders count retransmits; `None` without a sender.
     pub retransmits_known: Option<bool>,
     /// Congestion control in force.
     pub congestion: Option<String>,

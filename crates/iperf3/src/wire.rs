@@ -243,7 +243,7 @@ impl Line {
         while text.last() == Some(&0) {
             text.pop();
         }
-        serde_json::from_slice(&text).map_err(|error| Unread::Text(format!("a text that is no JSON: {error}")))
+        serde_json::from_slice(&text).map_err(|error| Unread::Text(format!("invalid JSON: {error}")))
     }
 }
 

@@ -1,5 +1,5 @@
-//! The accounting under injected faults: what intervals say adds up to what totals say, every packet is accounted for, and the
-//! account is that of whoever did the damage.
+//! The accounting under injected faults: intervals add up to totals, every packet is accounted for, and the
+//! accounting matches that of the fault injector.
 
 use std::net::SocketAddr;
 

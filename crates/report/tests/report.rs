@@ -215,7 +215,7 @@ fn compare(path: &str, known: &Value, current: &Value, missing: &mut Vec<String>
         (Value::Object(known), Value::Object(current)) => {
             for (key, value) in known {
                 let here = format!("{path}/{key}");
-                // A field that became required is no loss to a reader.
+                // A field that became required does not break a reader.
                 if key == "required" && !path.ends_with("/properties") {
                     continue;
                 }

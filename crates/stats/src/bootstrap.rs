@@ -42,7 +42,7 @@ pub enum BootstrapError {
         level: f64,
     },
     /// The level is not between 0 and 1.
-    #[error("{level} is no confidence level: give one between 0 and 1, for example 0.95")]
+    #[error("{level} is not a confidence level: give one between 0 and 1, for example 0.95")]
     NoLevel {
         /// The level asked for.
         level: f64,

@@ -1,7 +1,7 @@
 //! Exact quantiles of a slice.
 
 /// The quantile `p` (0 to 1) of `values` in any order, interpolated between neighbours (type 7 of Hyndman and Fan
-/// 1996, the default of R and NumPy). `None` if empty, if a value is not finite or if `p` is no share.
+/// 1996, the default of R and NumPy). `None` if empty, if a value is not finite or if `p` is not between 0 and 1.
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.iter().all(|v| v.is_finite()).then_some(())?;

@@ -19,7 +19,7 @@ pub fn available_bytes(path: &Path) -> io::Result<u64> {
 }
 
 /// Reserves room for a file to grow by, without changing its length, so that a full disk shows now and not later. Returns
-/// whether the file system could; one that cannot is no error.
+/// whether the file system could; one that cannot is not an error.
 pub fn reserve(file: &File, bytes: u32) -> io::Result<bool> {
     // SAFETY: fallocate takes a descriptor, open for the length of the borrow, and integers.
     let rc = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, libc::off_t::from(bytes)) };

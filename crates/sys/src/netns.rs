@@ -1,4 +1,4 @@
-//! Network namespaces. A namespace belongs to a thread: whoever enters one should do so in a thread of its own and
+//! Network namespaces. A namespace belongs to a thread: code that enters one should do so in a separate thread and
 //! let the thread end there. Creating and entering need `CAP_SYS_ADMIN` (or a user namespace that has it).
 
 use std::fs::File;

@@ -26,7 +26,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// When the first one came, on the monotonic clock; 0 before.
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Signals this near to the first are one wish: timeout(1) signals its child, and then the child's group.
+/// Signals this close to the first count as one: timeout(1) signals its child, and then the child's group.
 const ONE_WISH_NS: u64 = 100_000_000;
 
 extern "C" fn on_signal(signal: libc::c_int) {
@@ -75,7 +75,7 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Makes `command` the leader of a process group of its own, so that [`end_group`] reaches whatever it starts, and lets
+/// Makes `command` the leader of a new process group, so that [`end_group`] reaches whatever it starts, and lets
 /// it get SIGTERM when the thread that started it ends: it does not outlive a killed program.
 pub fn lead_own_group(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
@@ -87,7 +87,7 @@ pub fn lead_own_group(command: &mut Command) -> &mut Command {
             }
             libc::getppid() as u32 != parent
         };
-        // The parent may have ended before it was asked to tell.
+        // The parent may have ended before the death signal was set.
         if orphaned { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
     };
     // SAFETY: between fork and exec `tie` only makes async-signal-safe calls and allocates nothing.
@@ -105,7 +105,7 @@ pub fn end_group(leader: u32, force: bool) {
     }
 }
 
-/// Lets `command` outlive the session it is started from: a session of its own, without a terminal, deaf to the hang-up
+/// Lets `command` outlive the session it is started from: a new session, without a terminal, deaf to the hang-up
 /// that ends a login. Its standard streams are the caller's to choose.
 pub fn detach(command: &mut Command) -> &mut Command {
     let leave = || {

@@ -92,7 +92,7 @@ pub struct RingPacket<'a> {
     pub original_bytes: u32,
     /// When it was seen, nanoseconds: the kernel's `CLOCK_REALTIME`, or the interface's clock.
     pub timestamp_ns: u64,
-    /// Whether the interface's clock told the time.
+    /// Whether the timestamp is the interface's (hardware).
     pub hardware_time: bool,
     /// Which way.
     pub kind: PacketKind,
@@ -193,7 +193,7 @@ pub struct Ring {
     filter: Vec<Instruction>,
 }
 
-// SAFETY: the mapping belongs to this value alone and is no one thread's; all changes of its state take `&mut self`.
+// SAFETY: the mapping belongs to this value alone and is bound to no thread; all changes of its state take `&mut self`.
 unsafe impl Send for Ring {}
 
 impl Ring {

@@ -1,4 +1,4 @@
-//! Threads: affinity, memory policy, processor time.
+//! Threads: affinity, memory policy, CPU time.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! TUN interfaces: a network interface whose wire is a file descriptor. For tests that build a path of their own.
+//! TUN interfaces: a network interface whose wire is a file descriptor. For tests that build their own path.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -23,7 +23,7 @@ use crate::{TapError, slices};
 const HOLD_NS: u64 = 2_500_000 * RETIRE_MS as u64;
 /// How often the kernel's counts are asked for.
 const COUNT_NS: u64 = 100_000_000;
-/// How often progress is told.
+/// Interval of progress reports.
 const PROGRESS_NS: u64 = 250_000_000;
 /// Looking at the rings: not more often, and not less.
 const NAP_NS: (u64, u64) = (250_000, 10_000_000);
@@ -106,7 +106,7 @@ impl Tap {
         &self.warnings
     }
 
-    /// Takes packets until it is told to stop or a limit is reached. `progress` is told at once when packets are taken, and
+    /// Captures packets until stopped or a limit is reached. `progress` is called as soon as packets are captured, and
     /// then every quarter of a second.
     pub fn run(mut self, stop: &AtomicBool, mut progress: impl FnMut(&Progress)) -> TapDocument {
         if let Some(core) = self.options.core
@@ -224,7 +224,7 @@ impl Tap {
 
     /// Reads what the rings have given out, not what is younger than `hold_ns` where rings have to be merged.
     fn read(&mut self, state: &mut State, hold_ns: Option<u64>) {
-        // Clocks of interfaces are no one's: their packets are taken as they come.
+        // Interfaces' clocks are not synchronised: their packets are written in order of arrival.
         let merged = self.options.clock == Clock::Software && self.fill() < 0.5;
         let bound_ns = match hold_ns {
             Some(hold_ns) if merged => realtime_ns().saturating_sub(hold_ns),
@@ -335,7 +335,7 @@ impl Tap {
         }
         let deadline_ns = monotonic_ns() + DRAIN_NS;
         let mut quiet = 0;
-        // Twice: a packet may be on its way into a ring when that is told to stop, and counted only afterwards.
+        // Twice: a packet may be on its way into a ring when the ring is stopped, and counted only afterwards.
         while quiet < 2 && monotonic_ns() < deadline_ns {
             // Still in the order of time: a block that is not full is given out later than one that is.
             self.read(state, Some(HOLD_NS));

@@ -15,7 +15,7 @@ pub struct Look {
     steal: u64,
 }
 
-/// Looks; `None` where /proc does not tell.
+/// Reads /proc; `None` where it lacks the figures.
 pub fn look() -> Option<Look> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     parse(&text, monotonic_ns())

@@ -1,7 +1,7 @@
 //! What the kernel says of TCP beside the packets: tracepoints, in an instance of tracefs of our own.
 //!
 //! The instance's name holds this process; one whose process is gone is removed when the next tap begins, so that nothing
-//! stays behind even after a `SIGKILL`. Tracepoints know no network namespace: they tell of the whole host.
+//! stays behind even after a `SIGKILL`. Tracepoints ignore network namespaces: they cover the whole host.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;

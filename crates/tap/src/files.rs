@@ -106,7 +106,7 @@ impl Files {
         if self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is no packet, ready as a block.
+    /// Writes a finished block that is not a packet.
     pub fn block(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         if self.is_on() {
             put(&mut self.buffer);

@@ -18,7 +18,7 @@ pub enum TapDirection {
     Out,
 }
 
-/// Whose clock tells the time of a packet.
+/// The clock of packets' timestamps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Clock {
     /// The kernel's, when it sees the packet.

@@ -48,7 +48,7 @@ impl Detour {
         self.address
     }
 
-    /// Ends it and tells what it did to all data.
+    /// Ends it and returns what it did to all data.
     ///
     /// # Panics
     /// If its thread did.

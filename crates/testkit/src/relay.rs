@@ -92,7 +92,7 @@ impl UdpRelay {
         self.back
     }
 
-    /// Forwards what is queued and held back, stops, and tells what was done.
+    /// Forwards what is queued and held back, stops, and returns what it did.
     ///
     /// # Panics
     /// If the relay's thread did.

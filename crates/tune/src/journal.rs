@@ -389,7 +389,7 @@ mod tests {
         let starts: Vec<usize> =
             bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
         for cut in 0..=bytes.len() {
-            let (records, whole) = parse(&bytes[..cut]).expect("a torn end is no damage");
+            let (records, whole) = parse(&bytes[..cut]).expect("a truncated end is not damage");
             assert_eq!(records.len(), starts.iter().filter(|&&at| at <= cut).count(), "cut at {cut}");
             assert!(whole <= cut);
         }
@@ -424,7 +424,7 @@ mod tests {
         assert!(matches!(applier.append(&context, Entry::Committed), Err(JournalError::TakenOver { id: 1 })));
         let last = Journal::load(&context, 1).expect("whole").entries().last().cloned();
         assert_eq!(last, Some(Entry::TakenOver { from: (1, 1) }), "nothing was cut off");
-        // Half a line of its own is not another process.
+        // Half a line of this process is not another process.
         let text = std::fs::read_to_string(&watchdog.path).expect("its file") + "{\"sum\":\"12";
         std::fs::write(&watchdog.path, text).expect("torn");
         watchdog.append(&context, Entry::Committed).expect("the torn end is cut off");

@@ -317,7 +317,7 @@ impl<'a> Engine<'a> {
             }
             let observed = self.knobs.read(&target).map_err(|why| why.to_string())?;
             let accepted = accept(&target, &before, &step.desired, &observed);
-            // What the kernel made of it is ours to take back, whether it will do or not.
+            // The accepted value must be rolled back, whether or not it suffices.
             let rounded = accepted.as_ref().copied().unwrap_or(true);
             let applied = Entry::Applied { step: number, observed: observed.clone(), rounded };
             journal.append(&self.context, applied).map_err(|why| why.to_string())?;

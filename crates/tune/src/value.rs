@@ -139,7 +139,7 @@ impl QdiscTree {
         }
     }
 
-    /// Why this tree could not be put back exactly; `None` if it can. An ingress hook stays where it is and is no obstacle.
+    /// Why this tree could not be put back exactly; `None` if it can. An ingress hook stays in place.
     pub fn obstacle(&self) -> Option<String> {
         for node in self.qdiscs.iter().filter(|node| !node.is_ingress()) {
             if !FAITHFUL.contains(&node.kind.as_str()) {

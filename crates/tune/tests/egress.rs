@@ -1,4 +1,4 @@
-//! A control group's rate on a real interface: measured, beside a transfer that is not in the group, and taken back.
+//! A control group's rate on a real interface: measured, beside a transfer that is not in the group, and rolled back.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -140,7 +140,7 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
         assert!(measured[1] > 2.0 * measured[0], "{kind}: the other one is not held: {measured:?}");
 
         let (_, state) =
-            left.run(|| Engine::new(&LiveKnobs, context.clone()).revert(None, false)).expect("it is taken back");
+            left.run(|| Engine::new(&LiveKnobs, context.clone()).revert(None, false)).expect("it is rolled back");
         assert_eq!(state, State::Reverted);
         assert_eq!((shown(), left.run(|| LiveKnobs.read(&qdisc)).expect("readable")), before);
         assert_eq!(left.run(|| LiveKnobs.read(&rate)), Ok(Value::text("0")));

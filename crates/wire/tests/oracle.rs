@@ -34,7 +34,7 @@ proptest! {
             }};
         }
         if tagged { build!(ethernet().single_vlan(7.try_into().expect("a tag"))) } else { build!(ethernet()) }.expect("memory");
-        // What Ethernet pads a short frame with is no payload.
+        // Ethernet's padding of a short frame is not payload.
         frame.resize(frame.len().max(60), 0);
 
         let packet = dissected(&frame).expect("a whole packet");

@@ -17,7 +17,7 @@ pub enum Role {
     Ours,
     /// Landspeed, done otherwise: for information.
     OursToo,
-    /// The promise is held against the best of these.
+    /// The target is compared with the best of these.
     Rival,
     /// For information.
     RivalToo,

@@ -186,7 +186,7 @@ const BULK_ROUND_TRIP_NS: u64 = 10_000_000;
 pub struct Bulk {
     /// Frames of both captures.
     pub frames: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
 }
 

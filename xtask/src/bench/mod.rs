@@ -192,7 +192,7 @@ fn warn_of_old(today: &str, tools: &Tools) {
 /// Set in the process that [`alone`] starts.
 const ALONE: &str = "LANDSPEED_BENCH_ALONE";
 
-/// Moves this run into a network namespace of its own, where no other program's traffic is in the kernel's counters.
+/// Moves this run into a new network namespace, where no other program's traffic is in the kernel's counters.
 /// Without root it stays where it is. Returns whether it is alone.
 fn alone(binary: &Result<PathBuf, String>) -> Result<bool> {
     if std::env::var_os(ALONE).is_some() {

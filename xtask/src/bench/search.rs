@@ -13,7 +13,7 @@ pub struct Probe {
     pub lost: u64,
 }
 
-/// Halvings of the rate until a run loses nothing; whoever sends fastest has the farthest way down.
+/// Halvings of the rate until a run loses nothing; the fastest sender needs the most.
 const HALVINGS: u32 = 12;
 /// Halvings of what is left between a rate that loses and one that does not.
 const STEPS: u32 = 5;

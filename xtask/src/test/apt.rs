@@ -22,7 +22,7 @@ pub enum Index {
     ProgramsOfAnyAge,
 }
 
-/// An apt with a state of its own: the machine's is neither read nor changed, only its ways out are kept.
+/// An apt with separate state: of the machine's only the proxy settings are used.
 pub struct Apt<'a> {
     directory: &'a Path,
 }

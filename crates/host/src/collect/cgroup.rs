@@ -72,7 +72,7 @@ fn two(look: Look<'_>, path: &str) -> CgroupFacts {
         let found = groups.iter().find_map(|group| look.word(&format!("{group}/{file}")).ok());
         found.filter(|word| !word.is_empty())
     };
-    // The root has no cpu.stat of its own kind: nothing above it throttles.
+    // The root group has no quota statistics: nothing throttles it.
     let throttled = groups
         .iter()
         .find_map(|group| field_of_words(&look.read(&format!("{group}/cpu.stat")).ok()?, "nr_throttled"));
@@ -123,8 +123,8 @@ fn none_if<T>(found: Option<T>, why: &str) -> Fact<T> {
     found.map_or_else(|| Fact::Absent(why.into()), Fact::Known)
 }
 
-/// The group and all above it, the nearest first. In a namespace of its own a group's path may begin with `/..`: what is
-/// above the mount cannot be seen.
+/// The group and all above it, the nearest first. In a cgroup namespace the path may begin with `/..`: groups
+/// above the mount are not visible.
 fn upwards(mount: &str, path: &str) -> Vec<String> {
     /// The kernel's own limit is the length of a path.
     const DEEPEST: usize = 64;

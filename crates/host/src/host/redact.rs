@@ -50,7 +50,7 @@ pub(super) fn redacted(seen: &Seen) -> Result<Seen, RecordError> {
     let mut answers = serde_json::to_value(&seen.answers).unwrap_or_default();
     redactor.json(&mut answers, "");
     out.answers = serde_json::from_value(answers).map_err(|_| RecordError::Redaction {
-        what: "something that has no placeholder of its own shape",
+        what: "a value without a placeholder of the same shape",
         place: super::recorded::KERNEL_FILE.into(),
     })?;
     redactor.verify(&out)?;
@@ -172,7 +172,7 @@ impl Redactor {
         out
     }
 
-    /// A locally administered address with a number of its own.
+    /// A locally administered address with a unique number.
     fn mac(&mut self, digits: &str, groups: usize, separator: char) -> String {
         if digits.bytes().all(|digit| digit == b'0') || digits.bytes().all(|digit| digit == b'f') {
             return separated(digits, separator);

@@ -18,7 +18,7 @@ pub(crate) enum NoControl {
     Short,
     /// It is not a PCI Express device.
     NotExpress,
-    /// The bytes are no configuration space, or their list of capabilities goes round in circles.
+    /// The bytes are not a configuration space, or their capability list has a cycle.
     Malformed,
 }
 

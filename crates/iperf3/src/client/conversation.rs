@@ -26,7 +26,7 @@ pub struct Conversation<'a> {
     /// The connection.
     pub line: Line,
     server: SocketAddr,
-    /// The user's wish to stop.
+    /// Set by an interrupt.
     pub interrupted: &'a AtomicBool,
 }
 

@@ -1,5 +1,5 @@
 //! The guest's whole file system: this very program as `/init`, a console, and mount points. No file of the host is in
-//! it or can be reached from it, besides the results directory that the guest is told to mount.
+//! it or can be reached from it, besides the results directory, which the guest mounts.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -9,7 +9,7 @@ use landspeed_units::Bytes;
 /// The variable that names where guests live.
 pub const VARIABLE: &str = "LANDSPEED_LAB_TMP";
 
-/// A directory of its own, gone with the value.
+/// A temporary directory, removed on drop.
 #[derive(Debug)]
 pub struct Place {
     path: PathBuf,

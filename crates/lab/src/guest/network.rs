@@ -110,7 +110,7 @@ fn machine_wide() -> Result<(), String> {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .map_err(|e| format!("cannot read which congestion controls there are: {e}"))?;
     set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;
-    // Sender and receiver share a payload's pages, and TCP's accounts count them on both sides: held against the guest's
+    // Sender and receiver share a payload's pages, and TCP counts them on both sides: compared with the guest's
     // memory, they would slow down flows that take a tenth of it. What is really used is predicted before the boot.
     set("net/ipv4/tcp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))?;
     set("net/ipv4/udp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))
@@ -144,7 +144,7 @@ impl Network {
     }
 
     fn plug(&mut self, plan: &Plan, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
-        // Both ports of a wire may lead to nodes of long names; they are told apart by number.
+        // Both ports of a wire may lead to nodes of long names; numbers distinguish them.
         let name = |(node, port): (usize, usize)| match plan.nodes[node].role {
             Role::Wire => format!("end{port}"),
             Role::Host | Role::Switch => plan.nodes[node].ports[port].name.clone(),
@@ -290,7 +290,7 @@ impl Network {
     pub fn counters(&self, plan: &Plan) -> Result<HostCounters, String> {
         let mut found = HostCounters::default();
         for index in 0..plan.nodes.len() {
-            // A thread of its own: /proc/thread-self/net is the namespace's.
+            // A separate thread: /proc/thread-self/net is the namespace's.
             let counters = std::thread::scope(|scope| {
                 scope
                     .spawn(|| {

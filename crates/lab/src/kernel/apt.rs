@@ -173,7 +173,7 @@ impl<'a> Apt<'a> {
         Ok(packages(&self.job("reading the package index", show).output()?))
     }
 
-    /// Downloads a package file into `directory`, checked by apt; `percent` is told how far it is.
+    /// Downloads a package file into `directory`, checked by apt; `percent` receives the progress.
     pub fn download(&self, package: &Package, directory: &Path, mut percent: impl FnMut(f64)) -> Result<(), Error> {
         let mut download = self.apt("apt-get");
         download

@@ -80,7 +80,7 @@ pub enum Step {
     Link,
 }
 
-/// What a build tells while it goes on.
+/// Progress events of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A step begins; the text says on what.
@@ -182,7 +182,7 @@ impl Builder<'_> {
             self.release_index();
             self.lock(&build)?.ok_or_else(|| Error::Interrupted(build.clone()))?
         };
-        // Whoever held the lock may have built it, and taken the directory away.
+        // The previous holder of the lock may have built it and removed the directory.
         if let Some(kernel) = self.kept(id) {
             if !self.request.keep_build {
                 let _ = fs::remove_dir(&build);
@@ -252,7 +252,7 @@ impl Builder<'_> {
         let root = self.cache.root();
         fs::create_dir_all(root).map_err(Error::io("create", root))?;
         if build.exists() {
-            // What is there already cannot be told from what is needed: then the disk itself will say.
+            // The space still needed is unknown with a partial build: a full disk will fail the build.
             return Ok(());
         }
         let needed = SPACE_BYTES

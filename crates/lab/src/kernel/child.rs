@@ -216,7 +216,7 @@ mod tests {
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
         let pid = std::fs::read_to_string(&pid).expect("the script wrote it");
         let stat = format!("/proc/{}/stat", pid.trim());
-        // Gone, or dead and not yet collected by whoever inherits it. It closes its pipes, which is what we wait for,
+        // Gone, or dead and not yet reaped by its new parent. It closes its pipes, which is what we wait for,
         // a moment before that.
         let gone =
             || std::fs::read_to_string(&stat).map_or(true, |state| state.contains(") Z ") || state.contains(") X "));

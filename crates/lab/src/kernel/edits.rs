@@ -154,7 +154,7 @@ mod tests {
                 assert!(edit.what.len() > 20 && edit.why.len() > 40, "{}", edit.name);
                 assert!(!edit.old.trim().is_empty() && edit.old != edit.new, "{}", edit.name);
                 let port = edit.file.starts_with("arch/um") || edit.file.ends_with("Makefile.um");
-                // What stands for links and their rates, which no scenario can measure as a queue of its own.
+                // The qdiscs that emulate links and their rates; no scenario measures them as queues.
                 let link = ["net/sched/sch_tbf.c", "net/sched/sch_netem.c"].iter().any(|f| edit.file.ends_with(f));
                 assert!(port || link, "{}: only the User-Mode port and the links are changed", edit.name);
                 edit.name

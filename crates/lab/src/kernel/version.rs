@@ -15,7 +15,7 @@ pub struct Version {
     candidate: Option<u32>,
 }
 
-/// A text that is no kernel version.
+/// A text that is not a kernel version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a kernel version\nUse a version such as 7.3 or 7.3.4.")]
 pub struct NotAVersion(pub String);

@@ -36,7 +36,7 @@ pub struct Load {
     pub delivered: f64,
     /// Bytes the link carries in the same time.
     pub carries: f64,
-    /// Bytes that lay behind it at the beginning, and what a boundary cannot tell apart.
+    /// Bytes queued behind it at the beginning, plus the uncertainty of a boundary.
     pub slack: f64,
 }
 
@@ -376,7 +376,7 @@ mod tests {
             let ns = span_ms * 1_000_000;
             let full = carried(ns, RATE_BPS) * PAYLOAD as f64 / (PAYLOAD + HEADERS + OVERHEAD) as f64;
             let moved = full * moved_share;
-            // What a boundary cannot tell apart: two frames of each stream, and 2 µs.
+            // The uncertainty of a boundary: two frames of each stream, and 2 µs.
             prop_assume!(moved > full * 1.1e-4 + (streams * 2 * PAYLOAD) as f64 + 2500.0);
             prop_assert!(!steady(full as u64, (0, ns), 0, streams).exceeds());
             prop_assert!(steady((full + moved) as u64, (0, ns), 0, streams).exceeds());

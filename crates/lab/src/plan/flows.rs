@@ -83,7 +83,7 @@ fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Param
         payload_bytes: payload,
         burst_packets: flow.burst.unwrap_or(1),
         exact_departures: true,
-        // Each datagram is a packet of its own all the way: queues and losses count packets.
+        // Each datagram stays one packet on the whole path: queues and losses count packets.
         gso: false,
         gro: false,
     });

@@ -201,7 +201,7 @@ fn payload_bytes(flow: &Flow, route: &Route) -> f64 {
 /// Memory that the guest needs when every path and every queue is full, bytes.
 pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
     let paths = Paths::new(scenario);
-    // A link carries its own delay's worth, and the queue before it what it is allowed to, whoever sends.
+    // A link carries its own delay's worth, and the queue before it up to its limit, for any sender.
     let mut total = cost::BASE;
     for (i, link) in scenario.link.iter().enumerate() {
         let [a, b] = &link.between;

@@ -53,7 +53,7 @@ impl Route<'_> {
         self.hops.iter().map(|hop| hop.rate_bps).min().unwrap_or(0)
     }
 
-    /// Propagation delay there and back, nanoseconds.
+    /// Round-trip propagation delay, nanoseconds.
     pub(super) fn rtt_ns(&self) -> u64 {
         self.hops.iter().fold(self.back_ns, |sum, hop| sum.saturating_add(hop.delay_ns))
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and how that is told: file, line, key, what was meant, and the line itself.
+//! A mistake in a scenario and its text: file, line, key, suggestion, and the line itself.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! From TOML to types, keeping for every value where it stands: what is wrong is told with its line, and the rest of
-//! the document is still looked at.
+//! From TOML to types, with the position of every value: a mistake is reported with its line, and the rest of
+//! the document is still read.
 
 use std::ops::Range;
 

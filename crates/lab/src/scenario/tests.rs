@@ -1,5 +1,5 @@
-//! Claims about reading: what is accepted becomes the cells that were meant, and what is not is told so that it can be put
-//! right.
+//! Claims about parsing: an accepted scenario becomes the intended cells, and a mistake is reported so that it can be
+//! fixed.
 
 mod refused;
 mod whole;
@@ -55,7 +55,7 @@ fn every_combination_is_a_cell_and_the_first_key_varies_slowest() {
     let last = &cells[11].scenario;
     assert!(last.vary.is_empty());
     assert!(last.host.values().all(|h| h.congestion.as_deref() == Some("reno")));
-    assert_eq!(cells[0].hash, cells[1].hash, "seeds are no part of the hash");
+    assert_eq!(cells[0].hash, cells[1].hash, "seeds are not part of the hash");
     assert_ne!(cells[0].hash, cells[2].hash);
     assert_ne!(cells[0].hash, cells[6].hash);
 }

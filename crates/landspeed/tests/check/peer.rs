@@ -8,7 +8,7 @@ fn a_peer_that_may_be_asked_is_audited_and_compared() {
     let document = document(&["--peer", &server.address, "--goal", "10G"]);
     assert_eq!(document["peer"]["hostname"], document["hostname"]);
     assert_eq!(document["peer"]["goal"]["rate_bps"], 10_000_000_000_u64);
-    // Both ends are this host: the same answers, and nothing to tell apart.
+    // Both ends are this host: the same answers and no differences.
     assert_eq!(document["peer"]["passed"].as_array().map(Vec::len), document["passed"].as_array().map(Vec::len));
     assert_eq!(document["differences"].as_array().map(Vec::len), Some(0));
 }

@@ -36,10 +36,10 @@ fn keys_of(value: &Value) -> BTreeSet<String> {
     found
 }
 
-/// What iperf3 tells and the document has not.
+/// Fields of iperf3 that the document lacks.
 fn excused(key: &str, kind: &[&str]) -> bool {
     let udp_receiver = kind.contains(&"-u") && (kind.contains(&"-R") || kind.contains(&"--bidir"));
-    // tcp_info's later fields, and what the far end's sender or receiver knew but never says.
+    // tcp_info's later fields, and what the remote sender or receiver knows but does not report.
     ["snd_wnd", "reorder", "max_snd_wnd"].iter().any(|field| key.ends_with(field))
         || (udp_receiver && key.starts_with("/intervals"))
         || ["max_rtt", "min_rtt", "mean_rtt", "max_snd_cwnd"].iter().any(|field| key.ends_with(field))

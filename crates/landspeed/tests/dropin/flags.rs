@@ -62,7 +62,7 @@ fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
     for kind in [&[][..], &["-u"]] {
         let server = Server::start(&landspeed(), &["iperf3"]);
         let port = server.port.to_string();
-        // timeout signals twice, the program and its group: one wish, not the second Ctrl-C of somebody in a hurry.
+        // timeout signals twice, the program and its group: one request to stop, not a second Ctrl-C.
         let program = landspeed();
         let program = program.to_string_lossy();
         let words = ["-s", "INT", "2", &program, "iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30"];

@@ -1,4 +1,4 @@
-//! Who may claim a stream of a test: with a key whoever proves it, without one the control connection's address.
+//! Who may claim a stream of a test: with a key any peer that proves it, without one only the control connection's address.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

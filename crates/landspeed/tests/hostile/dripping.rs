@@ -202,7 +202,7 @@ enum Until {
     SecondPart,
 }
 
-/// Goes along with a client up to a state and drips from there, until told to stop.
+/// Goes along with a client up to a state and drips from there, until stopped.
 fn dripping_server(listener: &TcpListener, until: Until, over: &AtomicBool) {
     let (mut control, _) = listener.accept().expect("the client comes");
     let mut shown = [0; preface::PREFACE_LEN];

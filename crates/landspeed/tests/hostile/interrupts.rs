@@ -82,7 +82,7 @@ fn a_second_ctrl_c_does_not_wait_for_a_frozen_server() {
         status.lines().any(|line| line.starts_with("SigPnd") || line.starts_with("ShdPnd"))
             && !status.lines().any(|line| line.starts_with("ShdPnd") && !line.ends_with("0000"))
     });
-    // Two that come together are one wish; nobody's second thought comes within a tenth of a second.
+    // Two signals within a tenth of a second count as one.
     landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 150_000_000);
     client.signal("INT");
     let ended = client.end(5);

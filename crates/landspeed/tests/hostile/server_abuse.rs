@@ -163,7 +163,7 @@ fn a_flood_of_tiny_messages_is_one_tests_own_trouble() {
     let now = client.server_clock();
     client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
     let writer = std::thread::spawn(move || {
-        // Not through the sender, which would frame each with a system call of its own.
+        // Not through the sender, which would frame each with a separate system call.
         let mut flood = connect(server.addr);
         let _ = flood.write_all(&preface::encode(Purpose::Control { keyed: false }));
         let _ = flood.write_all(&alive);

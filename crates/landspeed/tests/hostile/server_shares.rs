@@ -1,4 +1,4 @@
-//! What one address may have of a server, and what the others are told and get.
+//! What one address may use of a server, and what the others are answered and get.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream};

@@ -74,7 +74,7 @@ fn who_does_not_prove_its_address_gets_no_more_than_it_sent() {
     let (datagrams, bytes) = answers(&socket);
     assert!(datagrams >= 1, "the first hello is answered");
     assert!(bytes <= sent, "{bytes} B came back for {sent} B");
-    // Whoever only says hello keeps nobody else out; once the stream is proved, others that know the token get nothing.
+    // A client that only sends a hello blocks no other; once the stream is proved, others that know the token get nothing.
     let other = self::socket(server.addr);
     hello::introduce(&other, 0, test.token, &crate::raw::NEVER).expect("the stream is still open");
     let late = self::socket(server.addr);

@@ -1,6 +1,6 @@
 //! What `make install` puts on a machine: the program, pages that every formatter takes, completions that complete.
 //!
-//! Everything goes below a temporary directory. The shells are real ones at a terminal of their own, and keys are typed.
+//! Everything goes below a temporary directory. The shells are real ones, each at its own terminal, and keys are typed.
 #![forbid(unsafe_code)]
 
 mod pages;

@@ -73,7 +73,7 @@ fn a_page_shows_the_examples_of_the_help() {
     let Some(installed) = Installed::new() else { return };
     let run = text_of(&installed.path("usr/share/man/man1/landspeed-run.1")).replace("\\-", "-");
     assert!(run.contains("EXAMPLES") && run.contains("landspeed run dtn.example -R -P 4 --report run.html"), "{run}");
-    // Without examples of its own, those of the command above that are about it.
+    // Without own examples, those of the parent command that show it.
     let plan = text_of(&installed.path("usr/share/man/man1/landspeed-tune-plan.1")).replace("\\-", "-");
     assert!(plan.contains("landspeed tune plan --goal 100G --rtt 92ms"), "{plan}");
 }

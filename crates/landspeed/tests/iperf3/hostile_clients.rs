@@ -1,4 +1,4 @@
-//! Clients that speak iperf3 badly or not at all: our server tells them, forgets them, and serves the next one.
+//! Clients that speak iperf3 badly or not at all: our server answers them with an error, drops them, and serves the next one.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -220,7 +220,7 @@ fn one_stream_too_many_is_hung_up_on() {
     assert_eq!(client.hear(), Some(10));
     let _data = client.data();
     assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
-    // The cookie is no test's any more: this is a client of its own.
+    // The cookie's test has ended: this is a new client.
     let mut more = Client::connect(addr);
     more.say(&client.cookie);
     assert_eq!(more.hear(), Some(9));

@@ -85,7 +85,7 @@ fn datagrams_add_up(document: &Value, what: &str) {
     assert_eq!(document["conservation"]["holds"], true, "{what}: {}", document["conservation"]);
 }
 
-/// What was asked for is what the server did, as far as it tells; what it cannot tell is said.
+/// The server did what was requested, as far as it reports; the rest is marked as unknown.
 #[track_caller]
 fn far_end_is_told_of(document: &Value, options: &str, what: &str) {
     let far = &document["iperf3"];
@@ -136,7 +136,7 @@ fn datagrams_of_both_ends_are_those_that_the_kernel_counted() {
             assert_eq!(delta.2, sent + 2, "{options}: sent");
             assert!(delivered <= delta.0 - 2, "{options}: {delivered} delivered, {delta:?}");
             assert_eq!(delta.0 + delta.1, delta.2, "{options}: what was sent was read or dropped at a socket");
-            // iperf3 reads no further when it is told of the end; all else the kernel delivered was counted.
+            // iperf3 stops reading when it learns of the end; all else the kernel delivered was counted.
             assert!(delta.0 - 2 - delivered <= 64, "{options}: {delivered} delivered, {delta:?}");
         }
     });

@@ -23,7 +23,7 @@ fn clients_of_all_kinds_are_served_side_by_side() {
         let said = finish();
         assert_eq!(said["error"], Value::Null, "{options}");
         for stream in list(&said["end"]["streams"]).iter().filter(|stream| stream["udp"].is_object()) {
-            // Streams of different clients are told apart, else each would count the others' as its own.
+            // Streams of different clients are separate, else each would count those of others.
             let packets = number(&stream["udp"]["packets"]);
             assert!(packets > 0 && number(&stream["udp"]["lost_packets"]) <= packets, "{options}: {stream:#}");
         }

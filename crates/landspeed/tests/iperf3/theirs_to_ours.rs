@@ -71,7 +71,7 @@ fn bytes_agree(said: &Value, options: &str, version: (u32, u32), what: &str) {
             assert!((0..=128 << 10).contains(&(received - sent)), "{what}: {sent} sent, {received} received");
             assert!(version >= (3, 16) || received == sent, "{what}: {sent} sent, {received} received");
         } else if !options.contains("-O") {
-            // An iperf3 does not count what arrives after it has told of the end: what was under way is missing there.
+            // iperf3 does not count what arrives after it announced the end: data in flight is missing there.
             assert!(received <= sent, "{what}: {sent} sent, {received} received");
             assert!(sent - received <= (sent / 4).max(64 << 20), "{what}: {sent} sent, {received} received");
         } else {

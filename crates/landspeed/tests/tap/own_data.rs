@@ -1,4 +1,4 @@
-//! What a client of `serve --allow-tap` is given: headers of its own test's data sockets, and nothing else.
+//! A client of `serve --allow-tap` gets headers of its test's data sockets, and nothing else.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr, TcpStream};

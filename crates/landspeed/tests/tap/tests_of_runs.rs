@@ -60,7 +60,7 @@ fn a_run_captures_both_of_its_ends_and_tells_what_they_show() {
         assert!((2_000_000..6_000_000).contains(&bytes(frames)), "{end}: {}", bytes(frames));
     }
     assert!(said.contains("packets matched") && said.contains("0 lost between taps"), "{said}");
-    // Neither has the control connection, over which the far end's capture came: one flow is all there is.
+    // Neither has the control connection, over which the server's capture came: there is only one flow.
     assert_eq!(said.matches("lost between taps").count(), 1, "{said}");
     let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
         .expect("it is there")

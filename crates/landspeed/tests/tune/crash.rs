@@ -44,7 +44,7 @@ pub fn apply<'a>(plan: &[&'a str], confirm: &'a str) -> Vec<&'a str> {
     arguments
 }
 
-/// Every fault of a kind until one is never reached; `step` tells whether it was.
+/// Every fault of a kind until one is never reached; `step` returns whether it was.
 fn each_fault(kinds: &[&str], mut step: impl FnMut(&str) -> bool) -> u64 {
     let mut steps = 0;
     for kind in kinds {

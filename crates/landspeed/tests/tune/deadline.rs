@@ -103,7 +103,7 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
     assert!(bench.has_record(1, "taken-over"));
     bench.snapshot().must_equal(&before, &"restored beside a process that hangs");
     assert!(alive(stuck.process()), "it still hangs");
-    // Others are not held off, and are told.
+    // Other commands are not blocked, and report it.
     let text = expect(bench.tune(&["status"]), 1);
     assert!(text.contains("could not be killed") && text.contains("may still change"), "{text}");
     expect(bench.tune(&apply(&["net.core.somaxconn=8192"], "600")), 0);
@@ -223,7 +223,7 @@ fn the_watchdog_runs_in_a_unit_of_its_own_or_apply_says_that_it_does_not() {
     end();
     // It moves the watchdog.
     let Some(group) = Freezer::new() else { skip!("there is no cgroup to move a process to here") };
-    // The bench has a /sys of its own, without control groups.
+    // The bench has its own /sys, without control groups.
     let mount = bench.directory.path().join("freezer");
     std::fs::create_dir(&mount).expect("a directory");
     let name = group.0.file_name().expect("it has one").display();

@@ -129,7 +129,7 @@ fn an_audit_that_others_could_have_written_is_not_carried_out() {
     let mut command = bench.tune(&arguments);
     command.env("SUDO_UID", STRANGER.to_string());
     let text = expect(command, 2);
-    assert!(text.contains("is no audit"), "{text}");
+    assert!(text.contains("is not an audit"), "{text}");
     chown(&audit, Some(0), None).expect("taken");
     mode(&audit, 0o666);
     let text = expect(bench.tune(&arguments), 2);

@@ -33,7 +33,7 @@ fn what_cannot_be_carried_out_is_refused_whole() {
         bench.snapshot().must_equal(&before, &setting);
         assert!(!bench.state().exists(), "{setting}");
     }
-    // What the kernel alone knows to be wrong: everything is taken back.
+    // Values that only the kernel rejects: everything is rolled back.
     for setting in ["net.ipv4.tcp_ecn=77", "net.ipv4.tcp_congestion_control=nosuch", "v0:qdisc=fq_codel flows 0"] {
         let text = expect(bench.tune(&apply(&["v0:mtu=9000", setting], "600")), 2);
         assert!(text.contains("everything was put back"), "{setting}: {text}");

@@ -224,7 +224,7 @@ fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_wo
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "8")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
-    // Where the watchdog sees it: it has mounts of its own.
+    // Where the watchdog sees it: it has its own mounts.
     let state = bench.state();
     let inside = format!("mount --bind {0} {0} && mount -o remount,bind,ro {0}", state.display());
     let mut command = Command::new("nsenter");
@@ -328,7 +328,7 @@ fn a_management_link_that_is_cut_is_not_confirmed_and_comes_back_by_itself() {
     });
 }
 
-/// A file system of its own, unmounted with the value.
+/// A separate file system, unmounted on drop.
 pub struct Mounted<'a> {
     at: &'a Path,
 }

@@ -16,7 +16,7 @@ fn after_a_restart_nothing_is_written_whatever_step_the_power_went_at() {
         command.env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
         let killed = was_killed(&run(command));
         bench.kill_watchdog(1);
-        // The host as the power left it stands for the host after the restart: whoever writes to it is found out.
+        // The host as the power left it stands for the host after the restart: any write to it is detected.
         let left = bench.snapshot();
         let journal = bench.journal(1);
         for arguments in [&["status"][..], &["status", "--json", "-"], &["confirm"], &["revert"]] {

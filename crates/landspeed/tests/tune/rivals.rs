@@ -186,7 +186,7 @@ fn neither_the_firewall_nor_a_daemon_is_touched_at_any_time() {
         "nft 'add table inet guard; add chain inet guard in { type filter hook input priority 0; policy drop; };
          add rule inet guard in tcp dport 22 accept; add rule inet guard in ct state established accept'";
     if !bench.try_shell(rules).status.success() {
-        skip!("a firewall of its own needs nft");
+        skip!("a separate firewall needs nft");
     }
     let firewall = || bench.shell("nft list ruleset");
     let before = firewall();

@@ -362,7 +362,7 @@ fn open(command: libc::c_int, number: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// What the kernel tells about a program or a map; `T` is the beginning of the structure for that kind of object.
+/// The kernel's information on a program or a map; `T` is the beginning of the structure for that kind of object.
 fn info_of<T>(object: &OwnedFd, info: &mut T) -> io::Result<()> {
     let bytes = size_of::<T>() as u32;
     let attributes = InfoByFd { fd: object.as_raw_fd() as u32, bytes, info: std::ptr::from_mut(info) as u64 };

@@ -61,7 +61,7 @@ impl Lock {
         self.sign(AWAKE);
     }
 
-    /// Takes away the file of this name if it is this lock's: another directory may have come into the place of its own.
+    /// Removes the file of this name if it belongs to this lock: the directory may have been replaced.
     pub(super) fn remove(&self, context: &Context, name: &str) {
         if let Ok(Some(directory)) = context.directory()
             && is_current(&self.file, &directory, name)
@@ -153,7 +153,7 @@ impl Engine<'_> {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(cause)) => return Err(self.state_error(cause)),
             }
-            // Whoever replaced it meanwhile holds the one that counts.
+            // A process that replaced it meanwhile holds the valid one.
             if is_current(&file, &self.directory()?, name) {
                 return Ok(Some(Lock::new(file)));
             }

@@ -105,7 +105,7 @@ pub enum PacketDirection {
 /// For whom it was (`epb_flags`, bits 2 to 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reception {
-    /// Not told.
+    /// Unknown.
     Unknown,
     /// This host.
     Unicast,

@@ -128,12 +128,12 @@ fn start(tool: &Landspeed, scenario: &Path) -> Result<Lab> {
 }
 
 impl Lab {
-    /// Its document; a run whose checks failed is no measurement.
+    /// Its document; a run whose checks failed is not a measurement.
     fn finish(self) -> Result<Value> {
         let finished = self.running.finish(LIMIT)?;
         ensure!(finished.status.success(), "landspeed lab: {}", finished.last_words());
         let text = std::fs::read_to_string(self.document.path()).context("cannot read the lab's document")?;
-        let document: Value = serde_json::from_str(&text).context("the lab's document is no JSON")?;
+        let document: Value = serde_json::from_str(&text).context("the lab's document is not JSON")?;
         let checks = document["checks"].as_array().context("the lab's document has no checks")?;
         ensure!(checks.iter().all(|check| check["passed"] == true), "a check of the lab's run failed");
         Ok(document)

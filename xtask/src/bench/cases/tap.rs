@@ -1,6 +1,6 @@
 //! Taking packets: what it costs who sends them, what is dropped, and what the tap itself costs. Small datagrams as fast as
 //! one thread can send them, over a virtual link, with the same bytes of each kept by everybody. The kernel copies a packet
-//! for a tap in the context of its sender, so the sender's processor time shows that; its rate does too, but also whatever
+//! for a tap in the context of its sender, so the sender's CPU time shows that; its rate does too, but also whatever
 //! else runs on this machine.
 
 use std::net::UdpSocket;
@@ -65,7 +65,7 @@ enum Tool {
     Dumpcap(PathBuf),
 }
 
-/// Rate of the sender, share dropped, and processor time a packet of the tap.
+/// Rate of the sender, share dropped, and CPU time a packet of the tap.
 pub fn case(bench: &Bench, name: &str) -> Case {
     let case = Case::new(name)
         .metric("time of sender and tap, each packet", Unit::Ns, Better::Lower, Some(1.0))
@@ -151,7 +151,7 @@ fn start(tool: &Tool, file: &std::path::Path, json: &std::path::Path) -> Result<
 /// What the sender did.
 struct Sent {
     packets: u64,
-    /// Its thread's processor time, soft interrupts that ran on top of it included: whatever is done in its context.
+    /// CPU time of its thread, including softirqs that ran in its context.
     cpu_s: f64,
 }
 

@@ -151,9 +151,9 @@ pub fn two_taps(bench: &Bench, name: &str) -> Case {
             run_well(&mut command, LIMIT)?;
             let pace = pace(near, started);
             let document: Value = serde_json::from_str(&std::fs::read_to_string(document.path())?)?;
-            let told =
+            let placed =
                 [&document["flows"][0]["lost_network"], &document["flows"][0]["forward"]["retransmits"]["fast"]];
-            ensure!(told[0].as_u64() > Some(0) && told[0] == told[1], "it placed {} of {} losses", told[0], told[1]);
+            ensure!(placed[0].as_u64() > Some(0) && placed[0] == placed[1], "it placed {} of {} losses", placed[0], placed[1]);
             Ok(vec![pace])
         }) as Measure)
     })

@@ -172,7 +172,7 @@ impl Underway {
                 }
             }
             Work::Datagrams { per_s, fill } => {
-                // Eight flows: one is easy to tell apart.
+                // Eight flows: one is easy to identify.
                 let sockets = (0..8)
                     .map(|flow| UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 66 + flow), 0)))
                     .collect::<io::Result<Vec<_>>>()?;

@@ -142,7 +142,7 @@ pub fn label(case: &Case, document: &LabDocument) -> Label {
     }
 }
 
-/// What two hosts cannot tell from `cause`. They do not know the rates of the lab's links, which are shaped veths: the sender's
+/// Causes that two hosts cannot distinguish from `cause`. The lab's links are shaped veths of unknown rate: the sender's
 /// own link is a tbf to them, the receiver's a link of the path. Loss beside a full link is loss with a queue.
 fn alike(cause: &str, facts: &Facts) -> Vec<Accept> {
     let causes: &[&str] = match cause {

@@ -17,7 +17,7 @@ fn a_recorded_host_gives_the_facts_that_were_seen() {
     write_all(&recorder.seen.into_inner(), &directory).expect("room");
     let host = RecordedHost::open(&directory).expect("recorded");
     let again = collect(&host);
-    assert_eq!(again.collect_ns, 0, "a recorded host takes no time of its own");
+    assert_eq!(again.collect_ns, 0, "a recorded host takes no time");
     assert_eq!(again, seen);
     assert!(!seen.interfaces.is_empty() || seen.default_interface.known().is_none(), "{seen:?}");
 

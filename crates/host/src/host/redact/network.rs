@@ -71,7 +71,7 @@ impl Networks {
         self.addresses.keys().filter(move |ip| !issued.contains(ip)).map(ToString::to_string)
     }
 
-    /// The narrowest network it is in; else one of its own.
+    /// The narrowest network that contains it; else a new one.
     fn network_of(&mut self, ip: IpAddr) -> usize {
         let inside = |&(_, &(network, bits)): &(usize, &(IpAddr, u8))| masked(ip, bits) == network;
         let found = self.networks.iter().enumerate().filter(inside).max_by_key(|(_, (_, bits))| *bits);

@@ -135,8 +135,8 @@ fn limits_are_read_back_from_the_group_and_lifted_one_by_one() {
         }
     }
     let found = limits(&group.0).expect("they are there");
-    let told: Vec<_> = found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
-    assert_eq!(told, [(7, 2, first, 0), (7, 3, second, 0)]);
+    let reported: Vec<_> = found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
+    assert_eq!(reported, [(7, 2, first, 0), (7, 3, second, 0)]);
     lift(&group.0, &found[0]).expect("it is lifted");
     assert_eq!(limits(&group.0).expect("one is left"), found[1..]);
     lift(&group.0, &found[1]).expect("it is lifted");
