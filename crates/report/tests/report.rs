@@ -162,10 +162,20 @@ fn a_document_of_another_schema_is_refused() {
     assert!(error.to_string().contains("landspeed.run/99"));
     let mut lab = documents::LABS[0].1();
     lab.schema = "landspeed.run/1".to_owned();
-    assert!(render_lab(&lab).unwrap_err().to_string().contains("reads `landspeed.lab/1`"));
+    assert!(render_lab(&lab).unwrap_err().to_string().contains("reads `landspeed.lab/2`"));
     let mut set = documents::LAB_SETS[0].1();
     set.schema = "landspeed.lab/1".to_owned();
     assert!(render_lab_set(&set).unwrap_err().to_string().contains("reads `landspeed.labset/1`"));
+}
+
+#[test]
+fn lab_documents_of_version_1_are_drawn() {
+    let (before, after) = ("back_rate_bps", "reverse_rate_bps");
+    let text = serde_json::to_string(&documents::LABS[0].1()).unwrap();
+    let old = text.replace(landspeed_model::LAB_SCHEMA, landspeed_model::LAB_SCHEMA_1).replace(after, before);
+    let page = embedded(&render_lab(&serde_json::from_str(&old).unwrap()).unwrap());
+    assert_eq!(page["schema"], landspeed_model::LAB_SCHEMA);
+    assert!(page["topology"]["links"][0][after].is_u64());
 }
 
 #[test]

@@ -298,7 +298,7 @@ impl Plan {
 
     /// The longest one-way delay of a path, at most, nanoseconds: all links one behind the other.
     pub fn longest_delay_ns(&self) -> u64 {
-        self.topology.links.iter().map(|link| link.delay_ns.max(link.back_delay_ns)).sum()
+        self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum()
     }
 
     /// Whether any flow speaks IPv6.

@@ -208,9 +208,9 @@ impl Network {
         self.topology.links.push(TopologyLink {
             between: link.between.clone(),
             rate_bps: rates.0,
-            back_rate_bps: rates.1,
+            reverse_rate_bps: rates.1,
             delay_ns: forward.delay_ns,
-            back_delay_ns: back.delay_ns,
+            reverse_delay_ns: back.delay_ns,
             mtu_bytes: mtu,
             impairments: words(&forward, &back),
         });
