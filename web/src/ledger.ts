@@ -1,6 +1,6 @@
 // Accounting: what was offered and where it went, and what moving it cost.
 
-import type { Conservation, EndCost, EndTotals, Place, RunDocument, Term } from "./document";
+import type { Conservation, EndCost, EndTotals, LossLocation, RunDocument, Term } from "./document";
 import { h, num, path, section, table, type Child } from "./dom";
 import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./format";
 
@@ -106,7 +106,7 @@ function bar(start: number, share: number, kind: string): HTMLTableCellElement {
   return h("td.barcell", { "aria-hidden": "true" }, h("div.bartrack", null, fill));
 }
 
-const PATH: readonly { place: Place; name: string }[] = [
+const PATH: readonly { place: LossLocation; name: string }[] = [
   { place: "sender-qdisc", name: "sender’s qdisc" },
   { place: "sender-nic", name: "sender’s NIC" },
   { place: "network", name: "network" },

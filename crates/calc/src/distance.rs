@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_millisecond_of_rtt_is_at_most_100_km_of_fibre() {
+    fn one_millisecond_rtt_is_at_most_100_km() {
         assert!((fibre_distance_m(1e-3) / 1000.0 - 99.93).abs() < 0.01);
         assert!((fibre_rtt_s(fibre_distance_m(0.092)) - 0.092).abs() < 1e-12);
     }

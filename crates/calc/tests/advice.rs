@@ -99,7 +99,7 @@ fn moving_bytes_takes_time_at_the_expected_rate() {
 }
 
 #[test]
-fn a_distance_that_light_cannot_cover_is_refused_and_one_that_fibre_cannot_is_noted() {
+fn distances_beyond_the_speed_of_light_are_refused() {
     let at = |km: f64| advise(&PathInput { distance_m: Some(km * 1e3), ..path("10G", "10ms") });
     let error = at(2000.0).unwrap_err();
     assert!(matches!(error, InputError::FasterThanLight { .. }));

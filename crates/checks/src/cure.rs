@@ -98,7 +98,7 @@ fn no_two_findings_ask_for_different_values_of_one_target() {
 }
 
 #[test]
-fn a_change_of_a_sysctl_is_never_what_is_there_already() {
+fn a_sysctl_change_always_differs_from_the_current_value() {
     for check in registry::all() {
         let (facts, goal) = broken(&[check]);
         for finding in audit_with(&facts, &goal, registry::all()).expect("audited").findings {

@@ -211,7 +211,7 @@ fn a_link_whose_router_is_mute_is_a_black_hole() {
 }
 
 #[test]
-fn a_tenth_of_all_packets_lost_does_not_shift_the_answer() {
+fn ten_percent_loss_does_not_change_the_result() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
     // Every packet either way takes its chance, ICMP too; the numbers are the kernel's, the margin is in the design.
@@ -237,7 +237,7 @@ fn loss_beside_a_black_hole_does_not_shift_the_answer() {
 }
 
 #[test]
-fn what_the_kernel_has_cached_is_ignored() {
+fn the_cached_path_mtu_is_ignored() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
     let (before, _) = path.probe(V4);
@@ -249,7 +249,7 @@ fn what_the_kernel_has_cached_is_ignored() {
 }
 
 #[test]
-fn a_device_that_clears_the_dont_fragment_bit_is_seen_through() {
+fn a_device_that_clears_df_is_detected() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
     path.router

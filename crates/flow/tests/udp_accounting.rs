@@ -121,7 +121,7 @@ fn a_lost_tail_is_counted() {
 }
 
 #[test]
-fn an_unpaced_stream_balances_on_both_families_with_and_without_offload() {
+fn an_unpaced_stream_balances_with_and_without_offload() {
     for host in ["127.0.0.1", "::1"] {
         let Some((sender, receiver)) = pair(host) else {
             landspeed_testkit::skip::record(&format!("no {host} here"));
@@ -184,7 +184,7 @@ fn datagrams_of_strangers_are_not_counted() {
 }
 
 #[test]
-fn a_stop_ends_a_sender_and_a_receiver_that_hears_nothing() {
+fn a_stop_ends_a_sender_and_an_idle_receiver() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     let stop = Stop::default();
@@ -220,7 +220,7 @@ fn a_stop_ends_a_sender_and_a_receiver_that_hears_nothing() {
 }
 
 #[test]
-fn a_refusing_peer_is_reported_and_does_not_end_a_short_stream() {
+fn a_refusing_peer_does_not_end_a_short_stream() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     drop(receiver);
@@ -232,7 +232,7 @@ fn a_refusing_peer_is_reported_and_does_not_end_a_short_stream() {
 }
 
 #[test]
-fn a_payload_over_the_path_mtu_that_may_not_be_fragmented_ends_with_advice() {
+fn an_unfragmentable_oversized_payload_ends_with_advice() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     landspeed_sys::udp::set_mtu_discovery(sender.as_fd(), landspeed_sys::udp::MtuDiscovery::DontFragment).unwrap();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_qdisc_counters_wrap_and_a_replaced_qdisc_starts_again() {
+    fn narrow_qdisc_counters_wrap_and_replaced_qdiscs_restart() {
         let mut missing = Unavailable::new();
         let before = [qdisc(0x8001_0000, 1000, 0xffff_fff0, u32::MAX), qdisc(0x8002_0000, 5000, 50, 5)];
         let now = [qdisc(0x8001_0000, 9000, 0x10, 1), qdisc(0x8002_0000, 100, 1, 0)];

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_file_gives_what_it_holds_whether_it_is_live_or_recorded_as_text() {
+    fn compressed_files_are_read_live_and_recorded() {
         let dir = tempfile::tempdir().expect("a directory");
         let files = Files::recorded(dir.path());
         let text = "CONFIG_HZ=250\n# CONFIG_NET_SCH_FQ is not set\n";
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_that_would_unpack_without_end_is_cut_off() {
+    fn a_decompression_bomb_is_cut_off() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("f"), compressed(&vec![b'x'; 4 * LIMIT_BYTES])).expect("written");
         assert_eq!(Files::recorded(dir.path()).read("/f").expect("readable").len(), LIMIT_BYTES);

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_count_for_their_part_and_stolen_time_is_not_work() {
+    fn edges_count_partly_and_steal_time_is_not_work() {
         let series = HostSeries {
             samples: vec![
                 sample(-S, S, &[Some(use_of(1.0, 0.0, 0.0)), None]),

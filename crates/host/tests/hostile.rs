@@ -116,7 +116,7 @@ fn every_file_damaged_at_once_is_still_a_document() {
 }
 
 #[test]
-fn what_stands_in_a_files_place_is_not_opened() {
+fn special_files_are_not_opened() {
     let tree = copy("container");
     let at = |path: &str| tree.path().join(path);
     let replace = |path: &str| fs::remove_file(at(path)).expect("it was there");
@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn noise_is_no_host_and_breaks_nothing(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_are_not_a_host(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         claims::recorded_host(&bytes);
     }
 

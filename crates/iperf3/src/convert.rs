@@ -11,7 +11,7 @@ use landspeed_model::{
 };
 
 use crate::Moments;
-use crate::document::{Connected, Cpu, Document, End, EndStream, Interval, Place, Row, Start, TestStart, Timestamp};
+use crate::document::{Connected, Cpu, Document, End, EndStream, Interval, HostPort, Row, Start, TestStart, Timestamp};
 
 /// What the command line says and the run's document does not.
 #[derive(Debug, Clone, Default)]
@@ -101,7 +101,7 @@ fn start(run: &RunDocument, p: &Parameters, options: &ReportOptions, test: &Test
             format!("Linux {} {} {} {}", host.hostname, host.kernel_release, host.kernel_version, host.machine)
         }),
         timestamp: timestamp(&run.started),
-        connecting_to: Some(Place { host, port }),
+        connecting_to: Some(HostPort { host, port }),
         ..Start::default()
     };
     let Some(first) = test.streams.first() else { return start };

@@ -48,10 +48,10 @@ pub struct Start {
     pub timestamp: Option<Timestamp>,
     /// The server, at a client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connecting_to: Option<Place>,
+    pub connecting_to: Option<HostPort>,
     /// The client, at a server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub accepted_connection: Option<Place>,
+    pub accepted_connection: Option<HostPort>,
     /// Identifier of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cookie: Option<String>,
@@ -113,7 +113,7 @@ pub struct Timestamp {
 /// Host and port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct HostPort {
     /// Name or address.
     pub host: String,
     /// Port.
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_every_release_is_kept_and_none_is_added() {
+    fn keys_of_every_release_are_kept_exactly() {
         for (name, text) in recorded() {
             let document: Document = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
             let before: Value = serde_json::from_str(&text).expect("just parsed");

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_is_what_is_understood() {
+    fn a_request_round_trips() {
         let asked = Parameters {
             direction: Direction::Both,
             streams: 3,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_iperf3s_number() {
+    fn invalid_requests_are_refused_with_iperf3_error_numbers() {
         let refused = |extra: Value| {
             let mut text = json!({"tcp": true});
             text.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_results_is_said_to_be_none() {
+    fn invalid_results_are_reported_as_missing() {
         for text in [json!(null), json!([]), json!({"streams": 1}), json!({"streams": [1]}), json!({"streams": [{}]})]
         {
             assert!(Results::decode(&text).is_err(), "{text}");

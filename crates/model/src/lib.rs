@@ -41,7 +41,7 @@ pub use lab::{
     Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
-pub use ledger::{Conservation, Cost, EndCost, Place, PlacedLoss, Term};
+pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
 pub use params::{
     Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
     SendMode, UdpParameters,

@@ -85,7 +85,7 @@ fn hostile_strings_of_other_documents_stay_inert() {
 }
 
 #[test]
-fn a_lab_s_page_says_first_whether_its_figures_can_be_used() {
+fn a_lab_page_first_says_whether_it_is_valid() {
     let title = |name: &str| {
         let (_, make) = documents::LABS.iter().find(|(n, _)| *n == name).unwrap();
         let page = render_lab(&make()).unwrap();
@@ -100,7 +100,7 @@ fn a_lab_s_page_says_first_whether_its_figures_can_be_used() {
 }
 
 #[test]
-fn a_lab_s_series_and_runs_are_all_in_its_page() {
+fn a_lab_page_has_all_series_and_runs() {
     let (_, make) = documents::LABS[0];
     let lab = make();
     let json = embedded(&render_lab(&lab).unwrap());

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
+    fn the_median_interpolates_between_the_middle_two() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(&[f64::MAX, f64::MAX]), Some(f64::MAX));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_quantile_of_nothing_or_of_nan() {
+    fn empty_or_nan_values_have_no_quantile() {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[1.0, f64::NAN]), None);
         assert_eq!(quantile(&[1.0], 1.1), None);

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_has_a_size_and_a_missing_path_is_an_error() {
+    fn file_system_sizes_are_read_or_an_error() {
         assert!(available_bytes(Path::new("/")).is_ok());
         assert!(available_bytes(Path::new("/nonexistent/x")).is_err());
     }

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_interface_carries_is_refused_with_its_mtu() {
+    fn oversized_datagrams_are_refused_with_the_mtu() {
         let Some((a, _b)) = pair("::1") else { landspeed_testkit::skip!("no IPv6 loopback here") };
         let error = a.send(&vec![0; 65_527]).expect_err("loopback has 65,536 bytes, 40 of them for the header");
         assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_error_entry_is_none() {
+    fn a_short_error_entry_is_ignored() {
         assert_eq!(parse_error(&[0; 11]), None);
         assert_eq!(parse_error(&[]), None);
     }

@@ -73,7 +73,7 @@ mod tests {
     use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
-    fn a_new_namespace_has_a_loopback_of_its_own() {
+    fn a_new_namespace_has_its_own_loopback() {
         let here = current().expect("the namespace we are in");
         let outcome = in_new(|| {
             let link = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo");

@@ -238,7 +238,7 @@ mod tests {
     use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
-    fn a_packet_is_captured_both_ways_with_its_length_and_time() {
+    fn packets_are_captured_in_both_directions() {
         let outcome = netns::in_new(|| -> io::Result<()> {
             let lo = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo").index;
             let mut capture = Capture::open(lo, 64, 8, 1 << 20)?;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_the_buffer_full_is_counted() {
+    fn drops_at_a_full_buffer_are_counted() {
         let outcome = netns::in_new(|| -> io::Result<()> {
             let lo = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo").index;
             let capture = Capture::open(lo, 64, 8, 8192)?;

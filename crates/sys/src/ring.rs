@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_lets_through_what_it_says_and_a_hook_can_be_taken_off() {
+    fn filters_select_packets_and_hooks_can_be_removed() {
         skip_without(netns::in_new(|| {
             // An IPv4 header without options in Ethernet: UDP to port 9.
             let instruction = |code, jf, k| Instruction { code, jt: 0, jf, k };

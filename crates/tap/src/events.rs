@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_kernel_is_taken_apart() {
+    fn a_kernel_trace_line_is_parsed() {
         let line =
             "          <idle>-0       [001] ..s2.  1234.000567: tcp_retransmit_skb: family=AF_INET sport=1 dport=2";
         let event = Event {

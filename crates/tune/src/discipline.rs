@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_by_name() {
+    fn unknown_options_are_refused_by_name() {
         for (text, word) in [
             ("", "named"),
             ("htb default 10", "htb"),

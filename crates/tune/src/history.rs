@@ -3,7 +3,7 @@
 use crate::Value;
 use crate::journal::{Baseline, Entry, Journal, JournalStep};
 use crate::persist::FileChange;
-use crate::transaction::Outcome;
+use crate::transaction::RestoreOutcome;
 use serde::Serialize;
 
 /// Where a transaction stands.
@@ -64,7 +64,7 @@ pub enum StepState {
         /// What was read back after it was written, if that is known.
         observed: Option<Value>,
         /// How.
-        outcome: Outcome,
+        outcome: RestoreOutcome,
     },
 }
 

@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_whose_journal_was_taken_over_writes_no_more_records() {
+    fn a_process_without_its_journal_writes_no_more() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
         let mut applier = three(directory.path());
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_are_cut_from_the_file_stay_known_and_are_written_again() {
+    fn truncated_records_are_written_again() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
         three(directory.path());

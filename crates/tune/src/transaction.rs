@@ -108,7 +108,7 @@ pub enum TuneError {
 /// What became of a step on revert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum RestoreOutcome {
     /// It was put back, and read back as it was.
     Restored,
     /// It was as before already.
@@ -134,7 +134,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl RestoreOutcome {
     /// Whether nothing is left to do.
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Restored | Self::AlreadyThere | Self::Unwritten | Self::Gone)

@@ -122,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_capture_is_packets_from_its_first_bytes() {
+fn files_are_recognised_by_their_first_bytes() {
     assert!(matches!(Reader::new().next(b"GET / HTTP/1.1"), Err(CaptureError::NotACapture(0x4745_5420))));
     assert!(matches!(Reader::new().next(b"\xd4\xc3"), Ok((0, Next::More(4)))));
 }

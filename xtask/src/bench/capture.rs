@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_to_tell_is_an_error() {
+    fn too_few_frames_are_an_error() {
         assert!(pacing(&[], SIZE, RATE).is_err());
         assert!(pacing(&every(100_000, SIZE, 50), SIZE, RATE).is_err());
     }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_missing_or_cannot_start_is_skipped_with_its_reason() {
+    fn a_missing_tool_is_skipped_with_its_reason() {
         let missing: Found<()> = Err("not installed".to_owned());
         let rows = case()
             .with(Role::Rival, "gone", &missing, |_| Ok(Box::new(|| Ok(vec![1.0]))))
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contestant_that_fails_twice_in_a_row_is_out_and_its_error_kept() {
+    fn two_failures_in_a_row_exclude_a_tool() {
         let runs = Rc::new(RefCell::new(0));
         let counted = Rc::clone(&runs);
         let rows = case()
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_number_is_a_failure() {
+    fn a_value_that_is_not_a_number_is_a_failure() {
         let rows = case().with(Role::Ours, "odd", &FOUND(), |_| Ok(Box::new(|| Ok(vec![f64::NAN])))).play(1);
         assert_eq!(rows[0].series[0].values, [None]);
     }

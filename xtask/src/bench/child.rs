@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_dies_before_it_is_ready_says_what_it_said() {
+    fn the_output_of_a_failed_server_is_reported() {
         let error = Running::start(&mut sh("echo port taken >&2; exit 1")).unwrap().until("listening", |_| false);
         assert!(error.unwrap_err().to_string().contains("port taken"));
     }

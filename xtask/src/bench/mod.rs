@@ -129,7 +129,7 @@ pub fn run(options: &Options) -> Result<()> {
     ensure!(names().any(is_chosen), "no such case; `cargo xtask bench --list` names them");
 
     let binary = binary(options);
-    let is_alone = alone(&binary)?;
+    let is_isolated = isolate_network(&binary)?;
     let bench =
         Bench { tools: Tools::find(binary), seconds, cores: machine::cores(), tolerated_loss: options.tolerate_loss };
     let machine = Machine::read();
@@ -144,7 +144,7 @@ pub fn run(options: &Options) -> Result<()> {
             rounds,
             seconds,
             tolerated_loss: options.tolerate_loss,
-            own_network_namespace: is_alone,
+            own_network_namespace: is_isolated,
             machine: &machine,
             versions: &bench.tools.versions,
             rows,
@@ -194,7 +194,7 @@ const ALONE: &str = "LANDSPEED_BENCH_ALONE";
 
 /// Moves this run into a new network namespace, where no other program's traffic is in the kernel's counters.
 /// Without root it stays where it is. Returns whether it is alone.
-fn alone(binary: &Result<PathBuf, String>) -> Result<bool> {
+fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
     if std::env::var_os(ALONE).is_some() {
         return Ok(true);
     }

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn where_lower_is_better_the_cheapest_rival_counts() {
+    fn the_cheapest_rival_counts_where_lower_is_better() {
         let series =
             vec![series("ours", true, &[9.0]), series("dear", false, &[20.0]), series("cheap", false, &[10.0])];
         let verdict = judge(&metric(Better::Lower, 0.8), &series).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rival_nothing_is_judged_and_the_table_says_who_was_skipped() {
+    fn without_a_rival_nothing_is_judged() {
         let skipped = vec![Skipped { name: "iperf3".to_owned(), why: "iperf3 is not installed".to_owned() }];
         let row = Row::new("tcp", metric(Better::Higher, 1.1), vec![series("ours", true, &[1e9])], skipped);
         let table = markdown(std::slice::from_ref(&row));

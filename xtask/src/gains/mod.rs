@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_question_is_of_a_check_and_none_is_asked_twice() {
+    fn every_question_has_a_check_and_is_unique() {
         let codes: BTreeSet<_> = landspeed_checks::all().map(|check| check.code).collect();
         let mut asked = BTreeSet::new();
         for question in QUESTIONS {

@@ -98,7 +98,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn the_remedy_is_a_window_in_the_program_and_no_lower_maximum() {
+    fn a_fixed_window_is_recommended_instead_of_a_lower_maximum() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         (CHECK.example.bad)(&mut facts, &mut goal);
         let findings = audit_with(&facts, &goal, [&CHECK]).expect("audited").findings;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{Fact, SysctlAssignment};
 
-use crate::advice::{self, some};
+use crate::advice::{self, join_first};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
@@ -57,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     Outcome::found(Problem {
         ..advice::by_person(
-            some(&differ),
+            join_first(&differ),
             "write the intended value into the file that wins, or apply the files: sysctl --system",
             why,
             "sysctl --system shows which file sets what; sysctl NAME what runs",

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use landspeed_model::Fact;
 
-use crate::advice::{self, some};
+use crate::advice::{self, join_first};
 use crate::check::Outcome;
 use crate::example;
 use crate::view::View;
@@ -53,7 +53,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", advice::origin(view, name))).collect();
     Outcome::found(advice::by_person(
-        some(&texts),
+        join_first(&texts),
         "remove the lines",
         "They do nothing here; the file was written for another kernel.",
         "sysctl --system 2>&1 | grep -i 'no such'",

@@ -101,7 +101,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn no_more_is_asked_for_than_the_device_takes() {
+    fn recommended_sizes_stay_within_the_device_limit() {
         let mut facts = example::facts();
         example::port(&mut facts).tso_max_size_bytes = Fact::Known(131_072);
         let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };

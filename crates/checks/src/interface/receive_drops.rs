@@ -83,7 +83,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn what_nobody_listened_to_is_only_a_note() {
+    fn frames_without_a_listener_are_only_a_note() {
         // Of five thousand million packets.
         for (name, lost, weight) in [
             ("rx_missed_errors", 499, None),

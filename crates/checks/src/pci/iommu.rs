@@ -69,7 +69,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn the_option_is_the_architecture_s_and_slow_links_get_a_note() {
+    fn the_option_depends_on_architecture_and_link_speed() {
         let mut facts = example::facts();
         example::pci(&mut facts, |pci| pci.iommu = Fact::Known("DMA".into()));
         facts.kernel.command_line = Fact::Known("ro".into());

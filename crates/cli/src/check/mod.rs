@@ -15,7 +15,7 @@ use landspeed_sys::clock;
 use landspeed_units::{BitRate, Nanos};
 
 use crate::output::Sink;
-use crate::{Outcome, options};
+use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,14 +125,14 @@ impl From<RoleName> for Role {
 }
 
 /// Audits and prints.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.list {
         print!("{}", text::list(landspeed_checks::all()));
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     if let Some(code) = &args.explain {
         print!("{}", landspeed_checks::page(find(code)?));
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     for name in args.only.iter().chain(&args.except) {
         known(name)?;
@@ -169,7 +169,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
     let notable = |audit: &AuditDocument| audit.findings.iter().any(|finding| finding.severity > Severity::Note);
     let found = notable(&document) || document.peer.as_deref().is_some_and(notable);
-    Ok(if found { Outcome::Findings } else { Outcome::Clean })
+    Ok(if found { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
 /// What the host is to do, by the command line.

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_to_be_had_is_refused_by_its_name() {
+    fn unsupported_options_are_refused_by_name() {
         for line in
             ["-c dtn --sctp", "-c dtn -F file", "-c dtn -L 5", "-c dtn --timestamps", "-c dtn --dont-fragment"]
         {

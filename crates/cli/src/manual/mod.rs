@@ -12,7 +12,7 @@ use clap::CommandFactory;
 use landspeed_sys::clock;
 
 use crate::output::Sink;
-use crate::{Cli, Outcome, complete};
+use crate::{Cli, CommandOutcome, complete};
 
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
@@ -48,19 +48,19 @@ pub struct ManArgs {
 }
 
 /// Prints a completion script.
-pub fn completions(args: &CompletionArgs) -> anyhow::Result<Outcome> {
+pub fn completions(args: &CompletionArgs) -> anyhow::Result<CommandOutcome> {
     Sink::Stdout.write(complete::script(args.shell)?.as_bytes())?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// Writes one page for the program and one for each command.
-pub fn man(args: &ManArgs) -> anyhow::Result<Outcome> {
+pub fn man(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     let directory: &Path = &args.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     for (name, text) in page::all(Cli::command(), &date()?) {
         Sink::File(directory.join(format!("{name}.1"))).write(text.as_bytes())?;
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// The day in the pages' footer, `2026-11-22`.

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_may_have_its_own_words_for_its_exit_status() {
+    fn a_command_may_describe_its_own_exit_status() {
         let own = own_exit_status("Text. Exit status: 0 as asked, 1 refused, or left to you, 2 failure.");
         let own = own.expect("three of them");
         let own: Vec<_> = own.iter().map(|(status, meaning)| (status.as_str(), meaning.as_str())).collect();

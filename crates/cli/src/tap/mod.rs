@@ -13,7 +13,7 @@ use landspeed_units::{Bytes, Nanos};
 
 use crate::output::Sink;
 use crate::trace::{Written, check_columns, header_trace};
-use crate::{Outcome, options};
+use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -124,7 +124,7 @@ enum DirectionArg {
 }
 
 /// Takes packets until something ends it.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let options = tap_options(args)?;
     if let Some(sink) = &args.json {
         sink.check()?;
@@ -186,12 +186,12 @@ fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<a
     Ok((options, Some(handle)))
 }
 
-fn outcome(document: &TapDocument) -> Outcome {
+fn outcome(document: &TapDocument) -> CommandOutcome {
     let gone = document.interfaces.iter().any(|interface| interface.gone);
     if document.dropped > 0 || gone || document.ended == TapEnd::InterfaceGone {
-        Outcome::Findings
+        CommandOutcome::Findings
     } else {
-        Outcome::Clean
+        CommandOutcome::Clean
     }
 }
 

@@ -16,7 +16,7 @@ use landspeed_tune::{
 };
 use serde_json::json;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::check;
 use crate::output::Sink;
 use crate::trust;
@@ -162,7 +162,7 @@ struct RevertArgs {
 }
 
 /// Carries a command out.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         Command::Plan(args) => plan(args),
         Command::Apply(args) => apply(args),
@@ -260,15 +260,15 @@ fn write_json(sink: Option<&Sink>, document: &serde_json::Value) -> anyhow::Resu
     Ok(*sink != Sink::Stdout)
 }
 
-fn plan(args: &PlanArgs) -> anyhow::Result<Outcome> {
+fn plan(args: &PlanArgs) -> anyhow::Result<CommandOutcome> {
     let plan = make_plan(&args.wanted, None)?;
     if write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune-plan/1", "steps": plan.steps}))? {
         print!("{}", text::plan(&plan));
     }
-    Ok(if plan.refused().next().is_some() { Outcome::Findings } else { Outcome::Clean })
+    Ok(if plan.refused().next().is_some() { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
-fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
+fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
     need_root("changing settings")?;
     if !CONFIRM_RANGE_S.contains(&args.confirm) {
         bail!("--confirm takes {} to {} seconds", CONFIRM_RANGE_S.start(), CONFIRM_RANGE_S.end());
@@ -298,7 +298,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
             println!("Nothing to write.");
         }
         write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune/1", "written": []}))?;
-        return Ok(if some_refused { Outcome::Findings } else { Outcome::Clean });
+        return Ok(if some_refused { CommandOutcome::Findings } else { CommandOutcome::Clean });
     }
     let applied = engine
         .apply(&plan, args.confirm, session().as_deref(), &mut |id| watchdog::start(&engine, &args.state, id))?;
@@ -314,10 +314,10 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
     if write_json(args.json.as_ref(), &document)? {
         print!("{}", text::applied(&applied));
     }
-    Ok(if some_refused { Outcome::Findings } else { Outcome::Clean })
+    Ok(if some_refused { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
-fn confirm(args: &PlainArgs) -> anyhow::Result<Outcome> {
+fn confirm(args: &PlainArgs) -> anyhow::Result<CommandOutcome> {
     need_root("confirming")?;
     let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     let session = session();
@@ -333,10 +333,10 @@ fn confirm(args: &PlainArgs) -> anyhow::Result<Outcome> {
             );
         }
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
-fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
+fn revert(args: &RevertArgs) -> anyhow::Result<CommandOutcome> {
     need_root("reverting")?;
     let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     if args.persisted {
@@ -348,7 +348,7 @@ fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
                 println!("  ! {} was changed by somebody else since and is left as it is", path.display());
             }
         }
-        return Ok(if left.is_empty() { Outcome::Clean } else { Outcome::Findings });
+        return Ok(if left.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings });
     }
     let (id, state) = engine.revert(args.id, args.force)?;
     let journal = Journal::load(engine.context(), id)?;
@@ -356,10 +356,10 @@ fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
     if write_json(args.json.as_ref(), &document)? {
         print!("{}", text::reverted(&engine, &journal, &state));
     }
-    Ok(if state == State::Reverted { Outcome::Clean } else { Outcome::Findings })
+    Ok(if state == State::Reverted { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-fn status(args: &PlainArgs) -> anyhow::Result<Outcome> {
+fn status(args: &PlainArgs) -> anyhow::Result<CommandOutcome> {
     let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     let there = args.state.state.is_dir();
     let recovered = if there && process::is_root() { engine.recover_orphans()? } else { Vec::new() };
@@ -374,5 +374,5 @@ fn status(args: &PlainArgs) -> anyhow::Result<Outcome> {
         print!("{}", text::status(&engine, &journals, &recovered));
     }
     let open = |journal: &Journal| !matches!(journal.state(), State::Committed | State::Reverted);
-    Ok(if journals.iter().any(open) { Outcome::Findings } else { Outcome::Clean })
+    Ok(if journals.iter().any(open) { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }

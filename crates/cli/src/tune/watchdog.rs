@@ -11,7 +11,7 @@ use landspeed_sys::{clock, process};
 use landspeed_tune::{BoundedKnobs, Engine, LiveKnobs, Watchdog};
 
 use super::{FAULT, StateArgs, context};
-use crate::Outcome;
+use crate::CommandOutcome;
 
 /// How long it may take to wake up, nanoseconds.
 const WAKE_NS: u64 = 10_000_000_000;
@@ -152,7 +152,7 @@ fn end(child: &mut Child) {
 }
 
 /// Watches until the transaction has come to an end.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let knobs = BoundedKnobs::new(LiveKnobs);
     let engine = Engine::new(&knobs, context(&args.state)?);
     engine
@@ -162,7 +162,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
             }
         })
         .context("the watchdog gave up")?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_watchdog_of_a_unit_is_the_same_program_in_a_scope() {
+    fn the_watchdog_runs_the_same_program_in_a_scope() {
         let watchdog = arguments(Path::new("/usr/bin/landspeed"), Path::new("/state"), true, 7);
         let words: Vec<_> = watchdog.iter().map(|word| word.to_string_lossy()).collect();
         let expected =

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_request_brings_the_deadline_forward_by_its_grace_once() {
+    fn a_stop_request_shortens_the_deadline_once() {
         let stop = AtomicBool::new(false);
         let deadline = Deadline::after(Duration::from_hours(1)).or_stop_within(&stop, Duration::from_millis(20));
         assert!(!deadline.passed());

@@ -158,7 +158,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_accepted_is_bounded_and_reads_back_the_same(junk in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn accepted_messages_are_bounded_and_round_trip(junk in prop::collection::vec(any::<u8>(), 0..80)) {
             let mut bytes = junk;
             if let Some(start) = bytes.get_mut(..4) {
                 start.copy_from_slice(MAGIC);

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_zero_is_nobodys() {
+    fn sequence_number_zero_is_foreign() {
         assert_eq!(WIDE.decode(&[0; 16], 0), None);
         assert_eq!(NARROW.decode(&[0; 12], 0), None, "one before the first");
     }

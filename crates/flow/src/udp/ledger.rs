@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_window_is_counted_apart() {
+    fn packets_older_than_the_window_are_counted_separately() {
         let mut ledger = after(&[(0, 1), (WINDOW, 1)]);
         assert_eq!(ledger.record_run(1, 1), 1, "the oldest in the window");
         assert_eq!(ledger.record_run(0, 1), 0, "one older");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_at_the_end_of_64_bits_are_implausible_and_harmless() {
+    fn numbers_near_2_to_the_64_are_rejected() {
         let ledger = SequenceLedger::new();
         assert!(ledger.plausible(0) && ledger.plausible(SequenceLedger::LONGEST_JUMP - 1));
         assert!(!ledger.plausible(SequenceLedger::LONGEST_JUMP) && !ledger.plausible(u64::MAX));

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_fill_the_buffer_meanwhile_is_not_slept_through() {
+    fn the_receiver_sleeps_less_than_the_buffer_lasts() {
         assert_eq!(Nap::affordable(SECOND, 80_000, 5_000_000_000), 0);
     }
 }

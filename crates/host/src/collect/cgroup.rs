@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_is_in_thousandths_and_no_quota_is_none() {
+    fn a_quota_is_in_thousandths_or_absent() {
         assert_eq!(quota("150000 100000"), Some(1500));
         for none in ["max 100000", "-1 100000", "", "5", "5 0", "18446744073709551615 1"] {
             assert_eq!(quota(none), None, "{none}");

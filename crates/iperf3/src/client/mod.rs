@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_spins_only_where_there_is_a_core_for_everybody() {
+    fn a_sender_spins_only_with_a_spare_core() {
         let exact = |loopback, cores, rate_bps| {
             let udp = Some(UdpParameters { exact_departures: true, ..UdpParameters::default() });
             let mut p = Parameters { protocol: Protocol::Udp, streams: 1, rate_bps, udp, ..Parameters::default() };

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_holds_the_program_and_mount_points_and_nothing_else() {
+    fn the_archive_holds_only_the_program_and_mount_points() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("initramfs");
         write(b"\x7fELF program", &path).expect("writable");

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_is_seen_and_what_it_prints_is_returned() {
+    fn program_output_lines_are_reported_and_returned() {
         let calm = AtomicBool::new(false);
         assert_eq!(job("echo out; echo err >&2", &calm).output().expect("ends well"), "out\n");
         let mut lines = Vec::new();

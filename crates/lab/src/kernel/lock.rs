@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_held_lock_is_not_given_twice_and_a_dropped_one_is() {
+    fn a_lock_is_exclusive_until_dropped() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lock");
         let lock = Lock::try_take(&path).expect("lockable").expect("free");

@@ -20,7 +20,7 @@ mod tools;
 mod version;
 
 pub use apt::{DEFAULT_MIRROR, prepare as prepare_apt};
-pub use build::{Event, Outcome, Request, Step, Wanted, build};
+pub use build::{BuildOutcome, Event, Request, Step, Wanted, build};
 pub use cache::{Cache, ENVIRONMENT};
 pub use config::Features;
 pub use edits::{Edit, EditError};

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_refused() {
+    fn invalid_versions_are_refused() {
         for text in ["", "7.", ".7", "v7.3", "7.3.4.5", "7.x", "99999999999", "7.3-rcx", "-1"] {
             assert!(text.parse::<Version>().is_err(), "{text}");
         }

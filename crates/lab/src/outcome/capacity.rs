@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_share_what_their_link_carries_from_the_first_start_to_the_last_end() {
+    fn flows_share_the_capacity_of_their_link() {
         let half = Delivery {
             span_ns: (0, 1_000_000_000),
             bytes: 588_000_000,
@@ -346,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_phase_of_a_link_that_keeps_its_rate_exceeds_it(
+        fn no_phase_exceeds_the_rate_of_its_link(
             pauses in prop::collection::vec((any::<u16>(), any::<u8>(), prop::bool::weighted(0.2)), 200..1500),
             streams in 1_u8..9,
             cuts in prop::collection::vec(0.0_f64..1.0, 1..4),

@@ -33,7 +33,7 @@ fn the_holder_of_the_key_may_ask() {
 }
 
 #[test]
-fn a_peer_that_is_not_there_is_an_error_within_seconds() {
+fn an_absent_peer_is_an_error_within_seconds() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = listener.local_addr().expect("bound").to_string();
     drop(listener);

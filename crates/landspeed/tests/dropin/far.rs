@@ -56,7 +56,7 @@ fn bytes(document: &Value, sum: &str) -> u64 {
 }
 
 #[test]
-fn the_client_writes_what_the_real_client_writes_key_by_key_and_adds_up() {
+fn the_client_writes_the_keys_of_the_real_client() {
     let programs = iperf3::programs();
     let Some(newest) = programs.last() else {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
@@ -94,7 +94,7 @@ fn the_client_writes_what_the_real_client_writes_key_by_key_and_adds_up() {
 }
 
 #[test]
-fn every_release_is_spoken_with_as_its_own_client_and_server_would() {
+fn every_iperf3_release_is_served_like_its_own() {
     let programs = iperf3::programs();
     if programs.is_empty() {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");

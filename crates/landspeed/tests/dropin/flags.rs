@@ -31,7 +31,7 @@ fn called_iperf3_it_is_iperf3() {
 }
 
 #[test]
-fn a_server_in_the_background_serves_after_its_parent_is_gone() {
+fn a_background_server_outlives_its_parent() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let pid = directory.path().join("pid");
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
@@ -58,7 +58,7 @@ fn a_server_in_the_background_serves_after_its_parent_is_gone() {
 }
 
 #[test]
-fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
+fn a_test_cut_by_timeout_is_reported() {
     for kind in [&[][..], &["-u"]] {
         let server = Server::start(&landspeed(), &["iperf3"]);
         let port = server.port.to_string();
@@ -122,7 +122,7 @@ fn intervals_are_printed_while_the_test_runs_and_add_up() {
 }
 
 #[test]
-fn a_test_without_an_end_runs_until_nobody_listens() {
+fn an_endless_test_runs_until_the_server_ends() {
     let server = Server::start(&landspeed(), &["iperf3"]);
     let script = format!(
         "timeout {PATIENCE_S} {} iperf3 -c 127.0.0.1 -p {} -t 0 -i 0.1 | head -n 4",
@@ -137,7 +137,7 @@ fn a_test_without_an_end_runs_until_nobody_listens() {
 }
 
 #[test]
-fn nobody_at_the_far_end_is_an_error_and_a_status_of_one() {
+fn an_absent_server_is_an_error_with_status_1() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let port = free.expect("a port that nobody has now").port().to_string();
     let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port]);
@@ -186,7 +186,7 @@ fn the_exit_status_is_that_of_iperf3() {
 }
 
 #[test]
-fn a_flag_that_is_not_to_be_had_is_named() {
+fn an_unsupported_flag_is_named() {
     for flag in ["--sctp", "--dont-fragment", "--timestamps"] {
         let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", flag]);
         assert!(!out.status.success());
@@ -195,7 +195,7 @@ fn a_flag_that_is_not_to_be_had_is_named() {
 }
 
 #[test]
-fn output_goes_to_the_log_file_and_streams_are_objects_a_line() {
+fn output_goes_to_the_log_file_as_json_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (log, pid) = (directory.path().join("log"), directory.path().join("pid"));
     let server = Server::start(&landspeed(), &["iperf3", "-I", &pid.to_string_lossy()]);

@@ -80,7 +80,7 @@ fn messages_out_of_order_end_the_test_they_belong_to() {
 }
 
 #[test]
-fn a_start_in_the_past_is_now_and_one_in_the_far_future_is_soon() {
+fn implausible_start_times_are_clamped() {
     let server = Server::start(&[]);
     for at_ns in [0, u64::MAX] {
         let mut client = ask(server.addr, short()).expect("accepted");
@@ -102,7 +102,7 @@ fn a_start_in_the_past_is_now_and_one_in_the_far_future_is_soon() {
 }
 
 #[test]
-fn a_data_connection_needs_its_tests_token_and_a_stream_nobody_has() {
+fn a_data_connection_needs_a_token_and_free_stream() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let purpose = Purpose::Data { stream: 0, token: Token([7; 32]) };
@@ -125,7 +125,7 @@ fn a_data_connection_needs_its_tests_token_and_a_stream_nobody_has() {
 }
 
 #[test]
-fn text_of_a_stranger_reaches_the_log_without_its_control_characters() {
+fn control_characters_of_clients_do_not_reach_the_log() {
     let server = Server::start(&[]);
     let mut stream = control(server.addr);
     stream.write_all(&frame(b"{\"type\":\"\\u001b[2J\\nlandspeed: listening on evil \\u009b1m\"}")).unwrap();

@@ -54,7 +54,7 @@ fn elsewhere<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn one_address_gets_three_quarters_of_the_places_and_others_the_rest() {
+fn one_address_gets_three_quarters_of_the_slots() {
     let server = Server::start(&["--max-tests", "16"]);
     let idle = server.baseline();
     let (held, refusal) = take_all(server.addr, &tiny());
@@ -107,7 +107,7 @@ fn a_total_rate_is_shared_out_and_held_to() {
 }
 
 #[test]
-fn a_client_that_ignores_its_part_of_the_total_rate_is_stopped() {
+fn a_client_that_exceeds_its_rate_share_is_stopped() {
     let server = Server::start(&["--max-total-rate", "8M"]);
     let udp = Parameters {
         protocol: Protocol::Udp,
@@ -162,7 +162,7 @@ fn a_server_without_descriptors_says_busy_and_serves_other_addresses() {
 }
 
 #[test]
-fn a_test_that_needs_more_descriptors_than_there_are_is_refused_before_it_starts() {
+fn a_test_without_enough_descriptors_is_refused() {
     let server = with_open_files(256, "");
     let idle = server.baseline();
     for args in [&["-t", "0.2", "-P", "128"][..], &["-t", "0.2", "-P", "128", "--bidir"], &["--rr", "-P", "128"]] {
@@ -175,7 +175,7 @@ fn a_test_that_needs_more_descriptors_than_there_are_is_refused_before_it_starts
 }
 
 #[test]
-fn accepted_tests_hold_no_more_descriptors_than_they_were_counted_for() {
+fn tests_use_no_more_descriptors_than_reserved() {
     let server = with_open_files(256, "");
     let idle = server.baseline();
     // As many streams at once as are admitted: every one of them must run.
@@ -293,7 +293,7 @@ fn descriptions_of_the_host_are_rationed() {
 }
 
 #[test]
-fn data_to_a_client_that_says_nothing_any_more_stops_within_its_time() {
+fn data_to_a_silent_client_stops_in_time() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let download = Parameters {

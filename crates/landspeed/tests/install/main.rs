@@ -69,7 +69,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn what_is_installed_can_be_taken_away_again_and_the_configuration_stays() {
+fn uninstall_removes_everything_except_the_configuration() {
     let Some(installed) = Installed::new() else { return };
     let files = installed.files();
     for expected in [

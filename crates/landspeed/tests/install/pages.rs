@@ -48,7 +48,7 @@ fn groff_renders_every_page_without_a_warning() {
 }
 
 #[test]
-fn every_page_has_the_sections_readers_look_for_and_names_only_pages_there_are() {
+fn every_page_has_standard_sections_and_valid_references() {
     let Some(installed) = Installed::new() else { return };
     let pages = pages(&installed);
     let names: Vec<String> =

@@ -95,7 +95,7 @@ fn serves_on(addr: SocketAddr) {
 }
 
 #[test]
-fn what_is_no_request_is_refused_with_a_number() {
+fn an_invalid_request_is_refused_with_an_error_number() {
     let (_server, addr) = our_server(&[]);
     let deep = "[".repeat(60_000);
     for (text, number) in [
@@ -157,7 +157,7 @@ fn a_dripping_client_holds_no_step_longer_than_documented() {
 }
 
 #[test]
-fn who_leaves_at_any_step_is_forgotten() {
+fn a_client_that_leaves_is_forgotten() {
     let (server, addr) = our_server(&["--max-tests", "2"]);
     serves_on(addr);
     let before = server.resources();
@@ -325,7 +325,7 @@ fn the_total_rate_holds_for_iperf3s_clients() {
 }
 
 #[test]
-fn who_is_crowded_out_hears_that_the_server_is_busy() {
+fn a_crowded_out_client_learns_that_the_server_is_busy() {
     landspeed_sys::process::raise_open_files_limit();
     let (_server, addr) = our_server(&[]);
     let mut first = Client::introduced(addr);

@@ -154,7 +154,7 @@ fn a_server_that_is_busy_says_so() {
 }
 
 #[test]
-fn options_that_iperf3_has_no_word_for_are_refused_before_anything_is_sent() {
+fn options_without_an_iperf3_equivalent_are_refused() {
     for (options, word) in [
         ("--read-rate 1M", "--read-rate"),
         ("-R --send splice", "--send"),
@@ -169,7 +169,7 @@ fn options_that_iperf3_has_no_word_for_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn an_interrupted_test_keeps_what_it_has_and_leaves_the_server_serving() {
+fn an_interrupted_test_keeps_results_and_the_server_runs() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     let (_server, target) = their_server(&iperf3, &[]);
     let command = crate::parties::landspeed(&["run", &target, "--iperf3", "-t", "30", "--json", "-"]);
@@ -185,7 +185,7 @@ fn an_interrupted_test_keeps_what_it_has_and_leaves_the_server_serving() {
 
 /// Kept here so that the list of releases is looked at once more when it grows.
 #[test]
-fn releases_are_told_apart() {
+fn releases_are_distinguished() {
     let versions: Vec<_> = programs().iter().map(|Iperf3 { version, .. }| *version).collect();
     assert!(versions.is_sorted() && versions.iter().all(|version| version.0 == 3), "{versions:?}");
 }

@@ -34,7 +34,7 @@ fn clients_of_all_kinds_are_served_side_by_side() {
 }
 
 #[test]
-fn an_iperf3_that_serves_already_keeps_its_port_and_ours_serves_on() {
+fn a_running_iperf3_server_keeps_its_port() {
     let (_first, taken) = our_server(&[]);
     let port = taken.port().to_string();
     let mut command = crate::parties::landspeed(&["serve", "--listen", "127.0.0.1:0", "--iperf3-port", &port]);

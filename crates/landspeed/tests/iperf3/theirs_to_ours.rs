@@ -99,7 +99,7 @@ fn datagrams_agree(said: &Value, options: &str, version: (u32, u32), what: &str)
 }
 
 #[test]
-fn what_a_server_does_not_allow_is_refused_in_iperf3s_words() {
+fn disallowed_tests_are_refused_like_iperf3() {
     let Some(iperf3) = programs().into_iter().find(|p| p.version >= (3, 12)) else {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     };

@@ -84,7 +84,7 @@ fn captured_ports(path: &Path, server_port: u16) -> (usize, BTreeSet<u16>) {
 }
 
 #[test]
-fn a_clients_capture_has_its_own_data_sockets_and_no_payload() {
+fn a_clients_capture_has_only_its_headers() {
     let net = landspeed_testkit::or_skip!(Net::new());
     with_ipv6(&net);
     let directory = directory();
@@ -113,7 +113,7 @@ fn a_clients_capture_has_its_own_data_sockets_and_no_payload() {
                 .expect("the program runs");
             assert!(matches!(status.code(), Some(0 | 1)), "{status} {kind}");
             let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
-            let (frames, ports) = captured_ports(Path::new(&format!("{name}.far.pcapng")), 5210);
+            let (frames, ports) = captured_ports(Path::new(&format!("{name}.server.pcapng")), 5210);
             assert_eq!(ports, data_ports(&document), "ports of {kind}: {}", document["warnings"]);
             assert!(frames > 20, "{frames} frames of {kind}");
         }
@@ -121,7 +121,7 @@ fn a_clients_capture_has_its_own_data_sockets_and_no_payload() {
 }
 
 #[test]
-fn each_connection_of_connect_mode_is_captured_from_its_syn_on() {
+fn connect_mode_connections_are_captured_from_the_syn() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
@@ -135,10 +135,10 @@ fn each_connection_of_connect_mode_is_captured_from_its_syn_on() {
     assert!(matches!(status.code(), Some(0 | 1)), "{status}");
     let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
     let traced =
-        landspeed().args(["trace", &format!("{name}.far.pcapng"), "--json", "-"]).output().expect("the program runs");
+        landspeed().args(["trace", &format!("{name}.server.pcapng"), "--json", "-"]).output().expect("the program runs");
     let trace: Value = serde_json::from_slice(&traced.stdout).expect("JSON");
     let transactions = document["latency"][0]["completed"].as_u64().expect("a count");
-    let (frames, ports) = captured_ports(Path::new(&format!("{name}.far.pcapng")), 5210);
+    let (frames, ports) = captured_ports(Path::new(&format!("{name}.server.pcapng")), 5210);
     // As many connections as transactions, and not those of the other test.
     let connections = ports.len() as u64;
     assert!(connections.abs_diff(transactions) <= transactions / 10 + 2, "{connections} for {transactions}");
@@ -147,7 +147,7 @@ fn each_connection_of_connect_mode_is_captured_from_its_syn_on() {
 }
 
 #[test]
-fn an_address_has_one_capture_at_a_time_and_another_one_its_own() {
+fn each_address_has_one_capture_at_a_time() {
     let net = landspeed_testkit::or_skip!(Net::new());
     net.left.exec(["ip", "address", "add", "10.91.0.3/24", "dev", &net.link.a]);
     let directory = directory();
@@ -156,7 +156,7 @@ fn an_address_has_one_capture_at_a_time_and_another_one_its_own() {
     let name = |which: &str| directory.path().join(which).to_str().expect("plain").to_owned();
     let long = ["-t", "8", "-b", "1M", "--tap", &name("first")];
     let _first = Background(net.left.run(|| run_command(server, &long).spawn()).expect("the program starts"));
-    wait_for(&format!("{}.near.pcapng", name("first")));
+    wait_for(&format!("{}.client.pcapng", name("first")));
     let warnings = |namespace: &Namespace, which: &str, bind: &str| {
         let (capture, json) = (name(which), name(&format!("{which}.json")));
         let test = ["-t", "0.3", "-b", "1M", "--bind", bind, "--tap", &capture, "--json", &json];
@@ -171,7 +171,7 @@ fn an_address_has_one_capture_at_a_time_and_another_one_its_own() {
         refused = warnings(&net.left, "second", "10.91.0.1").contains("captures another test of this address");
     }
     assert!(refused);
-    assert!(!warnings(&net.left, "third", "10.91.0.3").contains("no-far-capture"));
+    assert!(!warnings(&net.left, "third", "10.91.0.3").contains("no-server-capture"));
 }
 
 /// Waits until a file is there.

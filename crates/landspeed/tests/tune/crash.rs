@@ -68,7 +68,7 @@ fn clear(bench: &Bench) {
 const BOTH: &[&str] = &["after-record", "after-write"];
 
 #[test]
-fn the_watchdog_takes_back_an_apply_that_dies_at_any_step() {
+fn the_watchdog_rolls_back_an_apply_that_dies() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -92,7 +92,7 @@ fn the_watchdog_takes_back_an_apply_that_dies_at_any_step() {
 }
 
 #[test]
-fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
+fn the_next_command_rolls_back_without_a_watchdog() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -118,7 +118,7 @@ fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
 }
 
 #[test]
-fn a_recovery_that_dies_at_any_step_is_finished_by_the_next() {
+fn a_recovery_that_dies_is_finished_later() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -168,7 +168,7 @@ fn a_revert_that_dies_at_any_step_is_finished() {
 }
 
 #[test]
-fn a_confirmation_that_dies_leaves_the_whole_plan_or_nothing_of_it() {
+fn a_confirmation_that_dies_is_atomic() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -209,7 +209,7 @@ const CALLS: &[&str] = &[
 ];
 
 #[test]
-fn an_apply_that_dies_at_any_system_call_is_taken_back() {
+fn an_apply_killed_at_any_syscall_is_rolled_back() {
     let probe = std::process::Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
         skip!("ending at a system call needs strace");

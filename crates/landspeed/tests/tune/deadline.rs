@@ -11,7 +11,7 @@ use crate::crash::{PLAN, apply, plant_tree};
 use crate::others::Paused;
 
 #[test]
-fn a_stopped_apply_is_killed_at_its_deadline_and_rolled_back() {
+fn a_stopped_apply_is_rolled_back_at_its_deadline() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -33,7 +33,7 @@ fn a_stopped_apply_is_killed_at_its_deadline_and_rolled_back() {
 }
 
 #[test]
-fn a_stopped_apply_without_a_watchdog_is_killed_by_the_next_command() {
+fn the_next_command_kills_a_stopped_apply() {
     let bench = bench!();
     let before = bench.snapshot();
     // The plan is on the disk, and the watchdog has not been started.
@@ -117,7 +117,7 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
 }
 
 #[test]
-fn a_revert_by_a_cut_journal_says_what_it_could_not_restore() {
+fn a_truncated_journal_reverts_and_names_the_rest() {
     let bench = bench!();
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "600")), 0);
@@ -193,7 +193,7 @@ fn watchdog_of(command: Command) -> serde_json::Value {
 }
 
 #[test]
-fn the_watchdog_runs_in_a_unit_of_its_own_or_apply_says_that_it_does_not() {
+fn the_watchdog_runs_in_its_own_unit_or_warns() {
     let bench = bench!();
     if !Path::new("/run/systemd").is_dir() {
         skip!("there is no /run/systemd to mount over");

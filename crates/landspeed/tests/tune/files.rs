@@ -116,7 +116,7 @@ fn a_lock_is_not_opened_through_a_link() {
 }
 
 #[test]
-fn an_audit_that_others_could_have_written_is_not_carried_out() {
+fn an_audit_writable_by_others_is_not_applied() {
     let bench = bench!();
     let before = bench.snapshot();
     let audit = bench.directory.path().join("audit.json");

@@ -8,7 +8,7 @@ use crate::bench::{bench, expect, program, run, said};
 use crate::crash::apply;
 
 #[test]
-fn what_cannot_be_carried_out_is_refused_whole() {
+fn an_impossible_plan_is_refused_entirely() {
     let bench = bench!();
     let before = bench.snapshot();
     for (setting, word) in [
@@ -42,7 +42,7 @@ fn what_cannot_be_carried_out_is_refused_whole() {
 }
 
 #[test]
-fn without_privilege_the_plan_works_and_nothing_else_is_tried() {
+fn without_privilege_only_the_plan_works() {
     if !landspeed_sys::process::is_root() {
         skip!("becoming nobody needs root");
     }

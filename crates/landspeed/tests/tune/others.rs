@@ -46,7 +46,7 @@ impl Paused {
 }
 
 #[test]
-fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
+fn one_of_two_concurrent_applies_is_refused() {
     let bench = bench!();
     let before = bench.snapshot();
     let one = apply(&["net.ipv4.tcp_mtu_probing=1"], "600");
@@ -87,7 +87,7 @@ fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
 }
 
 #[test]
-fn what_somebody_writes_between_plan_and_write_is_kept_and_everything_else_put_back() {
+fn values_changed_since_the_plan_are_kept() {
     let bench = bench!();
     let plan = ["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1", "net.ipv4.tcp_notsent_lowat=1000000"];
     // After the record of the plan or of the watchdog, before its first write.
@@ -106,7 +106,7 @@ fn what_somebody_writes_between_plan_and_write_is_kept_and_everything_else_put_b
 }
 
 #[test]
-fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_force_only() {
+fn later_changes_are_reverted_only_by_force() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -133,7 +133,7 @@ fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_f
 }
 
 #[test]
-fn an_apply_that_is_interrupted_at_any_step_is_taken_back() {
+fn an_interrupted_apply_is_rolled_back() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -183,7 +183,7 @@ fn a_hang_up_of_the_session_leaves_the_watchdog_awake() {
 }
 
 #[test]
-fn a_full_disk_stops_an_apply_before_it_writes_and_never_a_revert() {
+fn a_full_disk_stops_applies_but_not_reverts() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -218,7 +218,7 @@ fn a_full_disk_stops_an_apply_before_it_writes_and_never_a_revert() {
 }
 
 #[test]
-fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_work() {
+fn the_watchdog_works_with_a_read_only_state_directory() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -243,7 +243,7 @@ fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_wo
 }
 
 #[test]
-fn a_state_directory_that_is_removed_does_not_keep_the_watchdog_from_its_work() {
+fn the_watchdog_works_without_its_state_directory() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -255,7 +255,7 @@ fn a_state_directory_that_is_removed_does_not_keep_the_watchdog_from_its_work() 
 }
 
 #[test]
-fn a_renamed_interface_is_put_back_under_its_new_name() {
+fn a_renamed_interface_is_restored_under_its_new_name() {
     let bench = bench!();
     plant_tree(&bench);
     let rename =
@@ -282,7 +282,7 @@ fn a_renamed_interface_is_put_back_under_its_new_name() {
 }
 
 #[test]
-fn a_removed_interface_is_let_go_and_its_namesake_is_not_touched() {
+fn a_removed_interfaces_namesake_is_not_touched() {
     let bench = bench!();
     let tcp = bench.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_mtu_probing");
     expect(bench.tune(&apply(PLAN, "600")), 0);
@@ -299,7 +299,7 @@ fn a_removed_interface_is_let_go_and_its_namesake_is_not_touched() {
 }
 
 #[test]
-fn an_interface_with_another_hardware_address_is_still_the_same() {
+fn an_interface_keeps_its_identity_after_a_mac_change() {
     // A port takes the address of its bond.
     let bench = bench!();
     plant_tree(&bench);
@@ -311,7 +311,7 @@ fn an_interface_with_another_hardware_address_is_still_the_same() {
 }
 
 #[test]
-fn a_management_link_that_is_cut_is_not_confirmed_and_comes_back_by_itself() {
+fn a_cut_management_link_is_rolled_back() {
     let bench = bench!();
     let before = bench.snapshot();
     let session = "10.97.0.2 50000 10.97.0.1 22";

@@ -109,7 +109,7 @@ fn every_tree_of_a_multi_queue_interface_comes_back_exactly() {
 }
 
 #[test]
-fn a_tree_that_could_not_be_put_back_is_refused_before_anything_is_written() {
+fn an_unrestorable_qdisc_tree_is_refused_first() {
     let bench = bench!();
     let mut left_out = Vec::new();
     for (name, script, kind) in REFUSED {

@@ -4,7 +4,7 @@ use landspeed_model::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::persist::FileChange;
-use crate::transaction::Outcome;
+use crate::transaction::RestoreOutcome;
 use crate::{Device, Value};
 
 /// A step as the journal keeps it.
@@ -111,7 +111,7 @@ pub enum Entry {
         /// Its number.
         step: usize,
         /// How.
-        outcome: Outcome,
+        outcome: RestoreOutcome,
     },
     /// All is as it was.
     Reverted {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_says_who_holds_it_and_whether_he_is_awake() {
+    fn a_lock_names_its_holder_and_its_state() {
         let file = empty();
         let lock = Lock::new(file.try_clone().expect("another handle"));
         assert_eq!(holder(&file).map(|held| (held.process, held.awake)), Some((Identity::own(), false)));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_lock_past_the_deadline_is_overdue_but_not_a_fresh_command() {
+    fn only_old_lock_holders_are_overdue() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = Context {
             state: directory.path().join("state"),

@@ -1,7 +1,7 @@
 //! Rolling a transaction back: in reverse, and only where the value is still what was written. Every step of the plan is compared
 //! with its value from before; what cannot be compared is never reported as done.
 
-use super::{Engine, Outcome, PutError, TuneError, resets_link};
+use super::{Engine, RestoreOutcome, PutError, TuneError, resets_link};
 use crate::Value;
 use crate::history::{State, StepState};
 use crate::journal::{Entry, Journal, JournalError, JournalStep};
@@ -22,7 +22,7 @@ enum Settled {
     /// There was nothing to do, and it is known already.
     Known,
     /// This.
-    Now(Outcome),
+    Now(RestoreOutcome),
 }
 
 impl Engine<'_> {
@@ -112,10 +112,10 @@ impl Engine<'_> {
         for (number, step) in steps.iter().enumerate().rev() {
             let Settled::Now(outcome) = self.settle_step(journal, number, step, how)? else { continue };
             match &outcome {
-                Outcome::Drift { found } => left.push(drift(journal, number, step, found)),
-                Outcome::Failed { why } => left.push(why.clone()),
-                Outcome::Unchecked { why } => left.push(format!("{} is not checked: {why}", step.target)),
-                Outcome::Restored | Outcome::AlreadyThere | Outcome::Unwritten | Outcome::Gone => {}
+                RestoreOutcome::Drift { found } => left.push(drift(journal, number, step, found)),
+                RestoreOutcome::Failed { why } => left.push(why.clone()),
+                RestoreOutcome::Unchecked { why } => left.push(format!("{} is not checked: {why}", step.target)),
+                RestoreOutcome::Restored | RestoreOutcome::AlreadyThere | RestoreOutcome::Unwritten | RestoreOutcome::Gone => {}
             }
             self.note(journal, Entry::Restored { step: number, outcome });
         }
@@ -147,26 +147,26 @@ impl Engine<'_> {
         let now_is = |outcome| Ok(if known { Settled::Known } else { Settled::Now(outcome) });
         let Some(target) = self.present(step) else {
             step.device.iter().for_each(|device| self.knobs.forget(&step.target, device));
-            return now_is(Outcome::Gone);
+            return now_is(RestoreOutcome::Gone);
         };
         let now = match self.knobs.read(&target) {
             Ok(now) => now,
-            Err(why) if why.is_absent() => return now_is(Outcome::Gone),
-            Err(why) => return Ok(Settled::Now(Outcome::Unchecked { why: why.to_string() })),
+            Err(why) if why.is_absent() => return now_is(RestoreOutcome::Gone),
+            Err(why) => return Ok(Settled::Now(RestoreOutcome::Unchecked { why: why.to_string() })),
         };
         if now.same(&before) {
             let untouched = matches!(state, StepState::Untouched);
-            return now_is(if untouched { Outcome::Unwritten } else { Outcome::AlreadyThere });
+            return now_is(if untouched { RestoreOutcome::Unwritten } else { RestoreOutcome::AlreadyThere });
         }
         if !how.force && !is_ours(journal, number, step, &now) {
-            return Ok(Settled::Now(Outcome::Drift { found: now }));
+            return Ok(Settled::Now(RestoreOutcome::Drift { found: now }));
         }
         self.note(journal, Entry::Restoring { step: number });
         let carrier = step.device.as_ref().map(|device| self.knobs.carrier(&device.name));
         match self.put(journal, &target, &before) {
             Ok(()) => {}
             Err(PutError::Journal(why @ JournalError::TakenOver { .. })) => return Err(why.into()),
-            Err(why) => return Ok(Settled::Now(Outcome::Failed { why: why.to_string() })),
+            Err(why) => return Ok(Settled::Now(RestoreOutcome::Failed { why: why.to_string() })),
         }
         if resets_link(&target)
             && let (Some(name), Some(carrier)) = (target.interface(), carrier)
@@ -174,9 +174,9 @@ impl Engine<'_> {
             self.knobs.settle(name, carrier);
         }
         Ok(Settled::Now(match self.knobs.read(&target) {
-            Ok(now) if now.same(&before) => Outcome::Restored,
-            Ok(now) => Outcome::Failed { why: format!("{} was put back to {before} and reads {now}", step.target) },
-            Err(why) => Outcome::Failed { why: why.to_string() },
+            Ok(now) if now.same(&before) => RestoreOutcome::Restored,
+            Ok(now) => RestoreOutcome::Failed { why: format!("{} was put back to {before} and reads {now}", step.target) },
+            Err(why) => RestoreOutcome::Failed { why: why.to_string() },
         }))
     }
 }

@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn and_and_or_bind_to_the_left_and_not_binds_tightest() {
+    fn and_and_or_are_left_associative_not_binds_tightest() {
         let parsed = |text| parse(text, LinkType::ETHERNET).expect(text);
         assert_eq!(parsed("tcp or udp and ip"), parsed("(tcp or udp) and ip"));
         assert_eq!(parsed("tcp and udp or ip"), parsed("((tcp && udp) || ip)"));

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scenario_lasts_as_long_as_the_rival_is_asked_to() {
+    fn every_scenario_lasts_as_long_as_its_rival() {
         for scenario in [SINGLE, LONG_FAT, CROSS] {
             assert!(scenario.contains(&format!("time = \"{VIRTUAL_S}s\"")), "{scenario}");
         }

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_reopens_what_the_server_closes_and_never_holds_more() {
+    fn a_holder_reopens_closed_connections() {
         let (listener, server) = listener();
         let attack = Underway::start(holding(5, WhenFull::Wait, Source::One), server).unwrap();
         attack.warm_up(LIMIT);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn turnover_comes_from_many_addresses_and_goes_on_when_full() {
+    fn turnover_uses_many_addresses_and_continues_when_full() {
         let (listener, server) = listener();
         let attack = Underway::start(holding(3, WhenFull::Replace, Source::Many), server).unwrap();
         let peers: std::collections::HashSet<_> = (0..20).map(|_| listener.accept().unwrap().1.ip()).collect();
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_attack_does_nothing_new_and_its_time_stands_still() {
+    fn a_paused_attack_is_idle() {
         let (_listener, server) = listener();
         let act = |visit: &Visit| visit.connect().map(drop);
         let work = Work::Repeat { per_s: 50, workers: 2, source: Source::Many, act };

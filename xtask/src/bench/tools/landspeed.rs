@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_a_figure_is_an_error_that_names_it() {
+    fn a_missing_figure_is_an_error_that_names_it() {
         let error = tcp(&json!({ "summary": { "goodput_bps": null } })).unwrap_err();
         assert_eq!(error.to_string(), "no number at /summary/goodput_bps");
     }

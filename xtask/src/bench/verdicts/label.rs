@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_leaves_no_room_on_the_path_is_not_the_cause() {
+    fn a_limit_above_the_path_is_not_the_cause() {
         let at = |share| Facts { share, ..Facts::default() };
         assert_eq!(judged("receiver-window", &at(0.5)), Some("receiver-window"));
         assert_eq!(judged("receiver-window", &at(0.99)), Some("network-path"));

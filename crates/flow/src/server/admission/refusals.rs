@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_survive_data_that_nobody_reads() {
+    fn the_refusal_arrives_despite_unread_data() {
         let refusals = Refusals::new(8);
         let (mut client, server) = pair();
         client.write_all(&[7; 10_000]).expect("sent");

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_reserved_as_asked_or_as_much_as_is_fair() {
+    fn a_rate_is_reserved_up_to_the_fair_share() {
         let whole = Share::new(&[(Resource::Tests, 64), (Resource::Upload, 1000), (Resource::Download, 1000)]);
         let shares = Arc::new(Shares::new(whole, None));
         let need = |upload, download, most_bps| RateNeed { upload, download, least_bps: 10, most_bps };

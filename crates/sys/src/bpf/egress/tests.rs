@@ -65,7 +65,7 @@ fn made(ifindex: u32, by: By) -> Option<(OwnedFd, OwnedFd)> {
 }
 
 #[test]
-fn packets_leave_no_faster_than_the_rate_and_none_waits_long() {
+fn packets_leave_at_the_rate_without_long_waits() {
     // A tenth of a second for each.
     let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64 * 10)) else { return };
     let mut times = Vec::new();
@@ -123,7 +123,7 @@ impl Drop for Group {
 }
 
 #[test]
-fn limits_are_read_back_from_the_group_and_lifted_one_by_one() {
+fn limits_of_a_group_are_listed_and_removed() {
     let group = match Group::new() {
         Ok(group) => group,
         Err(why) => skip!("no control groups of version 2 here: {why}"),

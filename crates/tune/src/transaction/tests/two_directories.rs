@@ -17,7 +17,7 @@ fn now(twin: &TwinKnobs) -> String {
 }
 
 #[test]
-fn a_setting_of_an_open_transaction_is_refused_to_another_directory() {
+fn settings_of_an_open_transaction_are_locked() {
     let (desk, twin) = (Desk::new(), host());
     let other = beside(&desk);
     desk.apply(&twin, &changes()[2..]).expect("it applies");
@@ -71,7 +71,7 @@ fn a_watchdog_leaves_the_value_of_another_directory() {
 }
 
 #[test]
-fn an_entry_whose_journal_and_processes_are_gone_holds_nobody_off() {
+fn a_stale_registry_entry_blocks_nothing() {
     let (desk, twin) = (Desk::new(), host());
     let other = beside(&desk);
     desk.apply(&twin, &changes()[2..3]).expect("it applies");

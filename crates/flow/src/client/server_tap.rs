@@ -18,14 +18,14 @@ use crate::error::FlowError;
 const PART: Duration = Duration::from_secs(20);
 
 /// Where the server's capture is written, and its result.
-pub struct FarTap<'a> {
+pub struct ServerTap<'a> {
     /// Takes the bytes of a pcapng file.
     pub sink: &'a mut dyn Write,
     /// Bytes fetched, or why there are none (or not all); `None` before the server was asked.
     pub outcome: Option<Result<u64, String>>,
 }
 
-impl<'a> FarTap<'a> {
+impl<'a> ServerTap<'a> {
     /// Nothing is asked for yet.
     pub fn new(sink: &'a mut dyn Write) -> Self {
         Self { sink, outcome: None }
