@@ -13,7 +13,7 @@ pub type Measure = Box<dyn FnMut() -> Result<Vec<f64>>>;
 /// How a contestant counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Landspeed: the promise is about this one.
+    /// Landspeed: the target applies to this one.
     Ours,
     /// Landspeed, done otherwise: for information.
     OursToo,
@@ -52,7 +52,7 @@ impl Case {
         }
     }
 
-    /// Adds a metric; `target` is what ours promises over the best rival.
+    /// Adds a metric; `target` is the ratio to the best rival.
     #[must_use]
     pub fn metric(mut self, name: &str, unit: Unit, better: Better, target: Option<f64>) -> Self {
         self.metrics.push(Metric { name: name.to_owned(), unit, better, target });

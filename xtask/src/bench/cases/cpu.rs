@@ -31,7 +31,7 @@ pub fn udp(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     let paced = |extra: &'static [&'static str]| cost(1e9, move |tool, port| tool.udp(port, seconds, OFFER, extra));
     case(name)
-        // Exact departures spin through gaps of 12 µs and so take a core by design: the promise is `--coarse`'s.
+        // Exact departures spin through gaps of 12 µs and so take a core by design: the target applies to `--coarse`.
         .with(Role::Ours, "landspeed --coarse", &tools.ours(), paced(&["--coarse"]))
         .with(Role::OursToo, "landspeed, exact", &tools.ours(), paced(&[]))
         .with(Role::Rival, "iperf3", &tools.iperf3, paced(&[]))

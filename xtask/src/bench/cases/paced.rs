@@ -28,7 +28,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
     if let Some(why) = capture::unavailable() {
         return case.without("everybody", &why);
     }
-    // nuttcp spins on the clock, so it costs a core and paces well; ours is not promised to beat that.
+    // nuttcp spins on the clock, so it costs a core and paces well; landspeed has no target against that.
     let case = case
         .with(Role::Ours, "landspeed", &tools.ours(), captured(0, &[]))
         .with(Role::OursToo, "landspeed --coarse", &tools.ours(), captured(0, &["--coarse"]))
