@@ -49,7 +49,7 @@ impl From<CommandOutcome> for ExitCode {
     }
 }
 
-/// How fast data can move between two hosts, what holds it back, and what to change.
+/// How fast data can move between two hosts, what limits it, and what to change.
 #[derive(Debug, Parser)]
 #[command(name = "landspeed", version, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {

@@ -275,7 +275,7 @@ fn coarse_ticks(host: &HostView, found: &mut Vec<Warning>) {
     let Some(shortest) = spans.min() else { return };
     if cost.tick_ns > 0 && (shortest as f64) < cost.tick_ns as f64 * TICKS_PER_READING {
         let message = format!(
-            "The {}'s kernel counts core time in ticks of {}: a single core reading over {} is accurate to ±{}; means over \
+            "The {}'s kernel counts CPU time in ticks of {}: a single CPU reading over {} is accurate to ±{}; means over \
              the phase are better.",
             host.name(),
             text::nanos(cost.tick_ns as f64),

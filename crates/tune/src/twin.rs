@@ -117,12 +117,12 @@ impl Knobs for TwinKnobs {
         if self.hidden.borrow().contains(target) {
             return Err(KnobError::unreadable(target, "Permission denied"));
         }
-        self.values.borrow().get(target).cloned().ok_or_else(|| KnobError::absent(target, "this host has none"))
+        self.values.borrow().get(target).cloned().ok_or_else(|| KnobError::absent(target, "the audited host has none"))
     }
 
     fn write(&self, target: &Target, value: &Value) -> Result<(), KnobError> {
         if !self.values.borrow().contains_key(target) {
-            return Err(KnobError::absent(target, "this host has none"));
+            return Err(KnobError::absent(target, "the audited host has none"));
         }
         self.log.borrow_mut().push((target.clone(), value.clone()));
         let kept = match self.on_write.borrow_mut().as_mut() {

@@ -21,8 +21,8 @@ Examples:
   landspeed completions zsh > ~/.zfunc/_landspeed
   landspeed completions fish > ~/.config/fish/completions/landspeed.fish
 
-The script asks landspeed for the words, so it knows the interfaces, congestion controls, check codes
-and kernels of this host. Write it again when landspeed is replaced.";
+The script calls landspeed to complete words, so it knows the interfaces, congestion controls, check codes
+and kernels of this host. Print it again after an update of landspeed.";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
@@ -43,7 +43,7 @@ pub struct CompletionArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub struct ManArgs {
-    /// Directory to write the pages to; it is made if need be
+    /// Directory for the pages; created if it does not exist
     directory: PathBuf,
 }
 

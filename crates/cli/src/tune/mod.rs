@@ -45,11 +45,11 @@ eth0:rx-0/rps_cpus=ff, eth0:gro_flush_timeout=20000, irq:45/mlx5_comp0=0-7,
 cpufreq:policy0/governor=performance, cpufreq:policy0/epp=performance, cpu:3/resume-latency=n/a,
 eth0:cgroup/system.slice/backup.service=9gbit (what a group of processes sends; needs fq or htb)
 
-Nothing is written before the plan is shown, its originals are on the disk and a watchdog is
-awake that rolls everything back unless it is confirmed. The time to confirm in begins with the
-first write: an apply that is stopped or hangs is killed when it is over, and rolled back.
+Before the first write, the plan is shown, the original values are on disk and a watchdog runs,
+which rolls everything back unless you confirm. The time to confirm begins with the first write:
+an apply that is stopped or hangs is killed when it is over, and rolled back.
 
-Exit status: 0 as asked, 1 something was refused or is left to you, 2 failure.";
+Exit status: 0 done, 1 a step was refused or is left to you, 2 failure.";
 
 /// Options of `tune`.
 #[derive(Debug, clap::Args)]
@@ -65,11 +65,11 @@ enum Command {
     Plan(PlanArgs),
     /// Change it; it is rolled back unless it is confirmed in time
     Apply(ApplyArgs),
-    /// Let the change stay, if the host is well
+    /// Keep the change, if the host is healthy
     Confirm(PlainArgs),
-    /// Roll a transaction back where its values are still as it wrote them
+    /// Roll a transaction back, except for values that were changed since
     Revert(RevertArgs),
-    /// Show the transactions and where they stand
+    /// Show the transactions and their state
     Status(PlainArgs),
     /// Keep a confirmed transaction over reboots: one file for each owner
     Persist(persist::Args),
@@ -93,7 +93,7 @@ struct Wanted {
     /// Change a setting (repeat for more): net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000, 'eth0:qdisc=fq maxrate 8gbit'
     #[arg(long, value_name = "SETTING=VALUE", value_parser = parse_setting)]
     set: Vec<Change>,
-    /// Carry out what the findings of this audit recommend (`landspeed check --json`), instead of auditing now
+    /// Apply the recommendations of this audit (`landspeed check --json`), instead of auditing now
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
     #[command(flatten)]
@@ -146,14 +146,14 @@ struct PlainArgs {
 
 #[derive(Debug, clap::Args)]
 struct RevertArgs {
-    /// Number of the transaction; the last that stands without one
+    /// Number of the transaction [default: the last one in force]
     id: Option<u32>,
     #[command(flatten)]
     state: StateArgs,
-    /// Also overwrite what somebody else has changed since
+    /// Also overwrite values that were changed since
     #[arg(long)]
     force: bool,
-    /// Put the files of `persist` back instead; what is set now stays
+    /// Restore the files of `persist` instead; current values stay
     #[arg(long, conflicts_with = "force")]
     persisted: bool,
     /// Write the answer as JSON (- for standard output)

@@ -14,7 +14,7 @@ use crate::output::Sink;
 /// Options of `persist`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Number of the transaction; the last confirmed one without
+    /// Number of the transaction [default: the last confirmed one]
     id: Option<u32>,
     #[command(flatten)]
     state: StateArgs,

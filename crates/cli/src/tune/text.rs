@@ -15,7 +15,7 @@ pub fn plan(plan: &Plan) -> String {
     let mut text = String::new();
     let refused = plan.refused().count();
     let already = plan.steps.iter().filter(|step| step.no_op).count();
-    let _ = writeln!(text, "Plan: {} to write, {already} already so, {refused} refused", plan.writes());
+    let _ = writeln!(text, "Plan: {} to write, {already} already set, {refused} refused", plan.writes());
     let width = plan.steps.iter().map(|step| step.name.len()).max().unwrap_or(0).min(NAME_COLUMNS);
     for step in plan.steps.iter().filter(|step| !step.keep) {
         let now = step.observed.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);

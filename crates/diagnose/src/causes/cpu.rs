@@ -47,7 +47,7 @@ pub(crate) fn place(flow: &Flow, role: Role, load: &Load) -> String {
         Kind::Softirq => "softirq",
         Kind::Crowded => return format!("{host}, all cores"),
         Kind::Starved => "the stream's thread waits for a core",
-        Kind::Turns => "the stream's thread, in turns with the other end",
+        Kind::Turns => "the stream's thread, on cores shared with the other end",
     };
     match load.core.filter(|_| load.core_certain) {
         Some(core) => format!("{host} core {}, {kind}", core.core),
