@@ -1,4 +1,4 @@
-// What the two hosts are, what was asked of them, and what moved on them meanwhile.
+// The two hosts, the requested parameters, and the hosts' load during the test.
 
 import type { HostSnapshot, Parameters, RunDocument } from "./document";
 import { h, num, section, table, type Child } from "./dom";
@@ -149,7 +149,7 @@ function rank(name: string): number {
   return at < 0 ? ORDER.length : at;
 }
 
-/** What was asked for beside what was in force. */
+/** Requested and effective parameters side by side. */
 export function parametersSection(run: RunDocument): HTMLElement {
   const { requested, effective } = run;
   const names = [...new Set([...Object.keys(requested), ...Object.keys(effective ?? {})])].sort((a, b) => rank(a) - rank(b));

@@ -7,7 +7,7 @@ pub const MAX_WINDOW_BYTES: f64 = (65_535_u32 << 14) as f64;
 /// (Linux net/ipv4/sysctl_net_ipv4.c; Documentation/networking/ip-sysctl.rst).
 pub const MAX_SYSCTL_BYTES: f64 = i32::MAX as f64;
 
-/// Bandwidth-delay product: `rate × RTT / 8` (RFC 7323 section 1.1). What is in flight when the path is just full.
+/// Bandwidth-delay product: `rate × RTT / 8` (RFC 7323 section 1.1). The data in flight when the path is just full.
 pub fn bdp_bytes(rate_bps: f64, rtt_s: f64) -> f64 {
     rate_bps * rtt_s / 8.0
 }

@@ -1,4 +1,4 @@
-//! What changes do to the faults they are recommended for. Held to sysctls and queueing disciplines, which can be carried out
+//! The effect of changes on the faults they are recommended for. Limited to sysctls and qdiscs, which can be applied
 //! on facts.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What is not known is not a fault: a host of which less can be read has no finding that the whole host does not have.
+//! Unknown facts are not faults: hiding facts of a host adds no finding.
 
 use std::collections::BTreeSet;
 

@@ -96,7 +96,7 @@ fn no_number_is_too_large_and_none_is_too_small() {
         for extreme in [0_u64, 1, u64::from(u32::MAX), u64::MAX] {
             let mut one = text.clone();
             *one.pointer_mut(place).expect("it is there") = extreme.into();
-            // What its type does not hold is refused before any check sees it.
+            // Values outside the type's range are refused before any check.
             let Ok(facts) = serde_json::from_value::<Facts>(one) else { continue };
             audit(&facts, &example::goal(), &|_| true).expect("audited");
         }

@@ -239,7 +239,7 @@ pub(crate) fn headline(flow: &Flow) -> String {
     format!("{} from {from} to {to}{over}", text::rate(flow.goodput_bps))
 }
 
-/// What of the run was not visible at all.
+/// Parts of the run that were not visible.
 fn visibility(flow: &Flow) -> Vec<String> {
     let mut missing = Vec::new();
     for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {

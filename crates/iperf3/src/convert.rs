@@ -34,7 +34,7 @@ pub fn document(run: &RunDocument, options: &ReportOptions) -> Document {
     remainder(run, options, &Reported::default())
 }
 
-/// What is to be said when the test is over and some of its intervals were reported as they happened: all but those.
+/// Output at the end of a test whose intervals were partly reported before: everything but those.
 pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported) -> Document {
     let p = run.effective.as_ref().unwrap_or(&run.requested);
     let test = Test::new(run, p, options, reported);

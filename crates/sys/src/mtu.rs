@@ -32,7 +32,7 @@ pub struct Received {
     pub fragment_bytes: Option<u32>,
 }
 
-/// Receives a datagram without blocking. What is longer than `into` is cut.
+/// Receives a datagram without blocking. Data longer than `into` is truncated.
 pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Received> {
     let mut fragment_bytes = None;
     let len = receive_with(fd, into, libc::MSG_DONTWAIT, |level, kind, data| {

@@ -122,7 +122,7 @@ impl Tap {
             tally.latest = tally.before;
         }
         for source in &mut self.sources {
-            // What came before this is not of this capture.
+            // Earlier packets are not part of this capture.
             source.count();
             (source.counted, source.dropped, source.freezes, source.read) = (0, 0, 0, 0);
             if let Err(why) = source.ring.start() {
@@ -164,7 +164,7 @@ impl Tap {
         if self.options.slices_ns == 0 {
             return None;
         }
-        // What a packet costs is to be the same as later: it is written, but to where nothing is kept.
+        // Packets are written to a null sink, so that their cost is the same as in the capture.
         let scratch = match &self.options.output {
             Output::None => Output::None,
             _ => Output::File("/dev/null".into()),

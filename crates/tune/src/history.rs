@@ -12,7 +12,7 @@ use serde::Serialize;
 pub enum State {
     /// Nothing but the plan.
     Planned,
-    /// The watchdog is awake; nothing is written.
+    /// The watchdog runs; nothing is written.
     Armed,
     /// Being written.
     Applying,

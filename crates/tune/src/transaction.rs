@@ -273,7 +273,7 @@ impl<'a> Engine<'a> {
     }
 
     fn give_up(&self, journal: &mut Journal, why: String) -> TuneError {
-        // What this process did not write is not its to judge: it knows its own writes.
+        // This process judges only its own writes.
         let clean = self
             .roll_back(journal, &why, &RollBack { own: true, ..RollBack::default() })
             .is_ok_and(|state| state == State::Reverted);

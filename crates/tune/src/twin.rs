@@ -8,7 +8,7 @@ use landspeed_model::Target;
 use crate::knobs::Ties;
 use crate::{Device, KnobError, Knobs, Value};
 
-/// What the host does when a value is written: the value that is kept, or why not.
+/// The host's reaction to a write: the value that it keeps, or an error.
 type OnWrite = Box<dyn FnMut(&Target, &Value) -> Result<Value, String>>;
 
 /// A host in memory. Every write is on record in [`TwinKnobs::log`].

@@ -84,7 +84,7 @@ pub struct Packet {
     pub network: Network,
     /// The transport layer.
     pub transport: Transport,
-    /// What it is wrapped in.
+    /// Its encapsulation.
     pub wrapping: Wrapping,
 }
 

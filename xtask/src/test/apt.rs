@@ -11,7 +11,7 @@ use super::setup::quiet;
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// What of a suite is wanted.
+/// The wanted part of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Index {
     /// Source packages.

@@ -317,7 +317,7 @@ impl Args {
         Ok((u64::from(payload), Some(payload)))
     }
 
-    /// Between reports; an hour stands for none.
+    /// Interval of reports; one hour means none.
     pub fn interval_ns(&self) -> u64 {
         if self.interval == 0 { 3_600_000_000_000 } else { self.interval }
     }

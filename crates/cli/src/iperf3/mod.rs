@@ -55,7 +55,7 @@ pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyho
 /// Where lines go.
 fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
     let Some(path) = &args.logfile else { return Ok(Box::new(std::io::stdout())) };
-    // iperf3 adds to what is there.
+    // iperf3 appends to an existing file.
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     Ok(Box::new(file.with_context(|| format!("cannot write {}", path.display()))?))
 }

@@ -101,7 +101,7 @@ impl Log {
             ServerEvent::Refused { peer, why } => format!("iperf3: error - {}: {why}\n", display(*peer)),
             _ => return,
         };
-        // A server goes on when nobody reads its log.
+        // A server continues when its log has no reader.
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         drop(out);
@@ -122,7 +122,7 @@ pub fn is_detached() -> bool {
 /// `-D`: starts this command again in its own process group, detached from the terminal.
 pub fn detach(args: &Args) -> anyhow::Result<CommandOutcome> {
     let program = std::env::current_exe().context("this program's file is not known")?;
-    // What cannot be written is better said here, where somebody reads it.
+    // Report unwritable files here, while a terminal is attached.
     let _ = output(args)?;
     Command::new(program)
         .args(crate::words().into_iter().skip(1))

@@ -162,7 +162,7 @@ impl Drop for CaptureSlot {
 
 /// One capture for a client.
 struct ForClient {
-    /// Ends before the place is given back.
+    /// Ends before the slot is freed.
     attendant: Option<Attendant>,
     /// Everything that was taken. It has no name any more, so nothing of it stays behind.
     taken: File,

@@ -165,7 +165,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     Ok(outcome(&document))
 }
 
-/// Where a header trace is asked for, somebody who makes one of the capture while it is taken.
+/// The thread that makes a header trace during the capture, if one is requested.
 fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<anyhow::Result<Written>>>)> {
     let Output::File(path) = &options.output else { return Ok((options, None)) };
     if path.extension().is_none_or(|extension| extension != "parquet") {

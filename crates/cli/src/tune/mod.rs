@@ -282,7 +282,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
     if !quiet {
         print!("{}", text::plan(&plan));
     }
-    // What was asked for by name is done or nothing is.
+    // Requested settings are applied together or not at all.
     let asked = |step: &&landspeed_tune::Step| args.wanted.set.iter().any(|change| change.target == step.target);
     if let Some(step) = plan.refused().find(asked) {
         bail!("nothing was changed: {} is refused: {}", step.name, step.refused.as_deref().unwrap_or_default());
@@ -345,7 +345,7 @@ fn revert(args: &RevertArgs) -> anyhow::Result<CommandOutcome> {
         if write_json(args.json.as_ref(), &document)? {
             println!("The files of transaction {id} are as they were before it.");
             for path in &left {
-                println!("  ! {} was changed by somebody else since and is left as it is", path.display());
+                println!("  ! {} was changed since and is not restored", path.display());
             }
         }
         return Ok(if left.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings });

@@ -103,7 +103,7 @@ pub fn reverted(engine: &Engine<'_>, journal: &Journal, state: &State) -> String
             RestoreOutcome::Drift { found } => {
                 let _ = writeln!(
                     text,
-                    "  ! {} is {found} and was {before}: somebody else set it, or its record is lost. --force restores {before}",
+                    "  ! {} is {found} and was {before}: another program set it, or its record is lost. --force restores {before}",
                     step.target
                 );
             }

@@ -43,7 +43,7 @@ impl<'a> ServerTap<'a> {
         }
     }
 
-    /// Fetches the capture, which follows the report. What goes wrong is kept as the outcome: the test itself is over.
+    /// Fetches the capture, which follows the report. An error becomes the outcome: the test itself is over.
     pub(super) fn fetch(&mut self, rx: &mut Receiver, stop: &AtomicBool) {
         if matches!(self.outcome, Some(Ok(_))) {
             self.outcome = Some(self.take_all(rx, stop));

@@ -282,7 +282,7 @@ fn receive(
         run.completed(cadence.at(at.completed), now_ns);
         at.completed += 1;
     }
-    // What was read beyond the answered requests must be part of one that was sent whole.
+    // Bytes read after the last answered request must belong to a complete request.
     if at.read > at.sent * response_bytes {
         return Err(RrError::Surplus.into());
     }

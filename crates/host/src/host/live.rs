@@ -114,7 +114,7 @@ fn unknown<T>(why: impl Display) -> Fact<T> {
     Fact::Unknown(why.to_string())
 }
 
-/// What a driver does not have is absent; what it failed to report is unknown.
+/// Features that a driver lacks are absent; those that it failed to report are unknown.
 fn answer<T>(outcome: Result<T, EthtoolError>) -> Fact<T> {
     match outcome {
         Ok(value) => Fact::Known(value),

@@ -258,7 +258,7 @@ impl Redactor {
             let lower = text.to_ascii_lowercase();
             let remains = |what: &str| scan::holds_word(&lower, &what.to_ascii_lowercase());
             let fail = |what| Err(RecordError::Redaction { what, place: place.into() });
-            // What looks like an address in a version is left as it is.
+            // Versions that look like addresses are kept.
             if !says_versions(place) && place != CPUINFO && self.networks.originals().any(|ip| remains(&ip)) {
                 return fail("an address");
             }

@@ -1,4 +1,4 @@
-//! What holds for any bytes a file may contain.
+//! Properties that hold for any file content.
 
 use proptest::prelude::*;
 

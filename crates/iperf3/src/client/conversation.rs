@@ -102,7 +102,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// What a word that was not awaited means.
+    /// The error for an unexpected state byte.
     pub fn refusal(&mut self, byte: u8, during: &'static str) -> Meant {
         let refused = |code: &str, message: String, advice: Option<&str>| FlowError::Refused {
             code: code.to_owned(),

@@ -111,7 +111,7 @@ fn machine_wide() -> Result<(), String> {
         .map_err(|e| format!("cannot read which congestion controls there are: {e}"))?;
     set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;
     // Sender and receiver share a payload's pages, and TCP counts them on both sides: compared with the guest's
-    // memory, they would slow down flows that take a tenth of it. What is really used is predicted before the boot.
+    // memory, they would slow down flows that take a tenth of it. Real use is estimated before the boot.
     set("net/ipv4/tcp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))?;
     set("net/ipv4/udp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))
 }

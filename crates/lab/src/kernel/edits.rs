@@ -1,4 +1,4 @@
-//! What is changed in a kernel's source before it is built: small, each with its reason, each an exact text that must
+//! Changes of a kernel's source before the build: small, each with its reason, each an exact text that must
 //! be found exactly once.
 
 use std::path::{Path, PathBuf};

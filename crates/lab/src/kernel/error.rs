@@ -57,7 +57,7 @@ pub enum Error {
         /// What apt said.
         why: String,
     },
-    /// What came over the network is not what the index promised.
+    /// A download does not match the index.
     #[error(
         "wrong checksum of {path}: {found}, the signed index has {expected}\nRun the command again: the file was removed."
     )]

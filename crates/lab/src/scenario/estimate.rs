@@ -215,7 +215,7 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
         }
     }
     // What a sender has sent and not seen acknowledged it holds itself: the pages are the same as those under way, the
-    // metadata is not. What a receiver could not yet hand on is the window once more.
+    // metadata is not. Unread data at the receiver is up to one more window.
     // Flows that meet share one path's worth, at the slowest link that most of them have in common.
     let routes: Vec<Route> = scenario.flow.iter().filter_map(|flow| paths.route(&flow.from, &flow.to)).collect();
     let mut crossing: BTreeMap<usize, usize> = BTreeMap::new();

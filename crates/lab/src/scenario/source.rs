@@ -39,7 +39,7 @@ pub(super) fn typed<T: DeserializeOwned>(text: &str, document: &Document) -> Res
         };
         let span = error.span().unwrap_or(0..0);
         let path = path_of(document.get_ref(), &span).unwrap_or_default();
-        // What was taken out because it was wrong is not missing.
+        // Keys removed as wrong do not count as missing.
         let gone =
             |key: &str| removed.iter().any(|r| r.starts_with(&path) && r.get(path.len()).is_some_and(|k| k == key));
         let emptied = || removed.iter().any(|r| r.len() > path.len() && r.starts_with(&path));

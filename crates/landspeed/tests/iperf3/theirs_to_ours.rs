@@ -112,7 +112,7 @@ fn disallowed_tests_are_refused_like_iperf3() {
         error("-b 101M")
     );
     assert!(error("-t 1 -R -C nosuch").contains("CONGESTION"), "{}", error("-t 1 -R -C nosuch"));
-    // What is not asked for cannot be refused: it is held to the rate.
+    // An unlimited test cannot be refused: it is limited to the rate.
     let said = their_client(&iperf3, target, "-t 2");
     let rate = number(&said["end"]["sum_received"]["bits_per_second"]);
     assert!((50_000_000..140_000_000).contains(&rate), "{rate}");

@@ -60,7 +60,7 @@ pub enum Entry {
         /// `CLOCK_MONOTONIC`, nanoseconds.
         monotonic_ns: u64,
     },
-    /// The watchdog is awake, and the time to confirm in begins.
+    /// The watchdog runs, and the time to confirm begins.
     Armed {
         /// Its process.
         watchdog: u32,

@@ -24,7 +24,7 @@ const HOLD_NS: u64 = 60_000_000_000;
 pub(super) const EVERYBODY: &str = "lock";
 /// The file of a lock that is about to replace [`EVERYBODY`].
 const SUCCESSOR: &str = "lock.new";
-/// What the file of a watchdog's lock ends with when it is awake.
+/// The last line of a watchdog's lock file while it runs.
 const AWAKE: &str = "awake";
 
 /// Holds everybody else off. Gone with the value or the process.
@@ -56,7 +56,7 @@ impl Lock {
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.trim_end().as_bytes(), 0));
     }
 
-    /// Says that the watchdog that holds it is awake.
+    /// Records that the watchdog that holds it runs.
     pub(super) fn announce(&self) {
         self.sign(AWAKE);
     }
@@ -200,7 +200,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The process of a transaction's watchdog, once it has said that it is awake.
+    /// The process of a transaction's watchdog, once its lock shows that it runs.
     pub fn awake(&self, id: u32) -> Option<u32> {
         let directory = self.context.directory().ok()??;
         let file = directory.file(&watch_name(id), "lock", Access::Read).ok()?;
@@ -208,7 +208,7 @@ impl Engine<'_> {
     }
 }
 
-/// The lock a watchdog holds while it is awake.
+/// The lock that a watchdog holds while it runs.
 pub(super) fn watch_name(id: u32) -> String {
     format!("{id:04}.watchdog")
 }

@@ -13,7 +13,7 @@ pub(super) struct RollBack {
     pub(super) force: bool,
     /// By the process that applied it, which knows what it did not write. Anybody else has only the journal, which may be cut.
     pub(super) own: bool,
-    /// What remains open even if every value is as before.
+    /// Problems that remain even if every value is restored.
     pub(super) caveat: Option<String>,
 }
 

@@ -205,7 +205,7 @@ fn nothing_is_written_without_a_watchdog() {
 fn a_second_transaction_waits_for_the_first_to_be_confirmed() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()[..2]).expect("it applies");
-    // A watchdog that is awake: without one the transaction would be an orphan.
+    // A running watchdog: without one the transaction would be an orphan.
     let engine = desk.engine(&twin);
     let awake = engine.try_lock("0001.watchdog").expect("a directory").expect("nobody else");
     let error = desk.apply(&twin, &[Change::new(mtu(), "9000")]).expect_err("one is open");

@@ -27,7 +27,7 @@ pub enum Expression {
     Primitive(Primitive, u32),
 }
 
-/// What a packet is asked.
+/// A test of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Primitive {
     /// A protocol's name.

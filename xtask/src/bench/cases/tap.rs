@@ -183,7 +183,7 @@ fn wait(seconds: u32) {
     thread::sleep(Duration::from_secs(u64::from(seconds)));
 }
 
-/// What the tool says was dropped.
+/// Drops as the tool reports them.
 fn dropped(tool: &Tool, finished: &Finished, json: &std::path::Path) -> Result<f64> {
     let number_before = |words: &str| -> Option<f64> {
         let before = finished.stderr.split(words).next().filter(|before| before.len() < finished.stderr.len())?;

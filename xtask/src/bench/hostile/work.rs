@@ -280,7 +280,7 @@ impl Control {
                 Some(Ok(())) => drop(self.done.fetch_add(1, Ordering::Relaxed)),
                 Some(Err(error)) => self.fail(&error),
             }
-            // What was missed while the server kept an act waiting is not made up for in a burst.
+            // Acts missed while the server delayed one are not repeated in a burst.
             due = (due + interval).max(now().checked_sub(interval).unwrap_or(due));
         }
     }
@@ -400,7 +400,7 @@ mod tests {
         let mut attack = Underway::start(work, server).unwrap();
         until("an act", || attack.tally().done > 0);
         attack.pause();
-        // What was under way when it was paused ends within an act.
+        // Acts in progress at the pause end within one act.
         let mut last = attack.tally();
         until("a standstill", || {
             std::thread::park_timeout(Duration::from_millis(100));

@@ -11,7 +11,7 @@ use super::truth::{Accept, Case, View};
 
 /// A path that carries at least this part of its rate is full.
 const FULL: f64 = 0.93;
-/// A path that carries less than this part of its rate has room. What lies between is left out.
+/// A path that carries less than this part of its rate has room. Scenarios between the two are excluded.
 const ROOM: f64 = 0.88;
 /// The first part of the steady phase, in which a burst from before may still end.
 const EARLY: f64 = 0.3;

@@ -26,7 +26,7 @@ fn settings_of_an_open_transaction_are_locked() {
     assert!(matches!(error, TuneError::OpenElsewhere { id: 1, .. }) && text.contains("net.core.rmem_max"), "{text}");
     assert!(text.contains("nothing was changed") && text.contains("--state"), "{text}");
     assert_eq!(now(&twin), "536870912");
-    // What they do not share may be changed meanwhile.
+    // Settings that they do not share may change.
     let changes = [Change::sysctl("net.core.default_qdisc", "fq")];
     Engine::new(&twin, other.clone())
         .apply(&plan(&changes, &twin, ALL), 60, None, &mut watchdog)
