@@ -104,9 +104,8 @@ impl<'a> Path<'a> {
                 "RFC 7323 section 2.3",
             )
             .noted(
-                (needed > self.flows).then(|| {
-                    format!("{:.0} given: the 1 GiB TCP window limits the rate", self.flows)
-                }),
+                (needed > self.flows)
+                    .then(|| format!("{:.0} given: the 1 GiB TCP window limits the rate", self.flows)),
             ),
             item(
                 "tcp-rmem-max",

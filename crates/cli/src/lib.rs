@@ -116,8 +116,11 @@ pub fn main() -> ExitCode {
     }
     let words = words();
     // iperf3 has one status for every failure.
-    let failed =
-        if words.get(1).is_some_and(|word| word == iperf3::NAME) { CommandOutcome::Findings } else { CommandOutcome::Failure };
+    let failed = if words.get(1).is_some_and(|word| word == iperf3::NAME) {
+        CommandOutcome::Findings
+    } else {
+        CommandOutcome::Failure
+    };
     let matches = match Cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {

@@ -59,7 +59,14 @@ fn back(frames: &[CapturedFrame], detail: Detail) -> (TraceDocument, Vec<Capture
     (document, read)
 }
 
-fn frame(six: bool, udp: bool, ends: (u8, u8), ports: (u16, u16), numbers: (u32, u32), fields: PacketFields) -> Vec<u8> {
+fn frame(
+    six: bool,
+    udp: bool,
+    ends: (u8, u8),
+    ports: (u16, u16),
+    numbers: (u32, u32),
+    fields: PacketFields,
+) -> Vec<u8> {
     let start = PacketBuilder::ethernet2([2, 0, 0, 0, 0, ends.0], [2, 0, 0, 0, 0, ends.1]);
     let at = if six {
         start.ipv6([ends.0; 16], [ends.1; 16], fields.limit)
@@ -142,7 +149,12 @@ fn files_with_all_or_only_header_columns_are_read() {
     let frames: Vec<CapturedFrame> = (0..200_u32)
         .map(|number| {
             let data = frame(false, false, (1, 2), (1, 2), (number * 50, 0), fields);
-            CapturedFrame { time_ns: u64::from(number) * 1000, original: data.len() as u32, link: LinkType::ETHERNET, data }
+            CapturedFrame {
+                time_ns: u64::from(number) * 1000,
+                original: data.len() as u32,
+                link: LinkType::ETHERNET,
+                data,
+            }
         })
         .collect();
     assert_eq!(back(&frames, Detail::Headers), back(&frames, Detail::Analysis));
@@ -175,7 +187,8 @@ fn a_foreign_parquet_file_is_refused_by_its_missing_column() {
 
 #[test]
 fn a_truncated_or_changed_file_is_an_error() {
-    let fields = PacketFields { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: Some((3, 4)) };
+    let fields =
+        PacketFields { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: Some((3, 4)) };
     let data = frame(false, false, (1, 2), (1, 2), (0, 0), fields);
     let kept = CapturedFrame { time_ns: 1, original: data.len() as u32, link: LinkType::ETHERNET, data };
     let mut writer = Writer::new(Vec::new(), Detail::Headers).expect("memory");

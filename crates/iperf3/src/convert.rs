@@ -11,7 +11,9 @@ use landspeed_model::{
 };
 
 use crate::Moments;
-use crate::document::{Connected, Cpu, Document, End, EndStream, Interval, HostPort, Row, Start, TestStart, Timestamp};
+use crate::document::{
+    Connected, Cpu, Document, End, EndStream, HostPort, Interval, Row, Start, TestStart, Timestamp,
+};
 
 /// What the command line says and the run's document does not.
 #[derive(Debug, Clone, Default)]

@@ -14,8 +14,8 @@ mod title;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument,
-    TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDocument,
+    AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA,
+    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDocument,
 };
 use thiserror::Error;
 

@@ -131,7 +131,9 @@ fn judge(change: &Change) -> Result<(), String> {
             match number(desired)? {
                 0 => Ok(()),
                 1..LEAST_EGRESS_BPS => Err("less than 64 kbit/s would make connections time out".into()),
-                n if n % 8 != 0 => Err(format!("{n} bit/s is not a whole number of bytes/s, which the kernel stores")),
+                n if n % 8 != 0 => {
+                    Err(format!("{n} bit/s is not a whole number of bytes/s, which the kernel stores"))
+                }
                 n if n > MOST_EGRESS_BPS => Err("no link is as fast as that".into()),
                 _ => Ok(()),
             }

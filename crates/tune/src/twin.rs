@@ -117,7 +117,11 @@ impl Knobs for TwinKnobs {
         if self.hidden.borrow().contains(target) {
             return Err(KnobError::unreadable(target, "Permission denied"));
         }
-        self.values.borrow().get(target).cloned().ok_or_else(|| KnobError::absent(target, "the audited host has none"))
+        self.values
+            .borrow()
+            .get(target)
+            .cloned()
+            .ok_or_else(|| KnobError::absent(target, "the audited host has none"))
     }
 
     fn write(&self, target: &Target, value: &Value) -> Result<(), KnobError> {

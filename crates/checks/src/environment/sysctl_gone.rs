@@ -37,9 +37,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let files = known!(&view.facts.sysctl_files);
     if !*known!(&view.facts.first_network_namespace) {
-        return Outcome::not_applicable(
-            "in a separate network namespace some sysctls are always missing (ENV-020)",
-        );
+        return Outcome::not_applicable("in a separate network namespace some sysctls are always missing (ENV-020)");
     }
     let names: BTreeSet<&str> = files.iter().map(|line| line.name.as_str()).collect();
     let read: Vec<_> = names.iter().filter(|name| view.facts.sysctls.contains_key(**name)).collect();

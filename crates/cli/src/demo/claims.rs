@@ -1,7 +1,8 @@
 //! The four claims: what a document must say for each to hold.
 
 use landspeed_model::{
-    Cause, Confidence, DemoBar, DemoChart, DemoPart, LabSetDocument, LabStatus, LossLocation, RunDocument, Status, Verdict,
+    Cause, Confidence, DemoBar, DemoChart, DemoPart, LabSetDocument, LabStatus, LossLocation, RunDocument, Status,
+    Verdict,
 };
 use landspeed_units::BitRate;
 use serde::Serialize;

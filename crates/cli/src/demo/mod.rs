@@ -127,7 +127,8 @@ impl Demo<'_> {
                 data: None,
                 start_ns: None,
             };
-            let document = measure(&request, &RemoteEnd::Landspeed, self.interrupted, live::View::silent(), &mut |_| ());
+            let document =
+                measure(&request, &RemoteEnd::Landspeed, self.interrupted, live::View::silent(), &mut |_| ());
             if let Some(host) = &document.hosts.client {
                 self.document.host.clone_from(&host.hostname);
             }

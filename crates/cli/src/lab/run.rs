@@ -325,7 +325,8 @@ fn write_results(
     quiet: bool,
     wall_s: f64,
 ) -> anyhow::Result<CommandOutcome> {
-    let outcome = documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(CommandOutcome::Failure);
+    let outcome =
+        documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(CommandOutcome::Failure);
     for document in &documents {
         for error in &document.errors {
             eprintln!("landspeed: {}", crate::text::error(error));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use landspeed_flow::client::{self, ServerTap, Request, RunEvent};
+use landspeed_flow::client::{self, Request, RunEvent, ServerTap};
 use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
 
 use crate::tap::attend::{Attendant, Room};

@@ -210,7 +210,9 @@ fn tap_options(args: &Args) -> anyhow::Result<Options> {
         anyhow::bail!("standard output cannot be both the capture and the document");
     }
     if output == Output::Stdout && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        anyhow::bail!("cannot write a capture to a terminal: write it to a file, or pipe it into `landspeed trace -`");
+        anyhow::bail!(
+            "cannot write a capture to a terminal: write it to a file, or pipe it into `landspeed trace -`"
+        );
     }
     if output == Output::Stdout && (args.file_size.is_some() || args.file_time.is_some()) {
         anyhow::bail!("standard output is one file: --file-size and --file-time need -w FILE");

@@ -4,7 +4,9 @@ use std::fmt::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 
 use landspeed_sys::clock;
-use landspeed_tune::{Applied, Engine, Journal, RestoreOutcome, Plan, Recovered, State, Step, StepCheck, StepState, Value};
+use landspeed_tune::{
+    Applied, Engine, Journal, Plan, Recovered, RestoreOutcome, State, Step, StepCheck, StepState, Value,
+};
 use serde_json::json;
 
 /// Widest name column.

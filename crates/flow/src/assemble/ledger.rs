@@ -1,7 +1,7 @@
 //! The accounting: where every byte or packet went.
 
 use landspeed_model::{
-    Conservation, Direction, Parameters, LossLocation, PlacedLoss, Protocol, Stream, StreamEnd, Term, UdpTotals,
+    Conservation, Direction, LossLocation, Parameters, PlacedLoss, Protocol, Stream, StreamEnd, Term, UdpTotals,
 };
 
 use crate::end::EndReport;

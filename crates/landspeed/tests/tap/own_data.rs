@@ -134,8 +134,10 @@ fn connect_mode_connections_are_captured_from_the_syn() {
     let status = net.left.run(|| run_command(server, &test).status()).expect("the program runs");
     assert!(matches!(status.code(), Some(0 | 1)), "{status}");
     let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
-    let traced =
-        landspeed().args(["trace", &format!("{name}.server.pcapng"), "--json", "-"]).output().expect("the program runs");
+    let traced = landspeed()
+        .args(["trace", &format!("{name}.server.pcapng"), "--json", "-"])
+        .output()
+        .expect("the program runs");
     let trace: Value = serde_json::from_slice(&traced.stdout).expect("JSON");
     let transactions = document["latency"][0]["completed"].as_u64().expect("a count");
     let (frames, ports) = captured_ports(Path::new(&format!("{name}.server.pcapng")), 5210);

@@ -1,7 +1,7 @@
 //! Rolling a transaction back: in reverse, and only where the value is still what was written. Every step of the plan is compared
 //! with its value from before; what cannot be compared is never reported as done.
 
-use super::{Engine, RestoreOutcome, PutError, TuneError, resets_link};
+use super::{Engine, PutError, RestoreOutcome, TuneError, resets_link};
 use crate::Value;
 use crate::history::{State, StepState};
 use crate::journal::{Entry, Journal, JournalError, JournalStep};
@@ -115,7 +115,10 @@ impl Engine<'_> {
                 RestoreOutcome::Drift { found } => left.push(drift(journal, number, step, found)),
                 RestoreOutcome::Failed { why } => left.push(why.clone()),
                 RestoreOutcome::Unchecked { why } => left.push(format!("{} is not checked: {why}", step.target)),
-                RestoreOutcome::Restored | RestoreOutcome::AlreadyThere | RestoreOutcome::Unwritten | RestoreOutcome::Gone => {}
+                RestoreOutcome::Restored
+                | RestoreOutcome::AlreadyThere
+                | RestoreOutcome::Unwritten
+                | RestoreOutcome::Gone => {}
             }
             self.note(journal, Entry::Restored { step: number, outcome });
         }
@@ -175,7 +178,9 @@ impl Engine<'_> {
         }
         Ok(Settled::Now(match self.knobs.read(&target) {
             Ok(now) if now.same(&before) => RestoreOutcome::Restored,
-            Ok(now) => RestoreOutcome::Failed { why: format!("{} was put back to {before} and reads {now}", step.target) },
+            Ok(now) => {
+                RestoreOutcome::Failed { why: format!("{} was put back to {before} and reads {now}", step.target) }
+            }
             Err(why) => RestoreOutcome::Failed { why: why.to_string() },
         }))
     }

@@ -153,7 +153,12 @@ pub fn two_taps(bench: &Bench, name: &str) -> Case {
             let document: Value = serde_json::from_str(&std::fs::read_to_string(document.path())?)?;
             let placed =
                 [&document["flows"][0]["lost_network"], &document["flows"][0]["forward"]["retransmits"]["fast"]];
-            ensure!(placed[0].as_u64() > Some(0) && placed[0] == placed[1], "it placed {} of {} losses", placed[0], placed[1]);
+            ensure!(
+                placed[0].as_u64() > Some(0) && placed[0] == placed[1],
+                "it placed {} of {} losses",
+                placed[0],
+                placed[1]
+            );
             Ok(vec![pace])
         }) as Measure)
     })
@@ -169,10 +174,7 @@ pub fn memory(bench: &Bench, name: &str) -> Case {
     let mut case = Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None);
     let captures = [
         ("landspeed, 200,000 flows, target 259 MiB", capture(|path| conversation::many(path, FLOWS))),
-        (
-            "landspeed, one flow, target 64 MiB",
-            capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames)),
-        ),
+        ("landspeed, one flow, target 64 MiB", capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames))),
     ];
     for (who, capture) in captures {
         let found: Found<(Rc<Landspeed>, Rc<Capture>)> =

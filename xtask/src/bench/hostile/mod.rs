@@ -22,8 +22,8 @@ use nix::sys::signal::Signal;
 use super::child::Running;
 pub use attacks::{ALL, Attack};
 use honest::{Footprint, Kind, Programs, Run};
+use table::{AttackOutcome, Measured, ServerRow, Summary};
 pub use table::{AttackRow, markdown};
-use table::{Measured, AttackOutcome, ServerRow, Summary};
 use work::{Underway, Work};
 
 /// Nominal time of an honest run, seconds.

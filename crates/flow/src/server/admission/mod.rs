@@ -20,7 +20,7 @@ use ipnet::IpNet;
 use landspeed_model::{ErrorEntry, Parameters};
 
 use self::descriptors::Descriptors;
-use self::handshakes::{Handshakes, HandshakeSlot};
+use self::handshakes::{HandshakeSlot, Handshakes};
 use self::occupancy::Occupancy;
 use self::refusals::Refusals;
 use self::shares::{Resource, Share, Shares};

@@ -135,7 +135,8 @@ fn limits_of_a_group_are_listed_and_removed() {
         }
     }
     let found = limits(&group.0).expect("they are there");
-    let reported: Vec<_> = found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
+    let reported: Vec<_> =
+        found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
     assert_eq!(reported, [(7, 2, first, 0), (7, 3, second, 0)]);
     lift(&group.0, &found[0]).expect("it is lifted");
     assert_eq!(limits(&group.0).expect("one is left"), found[1..]);
