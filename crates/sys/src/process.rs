@@ -27,14 +27,14 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Signals this close to the first count as one: timeout(1) signals its child, and then the child's group.
-const ONE_WISH_NS: u64 = 100_000_000;
+const ONE_SIGNAL_NS: u64 = 100_000_000;
 
 extern "C" fn on_signal(signal: libc::c_int) {
     // clock_gettime is async-signal-safe.
     let now_ns = crate::clock::monotonic_ns();
     let first = FIRST_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
     INTERRUPTED.store(true, Ordering::Relaxed);
-    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= ONE_WISH_NS) {
+    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= ONE_SIGNAL_NS) {
         // Asked twice: leave at once. `_exit` is async-signal-safe; 128 + n is what a shell reports for a signal.
         // SAFETY: _exit takes an integer and does not return.
         unsafe { libc::_exit(128 + signal) };

@@ -20,7 +20,7 @@ pub fn summary(document: &TapDocument) -> String {
     };
     page.line("tap", &format!("{}; ended: {ended}", Nanos::new(document.duration_ns)));
     for interface in &document.interfaces {
-        one(&mut page, interface, document.duration_ns);
+        interface_section(&mut page, interface, document.duration_ns);
     }
     let mut files = match document.files.as_slice() {
         [] => "none: packets were only counted".to_owned(),
@@ -48,7 +48,7 @@ pub fn summary(document: &TapDocument) -> String {
     page.text
 }
 
-fn one(page: &mut Page, interface: &TapInterface, duration_ns: u64) {
+fn interface_section(page: &mut Page, interface: &TapInterface, duration_ns: u64) {
     let rate = BitRate::mean(Bytes::new(interface.wire_bytes), Nanos::new(duration_ns)).unwrap_or(BitRate::ZERO);
     let mut words = format!(
         "{} packets ({} in, {} out), {rate}; {} dropped",

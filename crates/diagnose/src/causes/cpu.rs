@@ -39,7 +39,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
 }
 
 /// `client core 3, copy`.
-pub(crate) fn place(flow: &Flow, role: Role, load: &Load) -> String {
+pub(crate) fn load_location(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role).name();
     let kind = match load.kind {
         Kind::Copy => "system calls of the stream's thread",

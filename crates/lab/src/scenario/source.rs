@@ -151,7 +151,7 @@ fn missing(message: &str) -> Option<&str> {
 fn explain(message: &str, path: &[String]) -> Problem {
     let key = path.join(".");
     if let Some(name) = missing(message) {
-        return Problem::new(key, format!("`{name}` is missing")).maybe_hint(what_for(name).map(str::to_owned));
+        return Problem::new(key, format!("`{name}` is missing")).maybe_hint(key_example(name).map(str::to_owned));
     }
     if message.contains("$__toml_private") {
         return Problem::new(key, "a date is not allowed here").hint("put text in quotes");
@@ -217,7 +217,7 @@ fn plain(what: &str) -> String {
     }
 }
 
-fn what_for(key: &str) -> Option<&'static str> {
+fn key_example(key: &str) -> Option<&'static str> {
     Some(match key {
         "name" => "add a name: name = \"a 10G path\"",
         "between" => "name the two nodes of the link: between = [\"a\", \"b\"]",
