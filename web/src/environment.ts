@@ -228,7 +228,7 @@ export function countersSection(run: RunDocument): HTMLElement | null {
     const pressure = series.pressure;
     return [
       `${side}: sampling used ${nanos(series.sampler_cpu_ns)} of CPU time` +
-        (pressure ? `; tasks waited ${nanos(pressure.cpu_some_us * 1e3)} for a processor, ${nanos(pressure.memory_some_us * 1e3)} for memory` : "") +
+        (pressure ? `; tasks waited ${nanos(pressure.cpu_some_us * 1e3)} for a CPU, ${nanos(pressure.memory_some_us * 1e3)} for memory` : "") +
         (isNumber(series.tcp_mem_used_ratio) ? `; TCP memory at ${(series.tcp_mem_used_ratio * 100).toFixed(1)} % of its pressure threshold` : "") +
         ".",
       ...Object.entries(series.unavailable).map(([what, why]) => `${side}: ${what} not read: ${why}`),

@@ -179,7 +179,7 @@ export function costSection(run: RunDocument): HTMLElement | null {
     total("Segments it retransmitted", (t) => integer(t.retransmits)),
     cost("CPU time, whole host", (c) => cpu(c.host_cpu_s), "all cores, other programs included"),
     cost("CPU time, stream threads", (c) => cpu(c.thread_cpu_s)),
-    cost("CPU time, soft interrupts", (c) => cpu(c.softirq_cpu_s), "all cores"),
+    cost("CPU time, softirqs", (c) => cpu(c.softirq_cpu_s), "all cores"),
     cost("Stream threads, per byte", (c) => per(c.thread_ns_per_byte)),
     cost("Whole host, per byte", (c) => per(c.host_ns_per_byte)),
     cost("Busiest core", (c) => (c.busiest_core ? `core ${c.busiest_core[0]}, ${percent(c.busiest_core[1])}` : NONE)),

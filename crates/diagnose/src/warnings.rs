@@ -189,7 +189,7 @@ pub(crate) fn lowat(host: &HostView) -> Option<u64> {
     host.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
 }
 
-/// Busy core time that is not the test's. Soft interrupts count as the test's: they cannot be separated.
+/// Busy core time that is not the test's. Softirqs count as the test's: they cannot be separated.
 fn other_load(flow: &Flow, client: &HostView, server: &HostView, found: &mut Vec<Warning>) {
     if flow.same_host() {
         // Two accounts of one machine: either has the whole host, the threads of both ends are the test's.

@@ -8,7 +8,7 @@ use landspeed_model::{CoreUse, HostSample, HostSeries};
 pub struct HostUse {
     /// Core-seconds of work, all programs: user, system, interrupts. Idle, I/O wait and stolen time are none.
     pub cpu_s: f64,
-    /// Of it, in soft interrupts.
+    /// Of it, in softirqs.
     pub softirq_s: f64,
     /// Of it, in hard interrupts.
     pub irq_s: f64,

@@ -38,7 +38,7 @@ pub struct StreamResult {
 /// An end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// Processor time against wall time: all, user, system; percent.
+    /// CPU time against wall time: all, user, system; percent.
     pub cpu_percent: [f64; 3],
     /// Whether its senders count retransmits; `None` without a sender.
     pub retransmits_known: Option<bool>,

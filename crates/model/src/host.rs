@@ -165,7 +165,7 @@ pub struct CoreUse {
     pub user: f32,
     /// System.
     pub system: f32,
-    /// Soft interrupts.
+    /// Softirqs.
     pub softirq: f32,
     /// Hard interrupts.
     pub irq: f32,

@@ -94,7 +94,7 @@ pub struct EndCost {
     pub host_cpu_s: f64,
     /// CPU seconds of the test's stream threads.
     pub thread_cpu_s: f64,
-    /// CPU seconds in soft interrupts, all cores.
+    /// CPU seconds in softirqs, all cores.
     pub softirq_cpu_s: f64,
     /// Thread time per byte delivered or sent, nanoseconds.
     pub thread_ns_per_byte: Option<f64>,

@@ -11,7 +11,7 @@ pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Processor time of the calling thread, nanoseconds.
+/// CPU time of the calling thread, nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }

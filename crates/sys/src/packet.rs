@@ -77,7 +77,7 @@ impl Capture {
     /// If `snap_bytes` or `batch` is zero.
     pub fn open(ifindex: u32, snap_bytes: usize, batch: usize, receive_buffer_bytes: u32) -> io::Result<Self> {
         assert!(snap_bytes > 0 && batch > 0, "an empty batch captures nothing");
-        // Without a protocol it takes nothing yet: only what is bound to the interface shall come.
+        // Without a protocol it receives nothing yet: only packets of the bound interface must arrive.
         let socket = Socket::new(Domain::PACKET, Type::RAW.cloexec(), Some(Protocol::from(0)))?;
         let size = i32::try_from(receive_buffer_bytes / 2).unwrap_or(i32::MAX);
         set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, size)

@@ -64,7 +64,7 @@ pub struct RingOptions<'a> {
     pub promiscuous: bool,
     /// Ask the interface for its own clock's times.
     pub hardware_time: bool,
-    /// Share the packets with the other rings of this group, by the processor that they are on.
+    /// Share the packets with the other rings of this group, by the CPU that they are on.
     pub group: Option<u16>,
 }
 

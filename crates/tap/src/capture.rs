@@ -43,7 +43,7 @@ pub struct Progress {
     pub dropped: u64,
     /// Share of the fullest ring that waits to be read, 0..=1.
     pub fill: f64,
-    /// Processor time of the reader, nanoseconds.
+    /// CPU time of the reader, nanoseconds.
     pub reader_cpu_ns: u64,
 }
 
@@ -432,7 +432,7 @@ impl Tap {
                 slices,
                 not_measured:
                     "the kernel copies each packet into the ring in the context of who sends or receives it; \
-                               that time is the sender's or the soft interrupt's and in no figure of the reader"
+                               that time is the sender's or the softirq's and in no figure of the reader"
                         .to_owned(),
             },
             warnings: self.warnings,

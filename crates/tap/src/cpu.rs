@@ -1,4 +1,4 @@
-//! What a host's processors did between two looks.
+//! The use of a host's CPUs between two readings.
 
 use landspeed_model::TapHostUse;
 use landspeed_sys::clock::monotonic_ns;

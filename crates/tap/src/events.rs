@@ -18,7 +18,7 @@ const ROOTS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "landspeed-tap-";
 const WANTED: &[&str] = &["tcp/tcp_probe", "tcp/tcp_retransmit_skb", "skb/kfree_skb"];
 const O_NONBLOCK: i32 = 0o4000;
-/// Of each processor, KiB.
+/// Of each CPU, KiB.
 const BUFFER_KIB: u32 = 4096;
 /// Bytes of a line kept at most; the kernel's are far shorter.
 const LONGEST: usize = 4096;
@@ -165,7 +165,7 @@ fn parse(line: &str) -> Option<Line> {
     if let Some((_, rest)) = line.split_once("[LOST ") {
         return rest.split_whitespace().next()?.parse().ok().map(Line::Lost);
     }
-    // The task's name may hold anything: the time is the first word behind the processor that is one.
+    // The task's name may hold anything: the time is the first word behind the CPU that is one.
     let (_, rest) = line.split_once(" [")?;
     let mut words = rest.split_whitespace();
     let time = words.by_ref().find_map(|word| word.strip_suffix(':').and_then(seconds))?;

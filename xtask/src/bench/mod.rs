@@ -50,7 +50,7 @@ pub struct Options {
     /// Our binary, instead of building it
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Share of datagrams a "loss-free" run may lose: 0, or 0.0001 where neighbours steal the processor
+    /// Share of datagrams a "loss-free" run may lose: 0, or 0.0001 where neighbours cause steal time
     #[arg(long, default_value_t = 0.0)]
     tolerate_loss: f64,
     /// Leave ours out and measure the rivals only

@@ -27,7 +27,7 @@ pub enum Unit {
     PerS,
     /// Nanoseconds.
     Ns,
-    /// Processor nanoseconds per payload byte.
+    /// CPU nanoseconds per payload byte.
     NsPerByte,
     /// A number of things.
     Count,

@@ -76,14 +76,14 @@ fn cost(page: &mut Page, cost: &TapPerturbation) {
         (Some(before), Some(during)) => {
             let _ = write!(
                 words,
-                "; host {:.2} cores busy ({:.2} in soft interrupts), before {:.2} ({:.2})",
+                "; host {:.2} cores busy ({:.2} in softirqs), before {:.2} ({:.2})",
                 during.busy_cores, during.softirq_cores, before.busy_cores, before.softirq_cores
             );
         }
         (None, Some(during)) => {
             let _ = write!(
                 words,
-                "; host {:.2} cores busy ({:.2} in soft interrupts)",
+                "; host {:.2} cores busy ({:.2} in softirqs)",
                 during.busy_cores, during.softirq_cores
             );
         }

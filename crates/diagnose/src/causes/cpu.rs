@@ -66,7 +66,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
     let share = load.threads.map_or(0.0, |figure| figure.value);
     match (load.kind, load.core) {
         (Kind::Softirq, Some(core)) => format!(
-            "core {} of the {name} spends {} of its time in soft interrupts and is full",
+            "core {} of the {name} spends {} of its time in softirqs and is full",
             core.core,
             text::percent(core.softirq)
         ),

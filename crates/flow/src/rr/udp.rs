@@ -170,7 +170,7 @@ fn out_of_buffers(error: &io::Error) -> bool {
 
 /// Readies either end's socket: calls return each tick or never block, and a batch of small messages finds room.
 pub(super) fn prepare(socket: &UdpSocket, nonblocking: bool, tick_ns: u64) -> Result<(), RrError> {
-    // The default holds some 250 small datagrams, which an open loop fills while its peer is off the processor for a
+    // The default holds some 250 small datagrams, which an open loop fills while its peer does not run for a
     // moment. As much as net.core.rmem_max allows will do.
     let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER);
     let tick = Some(Duration::from_nanos(tick_ns.max(1_000)));

@@ -27,7 +27,7 @@ const SEGMENTATION: &[&str] = &[
 ];
 /// Offload by which a receiver merges frames.
 const MERGING: &[&str] = &["rx-gro"];
-/// Packets a processor may have taken in and not handled; nothing may be lost to it.
+/// Packets that a CPU's backlog may hold; it must never drop.
 const BACKLOG: &str = "10000000";
 /// Pages that the accounts of TCP and UDP may come to: more than any path's windows.
 const ACCOUNTS: &str = "1000000000";

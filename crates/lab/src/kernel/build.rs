@@ -34,7 +34,7 @@ const SPACE_BYTES: u64 = 900_000_000;
 pub struct Request {
     /// Where the source is.
     pub source: Wanted,
-    /// Compilers at a time; `None`: as many as there are processors.
+    /// Parallel compile jobs; `None`: one per CPU.
     pub jobs: Option<usize>,
     /// Keep the source and the objects.
     pub keep_build: bool,

@@ -201,7 +201,7 @@ fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
             constant(CALL, 0, BPF_FUNC_KTIME_GET_NS),
             between(MOVE, 9, 0),
             instruction(LOAD_64, 3, 8, word(NEXT), 0),
-            // Nothing waits: it leaves now. Two processors that both find that lose one packet's time between them.
+            // Nothing waits: it leaves now. Two CPUs that both find that lose one packet's time between them.
             instruction(JUMP_IF_AT_LEAST, 3, 9, 2, 0),
             between(MOVE, 3, 9),
             instruction(STORE_64, 8, 9, word(NEXT), 0),
