@@ -291,7 +291,7 @@ impl<'a> Engine<'a> {
             let expected = step.device.as_ref().is_some_and(|device| reset.contains(&device.ifindex));
             if !before.same(&step.before) && !expected {
                 return Err(format!(
-                    "{} was {} when the plan was made and is {before} now: somebody else is changing it",
+                    "{} was {} when the plan was made and is {before} now: another program is changing it",
                     step.target, step.before
                 ));
             }

@@ -99,7 +99,7 @@ fn values_changed_since_the_plan_are_kept() {
         let output = paused.go_on();
         assert_eq!(output.status.code(), Some(2));
         let text = said(&output);
-        assert!(text.contains("somebody else is changing it") && text.contains("everything was put back"), "{text}");
+        assert!(text.contains("another program is changing it") && text.contains("everything was put back"), "{text}");
         bench.snapshot().must_equal(&theirs, &record);
         bench.shell("echo 0 > /proc/sys/net/ipv4/tcp_mtu_probing");
     }
@@ -122,7 +122,7 @@ fn later_changes_are_reverted_only_by_force() {
         let refused = expect(bench.tune(&["confirm"]), 2);
         assert!(refused.contains("not confirmed") && refused.contains("now"), "{refused}");
         let text = expect(bench.tune(&["revert"]), 1);
-        assert!(text.contains("not rolled back in full") && text.contains("somebody else set it"), "{text}");
+        assert!(text.contains("not rolled back in full") && text.contains("another program set it"), "{text}");
         let status = bench.status();
         assert_eq!(status["transactions"][0]["state"], "needs-attention", "{status:#}");
         let left = bench.snapshot().difference(&before);

@@ -210,9 +210,9 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
 fn drift(journal: &Journal, number: usize, step: &JournalStep, found: &Value) -> String {
     match journal.step_state(number) {
         StepState::Untouched => format!(
-            "{} is {found} and was {}: somebody else set it, or the record of writing it is lost",
+            "{} is {found} and was {}: another program set it, or the record of writing it is lost",
             step.target, step.before
         ),
-        _ => format!("{} is {found}, set by somebody else", step.target),
+        _ => format!("{} is {found}, set by another program", step.target),
     }
 }

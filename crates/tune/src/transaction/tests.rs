@@ -175,7 +175,7 @@ fn foreign_values_are_kept_unless_forced() {
     assert_eq!(twin.values()[&sysctl("net.core.rmem_max")], Value::text("1000000"));
     assert_eq!(twin.values()[&mtu()], Value::text("1500"));
     let journal = Journal::load(&desk.context, 1).expect("its journal");
-    assert!(journal.reason().is_some_and(|why| why.contains("somebody else")), "{:?}", journal.reason());
+    assert!(journal.reason().is_some_and(|why| why.contains("another program")), "{:?}", journal.reason());
     let (_, state) = desk.engine(&twin).revert(Some(1), true).expect("forced");
     assert_eq!(state, State::Reverted);
     assert_eq!(twin.values(), host().values());
@@ -187,7 +187,7 @@ fn a_value_that_changes_under_the_plan_stops_it() {
     let made = plan(&changes(), &twin, ALL);
     twin.set(&sysctl("net.ipv4.tcp_rmem"), Value::text("1 2 3"));
     let error = desk.engine(&twin).apply(&made, 60, None, &mut watchdog).expect_err("it moved");
-    assert!(error.to_string().contains("somebody else is changing it"), "{error}");
+    assert!(error.to_string().contains("another program is changing it"), "{error}");
     assert_eq!(twin.values()[&sysctl("net.ipv4.tcp_rmem")], Value::text("1 2 3"));
     assert_eq!(twin.values()[&mtu()], Value::text("1500"));
 }
