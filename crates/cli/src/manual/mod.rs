@@ -21,8 +21,8 @@ Examples:
   landspeed completions zsh > ~/.zfunc/_landspeed
   landspeed completions fish > ~/.config/fish/completions/landspeed.fish
 
-The script calls landspeed to complete words, so it knows the interfaces, congestion controls, check codes
-and kernels of this host. Print it again after an update of landspeed.";
+The script calls landspeed to complete words, so it knows the interfaces, congestion controls, check
+codes and kernels of this host. Print it again after an update of landspeed.";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
