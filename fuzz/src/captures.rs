@@ -1,4 +1,4 @@
-//! What must be true of whatever a capture holds: anybody may have written it.
+//! Properties that hold for any capture, from any source.
 //!
 //! Beside the other claims and not among them, so that the tests of `landspeed-trace` include this file alone.
 

@@ -5,7 +5,7 @@ use landspeed_wire::Flags;
 
 use crate::record::{Flow, Record};
 
-/// An EtherType that nobody uses: a frame whose packet is not known.
+/// An unused EtherType: a frame whose packet is not known.
 const UNKNOWN: [u8; 2] = [0xff, 0xff];
 
 /// The bytes of a record's frame, as much of them as is known: Ethernet, or raw IP.

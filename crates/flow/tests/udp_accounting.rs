@@ -213,7 +213,7 @@ fn a_stop_ends_a_sender_and_an_idle_receiver() {
         stop.stop_receiving();
         (senders.0, senders.1, silent.join().unwrap())
     });
-    assert!(monotonic_ns() - begin_ns < 900 * MS, "nobody sat out the second");
+    assert!(monotonic_ns() - begin_ns < 900 * MS, "the stop ended both before the second");
     assert_eq!(slow.udp.sent_packets, 1);
     assert!(fast.udp.sent_packets > 0 && fast.error.is_none());
     assert!(silent.missing_packets.is_none() && silent.udp.foreign_packets > 0 && silent.error.is_none());
@@ -236,7 +236,7 @@ fn an_unfragmentable_oversized_payload_ends_with_advice() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     landspeed_sys::udp::set_mtu_discovery(sender.as_fd(), landspeed_sys::udp::MtuDiscovery::DontFragment).unwrap();
-    // 65,507 bytes make a 65,535-byte packet, and loopback's MTU is 65,536 unless somebody lowered it.
+    // 65,507 bytes make a 65,535-byte packet, and loopback's MTU is 65,536 unless it was lowered.
     let plan = SendPlan { pacing: None, gso: false, ..paced(65_507, 1, 1, 0) };
     let budget = Budget::new(Some(65_507));
     let outcome = send_stream(sender.as_fd(), &plan, &Counters::default(), &Stop::default(), &budget);

@@ -112,7 +112,7 @@ fn pressure(files: &Files) -> Result<PressureDeltas, String> {
 fn tcp_memory_ratio(files: &Files) -> Result<f64, String> {
     let sockstat = files.read("/proc/thread-self/net/sockstat").map_err(|e| e.to_string())?;
     let used = tcp_memory_pages(&sockstat).ok_or("sockstat has no TCP memory")?;
-    // Absent from network namespaces but the first, though the memory counted is everybody's.
+    // Absent from network namespaces but the first, though it counts memory of all namespaces.
     let limits = files.read("/proc/sys/net/ipv4/tcp_mem").map_err(|e| e.to_string())?;
     let pressure = limits.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
     let pressure = pressure.filter(|&pages| pages > 0).ok_or("tcp_mem is not three numbers")?;

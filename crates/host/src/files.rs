@@ -55,7 +55,7 @@ impl Files {
         let read = || -> io::Result<String> {
             let mut bytes = Vec::new();
             let path = self.inside(path)?;
-            // Opening a pipe that lies in a file's place would wait for somebody to write to it.
+            // Opening a pipe that lies in a file's place would wait for a writer.
             let kind = fs::metadata(&path)?;
             if !kind.is_file() {
                 let what = if kind.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::InvalidInput };

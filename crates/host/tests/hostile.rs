@@ -85,7 +85,7 @@ fn facts(directory: &Path) -> Option<Facts> {
 fn one_damaged_file_costs_no_more_than_its_facts() {
     let tree = copy("container");
     let whole = facts(tree.path()).expect("whole");
-    // Sysctls are texts that nobody takes apart here.
+    // Sysctls are texts that are not parsed here.
     for path in files(tree.path()).into_iter().filter(|path| !path.to_string_lossy().contains("/proc/sys/net/")) {
         let bytes = fs::read(&path).expect("a file");
         for (_, edit) in &EDITS {
@@ -120,7 +120,7 @@ fn special_files_are_not_opened() {
     let tree = copy("container");
     let at = |path: &str| tree.path().join(path);
     let replace = |path: &str| fs::remove_file(at(path)).expect("it was there");
-    // A pipe nobody writes to: to open it would be to wait for ever.
+    // A pipe without a writer: opening it would block.
     replace("proc/cmdline");
     let pipe = std::process::Command::new("mkfifo").arg(at("proc/cmdline")).status();
     assert!(pipe.is_ok_and(|status| status.success()), "mkfifo");

@@ -139,7 +139,7 @@ impl Users {
     /// Checks a token; the user's name if it may test now.
     ///
     /// # Errors
-    /// Why not, for the server's log and nobody else.
+    /// The reason, for the server's log only.
     pub fn check(&self, token: &str) -> Result<String, String> {
         let hidden = (token.len() <= MOST_TOKEN).then(|| STANDARD.decode(token.trim()).ok()).flatten();
         let hidden = hidden.ok_or("the token is malformed")?;

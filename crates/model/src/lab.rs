@@ -87,7 +87,7 @@ pub struct ScenarioInfo {
     pub text: String,
     /// The varied keys and their values in this cell.
     pub cell: BTreeMap<String, serde_json::Value>,
-    /// What somebody else reported for this set-up.
+    /// Published results for this set-up.
     pub reference: Option<Reference>,
 }
 
@@ -313,7 +313,7 @@ pub struct LabSetDocument {
     pub name: String,
     /// In words.
     pub description: Option<String>,
-    /// What somebody else reported for this set-up.
+    /// Published results for this set-up.
     pub reference: Option<Reference>,
     /// What a reader should know before trusting a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -69,7 +69,7 @@ pub fn next_error(fd: BorrowedFd<'_>, quote: &mut [u8]) -> io::Result<Option<Que
         }
     });
     match outcome {
-        // An entry of another kind (a timestamp, a completion) is nobody's error.
+        // An entry of another kind (a timestamp, a completion) is not an error.
         Ok(quoted) => Ok(Some(match found {
             Some(error) => QueuedError { quoted, ..error },
             None => QueuedError { errno: 0, local: true, mtu_bytes: 0, quoted },

@@ -95,7 +95,7 @@ pub fn lead_own_group(command: &mut Command) -> &mut Command {
 }
 
 /// Asks every process of a group to end, or ends it. `leader` is the id of a child that was started through
-/// [`lead_own_group`] and has not been waited for, so that the number cannot be anybody else's.
+/// [`lead_own_group`] and has not been waited for, so that the PID cannot be reused.
 pub fn end_group(leader: u32, force: bool) {
     let Ok(group) = libc::pid_t::try_from(leader) else { return };
     let signal = if force { libc::SIGKILL } else { libc::SIGTERM };
@@ -133,7 +133,7 @@ pub fn kill_self() -> ! {
     }
 }
 
-/// Stops the calling process until somebody lets it continue (SIGSTOP). For tests of what others do meanwhile.
+/// Stops the calling process until SIGCONT (SIGSTOP). For tests of other processes' behaviour.
 pub fn stop_self() {
     // SAFETY: kill takes integers; the calling process stops before it returns.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
@@ -156,7 +156,7 @@ impl Identity {
         Self { pid, started: start_ticks(pid).unwrap_or(0) }
     }
 
-    /// Whether it exists. A zombie that nobody has waited for does not: it holds nothing any more.
+    /// Whether it exists. A zombie does not: it holds no resources.
     pub fn is_alive(&self) -> bool {
         let fields = stat_fields(self.pid);
         fields.is_some_and(|fields| {

@@ -2,7 +2,7 @@
 //! (`TPACKET_V3`, Documentation/networking/packet_mmap.rst). Needs `CAP_NET_RAW`.
 //!
 //! The ring is cut into blocks. The kernel fills one, and gives it to the reader when it is full or has waited too long; the
-//! reader gives it back. Nobody is woken for a block: the reader looks.
+//! reader gives it back. The reader polls; a finished block wakes no process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -471,7 +471,7 @@ mod tests {
                     last_ns = packet.timestamp_ns;
                 });
                 assert_eq!(read + counted.drops, counted.packets);
-                // Out and in, and an answer that nobody listens.
+                // Sent and received, and ICMP port unreachable.
                 assert!(counted.packets >= 2 * count, "{counted:?}");
                 assert_eq!(blocks == 1, counted.drops > 0, "{counted:?}");
             }

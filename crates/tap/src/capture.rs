@@ -234,7 +234,7 @@ impl Tap {
             events.take(&mut state.events);
         }
         let Self { sources, files, tallies, options, subjects, .. } = self;
-        // What may turn out to be nobody's business does not use up the room for the test's own packets.
+        // Packets of unknown flows do not use up the space of the test's packets.
         let spare = options.selection.as_ref().map_or(0, |selection| selection.provisional_bytes());
         merge::drain(sources, bound_ns, |_, interface, packet| {
             let tally = &mut tallies[interface];

@@ -56,7 +56,7 @@ pub enum Output {
     Stdout,
     /// A file, or with a rotation several whose names are made from this one's.
     File(PathBuf),
-    /// Somebody who takes the capture and makes something else of it.
+    /// A consumer that converts the capture.
     Pipe(Pipe),
 }
 

@@ -32,7 +32,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether somebody still has to bring it to an end.
+    /// Whether it is still open.
     pub fn is_unfinished(&self) -> bool {
         !matches!(self, Self::Committed | Self::Reverted | Self::NeedsAttention)
     }

@@ -246,7 +246,7 @@ impl Journal {
         let mut text = String::new();
         let length = file.metadata().map_err(fail)?.len();
         if length < self.whole {
-            // Somebody cut it: what was known is written once more.
+            // It was truncated: known records are written again.
             file.set_len(0).map_err(fail)?;
             self.records.iter().for_each(|known| text.push_str(&self::line(known)));
             self.whole = 0;
@@ -418,7 +418,7 @@ mod tests {
         let context = context(directory.path());
         let mut applier = three(directory.path());
         let mut watchdog = Journal::open(&context, 1).expect("it opens");
-        applier.must_be_ours().expect("nobody else wrote");
+        applier.must_be_ours().expect("no other process wrote");
         watchdog.append(&context, Entry::TakenOver { from: (1, 1) }).expect("room");
         assert!(matches!(applier.must_be_ours(), Err(JournalError::TakenOver { id: 1 })));
         assert!(matches!(applier.append(&context, Entry::Committed), Err(JournalError::TakenOver { id: 1 })));

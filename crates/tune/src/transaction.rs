@@ -117,7 +117,7 @@ pub enum RestoreOutcome {
     Unwritten,
     /// The device or setting is gone, and the change with it.
     Gone,
-    /// It has a value that the journal does not have: somebody else changed it, or its record is lost. It was left alone.
+    /// It has a value that the journal does not have: another program changed it, or its record is lost. It was left alone.
     Drift {
         /// What is there.
         found: Value,
@@ -429,7 +429,7 @@ impl<'a> Engine<'a> {
         ills
     }
 
-    /// The transaction somebody still has to bring to an end.
+    /// The open transaction.
     pub fn open_transaction(&self) -> Result<Option<u32>, TuneError> {
         for id in Journal::list(&self.context)?.into_iter().rev() {
             let journal = Journal::load(&self.context, id)?;

@@ -51,7 +51,7 @@ impl TwinKnobs {
         }
     }
 
-    /// What somebody else writes.
+    /// A write by another program.
     pub fn set(&self, target: &Target, value: Value) {
         self.values.borrow_mut().insert(target.clone(), value);
     }

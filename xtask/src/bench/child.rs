@@ -104,7 +104,7 @@ impl Running {
 
     /// Asks the child to end with `signal`, kills it if it does not, and reaps it.
     pub fn stop(mut self, signal: Signal) -> Result<Finished> {
-        // It may have ended by itself (a one-shot server): then there is nobody to ask.
+        // It may have ended by itself (a one-shot server): then no process is left.
         let _ = kill(self.pid(), signal);
         if self.wait(PATIENCE, POLL)?.is_none() {
             self.child.kill()?;

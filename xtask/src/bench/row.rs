@@ -93,7 +93,7 @@ impl Series {
     }
 }
 
-/// Somebody who did not take part.
+/// A tool that was skipped.
 #[derive(Debug, Clone, Serialize)]
 pub struct Skipped {
     /// Who.

@@ -81,11 +81,8 @@ fn cost(page: &mut Page, cost: &TapPerturbation) {
             );
         }
         (None, Some(during)) => {
-            let _ = write!(
-                words,
-                "; host {:.2} cores busy ({:.2} in softirqs)",
-                during.busy_cores, during.softirq_cores
-            );
+            let _ =
+                write!(words, "; host {:.2} cores busy ({:.2} in softirqs)", during.busy_cores, during.softirq_cores);
         }
         _ => {}
     }

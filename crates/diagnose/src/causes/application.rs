@@ -68,7 +68,10 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
             text::rate(asked),
             text::percent(share.unwrap_or(0.0))
         );
-        return at_sending_application(flow, direct(scales.holds(Strength::Strong, why, "Drop --rate, or raise it.".to_owned())));
+        return at_sending_application(
+            flow,
+            direct(scales.holds(Strength::Strong, why, "Drop --rate, or raise it.".to_owned())),
+        );
     }
     let idle = empty == Some(true) && sent == Some(true) && open != Some(false);
     // tcp_notsent_lowat keeps the queue short whatever the application does.

@@ -1,7 +1,7 @@
 //! The end of one protocol step, as an absolute moment.
 //!
 //! A socket timeout bounds one system call, not the step: a peer that moves a byte now and then would be waited for
-//! without end. A deadline bounds the step, whatever arrives meanwhile, and is brought forward when somebody asks to stop.
+//! without end. A deadline bounds the step, independent of arriving bytes; a stop request brings it forward.
 
 use std::cell::Cell;
 use std::io;

@@ -54,7 +54,7 @@ pub enum Heard {
     Message { message: Message, len: usize, fragment: Option<u32> },
     /// ICMP: a datagram of ours was too big for a link with this MTU (0: it did not say); its header if it was quoted.
     TooBig { quoted: Option<Message>, mtu: u32 },
-    /// ICMP: nobody listens there.
+    /// ICMP port unreachable.
     Gone,
     /// The peer still proves its address: the answer that says so was lost.
     Proof(u32),

@@ -61,7 +61,7 @@ impl<'a> Watch<'a> {
         now_ns < self.cutoff(now_ns)
     }
 
-    /// Whether the measurement was aborted: no time to wait for anything, and nobody's fault.
+    /// Whether the measurement was aborted: no time to wait, and no error of either end.
     fn aborted(&self) -> bool {
         self.stop.receiving()
     }

@@ -39,7 +39,7 @@ pub struct Slot {
 /// Data sockets that have arrived, for the test's capture.
 #[derive(Default)]
 struct Flows {
-    /// Before anybody wanted to know.
+    /// Before a sink was set.
     past: Vec<TestFlow>,
     sink: Option<Arc<FlowSink>>,
 }
@@ -84,7 +84,7 @@ impl Slot {
         }
     }
 
-    /// Hands over a TCP connection; gives it back if nobody expects it.
+    /// Hands over a TCP connection; returns it if no test expects it.
     pub fn deliver_tcp(&self, stream: u32, tcp: TcpStream) -> Result<(), TcpStream> {
         if tcp.set_nonblocking(false).is_err() {
             return Err(tcp);

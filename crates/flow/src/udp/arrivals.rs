@@ -126,7 +126,7 @@ impl Arrivals {
         self.bytes
     }
 
-    /// Datagrams of somebody else, or damaged.
+    /// Foreign or damaged datagrams.
     pub(super) fn foreign(&self) -> u64 {
         self.foreign
     }

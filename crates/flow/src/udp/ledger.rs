@@ -133,7 +133,7 @@ impl SequenceLedger {
 
     /// What is missing of the `sent` that the sender says it sent: lost, except that up to
     /// [`SequenceLedger::beyond_window`] of them did arrive, too late to identify. Negative if more arrived than were sent,
-    /// which is somebody's error and is not hidden.
+    /// which is an error of an end and is not hidden.
     pub fn missing(&self, sent: u64) -> i64 {
         sent.wrapping_sub(self.delivered).cast_signed()
     }

@@ -137,7 +137,7 @@ pub struct SendOutcome {
     pub last_ns: Option<u64>,
     /// Schedule given up because this host fell too far behind it: the mean rate is lower by this share.
     pub slipped_ns: u64,
-    /// Times the peer's host answered that nobody listens or that it cannot be reached; nothing is lost by that here.
+    /// ICMP unreachable messages of the peer's host or the path; they cause no local loss.
     pub refusals: u64,
     /// What a reader of the result should know: offloads refused, errors that stay invisible.
     pub notes: Vec<String>,

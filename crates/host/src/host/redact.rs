@@ -118,7 +118,7 @@ impl Redactor {
         self.replaced(path, numbers, SHORTEST_NAME)
     }
 
-    /// An address's placeholder; one that is everybody's stays as it is written.
+    /// An address's placeholder; a shared one (loopback, multicast) is kept.
     fn ip(&mut self, ip: IpAddr, written: &str) -> String {
         let placeholder = self.networks.placeholder(ip);
         if placeholder == ip { written.to_owned() } else { placeholder.to_string() }

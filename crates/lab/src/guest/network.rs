@@ -44,7 +44,7 @@ pub struct Network {
     filters: BTreeMap<(usize, usize), FrameFilter>,
 }
 
-/// A failure, in words: nobody but the console reads it.
+/// An error message; only the console shows it.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub fn words(error: NetlinkError) -> String {
     error.to_string()
@@ -106,7 +106,7 @@ fn machine_wide() -> Result<(), String> {
     set("net/core/netdev_max_backlog", BACKLOG)?;
     set("net/core/rmem_max", "2147483647")?;
     set("net/core/wmem_max", "2147483647")?;
-    // A namespace may only default to a congestion control that everybody may use, which htcp and others are not.
+    // A namespace may only default to a congestion control that unprivileged processes may use, which htcp and others are not.
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .map_err(|e| format!("cannot read which congestion controls there are: {e}"))?;
     set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;

@@ -126,7 +126,7 @@ struct Builder<'a> {
     interrupted: &'a AtomicBool,
     watch: &'a mut dyn FnMut(Event),
     compiler: String,
-    /// The package index while it is needed; nobody else uses or removes it then.
+    /// The package index while it is needed; no other process uses or removes it then.
     index: Option<(Lock, Apt<'a>)>,
 }
 

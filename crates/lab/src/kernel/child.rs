@@ -15,7 +15,7 @@ use super::error::Error;
 
 /// Lines kept to show when a program fails.
 const TAIL_LINES: usize = 12;
-/// A line longer than this is cut: nobody reads it, and it must not fill the memory.
+/// A line longer than this is truncated, to bound the memory.
 const LINE_BYTES: u64 = 64 * 1024;
 /// How soon an interrupt is noticed.
 const TICK: Duration = Duration::from_millis(100);

@@ -35,7 +35,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
         }
-        // Its last holder may have removed the file between our open and our lock: then this is nobody's lock.
+        // Its last holder may have removed the file between our open and our lock: then this lock is not valid.
         let same = |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
         let current = file.metadata().and_then(|mine| Ok(same(mine, std::fs::metadata(path)?))).unwrap_or(false);
         if !current {

@@ -11,7 +11,7 @@ use super::{Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
 mod cost {
     /// Wall time of a packet at each node and link it passes, seconds.
     pub const PACKET_HOP_S: f64 = 0.7e-6;
-    /// Wall time of a system call or a timer that wakes somebody, seconds.
+    /// Wall time of a system call or a timer that wakes a process, seconds.
     pub const EVENT_S: f64 = 3e-6;
     /// Wall time to boot and to build a node, seconds.
     pub const BOOT_S: f64 = 0.5;

@@ -147,7 +147,7 @@ fn missing(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
 }
 
-/// serde's message in the words of somebody who writes scenarios.
+/// serde's message in terms of a scenario.
 fn explain(message: &str, path: &[String]) -> Problem {
     let key = path.join(".");
     if let Some(name) = missing(message) {

@@ -69,7 +69,7 @@ fn a_test_cut_by_timeout_is_reported() {
         let out = run(std::path::Path::new("timeout"), &[&words[..], kind].concat());
         let said = text(&out);
         assert!(said.lines().any(|line| line.ends_with("sender")), "{out:?}");
-        // The receiver did not get to say anything, and nobody says it for it.
+        // The receiver sent no results, and no others are invented.
         assert!(!said.lines().any(|line| line.ends_with("receiver")), "{out:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
     }
@@ -139,7 +139,7 @@ fn an_endless_test_runs_until_the_server_ends() {
 #[test]
 fn an_absent_server_is_an_error_with_status_1() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = free.expect("a port that nobody has now").port().to_string();
+    let port = free.expect("a free port").port().to_string();
     let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).starts_with("iperf3: error - "), "{out:?}");
@@ -154,7 +154,7 @@ fn an_absent_server_is_an_error_with_status_1() {
 fn the_exit_status_is_that_of_iperf3() {
     let programs = landspeed_testkit::iperf3::programs();
     let Some(newest) = programs.last() else { landspeed_testkit::skip!("no iperf3 is here: cargo xtask iperf3") };
-    // Nobody listens on port 1.
+    // Port 1 is closed.
     for line in [
         "",
         "--help",

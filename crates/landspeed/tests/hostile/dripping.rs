@@ -323,7 +323,7 @@ fn each_state(judge: impl Fn(Until, f64, Process) + Sync) {
             let judge = &judge;
             scope.spawn(move || {
                 let keyed: &[&str] = if until == Until::Handshake { &["--key-file", key] } else { &[] };
-                // Nobody ends the run but the server: a test without an end.
+                // Only the server ends the run: a test without an end.
                 let time = if until == Until::Run { "60" } else { "0.5" };
                 let (client, over, server) = against(until, &[&["-t", time, "-b", "1M"], keyed].concat());
                 judge(until, limit_s, client);

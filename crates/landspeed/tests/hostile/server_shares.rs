@@ -95,7 +95,7 @@ fn a_total_rate_is_shared_out_and_held_to() {
     );
     let refusal = ask(server.addr, asks_20m).map(|_| ()).unwrap_err();
     assert!(refusal.starts_with("server-busy"), "{refusal}");
-    // Somebody else gets three quarters of the 20M that are left.
+    // Another client gets three quarters of the 20M that are left.
     let run = server.run(&elsewhere(&["-t", "2"]));
     run.assert_clean();
     let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
@@ -204,7 +204,7 @@ fn crowd(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
     first.set_nonblocking(true).unwrap();
     while first.peek(&mut peeked).is_err() {
         crowd.push(introduce(server, Purpose::Control { keyed }).0);
-        assert!(crowd.len() < 400 && clock::monotonic_ns() - begun < 9 * SECOND_NS, "nobody lost a place");
+        assert!(crowd.len() < 400 && clock::monotonic_ns() - begun < 9 * SECOND_NS, "no client lost its slot");
     }
     first.set_nonblocking(false).unwrap();
     crowd
@@ -259,7 +259,7 @@ fn a_client_crowded_out_at_the_door_gets_server_busy() {
         let mut stream = connect_from(other, server.addr);
         stream.write_all(b"L").unwrap();
         crowd.push(stream);
-        assert!(crowd.len() < 500, "nobody lost a place");
+        assert!(crowd.len() < 500, "no client lost its slot");
     }
     early.set_nonblocking(false).unwrap();
     let mut answer = [0; preface::ANSWER_LEN];

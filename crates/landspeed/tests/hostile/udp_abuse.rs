@@ -1,4 +1,4 @@
-//! The UDP door: nobody is sent anything that was not asked for, and never more than was sent.
+//! The UDP port: it sends nothing unrequested, and never more bytes than it received.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -333,7 +333,7 @@ fn a_crowded_out_client_learns_that_the_server_is_busy() {
     first.stream.set_nonblocking(true).expect("a socket");
     while first.stream.peek(&mut [0]).is_err() {
         crowd.push(Client::introduced(addr));
-        assert!(crowd.len() < 400, "nobody lost a place");
+        assert!(crowd.len() < 400, "no client lost its slot");
     }
     first.stream.set_nonblocking(false).expect("a socket");
     first.say_json(&wanted().to_string());

@@ -92,7 +92,7 @@ fn far_end_is_told_of(document: &Value, options: &str, what: &str) {
     let streams = list(&far["results"]["streams"]);
     assert_eq!(streams.len(), list(&document["streams"]).len(), "{what}");
     assert!(list(&far["not_visible"]).len() >= 3, "{what}");
-    assert_eq!(document["cost"]["server"], Value::Null, "{what}: nobody saw the server's processors");
+    assert_eq!(document["cost"]["server"], Value::Null, "{what}: the server's CPUs are not visible");
     assert!(
         document["verdict"]["missing"].to_string().contains("iperf3 reports totals only"),
         "{what}: {}",

@@ -153,7 +153,7 @@ fn a_direction_and_a_loopback_show_each_packet_once() {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("an address");
             for _ in 0..20 {
                 let _ = socket.send_to(&[7; 100], "127.0.0.1:9");
-                // The answer that nobody listens comes back as an error of the next call.
+                // ICMP port unreachable is an error of the next call.
                 let _ = socket.take_error();
             }
         });

@@ -26,7 +26,7 @@ pub const PLAN: &[&str] = &[
     "v0:gro_flush_timeout=20000",
 ];
 
-/// The tree: an mq of somebody's own, two leaves of his own, two of the kernel's.
+/// The tree: an mq and two leaves that were configured, two leaves of the kernel.
 pub fn plant_tree(bench: &Bench) {
     bench.shell(
         "tc qdisc add dev v0 root handle 10: mq
@@ -108,7 +108,7 @@ fn the_next_command_rolls_back_without_a_watchdog() {
             if next[0] != "confirm" || !whole {
                 bench.snapshot().must_equal(&before, &format_args!("{fault}, then {next:?}: {}", said(&output)));
             } else {
-                // It was whole: somebody who confirms it is taken at his word.
+                // It was complete: a confirmation is accepted.
                 expect(bench.tune(&["revert"]), 0);
                 bench.snapshot().must_equal(&before, &"reverted");
             }

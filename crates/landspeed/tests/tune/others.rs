@@ -99,7 +99,10 @@ fn values_changed_since_the_plan_are_kept() {
         let output = paused.go_on();
         assert_eq!(output.status.code(), Some(2));
         let text = said(&output);
-        assert!(text.contains("another program is changing it") && text.contains("everything was put back"), "{text}");
+        assert!(
+            text.contains("another program is changing it") && text.contains("everything was put back"),
+            "{text}"
+        );
         bench.snapshot().must_equal(&theirs, &record);
         bench.shell("echo 0 > /proc/sys/net/ipv4/tcp_mtu_probing");
     }

@@ -31,7 +31,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, u32)> {
     found
 }
 
-/// A root with somebody's files in it, one of them under our name.
+/// A root with existing files, one of them under our name.
 fn plant(bench: &Bench, with_ours: bool) -> PathBuf {
     let root = bench.directory.path().join("root");
     let _ = std::fs::remove_dir_all(&root);

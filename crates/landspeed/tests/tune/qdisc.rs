@@ -8,7 +8,7 @@ use crate::crash::apply;
 /// Trees that are put back exactly. A kernel that lacks a kind leaves that tree out.
 const TREES: &[(&str, &str)] = &[
     ("the kernel's own", ""),
-    ("an mq of somebody's", "tc qdisc add dev v0 root handle 1: mq"),
+    ("a configured mq", "tc qdisc add dev v0 root handle 1: mq"),
     (
         "an mq with a different leaf on each queue",
         "tc qdisc add dev v0 root handle 100: mq

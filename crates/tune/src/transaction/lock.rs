@@ -27,7 +27,7 @@ const SUCCESSOR: &str = "lock.new";
 /// The last line of a watchdog's lock file while it runs.
 const AWAKE: &str = "awake";
 
-/// Holds everybody else off. Gone with the value or the process.
+/// Excludes other processes. Released with the value or the process.
 #[derive(Debug)]
 pub struct Lock {
     file: File,

@@ -11,7 +11,7 @@ use crate::journal::{Entry, Journal, JournalError, JournalStep};
 pub(super) struct RollBack {
     /// Also overwrite what the journal does not know.
     pub(super) force: bool,
-    /// By the process that applied it, which knows what it did not write. Anybody else has only the journal, which may be cut.
+    /// By the process that applied it, which knows its writes. Others have only the journal, which may be truncated.
     pub(super) own: bool,
     /// Problems that remain even if every value is restored.
     pub(super) caveat: Option<String>,
@@ -26,7 +26,7 @@ enum Settled {
 }
 
 impl Engine<'_> {
-    /// Rolls a transaction back on somebody's request. `force` also overwrites what the journal does not know.
+    /// Rolls a transaction back on request. `force` also overwrites what the journal does not know.
     pub fn revert(&self, id: Option<u32>, force: bool) -> Result<(u32, State), TuneError> {
         let _lock = self.lock()?;
         let id = match id {
@@ -194,12 +194,12 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
         // By its records it was never written.
         _ if !began => false,
         // It was put back. The call that hung when the transaction was taken over may have set it once more; any other value, and
-        // any other setting, is somebody else's.
+        // any other setting, belongs to another program.
         StepState::Settled { outcome, .. } if outcome.is_clean() => desired && journal.hung_step() == Some(number),
         StepState::Applied { observed, .. } | StepState::Settled { observed: Some(observed), .. } => {
             now.same(&observed)
         }
-        // A write that was under way can have left a sysctl at the old value or at the new one; a third is somebody else's.
+        // A write that was under way can have left a sysctl at the old value or at the new one; a third belongs to another program.
         // The intermediate state of a driver or a qdisc tree is not visible.
         StepState::Untouched | StepState::InFlight { .. } | StepState::Settled { .. } => {
             step.keep || desired || !matches!(step.target, landspeed_model::Target::Sysctl { .. })

@@ -26,7 +26,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
         .metric("p50 inter-departure error", Unit::Ns, Better::Lower, None)
         .metric("rate seen by the capture", Unit::Bps, Better::Higher, None);
     if let Some(why) = capture::unavailable() {
-        return case.without("everybody", &why);
+        return case.without("all tools", &why);
     }
     // nuttcp spins on the clock, so it costs a core and paces well; landspeed has no target against that.
     let case = case

@@ -26,7 +26,7 @@ impl Networks {
         }
     }
 
-    /// The placeholder of an address; addresses that are everybody's (loopback, none, multicast) are their own.
+    /// The placeholder of an address; shared addresses (loopback, none, multicast) are kept.
     pub(super) fn placeholder(&mut self, ip: IpAddr) -> IpAddr {
         if is_everybodys(ip) {
             return ip;

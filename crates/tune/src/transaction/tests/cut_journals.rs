@@ -156,12 +156,12 @@ fn late_writes_are_undone_and_foreign_values_kept() {
     let state = engine.roll_back(&mut journal, "hangs", &caveat).expect("it rolls back");
     assert_eq!(state, State::NeedsAttention);
     assert_eq!(twin.values(), host().values());
-    // Its call comes to its end; somebody sets another setting to what was planned.
+    // Its call ends; another program sets another setting to the planned value.
     for step in [&steps[2], &steps[0]] {
         twin.set(&step.target, written[&step.target].clone());
     }
     let state = engine.roll_back(&mut journal, "gone", &RollBack::default()).expect("it rolls back");
-    assert_eq!(state, State::NeedsAttention, "one is somebody else's");
+    assert_eq!(state, State::NeedsAttention, "one belongs to another program");
     assert_eq!(twin.values()[&steps[2].target], steps[2].before);
     assert_eq!(twin.values()[&steps[0].target], written[&steps[0].target]);
 }

@@ -77,7 +77,7 @@ fn a_stale_registry_entry_blocks_nothing() {
     desk.apply(&twin, &changes()[2..3]).expect("it applies");
     // This very process applied: it is alive, and its journal is gone.
     std::fs::remove_dir_all(&desk.context.state).expect("removed");
-    let error = try_apply(&other, &twin, "1000000").expect_err("somebody still works on it");
+    let error = try_apply(&other, &twin, "1000000").expect_err("a process still works on it");
     assert!(matches!(error, TuneError::OpenElsewhere { .. }), "{error}");
     for entry in std::fs::read_dir(&desk.context.registry).expect("there").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("readable");
@@ -86,7 +86,7 @@ fn a_stale_registry_entry_blocks_nothing() {
         let dead = dead.replace("\"watchdog\":[1,", "\"watchdog\":[0,");
         std::fs::write(entry.path(), dead).expect("written");
     }
-    try_apply(&other, &twin, "1000000").expect("nobody works on it");
+    try_apply(&other, &twin, "1000000").expect("no process works on it");
 }
 
 #[test]
