@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_program_is_told_from_a_static_one() {
+    fn dynamic_and_static_programs_are_distinguished() {
         let mut elf = vec![0u8; 64 + 56];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
         (elf[0x20], elf[0x36], elf[0x38], elf[64], elf[72], elf[96]) = (64, 56, 1, 3, 120, 8);

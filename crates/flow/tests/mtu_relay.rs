@@ -29,7 +29,7 @@ struct Far {
 
 const FINE: Far = Far { payload: (65_507, 65_507), delay_ns: MS, lost: 0, seed: 7, dies_after: u64::MAX };
 
-/// Forwards one direction until told to stop.
+/// Forwards one direction until stopped.
 fn forward(from: &UdpSocket, to: &UdpSocket, payload: usize, far: Far, stop: &AtomicBool) {
     let mut state = far.seed;
     let mut held: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
@@ -117,7 +117,7 @@ fn a_path_around_the_world_is_exact_and_in_time() {
 }
 
 #[test]
-fn a_path_by_satellite_that_drops_packets_ends_in_time_and_says_what_it_knows() {
+fn a_lossy_satellite_path_ends_in_time_with_partial_results() {
     let (up, down, _) = through(Far { payload: (1_333, 1_333), delay_ns: 350 * MS, lost: 10, seed: 8, ..FINE });
     for found in [up, down] {
         let packet = 1_333 + 28;
@@ -128,7 +128,7 @@ fn a_path_by_satellite_that_drops_packets_ends_in_time_and_says_what_it_knows() 
 }
 
 #[test]
-fn a_path_that_dies_in_the_middle_is_given_up_with_a_note() {
+fn a_path_that_dies_midway_ends_with_a_note() {
     let (up, down, took_ns) = through(Far { payload: (1_372, 1_372), dies_after: 10, ..FINE });
     assert!(took_ns < 12_000 * MS);
     for found in [up, down] {

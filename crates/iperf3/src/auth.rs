@@ -1,7 +1,7 @@
 //! Who may test: iperf3's user names, passwords and RSA keys.
 //!
 //! A client encrypts `user`, password and the time for the server's public key. The server looks the user up in a file of
-//! `user,SHA-256("{user}password")` lines, read anew for each test, as iperf3 does. There is no nonce: what was overheard
+//! `user,SHA-256("{user}password")` lines, read anew for each test, as iperf3 does. There is no nonce: a captured token
 //! can be used again while its time is near enough. This server remembers the tokens of that time and takes none twice. What
 //! a server before it took is not remembered: tokens of the time before this one started are refused. A client whose clock
 //! is ahead leaves that much of a gap, at most the allowed skew.
@@ -139,7 +139,7 @@ impl Users {
     /// Checks a token; the user's name if it may test now.
     ///
     /// # Errors
-    /// Why not, for the server's log and nobody else.
+    /// The reason, for the server's log only.
     pub fn check(&self, token: &str) -> Result<String, String> {
         let hidden = (token.len() <= MOST_TOKEN).then(|| STANDARD.decode(token.trim()).ok()).flatten();
         let hidden = hidden.ok_or("the token is malformed")?;

@@ -1,7 +1,7 @@
 //! Building a network by netlink: links, addresses, routes, neighbours, queueing disciplines and filters of the namespace
 //! that [`Netlink::open`] was called in. Needs `CAP_NET_ADMIN` there.
 //!
-//! Nothing is kept between calls: what the kernel was told is in the kernel. An error names the operation and the object,
+//! Calls keep no state: the state is in the kernel. An error names the operation and the object,
 //! and quotes the kernel's own explanation where it gives one.
 
 use std::fmt::Display;

@@ -215,7 +215,7 @@ impl Ethtool {
         Ok(LinkMode { speed_bps, full_duplex })
     }
 
-    /// Interrupt coalescing, as the older request tells it: a parameter the driver does not have reads as 0. Where there is
+    /// Interrupt coalescing by the older request: a parameter that the driver lacks reads as 0. Where there is
     /// a [`crate::EthtoolFamily`], ask that.
     pub fn coalescing(&mut self) -> Result<Coalescing, EthtoolError> {
         // struct ethtool_coalesce: cmd, rx_coalesce_usecs, rx_max_coalesced_frames, two for interrupts, then the same for

@@ -69,7 +69,7 @@ fn what_is_not_there_is_named_in_the_error() {
 /// A pair of interfaces whose sending side has a shaper with two leaves, the second of which holds two packets.
 fn build_shaped_pair() -> Result<(), String> {
     run("ip link add a0 type veth peer name b0")?;
-    // IPv6 would send packets of its own at times of its own.
+    // IPv6 would send packets at any time.
     run("ip link set a0 addrgenmode none")?;
     run("ip link set a0 mtu 1400 up")?;
     run("ip link set b0 up")?;

@@ -136,7 +136,7 @@ impl LatencyHistogram {
 
     /// The smallest recorded value, to 0.1 %, that at least the share `p` (0 to 1) of all values do not exceed.
     ///
-    /// `None` if empty, if `p` is no share, or if the value lies somewhere over 60 s. `quantile(1.0)` is the maximum.
+    /// `None` if empty, if `p` is not between 0 and 1, or if the value is over 60 s. `quantile(1.0)` is the maximum.
     pub fn quantile(&self, p: f64) -> Option<u64> {
         if self.is_empty() || !(0.0..=1.0).contains(&p) {
             return None;
@@ -180,7 +180,7 @@ impl LatencyHistogram {
 
     /// The buckets that hold anything, ascending; their counts add up to [`LatencyHistogram::count`].
     ///
-    /// Zeros are a bucket of their own, and so is everything over 60 s (up to the maximum).
+    /// Zeros have a separate bucket, and so do values over 60 s (up to the maximum).
     pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
         let below = (self.below > 0).then_some(Bucket { low_ns: 0, high_ns: 0, count: self.below });
         let above =

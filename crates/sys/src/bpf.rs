@@ -344,7 +344,7 @@ mod tests {
         netns::in_new(|| {
             let other = |e: landspeed_netlink::NetlinkError| io::Error::other(e.to_string());
             let mut netlink = Netlink::open().map_err(other)?;
-            // No protocol may add frames of its own.
+            // No protocol may add frames.
             for scope in ["all", "default"] {
                 let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
             }

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn mounting_what_does_not_exist_is_an_error_and_changes_nothing() {
+    fn mounting_a_missing_source_is_an_error() {
         let error = mount("none", Path::new("/nonexistent/directory"), "tmpfs", MountOptions::default());
         let code = error.expect_err("no such directory").raw_os_error();
         assert!(matches!(code, Some(libc::ENOENT | libc::EPERM)), "{code:?}");

@@ -1,4 +1,4 @@
-//! Network namespaces. A namespace belongs to a thread: whoever enters one should do so in a thread of its own and
+//! Network namespaces. A namespace belongs to a thread: code that enters one should do so in a separate thread and
 //! let the thread end there. Creating and entering need `CAP_SYS_ADMIN` (or a user namespace that has it).
 
 use std::fs::File;
@@ -73,7 +73,7 @@ mod tests {
     use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
-    fn a_new_namespace_has_a_loopback_of_its_own() {
+    fn a_new_namespace_has_its_own_loopback() {
         let here = current().expect("the namespace we are in");
         let outcome = in_new(|| {
             let link = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo");

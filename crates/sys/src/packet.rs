@@ -77,7 +77,7 @@ impl Capture {
     /// If `snap_bytes` or `batch` is zero.
     pub fn open(ifindex: u32, snap_bytes: usize, batch: usize, receive_buffer_bytes: u32) -> io::Result<Self> {
         assert!(snap_bytes > 0 && batch > 0, "an empty batch captures nothing");
-        // Without a protocol it takes nothing yet: only what is bound to the interface shall come.
+        // Without a protocol it receives nothing yet: only packets of the bound interface must arrive.
         let socket = Socket::new(Domain::PACKET, Type::RAW.cloexec(), Some(Protocol::from(0)))?;
         let size = i32::try_from(receive_buffer_bytes / 2).unwrap_or(i32::MAX);
         set_int(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, size)
@@ -238,7 +238,7 @@ mod tests {
     use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
-    fn a_packet_is_captured_both_ways_with_its_length_and_time() {
+    fn packets_are_captured_in_both_directions() {
         let outcome = netns::in_new(|| -> io::Result<()> {
             let lo = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo").index;
             let mut capture = Capture::open(lo, 64, 8, 1 << 20)?;
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_the_buffer_full_is_counted() {
+    fn drops_at_a_full_buffer_are_counted() {
         let outcome = netns::in_new(|| -> io::Result<()> {
             let lo = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo").index;
             let capture = Capture::open(lo, 64, 8, 8192)?;

@@ -2,7 +2,7 @@
 //! (`TPACKET_V3`, Documentation/networking/packet_mmap.rst). Needs `CAP_NET_RAW`.
 //!
 //! The ring is cut into blocks. The kernel fills one, and gives it to the reader when it is full or has waited too long; the
-//! reader gives it back. Nobody is woken for a block: the reader looks.
+//! reader gives it back. The reader polls; a finished block wakes no process.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -64,7 +64,7 @@ pub struct RingOptions<'a> {
     pub promiscuous: bool,
     /// Ask the interface for its own clock's times.
     pub hardware_time: bool,
-    /// Share the packets with the other rings of this group, by the processor that they are on.
+    /// Share the packets with the other rings of this group, by the CPU that they are on.
     pub group: Option<u16>,
 }
 
@@ -92,7 +92,7 @@ pub struct RingPacket<'a> {
     pub original_bytes: u32,
     /// When it was seen, nanoseconds: the kernel's `CLOCK_REALTIME`, or the interface's clock.
     pub timestamp_ns: u64,
-    /// Whether the interface's clock told the time.
+    /// Whether the timestamp is the interface's (hardware).
     pub hardware_time: bool,
     /// Which way.
     pub kind: PacketKind,
@@ -193,7 +193,7 @@ pub struct Ring {
     filter: Vec<Instruction>,
 }
 
-// SAFETY: the mapping belongs to this value alone and is no one thread's; all changes of its state take `&mut self`.
+// SAFETY: the mapping belongs to this value alone and is bound to no thread; all changes of its state take `&mut self`.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -471,7 +471,7 @@ mod tests {
                     last_ns = packet.timestamp_ns;
                 });
                 assert_eq!(read + counted.drops, counted.packets);
-                // Out and in, and an answer that nobody listens.
+                // Sent and received, and ICMP port unreachable.
                 assert!(counted.packets >= 2 * count, "{counted:?}");
                 assert_eq!(blocks == 1, counted.drops > 0, "{counted:?}");
             }
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_lets_through_what_it_says_and_a_hook_can_be_taken_off() {
+    fn filters_select_packets_and_hooks_can_be_removed() {
         skip_without(netns::in_new(|| {
             // An IPv4 header without options in Ethernet: UDP to port 9.
             let instruction = |code, jf, k| Instruction { code, jt: 0, jf, k };

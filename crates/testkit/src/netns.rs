@@ -31,7 +31,7 @@ const DIRECTORY: &str = "/run/netns";
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static SWEEP: Once = Once::new();
 
-/// A network namespace of its own, its loopback up. Dropping it removes it and every link in it.
+/// A new network namespace with its loopback up. Dropping it removes it and every link in it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -110,7 +110,7 @@ impl Namespace {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()?;
-            // Whoever does not read its input says so with its exit status.
+            // A program that does not read its input reports that by its exit status.
             let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
             child.wait_with_output()
         });

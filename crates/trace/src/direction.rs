@@ -146,9 +146,9 @@ pub struct FlowDirection {
     stretch_acks: u64,
     in_flight_max: u64,
     limits: TraceLimits,
-    /// Of this end as a receiver.
+    /// The window of this sender as a receiver.
     window: Option<u32>,
-    /// The field it was last announced by in a segment that is no SYN and no reset; none before, and after one of those.
+    /// The field it was last announced by in a segment that is neither SYN nor reset; none before, and after one of those.
     window_field: Option<u16>,
     window_min: Option<u32>,
     window_max: Option<u32>,
@@ -212,7 +212,7 @@ impl FlowDirection {
         }
     }
 
-    /// Begins the AccECN count after this end's handshake.
+    /// Begins the AccECN count after the handshake of this direction.
     pub fn begin_ecn_count(&mut self) {
         self.ecn.begin_count();
     }
@@ -495,7 +495,7 @@ impl FlowDirection {
         self.holes = holes;
     }
 
-    /// Counts an ACK that this end sent.
+    /// Counts an ACK in this direction.
     pub fn note(&mut self, reaction: Reaction) {
         self.duplicate_acks += u64::from(reaction.duplicate);
         if reaction.reneged {

@@ -122,7 +122,7 @@ impl Seen {
     }
 }
 
-/// What tells stations apart: the interface and the source address, or [`Name::NO_MAC`] where the link has none.
+/// The identity of a station: the interface and the source address, or [`Name::NO_MAC`] where the link has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Name {
     mac: u64,

@@ -1,4 +1,4 @@
-//! A control group's rate on a real interface: measured, beside a transfer that is not in the group, and taken back.
+//! A control group's rate on a real interface: measured, beside a transfer that is not in the group, and rolled back.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -104,7 +104,7 @@ fn goodput(left: &Namespace, right: &Namespace, groups: &[Option<&Path>]) -> Vec
 }
 
 #[test]
-fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_it() {
+fn a_group_limit_affects_only_its_group() {
     let left = landspeed_testkit::or_skip!(Namespace::new("left"));
     let right = landspeed_testkit::or_skip!(Namespace::new("right"));
     let Some(group) = Group::new("rate") else { skip!("no control groups of version 2 here") };
@@ -140,7 +140,7 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
         assert!(measured[1] > 2.0 * measured[0], "{kind}: the other one is not held: {measured:?}");
 
         let (_, state) =
-            left.run(|| Engine::new(&LiveKnobs, context.clone()).revert(None, false)).expect("it is taken back");
+            left.run(|| Engine::new(&LiveKnobs, context.clone()).revert(None, false)).expect("it is rolled back");
         assert_eq!(state, State::Reverted);
         assert_eq!((shown(), left.run(|| LiveKnobs.read(&qdisc)).expect("readable")), before);
         assert_eq!(left.run(|| LiveKnobs.read(&rate)), Ok(Value::text("0")));
@@ -149,7 +149,7 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
 }
 
 #[test]
-fn a_limit_for_an_interface_that_is_gone_leaves_no_program_behind() {
+fn a_limit_for_a_removed_interface_leaves_no_program() {
     let left = landspeed_testkit::or_skip!(Namespace::new("left"));
     let Some(group) = Group::new("gone") else { skip!("no control groups of version 2 here") };
     left.exec(["ip", "link", "add", "gone0", "type", "veth", "peer", "name", "gone1"]);

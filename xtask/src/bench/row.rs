@@ -1,4 +1,4 @@
-//! A finished case: what each contestant measured, and whether ours keeps its promise.
+//! A finished case: what each contestant measured, and whether landspeed meets its target.
 
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ pub enum Unit {
     PerS,
     /// Nanoseconds.
     Ns,
-    /// Processor nanoseconds per payload byte.
+    /// CPU nanoseconds per payload byte.
     NsPerByte,
     /// A number of things.
     Count,
@@ -64,7 +64,7 @@ pub struct Metric {
     pub unit: Unit,
     /// Which way is up.
     pub better: Better,
-    /// What ours promises: ours over the best rival, at least (higher is better) or at most (lower is better).
+    /// The target: landspeed over the best rival, at least (higher is better) or at most (lower is better).
     pub target: Option<f64>,
 }
 
@@ -75,7 +75,7 @@ pub struct Series {
     pub name: String,
     /// Whether it is landspeed.
     pub ours: bool,
-    /// Whether the promise is judged by it: the first of ours against the best of these.
+    /// Whether it counts for the target: the first landspeed row against the best of these.
     pub judged: bool,
     /// One value for each round; `None` where the run failed.
     pub values: Vec<Option<f64>>,
@@ -93,7 +93,7 @@ impl Series {
     }
 }
 
-/// Somebody who did not take part.
+/// A tool that was skipped.
 #[derive(Debug, Clone, Serialize)]
 pub struct Skipped {
     /// Who.
@@ -126,7 +126,7 @@ pub struct Verdict {
     pub ratio: f64,
     /// The same ratio within each round, lowest and highest: neighbours in time share the machine's mood.
     pub rounds: (f64, f64),
-    /// Whether the promise was kept; `None` without one.
+    /// Whether the target was met; `None` without one.
     pub met: Option<bool>,
 }
 
@@ -170,7 +170,7 @@ fn judge(metric: &Metric, series: &[Series]) -> Option<Verdict> {
 /// The rows as one Markdown table.
 pub fn markdown(rows: &[Row]) -> String {
     let mut out = String::from(
-        "| case | metric | who | median | min – max | runs | ours / best rival (per round) | promise |\n\
+        "| case | metric | tool | median | min – max | runs | landspeed / best rival (per round) | target |\n\
          |---|---|---|---:|---:|---:|---|---|\n",
     );
     for row in rows {
@@ -194,18 +194,18 @@ pub fn markdown(rows: &[Row]) -> String {
                 let (low, high) = verdict.rounds;
                 format!("{:.2}× {} ({low:.2}–{high:.2})", verdict.ratio, verdict.rival)
             });
-            let promise = match (is_judged, row.metric.target) {
+            let target = match (is_judged, row.metric.target) {
                 (true, Some(target)) => {
                     let sign = if row.metric.better == Better::Higher { '≥' } else { '≤' };
-                    let kept = verdict.and_then(|verdict| verdict.met);
-                    let word = kept.map_or("not judged", |kept| if kept { "kept" } else { "**missed**" });
+                    let met = verdict.and_then(|verdict| verdict.met);
+                    let word = met.map_or("not judged", |met| if met { "met" } else { "**missed**" });
                     format!("{sign} {target:.2}×: {word}")
                 }
                 _ => String::new(),
             };
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {middle} | {range} | {} | {ratio} | {promise} |",
+                "| {} | {} | {} | {middle} | {range} | {} | {ratio} | {target} |",
                 lead[0],
                 lead[1],
                 series.name,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn where_lower_is_better_the_cheapest_rival_counts() {
+    fn the_cheapest_rival_counts_where_lower_is_better() {
         let series =
             vec![series("ours", true, &[9.0]), series("dear", false, &[20.0]), series("cheap", false, &[10.0])];
         let verdict = judge(&metric(Better::Lower, 0.8), &series).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rival_nothing_is_judged_and_the_table_says_who_was_skipped() {
+    fn without_a_rival_nothing_is_judged() {
         let skipped = vec![Skipped { name: "iperf3".to_owned(), why: "iperf3 is not installed".to_owned() }];
         let row = Row::new("tcp", metric(Better::Higher, 1.1), vec![series("ours", true, &[1e9])], skipped);
         let table = markdown(std::slice::from_ref(&row));

@@ -74,7 +74,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn a_limit_close_to_the_maximum_is_no_cap() {
+    fn a_limit_close_to_the_maximum_is_not_a_cap() {
         for (khz, findings) in [(3_600_000, 0), (3_240_000, 0), (3_200_000, 1)] {
             let mut facts = example::facts();
             example::policies(&mut facts, |policy| policy.max_khz = Some(khz));

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{Fact, SysctlAssignment};
 
-use crate::advice::{self, some};
+use crate::advice::{self, join_first};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
@@ -13,7 +13,7 @@ declare_check! {
     /// **Reads** the sysctl files in the order they are applied, and the running values.
     ///
     /// **Matters** because a value somebody set by hand is lost at the next boot, and a file that another program
-    /// overrides (tuned, a container runtime, a script) misleads whoever reads it.
+    /// overrides (tuned, a container runtime, a script) misleads its readers.
     ///
     /// **Leave it alone** while an experiment runs.
     code: "ENV-015",
@@ -57,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     Outcome::found(Problem {
         ..advice::by_person(
-            some(&differ),
+            join_first(&differ),
             "write the intended value into the file that wins, or apply the files: sysctl --system",
             why,
             "sysctl --system shows which file sets what; sysctl NAME what runs",

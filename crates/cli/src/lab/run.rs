@@ -14,7 +14,7 @@ use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
 use super::{cells, edit, set, text};
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -82,7 +82,7 @@ pub struct Options {
 }
 
 /// Runs a scenario file.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let (name, text) = if args.scenario.as_os_str() == "-" {
         (
             "standard input".to_owned(),
@@ -99,7 +99,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Runs a scenario from its text.
-pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome> {
+pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandOutcome> {
     let report = options.report.clone().map(Sink::File);
     for sink in [&options.json, &report].into_iter().flatten() {
         sink.check()?;
@@ -127,7 +127,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
         eprintln!("{}", need.describe(&loaded));
     }
     if options.dry_run {
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     ensure!(
         need.wall_s <= LONG_S || options.yes,
@@ -324,8 +324,9 @@ fn write_results(
     options: &Options,
     quiet: bool,
     wall_s: f64,
-) -> anyhow::Result<Outcome> {
-    let outcome = documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(Outcome::Failure);
+) -> anyhow::Result<CommandOutcome> {
+    let outcome =
+        documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(CommandOutcome::Failure);
     for document in &documents {
         for error in &document.errors {
             eprintln!("landspeed: {}", crate::text::error(error));
@@ -368,11 +369,11 @@ fn write_results(
     }
 }
 
-fn outcome(document: &LabDocument) -> Outcome {
+fn outcome(document: &LabDocument) -> CommandOutcome {
     match document.status {
-        LabStatus::Complete => Outcome::Clean,
-        LabStatus::Invalid | LabStatus::Partial => Outcome::Findings,
-        LabStatus::Failed => Outcome::Failure,
+        LabStatus::Complete => CommandOutcome::Clean,
+        LabStatus::Invalid | LabStatus::Partial => CommandOutcome::Findings,
+        LabStatus::Failed => CommandOutcome::Failure,
     }
 }
 
@@ -381,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_value_is_toml_if_it_parses_and_a_string_otherwise() {
+    fn a_set_value_is_toml_or_else_a_string() {
         assert_eq!(literal("4"), "4");
         assert_eq!(literal("true"), "true");
         assert_eq!(literal("\"64MB\""), "\"64MB\"");

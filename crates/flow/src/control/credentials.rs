@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_holds_for_one_step_of_one_stream_of_one_test() {
+    fn a_proof_is_valid_for_one_step_of_one_stream() {
         let secret = keyed(7).stream(3);
         let proof = secret.prove(Step::TcpClient, &CLIENT, &SERVER);
         assert!(secret.verifies(Step::TcpClient, &CLIENT, &SERVER, &proof));

@@ -37,7 +37,7 @@ pub struct Port<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// The kernel took it, or dropped it in a queue below (`ENOBUFS`), which is a loss like any other: a virtual
-    /// Ethernet whose two ends differ in MTU does so with every packet that the far end will not have.
+    /// Ethernet whose two ends differ in MTU does so with every packet larger than the peer's MTU.
     Away,
     /// Larger than the interface's MTU, which the kernel named (0: it did not).
     TooBig(u32),
@@ -54,7 +54,7 @@ pub enum Heard {
     Message { message: Message, len: usize, fragment: Option<u32> },
     /// ICMP: a datagram of ours was too big for a link with this MTU (0: it did not say); its header if it was quoted.
     TooBig { quoted: Option<Message>, mtu: u32 },
-    /// ICMP: nobody listens there.
+    /// ICMP port unreachable.
     Gone,
     /// The peer still proves its address: the answer that says so was lost.
     Proof(u32),
@@ -106,7 +106,7 @@ impl<'a> Port<'a> {
         let mut unexplained = false;
         for _ in 0..STALE {
             let Err(error) = self.socket.send(&self.outgoing[..len]) else { return Sent::Away };
-            // The error may be this datagram's, or what ICMP said of an earlier one: the queue tells.
+            // The error may be this datagram's, or an ICMP error of an earlier one: the error queue shows which.
             let (local, stale) = self.read_errors();
             match error.raw_os_error() {
                 Some(EMSGSIZE) if local.is_some() || unexplained => return Sent::TooBig(local.unwrap_or(0)),

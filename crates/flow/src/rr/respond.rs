@@ -20,7 +20,7 @@ const CHUNK: usize = 256 * 1024;
 /// How many busy rounds may pass between two looks at the clock.
 const CLOCK_EVERY: u64 = 1024;
 
-/// When a responder ends: told to, or a grace after the plan's end. Looked at on each tick and every so many rounds.
+/// When a responder ends: on request, or a grace period after the plan's end. Checked on each tick and every so many rounds.
 struct Responder<'a> {
     deadline_ns: u64,
     max: u64,
@@ -93,7 +93,7 @@ impl<'a> Responder<'a> {
     }
 }
 
-/// Answers the requests on `stream` until the peer closes, `stop` tells receivers to stop (seen within about 20 ms),
+/// Answers the requests on `stream` until the peer closes, `stop` stops receivers (seen within about 20 ms),
 /// the plan's end and grace pass, or `plan.max_transactions` are answered; then closes.
 ///
 /// `counters` go on from where they are, one packet for each answered request and the bytes of both its messages.
@@ -176,7 +176,7 @@ fn write_all(
     }
 }
 
-/// Answers the requests on `socket` (connected to a requester that has proved its address) until `stop` tells receivers
+/// Answers the requests on `socket` (connected to a requester that has proved its address) until `stop` asks receivers
 /// to stop (seen within about 20 ms), the plan's end and grace pass, or `plan.max_transactions` are answered.
 ///
 /// A response begins with the request's number (as many of its eight bytes as fit) and is otherwise ours; a datagram of

@@ -20,7 +20,7 @@ const CHUNK: usize = 256 * 1024;
 /// Sends requests over `stream` (connected, nothing unread) as `plan` says and measures the responses.
 ///
 /// `counters` get one packet for each completed transaction and the bytes of both its messages. Ends at the plan's end,
-/// or soon after `stop` tells senders to stop; what is outstanding then is waited for, one grace period at most.
+/// or soon after `stop` stops senders; what is outstanding then is waited for, one grace period at most.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn request_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: &Stop) -> RrOutcome {
     let mut run = Run::new(plan, counters, stop);
@@ -282,7 +282,7 @@ fn receive(
         run.completed(cadence.at(at.completed), now_ns);
         at.completed += 1;
     }
-    // What was read beyond the answered requests must be part of one that was sent whole.
+    // Bytes read after the last answered request must belong to a complete request.
     if at.read > at.sent * response_bytes {
         return Err(RrError::Surplus.into());
     }

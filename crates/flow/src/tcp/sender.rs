@@ -40,11 +40,11 @@ pub struct SendOutcome {
     pub app_wait_ns: u64,
     /// `MSG_ZEROCOPY` accounting.
     pub zerocopy: Option<ZeroCopyUse>,
-    /// Why it ended before it was told to.
+    /// The error that ended it early.
     pub error: Option<io::Error>,
 }
 
-/// Sends until told to stop, the budget is spent or the connection fails. Leaves the socket open, so that what the
+/// Sends until stopped, the budget is spent or the connection fails. Leaves the socket open, so that what the
 /// kernel still holds can be counted.
 pub fn send_stream(
     fd: BorrowedFd<'_>,
@@ -150,7 +150,7 @@ impl Schedule {
         }
     }
 
-    /// Waits until the next chunk is due; false when told to stop first.
+    /// Waits until the next chunk is due; false when stopped first.
     fn wait(&mut self, outcome: &mut SendOutcome, stop: &Stop) -> bool {
         let step = (u128::from(self.chunk_bytes) * 1_000_000_000 / u128::from(self.rate)) as u64;
         let mut now = clock::monotonic_ns();

@@ -194,7 +194,7 @@ impl<'a> Sender<'a> {
             self.outcome.app_wait_ns += woken_ns - now_ns;
             now_ns = woken_ns;
         };
-        // What is still owed when time is up is given up too.
+        // Packets still due when time is up are dropped, too.
         let owed_ns = if now_ns >= give_up_ns { self.plan.end_ns.saturating_sub(pacer.due_ns()) } else { 0 };
         self.outcome.slipped_ns = pacer.slipped_ns() + owed_ns;
         self.outcome.udp.departure_error = departure_error(&lateness);

@@ -31,7 +31,7 @@ pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), 
             let major = configure::handle(1, 0);
             socket.add_qdisc(interface, root, major, &Qdisc::Tbf(bucket)).map_err(words)?;
             let inside = configure::handle(1, 1);
-            // The bucket comes with a queue of its own, whose place this takes.
+            // The token bucket creates a default queue, which this replaces.
             socket.replace_qdisc(interface, inside, configure::handle(2, 0), &inner(port, discipline)).map_err(words)
         }
         EgressKind::Wire(impairments) => {

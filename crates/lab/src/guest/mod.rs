@@ -59,7 +59,7 @@ pub trait Engine: Sync {
     /// Returns only on failure.
     fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String>;
 
-    /// Runs one test from the calling thread's network namespace and tells how many bytes have arrived.
+    /// Runs one test from the calling thread's network namespace and reports how many bytes have arrived.
     fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument;
 }
 

@@ -22,7 +22,7 @@ pub use estimate::{Estimate, estimate};
 pub use judge::{Judgement, Loaded, judge, load};
 pub use paths::{ETHERNET_HEADER, SWITCH_QUEUE_BYTES};
 pub(crate) use problem::near_or_list;
-pub use problem::{Place, Problem, Problems};
+pub use problem::{Problem, Problems, TextPosition};
 pub use quantity::{Rate, Share, Size, Time, Written};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;

@@ -99,7 +99,7 @@ fn iperf3s_clients_prove_themselves_to_our_server() {
 }
 
 #[test]
-fn a_token_that_an_earlier_server_took_is_refused_after_a_restart() {
+fn a_used_token_is_refused_after_a_restart() {
     let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
     let options = keys.of_server();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();

@@ -34,7 +34,7 @@ impl Net {
     fn new() -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
         let link = veth(&left, &right, "10.91.0.1/24", "10.91.0.2/24");
-        // Nobody listens, and nobody is told so.
+        // Nothing listens, and the drop sends no ICMP.
         right.nft("table inet t { chain c { type filter hook input priority 0; udp dport 9 drop; }; }\n");
         Ok(Self { left, right, link })
     }
@@ -91,13 +91,13 @@ impl Running {
         let mut child = namespace
             .run(|| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())
             .expect("the program starts");
-        let (tell, begun) = mpsc::channel();
+        let (ready, begun) = mpsc::channel();
         let errors = child.stderr.take().expect("piped");
         let stderr = std::thread::spawn(move || {
             let mut all = String::new();
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
                 if line.contains("capturing on") {
-                    let _ = tell.send(());
+                    let _ = ready.send(());
                 }
                 all.push_str(&line);
                 all.push('\n');

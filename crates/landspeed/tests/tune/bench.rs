@@ -124,7 +124,7 @@ impl Bench {
         eventually("the watchdog is gone", || !alive(process));
     }
 
-    /// Waits until the watchdog has taken back what was not whole; what was whole is reverted by its command.
+    /// Waits until the watchdog has rolled back the incomplete transaction; a complete one is reverted by its command.
     pub fn settle(&self) {
         if self.has_record(1, "awaiting-confirm") && !self.has_record(1, "reverting") {
             expect(self.tune(&["revert"]), 0);
@@ -133,7 +133,7 @@ impl Bench {
         }
     }
 
-    /// Brings what is unfinished to an end by a command, whoever else is at it.
+    /// Finishes the pending transaction with a command, whether or not another process works on it.
     pub fn recovered(&self) {
         eventually("it is brought to an end", || {
             let status = self.status();
@@ -142,7 +142,7 @@ impl Bench {
         });
     }
 
-    /// Waits until the journal says that a transaction was taken back, without any command looking after it.
+    /// Waits until the journal records a rollback, without running a command.
     pub fn wait_reverted(&self, id: u32) {
         eventually("the watchdog takes it back", || {
             self.has_record(id, "reverted") || self.has_record(id, "needs-attention")
@@ -246,7 +246,7 @@ pub fn state_of(process: u32) -> Option<char> {
     text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Whether a process exists and is no zombie.
+/// Whether a process exists and is not a zombie.
 pub fn alive(process: u32) -> bool {
     state_of(process).is_some_and(|state| state != 'Z' && state != 'X')
 }

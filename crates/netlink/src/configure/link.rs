@@ -51,7 +51,7 @@ pub struct LinkSettings {
     pub gro_max_size_bytes: Option<u32>,
     /// Largest super-packet the receive side coalesces, IPv4, bytes.
     pub gro_ipv4_max_size_bytes: Option<u32>,
-    /// No link-local IPv6 address of its own (`addrgenmode none`), hence no router solicitations at times of its own.
+    /// No link-local IPv6 address (`addrgenmode none`), hence no router solicitations.
     /// Needs a kernel with IPv6. Not possible at creation.
     pub no_ipv6_autoaddress: bool,
 }
@@ -160,7 +160,7 @@ fn check(link: &NewLink<'_>) -> Result<(), NetlinkError> {
 
 impl Netlink {
     /// Makes a pair of virtual Ethernet links, each end in its namespace, in one request. GRO is off at either end until
-    /// asked for; see [`crate::ethtool::Ethtool::set_features`]. The far end is made first and cannot be up yet: set it up
+    /// asked for; see [`crate::ethtool::Ethtool::set_features`]. The peer is created first and cannot be up yet: set it up
     /// from its namespace.
     pub fn add_veth(&mut self, near: &NewLink<'_>, far: &NewLink<'_>) -> Result<(), NetlinkError> {
         check(near)?;

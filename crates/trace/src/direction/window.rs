@@ -24,7 +24,7 @@ pub(super) struct Gap {
 }
 
 impl FlowDirection {
-    /// Accounts for a receive window of this end. Returns whether it changed.
+    /// Accounts for a receive window announced in this direction. Returns whether it changed.
     #[inline]
     pub fn announce(&mut self, window: u16, flags: Flags, scene: Scene) -> bool {
         let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
@@ -85,7 +85,7 @@ impl FlowDirection {
         window != 0 && self.closed_since.is_none()
     }
 
-    /// Attributes the time between two packets of the connection to what limits this end.
+    /// Attributes the time between two packets of the connection to the limit of this direction.
     #[inline]
     pub fn account_time(&mut self, span_ns: u64, peer: &Self, mss: u64) {
         if self.data_packets == 0 || self.acked == 0 {
@@ -203,7 +203,7 @@ impl FlowDirection {
         self.mss.map_or(1448, u64::from)
     }
 
-    /// Takes the window scale of a SYN of this end (RFC 7323): it is in force if both ends announce one.
+    /// Reads the window scale of a SYN in this direction (RFC 7323): it is in force if both ends announce one.
     pub fn negotiate_scale(&mut self, tcp: &TcpHeader, peer: &mut Self) {
         if tcp.options.incomplete {
             return;

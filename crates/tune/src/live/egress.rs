@@ -36,7 +36,8 @@ pub(super) fn read(target: &Target, cgroup: &str, interface: &str) -> Result<Val
 }
 
 pub(super) fn write(target: &Target, cgroup: &str, interface: &str, text: &str) -> Result<(), KnobError> {
-    let bits: u64 = text.trim().parse().map_err(|_| KnobError::unwritable(target, format!("`{text}` is no rate")))?;
+    let bits: u64 =
+        text.trim().parse().map_err(|_| KnobError::unwritable(target, format!("`{text}` is not a rate")))?;
     let (mut netlink, link) = LiveKnobs::link(target, interface)?;
     let old = ours(target, cgroup, link.index)?;
     let group = group(target, cgroup)?;

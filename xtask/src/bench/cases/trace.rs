@@ -140,8 +140,8 @@ pub fn two_taps(bench: &Bench, name: &str) -> Case {
     let captures = capture(|path| Ok(conversation::bulk(path, Some(&far(path)), SEGMENTS / 2)?.frames));
     let found: Found<(Rc<Landspeed>, Rc<Capture>)> =
         bench.tools.landspeed.clone().and_then(|tool| Ok(Rc::new((tool, captures?))));
-    let promised = "landspeed, promised 5,000 kpkt/s";
-    speed(name, None).with(Role::Ours, promised, &found, |found| {
+    let target = "landspeed, target 5,000 kpkt/s";
+    speed(name, None).with(Role::Ours, target, &found, |found| {
         Ok(Box::new(move || {
             let (tool, near) = &*found;
             let document = tempfile::NamedTempFile::new()?;
@@ -151,9 +151,14 @@ pub fn two_taps(bench: &Bench, name: &str) -> Case {
             run_well(&mut command, LIMIT)?;
             let pace = pace(near, started);
             let document: Value = serde_json::from_str(&std::fs::read_to_string(document.path())?)?;
-            let told =
+            let placed =
                 [&document["flows"][0]["lost_network"], &document["flows"][0]["forward"]["retransmits"]["fast"]];
-            ensure!(told[0].as_u64() > Some(0) && told[0] == told[1], "it placed {} of {} losses", told[0], told[1]);
+            ensure!(
+                placed[0].as_u64() > Some(0) && placed[0] == placed[1],
+                "it placed {} of {} losses",
+                placed[0],
+                placed[1]
+            );
             Ok(vec![pace])
         }) as Measure)
     })
@@ -168,11 +173,8 @@ fn far(near: &Path) -> PathBuf {
 pub fn memory(bench: &Bench, name: &str) -> Case {
     let mut case = Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None);
     let captures = [
-        ("landspeed, 200,000 flows, promised 259 MiB", capture(|path| conversation::many(path, FLOWS))),
-        (
-            "landspeed, one flow, promised 64 MiB",
-            capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames)),
-        ),
+        ("landspeed, 200,000 flows, target 259 MiB", capture(|path| conversation::many(path, FLOWS))),
+        ("landspeed, one flow, target 64 MiB", capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames))),
     ];
     for (who, capture) in captures {
         let found: Found<(Rc<Landspeed>, Rc<Capture>)> =

@@ -33,7 +33,7 @@ pub struct Fq {
     /// Obey the sockets' pacing rates; on.
     pub pacing: Option<bool>,
     /// Most a flow may send, bytes/s. The kernel's attribute ends at 2³² − 2 (34 Gb/s); `Some(u64::MAX)` is unlimited,
-    /// the default, and takes back a limit.
+    /// the default, and removes a limit.
     pub flow_max_rate_bytes_per_s: Option<u64>,
     /// Exponent of the number of hash buckets, 1 to 18; 10.
     pub buckets_log: Option<u32>,
@@ -41,7 +41,7 @@ pub struct Fq {
     pub refill_delay_us: Option<u32>,
     /// Mask of the hash of packets without a socket; 1023.
     pub orphan_mask: Option<u32>,
-    /// Below this rate each packet has a delay of its own, bytes/s; 68,750 (550 kb/s).
+    /// Below this rate each packet is delayed separately, bytes/s; 68,750 (550 kb/s).
     pub low_rate_threshold_bytes_per_s: Option<u32>,
     /// Mark everything that waited longer, µs; off.
     pub ce_threshold_us: Option<u32>,

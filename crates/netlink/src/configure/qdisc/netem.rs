@@ -98,7 +98,7 @@ pub enum Loss {
         /// not.
         correlation: Probability,
     },
-    /// Two states, good and bad, with a loss of their own. The mean is a mix of the two by (`recovery`, `failure`) /
+    /// Two states, good and bad, each with its loss. The mean is a mix of the two by (`recovery`, `failure`) /
     /// (`failure` + `recovery`).
     GilbertElliott {
         /// From good to bad (`p`).

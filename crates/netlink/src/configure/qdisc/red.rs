@@ -117,7 +117,7 @@ impl Red {
             // struct tc_red_qopt: limit, qth_min, qth_max, then bytes Wlog, Plog, Scell_log, flags.
             r.around(TCA_RED_PARMS, |r| {
                 r.words(&[self.limit_bytes, self.min_bytes, self.max_bytes]);
-                // The newest flag goes in an attribute of its own, and then all must.
+                // The newest flag needs a separate attribute, which then has all flags.
                 let historic = if self.no_drop { 0 } else { flags };
                 r.bytes(&[weight_log, self.probability_log(), cell_log, historic]);
             });

@@ -16,7 +16,7 @@ const TCA_HTB_RATE64: u16 = 6;
 const TCA_HTB_CEIL64: u16 = 7;
 /// The only version the kernel takes (`HTB_VER >> 16`).
 const TC_HTB_PROTOVER: u32 = 3;
-/// Tells the kernel that no table of transmission times follows.
+/// No table of transmission times follows.
 const TC_LINKLAYER_ETHERNET: u8 = 1;
 
 /// Token bucket filter: sends at `rate`, up to `burst_bytes` at line rate after a pause.
@@ -113,7 +113,7 @@ impl Htb {
 /// A class of an `htb`. Its leaf is a `pfifo` of `txqueuelen` packets until another discipline is added to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HtbClass {
-    /// Rate of its own, bytes/s.
+    /// Its guaranteed rate, bytes/s.
     pub rate_bytes_per_s: u64,
     /// Rate with what it borrows, bytes/s; the same as the rate when `None`.
     pub ceil_bytes_per_s: Option<u64>,
