@@ -156,12 +156,7 @@ impl Network {
         self.socket(a.0)
             .add_veth(
                 &NewLink { name: &near, settings: settings(a), ..NewLink::default() },
-                &NewLink {
-                    name: &far,
-                    namespace: Some(self.namespace(b.0)),
-                    settings: settings(b),
-                    ..NewLink::default()
-                },
+                &NewLink { name: &far, namespace: Some(self.namespace(b.0)), settings: settings(b) },
             )
             .map_err(words)?;
         for ((node, port), name) in [(a, near), (b, far)] {

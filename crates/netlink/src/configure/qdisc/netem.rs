@@ -148,9 +148,8 @@ impl Netem {
                 r.around(TCA_NETEM_SLOT, |r| r.bytes(&slot));
             }
             if self.normal_jitter {
-                r.around(TCA_NETEM_DELAY_DIST, |r| {
-                    normal_table().iter().for_each(|entry| r.bytes(&entry.to_ne_bytes()))
-                });
+                let table: Vec<u8> = normal_table().iter().flat_map(|entry| entry.to_ne_bytes()).collect();
+                r.attribute(TCA_NETEM_DELAY_DIST, &table);
             }
             if let Some(seed) = self.seed {
                 r.u64(TCA_NETEM_PRNG_SEED, seed);
