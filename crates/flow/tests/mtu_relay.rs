@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_flow::mtu::{probe, serve};
 use landspeed_model::MtuProbe;
+use landspeed_stats::SplitMix64;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_sys::socket::{Readiness, wait};
 use landspeed_sys::udp::set_receive_buffer;
@@ -31,7 +32,7 @@ const FINE: Far = Far { payload: (65_507, 65_507), delay_ns: MS, lost: 0, seed: 
 
 /// Forwards one direction until stopped.
 fn forward(from: &UdpSocket, to: &UdpSocket, payload: usize, far: Far, stop: &AtomicBool) {
-    let mut state = far.seed;
+    let mut random = SplitMix64::new(far.seed);
     let mut held: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
     let mut buffer = vec![0; 65_536];
     let mut forwarded = 0;
@@ -45,9 +46,7 @@ fn forward(from: &UdpSocket, to: &UdpSocket, payload: usize, far: Far, stop: &At
         let due = held.front().map_or(5, |(due, _)| (due - now).div_ceil(MS).min(5));
         wait(from.as_fd(), Readiness::Readable, due as u32).expect("a poll");
         while let Ok(n) = from.recv(&mut buffer) {
-            // An LCG's upper bits (Knuth's MMIX).
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            if n <= payload && (state >> 33) % 100 >= far.lost && forwarded < far.dies_after {
+            if n <= payload && random.below(100) >= far.lost && forwarded < far.dies_after {
                 forwarded += 1;
                 held.push_back((monotonic_ns() + far.delay_ns, buffer[..n].to_vec()));
             }

@@ -14,13 +14,13 @@ mod link;
 mod qdisc;
 mod route;
 
-pub use link::{Bridge, BridgePort, LinkSettings, NewLink};
+pub use link::{LinkSettings, NewLink};
 pub(crate) use qdisc::traffic_control_header;
 pub use qdisc::{
-    Cake, CakeDiffserv, CakeFlows, Codel, Delivery, Discipline, DisciplineError, Distribution, Fq, FqCodel, FqPie,
-    Htb, HtbClass, Loss, Netem, NetemRate, Pie, Prio, Probability, RawQdisc, Red, Reorder, Sfq, Tbf, TbfPeak, handle,
+    Codel, Delivery, Discipline, DisciplineError, Fq, FqCodel, HtbClass, Loss, Netem, NetemRate, Pie, Probability,
+    RawQdisc, Red, Tbf, handle,
 };
-pub use route::{NewRoute, RouteMetrics};
+pub use route::NewRoute;
 
 /// Create; fail if it is there (`tc … add`, `ip … add`).
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;

@@ -17,10 +17,7 @@ mod reading;
 pub use connection::{Cause, NetlinkError};
 pub use family::{Coalescing, EthtoolFamily};
 pub use parse::{Address, LINK_STATS_NAMES, Link, Qdisc, Route};
-pub use reading::{
-    CakeReading, CakeTin, CodelReading, Details, FqCodelReading, FqPieReading, FqReading, NetemReading, PieReading,
-    QdiscKind, QdiscReading, RedReading,
-};
+pub use reading::QdiscReading;
 
 use connection::{Connection, Request};
 

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
 /// The calling thread's network namespace, to come back to or to let others enter.
 pub fn current() -> io::Result<OwnedFd> {
@@ -18,12 +17,6 @@ pub fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Moves the calling thread into a named namespace: `/run/netns/NAME` or `/proc/PID/ns/net`.
-pub fn enter_path(path: &Path) -> io::Result<()> {
-    use std::os::fd::AsFd;
-    enter(File::open(path)?.as_fd())
 }
 
 /// Gives the calling thread a new, empty network namespace. Its loopback is down: see [`bring_up`].
@@ -91,7 +84,6 @@ mod tests {
 
     #[test]
     fn entering_what_is_not_a_namespace_is_an_error() {
-        assert!(enter_path(Path::new("/proc/self/status")).is_err());
-        assert!(enter_path(Path::new("/nonexistent")).is_err());
+        assert!(enter(File::open("/proc/self/status").expect("a file").as_fd()).is_err());
     }
 }

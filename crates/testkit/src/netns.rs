@@ -16,7 +16,9 @@
 //! after it panics on failure, as test set-up should.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Once;
@@ -126,7 +128,8 @@ impl Namespace {
         let thread =
             std::thread::Builder::new().name(std::thread::current().name().unwrap_or("namespace").to_owned());
         std::thread::scope(|scope| {
-            let thread = thread.spawn_scoped(scope, || netns::enter_path(&path).map(|()| work()))?;
+            let work = || netns::enter(File::open(&path)?.as_fd()).map(|()| work());
+            let thread = thread.spawn_scoped(scope, work)?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }

@@ -1,6 +1,6 @@
 //! A queueing discipline as `tc` takes it (`fq maxrate 8gbit`), to its netlink attributes.
 
-use landspeed_netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Htb, Tbf};
+use landspeed_netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Tbf};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// What is to send.
@@ -26,7 +26,7 @@ impl Wanted {
 
     /// Whether it has to be the root, also where there are several queues: its classes are for the interface as a whole.
     pub fn is_whole(&self) -> bool {
-        matches!(self, Self::With(Discipline::Htb(_)))
+        matches!(self, Self::With(Discipline::Htb { .. }))
     }
 
     /// Parses `KIND [OPTION VALUE]…`. The error says what is wrong and what is possible.
@@ -36,7 +36,7 @@ impl Wanted {
         words.kind = kind;
         let wanted = match kind {
             "default" => Self::Default,
-            "htb" => Self::With(Discipline::Htb(Htb::default())),
+            "htb" => Self::With(Discipline::Htb { default_class: 0 }),
             "pfifo_fast" => Self::Bare("pfifo_fast"),
             "fq" => Self::With(Discipline::Fq(words.fq()?)),
             "fq_codel" => Self::With(Discipline::FqCodel(words.fq_codel()?)),

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use landspeed_flow::client::{self, Request, RunEvent, ServerTap};
 use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
+use landspeed_sys::ring::{Ring, RingOptions};
 
 use crate::tap::attend::{Attendant, Room};
 
@@ -19,8 +20,9 @@ const RING_BYTES: u64 = 32 << 20;
 /// Whether this program may capture; it is asked before a test, not after.
 pub fn permitted() -> Result<(), ErrorEntry> {
     // The loopback interface is the first in every network namespace.
-    let Err(error) = landspeed_sys::packet::Capture::open(1, 64, 1, 4096) else { return Ok(()) };
-    if error.kind() != io::ErrorKind::PermissionDenied {
+    let smallest = RingOptions { ifindex: 1, block_bytes: 4096, blocks: 1, ..RingOptions::default() };
+    let Err(error) = Ring::open(&smallest) else { return Ok(()) };
+    if error.cause.kind() != io::ErrorKind::PermissionDenied {
         return Ok(());
     }
     let program = std::env::current_exe().map_or("landspeed".to_owned(), |path| path.display().to_string());

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use landspeed_netlink::{LinkId, Netlink};
+use landspeed_stats::SplitMix64;
 use landspeed_sys::socket::{Readiness, wait};
 use landspeed_sys::{clock, mtu, udp};
 
@@ -79,7 +80,7 @@ impl<'a> Port<'a> {
             overhead: if v4 { 28 } else { 48 },
             interface_mtu: interface_mtu(peer),
             incoming: vec![0; MAX_PAYLOAD as usize + 1].into(),
-            outgoing: padding(MAX_PAYLOAD as usize),
+            outgoing: SplitMix64::padding(MAX_PAYLOAD as usize),
             pending: VecDeque::new(),
         })
     }
@@ -211,17 +212,4 @@ fn interface_mtu(peer: SocketAddr) -> Option<u32> {
     let mut netlink = Netlink::open().ok()?;
     let out = netlink.route(peer).ok()?.out_ifindex;
     netlink.link(LinkId::Index(out)).ok().map(|link| link.mtu_bytes).filter(|&mtu| mtu > 0)
-}
-
-/// Bytes that no link on the way compresses (xorshift64, Marsaglia 2003).
-fn padding(len: usize) -> Box<[u8]> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut bytes = vec![0; len];
-    for chunk in bytes.chunks_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        chunk.copy_from_slice(&state.to_ne_bytes()[..chunk.len()]);
-    }
-    bytes.into()
 }

@@ -227,6 +227,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
+    use landspeed_stats::SplitMix64;
     use proptest::prelude::*;
 
     use super::*;
@@ -275,13 +276,9 @@ mod tests {
         #[test]
         fn twenty_percent_loss_does_not_change_the_result(mtu in 600_u32..=9_000, seed in any::<u64>()) {
             // Two in ten thousand searches of 22 tries would err at worst; the cases of a run are 256.
-            let mut state = seed;
-            let mut unlucky = move || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) % 100 < 19
-            };
+            let mut random = SplitMix64::new(seed);
             let (search, _) = run(9_000, |size| {
-                if unlucky() { Err(Failure::Lost) } else { fits(size, mtu, Failure::Lost) }
+                if random.happens(0.19) { Err(Failure::Lost) } else { fits(size, mtu, Failure::Lost) }
             });
             prop_assert_eq!(search.passed(), mtu);
         }

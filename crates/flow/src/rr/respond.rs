@@ -3,13 +3,14 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
+use landspeed_stats::SplitMix64;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_sys::udp::MAX_DATAGRAM_BYTES;
 
 use super::flights::SequenceCode;
 use super::outcome::{ResponderOutcome, RrError};
 use super::plan::{RrPlan, Transport};
-use super::run::{TICK_NS, filler};
+use super::run::TICK_NS;
 use super::tcp::{self, would_block};
 use super::udp;
 use crate::shared::{Counters, Stop};
@@ -115,7 +116,7 @@ fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responde
     // A connection for one transaction should not cost more to prepare than to use.
     let room = |bytes: u64| if responder.max == 1 { bytes.min(CHUNK as u64) as usize } else { CHUNK };
     let mut requests = vec![0; room(request_bytes)];
-    let responses = filler(room(response_bytes));
+    let responses = SplitMix64::padding(room(response_bytes));
     let mut got = 0;
     while !responder.over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;
@@ -197,7 +198,7 @@ fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder
     let number = SequenceCode::len(plan.size.request_bytes, plan.size.response_bytes);
     // Room for any datagram: what is not a request is counted by its length.
     let mut request = vec![0; MAX_DATAGRAM_BYTES + 1];
-    let mut response = filler(plan.size.response_bytes as usize);
+    let mut response = SplitMix64::padding(plan.size.response_bytes as usize);
     while !responder.over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;
         match socket.recv(&mut request) {

@@ -226,16 +226,3 @@ pub(super) fn wait(
     *syscalls += 1;
     rrsock::wait(fd, for_writing, left_ns)
 }
-
-/// Bytes for messages: not constant, so that nothing on the path gains by compressing them.
-pub(super) fn filler(len: usize) -> Box<[u8]> {
-    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut next = || {
-        // xorshift64 (Marsaglia 2003): fast, and random enough for padding.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..len).map(|_| next()).collect()
-}

@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use landspeed_stats::SplitMix64;
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::thread::set_timer_slack_ns;
 use socket2::SockRef;
@@ -13,7 +14,7 @@ use super::cadence::Cadence;
 use super::flights::{Answer, Flights, SequenceCode};
 use super::outcome::{RrError, RrOutcome};
 use super::plan::{Load, PlanError, RrPlan, Transport};
-use super::run::{Halt, Run, TICK_NS, filler, wait};
+use super::run::{Halt, Run, TICK_NS, wait};
 use super::tcp::would_block;
 use crate::shared::{Counters, Stop};
 
@@ -84,7 +85,7 @@ impl<'a> Exchange<'a> {
         let size = plan.size;
         Self {
             socket,
-            request: filler(size.request_bytes as usize),
+            request: SplitMix64::padding(size.request_bytes as usize),
             // One more than a response, so that a longer datagram is noticed.
             response: vec![0; size.response_bytes as usize + 1].into_boxed_slice(),
             response_bytes: size.response_bytes as usize,

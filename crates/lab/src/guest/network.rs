@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use landspeed_netlink::configure::{self, Bridge, Discipline, Fq, LinkSettings, NewLink, NewRoute, RouteMetrics};
+use landspeed_netlink::configure::{self, Discipline, Fq, LinkSettings, NewLink, NewRoute};
 use landspeed_netlink::ethtool::Ethtool;
 use landspeed_netlink::{self as netlink, LinkId, Netlink, NetlinkError, QdiscReading};
 use landspeed_sys::bpf::{FrameFilter, Pattern, frame_clock};
@@ -56,9 +56,8 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
     let mut root = Netlink::open().map_err(words)?;
     root.loopback_up().map_err(words)?;
     machine_wide()?;
-    let control = Bridge { multicast_snooping: false, ..Bridge::default() };
     write("net/ipv6/conf/default/disable_ipv6", "1");
-    root.add_bridge(&NewLink { name: "control", ..NewLink::default() }, &control).map_err(words)?;
+    root.add_bridge(&NewLink { name: "control", ..NewLink::default() }).map_err(words)?;
     let bridge = up(&mut root, "control")?;
     let mut network =
         Network { namespaces: Vec::new(), sockets: Vec::new(), indices: Vec::new(), filters: BTreeMap::new() };
@@ -157,12 +156,7 @@ impl Network {
         self.socket(a.0)
             .add_veth(
                 &NewLink { name: &near, settings: settings(a), ..NewLink::default() },
-                &NewLink {
-                    name: &far,
-                    namespace: Some(self.namespace(b.0)),
-                    settings: settings(b),
-                    ..NewLink::default()
-                },
+                &NewLink { name: &far, namespace: Some(self.namespace(b.0)), settings: settings(b) },
             )
             .map_err(words)?;
         for ((node, port), name) in [(a, near), (b, far)] {
@@ -236,8 +230,7 @@ impl Network {
                 }
             }
             Role::Switch => {
-                let bridge = Bridge { multicast_snooping: false, ..Bridge::default() };
-                socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }, &bridge).map_err(words)?;
+                socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }).map_err(words)?;
                 let master = up(&mut socket, "switch")?;
                 for &interface in &self.indices[index] {
                     let settings = LinkSettings { master: Some(master), ..LinkSettings::default() };
@@ -273,10 +266,13 @@ impl Network {
         for &(address, prefix) in port.addresses.iter().filter(|(ip, _)| v6 || ip.is_ipv4()) {
             socket.add_address(interface, address, prefix).map_err(words)?;
             if node.quick_ack {
-                let network = masked(address, prefix);
-                let metrics = RouteMetrics { quickack: Some(true), ..RouteMetrics::default() };
-                let route =
-                    NewRoute { source: Some(address), metrics, ..NewRoute::on_link(network, prefix, interface) };
+                let route = NewRoute {
+                    destination: masked(address, prefix),
+                    prefix_bits: prefix,
+                    ifindex: interface,
+                    source: address,
+                    quickack: true,
+                };
                 socket.replace_route(&route).map_err(words)?;
             }
         }

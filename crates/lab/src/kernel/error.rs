@@ -149,9 +149,6 @@ pub enum Error {
         /// The ids that begin so.
         have: Vec<String>,
     },
-    /// A kernel that is being built cannot be removed.
-    #[error("cannot remove {0}: another process is building it\nInterrupt that build, and try again.")]
-    InUse(String),
 }
 
 impl Error {

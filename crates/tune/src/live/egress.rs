@@ -94,8 +94,7 @@ fn shape(rate_bytes_per_s: u64) -> HtbClass {
         rate_bytes_per_s,
         burst_bytes: burst as u32,
         // It does not borrow; the kernel complains without one at high rates.
-        quantum_bytes: Some(65_536),
-        ..HtbClass::default()
+        quantum_bytes: 65_536,
     }
 }
 
