@@ -7,17 +7,18 @@ use crate::direction::{Acknowledging, FlowDirection, Mark, Passing, Reaction, Sc
 use crate::intake::Seen;
 use crate::row::{Class, RowTcp};
 
-/// Both directions: index 0 is from the lesser end of the key to the greater one.
+/// Both directions: index 0 is from the lesser end of the key to the greater one. What every packet needs comes first.
 #[derive(Debug, Clone, Default)]
+#[repr(C, align(64))]
 pub struct Connection {
-    directions: [FlowDirection; 2],
     last_ns: u64,
-    syn: Option<(bool, u64)>,
-    /// Initial sequence number of the end that opened it.
-    client_number: Option<u32>,
     syn_ack_ns: Option<u64>,
     server_rtt_ns: Option<u64>,
     client_rtt_ns: Option<u64>,
+    /// Initial sequence number of the end that opened it.
+    client_number: Option<u32>,
+    directions: [FlowDirection; 2],
+    syn: Option<(bool, u64)>,
     syns: u32,
 }
 

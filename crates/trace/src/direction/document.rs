@@ -27,8 +27,8 @@ impl FlowDirection {
         let periods = rare.map_or(&[][..], |rare| &rare.periods);
         let fits = (periods.len() < MAX_PERIODS).then_some(open_period).flatten();
         let known = self.scale.is_some();
-        let outstanding: u64 =
-            self.holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
+        let holes = rare.map_or(&[][..], |rare| &rare.holes);
+        let outstanding: u64 = holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
         TraceDirection {
             packets: self.packets,
             wire_bytes: self.wire_bytes,

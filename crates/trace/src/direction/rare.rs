@@ -2,7 +2,7 @@
 
 use landspeed_model::{TraceEventKind, TraceRto, ZeroWindow};
 
-use super::{FlowDirection, Scene};
+use super::{FlowDirection, Hole, Scene};
 
 /// Events listed of a direction.
 const MAX_EVENTS: usize = 200;
@@ -27,6 +27,13 @@ pub struct Event {
 pub(super) struct Rare {
     pub events: Vec<Event>,
     pub unlisted_events: u64,
+    /// Sequence holes at the tap.
+    pub holes: Vec<Hole>,
+    /// Retransmissions without evidence why: the lowest number, when the latest passed, and how many. Their cause may be
+    /// recorded after them.
+    pub doubtful: Option<(u64, u64, u64)>,
+    /// When the window closed, and by which frame.
+    pub closed_since: Option<(u64, u64)>,
     pub resets: u64,
     /// When the window was closed, and how long in all.
     pub periods: Vec<ZeroWindow>,
@@ -106,10 +113,22 @@ impl FlowDirection {
         rare.late.iter().filter(|&&(from, to, _)| !is_fin(from, to)).map(|&(from, to, _)| to - from).sum()
     }
 
+    /// Whether anything is selectively acknowledged.
+    #[inline]
+    pub(super) fn holds_some(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.held.is_empty())
+    }
+
     /// A range is selectively acknowledged.
-    #[cold]
     pub(super) fn hold(&mut self, mut from: u64, mut to: u64) {
         let held = &mut self.rare.get_or_insert_default().held;
+        if let [(low, high)] = held.as_mut_slice()
+            && *low <= to
+            && from <= *high
+        {
+            (*low, *high) = (from.min(*low), to.max(*high));
+            return;
+        }
         held.retain(|&(low, high)| {
             let apart = high < from || to < low;
             if !apart {
