@@ -313,10 +313,10 @@ fn events(connection: &Connection, upward: bool) -> (Vec<TraceEvent>, u64) {
         listed.extend(events.iter().map(|event| TraceEvent {
             kind: event.kind,
             way,
-            frame: event.scene.frame,
-            time_ns: event.scene.since_ns,
-            sequence: event.scene.sequence,
-            rto_ns: event.rto_ns,
+            frame: event.frame,
+            time_ns: event.since_ns,
+            sequence: event.sequence,
+            rto_ns: (event.rto_ns > 0).then_some(event.rto_ns),
         }));
     }
     listed.sort_by_key(|event| event.frame);

@@ -1,6 +1,6 @@
 //! One direction of a TCP connection: the data of one end, and the ACKs of the other.
 
-use landspeed_model::{Retransmits, TraceEventKind, TraceLimits};
+use landspeed_model::{TraceEventKind, TraceLimits};
 use landspeed_wire::{Brief, Flags, TcpHeader};
 
 use crate::row::Class;
@@ -14,7 +14,7 @@ mod repeats;
 mod window;
 
 use ecn::Ecn;
-use rare::Rare;
+use rare::{Event, Rare};
 use window::Gap;
 
 /// Maximum number of holes of a direction. The oldest beyond it counts as missing data.
@@ -158,7 +158,7 @@ pub struct FlowDirection {
     repeated: u64,
     /// Whether later packets of this direction have greater IP identifications, in a sample: how often, and how often not.
     ascending: [u16; 2],
-    retransmits: Retransmits,
+    events: Vec<Event>,
     missing_bytes: u64,
     out_of_order: u32,
     duplicates: u32,
@@ -226,7 +226,7 @@ impl FlowDirection {
 
     /// Retransmits.
     pub fn retransmits(&self) -> u64 {
-        self.retransmits.total()
+        self.rare.as_ref().map_or(0, |rare| rare.retransmits.total())
     }
 
     /// Payload seen for the first time over the time from its first byte to its last one or its acknowledgement, bits/s.
@@ -472,7 +472,8 @@ impl FlowDirection {
                     .is_some_and(|&(low, high)| unwrap(low, self.next) <= from && to <= unwrap(high, self.next));
             if number == 0 && (to <= ack || inside_second) {
                 twice = true;
-                self.retransmits.spurious = (self.retransmits.spurious + 1).min(self.retransmits.total());
+                let retransmits = &mut self.rare().retransmits;
+                retransmits.spurious = (retransmits.spurious + 1).min(retransmits.total());
             } else if to <= self.next {
                 self.sacked = self.sacked.max(to);
                 if from > ack {

@@ -1,6 +1,6 @@
 //! A direction in the document.
 
-use landspeed_model::{TraceDirection, TraceRtt};
+use landspeed_model::{Retransmits, TraceDirection, TraceRtt};
 
 use super::FlowDirection;
 use super::window::MAX_PERIODS;
@@ -46,7 +46,7 @@ impl FlowDirection {
             lost_receiver: None,
             undetermined_receiver: None,
             ecn: self.ecn.document(&peer.ecn),
-            retransmits: self.retransmits,
+            retransmits: rare.map_or_else(Retransmits::default, |rare| rare.retransmits),
             out_of_order: u64::from(self.out_of_order),
             duplicates: u64::from(self.duplicates),
             missing_bytes: self.missing_bytes + outstanding + self.never_seen(),

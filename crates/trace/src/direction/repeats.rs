@@ -53,7 +53,7 @@ impl FlowDirection {
             return Class::Copy;
         }
         self.rtt.ambiguous(start);
-        self.retransmits.bytes += payload;
+        self.rare().retransmits.bytes += payload;
         let unseen = hole.is_some() || earlier || late.is_some();
         let class = self.count(start, end, unseen, passing.time_ns, scene);
         self.recovery = self.recovery.max(self.next);
@@ -159,7 +159,7 @@ impl FlowDirection {
             Class::Fast => self.by_timeout = false,
             _ => {}
         }
-        let kind = &mut self.retransmits;
+        let kind = &mut self.rare().retransmits;
         *match class {
             Class::LostBeforeTap => &mut kind.lost_before_tap,
             Class::Timeout => &mut kind.timeout,
@@ -207,16 +207,16 @@ impl FlowDirection {
     /// Reclassifies an unclassified retransmit as fast if the ACK that asked for it is recorded soon after it.
     #[cold]
     pub(super) fn clear_doubt(&mut self, time_ns: u64) {
-        let Some((start, since_ns, count)) = self.rare.as_mut().and_then(|rare| rare.doubtful.take()) else { return };
+        let Some((start, since_ns, count)) = self.rare().doubtful else { return };
+        let asked = self.is_asked_for(start);
+        let rare = self.rare();
         if time_ns.saturating_sub(since_ns) > DISORDER_NS {
-            return;
-        }
-        if self.is_asked_for(start) && self.retransmits.unclassified >= count {
-            self.retransmits.unclassified -= count;
-            self.retransmits.fast += count;
+            rare.doubtful = None;
+        } else if asked && rare.retransmits.unclassified >= count {
+            rare.retransmits.unclassified -= count;
+            rare.retransmits.fast += count;
+            rare.doubtful = None;
             self.by_timeout = false;
-        } else {
-            self.rare().doubtful = Some((start, since_ns, count));
         }
     }
 
