@@ -118,8 +118,8 @@ impl Connection {
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let mark = Mark { identification: brief.identification, timestamp: brief.timestamp };
         from.pass_expected(brief, Passing { time_ns, wire, mark, pushed: brief.pushed });
-        let scene = Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
-        let window_moved = from.announce(brief.window, Flags::ACK, scene);
+        let scene = || Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
+        let window_moved = !from.repeats_window(brief.window) && from.announce(brief.window, Flags::ACK, scene());
         if brief.payload > 0 && to.has_no_news(brief) {
             return true;
         }
@@ -134,7 +134,7 @@ impl Connection {
         let reaction = to.acknowledged(by, mss, room);
         from.note(reaction);
         if reaction.reneged {
-            from.event(TraceEventKind::Reneging, Scene { sequence: brief.acknowledgement, ..scene }, None);
+            from.event(TraceEventKind::Reneging, Scene { sequence: brief.acknowledgement, ..scene() }, None);
         }
         true
     }

@@ -338,7 +338,7 @@ impl FlowDirection {
     }
 
     /// Numbers that go on from the highest one.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, start: u64, end: u64, payload: u32, passing: Passing) {
         self.next = end;
         self.unique_bytes += u64::from(payload);
@@ -404,7 +404,7 @@ impl FlowDirection {
     }
 
     /// Accounts for an ACK of the other end. `room` is the number of RTT histograms that may still be allocated.
-    #[inline]
+    #[inline(always)]
     pub fn acknowledged(&mut self, by: Acknowledging<'_>, mss: u64, room: &mut u32) -> Reaction {
         let mut reaction = Reaction::default();
         if self.next == 0 {

@@ -210,8 +210,10 @@ impl Flows {
     pub fn split(mut self, limits: Limits, shares: usize) -> Vec<Self> {
         self.settle();
         let Self { table, bins, open, room, evicted } = self;
-        let limits = Limits { flows: limits.flows.div_ceil(shares.max(1)), ..limits };
-        let mut parts: Vec<_> = (0..shares.max(1)).map(|_| Self::new(limits)).collect();
+        let part = limits.flows.div_ceil(Key::parts(shares));
+        let most = |share| if share == 0 { part } else { part * Key::PARTS };
+        let mut parts: Vec<_> =
+            (0..shares.max(1)).map(|share| Self::new(Limits { flows: most(share), ..limits })).collect();
         for flow in table.into_flows() {
             let share = flow.key.share(parts.len());
             parts[share].table.take(flow);

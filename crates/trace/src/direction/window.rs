@@ -28,7 +28,7 @@ impl FlowDirection {
     #[inline]
     pub fn announce(&mut self, window: u16, flags: Flags, scene: Scene) -> bool {
         let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
-        if plain && self.window_field == Some(window) {
+        if plain && self.repeats_window(window) {
             return false;
         }
         self.window_field = plain.then_some(window);
@@ -49,6 +49,12 @@ impl FlowDirection {
         }
         self.window = Some(bytes);
         moved
+    }
+
+    /// Whether a segment that is no SYN and no reset has the window of the one before.
+    #[inline]
+    pub fn repeats_window(&self, window: u16) -> bool {
+        self.window_field == Some(window)
     }
 
     #[cold]
@@ -93,10 +99,13 @@ impl FlowDirection {
     /// Attributes the time between two packets of the connection to what limits this end.
     #[inline]
     pub fn account_time(&mut self, span_ns: u64, peer: &Self, mss: u64) {
-        if self.data_packets == 0 || self.acked == 0 {
-            return;
+        if self.data_packets > 0 && self.acked > 0 {
+            self.attribute_time(span_ns, peer, mss);
         }
-        let in_flight = self.in_flight();
+    }
+
+    fn attribute_time(&mut self, span_ns: u64, peer: &Self, mss: u64) {
+        let in_flight = self.next.saturating_sub(self.acked);
         if in_flight == 0 {
             self.account_gap(span_ns, peer, mss);
         } else if self.acked < self.recovery {
