@@ -54,7 +54,7 @@ impl Key {
         self.protocol == 6
     }
 
-    /// A number below `shares` that all packets of the flow have in common. Share 0 is a fifth of each other one: its core
+    /// A number below `shares` that all packets of the flow have in common. Share 0 is half of each other one: its core
     /// dissects all frames.
     #[inline]
     pub fn share(&self, shares: usize) -> usize {
@@ -68,7 +68,7 @@ impl Key {
     }
 
     /// Parts in a share other than share 0.
-    pub const PARTS: usize = 5;
+    pub const PARTS: usize = 2;
 
     /// A number that hardly any other flow has.
     #[inline]

@@ -41,8 +41,10 @@ impl Directions {
     #[inline(always)]
     pub fn find<'a>(&self, frame: &Frame<'a>) -> Option<(Owner, Brief<'a>)> {
         let known = self.0.get(Alike::place(frame.data)?)?;
-        let brief = known.alike.brief(frame.link, frame.data)?;
-        (known.interface == frame.interface).then_some((known.owner, brief))
+        if known.interface != frame.interface {
+            return None;
+        }
+        Some((known.owner, known.alike.brief(frame.link, frame.data)?))
     }
 
     /// Keeps where packets like a frame belong.
