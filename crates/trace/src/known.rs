@@ -41,10 +41,8 @@ impl Directions {
     #[inline(always)]
     pub fn find<'a>(&self, frame: &Frame<'a>) -> Option<(Owner, Brief<'a>)> {
         let known = self.0.get(Alike::place(frame.data)?)?;
-        if known.interface != frame.interface {
-            return None;
-        }
-        Some((known.owner, known.alike.brief(frame.link, frame.data)?))
+        let brief = known.alike.brief(frame.link, frame.data)?;
+        (known.interface == frame.interface).then_some((known.owner, brief))
     }
 
     /// Keeps where packets like a frame belong.
