@@ -61,9 +61,9 @@ impl Flows {
 
     /// Analyses packets from the intake, in order.
     pub fn batch(&mut self, batch: &[Seen]) {
-        for some in batch.chunks(AHEAD) {
-            let places = self.prefetch(some);
-            for (seen, place) in some.iter().zip(places) {
+        for chunk in batch.chunks(AHEAD) {
+            let places = self.prefetch(chunk);
+            for (seen, place) in chunk.iter().zip(places) {
                 self.seen::<Unobserved>(seen, place);
             }
         }
