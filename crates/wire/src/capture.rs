@@ -121,7 +121,9 @@ impl Reader {
     pub fn drain(&mut self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
         let mut at = 0;
         loop {
-            if let Some(Format::Pcap(pcap)) = &self.format {
+            if let Some(Format::Pcap(pcap)) = &self.format
+                && pcap.is_little()
+            {
                 let (used, needed) = pcap.drain(&bytes[at..], sink);
                 return (at + used, needed);
             }

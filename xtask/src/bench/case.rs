@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use anyhow::{Result, ensure};
 
-use super::row::{Better, Metric, Row, Series, Skipped, Unit};
+use super::row::{Better, Metric, Row, Series, Skipped, Target, Unit};
 use super::tools::Found;
 
 /// Runs once and gives one value for each metric of the case.
@@ -55,7 +55,16 @@ impl Case {
     /// Adds a metric; `target` is the ratio to the best rival.
     #[must_use]
     pub fn metric(mut self, name: &str, unit: Unit, better: Better, target: Option<f64>) -> Self {
-        self.metrics.push(Metric { name: name.to_owned(), unit, better, target });
+        self.metrics.push(Metric { name: name.to_owned(), unit, better, target, further: Vec::new() });
+        self
+    }
+
+    /// Adds a target of one contestant over another one, for the metric added last.
+    #[must_use]
+    pub fn target(mut self, who: &str, rival: &str, target: f64) -> Self {
+        if let Some(metric) = self.metrics.last_mut() {
+            metric.further.push(Target { who: who.to_owned(), rival: rival.to_owned(), target });
+        }
         self
     }
 
