@@ -14,6 +14,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("tc", "iproute2"),
     ("ethtool", "ethtool"),
+    ("sysctl", "procps"),
+    ("fuser", "psmisc"),
     // Oracles of the trace.
     ("tcpdump", "tcpdump"),
     ("tcptrace", "tcptrace"),

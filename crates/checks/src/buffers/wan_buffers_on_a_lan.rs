@@ -85,7 +85,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 bytes_text(window as u64)
             ),
             "Autotuning overshoots the BDP of a short path, and the data leaves the CPU cache.",
-            "ss -tmi (rcv_space, rb)",
+            "ss -tmi  # rcv_space, rb",
         )
     })
 }

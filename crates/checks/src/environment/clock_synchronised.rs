@@ -37,6 +37,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         "no",
         "chrony, or ptp4l where one-way delays below a millisecond matter",
         "One-way delays and logs of two hosts cannot be compared.",
-        "chronyc tracking, or timedatectl",
+        "chronyc tracking || timedatectl",
     ))
 }

@@ -33,12 +33,13 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let files = known!(&view.facts.sysctl_files);
     let last: BTreeMap<&str, &SysctlAssignment> = files.iter().map(|line| (line.name.as_str(), line)).collect();
-    let (mut same, mut differ) = (0_usize, Vec::new());
+    let (mut same, mut differ, mut names) = (0_usize, Vec::new(), Vec::new());
     for (name, line) in last {
         let Some(Fact::Known(running)) = view.facts.sysctls.get(name) else { continue };
         if running.split_whitespace().eq(line.value.split_whitespace()) {
             same += 1;
         } else {
+            names.push(name);
             differ.push(format!("{name} = {running}, {} line {} has {}", line.path, line.line, line.value));
         }
     }
@@ -58,9 +59,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         ..advice::by_person(
             join_first(&differ),
-            "write the intended value into the file that wins, or apply the files: sysctl --system",
+            "write the intended value into the file that wins, or apply the files: `sysctl --system`",
             why,
-            "sysctl --system shows which file sets what; sysctl NAME what runs",
+            format!("sysctl {}", names.join(" ")),
         )
     })
 }

@@ -58,6 +58,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         join_first(&found),
         "keep each setting in one file; remove the others",
         "Which one wins depends on file names; an edit in the other does nothing.",
-        "systemd-analyze cat-config sysctl.d, or sysctl --system",
+        "systemd-analyze cat-config sysctl.d",
     ))
 }

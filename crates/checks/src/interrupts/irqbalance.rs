@@ -67,7 +67,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: Some(severity),
         observed: format!("running, {nodes} NUMA node{}", if nodes == 1 { "" } else { "s" }),
         recommended: if stop {
-            "systemctl stop irqbalance for the measurement, then place the interrupts".into()
+            "`systemctl stop irqbalance` for the measurement, then place the interrupts".into()
         } else {
             format!(
                 "keep it for other devices and ban the NIC's {} interrupts: IRQBALANCE_ARGS with --banirq=N for each, \
