@@ -85,11 +85,8 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     };
     let now = limit.map_or(String::new(), |limit| format!("; it is {} now", text::bytes(limit)));
     let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
-    let flows = if ceiling > MAX_WINDOW_BYTES {
-        " No TCP window passes 1 GiB: use parallel streams as well."
-    } else {
-        ""
-    };
+    let flows =
+        if ceiling > MAX_WINDOW_BYTES { " No TCP window passes 1 GiB: use parallel streams as well." } else { "" };
     format!(
         "Raise {}[2] on {label} and {again}: `sysctl -w {}`. That is {}: {basis}{now}.{flows}",
         buffer.sysctl,

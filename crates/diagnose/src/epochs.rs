@@ -11,7 +11,7 @@ use crate::flow::Flow;
 use crate::stream::flight_segments;
 use crate::thresholds::{
     CWND_MOSTLY, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL, STALL_RTTS, THREAD_BUSY,
-    WAITING_SHARE,
+    WAITING_SHARE, WINDOW_FULL,
 };
 
 /// Spans listed of one state.
@@ -126,6 +126,13 @@ fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> E
         worked(&|sample| sample.thread_cpu_ns) + worked(&|sample| sample.thread_wait_ns) >= elapsed_us * THREAD_BUSY;
     let fill = next.wmem_queued_bytes.zip(next.sndbuf_bytes).filter(|&(_, limit)| limit > 0);
     let fill = fill.map_or(1.0, |(queued, limit)| f64::from(queued) / f64::from(limit));
+    // The same reading that names the cause from one end.
+    let in_flight = flight_segments(tcp) * f64::from(tcp.snd_mss_bytes);
+    if observed
+        && tcp.snd_wnd_bytes.is_some_and(|window| in_flight > 0.0 && in_flight >= WINDOW_FULL * f64::from(window))
+    {
+        return EpochState::ReceiveWindowLimited;
+    }
     // A program that is only observed may spin while its queue is full.
     if busy && (!observed || fill < SEND_EMPTY) {
         return EpochState::CpuLimited;

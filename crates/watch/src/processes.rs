@@ -203,7 +203,7 @@ fn describe(host: &dyn Host, pid: u32) -> Process {
 /// Unit and container of `/proc/PID/cgroup`.
 fn place(text: &str) -> (Option<String>, Option<String>) {
     let parts = || text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).flat_map(|path| path.split('/').rev());
-    let unit = parts().find(|part| part.ends_with(".service") || part.ends_with(".scope"));
+    let unit = parts().find(|part| [".service", ".scope"].into_iter().any(|kind| part.ends_with(kind)));
     let container = parts().find_map(container_in);
     (unit.map(str::to_owned), container)
 }

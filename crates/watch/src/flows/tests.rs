@@ -65,7 +65,9 @@ impl Twin {
 
 fn dump(flows: &mut Flows, now_ns: u64, sockets: &[Twin]) {
     flows.begin_dump(now_ns);
-    sockets.iter().for_each(|twin| flows.dumped(&twin.socket()));
+    for twin in sockets {
+        flows.dumped(&twin.socket());
+    }
     flows.end_dump();
 }
 
