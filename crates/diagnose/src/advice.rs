@@ -34,6 +34,7 @@ pub(crate) const SEND: Buffer =
 /// What to set `buffer` to on `host`, whose present size is `now` bytes.
 pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<f64>) -> String {
     let label = flow.label(host);
+    let again = if flow.observed { "start the transfer again" } else { "run again" };
     let (target_bps, known) = target(flow);
     let rtt_us =
         flow.min_rtt_us().or_else(|| flow.document.path.as_ref().map(|path| path.control_rtt_ns as f64 / 1e3));
@@ -58,7 +59,7 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     }
     let limit = host.sysctl_max(buffer.sysctl).map(|bytes| bytes as f64);
     let (Some(need), Some(basis)) = (need, basis) else {
-        return format!("Raise {}[2] on {label} to 2 × BDP of the path, then run again.", buffer.sysctl);
+        return format!("Raise {}[2] on {label} to 2 × BDP of the path, then {again}.", buffer.sysctl);
     };
     if let (Some(limit), Some(now)) = (limit, now)
         && now < limit * 0.5
@@ -69,7 +70,7 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
             format!("look for a program or wrapper that sets {}, and for TCP memory pressure", buffer.option)
         };
         return format!(
-            "The buffer stayed at {} though {}[2] on {label} allows {}: {cause}; then run again.",
+            "The buffer stayed at {} though {}[2] on {label} allows {}: {cause}; then {again}.",
             text::bytes(now),
             buffer.sysctl,
             text::bytes(limit)
@@ -84,13 +85,10 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     };
     let now = limit.map_or(String::new(), |limit| format!("; it is {} now", text::bytes(limit)));
     let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
-    let flows = if ceiling > MAX_WINDOW_BYTES {
-        " No TCP window passes 1 GiB: use parallel streams as well (-P)."
-    } else {
-        ""
-    };
+    let flows =
+        if ceiling > MAX_WINDOW_BYTES { " No TCP window passes 1 GiB: use parallel streams as well." } else { "" };
     format!(
-        "Raise {}[2] on {label} and run again: `sysctl -w {}`. That is {}: {basis}{now}.{flows}",
+        "Raise {}[2] on {label} and {again}: `sysctl -w {}`. That is {}: {basis}{now}.{flows}",
         buffer.sysctl,
         assignment(host, buffer, need),
         text::bytes(need)

@@ -1,6 +1,6 @@
 //! From findings to one verdict: order, contradictions, confidence.
 
-use landspeed_model::{Cause, Confidence, Evidence, Status, Verdict};
+use landspeed_model::{Cause, Confidence, Direction, Evidence, Status, Verdict};
 
 use crate::causes::{evaluate_all, explains};
 use crate::epochs::epochs;
@@ -101,7 +101,9 @@ fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdi
     } else {
         format!("no visible reading reached its threshold; {} not visible", listed(&missing))
     };
-    let next_step = if !flow.receiver_seen() || !flow.sender_seen() {
+    let next_step = if flow.observed {
+        String::new()
+    } else if !flow.receiver_seen() || !flow.sender_seen() {
         "Run again with landspeed on both ends, to its end.".to_owned()
     } else if !flow.is_rr() && !flow.sampled_well() {
         "Run again for at least 10 s with the default interval.".to_owned()
@@ -154,8 +156,9 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
         return Some(none(summary, vec!["streams of this direction".to_owned()], "Run this direction."));
     }
     if flow.span_ns.1 - flow.span_ns.0 < MIN_JUDGED_NS {
+        let what = if flow.observed { "flow" } else { "test" };
         let summary = format!(
-            "{}: the test was over in {}, too soon to name a cause.",
+            "{}: the {what} was over in {}, too soon to name a cause.",
             headline(flow),
             text::nanos(flow.seconds() * 1e9)
         );
@@ -167,7 +170,8 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
             return Some(verdict);
         }
         let next = "Check that data can pass the firewall between the hosts, and run longer.";
-        return Some(none("No data arrived in the steady phase.".to_owned(), visibility(flow), next));
+        let summary = if flow.observed { "No data moved." } else { "No data arrived in the steady phase." };
+        return Some(none(summary.to_owned(), visibility(flow), next));
     }
     None
 }
@@ -233,6 +237,11 @@ pub(crate) fn headline(flow: &Flow) -> String {
         let sizes = flow.document.latency.len().max(1) as f64;
         return format!("{} transactions a second", text::number((rate / sizes).round()));
     }
+    if flow.observed {
+        let remote = flow.document.path.as_ref().map_or("", |path| path.server_addr.as_str());
+        let moved = if flow.direction == Direction::Upload { "sent to" } else { "received from" };
+        return format!("{} {moved} {remote}", text::rate(flow.goodput_bps));
+    }
     let (from, to) = (flow.sender.name(), flow.receiver.name());
     let streams = flow.streams.len();
     let over = if streams > 1 { format!(" over {streams} streams") } else { String::new() };
@@ -244,7 +253,10 @@ fn visibility(flow: &Flow) -> Vec<String> {
     let mut missing = Vec::new();
     for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {
         if !seen && !flow.is_rr() {
-            let what = if flow.document.iperf3.is_some() {
+            let what = if flow.observed {
+                let counts = "its socket's queues and counters, its cores";
+                format!("the {} ({counts})", host.name())
+            } else if flow.document.iperf3.is_some() {
                 format!("the {} over time (iperf3 reports totals only)", host.name())
             } else {
                 format!("the {}'s report", host.name())

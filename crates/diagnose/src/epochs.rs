@@ -11,7 +11,7 @@ use crate::flow::Flow;
 use crate::stream::flight_segments;
 use crate::thresholds::{
     CWND_MOSTLY, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL, STALL_RTTS, THREAD_BUSY,
-    WAITING_SHARE,
+    WAITING_SHARE, WINDOW_FULL,
 };
 
 /// Spans listed of one state.
@@ -90,7 +90,7 @@ fn states(flow: &Flow) -> Vec<(u64, u64, EpochState)> {
                 let at = samples.partition_point(|sample| sample.t_ns < pair[1].t_ns);
                 let Some(next) = samples.get(at) else { continue };
                 let Some(before) = at.checked_sub(1).and_then(|at| samples.get(at)) else { continue };
-                *votes.entry(state(before, next, model_based)).or_default() += 1;
+                *votes.entry(state(before, next, model_based, flow.observed)).or_default() += 1;
             }
             let most =
                 votes.into_iter().max_by_key(|&(_, count)| count).map_or(EpochState::Unknown, |(state, _)| state);
@@ -100,7 +100,7 @@ fn states(flow: &Flow) -> Vec<(u64, u64, EpochState)> {
 }
 
 /// The state of one stream between two samples of its sender.
-fn state(before: &Sample, next: &Sample, model_based: bool) -> EpochState {
+fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> EpochState {
     let (Some(was), Some(tcp)) = (before.tcp.as_deref(), next.tcp.as_deref()) else { return EpochState::Unknown };
     let elapsed_us = next.t_ns.saturating_sub(before.t_ns) as f64 / 1e3;
     let moved = |counter: &dyn Fn(&TcpInfo) -> Option<u64>| {
@@ -122,11 +122,21 @@ fn state(before: &Sample, next: &Sample, model_based: bool) -> EpochState {
     let worked = |of: &dyn Fn(&Sample) -> Option<u64>| {
         of(next).zip(of(before)).and_then(|(now, then)| now.checked_sub(then)).map_or(0.0, |ns| ns as f64 / 1e3)
     };
-    if worked(&|sample| sample.thread_cpu_ns) + worked(&|sample| sample.thread_wait_ns) >= elapsed_us * THREAD_BUSY {
-        return EpochState::CpuLimited;
-    }
+    let busy =
+        worked(&|sample| sample.thread_cpu_ns) + worked(&|sample| sample.thread_wait_ns) >= elapsed_us * THREAD_BUSY;
     let fill = next.wmem_queued_bytes.zip(next.sndbuf_bytes).filter(|&(_, limit)| limit > 0);
     let fill = fill.map_or(1.0, |(queued, limit)| f64::from(queued) / f64::from(limit));
+    // The same reading that names the cause from one end.
+    let in_flight = flight_segments(tcp) * f64::from(tcp.snd_mss_bytes);
+    if observed
+        && tcp.snd_wnd_bytes.is_some_and(|window| in_flight > 0.0 && in_flight >= WINDOW_FULL * f64::from(window))
+    {
+        return EpochState::ReceiveWindowLimited;
+    }
+    // A program that is only observed may spin while its queue is full.
+    if busy && (!observed || fill < SEND_EMPTY) {
+        return EpochState::CpuLimited;
+    }
     let unsent = tcp.notsent_bytes.map_or(0.0, f64::from);
     let queued = next.wmem_queued_bytes.map_or(f64::INFINITY, f64::from);
     let waits = unsent >= NOTSENT_LITTLE || unsent >= WAITING_SHARE * queued;

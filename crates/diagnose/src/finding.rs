@@ -161,7 +161,7 @@ impl<'f, 'a> Scales<'f, 'a> {
     ) -> Option<bool> {
         let end = if series.starts_with("receiver") { self.flow.receiver.end } else { self.flow.sender.end };
         let Some(figure) = figure else {
-            self.missing.push(format!("{metric} ({})", end.name()));
+            self.missing.push(format!("{metric} ({})", self.flow.host(end).name()));
             return None;
         };
         let single = self.flow.streams.len() == 1;
@@ -188,7 +188,7 @@ impl<'f, 'a> Scales<'f, 'a> {
         source: &str,
     ) -> Option<bool> {
         let Some(value) = value.filter(|value| value.is_finite()) else {
-            let whose = end.map(|end| format!(" ({})", end.name())).unwrap_or_default();
+            let whose = end.map(|end| format!(" ({})", self.flow.host(end).name())).unwrap_or_default();
             self.missing.push(format!("{metric}{whose}"));
             return None;
         };
@@ -231,7 +231,7 @@ impl<'f, 'a> Scales<'f, 'a> {
             unit: unit.to_owned(),
             threshold: bound.words(unit),
             met: bound.met(value),
-            host: end.map(|end| end.name().to_owned()),
+            host: end.map(|end| self.flow.host(end).name().to_owned()),
             stream,
             span_ns: (self.flow.span_ns.1 > self.flow.span_ns.0).then_some(self.flow.span_ns),
             source,

@@ -36,6 +36,8 @@ pub(crate) struct Flow<'a> {
     pub udp: Option<Udp>,
     /// The path, where a lab built it.
     pub route: Option<Route<'a>>,
+    /// Whether other programs' data was observed from this host, without a test of one's own.
+    pub observed: bool,
 }
 
 /// A figure over all streams of a direction.
@@ -80,9 +82,26 @@ impl<'a> Flow<'a> {
             streams,
             udp: None,
             route: None,
+            observed: false,
         };
         flow.udp = flow.is_udp().then(|| Udp::new(&flow));
         flow
+    }
+
+    /// [`Self::new`] of a flow that other programs made and this host, the client, observed.
+    pub(crate) fn observed(document: &'a RunDocument, direction: Direction) -> Self {
+        let mut flow = Self::new(document, direction);
+        flow.observed = true;
+        for host in [&mut flow.sender, &mut flow.receiver] {
+            host.name = if host.end == End::Client { "local host" } else { "remote host" };
+        }
+        flow.streams.iter_mut().for_each(|stream| stream.observed = true);
+        flow
+    }
+
+    /// The host at an end.
+    pub(crate) fn host(&self, end: End) -> &HostView<'a> {
+        if self.sender.end == end { &self.sender } else { &self.receiver }
     }
 
     /// [`Self::new`] of a lab's flow, with what the lab knows of its path.

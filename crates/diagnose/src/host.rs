@@ -40,6 +40,8 @@ impl End {
 pub(crate) struct HostView<'a> {
     /// Which one.
     pub end: End,
+    /// What it is called: `client` or `server`, of a flow that was only observed `local host` or `remote host`.
+    pub name: &'static str,
     /// The host at the start.
     pub snapshot: Option<&'a HostSnapshot>,
     /// What it did.
@@ -81,12 +83,12 @@ impl<'a> HostView<'a> {
             End::Server => document.cost.server.as_ref(),
         };
         let cores = series.map(|series| mean_cores(series, span_ns)).unwrap_or_default();
-        Self { end, snapshot: end.of(&document.hosts), series, cost, cores }
+        Self { end, name: end.name(), snapshot: end.of(&document.hosts), series, cost, cores }
     }
 
-    /// `client` or `server`.
+    /// What it is called in texts.
     pub(crate) fn name(&self) -> &'static str {
-        self.end.name()
+        self.name
     }
 
     /// The core with the most busy time.

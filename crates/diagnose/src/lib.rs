@@ -29,6 +29,7 @@ mod text;
 mod thresholds;
 mod udp;
 mod warnings;
+mod watched;
 
 use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict};
 
@@ -40,6 +41,13 @@ pub use warnings::warnings;
 /// Never panics and never puts a value that is not finite into the verdict, whatever the document holds.
 pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
     withdraw_contradicted(decide::decide(&flow::Flow::new(document, direction)), document, None)
+}
+
+/// [`diagnose`] for a flow of other programs that this host observed from its end: the document's client is this host, and the
+/// server reported nothing. The rules are the same; texts speak of the local and the remote host and advise no options of `run`.
+pub fn diagnose_watched(document: &RunDocument, direction: Direction) -> Verdict {
+    let flow = flow::Flow::observed(document, direction);
+    watched::adapt(withdraw_contradicted(decide::decide(&flow), document, None), &flow)
 }
 
 /// The rate that a verdict's summary begins with, before the colon.

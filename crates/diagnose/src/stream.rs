@@ -18,6 +18,8 @@ pub(crate) struct StreamView<'a> {
     pub read: Vec<&'a Sample>,
     /// Payload bytes delivered in the steady phase.
     pub bytes: u64,
+    /// Whether its ends are programs that do not report how they spend their time.
+    pub observed: bool,
 }
 
 impl<'a> StreamView<'a> {
@@ -32,7 +34,7 @@ impl<'a> StreamView<'a> {
             .iter()
             .filter(|interval| interval.phase == PhaseName::Steady)
             .fold(0_u64, |sum, interval| sum.saturating_add(interval.bytes));
-        Self { index, stream, sent: within(&stream.sender), read: within(&stream.receiver), bytes }
+        Self { index, stream, sent: within(&stream.sender), read: within(&stream.receiver), bytes, observed: false }
     }
 
     /// The sending end.
@@ -173,16 +175,24 @@ impl<'a> StreamView<'a> {
 
     /// Share of its life the sender waited for its own schedule.
     pub(crate) fn wait_share(&self) -> Option<f64> {
-        Self::wait_share_of(self.sender()?)
+        self.wait_share_of(self.sender()?)
     }
 
     /// Share of its life the receiver waited for its own schedule (`--read-rate`).
     pub(crate) fn read_wait_share(&self) -> Option<f64> {
-        Self::wait_share_of(self.receiver()?)
+        self.wait_share_of(self.receiver()?)
     }
 
-    fn wait_share_of(end: &StreamEnd) -> Option<f64> {
-        Self::lifetime_ns(end).map(|life| end.app_wait_ns as f64 / life)
+    fn wait_share_of(&self, end: &StreamEnd) -> Option<f64> {
+        let life = Self::lifetime_ns(end).filter(|_| !self.observed);
+        life.map(|life| end.app_wait_ns as f64 / life)
+    }
+
+    /// Share of the phase in which data was outstanding or waited to be sent.
+    pub(crate) fn busy_share(&self) -> Option<f64> {
+        let (first, last) = (self.sent.first()?, self.sent.last()?);
+        let elapsed_us = last.t_ns.checked_sub(first.t_ns).filter(|&ns| ns > 0)? as f64 / 1e3;
+        self.moved(|tcp| tcp.busy_time_us).map(|busy_us| busy_us / elapsed_us)
     }
 }
 

@@ -63,6 +63,10 @@ pub(crate) const BUFFER_GREW: f64 = 2.0;
 /// Steady phase below which nothing is said at all, nanoseconds: a few scheduler slices and jiffies.
 pub(crate) const MIN_JUDGED_NS: u64 = 200_000_000;
 
+/// Share of time with data outstanding below which an application that is only observed leaves the connection idle most of the time.
+/// The kernel's clock (`busy_time`) runs whenever anything is written and not acknowledged: what is left is the application's.
+pub(crate) const OUTSTANDING_LITTLE: f64 = 0.5;
+
 /// Share of its life the sender waits for its own schedule from which it had time to spare.
 pub(crate) const WAITS: f64 = 0.1;
 

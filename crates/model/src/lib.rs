@@ -22,6 +22,7 @@ mod trace_direction;
 mod trace_graph;
 mod tune;
 mod verdict;
+mod watch;
 
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
@@ -65,6 +66,7 @@ pub use trace_graph::{
 };
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
+pub use watch::{WatchDocument, WatchFlow, WatchOverhead, WatchRole, WatchSockets};
 
 /// The identifier written to `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";
@@ -94,6 +96,9 @@ pub const AUDIT_SCHEMA: &str = "landspeed.audit/1";
 
 /// The identifier written to `.schema` of what the demo claimed.
 pub const DEMO_SCHEMA: &str = "landspeed.demo/1";
+
+/// The identifier written to `.schema` of what was seen of running flows.
+pub const WATCH_SCHEMA: &str = "landspeed.watch/1";
 
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {

@@ -1,5 +1,5 @@
 //! A conversation with one netlink family: requests, their answers, dumps of whole tables. Every family of this crate goes through
-//! it; a new one (`NETLINK_SOCK_DIAG`) is [`Connection::open`] with its number, a request, and a parser of the answer's payload.
+//! it; a new one is [`Connection::open`] with its number, a request, and a parser of the answer's payload.
 
 use std::fmt;
 use std::io;
@@ -11,12 +11,14 @@ use netlink_packet_core::NetlinkBuffer;
 
 use crate::parse::acknowledge;
 
-/// Longest wait for one answer, and for a whole dump.
+/// Longest wait for one message.
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest wait for a whole dump: 100,000 sockets take the kernel a tenth of a second, and its reader as long.
+const DUMP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The kernel fills dump messages up to 32 KiB (`max_recvmsg_len`); single answers are smaller.
 const RECEIVE_BUFFER_BYTES: usize = 64 * 1024;
-/// A dump longer than this is given up: some 100,000 queueing disciplines.
-const DUMP_LIMIT_BYTES: usize = 32 * 1024 * 1024;
+/// A dump longer than this is given up: some 500,000 sockets.
+const DUMP_LIMIT_BYTES: usize = 256 * 1024 * 1024;
 /// A dump the kernel says was changed under our hands (`NLM_F_DUMP_INTR`) is asked for this many times.
 const DUMP_ATTEMPTS: u32 = 3;
 
@@ -55,7 +57,7 @@ impl fmt::Display for NetlinkError {
         write!(f, "netlink {} of {}: ", self.operation, self.object)?;
         match &self.cause {
             Cause::Io(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                f.write_str("no answer from the kernel within a second")
+                f.write_str("no answer from the kernel in time")
             }
             Cause::Io(e) => write!(f, "{e}"),
             Cause::Refused(e, why) => write!(f, "{e}: {why}"),
@@ -163,7 +165,8 @@ impl Connection {
         self.sequence = self.sequence.wrapping_add(1);
         let dump = request.is_dump();
         self.socket.send(request.finish(self.sequence)).map_err(Cause::Io)?;
-        let deadline_ns = monotonic_ns() + TIMEOUT.as_nanos() as u64;
+        let patience = if dump { DUMP_TIMEOUT } else { TIMEOUT };
+        let deadline_ns = monotonic_ns() + patience.as_nanos() as u64;
         let (mut whole, mut total) = (true, 0);
         loop {
             let n = match self.socket.receive(&mut self.buffer) {

@@ -32,13 +32,14 @@ pub const TABLE: &[Edges] = &[
     edges("tune", &["host", "model", "netlink", "sys", "units"]),
     edges("lab", &["model", "netlink", "stats", "sys", "units"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
+    edges("watch", &["host", "model", "netlink", "sys"]),
     edges("report", &["model", "units"]),
     edges("testkit", &["model", "stats", "sys", "units"]),
     edges(
         "cli",
         &[
             "calc", "capture", "checks", "columns", "diagnose", "flow", "host", "iperf3", "lab", "model", "netlink",
-            "report", "stats", "sys", "tap", "trace", "tune", "units", "wire",
+            "report", "stats", "sys", "tap", "trace", "tune", "units", "watch", "wire",
         ],
     ),
     edges("landspeed", &["cli"]),
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     /// Crates that never depend on each other; `cli` composes them.
-    const STRANGERS: &[&str] = &["flow", "lab", "tap", "checks"];
+    const STRANGERS: &[&str] = &["flow", "lab", "tap", "checks", "watch"];
 
     #[test]
     fn the_table_refuses_unlisted_edges() {

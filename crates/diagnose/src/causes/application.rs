@@ -6,7 +6,9 @@ use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{CWND_FULL, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, UDP_LOSS, WAITS};
+use crate::thresholds::{
+    CWND_FULL, MOSTLY_WAITS, NOTSENT_LITTLE, OUTSTANDING_LITTLE, RATE_REACHED, SEND_EMPTY, UDP_LOSS, WAITS,
+};
 
 /// An asked-for rate that was reached settles it; otherwise the sender's own waiting and its empty queue do.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -34,13 +36,22 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         "effective.rate_bps",
     );
     let waited = flow.figure(StreamView::wait_share);
-    let waits = scales.figure(
-        "share of time waiting for --rate",
-        waited,
-        "ratio",
-        Bound::AtLeast(WAITS),
-        "sender.app_wait_ns",
-    );
+    let waits = if flow.observed {
+        None
+    } else {
+        let metric = "share of time waiting for --rate";
+        scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "sender.app_wait_ns")
+    };
+    // A test of landspeed has the sender's own account of its waiting; of another program only this is visible.
+    let outstanding = flow.figure(StreamView::busy_share).filter(|_| flow.observed);
+    let pauses = outstanding.is_some()
+        && scales.figure(
+            "time with data outstanding over time",
+            outstanding,
+            "ratio",
+            Bound::Below(OUTSTANDING_LITTLE),
+            "sender.samples[].tcp.busy_time_us",
+        ) == Some(true);
     let empty = scales.figure(
         "send queue memory over SO_SNDBUF",
         flow.figure(StreamView::send_fill),
@@ -85,6 +96,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         return scales.refuted();
     }
     let strength = match (idle, waits) {
+        (true, _) if pauses => Strength::Strong,
         (true, Some(true)) => Strength::Strong,
         (false, Some(true)) if mostly => Strength::Moderate,
         (true, _) if !lowat => Strength::Moderate,
@@ -97,6 +109,10 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
             "the sending application waited for its own schedule {} of the time and kept the send queue {} full",
             text::percent(waited.value),
             text::percent(fill)
+        ),
+        None if pauses => format!(
+            "the sending application had nothing to send {} of the time",
+            text::percent(1.0 - outstanding.map_or(0.0, |figure| figure.value))
         ),
         None => format!(
             "the sending application kept the send queue only {} full, and no other limit was visible",

@@ -7,7 +7,7 @@ use crate::finding::{Bound, Finding, Scales, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Role, load, receiver_behind, sender_waits};
 use crate::stream::StreamView;
-use crate::thresholds::{RATE_REACHED, UDP_LOSS, WAITS};
+use crate::thresholds::{RATE_REACHED, SEND_EMPTY, UDP_LOSS, WAITS};
 
 /// Holds the sending threads and cores against full; a sender that waits for its schedule, or whose receiver is full
 /// too and behind, has time to spare.
@@ -15,13 +15,24 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut scales = Scales::new(flow, Cause::SenderCpu);
     let own = load(flow, Role::Sender);
     cpu::weigh(&mut scales, flow, Role::Sender, &own);
-    let waited = flow.figure(StreamView::wait_share);
-    scales.figure("share of time waiting for --rate", waited, "ratio", Bound::Below(WAITS), "sender.app_wait_ns");
+    if !flow.observed {
+        let waited = flow.figure(StreamView::wait_share);
+        scales.figure("share of time waiting for --rate", waited, "ratio", Bound::Below(WAITS), "sender.app_wait_ns");
+    }
     let udp = flow.udp.as_ref();
     // Datagrams have a schedule to keep: a thread kept from its core cannot, however little work it has.
     let late = udp.is_some_and(|udp| udp.reached().is_some_and(|reached| reached < RATE_REACHED));
     let delayed = (late && own.kept_waiting()).then_some(Strength::Moderate);
     let Some(mut strength) = own.strength.max(delayed) else { return scales.refuted() };
+    // Another program may spin while it waits: its thread is late only where its send queue runs empty.
+    if flow.observed && !matches!(own.kind, Kind::Softirq | Kind::Crowded) {
+        let fill = flow.figure(StreamView::send_fill);
+        let metric = "send queue memory over SO_SNDBUF";
+        let empty = Bound::Below(SEND_EMPTY);
+        if scales.figure(metric, fill, "ratio", empty, "sender.samples[].wmem_queued_bytes") != Some(true) {
+            return scales.refuted();
+        }
+    }
     if let Some(udp) = udp {
         scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
         // A sender that keeps its schedule has time enough, even one that spins to keep it exactly.

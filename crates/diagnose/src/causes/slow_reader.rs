@@ -50,6 +50,12 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         // The rate it was to read at is the rate that was reached.
         _ if asked.is_some_and(|asked| asked >= RATE_REACHED) => Strength::Strong,
         (Reader::Behind, Some(Limited::Plainly | Limited::Partly)) => Strength::Strong,
+        // Of a flow that is observed from the receiving end nothing else can be visible: the queue and the window it left decide.
+        (Reader::Behind, None)
+            if flow.observed && flow.figure(StreamView::receive_backlog).is_some_and(|f| f.value >= BACKLOG) =>
+        {
+            Strength::Strong
+        }
         (Reader::Behind, _) => Strength::Moderate,
         (Reader::SeemsBehind, Some(Limited::Plainly | Limited::Partly)) => {
             scales.lacks("the receive queue, which separates a slow reader from a small buffer");
@@ -61,7 +67,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     // then has another cause, a core or one that was not visible.
     let reported =
         flow.streams.iter().all(|stream| stream.receiving_thread().is_some_and(|thread| thread.wait.is_some()));
-    let strength = if reported && !reads_on_schedule(flow) { Strength::Weak } else { strength };
+    let strength = if reported && !flow.observed && !reads_on_schedule(flow) { Strength::Weak } else { strength };
     // A rate that was asked for and reached needs neither a full queue nor a full window.
     let queues = matches!(reader(flow), Reader::Behind | Reader::SeemsBehind);
     let why = match flow.figure(StreamView::receive_fill) {

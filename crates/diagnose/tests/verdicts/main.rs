@@ -9,3 +9,4 @@ mod hostile;
 mod lab;
 mod named;
 mod real;
+mod watched;

@@ -310,7 +310,10 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
         let kind = flow.sender.series.and_then(|series| series.qdiscs.iter().max_by_key(|qdisc| qdisc.overlimits));
         return shaper(flow, Strength::Moderate, kind.map_or("shaper", |qdisc| &qdisc.kind));
     }
-    let early = seen.resent_so_far >= FEW_RETRANSMITS && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
+    // The readings of an observed flow begin anywhere in its life: what comes early there is not slow start.
+    let early = !flow.observed
+        && seen.resent_so_far >= FEW_RETRANSMITS
+        && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
     let later = seen.late_losses <= FEW_LATE_LOSSES && seen.at_random() != Some(true) && !seen.delivers_evenly();
     if early && later && seen.marked == 0.0 && seen.queue != Queue::Standing && !flow.is_model_based() {
         let grows = flow.window_growth().is_some_and(|growth| growth >= RAMP_RATIO);

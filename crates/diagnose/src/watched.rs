@@ -1,0 +1,117 @@
+//! What a verdict advises where the flow belongs to another program: it cannot be run again with other options.
+
+use landspeed_model::{Cause, Evidence, Verdict};
+
+use crate::advice::{RECEIVE, SEND, enlarge};
+use crate::flow::{Figure, Flow};
+use crate::host::End;
+use crate::stream::StreamView;
+use crate::thresholds::READER_KEEPS_UP;
+
+/// How to see what this end cannot.
+const BOTH_ENDS: &str =
+    "`landspeed serve` on the remote host and `landspeed run` here measure the same path from both ends.";
+
+/// The verdict with advice for a running program, and with the kernel's names as sources: there is no document of a run.
+pub(crate) fn adapt(mut verdict: Verdict, flow: &Flow) -> Verdict {
+    verdict.next_step = next_step(&verdict, flow);
+    for reading in verdict.evidence.iter_mut().chain(&mut verdict.ruled_out) {
+        reading.source = source(reading);
+        reading.stream = None;
+    }
+    verdict
+}
+
+fn next_step(verdict: &Verdict, flow: &Flow) -> String {
+    let sends = flow.sender.end == End::Client;
+    let mean = |figure: Option<Figure>| figure.map(|figure| figure.value);
+    let unread = mean(flow.figure(StreamView::receive_fill));
+    match verdict.cause {
+        Cause::ReceiverWindow if flow.receiver_seen() => {
+            enlarge(flow, &flow.receiver, RECEIVE, mean(flow.figure(StreamView::rcvbuf)))
+        },
+        Cause::ReceiverWindow => format!(
+            "Run `landspeed watch` on the remote host: unread data there means a slow reader, none means that its receive buffer \
+             is too small. {}",
+            enlarge(flow, &flow.receiver, RECEIVE, None)
+        ),
+        Cause::SlowReader if sends => "Run `landspeed watch` on the remote host to see its receive queue, and find what the \
+                                       receiving application waits for (disk, its own processing)."
+            .to_owned(),
+        Cause::SlowReader => "Find what the receiving application waits for (disk, its own processing, a slower connection \
+                              behind it); neither buffers nor the network are the limit."
+            .to_owned(),
+        Cause::SendBuffer => enlarge(flow, &flow.sender, SEND, mean(flow.figure(StreamView::sndbuf))),
+        Cause::Application => "Find what the sending application waits for (disk, requests from the other end, its own \
+                               processing); neither buffers nor the network are the limit."
+            .to_owned(),
+        Cause::Pacing => "The application, or a BPF program, set SO_MAX_PACING_RATE: raise it there if more is wanted.".to_owned(),
+        Cause::SenderCpu | Cause::ReceiverCpu => "Profile the application's thread (`perf top -t TID`); spread its work over more \
+                                                  threads or connections, or give it a faster core."
+            .to_owned(),
+        Cause::LinkRate => "This is the interface's rate: use a faster one.".to_owned(),
+        Cause::LocalQdisc => format!("Look at the qdiscs here: `tc -s qdisc`. {BOTH_ENDS}"),
+        Cause::NetworkPath => format!("The rate is the path's as congestion control finds it. {BOTH_ENDS}"),
+        Cause::NetworkCongestion | Cause::ShallowBuffer | Cause::Policer => format!(
+            "Find what shares the path; a sender paced below the rate reached (`tc qdisc`, fq maxrate) avoids the drops. {BOTH_ENDS}"
+        ),
+        Cause::NetworkLoss => format!(
+            "Look for interfaces with errors along the path. {BOTH_ENDS} With `--tap` at both ends they show where packets are lost."
+        ),
+        Cause::PathMtu => format!(
+            "Find the largest packet that passes with `landspeed run HOST --probe-mtu`, or let TCP find it: `sysctl -w \
+             net.ipv4.tcp_mtu_probing=1` on {}.",
+            flow.label(&flow.sender)
+        ),
+        Cause::Undetermined if !sends && unread.is_some_and(|fill| fill < READER_KEEPS_UP) => {
+            "The application here reads as fast as data arrives: the limit is the sender, the path or the receive window. Run \
+             `landspeed watch` on the sending host, which sees the congestion window, losses and its own queue."
+                .to_owned()
+        }
+        Cause::Undetermined if !flow.sampled_well() => "Watch for at least 10 s.".to_owned(),
+        Cause::Undetermined if flow.loopback() => {
+            "Both ends are on this host: compare with the other end of the connection in the same list.".to_owned()
+        }
+        _ => format!("Run `landspeed watch` on the remote host as well. {BOTH_ENDS}"),
+    }
+}
+
+/// `tcp_info.rwnd_limited_us` instead of the path in a run's document. Text that is no such path stays.
+fn source(reading: &Evidence) -> String {
+    let path = reading.source.as_str();
+    let name = ["sender.", "receiver."].iter().find_map(|end| path.split_once(end)).map_or(path, |(_, name)| name);
+    match name.strip_prefix("samples[].") {
+        Some(field) => {
+            field.strip_prefix("tcp.").map_or_else(|| format!("socket.{field}"), |field| format!("tcp_info.{field}"))
+        }
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_name_the_kernels_fields() {
+        let reading = |source: &str| Evidence {
+            about: Cause::Application,
+            metric: String::new(),
+            value: 0.0,
+            unit: String::new(),
+            threshold: String::new(),
+            met: true,
+            host: None,
+            stream: None,
+            span_ns: None,
+            source: source.to_owned(),
+        };
+        for (path, name) in [
+            ("streams[0].sender.samples[].tcp.rwnd_limited_us", "tcp_info.rwnd_limited_us"),
+            ("streams[0].receiver.samples[].receive_queue_bytes", "socket.receive_queue_bytes"),
+            ("hosts.client.nic.speed_bps", "hosts.client.nic.speed_bps"),
+        ] {
+            assert_eq!(source(&reading(path)), name);
+        }
+    }
+}

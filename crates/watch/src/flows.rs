@@ -1,0 +1,345 @@
+//! Which flows there are, which of them are busy, and the last readings of those.
+//!
+//! Time is an argument: nanoseconds after the start of the watch. Memory is bounded by the sockets that exist at one dump (some
+//! 80 bytes each) and by [`Limits`], however many connections come and go.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use landspeed_model::{CongestionDetail, Sample, TcpInfo, WatchSockets};
+use landspeed_netlink::sock_diag::{SocketId, TcpSocket};
+
+/// A flow is sampled for so long after it was last among the busiest, nanoseconds.
+const KEEP_NS: u64 = 10_000_000_000;
+/// Readings of a flow further apart than this do not belong to one span, nanoseconds.
+const GAP_NS: u64 = 2_000_000_000;
+/// Flows remembered, as a multiple of those sampled: with those that became idle and those that ended.
+const REMEMBERED: usize = 4;
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Flows sampled at a time.
+    pub top: usize,
+    /// Readings older than this are dropped, nanoseconds.
+    pub window_ns: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { top: 100, window_ns: 30_000_000_000 }
+    }
+}
+
+/// CPU time of the thread that serves a flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadTimes {
+    /// Process of the thread, its only one.
+    pub pid: u32,
+    /// Time on a core, nanoseconds.
+    pub cpu_ns: u64,
+    /// Time ready to run without a core, nanoseconds.
+    pub wait_ns: u64,
+}
+
+/// Counters of a connection since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub(crate) acked: u64,
+    pub(crate) received: u64,
+    pub(crate) retransmits: u32,
+}
+
+impl Counters {
+    fn of(tcp_info: &[u8]) -> Self {
+        let tcp = TcpInfo::decode(tcp_info);
+        Self {
+            acked: tcp.bytes_acked.unwrap_or(0),
+            received: tcp.bytes_received.unwrap_or(0),
+            retransmits: tcp.total_retrans,
+        }
+    }
+
+    fn moved_since(self, earlier: Self) -> u64 {
+        self.acked.saturating_sub(earlier.acked).saturating_add(self.received.saturating_sub(earlier.received))
+    }
+}
+
+/// What is remembered of every socket between two dumps.
+#[derive(Debug)]
+struct Known {
+    dump: u64,
+    first: Counters,
+    first_ns: u64,
+    last: Counters,
+}
+
+/// A flow that is, or was, among the busiest.
+#[derive(Debug)]
+pub struct SampledFlow {
+    /// What identifies its socket.
+    pub id: SocketId,
+    /// Inode of the socket.
+    pub inode: u32,
+    /// User that made it.
+    pub uid: u32,
+    /// Congestion control.
+    pub congestion: String,
+    /// Whether the socket is gone.
+    pub ended: bool,
+    /// When it was first and last seen, nanoseconds after the start.
+    pub seen_ns: (u64, u64),
+    pub(crate) first: Counters,
+    pub(crate) last: Counters,
+    /// The last readings, at most [`Limits::window_ns`] of them. Counters are the kernel's, since the connection began.
+    pub samples: VecDeque<Sample>,
+    /// When it was last among the busiest; `None` while it is not sampled.
+    wanted_ns: Option<u64>,
+    /// Process whose thread the readings are of.
+    pid: Option<u32>,
+}
+
+impl SampledFlow {
+    /// Bytes acknowledged and received since it was first seen.
+    pub fn moved(&self) -> u64 {
+        self.last.moved_since(self.first)
+    }
+
+    /// Bytes acknowledged and received between the first and the last reading that is kept.
+    pub fn moved_lately(&self) -> u64 {
+        let bytes = |sample: Option<&Sample>| {
+            let tcp = sample.and_then(|sample| sample.tcp.as_deref());
+            tcp.map_or(0, |tcp| tcp.bytes_acked.unwrap_or(0).saturating_add(tcp.bytes_received.unwrap_or(0)))
+        };
+        bytes(self.samples.back()).saturating_sub(bytes(self.samples.front()))
+    }
+
+    /// Whether it is being sampled.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted_ns.is_some()
+    }
+}
+
+/// Every flow of a watch.
+#[derive(Debug)]
+pub struct Flows {
+    limits: Limits,
+    /// Only sockets with these inodes; `None`: all.
+    admitted: Option<HashSet<u32>>,
+    known: HashMap<u64, Known>,
+    sampled: HashMap<u64, SampledFlow>,
+    counts: WatchSockets,
+    dump: u64,
+    now: u64,
+    now_ns: u64,
+    /// Sockets of the dump under way that moved data: bytes, identity, inode, user.
+    candidates: Vec<(u64, SocketId, u32, u32)>,
+}
+
+impl Flows {
+    /// Nothing is known yet.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            admitted: None,
+            known: HashMap::new(),
+            sampled: HashMap::new(),
+            counts: WatchSockets::default(),
+            dump: 0,
+            now: 0,
+            now_ns: 0,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// From the next dump on, only sockets with these inodes count.
+    pub fn admit_only(&mut self, inodes: HashSet<u32>) {
+        self.admitted = Some(inodes);
+    }
+
+    /// A dump of all sockets begins.
+    pub fn begin_dump(&mut self, now_ns: u64) {
+        self.dump += 1;
+        self.now = 0;
+        self.now_ns = now_ns;
+        self.candidates.clear();
+    }
+
+    /// One socket of the dump.
+    pub fn dumped(&mut self, socket: &TcpSocket<'_>) {
+        if self.admitted.as_ref().is_some_and(|inodes| !inodes.contains(&socket.inode)) {
+            return;
+        }
+        self.now += 1;
+        let counters = Counters::of(socket.tcp_info);
+        let waits = u64::from(socket.receive_queue_bytes > 0 || socket.send_queue_bytes > 0);
+        let cookie = socket.id.cookie();
+        let (dump, now_ns, counts) = (self.dump, self.now_ns, &mut self.counts);
+        let known = self.known.entry(cookie).or_insert_with(|| {
+            counts.seen += 1;
+            // What a connection moved before the first dump is not known to be of this second; that of a new one is.
+            let last = if dump > 1 { Counters::default() } else { counters };
+            Known { dump, first: counters, first_ns: now_ns, last }
+        });
+        known.dump = dump;
+        // Data that waits without moving counts for little, but it counts.
+        let moved = counters.moved_since(known.last).max(waits);
+        known.last = counters;
+        if moved > 0 {
+            self.candidates.push((moved, socket.id, socket.inode, socket.uid));
+        }
+    }
+
+    /// The dump is complete: what it did not have is gone, and the busiest of what it had are sampled from now on.
+    pub fn end_dump(&mut self) {
+        let (dump, now_ns, top) = (self.dump, self.now_ns, self.limits.top);
+        let before = self.known.len();
+        self.known.retain(|_, known| known.dump == dump);
+        self.counts.ended += (before - self.known.len()) as u64;
+        self.counts.now = self.now;
+        self.counts.most = self.counts.most.max(self.now);
+        for (cookie, flow) in &mut self.sampled {
+            match self.known.get(cookie) {
+                Some(known) => {
+                    flow.seen_ns.1 = now_ns;
+                    flow.last = known.last;
+                }
+                None => end(flow),
+            }
+        }
+        let mut busiest = std::mem::take(&mut self.candidates);
+        busiest.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cookie().cmp(&b.1.cookie())));
+        busiest.truncate(top);
+        for &(_, id, inode, uid) in &busiest {
+            self.want(id, inode, uid);
+        }
+        self.candidates = busiest;
+        self.rest_idle();
+    }
+
+    fn want(&mut self, id: SocketId, inode: u32, uid: u32) {
+        let (cookie, now_ns) = (id.cookie(), self.now_ns);
+        if let Some(flow) = self.sampled.get_mut(&cookie) {
+            flow.wanted_ns = Some(now_ns);
+            flow.inode = inode;
+            return;
+        }
+        if self.sampled.len() >= REMEMBERED * self.limits.top && !self.forget_smallest() {
+            return;
+        }
+        let Some(known) = self.known.get(&cookie) else { return };
+        let flow = SampledFlow {
+            id,
+            inode,
+            uid,
+            congestion: String::new(),
+            ended: false,
+            seen_ns: (known.first_ns, now_ns),
+            first: known.first,
+            last: known.last,
+            samples: VecDeque::new(),
+            wanted_ns: Some(now_ns),
+            pid: None,
+        };
+        self.sampled.insert(cookie, flow);
+    }
+
+    /// Flows that are sampled no more: those idle for long, and the longest idle where there are more than the limit.
+    fn rest_idle(&mut self) {
+        let now_ns = self.now_ns;
+        let mut wanted: Vec<(u64, u64)> =
+            self.sampled.iter().filter_map(|(cookie, flow)| Some((flow.wanted_ns?, *cookie))).collect();
+        wanted.sort_unstable_by_key(|&(wanted_ns, cookie)| (std::cmp::Reverse(wanted_ns), cookie));
+        for (place, (wanted_ns, cookie)) in wanted.into_iter().enumerate() {
+            if (place >= self.limits.top || now_ns.saturating_sub(wanted_ns) > KEEP_NS)
+                && let Some(flow) = self.sampled.get_mut(&cookie)
+            {
+                flow.wanted_ns = None;
+            }
+        }
+    }
+
+    /// Makes room for a flow: of those that are not sampled, the one that moved least is forgotten.
+    fn forget_smallest(&mut self) -> bool {
+        let resting = self.sampled.iter().filter(|(_, flow)| flow.wanted_ns.is_none());
+        let smallest = resting.min_by_key(|(cookie, flow)| (flow.moved(), **cookie)).map(|(cookie, _)| *cookie);
+        let Some(flow) = smallest.and_then(|cookie| self.sampled.remove(&cookie)) else { return false };
+        self.counts.ended_unlisted += u64::from(flow.ended);
+        true
+    }
+
+    /// The sockets to read now.
+    pub fn wanted(&self) -> Vec<SocketId> {
+        self.sampled.values().filter(|flow| flow.wanted_ns.is_some()).map(|flow| flow.id).collect()
+    }
+
+    /// A reading of one of [`Self::wanted`].
+    pub fn read(&mut self, now_ns: u64, socket: &TcpSocket<'_>, thread: Option<ThreadTimes>) {
+        let Some(flow) = self.sampled.get_mut(&socket.id.cookie()).filter(|flow| !flow.ended) else { return };
+        flow.seen_ns.1 = flow.seen_ns.1.max(now_ns);
+        flow.last = Counters::of(socket.tcp_info);
+        if flow.congestion != socket.congestion {
+            socket.congestion.clone_into(&mut flow.congestion);
+        }
+        match flow.samples.back() {
+            Some(last) if now_ns <= last.t_ns => return,
+            Some(last) if now_ns - last.t_ns > GAP_NS => flow.samples.clear(),
+            _ => {}
+        }
+        // Another thread's clock does not go on where the last one's was.
+        let pid = thread.map(|thread| thread.pid);
+        if std::mem::replace(&mut flow.pid, pid) != pid {
+            for earlier in &mut flow.samples {
+                (earlier.thread_cpu_ns, earlier.thread_wait_ns) = (None, None);
+            }
+        }
+        flow.samples.push_back(sample(now_ns, socket, thread));
+        let oldest_ns = now_ns.saturating_sub(self.limits.window_ns);
+        while flow.samples.front().is_some_and(|sample| sample.t_ns < oldest_ns) {
+            flow.samples.pop_front();
+        }
+    }
+
+    /// A socket of [`Self::wanted`] is gone.
+    pub fn gone(&mut self, id: &SocketId) {
+        if let Some(flow) = self.sampled.get_mut(&id.cookie()) {
+            end(flow);
+        }
+    }
+
+    /// Every flow that is, or was, among the busiest.
+    pub fn sampled(&self) -> impl Iterator<Item = &SampledFlow> {
+        self.sampled.values()
+    }
+
+    /// How many sockets there are and were.
+    pub fn counts(&self) -> WatchSockets {
+        self.counts
+    }
+}
+
+fn end(flow: &mut SampledFlow) {
+    flow.ended = true;
+    flow.wanted_ns = None;
+}
+
+fn sample(t_ns: u64, socket: &TcpSocket<'_>, thread: Option<ThreadTimes>) -> Sample {
+    let memory = socket.memory;
+    Sample {
+        t_ns,
+        send_queue_bytes: Some(socket.send_queue_bytes),
+        receive_queue_bytes: Some(socket.receive_queue_bytes),
+        rmem_alloc_bytes: memory.map(|memory| memory.rmem_alloc),
+        rcvbuf_bytes: memory.map(|memory| memory.rcvbuf),
+        wmem_queued_bytes: memory.map(|memory| memory.wmem_queued),
+        sndbuf_bytes: memory.map(|memory| memory.sndbuf),
+        socket_drops: memory.and_then(|memory| memory.drops),
+        thread_cpu_ns: thread.map(|thread| thread.cpu_ns),
+        thread_wait_ns: thread.map(|thread| thread.wait_ns),
+        tcp: (!socket.tcp_info.is_empty()).then(|| Box::new(TcpInfo::decode(socket.tcp_info))),
+        congestion: socket.bbr_info.and_then(|raw| CongestionDetail::decode(socket.congestion, raw)),
+        ..Sample::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+use std::net::SocketAddr;
+
+use landspeed_model::{HostSnapshot, WatchRole};
+use landspeed_netlink::sock_diag::SocketMemory;
+
+use super::*;
+use crate::observe;
+
+const S: u64 = 1_000_000_000;
+
+/// A socket whose `tcp_info` can be set.
+#[derive(Clone)]
+struct Twin {
+    port: u16,
+    cookie: u64,
+    inode: u32,
+    send_queue: u32,
+    info: Vec<u8>,
+}
+
+impl Twin {
+    fn new(port: u16, cookie: u64) -> Self {
+        let mut info = vec![0; 248];
+        info[0] = 1;
+        Self { port, cookie, inode: cookie as u32 + 1000, send_queue: 0, info }
+    }
+
+    fn counters(mut self, acked: u64, received: u64) -> Self {
+        self.info[120..128].copy_from_slice(&acked.to_ne_bytes());
+        self.info[128..136].copy_from_slice(&received.to_ne_bytes());
+        self
+    }
+
+    fn field(mut self, at: usize, value: u32) -> Self {
+        self.info[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+        self
+    }
+
+    fn id(&self) -> SocketId {
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        SocketId::new(address(&format!("192.0.2.1:{}", self.port)), address("198.51.100.2:443"), self.cookie)
+    }
+
+    fn socket(&self) -> TcpSocket<'_> {
+        TcpSocket {
+            id: self.id(),
+            state: 1,
+            receive_queue_bytes: 0,
+            send_queue_bytes: self.send_queue,
+            uid: 0,
+            inode: self.inode,
+            tcp_info: &self.info,
+            memory: Some(SocketMemory {
+                rmem_alloc: 0,
+                rcvbuf: 1 << 20,
+                sndbuf: 1 << 20,
+                wmem_queued: 0,
+                drops: None,
+            }),
+            congestion: "cubic",
+            bbr_info: None,
+        }
+    }
+}
+
+fn dump(flows: &mut Flows, now_ns: u64, sockets: &[Twin]) {
+    flows.begin_dump(now_ns);
+    for twin in sockets {
+        flows.dumped(&twin.socket());
+    }
+    flows.end_dump();
+}
+
+fn wanted(flows: &Flows) -> Vec<u64> {
+    let mut cookies: Vec<u64> = flows.wanted().iter().map(SocketId::cookie).collect();
+    cookies.sort_unstable();
+    cookies
+}
+
+fn top(top: usize) -> Flows {
+    Flows::new(Limits { top, ..Limits::default() })
+}
+
+#[test]
+fn the_busiest_flows_are_sampled_and_idle_ones_are_not() {
+    let mut flows = top(2);
+    let at = |bytes: [u64; 4]| -> Vec<Twin> {
+        bytes.iter().zip(1..).map(|(&bytes, n)| Twin::new(n as u16, n).counters(bytes, 0)).collect()
+    };
+    dump(&mut flows, 0, &at([9_000_000, 0, 0, 0]));
+    assert_eq!(wanted(&flows), [0; 0], "bytes from before the watch are not a rate");
+    dump(&mut flows, S, &at([9_000_000, 500, 0, 40]));
+    assert_eq!(wanted(&flows), [2, 4]);
+    dump(&mut flows, 2 * S, &at([9_900_000, 501, 700, 40]));
+    assert_eq!(wanted(&flows), [1, 3]);
+    assert_eq!((flows.counts().now, flows.counts().seen, flows.counts().ended), (4, 4, 0));
+    // A flow that pauses is sampled for a while longer.
+    dump(&mut flows, 3 * S, &at([9_900_000, 501, 700, 40]));
+    assert_eq!(wanted(&flows), [1, 3]);
+    dump(&mut flows, 2 * S + KEEP_NS + 1, &at([9_900_000, 501, 700, 40]));
+    assert_eq!(wanted(&flows), [0; 0]);
+}
+
+#[test]
+fn data_that_waits_without_moving_is_sampled() {
+    let mut flows = top(2);
+    let stuck = Twin { send_queue: 9000, ..Twin::new(1, 1) };
+    dump(&mut flows, 0, std::slice::from_ref(&stuck));
+    assert_eq!(wanted(&flows), [1]);
+}
+
+#[test]
+fn a_reused_port_is_another_flow() {
+    let mut flows = top(4);
+    dump(&mut flows, 0, &[Twin::new(5000, 1)]);
+    dump(&mut flows, S, &[Twin::new(5000, 1).counters(7000, 0)]);
+    let new = Twin::new(5000, 2).counters(300, 0);
+    dump(&mut flows, 2 * S, std::slice::from_ref(&new));
+    assert_eq!(wanted(&flows), [2]);
+    let moved = |cookie| flows.sampled().find(|flow| flow.id.cookie() == cookie).map(|f| (f.ended, f.moved()));
+    assert_eq!((moved(1), moved(2)), (Some((true, 7000)), Some((false, 0))));
+    assert_eq!((flows.counts().seen, flows.counts().ended), (2, 1));
+    // A late reading of the old socket changes nothing.
+    flows.read(3 * S, &Twin::new(5000, 1).counters(9999, 0).socket(), None);
+    assert_eq!(moved_of(&flows, 1), 7000);
+}
+
+fn moved_of(flows: &Flows, cookie: u64) -> u64 {
+    flows.sampled().find(|flow| flow.id.cookie() == cookie).map_or(0, SampledFlow::moved)
+}
+
+#[test]
+fn a_flow_that_ends_between_dumps_is_kept_with_what_it_moved() {
+    let mut flows = top(4);
+    dump(&mut flows, 0, &[]);
+    let twin = Twin::new(1, 1).counters(100, 0);
+    dump(&mut flows, S, std::slice::from_ref(&twin));
+    flows.read(S + 1, &twin.clone().counters(5100, 0).socket(), None);
+    flows.gone(&twin.id());
+    assert_eq!(wanted(&flows), [0; 0]);
+    dump(&mut flows, 2 * S, &[]);
+    assert_eq!(moved_of(&flows, 1), 5000);
+    assert_eq!(flows.counts().ended, 1);
+}
+
+#[test]
+fn memory_is_bounded_however_many_connections_come_and_go() {
+    let mut flows = top(3);
+    for second in 0..200 {
+        let sockets: Vec<Twin> = (0..50)
+            .map(|n| {
+                let cookie = second * 50 + n;
+                Twin::new(n as u16, cookie).counters(1000 + cookie, 0)
+            })
+            .collect();
+        dump(&mut flows, second * S, &sockets);
+        for twin in &sockets {
+            flows.read(second * S + 1, &twin.socket(), None);
+        }
+    }
+    assert!(flows.sampled().count() <= REMEMBERED * 3 && flows.known.len() == 50);
+    let counts = flows.counts();
+    assert_eq!((counts.seen, counts.ended, counts.most), (10_000, 9950, 50));
+    assert!(counts.ended_unlisted > 0);
+    let mut long = top(1);
+    let twin = |n: u64| Twin::new(1, 1).counters(n * 1000, 0);
+    for tenth in 0..2000 {
+        dump(&mut long, tenth * S / 10, &[twin(tenth)]);
+        long.read(tenth * S / 10 + 1, &twin(tenth).socket(), None);
+    }
+    let kept = long.sampled().next().expect("a flow").samples.len();
+    assert!((290..=302).contains(&kept), "{kept} readings of 30 s");
+}
+
+#[test]
+fn readings_before_a_pause_do_not_count_for_the_span_after_it() {
+    let mut flows = top(1);
+    let twin = |n: u64| Twin::new(1, 1).counters(n, 0);
+    dump(&mut flows, 0, &[twin(0)]);
+    dump(&mut flows, S, &[twin(1000)]);
+    flows.read(S + 1, &twin(1000).socket(), None);
+    flows.read(9 * S, &twin(2000).socket(), None);
+    assert_eq!(flows.sampled().next().expect("a flow").samples.len(), 1);
+}
+
+#[test]
+fn only_sockets_of_the_chosen_processes_count() {
+    let mut flows = top(4);
+    flows.admit_only(HashSet::from([1001]));
+    let busy = |n: u64| [Twin::new(1, 1).counters(n, 0), Twin::new(2, 2).counters(n, 0)];
+    dump(&mut flows, 0, &busy(0));
+    dump(&mut flows, S, &busy(1000));
+    assert_eq!((wanted(&flows), flows.counts().now), (vec![1], 1));
+}
+
+#[test]
+fn counters_that_wrap_go_on_in_the_observation() {
+    let mut flows = top(1);
+    // total_retrans (100), data_segs_out (156): 32 bits, about to wrap. reord_seen (220) is from before the watch.
+    let twin = |retransmits: u32, segments: u32, bytes: u64| {
+        Twin::new(1, 1).counters(bytes, 10).field(100, retransmits).field(156, segments).field(220, 77)
+    };
+    dump(&mut flows, 0, &[twin(u32::MAX, u32::MAX - 9, 4_000_000)]);
+    dump(&mut flows, S, &[twin(u32::MAX, u32::MAX - 9, 5_000_000)]);
+    flows.read(S, &twin(u32::MAX, u32::MAX - 9, 5_000_000).socket(), None);
+    flows.read(2 * S, &twin(4, 90, 6_250_000).socket(), None);
+    let flow = flows.sampled().next().expect("a flow");
+    let seen = observe(flow, &HostSnapshot::default()).expect("two readings");
+    assert_eq!((seen.role, seen.span_ns, seen.bytes), (WatchRole::Sender, (S, 2 * S), 1_250_000));
+    let stream = &seen.document.streams[0];
+    assert!(stream.receiver.is_none());
+    let last = stream.sender.as_ref().and_then(|end| end.samples.last()).and_then(|s| s.tcp.as_deref());
+    let last = last.expect("a reading");
+    assert_eq!((last.total_retrans, last.data_segs_out, last.reord_seen), (5, Some(100), Some(0)));
+}
+
+#[test]
+fn most_bytes_decide_whether_a_flow_is_judged_as_sender_or_receiver() {
+    let mut flows = top(1);
+    let twin = |n: u64| Twin::new(1, 1).counters(n, 50 * n);
+    dump(&mut flows, 0, &[twin(0)]);
+    dump(&mut flows, S, &[twin(1000)]);
+    flows.read(S, &twin(1000).socket(), None);
+    flows.read(2 * S, &twin(2000).socket(), Some(ThreadTimes { pid: 9, cpu_ns: 5, wait_ns: 6 }));
+    let flow = flows.sampled().next().expect("a flow");
+    let seen = observe(flow, &HostSnapshot::default()).expect("two readings");
+    assert_eq!((seen.role, seen.bytes), (WatchRole::Receiver, 50_000));
+    let end = seen.document.streams[0].receiver.as_ref().expect("this end");
+    assert_eq!(end.samples[1].thread_cpu_ns, Some(5));
+    // Another process took the socket over: its clock is another.
+    flows.read(3 * S, &twin(3000).socket(), Some(ThreadTimes { pid: 10, cpu_ns: 5000, wait_ns: 6 }));
+    let times: Vec<_> = flows.sampled().next().expect("a flow").samples.iter().map(|s| s.thread_cpu_ns).collect();
+    assert_eq!(times, [None, None, Some(5000)]);
+}
+
+#[test]
+fn a_kernel_without_byte_counters_lists_sockets_and_invents_no_rate() {
+    let mut flows = top(1);
+    let old = Twin { info: vec![1; 104], send_queue: 5, ..Twin::new(1, 1) };
+    dump(&mut flows, 0, std::slice::from_ref(&old));
+    dump(&mut flows, S, std::slice::from_ref(&old));
+    flows.read(S, &old.socket(), None);
+    flows.read(2 * S, &old.socket(), None);
+    let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default()).expect("two readings");
+    assert_eq!(seen.bytes, 0);
+    let bare = Twin { info: Vec::new(), ..old };
+    flows.read(2 * S + 1, &bare.socket(), None);
+    assert!(observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default()).is_some());
+}

@@ -1,0 +1,19 @@
+//! TCP flows that are already running on this host: read through sock_diag, without touching them, and joined to the processes
+//! that hold them.
+//!
+//! [`Watch`] owns the sockets, the clock and `/proc`. What it sees goes to [`Flows`], a state machine over (time, dump) that
+//! decides which flows are sampled and keeps their last readings. [`Observation`] puts the readings of one flow into the form
+//! that `landspeed-diagnose` judges; [`Watch::document`] takes the judge as an argument.
+#![forbid(unsafe_code)]
+
+mod document;
+mod flows;
+mod observation;
+mod processes;
+mod watch;
+
+pub use document::Judge;
+pub use flows::{Flows, Limits, SampledFlow, ThreadTimes};
+pub use observation::{Observation, observe};
+pub use processes::{Process, Processes};
+pub use watch::{Options, Scope, Watch, WatchError};

@@ -1,0 +1,177 @@
+//! The readings of one flow in the form of a run, of which the remote end did not report.
+
+use landspeed_model::{
+    BuildInfo, Cause, Confidence, Conservation, Cost, Direction, Ends, HostSnapshot, Interval, Parameters, PathInfo,
+    Phase, PhaseName, RUN_SCHEMA, RunDocument, Sample, Status, Stream, StreamEnd, Summary, TcpInfo, Verdict,
+    WatchRole,
+};
+
+use crate::flows::SampledFlow;
+
+/// A flow's last readings, ready to be judged.
+#[derive(Debug)]
+pub struct Observation {
+    /// This host is the client, the other end the server, which reported nothing. Counters begin at the first reading.
+    pub document: RunDocument,
+    /// Which way most bytes moved: `Upload` from this host, `Download` to it.
+    pub direction: Direction,
+    /// The same.
+    pub role: WatchRole,
+    /// First and last reading, nanoseconds after the start of the watch.
+    pub span_ns: (u64, u64),
+    /// Payload bytes moved in that direction between them.
+    pub bytes: u64,
+}
+
+/// Puts a flow's readings into the form of a run. `host` is this host, with the interface that leads to the remote end if it is
+/// known. `None` with fewer than two readings.
+pub fn observe(flow: &SampledFlow, host: &HostSnapshot) -> Option<Observation> {
+    let first = flow.samples.iter().find_map(|sample| sample.tcp.as_deref())?;
+    let samples: Vec<Sample> = flow.samples.iter().filter_map(|sample| since(sample, first)).collect();
+    let last = samples.last()?;
+    let span_ns = (samples.first()?.t_ns, last.t_ns);
+    if span_ns.1 <= span_ns.0 {
+        return None;
+    }
+    let of = |count: &dyn Fn(&TcpInfo) -> Option<u64>| last.tcp.as_deref().and_then(count).unwrap_or(0);
+    let (acked, received) = (of(&|tcp| tcp.bytes_acked), of(&|tcp| tcp.bytes_received));
+    let sends = acked > received || (acked == received && last.send_queue_bytes >= last.receive_queue_bytes);
+    let (direction, role, bytes) = if sends {
+        (Direction::Upload, WatchRole::Sender, acked)
+    } else {
+        (Direction::Download, WatchRole::Receiver, received)
+    };
+    let end = StreamEnd {
+        bytes,
+        bytes_acked: sends.then_some(acked),
+        retransmits: sends.then(|| of(&|tcp| Some(u64::from(tcp.total_retrans)))),
+        congestion: (!flow.congestion.is_empty()).then(|| flow.congestion.clone()),
+        mss_bytes: last.tcp.as_deref().map(|tcp| tcp.snd_mss_bytes),
+        sndbuf_bytes: last.sndbuf_bytes.map(u64::from),
+        rcvbuf_bytes: last.rcvbuf_bytes.map(u64::from),
+        samples,
+        ..StreamEnd::default()
+    };
+    let (local, remote) = (flow.id.local(), flow.id.remote());
+    let (sender, receiver) = if sends { (Some(end), None) } else { (None, Some(end)) };
+    let stream = Stream {
+        id: 0,
+        direction,
+        client_addr: local.to_string(),
+        server_addr: remote.to_string(),
+        intervals: vec![Interval {
+            start_ns: span_ns.0,
+            end_ns: span_ns.1,
+            phase: PhaseName::Steady,
+            bytes,
+            packets: None,
+        }],
+        intervals_from: if sends { "sender" } else { "receiver" }.to_owned(),
+        sender,
+        receiver,
+    };
+    let path = PathInfo {
+        loopback: local.ip() == remote.ip() || local.ip().is_loopback(),
+        client_addr: local.to_string(),
+        server_addr: remote.to_string(),
+        ..PathInfo::default()
+    };
+    let parameters = Parameters { direction, time_ns: None, ..Parameters::default() };
+    let document = RunDocument {
+        schema: RUN_SCHEMA.to_owned(),
+        landspeed: BuildInfo::default(),
+        id: String::new(),
+        started: String::new(),
+        command: Vec::new(),
+        status: Status::Complete,
+        errors: Vec::new(),
+        warnings: Vec::new(),
+        summary: Summary::default(),
+        requested: parameters,
+        effective: None,
+        path: Some(path),
+        hosts: Ends { client: Some(host.clone()), server: None },
+        phases: vec![Phase { direction, name: PhaseName::Steady, start_ns: span_ns.0, end_ns: span_ns.1, bytes }],
+        streams: vec![stream],
+        totals: Ends::default(),
+        udp: None,
+        latency: Vec::new(),
+        latency_under_load: None,
+        conservation: unknown_conservation(),
+        cost: Cost::default(),
+        host_series: Ends::default(),
+        iperf3: None,
+        verdict: no_verdict(),
+        reverse_verdict: None,
+    };
+    Some(Observation { document, direction, role, span_ns, bytes })
+}
+
+/// A reading whose counters begin at `first`. Those of 32 bits may have wrapped in between. `None` without `tcp_info`.
+fn since(sample: &Sample, first: &TcpInfo) -> Option<Sample> {
+    let mut tcp = sample.tcp.clone()?;
+    let wide = |counter: &mut Option<u64>, then: Option<u64>| {
+        *counter = counter.zip(then).map(|(now, then)| now.saturating_sub(then));
+    };
+    let narrow = |counter: &mut Option<u32>, then: Option<u32>| {
+        *counter = counter.zip(then).map(|(now, then)| now.wrapping_sub(then));
+    };
+    let short = |counter: &mut Option<u16>, then: Option<u16>| {
+        *counter = counter.zip(then).map(|(now, then)| now.wrapping_sub(then));
+    };
+    tcp.total_retrans = tcp.total_retrans.wrapping_sub(first.total_retrans);
+    wide(&mut tcp.bytes_acked, first.bytes_acked);
+    wide(&mut tcp.bytes_received, first.bytes_received);
+    wide(&mut tcp.bytes_sent, first.bytes_sent);
+    wide(&mut tcp.bytes_retrans, first.bytes_retrans);
+    wide(&mut tcp.busy_time_us, first.busy_time_us);
+    wide(&mut tcp.rwnd_limited_us, first.rwnd_limited_us);
+    wide(&mut tcp.sndbuf_limited_us, first.sndbuf_limited_us);
+    narrow(&mut tcp.segs_out, first.segs_out);
+    narrow(&mut tcp.segs_in, first.segs_in);
+    narrow(&mut tcp.data_segs_in, first.data_segs_in);
+    narrow(&mut tcp.data_segs_out, first.data_segs_out);
+    narrow(&mut tcp.delivered, first.delivered);
+    narrow(&mut tcp.delivered_ce, first.delivered_ce);
+    narrow(&mut tcp.dsack_dups, first.dsack_dups);
+    narrow(&mut tcp.reord_seen, first.reord_seen);
+    narrow(&mut tcp.rcv_ooopack, first.rcv_ooopack);
+    narrow(&mut tcp.rehash, first.rehash);
+    narrow(&mut tcp.total_rto_time_ms, first.total_rto_time_ms);
+    short(&mut tcp.total_rto, first.total_rto);
+    short(&mut tcp.total_rto_recoveries, first.total_rto_recoveries);
+    Some(Sample { tcp: Some(tcp), ..sample.clone() })
+}
+
+/// Nothing is known of what the remote end sent or read.
+fn unknown_conservation() -> Conservation {
+    Conservation {
+        holds: false,
+        unit: "bytes".to_owned(),
+        offered: 0,
+        delivered: 0,
+        lost: 0,
+        queued: 0,
+        unaccounted_bytes: 0,
+        unaccounted_packets: None,
+        intervals_minus_totals_bytes: 0,
+        terms: Vec::new(),
+        losses: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+/// What stands where no judge has been yet.
+fn no_verdict() -> Verdict {
+    Verdict {
+        cause: Cause::Undetermined,
+        confidence: Confidence::Low,
+        summary: String::new(),
+        place: None,
+        evidence: Vec::new(),
+        ruled_out: Vec::new(),
+        missing: Vec::new(),
+        next_step: String::new(),
+        epochs: Vec::new(),
+    }
+}
