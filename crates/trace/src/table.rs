@@ -66,7 +66,7 @@ impl Entry {
     }
 
     /// The hash in 64 bits: `HashTable` uses both ends.
-    fn wide(&self) -> u64 {
+    fn wide(self) -> u64 {
         u64::from(self.hash) << 32 | u64::from(self.hash)
     }
 }

@@ -319,9 +319,8 @@ mod tests {
         let all = vec![series("one", true, &[9e9]), two, series("tcptrace", false, &[1e9]), read];
         let table = markdown(&[Row::new("trace", metric, all, Vec::new())]);
         assert!(
-            table.contains(
-                "9.00× tcptrace (9.00–9.00); 0.45× read (0.45–0.45) | ≥ 8.00×: met; ≥ 0.50×: **missed** |"
-            ),
+            table
+                .contains("9.00× tcptrace (9.00–9.00); 0.45× read (0.45–0.45) | ≥ 8.00×: met; ≥ 0.50×: **missed** |"),
             "{table}"
         );
         assert!(table.contains("1.33× one (1.33–1.33) | ≥ 1.60×: **missed** |"), "{table}");
