@@ -53,10 +53,10 @@ fn a_run_captures_and_compares_both_ends() {
     let name = name.to_str().expect("plain");
     let (code, said) = run(&net, &["-t", "1", "-b", "20M", "--tap", name]);
     assert!(matches!(code, Some(0 | 1)), "{said}");
-    let [near, far] = ["near", "far"].map(|end| read(Path::new(&format!("{name}.{end}.pcapng"))).0);
+    let [at_client, at_server] = ["client", "server"].map(|end| read(Path::new(&format!("{name}.{end}.pcapng"))).0);
     // 20 Mb/s for a second, at both ends alike.
     let bytes = |frames: &[crate::Frame]| frames.iter().map(|frame| u64::from(frame.original)).sum::<u64>();
-    for (end, frames) in [("near", &near), ("far", &far)] {
+    for (end, frames) in [("client", &at_client), ("server", &at_server)] {
         assert!((2_000_000..6_000_000).contains(&bytes(frames)), "{end}: {}", bytes(frames));
     }
     assert!(said.contains("packets matched") && said.contains("0 lost between taps"), "{said}");
