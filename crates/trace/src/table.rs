@@ -173,13 +173,13 @@ impl Table {
             found.remove();
         }
         let entry = Entry::new(&key, self.latest);
-        self.index.insert_unique(entry.wide(), entry, Entry::wide);
+        self.index.insert_unique(entry.wide(), entry, |entry| entry.wide());
         (self.latest, Some(gone))
     }
 
     fn push(&mut self, flow: Flow) {
         let entry = Entry::new(&flow.key, self.flows.len() as u32);
-        self.index.insert_unique(entry.wide(), entry, Entry::wide);
+        self.index.insert_unique(entry.wide(), entry, |entry| entry.wide());
         self.flows.push(flow);
     }
 
