@@ -91,18 +91,30 @@ fn advice_that_cannot_be_pasted_is_noticed() {
     }
 }
 
-/// The words that a shell hands to `landspeed` when it runs `line`.
-fn words(line: &str) -> Vec<String> {
+/// The commands that a shell starts as `landspeed` when it runs `line`, in words; all of a pipe, in any order.
+fn commands_of(line: &str) -> Vec<Vec<String>> {
     // Where the output goes is of no interest, and nothing is to be written.
     let line = line.split(" > ").next().unwrap_or(line);
-    let script = format!("exec 3>&1; set -f; landspeed() {{ printf '%s\\0' landspeed \"$@\" >&3; exit; }}; {line}");
+    let script =
+        format!("exec 3>&1; set -f; landspeed() {{ printf '%s\\0' landspeed \"$@\" $'\\x1e' >&3; exit; }}; {line}");
     let elsewhere = tempfile::tempdir().expect("a temporary directory");
     let mut bash = Command::new("bash");
     bash.args(["-c", &script]).current_dir(elsewhere.path()).stdin(std::process::Stdio::null());
     let output = bash.output().expect("bash");
     assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
-    text.split_terminator('\0').map(str::to_owned).collect()
+    let commands = text.split_terminator("\x1e\0");
+    commands.map(|words| words.split_terminator('\0').map(str::to_owned).collect()).collect()
+}
+
+/// Parses all of them.
+fn parse_line(line: &str) -> Result<(), String> {
+    let commands = commands_of(line);
+    if commands.is_empty() {
+        Err("no command".to_owned())
+    } else {
+        commands.iter().try_for_each(|words| parse(words))
+    }
 }
 
 #[test]
@@ -110,7 +122,7 @@ fn every_example_in_the_help_is_accepted() {
     fn visit(command: &clap::Command, checked: &mut usize) {
         for example in manual::examples::read(command).0 {
             if example.line.starts_with("landspeed") {
-                parse(&words(&example.line)).unwrap_or_else(|why| panic!("{}: {why}", example.line));
+                parse_line(&example.line).unwrap_or_else(|why| panic!("{}: {why}", example.line));
             } else {
                 let shell = Command::new("bash").args(["-n", "-c", &example.line]).status().expect("bash");
                 assert!(shell.success(), "{}", example.line);
@@ -142,7 +154,7 @@ fn every_command_in_golden_output_is_accepted() {
             let quoted: Vec<&str> = quoted.filter(|part| !part.contains('[') && !part.contains('…')).collect();
             let fix = line.find("landspeed tune plan --").filter(|_| quoted.is_empty()).map(|at| &line[at..]);
             for command in quoted.into_iter().chain(fix) {
-                parse(&words(command)).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
+                parse_line(command).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
                 checked += 1;
             }
         }
