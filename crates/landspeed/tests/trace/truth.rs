@@ -203,24 +203,26 @@ fn path_losses_and_receiver_drops_are_separated_per_packet() {
 #[test]
 fn only_acks_over_a_frame_clock_have_its_period() {
     landspeed_testkit::needs_lab_kernel!();
-    let found = |back: &str, streams: u32| -> Option<u64> {
+    let found = |back: &str, streams: u32, seed: u32| -> Option<u64> {
         let text = scenario("loss = \"0.05%\"", "cubic", "")
             .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nreverse = {{ {back} }}\n"), 1)
             .replace("to = \"receiver\"\n", &format!("to = \"receiver\"\nstreams = {streams}\n"));
-        let ran = run(&text, 6);
+        let ran = run(&text, seed);
         let stations = document(&[&ran.file("sender")])["stations"].clone();
         let mut periods = stations.as_array().expect("a list").iter().map(|it| &it["ack_spacing"]["period_ns"]);
         periods.find_map(Value::as_u64)
     };
     for streams in [1, 4] {
-        assert_eq!(found("", streams), None, "{streams} streams without a framing");
+        assert_eq!(found("", streams, 6), None, "{streams} streams without a framing");
     }
+    // Which losses occur decides whether the clusters have a rhythm beside the clock's; a clock may be missed, not invented.
     for (period, within) in [("125us", 124_900..125_100), ("250us", 249_800..250_200)] {
-        let found = found(&format!("frame-clock = \"{period}\""), 4);
-        assert!(found.is_some_and(|found| within.contains(&found)), "{found:?} for {period}");
+        let found = [6, 7, 8].map(|seed| found(&format!("frame-clock = \"{period}\""), 4, seed));
+        let periods: Vec<u64> = found.iter().copied().flatten().collect();
+        assert!(periods.len() >= 2 && periods.iter().all(|found| within.contains(found)), "{found:?} for {period}");
     }
     // Delayed, but without a separate clock.
-    assert_eq!(found("slot = \"125us\"", 4), None);
+    assert_eq!(found("slot = \"125us\"", 4, 6), None);
 }
 
 #[test]
