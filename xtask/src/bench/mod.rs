@@ -222,7 +222,7 @@ fn warn_of_old(today: &str, tools: &Tools) {
     }
 }
 
-/// Set in the process that [`alone`] starts.
+/// Set in the process that [`isolate_network`] starts.
 const ALONE: &str = "LANDSPEED_BENCH_ALONE";
 
 /// Moves this run into a new network namespace, where no other program's traffic is in the kernel's counters.
