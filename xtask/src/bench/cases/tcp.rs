@@ -19,6 +19,7 @@ pub fn copy(bench: &Bench, name: &str, congestion: &'static str) -> Case {
     goodput(name, 1.2)
         .with(Role::Ours, "landspeed", &tools.ours(), stream(seconds, &["--send", "copy", "--receive", "copy"]))
         .with(Role::Rival, "iperf3", &tools.iperf3, stream(seconds, &[]))
+        .with(Role::Rival, "iperf3 -l 1M", &tools.iperf3, stream(seconds, &["-l", "1M"]))
         .with(Role::Rival, "neper", &neper(tools), stream(seconds, &[]))
         .with(Role::Rival, "kperf", &tools.kperf, stream(seconds, &[]))
         .with(Role::Rival, "nuttcp", &tools.nuttcp, stream(seconds, &[]))
@@ -48,8 +49,8 @@ pub fn zerocopy_discard(bench: &Bench, name: &str, congestion: &'static str, tar
     let iperf3 = if tools.iperf3_is_new { "iperf3 -Z --skip-rx-copy" } else { "iperf3 -Z" };
     let discard = |mode: &'static str| stream(seconds, &["--receive", "discard", "--send", mode]);
     goodput(name, target)
-        .with(Role::Ours, "landspeed sendfile discard", &ours, discard("sendfile"))
-        .with(Role::OursToo, "landspeed splice discard", &ours, discard("splice"))
+        .with(Role::Ours, "landspeed splice discard", &ours, discard("splice"))
+        .with(Role::OursToo, "landspeed sendfile discard", &ours, discard("sendfile"))
         .with(Role::OursToo, "landspeed MSG_ZEROCOPY discard", &ours, discard("zerocopy"))
         .with(Role::OursToo, "landspeed copy discard", &ours, discard("copy"))
         .with(Role::Rival, iperf3, &tools.iperf3, stream(seconds, &iperf3.split(' ').skip(1).collect::<Vec<_>>()))

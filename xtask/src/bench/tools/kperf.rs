@@ -34,7 +34,7 @@ impl Bulk for Kperf {
         let mut command = Command::new(&self.client);
         command
             .args(["--src", "127.0.0.1", "--dst", "127.0.0.1", "--src-svc", &port, "--dst-svc", &port])
-            .args(["--time", &seconds.to_string(), "--write-size", "262144", "--read-size", "262144"])
+            .args(["--time", &seconds.to_string(), "--write-size", "1048576", "--read-size", "1048576"])
             .args(["--validate", "no"])
             .args(extra);
         let finished = run_well(&mut command, limit(seconds))?;
