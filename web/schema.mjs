@@ -29,7 +29,7 @@ function object(schema, indent) {
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
     const optional = !required.has(name);
     const spelled = type(property, inner);
-    // What may be absent may be absent in either way: a missing key or null.
+    // Optional fields may be missing or null.
     const value = optional && !/\bnull$/.test(spelled) ? `${spelled} | null` : spelled;
     lines.push(`${inner}${key}${optional ? "?" : ""}: ${value}${optional ? " | undefined" : ""};`);
   }

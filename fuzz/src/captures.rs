@@ -1,4 +1,4 @@
-//! What must be true of whatever a capture holds: anybody may have written it.
+//! Properties that hold for any capture, from any source.
 //!
 //! Beside the other claims and not among them, so that the tests of `landspeed-trace` include this file alone.
 
@@ -232,9 +232,9 @@ pub fn two_taps(bytes: &[u8]) {
     pairing.finish("a".into(), "b".into()).add_to(&mut document, &second);
     let path = &document.path[0];
     let ways = [&path.forward, &path.backward];
-    let told = |count: fn(&landspeed_model::PathDirection) -> u64| ways.iter().map(|way| count(way)).sum::<u64>();
-    assert_eq!(told(|way| way.matched), path.matched);
-    let single = told(|way| way.lost_data + way.lost_other + way.appeared);
+    let sum = |count: fn(&landspeed_model::PathDirection) -> u64| ways.iter().map(|way| count(way)).sum::<u64>();
+    assert_eq!(sum(|way| way.matched), path.matched);
+    let single = sum(|way| way.lost_data + way.lost_other + way.appeared);
     let both = (shown(0).count() + shown(1).count()) as u64;
     assert!(2 * path.matched + single + path.given_up <= both, "packets from nowhere");
     sound(&document, shown(0).count() as u64);
@@ -272,9 +272,9 @@ fn sound(document: &TraceDocument, frames: u64) {
             }
         }
     }
-    assert_eq!(packets + aside, frames, "each frame is told of once");
+    assert_eq!(packets + aside, frames, "each frame is counted once");
     let text = serde_json::to_string(document).expect("it can be written");
-    // A rate that is no number would be written as null and not be read.
+    // A rate that is not a number would be written as null and could not be read.
     let again: TraceDocument = serde_json::from_str(&text).expect("what was written can be read");
     // A rate may be read back as its neighbour.
     let exact = |capture: &TraceCapture| TraceCapture { goodput_bps: None, ..capture.clone() };

@@ -1,4 +1,4 @@
-//! What must be true of whatever somebody types as a filter, and of whatever program another compiler makes of it.
+//! Properties that hold for any filter text, and for any program of another compiler.
 //!
 //! Beside the other claims and not among them, so that the tests of `landspeed-wire` include this file alone.
 

@@ -1,4 +1,4 @@
-//! What must be true of whatever a recorded host holds: somebody else wrote it.
+//! Properties that hold for any recorded host, from any source.
 //!
 //! Beside the other claims and not among them, so that the tests of `landspeed-host` include this file alone.
 

@@ -12,7 +12,7 @@ import { streamPanels } from "./panels";
 import { onPrint, onThemeChange } from "./theme";
 import { keyHelp, Timeline } from "./timeline";
 
-/** The charts over time, or nothing when there is nothing over time. In virtual time no processor is shown. */
+/** The charts over time, or nothing when there is nothing over time. In virtual time no CPU is shown. */
 export function charts(run: RunDocument, virtual = false): HTMLElement | null {
   const extent = span(run);
   if (!extent) return null;

@@ -868,6 +868,14 @@ export interface LatencyUnderLoad {
   loaded: LatencyResult;
 }
 
+export type LossLocation = 
+  | "sender-qdisc"
+  | "sender-nic"
+  | "network"
+  | "receiver-nic"
+  | "receiver-backlog"
+  | "receiver-socket";
+
 export type LossPlace = "network" | "receiver";
 
 export interface Microburst {
@@ -1023,18 +1031,10 @@ export interface Phase {
 
 export type PhaseName = "startup" | "omitted" | "steady" | "drain";
 
-export type Place = 
-  | "sender-qdisc"
-  | "sender-nic"
-  | "network"
-  | "receiver-nic"
-  | "receiver-backlog"
-  | "receiver-socket";
-
 export interface PlacedLoss {
   exact: boolean;
   packets: number;
-  place: Place;
+  place: LossLocation;
   source: string;
 }
 
@@ -1442,13 +1442,13 @@ export interface Topology {
 }
 
 export interface TopologyLink {
-  back_delay_ns: number;
-  back_rate_bps: number;
   between: [string, string];
   delay_ns: number;
   impairments: string[];
   mtu_bytes: number;
   rate_bps: number;
+  reverse_delay_ns: number;
+  reverse_rate_bps: number;
 }
 
 export interface TopologyNode {

@@ -40,7 +40,7 @@ export function svg<K extends keyof SVGElementTagNameMap>(
 
 let scope = "";
 
-/** What `make` builds has identifiers, and links to them, of its own: several runs stand on one page. */
+/** Gives the elements that `make` builds unique identifiers and links: several runs share one page. */
 export function scoped<T>(prefix: string, make: () => T): T {
   const before = scope;
   scope = prefix;

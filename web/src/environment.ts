@@ -1,4 +1,4 @@
-// What the two hosts are, what was asked of them, and what moved on them meanwhile.
+// The two hosts, the requested parameters, and the hosts' load during the test.
 
 import type { HostSnapshot, Parameters, RunDocument } from "./document";
 import { h, num, section, table, type Child } from "./dom";
@@ -8,7 +8,7 @@ interface Pair {
   name: string;
   client: string;
   server: string;
-  /** Names and addresses differ by nature; that is no finding. */
+  /** Names and addresses differ by nature; that is not a finding. */
   identity?: boolean;
 }
 
@@ -149,7 +149,7 @@ function rank(name: string): number {
   return at < 0 ? ORDER.length : at;
 }
 
-/** What was asked for beside what was in force. */
+/** Requested and effective parameters side by side. */
 export function parametersSection(run: RunDocument): HTMLElement {
   const { requested, effective } = run;
   const names = [...new Set([...Object.keys(requested), ...Object.keys(effective ?? {})])].sort((a, b) => rank(a) - rank(b));
@@ -228,7 +228,7 @@ export function countersSection(run: RunDocument): HTMLElement | null {
     const pressure = series.pressure;
     return [
       `${side}: sampling used ${nanos(series.sampler_cpu_ns)} of CPU time` +
-        (pressure ? `; tasks waited ${nanos(pressure.cpu_some_us * 1e3)} for a processor, ${nanos(pressure.memory_some_us * 1e3)} for memory` : "") +
+        (pressure ? `; tasks waited ${nanos(pressure.cpu_some_us * 1e3)} for a CPU, ${nanos(pressure.memory_some_us * 1e3)} for memory` : "") +
         (isNumber(series.tcp_mem_used_ratio) ? `; TCP memory at ${(series.tcp_mem_used_ratio * 100).toFixed(1)} % of its pressure threshold` : "") +
         ".",
       ...Object.entries(series.unavailable).map(([what, why]) => `${side}: ${what} not read: ${why}`),

@@ -2,7 +2,7 @@
 
 export type Maybe = number | null | undefined;
 
-/** What stands where there is no figure. */
+/** Shown where there is no figure. */
 export const NONE = "–";
 
 const SPACE = "\u202f";
@@ -113,7 +113,7 @@ export function percent(share: Maybe): string {
   return `${significant(value)} %`;
 }
 
-/** Tick labels: all with the decimals that tell them apart. */
+/** Tick labels with as many decimals as needed to distinguish them. */
 export function ticks(values: readonly number[], unit: number): string[] {
   const scaled = values.map((v) => Number((v / unit).toPrecision(6)));
   const decimals = Math.min(6, Math.max(0, ...scaled.map((v) => (v.toString().split(".")[1] ?? "").length)));

@@ -1,4 +1,4 @@
-// Processor use of one host: time across, cores down, darker is busier.
+// CPU use of one host: time across, cores down, darker is busier.
 
 import { h } from "./dom";
 import type { CoreUse, HostSample } from "./document";

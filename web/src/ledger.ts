@@ -1,6 +1,6 @@
 // Accounting: what was offered and where it went, and what moving it cost.
 
-import type { Conservation, EndCost, EndTotals, Place, RunDocument, Term } from "./document";
+import type { Conservation, EndCost, EndTotals, LossLocation, RunDocument, Term } from "./document";
 import { h, num, path, section, table, type Child } from "./dom";
 import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./format";
 
@@ -106,7 +106,7 @@ function bar(start: number, share: number, kind: string): HTMLTableCellElement {
   return h("td.barcell", { "aria-hidden": "true" }, h("div.bartrack", null, fill));
 }
 
-const PATH: readonly { place: Place; name: string }[] = [
+const PATH: readonly { place: LossLocation; name: string }[] = [
   { place: "sender-qdisc", name: "sender’s qdisc" },
   { place: "sender-nic", name: "sender’s NIC" },
   { place: "network", name: "network" },
@@ -179,7 +179,7 @@ export function costSection(run: RunDocument): HTMLElement | null {
     total("Segments it retransmitted", (t) => integer(t.retransmits)),
     cost("CPU time, whole host", (c) => cpu(c.host_cpu_s), "all cores, other programs included"),
     cost("CPU time, stream threads", (c) => cpu(c.thread_cpu_s)),
-    cost("CPU time, soft interrupts", (c) => cpu(c.softirq_cpu_s), "all cores"),
+    cost("CPU time, softirqs", (c) => cpu(c.softirq_cpu_s), "all cores"),
     cost("Stream threads, per byte", (c) => per(c.thread_ns_per_byte)),
     cost("Whole host, per byte", (c) => per(c.host_ns_per_byte)),
     cost("Busiest core", (c) => (c.busiest_core ? `core ${c.busiest_core[0]}, ${percent(c.busiest_core[1])}` : NONE)),

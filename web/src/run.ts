@@ -14,7 +14,7 @@ export function runPage(run: RunDocument, save: () => void): Child[] {
   return [header(run, save), ...runParts(run, false), footer(run.schema, run.id)];
 }
 
-/** Everything but the page's head and foot. In virtual time processors are infinitely fast, so none is shown. */
+/** Everything but the page's head and foot. In virtual time CPUs are infinitely fast, so none is shown. */
 export function runParts(run: RunDocument, virtual: boolean): Child[] {
   const time = attempt("charts", () => charts(run, virtual));
   const latency = attempt("latency", () => latencySection(run));

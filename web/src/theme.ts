@@ -1,4 +1,4 @@
-// Light and dark. Canvases cannot follow CSS by themselves, so whoever draws asks for colours and listens for changes.
+// Light and dark. Canvases cannot follow CSS by themselves, so the drawing code asks for colours and listens for changes.
 
 export interface Colors {
   text: string;

@@ -22,5 +22,5 @@ export async function auditPageClaims(page, audit, { claim }) {
   const rows = await page.locator("#answers tbody tr").count();
   claim("every other answer is there", rows === audit.passed.length + audit.not_applicable.length + audit.unknown.length, String(rows));
   if (peer) claim("every difference is there", (await page.locator("#differences tbody tr").count()) === audit.differences.length);
-  if (audit.findings.length === 0) claim("a clean host is told so", text.includes("every setting that could be read is as it should be"));
+  if (audit.findings.length === 0) claim("a clean host is reported as clean", text.includes("every setting that could be read is as it should be"));
 }

@@ -70,7 +70,7 @@ async function timelineClaims(page, lab, claim) {
   claim("both on the same axis", lefts[0] === lefts[1], lefts.join(" | "));
 }
 
-/** Each flow opens to everything a run has, under names of its own. */
+/** Each flow opens to everything a run has, under unique names. */
 async function flowClaims(page, lab, claim, settled) {
   for (const [i, flow] of lab.flows.entries()) {
     if (!flow.run) continue;

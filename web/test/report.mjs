@@ -343,7 +343,7 @@ async function dragging(page, run) {
     const area = await strip.boundingBox();
     await page.mouse.move(area.x + area.width / 2, area.y + 20);
     await settled(page);
-    claim("the processor strip tells its values", (await page.locator("#chart-cpu-client .tip").innerText()).includes("softirq"));
+    claim("the CPU strip shows its values", (await page.locator("#chart-cpu-client .tip").innerText()).includes("softirq"));
     await page.screenshot({ path: join(pictures, `${current}-tip.png`) });
   }
   await over.scrollIntoViewIfNeeded();

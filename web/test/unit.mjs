@@ -95,7 +95,7 @@ test("a share short of the whole never reads as the whole", () => {
   for (const share of [0.9999, 0.99999, 0.9999999, 0.999999999]) assert.notEqual(format.percent(share), "100 %");
 });
 
-test("ticks show the digits that tell them apart", () => {
+test("ticks have enough digits to differ", () => {
   assert.deepEqual(format.ticks([0, 0.25e9, 0.5e9], 1e9), ["0", "0.25", "0.50"]);
   assert.deepEqual(format.ticks([0, 10e9, 20e9], 1e9), ["0", "10", "20"]);
 });
@@ -243,7 +243,7 @@ test("a thread never waits longer than a span lasts, and the sum of its waits st
   assert.deepEqual(series.backdated([]), []);
 });
 
-test("a size that somebody set reads as they wrote it", () => {
+test("a requested size is shown as written", () => {
   const sizes = { 1000000: "1 MB", 16000000: "16 MB", 250000: "250 kB", 1500000: "1.5 MB", 115000000: "115 MB", 1500: "1\u202f500 B", 1000001: "977 KiB", 1048576: "1 MiB", 65536: "64 KiB", 9014: "9\u202f014 B", 0: "0 B" };
   for (const [bytes, text] of Object.entries(sizes)) assert.equal(format.bytes(Number(bytes)), text);
 });

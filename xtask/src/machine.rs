@@ -30,7 +30,7 @@ pub fn now() -> Instant {
 pub struct Machine {
     /// `uname -srm`.
     pub kernel: String,
-    /// Processor model.
+    /// CPU model.
     pub cpu: String,
     /// Cores this process may use.
     pub cores: usize,

@@ -16,7 +16,7 @@ use crate::window::{
     window_bytes,
 };
 
-/// The default maxima of Linux 6.18; below them there is nothing to raise.
+/// The default maxima of Linux 6.18; a smaller buffer needs no change.
 const DEFAULT_RMEM_MAX_BYTES: f64 = 33_554_432.0;
 const DEFAULT_WMEM_MAX_BYTES: f64 = 4_194_304.0;
 
@@ -25,7 +25,7 @@ const TIMEOUTS_FROM_LOSS: f64 = 0.02;
 
 const RFC_9438_TABLE_3: &str = "RFC 9438 section 5.2, table 3";
 
-/// Everything there is to say about a path; an error if no path is like this.
+/// Every figure for a path; an error if the input is impossible.
 pub fn advise(input: &PathInput) -> Result<Advice, InputError> {
     input.check()?;
     let path = Path::of(input);
@@ -72,7 +72,7 @@ impl<'a> Path<'a> {
         let window_note = match window_bytes(per_flow_bps, self.rtt_s) {
             Some(_) => None,
             None => Some(format!(
-                "a flow would need {}: TCP cannot advertise it, so the ceiling is shown; use {needed:.0} or more flows",
+                "one flow would need {}, more than TCP can advertise (1 GiB): use {needed:.0} or more flows",
                 Bytes::new(bdp_bytes(per_flow_bps, self.rtt_s) as u64)
             )),
         };
@@ -80,7 +80,7 @@ impl<'a> Path<'a> {
             item("bdp", "bandwidth-delay product", bdp, Unit::Bytes, "rate × RTT / 8", "RFC 7323 section 1.1"),
             item(
                 "window-per-flow",
-                "window each flow needs",
+                "window per flow",
                 bdp_bytes(per_flow_bps, self.rtt_s).min(MAX_WINDOW_BYTES),
                 Unit::Bytes,
                 "min(BDP / flows, 65535 × 2^14)",
@@ -89,7 +89,7 @@ impl<'a> Path<'a> {
             .noted(window_note),
             item(
                 "flow-rate-ceiling",
-                "most one TCP window carries at this RTT",
+                "max rate of one TCP flow (1 GiB window)",
                 flow_rate_ceiling_bps(self.rtt_s),
                 Unit::BitsPerSecond,
                 "65535 × 2^14 × 8 / RTT",
@@ -97,20 +97,19 @@ impl<'a> Path<'a> {
             ),
             item(
                 "flows-needed",
-                "flows needed for the rate",
+                "min number of flows for the rate",
                 needed,
                 Unit::Count,
                 "⌈BDP / (65535 × 2^14)⌉",
                 "RFC 7323 section 2.3",
             )
             .noted(
-                (needed > self.flows).then(|| {
-                    format!("{:.0} given: the window holds the rate down, whatever the buffers", self.flows)
-                }),
+                (needed > self.flows)
+                    .then(|| format!("{:.0} given: the 1 GiB TCP window limits the rate", self.flows)),
             ),
             item(
                 "tcp-rmem-max",
-                "tcp_rmem maximum, on the receiver",
+                "tcp_rmem max (receiver)",
                 buffer,
                 Unit::Bytes,
                 "min(2 × window per flow, 2^31 − 1)",
@@ -119,7 +118,7 @@ impl<'a> Path<'a> {
             .noted(Some(default_note(buffer, DEFAULT_RMEM_MAX_BYTES, "32 MiB"))),
             item(
                 "tcp-wmem-max",
-                "tcp_wmem maximum, on the sender",
+                "tcp_wmem max (sender)",
                 buffer,
                 Unit::Bytes,
                 "min(2 × window per flow, 2^31 − 1)",
@@ -133,7 +132,7 @@ impl<'a> Path<'a> {
         let mut lines = vec![
             item(
                 "efficiency",
-                "share of the line rate that is data",
+                "efficiency (payload / line rate)",
                 self.input.framing().efficiency(),
                 Unit::Ratio,
                 "(MTU − IP header − 20 − 12) / (MTU + 38)",
@@ -141,7 +140,7 @@ impl<'a> Path<'a> {
             ),
             item(
                 "goodput-max",
-                "goodput of the full link",
+                "max goodput of the link",
                 self.goodput_bps,
                 Unit::BitsPerSecond,
                 "rate × efficiency",
@@ -152,17 +151,17 @@ impl<'a> Path<'a> {
             lines.extend(self.rates_under_loss(p));
         }
         let bound = if self.expected_bps >= self.goodput_bps {
-            "bound by the link"
+            "limited by the link"
         } else if self.expected_bps >= self.flows * flow_rate_ceiling_bps(self.rtt_s) {
-            "bound by the window field"
+            "limited by the 1 GiB TCP window"
         } else {
-            "bound by loss, with CUBIC"
+            "limited by loss (CUBIC)"
         };
-        let source = "the least of the limits above; hosts and cross traffic can only lower it";
+        let source = "minimum of the limits above; hosts and cross traffic can only lower it";
         lines.push(
             item(
                 "expected-rate",
-                "goodput to expect, all flows",
+                "expected goodput, all flows",
                 self.expected_bps,
                 Unit::BitsPerSecond,
                 "min(goodput, flows × ceiling, flows × CUBIC under loss)",
@@ -176,11 +175,11 @@ impl<'a> Path<'a> {
     fn rates_under_loss(&self, p: f64) -> [AdviceItem; 3] {
         let rate_bps = |window| self.flows * window_rate_bps(window, self.mss_bytes, self.rtt_s);
         let note = (p > TIMEOUTS_FROM_LOSS)
-            .then(|| "so much loss means timeouts, which the formula leaves out: expect less".to_owned());
+            .then(|| "at this loss timeouts occur, which the formula omits: expect less".to_owned());
         [
             item(
                 "mathis-rate",
-                "Mathis limit under this loss, all flows",
+                "Mathis limit at this loss, all flows",
                 self.flows * mathis_rate_bps(self.mss_bytes, self.rtt_s, p),
                 Unit::BitsPerSecond,
                 "flows × MSS × 8 / RTT × √(3/2) / √p",
@@ -189,7 +188,7 @@ impl<'a> Path<'a> {
             .noted(note.clone()),
             item(
                 "reno-rate",
-                "Reno under this loss, all flows",
+                "Reno at this loss, all flows",
                 rate_bps(reno_window_segments(p)),
                 Unit::BitsPerSecond,
                 "flows × MSS × 8 / RTT × 1.2 / √p",
@@ -198,7 +197,7 @@ impl<'a> Path<'a> {
             .noted(note.clone()),
             item(
                 "cubic-rate",
-                "CUBIC under this loss, all flows",
+                "CUBIC at this loss, all flows",
                 rate_bps(cubic_window_segments(self.rtt_s, p)),
                 Unit::BitsPerSecond,
                 "flows × MSS × 8 / RTT × max(1.054 × (RTT / p)^¾, 1.2 / √p)",
@@ -216,7 +215,7 @@ impl<'a> Path<'a> {
         [
             item(
                 "loss-budget-reno",
-                "most loss at which Reno holds full goodput",
+                "max loss for full goodput, Reno",
                 reno,
                 Unit::Ratio,
                 "(1.2 / W)², W = min(goodput / flows, ceiling) × RTT / (8 × MSS)",
@@ -225,7 +224,7 @@ impl<'a> Path<'a> {
             .noted(one_in(reno)),
             item(
                 "loss-budget-cubic",
-                "most loss at which CUBIC holds full goodput",
+                "max loss for full goodput, CUBIC",
                 cubic,
                 Unit::Ratio,
                 "max(RTT / (W / 1.054)^(4/3), Reno's)",
@@ -234,7 +233,7 @@ impl<'a> Path<'a> {
             .noted(one_in(cubic)),
             item(
                 "recovery-reno",
-                "time to recover from one loss, Reno",
+                "recovery time after one loss, Reno",
                 reno_recovery_s(window, self.rtt_s),
                 Unit::Seconds,
                 "W / 2 × RTT",
@@ -242,7 +241,7 @@ impl<'a> Path<'a> {
             ),
             item(
                 "recovery-cubic",
-                "time to recover from one loss, CUBIC",
+                "recovery time after one loss, CUBIC",
                 cubic_recovery_s(window, self.rtt_s),
                 Unit::Seconds,
                 "min(∛(W × 0.3 / 0.4), W × 1.7 / 3 × RTT)",
@@ -255,7 +254,7 @@ impl<'a> Path<'a> {
         [
             item(
                 "buffer-rule-of-thumb",
-                "bottleneck buffer, rule of thumb",
+                "bottleneck buffer, one flow (BDP)",
                 buffer_many_flows_bytes(self.rate_bps, self.rtt_s, 1.0),
                 Unit::Bytes,
                 "RTT × C",
@@ -263,13 +262,13 @@ impl<'a> Path<'a> {
             ),
             item(
                 "buffer-many-flows",
-                "bottleneck buffer for these flows",
+                "bottleneck buffer, BDP / √flows",
                 buffer_many_flows_bytes(self.rate_bps, self.rtt_s, self.flows),
                 Unit::Bytes,
                 "RTT × C / √flows",
                 "Appenzeller, Keslassy, McKeown, SIGCOMM 2004",
             )
-            .noted((self.input.flows > 1).then(|| "holds for many flows that are not synchronised".to_owned())),
+            .noted((self.input.flows > 1).then(|| "holds for many unsynchronised flows".to_owned())),
         ]
     }
 
@@ -277,11 +276,11 @@ impl<'a> Path<'a> {
         let bytes = self.input.bytes?;
         let time = item(
             "transfer-time",
-            "time to move the data",
+            "transfer time",
             transfer_time_s(bytes.get() as f64, self.expected_bps),
             Unit::Seconds,
             "bytes × 8 / expected rate",
-            "definition; start-up comes on top",
+            "definition; slow start adds to it",
         );
         Some(time.noted(Some(format!("for {bytes}"))))
     }
@@ -290,7 +289,7 @@ impl<'a> Path<'a> {
         let farthest_m = fibre_distance_m(self.rtt_s);
         let mut lines = vec![item(
             "fibre-distance-max",
-            "most fibre this RTT leaves room for, one way",
+            "max fibre distance at this RTT, one way",
             farthest_m,
             Unit::Metres,
             "RTT / 2 × ⅔ c",
@@ -301,23 +300,23 @@ impl<'a> Path<'a> {
             lines.push(
                 item(
                     "rtt-floor",
-                    "RTT this distance costs at least in fibre",
+                    "min RTT over this distance in fibre",
                     fibre_rtt_s(distance_m),
                     Unit::Seconds,
                     "2 × distance / (⅔ c)",
                     "light in fibre, group index about 1.5 (ITU-T G.652: 1.47)",
                 )
-                .noted(faster.then(|| "above the RTT given: fibre is not that fast; check both figures".to_owned())),
+                .noted(faster.then(|| "longer than the given RTT: check both figures".to_owned())),
             );
         }
         let note = match self.input.distance_m {
             Some(_) => "the last record: 272400 Tb·m/s",
-            None => "at most: the distance is what the RTT leaves room for; the last record: 272400 Tb·m/s",
+            None => "upper bound, with the max fibre distance; the last record: 272400 Tb·m/s",
         };
         lines.push(
             item(
                 "land-speed",
-                "land speed at the expected rate",
+                "land speed (goodput × distance)",
                 land_speed_bit_m_per_s(self.expected_bps, self.input.distance_m.unwrap_or(farthest_m)),
                 Unit::BitMetresPerSecond,
                 "expected rate × distance",
@@ -349,9 +348,9 @@ impl AdviceItem {
 
 fn default_note(needed: f64, default: f64, shown: &str) -> String {
     if needed <= default {
-        format!("within the default of Linux 6.18 ({shown}): leave it there")
+        format!("within the Linux 6.18 default ({shown}): no change needed")
     } else {
-        format!("the default of Linux 6.18 is {shown}")
+        format!("Linux 6.18 default: {shown}")
     }
 }
 

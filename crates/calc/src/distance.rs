@@ -7,7 +7,7 @@ pub const LIGHT_IN_VACUUM_M_PER_S: f64 = 299_792_458.0;
 /// of ITU-T G.652 fibre at 1550 nm) makes it 2 % faster.
 pub const LIGHT_IN_FIBRE_M_PER_S: f64 = LIGHT_IN_VACUUM_M_PER_S * 2.0 / 3.0;
 
-/// The most fibre an RTT leaves room for, one way: `RTT / 2 × ⅔ c`. The hosts are no farther apart than this: detours,
+/// The maximum one-way fibre distance at an RTT: `RTT / 2 × ⅔ c`. The hosts are no farther apart than this: detours,
 /// switches and queues take their share of the RTT too.
 pub fn fibre_distance_m(rtt_s: f64) -> f64 {
     rtt_s / 2.0 * LIGHT_IN_FIBRE_M_PER_S
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_millisecond_of_rtt_is_at_most_100_km_of_fibre() {
+    fn one_millisecond_rtt_is_at_most_100_km() {
         assert!((fibre_distance_m(1e-3) / 1000.0 - 99.93).abs() < 0.01);
         assert!((fibre_rtt_s(fibre_distance_m(0.092)) - 0.092).abs() < 1e-12);
     }

@@ -34,10 +34,10 @@ pub struct PathInput {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum InputError {
     /// The rate is zero or above 1 Pb/s.
-    #[error("a rate of {} has no answer: give one from 1 b/s to 1000 Tb/s, for example 10G", .0)]
+    #[error("a rate of {} is out of range: give one from 1 b/s to 1000 Tb/s, for example 10G", .0)]
     Rate(BitRate),
     /// The RTT is zero or above one hour.
-    #[error("an RTT of {} has no answer: give one from 1 ns to 1 h, for example 92ms", .0)]
+    #[error("an RTT of {} is out of range: give one from 1 ns to 1 h, for example 92ms", .0)]
     Rtt(Nanos),
     /// No such MTU.
     #[error("an MTU of {mtu} cannot carry TCP here: give one from {min} to 65535, for example 1500 or 9000")]
@@ -47,11 +47,11 @@ pub enum InputError {
         /// The smallest accepted with this IP version, in bytes.
         min: u32,
     },
-    /// Everything is lost, or the ratio is no share.
+    /// The loss ratio is not below 1.
     #[error("at a loss of {} nothing gets through: give a share below 100%, for example 0.0046% or 1/22000", .0)]
     Loss(Ratio),
     /// No flow, or more than there are ports.
-    #[error("{0} flows cannot be: give 1 to 65535, for example 8")]
+    #[error("invalid number of flows {0}: give 1 to 65535, for example 8")]
     Flows(u32),
     /// Nothing to move.
     #[error("there is nothing to move: give a size, for example 1T")]
@@ -61,8 +61,7 @@ pub enum InputError {
     Distance(f64),
     /// The path would be faster than light.
     #[error(
-        "{} cannot be crossed and back within {rtt}: light in vacuum gets {} far in half of it; give the RTT measured \
-         between these hosts, and the distance in metres",
+        "{} is farther than light in vacuum travels in half an RTT of {rtt} ({}): check the RTT and the distance",
         value_text(*distance_m, Unit::Metres),
         value_text(*farthest_m, Unit::Metres)
     )]

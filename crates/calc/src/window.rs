@@ -7,7 +7,7 @@ pub const MAX_WINDOW_BYTES: f64 = (65_535_u32 << 14) as f64;
 /// (Linux net/ipv4/sysctl_net_ipv4.c; Documentation/networking/ip-sysctl.rst).
 pub const MAX_SYSCTL_BYTES: f64 = i32::MAX as f64;
 
-/// Bandwidth-delay product: `rate × RTT / 8` (RFC 7323 section 1.1). What is in flight when the path is just full.
+/// Bandwidth-delay product: `rate × RTT / 8` (RFC 7323 section 1.1). The data in flight when the path is just full.
 pub fn bdp_bytes(rate_bps: f64, rtt_s: f64) -> f64 {
     rate_bps * rtt_s / 8.0
 }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn one_flow_carries_at_most_85_9_gigabits_at_100_ms() {
+    fn one_flow_carries_at_most_86_gigabits_at_100_ms() {
         assert!((flow_rate_ceiling_bps(0.1) / 1e9 - 85.9).abs() < 0.01);
         assert!((flows_needed(85e9, 0.1) - 1.0).abs() < f64::EPSILON);
         assert!((flows_needed(200e9, 0.1) - 3.0).abs() < f64::EPSILON);
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_buffers_are_twice_the_bdp_and_fit_a_signed_integer() {
+    fn socket_buffers_are_twice_the_bdp_and_fit_an_int() {
         assert!((socket_buffer_bytes(10e9, 0.1) - 250e6).abs() < 1e-3);
         assert!((socket_buffer_bytes(100e9, 0.1) - 2_147_450_880.0).abs() < 1.0);
         assert!(socket_buffer_bytes(1e15, 3600.0) <= MAX_SYSCTL_BYTES);

@@ -1,4 +1,4 @@
-//! The advice as a whole: right for known paths, finite for every path, an error for what is no path.
+//! The advice as a whole: right for known paths, finite for every path, an error for an invalid path.
 
 use landspeed_calc::{Advice, InputError, IpVersion, PathInput, Unit, advise};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
@@ -67,7 +67,7 @@ fn a_little_loss_ruins_a_long_path() {
     assert!(near(value(&advice, "mathis-rate"), 0.1445e9));
     assert!(near(value(&advice, "cubic-rate"), 0.249e9));
     assert!(near(value(&advice, "expected-rate"), 0.249e9));
-    assert_eq!(advice.get("expected-rate").unwrap().note.as_deref(), Some("bound by loss, with CUBIC"));
+    assert_eq!(advice.get("expected-rate").unwrap().note.as_deref(), Some("limited by loss (CUBIC)"));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn no_loss_and_a_loss_of_zero_are_the_same() {
 fn a_short_path_needs_no_larger_buffers() {
     let advice = advise(&path("10G", "100us")).unwrap();
     for key in ["tcp-rmem-max", "tcp-wmem-max"] {
-        assert!(advice.get(key).unwrap().note.as_ref().unwrap().ends_with("leave it there"));
+        assert!(advice.get(key).unwrap().note.as_ref().unwrap().ends_with("no change needed"));
     }
 }
 
@@ -99,11 +99,14 @@ fn moving_bytes_takes_time_at_the_expected_rate() {
 }
 
 #[test]
-fn a_distance_that_light_cannot_cover_is_refused_and_one_that_fibre_cannot_is_noted() {
+fn distances_beyond_the_speed_of_light_are_refused() {
     let at = |km: f64| advise(&PathInput { distance_m: Some(km * 1e3), ..path("10G", "10ms") });
     let error = at(2000.0).unwrap_err();
     assert!(matches!(error, InputError::FasterThanLight { .. }));
-    assert!(error.to_string().starts_with("2000 km cannot be crossed and back within 10.0 ms"), "{error}");
+    assert!(
+        error.to_string().starts_with("2000 km is farther than light in vacuum travels in half an RTT of 10.0 ms"),
+        "{error}"
+    );
     assert!(at(1200.0).unwrap().get("rtt-floor").unwrap().note.is_some());
     assert!(at(900.0).unwrap().get("rtt-floor").unwrap().note.is_none());
     assert!(near(value(&at(900.0).unwrap(), "land-speed"), 9.415e9 * 900e3));

@@ -20,7 +20,7 @@ const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// The first bytes of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 
-/// Why a capture cannot be read. Damage after its beginning is no error: see [`Capture::early`].
+/// Why a capture cannot be read. Damage after its beginning is not an error: see [`Capture::early`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It cannot be opened.

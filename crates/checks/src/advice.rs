@@ -8,7 +8,7 @@ use crate::check::{Effect, Problem};
 use crate::source;
 use crate::view::View;
 
-/// What the kernel says of its own sysctls.
+/// The kernel's documentation of its IP sysctls.
 pub(crate) const IP_SYSCTL: &str = "Linux Documentation/networking/ip-sysctl.rst";
 
 /// Round trips from which a path counts as long, seconds: fibre of about 500 km. Below it the kernel's defaults hold the
@@ -156,7 +156,7 @@ pub(crate) fn tc_rate(bps: u64) -> String {
 }
 
 /// Names joined by commas, the first few and how many more.
-pub(crate) fn some<T: AsRef<str>>(names: &[T]) -> String {
+pub(crate) fn join_first<T: AsRef<str>>(names: &[T]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<_> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
     match names.len().saturating_sub(SHOWN) {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn long_lists_are_cut_and_counted() {
-        assert_eq!(some(&["a", "b"]), "a, b");
-        assert_eq!(some(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d, e and 1 more");
+        assert_eq!(join_first(&["a", "b"]), "a, b");
+        assert_eq!(join_first(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d, e and 1 more");
     }
 }

@@ -69,7 +69,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn equal_hosts_do_not_differ_and_a_smaller_mtu_is_named() {
+    fn equal_hosts_do_not_differ_except_in_mtu() {
         let (here, mut there) = (example::facts(), example::facts());
         let name = Some("ens1f0np0");
         assert_eq!(compare((&here, name), (&there, name)), []);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_end_does_not_know_is_no_difference() {
+    fn facts_unknown_at_one_end_are_not_differences() {
         assert_eq!(compare((&example::facts(), None), (&Facts::default(), None)), []);
     }
 }

@@ -1,4 +1,4 @@
-//! What changes do to the faults they are recommended for. Held to sysctls and queueing disciplines, which can be carried out
+//! The effect of changes on the faults they are recommended for. Limited to sysctls and qdiscs, which can be applied
 //! on facts.
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ fn broken(checks: &[&Check]) -> (Facts, Goal) {
     (facts, goal)
 }
 
-/// The checks of what software does: their faults show in settings, not only in counters that a change cannot take back.
+/// Checks of software settings: their faults show in settings, not only in counters, which a change cannot reset.
 fn software() -> impl Iterator<Item = &'static Check> {
     registry::all().filter(|check| check.group >= Group::Qdisc)
 }
@@ -98,7 +98,7 @@ fn no_two_findings_ask_for_different_values_of_one_target() {
 }
 
 #[test]
-fn a_change_of_a_sysctl_is_never_what_is_there_already() {
+fn a_sysctl_change_always_differs_from_the_current_value() {
     for check in registry::all() {
         let (facts, goal) = broken(&[check]);
         for finding in audit_with(&facts, &goal, registry::all()).expect("audited").findings {

@@ -176,7 +176,7 @@ pub fn facts() -> Facts {
     ]);
     facts.cpu.resume_latency_us = Fact::Absent("no CPU is limited".into());
     facts.cpu.dma_latency_us = Fact::Absent("no program holds it".into());
-    facts.cpu.isolated = Fact::Absent("no processor is isolated".into());
+    facts.cpu.isolated = Fact::Absent("no CPU is isolated".into());
     facts.cpu.vulnerabilities = BTreeMap::from([
         ("meltdown".into(), "Not affected".into()),
         ("spectre_v2".into(), "Mitigation: Enhanced / Automatic IBRS; IBPB: conditional".into()),

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_before_is_no_division() {
+    fn a_zero_baseline_gives_no_ratio() {
         let stuck = gain(Figure::Goodput, [[0; 3], [10; 3]]);
         assert_eq!((stuck.verdict(), stuck.factor()), (Verdict::Helps, f64::INFINITY));
         assert_eq!(gain(Figure::Goodput, [[0; 3], [0; 3]]).verdict(), Verdict::Same);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn every_gain_is_of_a_check_and_of_a_scenario_that_is_there() {
+    fn every_gain_names_an_existing_check_and_scenario() {
         let known: BTreeSet<_> = registry::all().map(|check| check.code).collect();
         let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/checks/lab");
         assert!(!gains().is_empty());
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn every_gain_was_measured_with_the_same_seeds_on_all_values() {
+    fn all_values_of_a_gain_share_the_seeds() {
         for gain in gains() {
             assert!(gain.rows.len() >= 2 && !gain.kernel.is_empty(), "{gain:?}");
             let seeds = |row: &Row| row.runs.iter().map(|run| run.seed).collect::<BTreeSet<_>>();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_explained_is_what_was_measured() {
+    fn explanations_match_the_measured_gains() {
         for gain in gains() {
             assert_eq!(gain.verdict(), gain.expected, "{:?} {}: {}", gain.codes, gain.setting, gain.says());
             assert!(gain.because.ends_with('.'), "{:?}: {}", gain.codes, gain.because);

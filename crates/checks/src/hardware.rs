@@ -82,7 +82,7 @@ impl<'a> View<'a> {
     pub(crate) fn device(&self) -> Fact<&'a InterfaceFacts> {
         match self.port() {
             Fact::Known(port) => match &port.kind {
-                Some(kind) => Fact::Absent(format!("{} is a {kind}: it has no hardware of its own", port.name)),
+                Some(kind) => Fact::Absent(format!("{} is a {kind}: it has no own hardware", port.name)),
                 None => Fact::Known(port),
             },
             other => other,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_lost_packets_are_an_accident_and_many_are_a_pattern() {
+    fn only_many_lost_packets_are_a_finding() {
         assert_eq!(loss_severity(99, 1000), None);
         assert_eq!(loss_severity(100, 10_000_000_000), None);
         assert_eq!(loss_severity(100_000, 100_000_000_000), Some(Severity::Minor));

@@ -1,4 +1,4 @@
-//! What is not known is not a fault: a host of which less can be read has no finding that the whole host does not have.
+//! Unknown facts are not faults: hiding facts of a host adds no finding.
 
 use std::collections::BTreeSet;
 
@@ -14,25 +14,25 @@ const PARTIAL: [&str; 5] = ["sysctls", "counters", "services", "statistics", "vu
 
 /// Something that may be hidden.
 #[derive(Debug, Clone)]
-enum Place {
+enum FactPath {
     /// A fact, by its JSON pointer.
     Fact(String),
     /// An entry of a map: the map's pointer and the key.
     Entry(String, String),
 }
 
-fn places(value: &Value, path: &str, found: &mut Vec<Place>) {
+fn places(value: &Value, path: &str, found: &mut Vec<FactPath>) {
     match value {
         Value::Object(fields) => {
             if fields.len() == 1 && fields.contains_key("known") {
-                found.push(Place::Fact(path.to_owned()));
+                found.push(FactPath::Fact(path.to_owned()));
             }
             let partial = PARTIAL.iter().any(|name| path.ends_with(&format!("/{name}")))
                 || path.ends_with("/configuration/known");
             for (name, field) in fields {
                 let escaped = name.replace('~', "~0").replace('/', "~1");
                 if partial {
-                    found.push(Place::Entry(path.to_owned(), name.clone()));
+                    found.push(FactPath::Entry(path.to_owned(), name.clone()));
                 }
                 places(field, &format!("{path}/{escaped}"), found);
             }
@@ -46,14 +46,14 @@ fn places(value: &Value, path: &str, found: &mut Vec<Place>) {
     }
 }
 
-fn hide(facts: &mut Value, place: &Place) {
+fn hide(facts: &mut Value, place: &FactPath) {
     match place {
-        Place::Fact(pointer) => {
+        FactPath::Fact(pointer) => {
             if let Some(fact) = facts.pointer_mut(pointer) {
                 *fact = serde_json::json!({ "unknown": "hidden by the test" });
             }
         }
-        Place::Entry(pointer, key) => {
+        FactPath::Entry(pointer, key) => {
             if let Some(map) = facts.pointer_mut(pointer).and_then(Value::as_object_mut) {
                 map.remove(key);
             }

@@ -12,7 +12,7 @@ use crate::audit::{Audit, audit, audit_with};
 use crate::check::Check;
 use crate::{docs, example, registry};
 
-fn alone(check: &Check, facts: &Facts, goal: &Goal) -> Audit {
+fn audit_one(check: &Check, facts: &Facts, goal: &Goal) -> Audit {
     audit_with(facts, goal, [check]).expect("the example's interface is there")
 }
 
@@ -25,15 +25,15 @@ fn the_host_in_good_order_passes_every_check() {
 }
 
 #[test]
-fn every_check_has_an_example_it_passes_and_one_it_does_not() {
+fn every_check_has_a_passing_and_a_failing_example() {
     for check in registry::all() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         (check.example.good)(&mut facts, &mut goal);
-        let good = alone(check, &facts, &goal);
+        let good = audit_one(check, &facts, &goal);
         assert!(!good.passed.is_empty() && good.findings.is_empty(), "{} on its good example: {good:?}", check.code);
         let (mut facts, mut goal) = (example::facts(), example::goal());
         (check.example.bad)(&mut facts, &mut goal);
-        let bad = alone(check, &facts, &goal);
+        let bad = audit_one(check, &facts, &goal);
         assert!(!bad.findings.is_empty(), "{} on its bad example: {bad:?}", check.code);
         for finding in bad.findings {
             for text in [&finding.observed, &finding.recommended, &finding.why, &finding.effect, &finding.by_hand] {
@@ -96,7 +96,7 @@ fn no_number_is_too_large_and_none_is_too_small() {
         for extreme in [0_u64, 1, u64::from(u32::MAX), u64::MAX] {
             let mut one = text.clone();
             *one.pointer_mut(place).expect("it is there") = extreme.into();
-            // What its type does not hold is refused before any check sees it.
+            // Values outside the type's range are refused before any check.
             let Ok(facts) = serde_json::from_value::<Facts>(one) else { continue };
             audit(&facts, &example::goal(), &|_| true).expect("audited");
         }
@@ -127,7 +127,7 @@ fn numbers(value: &serde_json::Value, path: &mut Vec<String>, found: &mut Vec<St
 }
 
 #[test]
-fn in_a_virtual_machine_the_hardware_below_is_not_judged() {
+fn host_hardware_is_not_judged_in_a_virtual_machine() {
     let mut facts = example::facts();
     facts.virtualization.hypervisor = Fact::Known("kvm".into());
     let audit = audit(&facts, &example::goal(), &|_| true).expect("audited");

@@ -7,7 +7,7 @@ use landspeed_calc::{Advice, IpVersion, PathInput, advise};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use crate::output::Sink;
-use crate::{Outcome, options};
+use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -64,7 +64,7 @@ fn metres(text: &str) -> Result<f64, String> {
 }
 
 /// Evaluates the formulas and prints the results.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let input = PathInput {
         mtu: args.mtu,
         ip_version: if args.ipv6 { IpVersion::V6 } else { IpVersion::V4 },
@@ -79,14 +79,14 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         let text = serde_json::to_string_pretty(&advice).context("cannot encode the results")?;
         sink.write((text + "\n").as_bytes())?;
         if *sink == Sink::Stdout {
-            return Ok(Outcome::Clean);
+            return Ok(CommandOutcome::Clean);
         }
     }
     print!("{}", text(&advice, args.sources));
     if !args.sources {
         println!("\n--sources prints each formula and its source.");
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 fn text(advice: &Advice, sources: bool) -> String {

@@ -226,7 +226,7 @@ fn known_hosts(text: &str) -> BTreeSet<String> {
     names.map(|name| name.trim_start_matches('[').split(']').next().unwrap_or(name).to_owned()).collect()
 }
 
-/// `Host name other-name`; patterns are no names.
+/// `Host name other-name`; patterns are skipped.
 fn ssh_config(text: &str) -> BTreeSet<String> {
     let lines = text.lines().filter_map(|line| line.trim().split_once(char::is_whitespace));
     let names =

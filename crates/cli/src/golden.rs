@@ -73,7 +73,7 @@ fn runs() -> Vec<(&'static str, RunDocument)> {
 }
 
 #[test]
-fn the_summary_and_details_of_a_run_are_those_of_their_files() {
+fn run_summaries_and_details_match_their_golden_files() {
     let (mut short, mut long) = (String::new(), String::new());
     for (what, document) in runs() {
         let _ = write!(short, "# landspeed run: {what}\n{}\n", text::summary_at(&document, 80));

@@ -29,28 +29,28 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// What a command came to.
+/// The result of a command, which sets the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum CommandOutcome {
     /// Nothing to report.
     Clean,
-    /// It ran, and there is something a careful person would look at.
+    /// It ran and found something to check.
     Findings,
-    /// It could not do its job.
+    /// It failed.
     Failure,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
+impl From<CommandOutcome> for ExitCode {
+    fn from(outcome: CommandOutcome) -> Self {
         Self::from(match outcome {
-            Outcome::Clean => 0,
-            Outcome::Findings => 1,
-            Outcome::Failure => 2,
+            CommandOutcome::Clean => 0,
+            CommandOutcome::Findings => 1,
+            CommandOutcome::Failure => 2,
         })
     }
 }
 
-/// How fast data can move between two hosts, what holds it back, and what to change.
+/// How fast data can move between two hosts, what limits it, and what to change.
 #[derive(Debug, Parser)]
 #[command(name = "landspeed", version, max_term_width = 100, after_help = AFTER_HELP)]
 struct Cli {
@@ -112,16 +112,19 @@ pub fn main() -> ExitCode {
     restore_broken_pipe_behaviour();
     match complete::answer() {
         Ok(false) => {}
-        Ok(true) => return Outcome::Clean.into(),
+        Ok(true) => return CommandOutcome::Clean.into(),
         Err(error) => {
             eprintln!("landspeed: cannot complete: {error}");
-            return Outcome::Failure.into();
+            return CommandOutcome::Failure.into();
         }
     }
     let words = words();
     // iperf3 has one status for every failure.
-    let failed =
-        if words.get(1).is_some_and(|word| word == iperf3::NAME) { Outcome::Findings } else { Outcome::Failure };
+    let failed = if words.get(1).is_some_and(|word| word == iperf3::NAME) {
+        CommandOutcome::Findings
+    } else {
+        CommandOutcome::Failure
+    };
     let matches = match Cli::command().try_get_matches_from(words) {
         Ok(matches) => matches,
         Err(error) => {
@@ -130,7 +133,7 @@ pub fn main() -> ExitCode {
             if let Some(hint) = iperf3_hint(std::env::args().nth(1).as_deref()) {
                 eprintln!("\n{hint}");
             }
-            return if error.use_stderr() { failed } else { Outcome::Clean }.into();
+            return if error.use_stderr() { failed } else { CommandOutcome::Clean }.into();
         }
     };
     let result = Cli::from_arg_matches(&matches).map_err(anyhow::Error::from).and_then(|cli| match cli.command {
@@ -190,7 +193,7 @@ fn restore_broken_pipe_behaviour() {
             if !why.contains("Broken pipe") {
                 eprintln!("landspeed: cannot write to {why}");
             }
-            #[expect(clippy::disallowed_methods, reason = "standard output is gone: there is nobody left to tell")]
+            #[expect(clippy::disallowed_methods, reason = "standard output is closed: no reader is left")]
             std::process::exit(2);
         }
         inner(info);

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,12 +27,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Prints the schema.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let found = landspeed_model::schema(&args.name);
     let Some(schema) = found.or_else(|| (args.name == SCENARIO).then(landspeed_lab::scenario::schema)) else {
         let names = names().collect::<Vec<_>>().join(", ");
         bail!("no document is called `{}`; there is: {names}", args.name);
     };
     println!("{}", serde_json::to_string_pretty(&schema)?);
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }

@@ -19,7 +19,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
 
 use crate::tap::attend::ForClients;
-use crate::{Outcome, options, trust};
+use crate::{CommandOutcome, options, trust};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -212,7 +212,7 @@ pub fn until(server: Server, over: impl Fn() -> bool + Send + 'static) -> anyhow
 }
 
 /// Serves until interrupted.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(path) = &args.new_key {
         return new_key(path);
     }
@@ -230,7 +230,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     until(server, || interrupted.load(Ordering::Relaxed))?;
     let tests = counts.completed.load(Ordering::Relaxed);
     line(&format!("landspeed: stopped after {tests} test{}", if tests == 1 { "" } else { "s" }));
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// The server, whether iperf3 clients need a user, and where they are served.
@@ -338,7 +338,7 @@ fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
     }
 }
 
-fn new_key(path: &Path) -> anyhow::Result<Outcome> {
+fn new_key(path: &Path) -> anyhow::Result<CommandOutcome> {
     use std::os::unix::fs::OpenOptionsExt as _;
     let key = Key::generate().context("cannot create a key")?;
     let mut file = std::fs::OpenOptions::new()
@@ -349,7 +349,7 @@ fn new_key(path: &Path) -> anyhow::Result<Outcome> {
         .with_context(|| format!("cannot create {} (an existing key is never overwritten)", path.display()))?;
     file.write_all(key.to_text().as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     println!("landspeed: new key in {}; copy it to the clients only", path.display());
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// What the server prints, a line an event.

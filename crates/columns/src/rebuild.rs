@@ -1,11 +1,11 @@
-//! A frame with the headers that the columns tell of, for an analysis that begins with frames. Checksums are 0, options come
-//! in one fixed order, and what the packet was wrapped in is gone.
+//! A frame rebuilt from the columns' header fields, for an analysis that begins with frames. Checksums are 0, options come
+//! in one fixed order, and encapsulation is not rebuilt.
 
 use landspeed_wire::Flags;
 
 use crate::record::{Flow, Record};
 
-/// An EtherType that nobody uses: a frame whose packet is not known.
+/// An unused EtherType: a frame whose packet is not known.
 const UNKNOWN: [u8; 2] = [0xff, 0xff];
 
 /// The bytes of a record's frame, as much of them as is known: Ethernet, or raw IP.

@@ -28,7 +28,7 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
         })
         .map(|(_, finding)| finding)
         .collect();
-    // Another as sure, and a third: naming any would be a guess. A rate that was reached is no guess.
+    // With three equally strong causes any choice would be a guess. A rate that was reached is certain.
     let as_sure = rivals.iter().any(|rival| rival.strength() >= Some(strength));
     if as_sure && rivals.len() >= 2 && !named.direct {
         return undetermined(flow, &findings, &rivals);
@@ -248,7 +248,7 @@ pub(crate) fn headline(flow: &Flow) -> String {
     format!("{} from {from} to {to}{over}", text::rate(flow.goodput_bps))
 }
 
-/// What of the run was not visible at all.
+/// Parts of the run that were not visible.
 fn visibility(flow: &Flow) -> Vec<String> {
     let mut missing = Vec::new();
     for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {

@@ -43,7 +43,7 @@ pub(crate) enum Standing {
     Holds(Strength),
     /// A reading speaks against it.
     Refuted,
-    /// What it needs was not read.
+    /// Its readings are missing.
     Unseen,
     /// It makes no sense for this kind of test.
     NotApplicable,

@@ -200,7 +200,7 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether there is something between the ends that can queue or lose: not on loopback, where a packet sent is a
-    /// packet received by the same core, unless somebody put a queueing discipline there.
+    /// packet received by the same core, unless a qdisc is attached there.
     pub(crate) fn has_network(&self) -> bool {
         let queues = |host: &HostView| {
             host.series.is_some_and(|series| series.qdiscs.iter().any(|qdisc| qdisc.kind != "noqueue"))
@@ -415,7 +415,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether an end was watched over time. An iperf3 tells its totals only.
+/// Whether an end was sampled over time. iperf3 reports only its totals.
 fn watched(end: &StreamEnd) -> bool {
     !end.samples.is_empty()
 }

@@ -61,7 +61,7 @@ pub(crate) struct CoreMean {
     pub busy: f64,
     /// System.
     pub system: f64,
-    /// Soft interrupts and hard interrupts.
+    /// Softirqs and hard interrupts.
     pub softirq: f64,
     /// Stolen by the hypervisor.
     pub steal: f64,
@@ -96,7 +96,7 @@ impl<'a> HostView<'a> {
         self.cores.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
     }
 
-    /// The core with the most soft interrupt time.
+    /// The core with the most softirq time.
     pub(crate) fn most_interrupted(&self) -> Option<&CoreMean> {
         self.cores.iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq))
     }

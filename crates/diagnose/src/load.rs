@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Copy,
     /// The stream's thread in its own code.
     User,
-    /// Soft interrupts on a core: the packet path.
+    /// Softirqs on a core: the packet path.
     Softirq,
     /// All cores of the host: the thread has to wait for one.
     Crowded,
@@ -92,7 +92,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     if load.kept_waiting() {
         load.kind = Kind::Starved;
     }
-    // Soft interrupts first: they can fill a core that no thread of the test runs on. On one shared machine they run
+    // Softirqs first: they can fill a core that no thread of the test runs on. On one shared machine they run
     // on whichever core the sender happens to use, so they name no end.
     if let Some(core) = host
         .most_interrupted()
@@ -141,7 +141,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
 
 /// Bulk data between two ends of one machine with next to no path between them: when the two threads together are at
 /// work (or ready to) all the time, each is held up by the other's core. The slower is the receiver when data
-/// queues there, else whichever has more work. On loopback soft interrupts wait for a core as well, which no thread's
+/// queues there, else whichever has more work. On loopback softirqs wait for a core as well, which no thread's
 /// account shows: there a thread that was kept waiting is a hint even when the two do not add up.
 fn slower_of_two_in_turns(flow: &Flow) -> Option<(Role, Strength)> {
     let short = flow.same_host() && flow.min_rtt_us().is_some_and(|us| us <= SHORT_PATH_US);

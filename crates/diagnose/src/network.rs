@@ -361,7 +361,7 @@ pub(crate) fn weigh_loss_pattern(scales: &mut Scales, flow: &Flow, seen: &Sympto
 }
 
 impl Symptoms {
-    /// Whether the loss seen explains the rate; `None` when there is no function to tell.
+    /// Whether the loss seen explains the rate; `None` without a response function.
     pub(crate) fn fits(&self) -> Option<bool> {
         self.fit.map(|fit| (1.0 / RESPONSE_FIT..=RESPONSE_FIT).contains(&fit))
     }

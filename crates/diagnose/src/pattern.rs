@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn independent_losses_are_no_bursts() {
+    fn independent_losses_are_not_bursts() {
         // Half of the intervals with losses: ln 2 losses in each interval, 2 ln 2 in each of those with any.
         let independent = burstiness(100.0 * 2f64.ln(), 50, 100).unwrap();
         assert!((independent - 1.0).abs() < 1e-12, "{independent}");

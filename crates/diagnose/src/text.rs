@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_argument_is_short_and_never_more_than_the_rate() {
+    fn a_rate_argument_is_short_and_never_rounds_up() {
         assert_eq!(rate_argument(1.9e9), "1.9G");
         assert_eq!(rate_argument(949_999_999.0), "949M");
         assert_eq!(rate_argument(9.4149e9), "9.41G");

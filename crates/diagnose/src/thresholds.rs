@@ -225,7 +225,7 @@ pub(crate) const FEW_CEILINGS: usize = 3;
 /// that were full, 0.044 and more where reordering was the limit.
 pub(crate) const DELIVERY_EVEN: f64 = 0.025;
 
-/// The same from which single losses in most intervals are no ceiling, for a sender that reduces its window for each loss. Measured
+/// The same spread: above it, single losses in most intervals are random, if the sender reduces its window for each loss. Measured
 /// 0.29 and more for random loss, up to 0.24 for policers.
 pub(crate) const DELIVERY_VARIES: f64 = 0.27;
 

@@ -1,6 +1,6 @@
 //! A UDP test's accounting for one direction.
 
-use landspeed_model::{Direction, Place, StreamEnd, UdpEnd};
+use landspeed_model::{Direction, LossLocation, StreamEnd, UdpEnd};
 
 use crate::flow::Flow;
 use crate::host::mean;
@@ -66,9 +66,9 @@ impl Udp {
             for loss in &flow.document.conservation.losses {
                 let packets = loss.packets as f64;
                 match loss.place {
-                    Place::SenderQdisc | Place::SenderNic => udp.in_sender += packets,
-                    Place::ReceiverNic | Place::ReceiverBacklog => udp.in_receiver += packets,
-                    Place::Network | Place::ReceiverSocket => {}
+                    LossLocation::SenderQdisc | LossLocation::SenderNic => udp.in_sender += packets,
+                    LossLocation::ReceiverNic | LossLocation::ReceiverBacklog => udp.in_receiver += packets,
+                    LossLocation::Network | LossLocation::ReceiverSocket => {}
                 }
             }
         }

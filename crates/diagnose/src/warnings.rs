@@ -189,7 +189,7 @@ pub(crate) fn lowat(host: &HostView) -> Option<u64> {
     host.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
 }
 
-/// Busy core time that is not the test's. Soft interrupts count as the test's: they cannot be separated.
+/// Busy core time that is not the test's. Softirqs count as the test's: they cannot be separated.
 fn other_load(flow: &Flow, client: &HostView, server: &HostView, found: &mut Vec<Warning>) {
     if flow.same_host() {
         // Two accounts of one machine: either has the whole host, the threads of both ends are the test's.
@@ -275,7 +275,7 @@ fn coarse_ticks(host: &HostView, found: &mut Vec<Warning>) {
     let Some(shortest) = spans.min() else { return };
     if cost.tick_ns > 0 && (shortest as f64) < cost.tick_ns as f64 * TICKS_PER_READING {
         let message = format!(
-            "The {}'s kernel counts core time in ticks of {}: a single core reading over {} is accurate to ±{}; means over \
+            "The {}'s kernel counts CPU time in ticks of {}: a single CPU reading over {} is accurate to ±{}; means over \
              the phase are better.",
             host.name(),
             text::nanos(cost.tick_ns as f64),

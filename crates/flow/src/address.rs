@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_host_is_an_ipv4_address_or_an_ipv6_slash_64() {
+    fn a_client_is_an_ipv4_address_or_ipv6_64_prefix() {
         let host = |text: &str| client_host(text.parse().expect("an address"));
         assert_eq!(host("[2001:db8::1]:1"), host("[2001:db8::ffff:0:0:2]:2"));
         assert_ne!(host("[2001:db8::1]:1"), host("[2001:db8:0:1::1]:1"));

@@ -57,7 +57,7 @@ pub enum FlowError {
         /// Theirs.
         theirs: u16,
     },
-    /// What answered is no landspeed server.
+    /// The peer is not a landspeed server.
     #[error("{addr} is not a landspeed server")]
     NotLandspeed {
         /// Where.
@@ -141,7 +141,7 @@ const IPERF3_PORT: u16 = 5201;
 const EPROTONOSUPPORT: i32 = 93;
 
 impl FlowError {
-    /// The error, or the user's wish to stop when that is what ended the wait.
+    /// The error, or `Interrupted` when an interrupt ended the wait.
     pub fn or_interrupted(stop: &AtomicBool, error: Self) -> Self {
         if stop.load(Ordering::Relaxed) { Self::Interrupted } else { error }
     }

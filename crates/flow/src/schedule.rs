@@ -79,7 +79,7 @@ impl Pacer {
         }
     }
 
-    /// How many packets leave at `now_ns`, up to `limit`; what is returned counts as gone. `departed` is told the
+    /// How many packets leave at `now_ns`, up to `limit`; the returned packets count as sent. `departed` receives the
     /// intended time and the number of packets of each burst (or part of one) among them.
     #[inline]
     pub fn poll(&mut self, now_ns: u64, limit: u32, mut departed: impl FnMut(u64, u32)) -> Departure {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_stall_is_repaid_a_quarter_faster_than_the_rate_and_then_forgotten() {
+    fn a_short_stall_is_repaid_at_125_percent_rate() {
         let mut pacer = pacer(1_000_000_000, 1250, 1, 0); // 10 µs apart
         pacer.poll(START_NS, 1, |_, _| {});
         let stalled_until = START_NS + 1_000_000;
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_stall_slips_the_schedule_and_says_by_how_much() {
+    fn a_long_stall_slips_the_schedule_and_reports_it() {
         let mut pacer = pacer(1_000_000_000, 1250, 1, 0);
         pacer.poll(START_NS, 1, |_, _| {});
         pacer.poll(START_NS + 2_000_000_000, 1, |at, _| {
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_before_the_end_leaves_even_if_late_and_nothing_else() {
+    fn packets_due_before_the_end_leave_even_if_late() {
         let (rate, packet) = (NonZeroU64::new(1_000_000_000).unwrap(), NonZeroU32::new(1250).unwrap());
         let mut pacer = Pacer::new(START_NS, START_NS + 100_001, rate, packet, NonZeroU32::MIN, u64::MAX);
         assert_eq!(pacer.poll(START_NS + 400_000, 100, |_, _| {}), Departure::Now(11));
@@ -264,7 +264,7 @@ mod tests {
         }
 
         #[test]
-        fn the_mean_rate_is_exact_to_a_burst_however_irregular_the_polls(
+        fn the_mean_rate_is_exact_under_irregular_polls(
             rate in 1_000_000u64..10_000_000_000, packet in 64u32..9000, burst in 1u32..70,
             lateness in prop::collection::vec(0u64..200_000, 50),
         ) {
@@ -287,7 +287,7 @@ mod tests {
         }
 
         #[test]
-        fn no_span_sees_more_than_the_catch_up_speed_and_one_allowance(
+        fn no_span_exceeds_the_catch_up_rate(
             rate in 10_000_000u64..5_000_000_000, burst in 1u32..8, at_once_ns in 0u64..200_000,
             stalls in prop::collection::vec(0u64..30_000_000, 1..20),
         ) {

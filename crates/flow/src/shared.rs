@@ -1,4 +1,4 @@
-//! What a stream's thread shares with the sampler and with whoever stops it.
+//! What a stream's thread shares with the sampler and with the code that stops it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -118,12 +118,12 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Tells senders to stop offering data.
+    /// Stops senders: they offer no more data.
     pub fn stop_sending(&self) {
         self.sending.store(true, Ordering::Release);
     }
 
-    /// Tells receivers to give up (the drain deadline passed, or the test was aborted).
+    /// Stops receivers (the drain deadline passed, or the test was aborted).
     pub fn stop_receiving(&self) {
         self.receiving.store(true, Ordering::Release);
     }

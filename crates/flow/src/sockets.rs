@@ -48,7 +48,7 @@ pub fn connect_tcp(
     Ok(socket.into())
 }
 
-/// Binds and connects, within ten seconds, sooner if told to stop.
+/// Binds and connects, within ten seconds, less if interrupted.
 pub fn connect(
     socket: &Socket,
     server: SocketAddr,

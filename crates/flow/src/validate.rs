@@ -1,4 +1,4 @@
-//! Which parameters make a test. Both ends check: the client to say so early, the server because it trusts nobody.
+//! Which parameters make a test. Both ends check: the client to say so early, the server because it trusts no client.
 
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, SendMode};
 

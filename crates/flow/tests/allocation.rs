@@ -1,6 +1,6 @@
 //! The data loops allocate nothing once they run.
 //!
-//! One test in a process of its own: the allocator's counts are the whole process's.
+//! One test in its own process: the allocator counts the whole process.
 
 use std::alloc::System;
 use std::net::{TcpListener, TcpStream};

@@ -50,7 +50,7 @@ fn ipv6_loopback_carries_its_mtu_and_not_a_byte_more() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_costs_seconds_and_a_note() {
+fn a_silent_server_costs_seconds_and_a_note() {
     let (client, _silent) = pair("127.0.0.1").expect("loopback");
     let start = monotonic_ns();
     let found = probe(&client, TAG, &AtomicBool::new(false));

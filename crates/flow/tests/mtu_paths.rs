@@ -65,7 +65,7 @@ impl Routed {
         ));
     }
 
-    /// The router sends no ICMP of its own.
+    /// The router sends no ICMP.
     fn silence(&self) {
         self.router.nft("add rule inet path output icmp type destination-unreachable drop");
         self.router.nft("add rule inet path output icmpv6 type packet-too-big drop");
@@ -173,7 +173,7 @@ fn each_direction_has_its_own_mtu() {
 #[test]
 fn a_link_whose_two_ends_differ_is_a_black_hole() {
     let path = routed!();
-    // The virtual link drops what its far end will not have and tells nobody but the sender's queue.
+    // The virtual link drops what exceeds the peer's MTU and reports it only to the sender's queue.
     path.mtus(9_000, 1_400, 9_000, 9_000);
     let (up, _) = path.probe(V4);
     assert_eq!(up.interface_mtu_bytes, Some(9_000), "{up:?}");
@@ -211,7 +211,7 @@ fn a_link_whose_router_is_mute_is_a_black_hole() {
 }
 
 #[test]
-fn a_tenth_of_all_packets_lost_does_not_shift_the_answer() {
+fn ten_percent_loss_does_not_change_the_result() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
     // Every packet either way takes its chance, ICMP too; the numbers are the kernel's, the margin is in the design.
@@ -237,7 +237,7 @@ fn loss_beside_a_black_hole_does_not_shift_the_answer() {
 }
 
 #[test]
-fn what_the_kernel_has_cached_is_ignored() {
+fn the_cached_path_mtu_is_ignored() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
     let (before, _) = path.probe(V4);
@@ -249,7 +249,7 @@ fn what_the_kernel_has_cached_is_ignored() {
 }
 
 #[test]
-fn a_device_that_clears_the_dont_fragment_bit_is_seen_through() {
+fn a_device_that_clears_df_is_detected() {
     let path = routed!();
     path.mtus(9_000, 9_000, 1_500, 1_500);
     path.router

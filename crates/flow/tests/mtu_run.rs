@@ -6,7 +6,7 @@ use landspeed_flow::client::{Request, run};
 use landspeed_flow::server::{Limits, Server, ServerConfig};
 use landspeed_model::{Parameters, RunDocument, Status};
 
-/// Runs a short test against a server of its own.
+/// Runs a short test against a new server.
 fn probed(listen: &str, host: &str) -> Option<RunDocument> {
     let config = ServerConfig {
         listen: vec![listen.parse().expect("an address")],

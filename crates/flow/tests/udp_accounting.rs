@@ -86,7 +86,7 @@ fn accounting_balances_under(mischief: Mischief, plan: &SendPlan) {
     assert_eq!(receiving.bytes, udp.delivered_packets * payload);
     assert_eq!(udp.delivered_packets.cast_signed() + receiving.missing_packets.unwrap(), sent.cast_signed());
     assert_eq!(udp.delivered_packets + udp.duplicate_packets + udp.socket_drops, deeds.forwarded);
-    // What the socket dropped because this host stood still was a first copy or a further one.
+    // Socket drops during a stall of this host may be first copies or duplicates.
     let lost = (sent - deeds.received) + deeds.dropped;
     let missing = receiving.missing_packets.expect("the sender's count is known").cast_unsigned();
     assert!((lost..=lost + udp.socket_drops).contains(&missing), "{deeds:?} {receiving:?}");
@@ -121,7 +121,7 @@ fn a_lost_tail_is_counted() {
 }
 
 #[test]
-fn an_unpaced_stream_balances_on_both_families_with_and_without_offload() {
+fn an_unpaced_stream_balances_with_and_without_offload() {
     for host in ["127.0.0.1", "::1"] {
         let Some((sender, receiver)) = pair(host) else {
             landspeed_testkit::skip::record(&format!("no {host} here"));
@@ -184,7 +184,7 @@ fn datagrams_of_strangers_are_not_counted() {
 }
 
 #[test]
-fn a_stop_ends_a_sender_and_a_receiver_that_hears_nothing() {
+fn a_stop_ends_a_sender_and_an_idle_receiver() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     let stop = Stop::default();
@@ -213,14 +213,14 @@ fn a_stop_ends_a_sender_and_a_receiver_that_hears_nothing() {
         stop.stop_receiving();
         (senders.0, senders.1, silent.join().unwrap())
     });
-    assert!(monotonic_ns() - begin_ns < 900 * MS, "nobody sat out the second");
+    assert!(monotonic_ns() - begin_ns < 900 * MS, "the stop ended both before the second");
     assert_eq!(slow.udp.sent_packets, 1);
     assert!(fast.udp.sent_packets > 0 && fast.error.is_none());
     assert!(silent.missing_packets.is_none() && silent.udp.foreign_packets > 0 && silent.error.is_none());
 }
 
 #[test]
-fn a_refusing_peer_is_reported_and_does_not_end_a_short_stream() {
+fn a_refusing_peer_does_not_end_a_short_stream() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     drop(receiver);
@@ -232,11 +232,11 @@ fn a_refusing_peer_is_reported_and_does_not_end_a_short_stream() {
 }
 
 #[test]
-fn a_payload_over_the_path_mtu_that_may_not_be_fragmented_ends_with_advice() {
+fn an_unfragmentable_oversized_payload_ends_with_advice() {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
     connect(&sender, &receiver);
     landspeed_sys::udp::set_mtu_discovery(sender.as_fd(), landspeed_sys::udp::MtuDiscovery::DontFragment).unwrap();
-    // 65,507 bytes make a 65,535-byte packet, and loopback's MTU is 65,536 unless somebody lowered it.
+    // 65,507 bytes make a 65,535-byte packet, and loopback's MTU is 65,536 unless it was lowered.
     let plan = SendPlan { pacing: None, gso: false, ..paced(65_507, 1, 1, 0) };
     let budget = Budget::new(Some(65_507));
     let outcome = send_stream(sender.as_fd(), &plan, &Counters::default(), &Stop::default(), &budget);

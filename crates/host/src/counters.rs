@@ -112,7 +112,7 @@ fn pressure(files: &Files) -> Result<PressureDeltas, String> {
 fn tcp_memory_ratio(files: &Files) -> Result<f64, String> {
     let sockstat = files.read("/proc/thread-self/net/sockstat").map_err(|e| e.to_string())?;
     let used = tcp_memory_pages(&sockstat).ok_or("sockstat has no TCP memory")?;
-    // Absent from network namespaces but the first, though the memory counted is everybody's.
+    // Absent from network namespaces but the first, though it counts memory of all namespaces.
     let limits = files.read("/proc/sys/net/ipv4/tcp_mem").map_err(|e| e.to_string())?;
     let pressure = limits.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<u64>().ok());
     let pressure = pressure.filter(|&pages| pages > 0).ok_or("tcp_mem is not three numbers")?;
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_qdisc_counters_wrap_and_a_replaced_qdisc_starts_again() {
+    fn narrow_qdisc_counters_wrap_and_replaced_qdiscs_restart() {
         let mut missing = Unavailable::new();
         let before = [qdisc(0x8001_0000, 1000, 0xffff_fff0, u32::MAX), qdisc(0x8002_0000, 5000, 50, 5)];
         let now = [qdisc(0x8001_0000, 9000, 0x10, 1), qdisc(0x8002_0000, 100, 1, 0)];

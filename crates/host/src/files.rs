@@ -55,7 +55,7 @@ impl Files {
         let read = || -> io::Result<String> {
             let mut bytes = Vec::new();
             let path = self.inside(path)?;
-            // Opening a pipe that lies in a file's place would wait for somebody to write to it.
+            // Opening a pipe that lies in a file's place would wait for a writer.
             let kind = fs::metadata(&path)?;
             if !kind.is_file() {
                 let what = if kind.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::InvalidInput };
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_compressed_file_gives_what_it_holds_whether_it_is_live_or_recorded_as_text() {
+    fn compressed_files_are_read_live_and_recorded() {
         let dir = tempfile::tempdir().expect("a directory");
         let files = Files::recorded(dir.path());
         let text = "CONFIG_HZ=250\n# CONFIG_NET_SCH_FQ is not set\n";
@@ -221,11 +221,11 @@ mod tests {
             assert_eq!(files.read("/config.gz").expect("readable"), text);
         }
         fs::write(dir.path().join("config.gz"), &bytes[..bytes.len() - 12]).expect("written");
-        assert!(files.read("/config.gz").is_err(), "half a file is no file");
+        assert!(files.read("/config.gz").is_err(), "a truncated file is an error");
     }
 
     #[test]
-    fn a_small_file_that_would_unpack_without_end_is_cut_off() {
+    fn a_decompression_bomb_is_cut_off() {
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(dir.path().join("f"), compressed(&vec![b'x'; 4 * LIMIT_BYTES])).expect("written");
         assert_eq!(Files::recorded(dir.path()).read("/f").expect("readable").len(), LIMIT_BYTES);

@@ -41,7 +41,7 @@ pub fn snapshot_from(files: &Files, peer: Option<SocketAddr>) -> HostSnapshot {
     host
 }
 
-/// Those any process may choose; where the kernel does not tell them apart, all.
+/// Those that any process may choose; all where the kernel does not mark them.
 fn congestion_controls(sysctls: &BTreeMap<String, String>, missing: &mut Unavailable) -> Vec<String> {
     let named = |name: &str| sysctls.get(name).filter(|list| !list.is_empty());
     let list = named("net.ipv4.tcp_allowed_congestion_control")

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_was_away_for_part_of_a_joined_span_counts_for_the_rest() {
+    fn a_core_offline_for_part_of_a_span_counts_partly() {
         let ticks = Some(CoreTicks { user: 1, ..CoreTicks::default() });
         let mut span = Span { cores: vec![None, ticks], ..Span::default() };
         span.absorb(Span { cores: vec![ticks, ticks, ticks], ..Span::default() });

@@ -8,7 +8,7 @@ use landspeed_model::{CoreUse, HostSample, HostSeries};
 pub struct HostUse {
     /// Core-seconds of work, all programs: user, system, interrupts. Idle, I/O wait and stolen time are none.
     pub cpu_s: f64,
-    /// Of it, in soft interrupts.
+    /// Of it, in softirqs.
     pub softirq_s: f64,
     /// Of it, in hard interrupts.
     pub irq_s: f64,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_count_for_their_part_and_stolen_time_is_not_work() {
+    fn edges_count_partly_and_steal_time_is_not_work() {
         let series = HostSeries {
             samples: vec![
                 sample(-S, S, &[Some(use_of(1.0, 0.0, 0.0)), None]),

@@ -85,7 +85,7 @@ fn facts(directory: &Path) -> Option<Facts> {
 fn one_damaged_file_costs_no_more_than_its_facts() {
     let tree = copy("container");
     let whole = facts(tree.path()).expect("whole");
-    // Sysctls are texts that nobody takes apart here.
+    // Sysctls are texts that are not parsed here.
     for path in files(tree.path()).into_iter().filter(|path| !path.to_string_lossy().contains("/proc/sys/net/")) {
         let bytes = fs::read(&path).expect("a file");
         for (_, edit) in &EDITS {
@@ -116,11 +116,11 @@ fn every_file_damaged_at_once_is_still_a_document() {
 }
 
 #[test]
-fn what_stands_in_a_files_place_is_not_opened() {
+fn special_files_are_not_opened() {
     let tree = copy("container");
     let at = |path: &str| tree.path().join(path);
     let replace = |path: &str| fs::remove_file(at(path)).expect("it was there");
-    // A pipe nobody writes to: to open it would be to wait for ever.
+    // A pipe without a writer: opening it would block.
     replace("proc/cmdline");
     let pipe = std::process::Command::new("mkfifo").arg(at("proc/cmdline")).status();
     assert!(pipe.is_ok_and(|status| status.success()), "mkfifo");
@@ -178,7 +178,7 @@ fn a_broken_kernel_json_says_what_is_wrong_with_it() {
         RecordedHost::open(directory.path()).err().map(|error| error.to_string())
     };
     let missing = RecordedHost::open(Path::new("/nonexistent")).expect_err("nothing there").to_string();
-    assert!(missing.contains("is no recorded host") && missing.contains("check --record"), "{missing}");
+    assert!(missing.contains("is not a recorded host") && missing.contains("check --record"), "{missing}");
     let deep = format!("{{\"x\": {}", "[".repeat(100_000));
     let cases = [
         ("", "EOF while parsing"),
@@ -223,7 +223,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn noise_is_no_host_and_breaks_nothing(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_are_not_a_host(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         claims::recorded_host(&bytes);
     }
 

@@ -1,4 +1,4 @@
-//! Recorded hosts of real shapes (`fixtures/hosts`): what must be told of each.
+//! Recorded hosts of real shapes (`fixtures/hosts`): what must be found on each.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn sysctl(facts: &Facts, name: &str) -> Option<String> {
 }
 
 fn running(facts: &Facts, name: &str) -> bool {
-    facts.services[name].known().expect("it can be told").running
+    facts.services[name].known().expect("it is known").running
 }
 
 fn is_absent<T>(fact: &Fact<T>) -> bool {
@@ -44,7 +44,7 @@ fn is_unknown<T>(fact: &Fact<T>) -> bool {
 }
 
 #[test]
-fn every_host_says_where_its_pieces_come_from_and_is_whole() {
+fn every_recorded_host_is_complete_and_names_its_sources() {
     let mut seen = 0;
     for entry in std::fs::read_dir(hosts()).expect("fixtures").flatten().filter(|entry| entry.path().is_dir()) {
         let source = std::fs::read_to_string(entry.path().join("SOURCE.md")).expect("its source");
@@ -172,7 +172,7 @@ fn a_host_with_an_old_kernel_is_recognised() {
 }
 
 #[test]
-fn a_guest_read_by_an_ordinary_user_says_what_was_forbidden() {
+fn an_unprivileged_guest_audit_names_forbidden_facts() {
     let facts = host("virtio-guest");
     assert!(!facts.root);
     assert_eq!(facts.virtualization.hypervisor, Fact::Known("kvm".into()));
@@ -251,7 +251,7 @@ fn a_container_says_what_it_cannot_see() {
 }
 
 #[test]
-fn an_arm_server_is_counted_by_its_topology_and_its_half_link_shows() {
+fn an_arm_server_shows_its_topology_and_half_link() {
     let facts = host("arm-server");
     assert_eq!(facts.kernel.machine, "aarch64");
     assert_eq!((facts.cpu.cores.known(), facts.cpu.sockets.known()), (Some(&32), Some(&1)));

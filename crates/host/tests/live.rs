@@ -19,7 +19,7 @@ fn run(command: &str) -> Result<(), String> {
 }
 
 #[test]
-fn this_host_is_described_and_a_peer_here_is_reached_over_lo() {
+fn this_host_is_described_and_local_peers_use_lo() {
     let peer: SocketAddr = "127.0.0.1:5201".parse().expect("an address");
     let host = snapshot(Some(peer));
     assert!(!host.hostname.is_empty() && !host.kernel_release.is_empty() && !host.machine.is_empty());
@@ -101,7 +101,7 @@ fn only_qdisc_drops_during_a_test_are_reported() {
 }
 
 #[test]
-fn an_interface_of_the_same_name_elsewhere_is_not_mistaken_for_this_one() {
+fn same_named_interfaces_of_other_namespaces_are_distinct() {
     let Some(outer) = snapshot(None).nic else { skip!("no default route on this host") };
     let outcome = netns::in_new(|| {
         run(&format!("ip link add {} index {} type veth peer name b0", outer.name, outer.ifindex))?;
@@ -181,7 +181,7 @@ fn collecting_needs_no_privilege_and_never_fails() {
 /// depends on the machine.
 #[test]
 #[ignore = "a measurement, which asserts nothing"]
-fn how_long_collecting_takes() {
+fn collecting_takes_bounded_time() {
     let mut all: Vec<_> = (0..20).map(|_| collect(&LiveHost::new()).collect_ns).collect();
     all.sort_unstable();
     println!("collect_ns: least {}, median {}, most {}", all[0], all[all.len() / 2], all[all.len() - 1]);

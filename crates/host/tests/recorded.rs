@@ -75,7 +75,7 @@ fn a_transfer_node_is_described_from_its_files() {
 }
 
 #[test]
-fn a_virtual_machine_without_firmware_tables_is_recognised_by_its_clock() {
+fn a_virtual_machine_is_recognised_by_its_clock() {
     let host = snapshot_from(&Files::recorded(fixture("vm")), None);
     assert_eq!(host.virtualization.as_deref(), Some("kvm"));
     assert_eq!((host.cores_online, host.machine.as_str()), (2, "x86_64"));
@@ -109,7 +109,7 @@ fn an_empty_tree_gives_an_empty_host_that_says_so() {
 }
 
 #[test]
-fn a_mark_left_in_a_booted_image_does_not_make_a_container() {
+fn a_leftover_container_mark_does_not_make_a_container() {
     let tree = copy("vm");
     fs::write(tree.path().join(".dockerenv"), "").expect("written");
     let files = Files::recorded(tree.path());
@@ -140,7 +140,7 @@ fn differences_are_reported_and_core_numbers_hold_with_one_offline() {
     sampler.sample(1_001 * STEP_NS + 1);
     let series = sampler.finish(1_001 * STEP_NS + 2, 1_000 * STEP_NS);
 
-    assert_eq!(series.samples.len(), 1, "a moment later is too soon for a reading of its own");
+    assert_eq!(series.samples.len(), 1, "a moment later is too soon for another reading");
     let sample = &series.samples[0];
     assert_eq!((sample.start_ns, sample.end_ns), (0, STEP_NS as i64 + 2));
     assert_eq!(sample.cores.len(), 32);
@@ -161,7 +161,7 @@ fn differences_are_reported_and_core_numbers_hold_with_one_offline() {
 }
 
 #[test]
-fn damaged_files_never_panic_and_never_make_a_document_that_is_not_json() {
+fn damaged_files_never_panic_or_break_the_json() {
     let edits: [(&str, Edit); 5] = [
         ("empty", |_| Vec::new()),
         ("cut", |bytes| bytes[..bytes.len() / 2].to_vec()),

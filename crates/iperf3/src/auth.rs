@@ -1,7 +1,7 @@
 //! Who may test: iperf3's user names, passwords and RSA keys.
 //!
 //! A client encrypts `user`, password and the time for the server's public key. The server looks the user up in a file of
-//! `user,SHA-256("{user}password")` lines, read anew for each test, as iperf3 does. There is no nonce: what was overheard
+//! `user,SHA-256("{user}password")` lines, read anew for each test, as iperf3 does. There is no nonce: a captured token
 //! can be used again while its time is near enough. This server remembers the tokens of that time and takes none twice. What
 //! a server before it took is not remembered: tokens of the time before this one started are refused. A client whose clock
 //! is ahead leaves that much of a gap, at most the allowed skew.
@@ -11,18 +11,36 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::rsa::{
-    OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, OaepPublicEncryptingKey, Pkcs1PrivateDecryptingKey,
-    Pkcs1PublicEncryptingKey, PrivateDecryptingKey, PublicEncryptingKey,
-};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_sys::clock;
 use landspeed_sys::trust::{self, Content, Policy, TrustError};
-use rustls_pki_types::pem::PemObject as _;
-use rustls_pki_types::{PrivateKeyDer, SubjectPublicKeyInfoDer};
 use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+#[cfg(feature = "rsa")]
+mod rsa;
+#[cfg(not(feature = "rsa"))]
+mod rsa {
+    //! Without RSA there are no keys.
+    pub enum Key {}
+    pub use Key as Public;
+    pub use Key as Private;
+
+    impl Key {
+        pub fn from_pem(_: &[u8]) -> Option<Self> {
+            None
+        }
+
+        pub fn encrypt(&self, _: &[u8], _: bool) -> Option<Vec<u8>> {
+            match *self {}
+        }
+
+        pub fn decrypt(&self, _: &[u8], _: bool) -> Option<Vec<u8>> {
+            match *self {}
+        }
+    }
+}
 
 /// How far a client's clock may be off when nothing else is said, seconds.
 pub const DEFAULT_SKEW_S: u64 = 10;
@@ -41,32 +59,44 @@ pub enum KeyError {
     #[error(transparent)]
     File(#[from] TrustError),
     /// What is in it.
-    #[error("{} holds no RSA {kind} key of 2048 to 8192 bits in PEM", path.display())]
+    #[error("{} holds no RSA {kind} of 2048 to 8192 bits in PEM", path.display())]
     Key {
         /// Which file.
         path: PathBuf,
-        /// `public` or `private`.
+        /// `public key` or `private key`.
         kind: &'static str,
     },
+    /// A build without RSA.
+    #[error("cannot use {}: this landspeed was built without RSA (Cargo feature `rsa`)", path.display())]
+    WithoutRsa {
+        /// Which file.
+        path: PathBuf,
+    },
+}
+
+/// Reads the key of a PEM file.
+fn open_key<K>(
+    path: &Path,
+    kind: &'static str,
+    content: Content,
+    policy: Policy,
+    parse: impl FnOnce(&[u8]) -> Option<K>,
+) -> Result<K, KeyError> {
+    if cfg!(not(feature = "rsa")) {
+        return Err(KeyError::WithoutRsa { path: path.to_owned() });
+    }
+    let text = trust::read(path, kind, content, policy)?;
+    parse(&text).ok_or_else(|| KeyError::Key { path: path.to_owned(), kind })
 }
 
 /// A server's public key.
 #[derive(Clone)]
-pub struct PublicKey(Arc<PublicEncryptingKey>);
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PublicKey({} bits)", self.0.key_size_bits())
-    }
-}
+pub struct PublicKey(Arc<rsa::Public>);
 
 impl PublicKey {
     /// Reads `openssl rsa -pubout`'s file.
     pub fn open(path: &Path, policy: Policy) -> Result<Self, KeyError> {
-        let text = trust::read(path, "public key", Content::Public, policy)?;
-        let key = SubjectPublicKeyInfoDer::from_pem_slice(&text).ok();
-        let key = key.and_then(|der| PublicEncryptingKey::from_der(der.as_ref()).ok());
-        key.map(|key| Self(Arc::new(key))).ok_or_else(|| KeyError::Key { path: path.to_owned(), kind: "public" })
+        open_key(path, "public key", Content::Public, policy, rsa::Public::from_pem).map(|key| Self(Arc::new(key)))
     }
 
     /// The token of a user at this moment.
@@ -76,19 +106,10 @@ impl PublicKey {
     pub fn token(&self, user: &str, password: &str, pkcs1: bool) -> Result<String, String> {
         let now_s = clock::realtime_ns() / 1_000_000_000;
         let plain = format!("user: {user}\npwd:  {password}\nts:   {now_s}");
-        let key = PublicEncryptingKey::clone(&self.0);
-        let mut hidden = vec![0; key.key_size_bytes()];
-        let hidden = if pkcs1 {
-            Pkcs1PublicEncryptingKey::new(key)
-                .and_then(|key| key.encrypt(plain.as_bytes(), &mut hidden).map(|t| t.to_vec()))
-        } else {
-            OaepPublicEncryptingKey::new(key).and_then(|key| {
-                key.encrypt(&OAEP_SHA1_MGF1SHA1, plain.as_bytes(), &mut hidden, None).map(|t| t.to_vec())
-            })
-        };
+        let hidden = self.0.encrypt(plain.as_bytes(), pkcs1);
         hidden
             .map(|token| STANDARD.encode(token))
-            .map_err(|_| "the user name and the password are too long for the server's key".to_owned())
+            .ok_or_else(|| "the user name and the password are too long for the server's key".to_owned())
     }
 }
 
@@ -97,7 +118,7 @@ impl PublicKey {
 pub struct Users(Arc<Table>);
 
 struct Table {
-    key: PrivateDecryptingKey,
+    key: rsa::Private,
     file: PathBuf,
     policy: Policy,
     skew_s: u64,
@@ -120,14 +141,7 @@ impl Users {
     /// Waits for the clock's next second: tokens carry whole seconds, and one of the present second may have been used with
     /// a server that ended in it.
     pub fn open(key: &Path, users: &Path, skew_s: u64, pkcs1: bool, policy: Policy) -> Result<Self, KeyError> {
-        let text = trust::read(key, "private key", Content::Secret, policy)?;
-        let der = PrivateKeyDer::from_pem_slice(&text).ok().and_then(|der| match der {
-            PrivateKeyDer::Pkcs8(der) => Some(der.secret_pkcs8_der().to_vec()),
-            PrivateKeyDer::Pkcs1(der) => Some(pkcs8_of(der.secret_pkcs1_der())),
-            _ => None,
-        });
-        let private = der.and_then(|der| PrivateDecryptingKey::from_pkcs8(&der).ok());
-        let private = private.ok_or_else(|| KeyError::Key { path: key.to_owned(), kind: "private" })?;
+        let private = open_key(key, "private key", Content::Secret, policy, rsa::Private::from_pem)?;
         read_users(users, policy)?;
         let now_ns = clock::realtime_ns();
         let opened_s = now_ns / SECOND_NS;
@@ -139,11 +153,11 @@ impl Users {
     /// Checks a token; the user's name if it may test now.
     ///
     /// # Errors
-    /// Why not, for the server's log and nobody else.
+    /// The reason, for the server's log only.
     pub fn check(&self, token: &str) -> Result<String, String> {
         let hidden = (token.len() <= MOST_TOKEN).then(|| STANDARD.decode(token.trim()).ok()).flatten();
         let hidden = hidden.ok_or("the token is malformed")?;
-        let plain = self.reveal(&hidden).ok_or("the token is not for this server's key")?;
+        let plain = self.0.key.decrypt(&hidden, self.0.pkcs1).ok_or("the token is not for this server's key")?;
         let plain = String::from_utf8(plain).map_err(|_| "the token is not text")?;
         let said = Said::read(&plain).ok_or("the token does not say who, with what password, when")?;
         if said.time_s <= self.0.opened_s {
@@ -161,28 +175,13 @@ impl Users {
         let digest = Sha256::digest(format!("{{{}}}{}", said.user, said.password));
         // The same work for a user who is not there.
         let expected = known.map_or([0; 32], |(_, digits)| from_hex(digits.trim()).unwrap_or([0; 32]));
-        if verify_slices_are_equal(&digest, &expected).is_err() {
+        if !bool::from(digest.as_slice().ct_eq(&expected)) {
             return Err(format!("{} may not test", landspeed_flow::control::printable(said.user, 40)));
         }
         if !self.first_time(said.time_s, Sha256::digest(&hidden).into(), now_s) {
             return Err("the token has been used already".to_owned());
         }
         Ok(landspeed_flow::control::printable(said.user, 40))
-    }
-
-    fn reveal(&self, hidden: &[u8]) -> Option<Vec<u8>> {
-        let mut plain = vec![0; self.0.key.key_size_bytes()];
-        let key = PrivateDecryptingKey::clone(&self.0.key);
-        let plain = if self.0.pkcs1 {
-            Pkcs1PrivateDecryptingKey::new(key).ok()?.decrypt(hidden, &mut plain).ok()?.to_vec()
-        } else {
-            OaepPrivateDecryptingKey::new(key)
-                .ok()?
-                .decrypt(&OAEP_SHA1_MGF1SHA1, hidden, &mut plain, None)
-                .ok()?
-                .to_vec()
-        };
-        Some(plain)
     }
 
     /// Remembers a token as it was sent; whether it was new. A user's own tokens of one second differ in their padding,
@@ -233,27 +232,4 @@ impl<'a> Said<'a> {
 
 fn from_hex(text: &str) -> Option<[u8; 32]> {
     landspeed_flow::control::preface::Token::from_hex(text).map(|token| token.0)
-}
-
-/// PKCS#1's key inside PKCS#8's wrapping (RFC 5208): a version, the algorithm rsaEncryption, the key.
-fn pkcs8_of(pkcs1: &[u8]) -> Vec<u8> {
-    const VERSION_AND_ALGORITHM: [u8; 18] =
-        [2, 1, 0, 0x30, 0x0D, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0];
-    let octets = der(0x04, pkcs1);
-    der(0x30, &[&VERSION_AND_ALGORITHM[..], &octets].concat())
-}
-
-/// A DER value with its tag and length.
-fn der(tag: u8, content: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![tag];
-    let length = content.len().to_be_bytes();
-    if content.len() < 0x80 {
-        bytes.push(content.len() as u8);
-    } else {
-        let digits = &length[length.iter().take_while(|&&b| b == 0).count()..];
-        bytes.push(0x80 | digits.len() as u8);
-        bytes.extend_from_slice(digits);
-    }
-    bytes.extend_from_slice(content);
-    bytes
 }

@@ -1,7 +1,7 @@
 //! A run's document as iperf3's.
 //!
 //! iperf3's figures of an interval are those of the end that prints them: bytes its application wrote or read. So they are
-//! taken from this end's readings, at the grid asked for; they add up to the total exactly. What landspeed knows beyond has
+//! taken from the local readings at the requested intervals; their sum is exact. What landspeed knows beyond has
 //! no place there; what iperf3 would print and the document lacks (losses of a single interval) is left out, not made up.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,9 @@ use landspeed_model::{
 };
 
 use crate::Moments;
-use crate::document::{Connected, Cpu, Document, End, EndStream, Interval, Place, Row, Start, TestStart, Timestamp};
+use crate::document::{
+    Connected, Cpu, Document, End, EndStream, HostPort, Interval, Row, Start, TestStart, Timestamp,
+};
 
 /// What the command line says and the run's document does not.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +36,7 @@ pub fn document(run: &RunDocument, options: &ReportOptions) -> Document {
     remainder(run, options, &Reported::default())
 }
 
-/// What is to be said when the test is over and some of its intervals were reported as they happened: all but those.
+/// Output at the end of a test whose intervals were partly reported before: everything but those.
 pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported) -> Document {
     let p = run.effective.as_ref().unwrap_or(&run.requested);
     let test = Test::new(run, p, options, reported);
@@ -101,7 +103,7 @@ fn start(run: &RunDocument, p: &Parameters, options: &ReportOptions, test: &Test
             format!("Linux {} {} {} {}", host.hostname, host.kernel_release, host.kernel_version, host.machine)
         }),
         timestamp: timestamp(&run.started),
-        connecting_to: Some(Place { host, port }),
+        connecting_to: Some(HostPort { host, port }),
         ..Start::default()
     };
     let Some(first) = test.streams.first() else { return start };
@@ -165,7 +167,7 @@ fn timestamp(rfc3339: &str) -> Option<Timestamp> {
 struct Test<'a> {
     run: &'a RunDocument,
     udp: bool,
-    /// Senders of this end first, as iperf3 numbers them.
+    /// Local senders first, as iperf3 numbers them.
     streams: Vec<NumberedStream<'a>>,
     /// When the figures begin, and when the last byte is offered, nanoseconds.
     omit_ns: u64,
@@ -339,7 +341,7 @@ impl<'a> Test<'a> {
 
     fn total(&self, numbered: &NumberedStream<'_>) -> EndStream {
         let span = (0, self.stop_ns - self.omit_ns);
-        // The remote end has no readings at the cut, or none at all: what this end had moved by then stands for it.
+        // Without remote readings at the cut, the local bytes up to the cut are used.
         let at_cut = numbered.cut.as_ref();
         let bytes = |end: &StreamEnd| end.bytes.saturating_sub(at_cut.map_or(0, |cut| cut.bytes));
         let row_of = |bytes| Row { socket: Some(numbered.number), ..row(span, bytes, numbered.sends()) };

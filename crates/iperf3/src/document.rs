@@ -48,10 +48,10 @@ pub struct Start {
     pub timestamp: Option<Timestamp>,
     /// The server, at a client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub connecting_to: Option<Place>,
+    pub connecting_to: Option<HostPort>,
     /// The client, at a server.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub accepted_connection: Option<Place>,
+    pub accepted_connection: Option<HostPort>,
     /// Identifier of the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cookie: Option<String>,
@@ -113,7 +113,7 @@ pub struct Timestamp {
 /// Host and port.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct HostPort {
     /// Name or address.
     pub host: String,
     /// Port.
@@ -142,7 +142,7 @@ pub struct TestStart {
     pub reverse: u8,
     /// Type of service.
     pub tos: u8,
-    /// Bits/s; 0 is no limit.
+    /// Bits/s; 0 means unlimited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_bitrate: Option<u64>,
     /// Both send.
@@ -168,9 +168,9 @@ pub struct TestStart {
 pub struct Interval {
     /// Stream by stream.
     pub streams: Vec<Row>,
-    /// Together; of a bidirectional test what this end sends.
+    /// Sum; in a bidirectional test of what the local end sends.
     pub sum: Row,
-    /// Of a bidirectional test what this end receives.
+    /// Bidirectional: sum of what the local end receives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_bidir_reverse: Option<Row>,
 }
@@ -246,7 +246,7 @@ pub struct Row {
     /// In the part that `--omit` leaves out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted: Option<bool>,
-    /// Whether this end sends.
+    /// Whether the local end sends.
     pub sender: bool,
 }
 
@@ -257,7 +257,7 @@ pub struct End {
     /// Stream by stream.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<EndStream>,
-    /// UDP: of a bidirectional test what this end sends.
+    /// UDP; in a bidirectional test of what the local end sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum: Option<Row>,
     /// As the senders have it.
@@ -266,7 +266,7 @@ pub struct End {
     /// As the receivers have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received: Option<Row>,
-    /// Of a bidirectional test what this end receives.
+    /// Bidirectional: sum of what the local end receives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_bidir_reverse: Option<Row>,
     /// As the senders have it.
@@ -301,7 +301,7 @@ pub struct EndStream {
     pub udp: Option<Row>,
 }
 
-/// Percent of one core; `host` is this end.
+/// Percent of one core; `host` is the local end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_of_every_release_is_kept_and_none_is_added() {
+    fn keys_of_every_release_are_kept_exactly() {
         for (name, text) in recorded() {
             let document: Document = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
             let before: Value = serde_json::from_str(&text).expect("just parsed");

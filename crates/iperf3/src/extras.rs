@@ -2,7 +2,7 @@
 
 use crate::auth::PublicKey;
 
-/// Wishes that only iperf3 knows.
+/// Options that only iperf3 has.
 #[derive(Debug, Clone, Default)]
 pub struct Extras {
     /// Who is asking, where the server wants to know.
@@ -13,9 +13,9 @@ pub struct Extras {
     pub narrow_counters: bool,
     /// Local port of the first data connection; the others take the next ones.
     pub local_port: Option<u16>,
-    /// Ask the server for a test without an end: this end says when it is over.
+    /// Ask the server for a test of unlimited time: the client ends it.
     pub endless: bool,
-    /// Say this end's readings so often, nanoseconds ([`RunEvent::Readings`](landspeed_flow::client::RunEvent::Readings)).
+    /// Interval of the client's readings, nanoseconds ([`RunEvent::Readings`](landspeed_flow::client::RunEvent::Readings)).
     pub report_ns: Option<u64>,
 }
 

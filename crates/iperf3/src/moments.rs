@@ -1,7 +1,7 @@
 //! When a test reports, as iperf3 has it.
 
 /// Moments of reports: at intervals through the omitted part, then anew from its end. What would be left at the end of
-/// either part is a report of its own only if it is worth one, a tenth of an interval.
+/// either part is reported separately only if it lasts at least a tenth of an interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
     omit_ns: u64,
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_begin_anew_after_the_omitted_part_and_a_stub_is_no_report() {
+    fn reports_restart_after_the_omitted_part() {
         let s = 1_000_000_000;
         assert_eq!(all(Moments::new(0, Some(2 * s + 5), s)), [s]);
         assert_eq!(all(Moments::new(0, Some(2 * s + s / 2), s)), [s, 2 * s]);
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_late_keeps_to_the_grid() {
+    fn a_late_reading_stays_on_the_grid() {
         let moments = Moments::new(0, Some(10_000_000_000), 1_000_000_000);
         assert_eq!(moments.after(3_004_000_000), Some(4_000_000_000));
         assert_eq!(moments.after(5_900_000_000), Some(6_000_000_000));

@@ -159,7 +159,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Whoever waits for a line gets it now.
+    /// Flushes, so that a reader sees each line at once.
     fn write(&mut self, text: &str) {
         if self.failed.is_none() {
             self.failed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).err();

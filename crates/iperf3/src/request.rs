@@ -37,7 +37,7 @@ pub fn check(p: &Parameters) -> Result<(), String> {
     }
 }
 
-/// The text of a request. The omitted part is this end's affair: the server is asked for all of the time and counts all
+/// The text of a request. The client handles the omitted part: the server is asked for the whole time and counts all
 /// of the bytes, so that both ends' totals mean the same.
 pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value {
     let mut wanted = Map::new();
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_is_what_is_understood() {
+    fn a_request_round_trips() {
         let asked = Parameters {
             direction: Direction::Both,
             streams: 3,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_iperf3s_number() {
+    fn invalid_requests_are_refused_with_iperf3_error_numbers() {
         let refused = |extra: Value| {
             let mut text = json!({"tcp": true});
             text.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());

@@ -19,7 +19,7 @@ pub struct StreamResult {
     pub number: u64,
     /// Payload bytes, sent by a sender, received by a receiver; after the omitted part.
     pub bytes: u64,
-    /// Segments sent again, where a sender knows.
+    /// Retransmitted segments, where a sender knows.
     pub retransmits: Option<u64>,
     /// RFC 1889 jitter of a UDP receiver, seconds.
     pub jitter_s: f64,
@@ -38,9 +38,9 @@ pub struct StreamResult {
 /// An end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// Processor time against wall time: all, user, system; percent.
+    /// CPU time against wall time: all, user, system; percent.
     pub cpu_percent: [f64; 3],
-    /// Whether its senders know what they sent again; `None` where it has no sender.
+    /// Whether its senders count retransmits; `None` without a sender.
     pub retransmits_known: Option<bool>,
     /// Congestion control in force.
     pub congestion: Option<String>,
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_results_is_said_to_be_none() {
+    fn invalid_results_are_reported_as_missing() {
         for text in [json!(null), json!([]), json!({"streams": 1}), json!({"streams": [1]}), json!({"streams": [{}]})]
         {
             assert!(Results::decode(&text).is_err(), "{text}");

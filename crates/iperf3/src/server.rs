@@ -133,7 +133,7 @@ struct Hellos {
     local: IpAddr,
 }
 
-/// A data connection and its place in the order of arrival, which tells the streams of a test apart.
+/// A data connection and its position in the order of arrival, which identifies the streams of a test.
 #[derive(Debug)]
 pub struct Arrival {
     /// Connections accepted before it.

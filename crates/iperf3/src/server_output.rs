@@ -13,7 +13,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Lines of all streams together; a long test has longer intervals.
 const MOST_LINES: u64 = 2000;
 
-/// One line for each second of each stream, then its total, with this end's role in it.
+/// One line for each second of each stream, then its total, with the local role.
 pub fn output(report: &EndReport, parameters: &Parameters, known: &Known) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!("landspeed {version}, {} stream(s) each way\n", parameters.streams);

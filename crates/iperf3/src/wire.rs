@@ -181,7 +181,7 @@ impl Line {
         patient::write_all(&mut self.stream, &[state as i8 as u8], deadline)
     }
 
-    /// Sends an error with its two numbers; the second is the `errno`, which nobody needs of us.
+    /// Sends an error with its two numbers; the second is the `errno`, which landspeed does not set.
     pub fn refuse(&mut self, why: Refusal, deadline: &Deadline<'_>) -> io::Result<()> {
         let mut words = [0; 9];
         words[0] = State::ServerError as i8 as u8;
@@ -243,7 +243,7 @@ impl Line {
         while text.last() == Some(&0) {
             text.pop();
         }
-        serde_json::from_slice(&text).map_err(|error| Unread::Text(format!("a text that is no JSON: {error}")))
+        serde_json::from_slice(&text).map_err(|error| Unread::Text(format!("invalid JSON: {error}")))
     }
 }
 

@@ -127,7 +127,7 @@ pub fn run(
 
 fn entry(error: &BootError) -> ErrorEntry {
     let (code, advice) = match error {
-        BootError::Place(_) => ("no-place", None),
+        BootError::MemoryDirectory(_) => ("no-place", None),
         BootError::Io { .. } => ("io", None),
         BootError::Guest(_) => ("guest-gave-up", None),
         BootError::Crashed { .. } => {

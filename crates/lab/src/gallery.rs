@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn every_exhibit_says_what_was_reported_and_why_it_may_differ() {
+    fn every_exhibit_cites_a_report_and_explains_differences() {
         for exhibit in EXHIBITS {
             let cells = scenario::read(exhibit.text).unwrap_or_else(|p| panic!("{}", p.named(exhibit.name)));
             let scenario = &cells[0].scenario;
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_no_exhibit_is_expected_to_take_longer_than_it_says() {
+    fn exhibit_names_are_unique_and_estimates_hold() {
         let names: BTreeSet<&str> = EXHIBITS.iter().map(|exhibit| exhibit.name).collect();
         assert_eq!(names.len(), EXHIBITS.len());
         for exhibit in EXHIBITS {

@@ -58,7 +58,7 @@ fn three_claims_hold_on_loopback_and_each_has_its_report() {
 }
 
 #[test]
-fn ctrl_c_ends_the_demo_soon_with_the_scenes_so_far() {
+fn ctrl_c_ends_the_demo_with_the_finished_scenes() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let demo = begin(scratch.path());
     until(PATIENCE_S, "the second scene", || demo.stdout().contains("\n2  "));

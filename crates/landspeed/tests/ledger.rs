@@ -1,5 +1,5 @@
-//! The accounting under injected faults: what intervals say adds up to what totals say, every packet is accounted for, and the
-//! account is that of whoever did the damage.
+//! The accounting under injected faults: intervals add up to totals, every packet is accounted for, and the
+//! accounting matches that of the fault injector.
 
 use std::net::SocketAddr;
 
@@ -138,7 +138,7 @@ fn udp_accounting_equals_that_of_the_wire_in_both_directions() {
 }
 
 #[test]
-fn tcp_accounting_balances_over_a_wire_that_loses_duplicates_and_reorders() {
+fn tcp_accounting_balances_over_a_faulty_wire() {
     let leg = Leg {
         delay_ns: 2_000_000,
         rate_bps: Some(200e6),
@@ -159,7 +159,7 @@ fn tcp_accounting_balances_over_a_wire_that_loses_duplicates_and_reorders() {
 
 /// Otherwise the last interval of a stream that is read late counts for the next phase, and that phase exceeds the link.
 #[test]
-fn all_streams_of_an_end_are_read_at_the_same_moments() {
+fn all_streams_of_an_end_are_sampled_together() {
     let pair = Pair::on_loopback(PROGRAM);
     for arguments in ["-t 0.5 -P 8 --omit 300ms -i 20ms", "-t 0.5 -P 4 --bidir --omit 200ms", "-u -b 20M -P 4 -t 0.5"]
     {
@@ -212,7 +212,7 @@ fn routed() -> Result<([Namespace; 3], String), String> {
 }
 
 #[test]
-fn packets_a_filter_between_the_hosts_drops_are_the_networks_to_the_last_one() {
+fn packets_dropped_between_hosts_are_network_loss() {
     let ([client, router, server], _) = landspeed_testkit::or_skip!(routed());
     router.nft(
         "table ip t {\n chain c {\n type filter hook forward priority 0;\n \
@@ -237,7 +237,7 @@ fn packets_a_filter_between_the_hosts_drops_are_the_networks_to_the_last_one() {
 }
 
 #[test]
-fn packets_a_shaper_at_the_sender_drops_are_never_the_networks() {
+fn packets_dropped_by_the_senders_shaper_are_not_network_loss() {
     let ([client, _router, server], out) = landspeed_testkit::or_skip!(routed());
     let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &out);
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
@@ -320,7 +320,7 @@ fn warned(document: &Value, code: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_frozen_process_is_a_sampler_gap_and_a_stall_and_keeps_the_spread() {
+fn a_frozen_process_is_a_sampler_gap_and_a_stall() {
     for (stops_server, name, arguments) in
         [(false, "client", "--bidir"), (true, "server", "--bidir"), (false, "client", "-u -b 20M")]
     {

@@ -125,7 +125,7 @@ pub struct HostSeries {
     pub tcp_mem_used_ratio: Option<f64>,
     /// Time the sampler itself used, nanoseconds.
     pub sampler_cpu_ns: u64,
-    /// Spans in which this end's sampler did not run although it was due: its process was stopped, had no core, or the
+    /// Spans in which the local sampler did not run although it was due: its process was stopped, had no core, or the
     /// host was paused. Nothing was read there; the readings around a span give its sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sampler_gaps: Vec<TimeSpan>,
@@ -165,7 +165,7 @@ pub struct CoreUse {
     pub user: f32,
     /// System.
     pub system: f32,
-    /// Soft interrupts.
+    /// Softirqs.
     pub softirq: f32,
     /// Hard interrupts.
     pub irq: f32,

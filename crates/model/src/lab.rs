@@ -1,4 +1,4 @@
-//! `landspeed.lab/1`: one run of one scenario in virtual time, and `landspeed.labset/1`: the cells of a varied one.
+//! `landspeed.lab/2`: one run of one scenario in virtual time, and `landspeed.labset/1`: the cells of a varied one.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{BuildInfo, ErrorEntry, RunDocument, Warning};
 /// One run of one scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabDocument {
-    /// Always `landspeed.lab/1`.
+    /// `landspeed.lab/2`; in older documents `landspeed.lab/1`, which is read alike.
     pub schema: String,
     /// The program that wrote it.
     pub landspeed: BuildInfo,
@@ -79,7 +79,7 @@ pub enum LabStatus {
 pub struct ScenarioInfo {
     /// Name.
     pub name: String,
-    /// In words.
+    /// Description.
     pub description: Option<String>,
     /// SHA-256 of the resolved scenario, hex: comments and order of keys do not change it.
     pub hash: String,
@@ -87,7 +87,7 @@ pub struct ScenarioInfo {
     pub text: String,
     /// The varied keys and their values in this cell.
     pub cell: BTreeMap<String, serde_json::Value>,
-    /// What somebody else reported for this set-up.
+    /// Published results for this set-up.
     pub reference: Option<Reference>,
 }
 
@@ -141,12 +141,14 @@ pub struct TopologyLink {
     pub between: [String; 2],
     /// Rate from the first to the second, bits/s.
     pub rate_bps: u64,
-    /// Rate back, bits/s.
-    pub back_rate_bps: u64,
+    /// Rate from the second to the first, bits/s.
+    #[serde(alias = "back_rate_bps")]
+    pub reverse_rate_bps: u64,
     /// Delay from the first to the second, nanoseconds.
     pub delay_ns: u64,
-    /// Delay back, nanoseconds.
-    pub back_delay_ns: u64,
+    /// Delay from the second to the first, nanoseconds.
+    #[serde(alias = "back_delay_ns")]
+    pub reverse_delay_ns: u64,
     /// MTU, bytes.
     pub mtu_bytes: u32,
     /// Loss and other impairments of either direction, in words.
@@ -311,7 +313,7 @@ pub struct LabSetDocument {
     pub name: String,
     /// In words.
     pub description: Option<String>,
-    /// What somebody else reported for this set-up.
+    /// Published results for this set-up.
     pub reference: Option<Reference>,
     /// What a reader should know before trusting a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -50,7 +50,7 @@ pub struct Term {
 /// A place where packets can be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub enum LossLocation {
     /// The sender's queueing discipline.
     SenderQdisc,
     /// The sender's interface.
@@ -69,7 +69,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacedLoss {
     /// Where.
-    pub place: Place,
+    pub place: LossLocation,
     /// How many packets of this test. For `network` the remainder after the other places.
     pub packets: u64,
     /// Whether the counter is the test's own (`socket`) or shared with other traffic (`host`).
@@ -94,7 +94,7 @@ pub struct EndCost {
     pub host_cpu_s: f64,
     /// CPU seconds of the test's stream threads.
     pub thread_cpu_s: f64,
-    /// CPU seconds in soft interrupts, all cores.
+    /// CPU seconds in softirqs, all cores.
     pub softirq_cpu_s: f64,
     /// Thread time per byte delivered or sent, nanoseconds.
     pub thread_ns_per_byte: Option<f64>,

@@ -42,7 +42,7 @@ pub use lab::{
     Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
-pub use ledger::{Conservation, Cost, EndCost, Place, PlacedLoss, Term};
+pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
 pub use params::{
     Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
     SendMode, UdpParameters,
@@ -72,7 +72,10 @@ pub use watch::{WatchDocument, WatchFlow, WatchOverhead, WatchRole, WatchSockets
 pub const RUN_SCHEMA: &str = "landspeed.run/1";
 
 /// The identifier written to `.schema` of a lab document.
-pub const LAB_SCHEMA: &str = "landspeed.lab/1";
+pub const LAB_SCHEMA: &str = "landspeed.lab/2";
+
+/// The version before [`LAB_SCHEMA`], which is read alike.
+pub const LAB_SCHEMA_1: &str = "landspeed.lab/1";
 
 /// The identifier written to `.schema` of a set of lab cells.
 pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";

@@ -166,7 +166,7 @@ pub struct PathInfo {
     pub server_addr: String,
     /// Whether both ends are one machine over the loopback interface.
     pub loopback: bool,
-    /// Shortest round trip of the control channel before the test, nanoseconds.
+    /// Minimum RTT of the control channel before the test, nanoseconds.
     pub control_rtt_ns: u64,
     /// How the two timelines were aligned.
     pub clock: ClockAlignment,

@@ -78,7 +78,7 @@ pub struct StreamEnd {
     pub thread_wait_ns: Option<u64>,
     /// Data system calls made.
     pub syscalls: u64,
-    /// Time the application at this end spent waiting for its own schedule (`--rate` at the sender, `--read-rate` at the
+    /// Time the local application spent waiting for its own schedule (`--rate` at the sender, `--read-rate` at the
     /// receiver), nanoseconds.
     pub app_wait_ns: u64,
     /// First byte moved, nanoseconds after the start.
@@ -89,7 +89,7 @@ pub struct StreamEnd {
     pub error: Option<String>,
     /// Zero copy: what became of it.
     pub zerocopy: Option<ZeroCopyUse>,
-    /// UDP accounting of this end.
+    /// Local UDP accounting.
     pub udp: Option<UdpEnd>,
     /// Readings over time, cumulative counters.
     pub samples: Vec<Sample>,

@@ -160,7 +160,7 @@ pub struct TapHostUse {
     pub span_ns: u64,
     /// Cores at work on anything.
     pub busy_cores: f64,
-    /// Of it in soft interrupts, where packets come in.
+    /// Of it in softirqs, where packets come in.
     pub softirq_cores: f64,
     /// Taken by the hypervisor.
     pub steal_cores: f64,

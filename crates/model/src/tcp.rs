@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unlimited_pacing_rate_is_no_rate() {
+    fn an_unlimited_pacing_rate_is_absent() {
         let mut raw = vec![0u8; 280];
         raw[112..120].copy_from_slice(&u64::MAX.to_ne_bytes());
         raw[104..112].copy_from_slice(&125_000_000u64.to_ne_bytes());

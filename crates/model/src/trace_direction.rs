@@ -22,7 +22,7 @@ pub struct TraceDirection {
     pub mss: Option<u16>,
     /// Window scale it announced, a shift.
     pub window_scale: Option<u8>,
-    /// Whether it permitted selective acknowledgements.
+    /// Whether it permitted SACK.
     pub sack_permitted: bool,
     /// Whether it sent timestamps.
     pub timestamps: bool,

@@ -136,54 +136,43 @@ impl fmt::Display for Side {
     }
 }
 
-impl Target {
-    /// The interface it belongs to.
-    pub fn interface(&self) -> Option<&str> {
-        match self {
-            Self::Qdisc { interface }
-            | Self::Mtu { interface }
-            | Self::TxQueueLen { interface }
-            | Self::Feature { interface, .. }
-            | Self::Ring { interface, .. }
-            | Self::Channels { interface }
-            | Self::Coalescing { interface, .. }
-            | Self::Pause { interface, .. }
-            | Self::SegmentLimit { interface, .. }
-            | Self::Queue { interface, .. }
-            | Self::InterfaceFile { interface, .. }
-            | Self::EgressRate { interface, .. } => Some(interface),
-            Self::Sysctl { .. }
-            | Self::InterruptAffinity { .. }
-            | Self::Governor { .. }
-            | Self::EnergyPreference { .. }
-            | Self::ResumeLatency { .. } => None,
+/// The interface of a target, borrowed as the target is.
+macro_rules! interface_of {
+    ($target:expr) => {
+        match $target {
+            Target::Qdisc { interface }
+            | Target::Mtu { interface }
+            | Target::TxQueueLen { interface }
+            | Target::Feature { interface, .. }
+            | Target::Ring { interface, .. }
+            | Target::Channels { interface }
+            | Target::Coalescing { interface, .. }
+            | Target::Pause { interface, .. }
+            | Target::SegmentLimit { interface, .. }
+            | Target::Queue { interface, .. }
+            | Target::InterfaceFile { interface, .. }
+            | Target::EgressRate { interface, .. } => Some(interface),
+            Target::Sysctl { .. }
+            | Target::InterruptAffinity { .. }
+            | Target::Governor { .. }
+            | Target::EnergyPreference { .. }
+            | Target::ResumeLatency { .. } => None,
         }
-    }
+    };
 }
 
 impl Target {
+    /// The interface it belongs to.
+    pub fn interface(&self) -> Option<&str> {
+        interface_of!(self).map(String::as_str)
+    }
+
     /// The same setting of the interface under another name; what belongs to no interface stays.
     #[must_use]
     pub fn on_interface(&self, name: &str) -> Self {
         let mut target = self.clone();
-        match &mut target {
-            Self::Qdisc { interface }
-            | Self::Mtu { interface }
-            | Self::TxQueueLen { interface }
-            | Self::Feature { interface, .. }
-            | Self::Ring { interface, .. }
-            | Self::Channels { interface }
-            | Self::Coalescing { interface, .. }
-            | Self::Pause { interface, .. }
-            | Self::SegmentLimit { interface, .. }
-            | Self::Queue { interface, .. }
-            | Self::InterfaceFile { interface, .. }
-            | Self::EgressRate { interface, .. } => name.clone_into(interface),
-            Self::Sysctl { .. }
-            | Self::InterruptAffinity { .. }
-            | Self::Governor { .. }
-            | Self::EnergyPreference { .. }
-            | Self::ResumeLatency { .. } => {}
+        if let Some(interface) = interface_of!(&mut target) {
+            name.clone_into(interface);
         }
         target
     }

@@ -1,7 +1,7 @@
 //! Building a network by netlink: links, addresses, routes, neighbours, queueing disciplines and filters of the namespace
 //! that [`Netlink::open`] was called in. Needs `CAP_NET_ADMIN` there.
 //!
-//! Nothing is kept between calls: what the kernel was told is in the kernel. An error names the operation and the object,
+//! Calls keep no state: the state is in the kernel. An error names the operation and the object,
 //! and quotes the kernel's own explanation where it gives one.
 
 use std::fmt::Display;
@@ -14,13 +14,13 @@ mod link;
 mod qdisc;
 mod route;
 
-pub use link::{Bridge, BridgePort, LinkSettings, NewLink};
+pub use link::{LinkSettings, NewLink};
 pub(crate) use qdisc::traffic_control_header;
 pub use qdisc::{
-    Cake, CakeDiffserv, CakeFlows, Codel, Delivery, Discipline, DisciplineError, Distribution, Fq, FqCodel, FqPie,
-    Htb, HtbClass, Loss, Netem, NetemRate, Pie, Prio, Probability, RawQdisc, Red, Reorder, Sfq, Tbf, TbfPeak, handle,
+    Codel, Delivery, Discipline, DisciplineError, Fq, FqCodel, HtbClass, Loss, Netem, NetemRate, Pie, Probability,
+    RawQdisc, Red, Tbf, handle,
 };
-pub use route::{NewRoute, RouteMetrics};
+pub use route::NewRoute;
 
 /// Create; fail if it is there (`tc … add`, `ip … add`).
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;

@@ -42,30 +42,6 @@ const REPLY_BYTES: usize = 16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN;
 /// Most words of a question that are not zero, with the command.
 const REQUEST_WORDS: usize = 24;
 
-/// What makes and takes super-packets, by the kernel's names: with all of them off, every packet a queueing discipline
-/// sees is one packet of the wire. For [`Ethtool::set_features`].
-pub const SUPER_PACKET_FEATURES: &[&str] = &[
-    "tx-generic-segmentation",
-    "tx-tcp-segmentation",
-    "tx-tcp-ecn-segmentation",
-    "tx-tcp-mangleid-segmentation",
-    "tx-tcp6-segmentation",
-    "tx-tcp-accecn-segmentation",
-    "tx-udp-segmentation",
-    "tx-sctp-segmentation",
-    "tx-gso-list",
-    "tx-gre-segmentation",
-    "tx-gre-csum-segmentation",
-    "tx-ipxip4-segmentation",
-    "tx-ipxip6-segmentation",
-    "tx-udp_tnl-segmentation",
-    "tx-udp_tnl-csum-segmentation",
-    "rx-gro",
-    "rx-gro-list",
-    "rx-udp-gro-forwarding",
-    "rx-lro",
-];
-
 /// A question to a driver that was not answered. `EOPNOTSUPP` is normal: see [`EthtoolError::is_unsupported`].
 #[derive(Debug)]
 pub struct EthtoolError {
@@ -215,7 +191,7 @@ impl Ethtool {
         Ok(LinkMode { speed_bps, full_duplex })
     }
 
-    /// Interrupt coalescing, as the older request tells it: a parameter the driver does not have reads as 0. Where there is
+    /// Interrupt coalescing by the older request: a parameter that the driver lacks reads as 0. Where there is
     /// a [`crate::EthtoolFamily`], ask that.
     pub fn coalescing(&mut self) -> Result<Coalescing, EthtoolError> {
         // struct ethtool_coalesce: cmd, rx_coalesce_usecs, rx_max_coalesced_frames, two for interrupts, then the same for

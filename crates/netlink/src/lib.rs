@@ -18,10 +18,7 @@ pub mod sock_diag;
 pub use connection::{Cause, NetlinkError};
 pub use family::{Coalescing, EthtoolFamily};
 pub use parse::{Address, LINK_STATS_NAMES, Link, Qdisc, Route};
-pub use reading::{
-    CakeReading, CakeTin, CodelReading, Details, FqCodelReading, FqPieReading, FqReading, NetemReading, PieReading,
-    QdiscKind, QdiscReading, RedReading,
-};
+pub use reading::QdiscReading;
 
 use connection::{Connection, Request};
 
@@ -92,7 +89,7 @@ impl Netlink {
         self.table(libc::RTM_GETADDR, libc::RTM_NEWADDR, "address dump", &[0; 8], Address::parse)
     }
 
-    /// Every queueing discipline of the namespace, as [`Netlink::qdiscs`] tells those of one interface.
+    /// Every queueing discipline of the namespace, as [`Netlink::qdiscs`] lists those of one interface.
     pub fn all_qdiscs(&mut self) -> Result<Vec<Qdisc>, NetlinkError> {
         // struct tcmsg, all zero.
         self.table(libc::RTM_GETQDISC, libc::RTM_NEWQDISC, "qdisc dump", &[0; 20], Qdisc::parse)

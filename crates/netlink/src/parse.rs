@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use netlink_packet_core::NlasIterator;
 
 use crate::connection::{Cause, NETLINK_HEADER_BYTES};
+use crate::reading::QdiscReading;
 
 // linux/if_link.h
 const IFLA_GSO_MAX_SIZE: u16 = 41;
@@ -20,18 +21,13 @@ const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_ATTACHED: u16 = 2;
 
-// linux/rtnetlink.h, linux/gen_stats.h
+// linux/rtnetlink.h
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_FQ_FLOW_MAX_RATE: u16 = 7;
-const TCA_STATS: u16 = 3;
 const TCA_STATS2: u16 = 7;
-const TCA_STATS_BASIC: u16 = 1;
-const TCA_STATS_QUEUE: u16 = 3;
-const TCA_STATS_PKT64: u16 = 8;
 const RTA_METRICS: u16 = 8;
 const RTAX_MTU: u16 = 2;
-const RTAX_CWND: u16 = 7;
 
 /// Names of `struct rtnl_link_stats64` (linux/if_link.h), in its order.
 pub const LINK_STATS_NAMES: [&str; 25] = [
@@ -242,20 +238,14 @@ impl Qdisc {
             packets_wrap: true,
             ..Self::default()
         };
-        let (mut old, mut new, mut options) = (None, None, None);
+        let mut options = None;
         for (kind, value) in each_attribute(attributes) {
             match kind {
                 TCA_KIND => qdisc.kind = text(value),
                 TCA_OPTIONS => options = Some(value),
-                TCA_STATS => old = Some(value),
-                TCA_STATS2 => new = Some(value),
+                TCA_STATS2 => qdisc.take_stats(value),
                 _ => {}
             }
-        }
-        match (new, old) {
-            (Some(stats), _) => qdisc.take_stats2(stats),
-            (None, Some(stats)) => qdisc.take_stats(stats),
-            (None, None) => {}
         }
         if let ("fq", Some(options)) = (qdisc.kind.as_str(), options) {
             let rate = each_attribute(options).find(|&(kind, _)| kind == TCA_FQ_FLOW_MAX_RATE);
@@ -265,43 +255,14 @@ impl Qdisc {
         Ok((!qdisc.kind.is_empty()).then_some(qdisc))
     }
 
-    /// `struct gnet_stats_basic` { u64 bytes; u32 packets }, `struct gnet_stats_queue` { qlen, backlog, drops, requeues,
-    /// overlimits: u32 } and the 64-bit packet count.
-    fn take_stats2(&mut self, stats: &[u8]) {
-        let mut packets64 = None;
-        for (kind, value) in each_attribute(stats) {
-            match kind {
-                TCA_STATS_BASIC => {
-                    self.bytes = u64_at(value, 0).unwrap_or(0);
-                    self.packets = u32_at(value, 8).unwrap_or(0).into();
-                }
-                TCA_STATS_PKT64 => packets64 = u64_at(value, 0),
-                TCA_STATS_QUEUE => {
-                    let field = |i: usize| u32_at(value, 4 * i).unwrap_or(0);
-                    self.queue_packets = field(0);
-                    self.backlog_bytes = field(1);
-                    self.drops = field(2);
-                    self.requeues = field(3);
-                    self.overlimits = field(4);
-                }
-                _ => {}
-            }
-        }
-        if let Some(packets) = packets64 {
-            self.packets = packets;
-            self.packets_wrap = false;
-        }
-    }
-
-    /// `struct tc_stats` { u64 bytes; u32 packets, drops, overlimits, bps, pps, qlen, backlog }.
+    /// Nested attributes of `linux/gen_stats.h`.
     fn take_stats(&mut self, stats: &[u8]) {
-        let field = |at: usize| u32_at(stats, at).unwrap_or(0);
-        self.bytes = u64_at(stats, 0).unwrap_or(0);
-        self.packets = field(8).into();
-        self.drops = field(12);
-        self.overlimits = field(16);
-        self.queue_packets = field(28);
-        self.backlog_bytes = field(32);
+        let mut reading = QdiscReading::default();
+        self.packets_wrap = !reading.take(stats);
+        let QdiscReading { bytes, packets, drops, overlimits, requeues, queue_packets, backlog_bytes, .. } = reading;
+        (self.bytes, self.packets, self.drops) = (bytes, packets, drops);
+        (self.overlimits, self.requeues) = (overlimits, requeues);
+        (self.queue_packets, self.backlog_bytes) = (queue_packets, backlog_bytes);
     }
 }
 
@@ -310,16 +271,10 @@ impl Qdisc {
 pub struct Route {
     /// Interface the packets leave by; the loopback's for an address of this host.
     pub out_ifindex: u32,
-    /// Address the kernel would send from.
-    pub preferred_source: Option<IpAddr>,
-    /// Next hop; none when on-link or of another family.
-    pub gateway: Option<IpAddr>,
     /// Whether the destination is this host (`RTN_LOCAL`).
     pub local: bool,
     /// MTU of the route, when it sets one (also learnt from ICMP), bytes.
     pub mtu_bytes: Option<u32>,
-    /// Congestion window limit of the route (`cwnd`), when it sets one, segments.
-    pub cwnd_limit: Option<u32>,
 }
 
 impl Route {
@@ -329,16 +284,9 @@ impl Route {
         for (kind, value) in each_attribute(attributes) {
             match kind {
                 libc::RTA_OIF => route.out_ifindex = u32_at(value, 0).unwrap_or(0),
-                libc::RTA_PREFSRC => route.preferred_source = address(value),
-                libc::RTA_GATEWAY => route.gateway = address(value),
                 RTA_METRICS => {
-                    for (kind, value) in each_attribute(value) {
-                        match kind {
-                            RTAX_MTU => route.mtu_bytes = u32_at(value, 0).filter(|&mtu| mtu != 0),
-                            RTAX_CWND => route.cwnd_limit = u32_at(value, 0).filter(|&cwnd| cwnd != 0),
-                            _ => {}
-                        }
-                    }
+                    let mtu = each_attribute(value).find(|&(kind, _)| kind == RTAX_MTU);
+                    route.mtu_bytes = mtu.and_then(|(_, value)| u32_at(value, 0)).filter(|&mtu| mtu != 0);
                 }
                 _ => {}
             }

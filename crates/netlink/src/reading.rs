@@ -4,93 +4,54 @@
 use super::parse::{each_attribute, u32_at, u64_at};
 use super::{Cause, Netlink, NetlinkError, Request, TCA_DUMP_INVISIBLE};
 
-mod details;
-
-pub use details::{
-    CakeReading, CakeTin, CodelReading, FqCodelReading, FqPieReading, FqReading, NetemReading, PieReading, RedReading,
-};
-
 // linux/rtnetlink.h, linux/gen_stats.h
 const TCA_KIND: u16 = 1;
-const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 const TCA_STATS_PKT64: u16 = 8;
-// linux/pkt_sched.h
-const TCA_HTB_INIT: u16 = 2;
 
-/// Kinds of queueing disciplines this crate knows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum QdiscKind {
-    /// One not in this list.
+/// The kinds that count more than all do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
     #[default]
     Other,
-    /// `pfifo`
-    Pfifo,
-    /// `bfifo`
-    Bfifo,
-    /// `pfifo_fast`
-    PfifoFast,
-    /// `noqueue`
-    Noqueue,
-    /// `mq`
-    Mq,
-    /// `tbf`
-    Tbf,
-    /// `htb`
-    Htb,
-    /// `netem`
-    Netem,
-    /// `red`
     Red,
-    /// `codel`
     Codel,
-    /// `fq_codel`
     FqCodel,
-    /// `pie`
     Pie,
-    /// `fq_pie`
-    FqPie,
-    /// `cake`
-    Cake,
-    /// `sfq`
-    Sfq,
-    /// `fq`
     Fq,
-    /// `prio`
-    Prio,
-    /// `ingress`
-    Ingress,
-    /// `clsact`
-    Clsact,
 }
 
-impl QdiscKind {
+impl Kind {
     /// By the kernel's name, with or without its final zero.
-    pub fn from_name(name: &[u8]) -> Self {
+    fn from_name(name: &[u8]) -> Self {
         match name.strip_suffix(b"\0").unwrap_or(name) {
-            b"pfifo" => Self::Pfifo,
-            b"bfifo" => Self::Bfifo,
-            b"pfifo_fast" => Self::PfifoFast,
-            b"noqueue" => Self::Noqueue,
-            b"mq" => Self::Mq,
-            b"tbf" => Self::Tbf,
-            b"htb" => Self::Htb,
-            b"netem" => Self::Netem,
             b"red" => Self::Red,
             b"codel" => Self::Codel,
             b"fq_codel" => Self::FqCodel,
             b"pie" => Self::Pie,
-            b"fq_pie" => Self::FqPie,
-            b"cake" => Self::Cake,
-            b"sfq" => Self::Sfq,
             b"fq" => Self::Fq,
-            b"prio" => Self::Prio,
-            b"ingress" => Self::Ingress,
-            b"clsact" => Self::Clsact,
             _ => Self::Other,
+        }
+    }
+
+    /// What it counts besides, and where that is in the kernel's structure (linux/pkt_sched.h), bytes. All are 32 bits wide;
+    /// those of `fq` have 64.
+    fn counters(self) -> &'static [(&'static str, usize)] {
+        match self {
+            Self::Other => &[],
+            // struct tc_red_xstats
+            Self::Red => &[("early_drops", 0), ("limit_drops", 4), ("marked", 12)],
+            // struct tc_codel_xstats
+            Self::Codel => &[("limit_drops", 20), ("marked", 24)],
+            // struct tc_fq_codel_xstats: type (0 for the discipline, 1 for a class), then the structure.
+            Self::FqCodel => &[("limit_drops", 8), ("marked", 12), ("memory_drops", 36)],
+            // struct tc_pie_xstats
+            Self::Pie => &[("early_drops", 24), ("limit_drops", 28), ("marked", 36)],
+            // struct tc_fq_qd_stats
+            Self::Fq => &[("throttled", 24), ("flow_limit_drops", 32), ("marked", 80)],
         }
     }
 }
@@ -100,8 +61,7 @@ impl QdiscKind {
 pub struct QdiscReading {
     /// Interface.
     pub ifindex: u32,
-    /// Kind.
-    pub kind: QdiscKind,
+    kind: Kind,
     /// Handle, major in the upper half.
     pub handle: u32,
     /// Parent's handle; [`super::Qdisc::ROOT`] at the root.
@@ -120,40 +80,15 @@ pub struct QdiscReading {
     pub queue_packets: u32,
     /// Bytes waiting.
     pub backlog_bytes: u32,
-    /// What this kind counts besides.
-    pub details: Details,
-}
-
-/// What a kind counts besides. All counters are since the discipline was made, and 32 bits wide where they are `u32`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Details {
-    /// Nothing.
-    #[default]
-    None,
-    /// `red`
-    Red(RedReading),
-    /// `codel`
-    Codel(CodelReading),
-    /// `fq_codel`
-    FqCodel(FqCodelReading),
-    /// `pie`
-    Pie(PieReading),
-    /// `fq_pie`
-    FqPie(FqPieReading),
-    /// `fq`
-    Fq(FqReading),
-    /// `cake`
-    Cake(CakeReading),
-    /// `netem`, from Linux 7.1 or so on.
-    Netem(NetemReading),
-    /// `htb`
-    Htb {
-        /// Packets that passed unshaped, because no class claimed them.
-        direct_packets: u32,
-    },
+    details: [u64; 3],
 }
 
 impl QdiscReading {
+    /// What this kind counts besides, since it was made; 0 on kernels that do not count it.
+    pub fn details(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.kind.counters().iter().zip(self.details).map(|((name, _), value)| (*name, value))
+    }
+
     /// `None` for a message without a kind.
     pub(super) fn parse(payload: &[u8]) -> Result<Option<Self>, Cause> {
         let (header, attributes) = payload.split_at_checked(20).ok_or(Cause::Malformed("traffic control header"))?;
@@ -164,13 +99,7 @@ impl QdiscReading {
             match kind {
                 TCA_KIND => {
                     named = true;
-                    reading.kind = QdiscKind::from_name(value);
-                }
-                TCA_OPTIONS if reading.kind == QdiscKind::Htb => {
-                    // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts.
-                    let glob = each_attribute(value).find(|&(kind, _)| kind == TCA_HTB_INIT);
-                    let direct_packets = glob.and_then(|(_, glob)| u32_at(glob, 16)).unwrap_or(0);
-                    reading.details = Details::Htb { direct_packets };
+                    reading.kind = Kind::from_name(value);
                 }
                 TCA_STATS2 => stats = Some(value),
                 _ => {}
@@ -182,7 +111,9 @@ impl QdiscReading {
         Ok(named.then_some(reading))
     }
 
-    fn take(&mut self, stats: &[u8]) {
+    /// `struct gnet_stats_basic` { u64 bytes; u32 packets }, `struct gnet_stats_queue` { qlen, backlog, drops, requeues,
+    /// overlimits: u32 }, the 64-bit packet count and what the kind counts besides. Whether packets came in 64 bits.
+    pub(super) fn take(&mut self, stats: &[u8]) -> bool {
         let mut packets64 = None;
         for (kind, value) in each_attribute(stats) {
             match kind {
@@ -204,23 +135,17 @@ impl QdiscReading {
             }
         }
         self.packets = packets64.unwrap_or(self.packets);
+        packets64.is_some()
     }
 
     fn take_details(&mut self, value: &[u8]) {
-        self.details = match self.kind {
-            QdiscKind::Red => Details::Red(RedReading::parse(value)),
-            QdiscKind::Codel => Details::Codel(CodelReading::parse(value)),
-            // struct tc_fq_codel_xstats: type (0 for the discipline, 1 for a class), then the structure.
-            QdiscKind::FqCodel if u32_at(value, 0) == Some(0) => {
-                Details::FqCodel(FqCodelReading::parse(value.get(4..).unwrap_or_default()))
-            }
-            QdiscKind::Pie => Details::Pie(PieReading::parse(value)),
-            QdiscKind::FqPie => Details::FqPie(FqPieReading::parse(value)),
-            QdiscKind::Fq => Details::Fq(FqReading::parse(value)),
-            QdiscKind::Cake => Details::Cake(CakeReading::parse(value)),
-            QdiscKind::Netem => Details::Netem(NetemReading::parse(value)),
-            _ => return,
-        };
+        if self.kind == Kind::FqCodel && u32_at(value, 0) != Some(0) {
+            return;
+        }
+        for ((_, at), to) in self.kind.counters().iter().zip(&mut self.details) {
+            let found = if self.kind == Kind::Fq { u64_at(value, *at) } else { u32_at(value, *at).map(u64::from) };
+            *to = found.unwrap_or(0);
+        }
     }
 }
 

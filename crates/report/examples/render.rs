@@ -11,7 +11,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         let text = fs::read(path)?;
         let kind: serde_json::Value = serde_json::from_slice(&text)?;
         let page = match kind["schema"].as_str() {
-            Some(landspeed_model::LAB_SCHEMA) => render_lab(&serde_json::from_slice(&text)?)?,
+            Some(landspeed_model::LAB_SCHEMA | landspeed_model::LAB_SCHEMA_1) => {
+                render_lab(&serde_json::from_slice(&text)?)?
+            }
             Some(landspeed_model::LAB_SET_SCHEMA) => render_lab_set(&serde_json::from_slice(&text)?)?,
             Some(landspeed_model::TRACE_SCHEMA) => render_trace(&serde_json::from_slice(&text)?)?,
             Some(landspeed_model::TRACE_COMPARISON_SCHEMA) => {

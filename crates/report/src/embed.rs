@@ -1,7 +1,7 @@
 //! The document as it stands inside the page.
 
 use landspeed_model::{
-    HostSeries, Interval, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd, TraceComparison,
+    HostSeries, Interval, LAB_SCHEMA, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd, TraceComparison,
     TraceDocument,
 };
 use serde::Serialize;
@@ -15,9 +15,9 @@ pub(crate) fn run(document: &RunDocument) -> Result<String, serde_json::Error> {
     Ok(inert(&serde_json::to_string(&packed_run(document)?)?))
 }
 
-/// The same of a lab's document: its flows' runs are packed, and its queues' series.
+/// The same of a lab's document, in the current version: its flows' runs are packed, and its queues' series.
 pub(crate) fn lab(document: &LabDocument) -> Result<String, serde_json::Error> {
-    let mut shell = document.clone();
+    let mut shell = LabDocument { schema: LAB_SCHEMA.to_owned(), ..document.clone() };
     let mut parts: Vec<(String, Value)> = Vec::new();
     for (index, flow) in shell.flows.iter_mut().enumerate() {
         if let Some(run) = flow.run.take() {

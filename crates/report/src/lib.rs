@@ -14,8 +14,8 @@ mod title;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument,
-    TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDocument,
+    AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA,
+    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDocument,
 };
 use thiserror::Error;
 
@@ -64,7 +64,9 @@ pub fn render(document: &RunDocument) -> Result<String, ReportError> {
 /// # Errors
 /// The document's schema is not the one this version knows.
 pub fn render_lab(document: &LabDocument) -> Result<String, ReportError> {
-    known(&document.schema, LAB_SCHEMA)?;
+    if document.schema != LAB_SCHEMA_1 {
+        known(&document.schema, LAB_SCHEMA)?;
+    }
     Ok(page(&title::lab(document), &title::lab_summary(document), &embed::lab(document)?))
 }
 

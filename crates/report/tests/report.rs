@@ -85,7 +85,7 @@ fn hostile_strings_of_other_documents_stay_inert() {
 }
 
 #[test]
-fn a_lab_s_page_says_first_whether_its_figures_can_be_used() {
+fn a_lab_page_first_says_whether_it_is_valid() {
     let title = |name: &str| {
         let (_, make) = documents::LABS.iter().find(|(n, _)| *n == name).unwrap();
         let page = render_lab(&make()).unwrap();
@@ -100,7 +100,7 @@ fn a_lab_s_page_says_first_whether_its_figures_can_be_used() {
 }
 
 #[test]
-fn a_lab_s_series_and_runs_are_all_in_its_page() {
+fn a_lab_page_has_all_series_and_runs() {
     let (_, make) = documents::LABS[0];
     let lab = make();
     let json = embedded(&render_lab(&lab).unwrap());
@@ -162,10 +162,20 @@ fn a_document_of_another_schema_is_refused() {
     assert!(error.to_string().contains("landspeed.run/99"));
     let mut lab = documents::LABS[0].1();
     lab.schema = "landspeed.run/1".to_owned();
-    assert!(render_lab(&lab).unwrap_err().to_string().contains("reads `landspeed.lab/1`"));
+    assert!(render_lab(&lab).unwrap_err().to_string().contains("reads `landspeed.lab/2`"));
     let mut set = documents::LAB_SETS[0].1();
     set.schema = "landspeed.lab/1".to_owned();
     assert!(render_lab_set(&set).unwrap_err().to_string().contains("reads `landspeed.labset/1`"));
+}
+
+#[test]
+fn lab_documents_of_version_1_are_drawn() {
+    let (before, after) = ("back_rate_bps", "reverse_rate_bps");
+    let text = serde_json::to_string(&documents::LABS[0].1()).unwrap();
+    let old = text.replace(landspeed_model::LAB_SCHEMA, landspeed_model::LAB_SCHEMA_1).replace(after, before);
+    let page = embedded(&render_lab(&serde_json::from_str(&old).unwrap()).unwrap());
+    assert_eq!(page["schema"], landspeed_model::LAB_SCHEMA);
+    assert!(page["topology"]["links"][0][after].is_u64());
 }
 
 #[test]
@@ -215,7 +225,7 @@ fn compare(path: &str, known: &Value, current: &Value, missing: &mut Vec<String>
         (Value::Object(known), Value::Object(current)) => {
             for (key, value) in known {
                 let here = format!("{path}/{key}");
-                // A field that became required is no loss to a reader.
+                // A field that became required does not break a reader.
                 if key == "required" && !path.ends_with("/properties") {
                     continue;
                 }

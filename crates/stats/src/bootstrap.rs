@@ -42,7 +42,7 @@ pub enum BootstrapError {
         level: f64,
     },
     /// The level is not between 0 and 1.
-    #[error("{level} is no confidence level: give one between 0 and 1, for example 0.95")]
+    #[error("{level} is not a confidence level: give one between 0 and 1, for example 0.95")]
     NoLevel {
         /// The level asked for.
         level: f64,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn about_95_of_100_intervals_hold_the_true_difference_of_rates() {
+    fn bootstrap_intervals_cover_the_true_difference_95_percent() {
         // Events in blocks of different size, at 0.3 and 0.4 for each unit; 300 experiments of 20 blocks.
         let mut random = SplitMix64::new(11);
         let bootstrap = Bootstrap { resamples: 400, ..Bootstrap::default() };

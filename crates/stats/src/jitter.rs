@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_transit_time_is_no_jitter_whatever_the_clock_offset() {
+    fn a_constant_transit_time_has_zero_jitter() {
         for offset in [0, 5_000_000, u64::MAX - 10] {
             let packets = (0..100u64).map(|i| (i * 1000, (i * 1000 + 92_000).wrapping_add(offset)));
             assert_eq!(jitter_of(packets), Some(0.0));

@@ -12,7 +12,7 @@ mod quantile;
 mod random;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
-pub use histogram::{Bucket, BucketError, LatencyHistogram};
+pub use histogram::{Bucket, LatencyHistogram};
 pub use jitter::Jitter;
 pub use quantile::{median, quantile};
 pub use random::SplitMix64;

@@ -1,7 +1,7 @@
 //! Exact quantiles of a slice.
 
 /// The quantile `p` (0 to 1) of `values` in any order, interpolated between neighbours (type 7 of Hyndman and Fan
-/// 1996, the default of R and NumPy). `None` if empty, if a value is not finite or if `p` is no share.
+/// 1996, the default of R and NumPy). `None` if empty, if a value is not finite or if `p` is not between 0 and 1.
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.iter().all(|v| v.is_finite()).then_some(())?;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
+    fn the_median_interpolates_between_the_middle_two() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(&[f64::MAX, f64::MAX]), Some(f64::MAX));
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_quantile_of_nothing_or_of_nan() {
+    fn empty_or_nan_values_have_no_quantile() {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[1.0, f64::NAN]), None);
         assert_eq!(quantile(&[1.0], 1.1), None);

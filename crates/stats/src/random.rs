@@ -2,7 +2,7 @@
 
 /// SplitMix64: small, of good quality, and the same on every machine (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
 /// Generators, 2014). Not for secrets.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -29,6 +29,20 @@ impl SplitMix64 {
     pub fn unit(&mut self) -> f64 {
         // 53 bits fill a double's mantissa.
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// `len` bytes that no link compresses, always the same.
+    pub fn padding(len: usize) -> Box<[u8]> {
+        let mut bytes = vec![0; len].into_boxed_slice();
+        Self::default().fill(&mut bytes);
+        bytes
+    }
+
+    /// Fills `bytes`.
+    pub fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            chunk.copy_from_slice(&self.bits().to_le_bytes()[..chunk.len()]);
+        }
     }
 
     /// True with that probability.

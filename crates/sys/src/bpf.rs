@@ -334,8 +334,8 @@ mod tests {
     use landspeed_testkit::{in_lab_kernel, skip};
 
     use super::*;
-    use crate::netns;
-    use crate::packet::{Capture, PacketDirection};
+    use crate::ring::{PacketKind, Ring, RingOptions, RingPacket};
+    use crate::{filter, netns};
     use landspeed_netlink::configure::{Discipline, LinkSettings, NewLink};
     use landspeed_netlink::{LinkId, Netlink, Qdisc};
 
@@ -344,7 +344,7 @@ mod tests {
         netns::in_new(|| {
             let other = |e: landspeed_netlink::NetlinkError| io::Error::other(e.to_string());
             let mut netlink = Netlink::open().map_err(other)?;
-            // No protocol may add frames of its own.
+            // No protocol may add frames.
             for scope in ["all", "default"] {
                 let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
             }
@@ -366,7 +366,17 @@ mod tests {
             let there: IpAddr = "10.1.0.2".parse().expect("an address");
             netlink.add_address(a0, "10.1.0.1".parse().expect("an address"), 24).map_err(other)?;
             netlink.set_neighbour(a0, there, [2, 0, 0, 0, 0, 2]).map_err(other)?;
-            let mut far = Capture::open(d0, 256, 256, 1 << 20)?;
+            let whole = &[filter::Instruction::pass(256)];
+            let options = RingOptions {
+                ifindex: d0,
+                block_bytes: 1 << 16,
+                blocks: 4,
+                retire_ms: 1,
+                filter: whole,
+                ..Default::default()
+            };
+            let mut far = Ring::open(&options).map_err(|e| e.cause)?;
+            far.start().map_err(|e| e.cause)?;
             let socket = UdpSocket::bind("10.1.0.1:0")?;
             for number in 0..idle + count {
                 if number == idle {
@@ -374,10 +384,13 @@ mod tests {
                 }
                 socket.send_to(&[number; 1000], (there, 9))?;
             }
-            let count = far.receive()?;
-            let data = (0..count).map(|i| far.packet(i));
-            let mine = data.filter(|p| p.original_bytes == 1042 && p.direction == PacketDirection::In);
-            let numbers = mine.map(|p| p.data[60].wrapping_sub(idle)).collect();
+            let mut numbers = Vec::new();
+            let mut each = |p: &RingPacket<'_>| {
+                if p.original_bytes == 1042 && p.kind != PacketKind::Out {
+                    numbers.push(p.data[60].wrapping_sub(idle));
+                }
+            };
+            far.finish(&mut each).map_err(|e| e.cause)?;
             Ok((numbers, filter.counted()?))
         })?
     }

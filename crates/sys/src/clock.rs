@@ -11,7 +11,7 @@ pub fn realtime_ns() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Processor time of the calling thread, nanoseconds.
+/// CPU time of the calling thread, nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -72,7 +72,7 @@ pub fn discipline() -> std::io::Result<Discipline> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_clocks_keeping_is_told_without_privilege() {
+    fn the_clock_state_is_readable_without_privilege() {
         let found = super::discipline().expect("every kernel answers");
         // NTP_PHASE_LIMIT (linux/timex.h): the kernel gives up being in step at 16 seconds.
         assert!(found.maximum_error_us <= 16_000_000, "{found:?}");

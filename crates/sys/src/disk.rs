@@ -19,7 +19,7 @@ pub fn available_bytes(path: &Path) -> io::Result<u64> {
 }
 
 /// Reserves room for a file to grow by, without changing its length, so that a full disk shows now and not later. Returns
-/// whether the file system could; one that cannot is no error.
+/// whether the file system could; one that cannot is not an error.
 pub fn reserve(file: &File, bytes: u32) -> io::Result<bool> {
     // SAFETY: fallocate takes a descriptor, open for the length of the borrow, and integers.
     let rc = unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, libc::off_t::from(bytes)) };
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_system_has_a_size_and_a_missing_path_is_an_error() {
+    fn file_system_sizes_are_read_or_an_error() {
         assert!(available_bytes(Path::new("/")).is_ok());
         assert!(available_bytes(Path::new("/nonexistent/x")).is_err());
     }

@@ -5,36 +5,19 @@ use std::ffi::CString;
 use std::io;
 use std::path::Path;
 
-/// How a file system is mounted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MountOptions<'a> {
-    /// No writing.
-    pub read_only: bool,
-    /// No set-user-ID, no devices, no programs (`nosuid,nodev,noexec`), as for `/proc` and `/sys`.
-    pub data_only: bool,
-    /// The file system's own options: `size=64m` for `tmpfs`, the host's directory for `hostfs`.
-    pub data: &'a str,
-}
-
 /// Mounts `source` (a name such as `proc`, where there is no device) of type `kind` (`proc`, `sysfs`, `tmpfs`, `devtmpfs`,
-/// `hostfs` …) at the directory `target` (`mount(2)`).
+/// `hostfs` …) at the directory `target` (`mount(2)`). `data` are the file system's own options: `size=64m` for `tmpfs`, the
+/// host's directory for `hostfs`.
 ///
 /// # Errors
 /// `EPERM`; `ENODEV` for a type this kernel does not have; `ENOENT` without the directory; `EBUSY` when it is mounted there
 /// already.
-pub fn mount(source: &str, target: &Path, kind: &str, options: MountOptions<'_>) -> io::Result<()> {
+pub fn mount(source: &str, target: &Path, kind: &str, data: &str) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt;
-    let (source, kind, data) = (CString::new(source)?, CString::new(kind)?, CString::new(options.data)?);
+    let (source, kind, data) = (CString::new(source)?, CString::new(kind)?, CString::new(data)?);
     let target = CString::new(target.as_os_str().as_bytes())?;
-    let mut flags = 0;
-    if options.read_only {
-        flags |= libc::MS_RDONLY;
-    }
-    if options.data_only {
-        flags |= libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
-    }
     // SAFETY: the four strings are terminated and outlive the call, which only reads them.
-    let rc = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, data.as_ptr().cast()) };
+    let rc = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, data.as_ptr().cast()) };
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -101,10 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn mounting_what_does_not_exist_is_an_error_and_changes_nothing() {
-        let error = mount("none", Path::new("/nonexistent/directory"), "tmpfs", MountOptions::default());
+    fn mounting_a_missing_source_is_an_error() {
+        let error = mount("none", Path::new("/nonexistent/directory"), "tmpfs", "");
         let code = error.expect_err("no such directory").raw_os_error();
         assert!(matches!(code, Some(libc::ENOENT | libc::EPERM)), "{code:?}");
-        assert!(mount("a\0b", Path::new("/"), "tmpfs", MountOptions::default()).is_err());
+        assert!(mount("a\0b", Path::new("/"), "tmpfs", "").is_err());
     }
 }

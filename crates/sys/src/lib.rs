@@ -8,7 +8,6 @@ pub mod interface;
 pub mod mtu;
 pub mod netlink;
 pub mod netns;
-pub mod packet;
 pub mod process;
 pub mod random;
 pub mod ring;

@@ -32,7 +32,7 @@ pub struct Received {
     pub fragment_bytes: Option<u32>,
 }
 
-/// Receives a datagram without blocking. What is longer than `into` is cut.
+/// Receives a datagram without blocking. Data longer than `into` is truncated.
 pub fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<Received> {
     let mut fragment_bytes = None;
     let len = receive_with(fd, into, libc::MSG_DONTWAIT, |level, kind, data| {
@@ -69,7 +69,7 @@ pub fn next_error(fd: BorrowedFd<'_>, quote: &mut [u8]) -> io::Result<Option<Que
         }
     });
     match outcome {
-        // An entry of another kind (a timestamp, a completion) is nobody's error.
+        // An entry of another kind (a timestamp, a completion) is not an error.
         Ok(quoted) => Ok(Some(match found {
             Some(error) => QueuedError { quoted, ..error },
             None => QueuedError { errno: 0, local: true, mtu_bytes: 0, quoted },
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_interface_carries_is_refused_with_its_mtu() {
+    fn oversized_datagrams_are_refused_with_the_mtu() {
         let Some((a, _b)) = pair("::1") else { landspeed_testkit::skip!("no IPv6 loopback here") };
         let error = a.send(&vec![0; 65_527]).expect_err("loopback has 65,536 bytes, 40 of them for the header");
         assert_eq!(error.raw_os_error(), Some(libc::EMSGSIZE));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_error_entry_is_none() {
+    fn a_short_error_entry_is_ignored() {
         assert_eq!(parse_error(&[0; 11]), None);
         assert_eq!(parse_error(&[]), None);
     }

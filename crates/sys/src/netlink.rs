@@ -37,7 +37,7 @@ impl NetlinkSocket {
         self.0.write_all(request)
     }
 
-    /// Receives what the kernel sent at once, one or more messages, and returns its length, bytes. What does not fit is lost.
+    /// Receives one datagram of the kernel with one or more messages; returns its length, bytes. The excess is lost.
     pub fn receive(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.0.read(into)
     }

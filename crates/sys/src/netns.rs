@@ -1,10 +1,9 @@
-//! Network namespaces. A namespace belongs to a thread: whoever enters one should do so in a thread of its own and
+//! Network namespaces. A namespace belongs to a thread: code that enters one should do so in a separate thread and
 //! let the thread end there. Creating and entering need `CAP_SYS_ADMIN` (or a user namespace that has it).
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 
 /// The calling thread's network namespace, to come back to or to let others enter.
 pub fn current() -> io::Result<OwnedFd> {
@@ -18,12 +17,6 @@ pub fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-/// Moves the calling thread into a named namespace: `/run/netns/NAME` or `/proc/PID/ns/net`.
-pub fn enter_path(path: &Path) -> io::Result<()> {
-    use std::os::fd::AsFd;
-    enter(File::open(path)?.as_fd())
 }
 
 /// Gives the calling thread a new, empty network namespace. Its loopback is down: see [`bring_up`].
@@ -73,7 +66,7 @@ mod tests {
     use landspeed_netlink::{LinkId, Netlink};
 
     #[test]
-    fn a_new_namespace_has_a_loopback_of_its_own() {
+    fn a_new_namespace_has_its_own_loopback() {
         let here = current().expect("the namespace we are in");
         let outcome = in_new(|| {
             let link = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo");
@@ -91,7 +84,6 @@ mod tests {
 
     #[test]
     fn entering_what_is_not_a_namespace_is_an_error() {
-        assert!(enter_path(Path::new("/proc/self/status")).is_err());
-        assert!(enter_path(Path::new("/nonexistent")).is_err());
+        assert!(enter(File::open("/proc/self/status").expect("a file").as_fd()).is_err());
     }
 }

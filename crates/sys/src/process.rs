@@ -26,15 +26,15 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// When the first one came, on the monotonic clock; 0 before.
 static FIRST_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Signals this near to the first are one wish: timeout(1) signals its child, and then the child's group.
-const ONE_WISH_NS: u64 = 100_000_000;
+/// Signals this close to the first count as one: timeout(1) signals its child, and then the child's group.
+const ONE_SIGNAL_NS: u64 = 100_000_000;
 
 extern "C" fn on_signal(signal: libc::c_int) {
     // clock_gettime is async-signal-safe.
     let now_ns = crate::clock::monotonic_ns();
     let first = FIRST_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
     INTERRUPTED.store(true, Ordering::Relaxed);
-    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= ONE_WISH_NS) {
+    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= ONE_SIGNAL_NS) {
         // Asked twice: leave at once. `_exit` is async-signal-safe; 128 + n is what a shell reports for a signal.
         // SAFETY: _exit takes an integer and does not return.
         unsafe { libc::_exit(128 + signal) };
@@ -75,7 +75,7 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Makes `command` the leader of a process group of its own, so that [`end_group`] reaches whatever it starts, and lets
+/// Makes `command` the leader of a new process group, so that [`end_group`] reaches whatever it starts, and lets
 /// it get SIGTERM when the thread that started it ends: it does not outlive a killed program.
 pub fn lead_own_group(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
@@ -87,7 +87,7 @@ pub fn lead_own_group(command: &mut Command) -> &mut Command {
             }
             libc::getppid() as u32 != parent
         };
-        // The parent may have ended before it was asked to tell.
+        // The parent may have ended before the death signal was set.
         if orphaned { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
     };
     // SAFETY: between fork and exec `tie` only makes async-signal-safe calls and allocates nothing.
@@ -95,7 +95,7 @@ pub fn lead_own_group(command: &mut Command) -> &mut Command {
 }
 
 /// Asks every process of a group to end, or ends it. `leader` is the id of a child that was started through
-/// [`lead_own_group`] and has not been waited for, so that the number cannot be anybody else's.
+/// [`lead_own_group`] and has not been waited for, so that the PID cannot be reused.
 pub fn end_group(leader: u32, force: bool) {
     let Ok(group) = libc::pid_t::try_from(leader) else { return };
     let signal = if force { libc::SIGKILL } else { libc::SIGTERM };
@@ -105,7 +105,7 @@ pub fn end_group(leader: u32, force: bool) {
     }
 }
 
-/// Lets `command` outlive the session it is started from: a session of its own, without a terminal, deaf to the hang-up
+/// Lets `command` outlive the session it is started from: a new session, without a terminal, deaf to the hang-up
 /// that ends a login. Its standard streams are the caller's to choose.
 pub fn detach(command: &mut Command) -> &mut Command {
     let leave = || {
@@ -133,7 +133,7 @@ pub fn kill_self() -> ! {
     }
 }
 
-/// Stops the calling process until somebody lets it continue (SIGSTOP). For tests of what others do meanwhile.
+/// Stops the calling process until SIGCONT (SIGSTOP). For tests of other processes' behaviour.
 pub fn stop_self() {
     // SAFETY: kill takes integers; the calling process stops before it returns.
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
@@ -156,7 +156,7 @@ impl Identity {
         Self { pid, started: start_ticks(pid).unwrap_or(0) }
     }
 
-    /// Whether it exists. A zombie that nobody has waited for does not: it holds nothing any more.
+    /// Whether it exists. A zombie does not: it holds no resources.
     pub fn is_alive(&self) -> bool {
         let fields = stat_fields(self.pid);
         fields.is_some_and(|fields| {

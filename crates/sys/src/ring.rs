@@ -2,21 +2,24 @@
 //! (`TPACKET_V3`, Documentation/networking/packet_mmap.rst). Needs `CAP_NET_RAW`.
 //!
 //! The ring is cut into blocks. The kernel fills one, and gives it to the reader when it is full or has waited too long; the
-//! reader gives it back. Nobody is woken for a block: the reader looks.
+//! reader gives it back. The reader polls; a finished block wakes no process.
+//!
+//! Outgoing packets are seen after the queueing disciplines, incoming ones before the protocols.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
+use crate::clock::{monotonic_ns, sleep_until};
 use crate::filter::Instruction;
 use crate::interface::{control_socket, interface_request};
-use crate::packet::{ETH_P_ALL, link_address, read_statistics};
 use crate::socket::set_int;
 
 // linux/if_packet.h
 const PACKET_RX_RING: libc::c_int = 5;
+const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_VERSION: libc::c_int = 10;
 const PACKET_TIMESTAMP: libc::c_int = 17;
 const PACKET_FANOUT: libc::c_int = 18;
@@ -33,6 +36,7 @@ const PACKET_FANOUT_CPU: libc::c_int = 2;
 const SOF_TIMESTAMPING_RAW_HARDWARE: libc::c_int = 1 << 6;
 const HWTSTAMP_FILTER_ALL: i32 = 1;
 const SIOCSHWTSTAMP: libc::c_ulong = 0x89b0;
+const ETH_P_ALL: u16 = 3;
 const ETH_P_8021Q: u16 = 0x8100;
 /// Reserved (RFC 1701): no frame has it. Zero would mean the protocol the socket has already.
 const NO_PROTOCOL: u16 = 0xffff;
@@ -45,8 +49,11 @@ const ADDRESS_BYTES: usize = 20;
 /// The frame length the kernel reckons with; frames of a block may be longer or shorter.
 const NOMINAL_FRAME: u32 = 2048;
 
+/// How long [`Ring::finish`] waits for the last block.
+const LAST_BLOCK_NS: u64 = 5_000_000_000;
+
 /// How a ring is made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct RingOptions<'a> {
     /// Interface, in the network namespace of the caller.
     pub ifindex: u32,
@@ -64,7 +71,7 @@ pub struct RingOptions<'a> {
     pub promiscuous: bool,
     /// Ask the interface for its own clock's times.
     pub hardware_time: bool,
-    /// Share the packets with the other rings of this group, by the processor that they are on.
+    /// Share the packets with the other rings of this group, by the CPU that they are on.
     pub group: Option<u16>,
 }
 
@@ -92,7 +99,7 @@ pub struct RingPacket<'a> {
     pub original_bytes: u32,
     /// When it was seen, nanoseconds: the kernel's `CLOCK_REALTIME`, or the interface's clock.
     pub timestamp_ns: u64,
-    /// Whether the interface's clock told the time.
+    /// Whether the timestamp is the interface's (hardware).
     pub hardware_time: bool,
     /// Which way.
     pub kind: PacketKind,
@@ -191,9 +198,10 @@ pub struct Ring {
     ifindex: u32,
     group: Option<u16>,
     filter: Vec<Instruction>,
+    drained: u32,
 }
 
-// SAFETY: the mapping belongs to this value alone and is no one thread's; all changes of its state take `&mut self`.
+// SAFETY: the mapping belongs to this value alone and is bound to no thread; all changes of its state take `&mut self`.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -244,6 +252,7 @@ impl Ring {
             ifindex: options.ifindex,
             group: options.group,
             filter: options.filter.to_vec(),
+            drained: 0,
         };
         if options.promiscuous {
             // struct packet_mreq: index, type, address length, address.
@@ -316,6 +325,40 @@ impl Ring {
         self.next = (self.next + 1) % self.blocks;
     }
 
+    /// Reads the blocks that the kernel has given out, and gives them back.
+    pub fn drain(&mut self, mut each: impl FnMut(&RingPacket<'_>)) {
+        while let Some(block) = self.block(0) {
+            let packets = block.packets();
+            let mut at = block.first();
+            for _ in 0..packets {
+                let Some((packet, next)) = block.packet(at) else { break };
+                each(&packet);
+                at = next;
+            }
+            self.release();
+            self.drained += packets;
+        }
+    }
+
+    /// Stops, and reads what [`Ring::drain`] has not: a block that is not full comes late. Returns the counts since the
+    /// ring was opened, if nobody has asked for [`Ring::statistics`].
+    pub fn finish(&mut self, mut each: impl FnMut(&RingPacket<'_>)) -> Result<RingStatistics, RingError> {
+        self.stop()?;
+        let mut counted = RingStatistics::default();
+        let deadline_ns = monotonic_ns() + LAST_BLOCK_NS;
+        loop {
+            self.drain(&mut each);
+            let more = self.statistics().step("count packets")?;
+            counted.packets += more.packets;
+            counted.drops += more.drops;
+            counted.freezes += more.freezes;
+            if self.drained + counted.drops >= counted.packets || monotonic_ns() > deadline_ns {
+                return Ok(counted);
+            }
+            sleep_until(monotonic_ns() + 1_000_000);
+        }
+    }
+
     /// Blocks that wait to be read, and blocks there are.
     pub fn fill(&self) -> (usize, usize) {
         let waiting = (0..self.blocks)
@@ -326,8 +369,23 @@ impl Ring {
 
     /// Counts since the last time this was asked.
     pub fn statistics(&self) -> io::Result<RingStatistics> {
-        let counts: [u32; 3] = read_statistics(&self.socket)?;
-        Ok(RingStatistics { packets: counts[0], drops: counts[1], freezes: counts[2] })
+        // struct tpacket_stats_v3. Reading resets it.
+        let mut counts = [0_u32; 3];
+        let mut length = size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: `counts` is as long as `length` says, and both are valid for writing.
+        let rc = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                PACKET_STATISTICS,
+                counts.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        match rc {
+            0 => Ok(RingStatistics { packets: counts[0], drops: counts[1], freezes: counts[2] }),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// What has befallen the interface, if something has: it went down or away.
@@ -362,6 +420,23 @@ pub fn enable_hardware_time(interface: &str) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// A protocol's packets on one interface.
+fn link_address(ifindex: u32, protocol: u16) -> io::Result<SockAddr> {
+    // SAFETY: the storage is zeroed and at least as large and as aligned as sockaddr_ll, all of whose bytes may be zero;
+    // the length given is that of sockaddr_ll.
+    let ((), address) = unsafe {
+        SockAddr::try_init(|storage, length| {
+            let address = storage.cast::<libc::sockaddr_ll>();
+            (*address).sll_family = libc::AF_PACKET as libc::sa_family_t;
+            (*address).sll_protocol = protocol.to_be();
+            (*address).sll_ifindex = ifindex as i32;
+            *length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+            Ok(())
+        })
+    }?;
+    Ok(address)
 }
 
 fn set_option(socket: &Socket, name: libc::c_int, value: &[u8]) -> io::Result<()> {
@@ -400,7 +475,7 @@ mod tests {
     use std::net::UdpSocket;
 
     use super::*;
-    use crate::clock::{monotonic_ns, realtime_ns, sleep_until};
+    use crate::clock::realtime_ns;
     use crate::netns;
     use landspeed_netlink::{LinkId, Netlink};
 
@@ -412,10 +487,7 @@ mod tests {
             blocks,
             retire_ms: 10,
             filter,
-            ignore_outgoing: false,
-            promiscuous: false,
-            hardware_time: false,
-            group: None,
+            ..RingOptions::default()
         })?;
         ring.start()?;
         Ok(ring)
@@ -425,31 +497,6 @@ mod tests {
         let outcome = outcome.and_then(|inner| inner.map_err(|error| error.cause));
         if let Err(why) = outcome {
             landspeed_testkit::skip!("no capture here: {why}");
-        }
-    }
-
-    /// Everything in the ring once nothing more comes, as counted: nothing may be lost at the end.
-    fn drain(ring: &mut Ring, mut each: impl FnMut(&RingPacket<'_>)) -> (u32, RingStatistics) {
-        ring.stop().expect("it stops");
-        let (mut read, mut counted) = (0, RingStatistics::default());
-        let deadline_ns = monotonic_ns() + 5_000_000_000;
-        loop {
-            while let Some(block) = ring.block(0) {
-                let mut at = block.first();
-                for _ in 0..block.packets() {
-                    let (packet, next) = block.packet(at).expect("it is whole");
-                    each(&packet);
-                    (read, at) = (read + 1, next);
-                }
-                ring.release();
-            }
-            let more = ring.statistics().expect("they can be asked for");
-            counted.packets += more.packets;
-            counted.drops += more.drops;
-            if read + counted.drops == counted.packets || monotonic_ns() > deadline_ns {
-                return (read, counted);
-            }
-            sleep_until(monotonic_ns() + 1_000_000);
         }
     }
 
@@ -464,14 +511,16 @@ mod tests {
                     let _ = socket.send_to(&[0xa5; 1000], "127.0.0.1:9");
                 }
                 let mut last_ns = before_ns;
-                let (read, counted) = drain(&mut ring, |packet| {
+                let mut read = 0;
+                let counted = ring.finish(|packet| {
+                    read += 1;
                     assert!(packet.data.len() <= 60 && packet.original_bytes >= 42);
                     assert!((before_ns..=realtime_ns()).contains(&packet.timestamp_ns));
                     assert!(!packet.hardware_time && packet.vlan.is_none());
                     last_ns = packet.timestamp_ns;
-                });
+                })?;
                 assert_eq!(read + counted.drops, counted.packets);
-                // Out and in, and an answer that nobody listens.
+                // Sent and received, and ICMP port unreachable.
                 assert!(counted.packets >= 2 * count, "{counted:?}");
                 assert_eq!(blocks == 1, counted.drops > 0, "{counted:?}");
             }
@@ -480,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_lets_through_what_it_says_and_a_hook_can_be_taken_off() {
+    fn filters_select_packets_and_hooks_can_be_removed() {
         skip_without(netns::in_new(|| {
             // An IPv4 header without options in Ethernet: UDP to port 9.
             let instruction = |code, jf, k| Instruction { code, jt: 0, jf, k };
@@ -502,12 +551,12 @@ mod tests {
             ring.start()?;
             let _ = send(9);
             let mut kinds = Vec::new();
-            let (read, _) = drain(&mut ring, |packet| {
+            ring.finish(|packet| {
                 assert_eq!((packet.data.len(), packet.original_bytes), (42, 52));
                 kinds.push(packet.kind);
-            });
-            assert_eq!(read, 4, "two datagrams, out and in");
-            assert_eq!(kinds[..2], [PacketKind::Out, PacketKind::Here]);
+            })?;
+            // Two datagrams, out and in.
+            assert_eq!(kinds, [PacketKind::Out, PacketKind::Here, PacketKind::Out, PacketKind::Here]);
             Ok(())
         }));
     }

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_with_a_datagram_is_readable_and_an_empty_one_times_out() {
+    fn polling_sees_datagrams_and_times_out_without() {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(socket.local_addr().unwrap()).unwrap();
         assert_eq!(wait(socket.as_fd(), false, 1_000_000).unwrap(), Ready::default());

@@ -36,8 +36,6 @@ pub struct MemInfo {
     pub rmem_alloc: u32,
     /// Receive buffer limit.
     pub rcvbuf: u32,
-    /// Memory committed to packets in flight below the socket.
-    pub wmem_alloc: u32,
     /// Send buffer limit.
     pub sndbuf: u32,
     /// Memory charged to the write queue (TCP).
@@ -57,14 +55,7 @@ pub fn mem_info(fd: BorrowedFd<'_>) -> io::Result<MemInfo> {
         }
         u32::from_ne_bytes([raw[4 * i], raw[4 * i + 1], raw[4 * i + 2], raw[4 * i + 3]])
     };
-    Ok(MemInfo {
-        rmem_alloc: word(0),
-        rcvbuf: word(1),
-        wmem_alloc: word(2),
-        sndbuf: word(3),
-        wmem_queued: word(5),
-        drops: word(8),
-    })
+    Ok(MemInfo { rmem_alloc: word(0), rcvbuf: word(1), sndbuf: word(3), wmem_queued: word(5), drops: word(8) })
 }
 
 /// Bytes written and not yet acknowledged (`SIOCOUTQ`).

@@ -1,4 +1,4 @@
-//! Threads: affinity, memory policy, processor time.
+//! Threads: affinity, memory policy, CPU time.
 
 use std::io;
 
@@ -83,7 +83,7 @@ pub fn set_memory_policy(policy: MemoryPolicy) -> io::Result<()> {
     if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Processor time of the calling thread.
+/// CPU time of the calling thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadTime {
     /// User time, nanoseconds (the kernel splits by ticks).
@@ -94,7 +94,7 @@ pub struct ThreadTime {
     pub total_ns: u64,
 }
 
-/// Processor time the calling thread has used.
+/// CPU time the calling thread has used.
 pub fn thread_time() -> ThreadTime {
     // SAFETY: an all-zero rusage is a valid value to be overwritten.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

@@ -1,6 +1,6 @@
 //! Files whose content landspeed trusts: keys, user files, configurations, journals of settings.
 //!
-//! Such a file is opened without following links, and refused if anybody but root and the effective user could have written
+//! Such a file is opened without following links, and refused if any user but root and the effective one could have written
 //! it: its owner, its permissions, its access control list and every directory on the way to it are checked on open
 //! descriptors, so that nothing can be exchanged between the check and the use.
 

@@ -1,4 +1,4 @@
-//! TUN interfaces: a network interface whose wire is a file descriptor. For tests that build a path of their own.
+//! TUN interfaces: a network interface whose wire is a file descriptor. For tests that build their own path.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -47,7 +47,7 @@ mod tests {
     use crate::netns;
 
     #[test]
-    fn what_is_sent_to_a_tun_interface_is_read_from_its_file() {
+    fn packets_sent_to_a_tun_are_read_from_its_file() {
         let outcome = netns::in_new(|| -> io::Result<(usize, Vec<u8>)> {
             let mut file = open("tun0")?;
             netns::bring_up("tun0")?;

@@ -1,6 +1,6 @@
 //! Datagram sockets: batches, segmentation offload, receive metadata.
 //!
-//! Everything here works on a socket that somebody else created, bound and connected: set options once
+//! These functions work on a socket that the caller created, bound and connected: set options once
 //! ([`set_receive_buffer`], [`enable_gro`], …), then move batches through a [`SendBatch`] or a [`ReceiveBatch`]. Both
 //! own all their memory from creation on; the calls that move data allocate nothing.
 

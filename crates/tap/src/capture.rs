@@ -23,7 +23,7 @@ use crate::{TapError, slices};
 const HOLD_NS: u64 = 2_500_000 * RETIRE_MS as u64;
 /// How often the kernel's counts are asked for.
 const COUNT_NS: u64 = 100_000_000;
-/// How often progress is told.
+/// Interval of progress reports.
 const PROGRESS_NS: u64 = 250_000_000;
 /// Looking at the rings: not more often, and not less.
 const NAP_NS: (u64, u64) = (250_000, 10_000_000);
@@ -43,7 +43,7 @@ pub struct Progress {
     pub dropped: u64,
     /// Share of the fullest ring that waits to be read, 0..=1.
     pub fill: f64,
-    /// Processor time of the reader, nanoseconds.
+    /// CPU time of the reader, nanoseconds.
     pub reader_cpu_ns: u64,
 }
 
@@ -106,7 +106,7 @@ impl Tap {
         &self.warnings
     }
 
-    /// Takes packets until it is told to stop or a limit is reached. `progress` is told at once when packets are taken, and
+    /// Captures packets until stopped or a limit is reached. `progress` is called as soon as packets are captured, and
     /// then every quarter of a second.
     pub fn run(mut self, stop: &AtomicBool, mut progress: impl FnMut(&Progress)) -> TapDocument {
         if let Some(core) = self.options.core
@@ -122,7 +122,7 @@ impl Tap {
             tally.latest = tally.before;
         }
         for source in &mut self.sources {
-            // What came before this is not of this capture.
+            // Earlier packets are not part of this capture.
             source.count();
             (source.counted, source.dropped, source.freezes, source.read) = (0, 0, 0, 0);
             if let Err(why) = source.ring.start() {
@@ -164,7 +164,7 @@ impl Tap {
         if self.options.slices_ns == 0 {
             return None;
         }
-        // What a packet costs is to be the same as later: it is written, but to where nothing is kept.
+        // Packets are written to a null sink, so that their cost is the same as in the capture.
         let scratch = match &self.options.output {
             Output::None => Output::None,
             _ => Output::File("/dev/null".into()),
@@ -224,7 +224,7 @@ impl Tap {
 
     /// Reads what the rings have given out, not what is younger than `hold_ns` where rings have to be merged.
     fn read(&mut self, state: &mut State, hold_ns: Option<u64>) {
-        // Clocks of interfaces are no one's: their packets are taken as they come.
+        // Interfaces' clocks are not synchronised: their packets are written in order of arrival.
         let merged = self.options.clock == Clock::Software && self.fill() < 0.5;
         let bound_ns = match hold_ns {
             Some(hold_ns) if merged => realtime_ns().saturating_sub(hold_ns),
@@ -234,7 +234,7 @@ impl Tap {
             events.take(&mut state.events);
         }
         let Self { sources, files, tallies, options, subjects, .. } = self;
-        // What may turn out to be nobody's business does not use up the room for the test's own packets.
+        // Packets of unknown flows do not use up the space of the test's packets.
         let spare = options.selection.as_ref().map_or(0, |selection| selection.provisional_bytes());
         merge::drain(sources, bound_ns, |_, interface, packet| {
             let tally = &mut tallies[interface];
@@ -335,7 +335,7 @@ impl Tap {
         }
         let deadline_ns = monotonic_ns() + DRAIN_NS;
         let mut quiet = 0;
-        // Twice: a packet may be on its way into a ring when that is told to stop, and counted only afterwards.
+        // Twice: a packet may be on its way into a ring when the ring is stopped, and counted only afterwards.
         while quiet < 2 && monotonic_ns() < deadline_ns {
             // Still in the order of time: a block that is not full is given out later than one that is.
             self.read(state, Some(HOLD_NS));
@@ -432,7 +432,7 @@ impl Tap {
                 slices,
                 not_measured:
                     "the kernel copies each packet into the ring in the context of who sends or receives it; \
-                               that time is the sender's or the soft interrupt's and in no figure of the reader"
+                               that time is the sender's or the softirq's and in no figure of the reader"
                         .to_owned(),
             },
             warnings: self.warnings,

@@ -1,4 +1,4 @@
-//! What a host's processors did between two looks.
+//! The use of a host's CPUs between two readings.
 
 use landspeed_model::TapHostUse;
 use landspeed_sys::clock::monotonic_ns;
@@ -15,7 +15,7 @@ pub struct Look {
     steal: u64,
 }
 
-/// Looks; `None` where /proc does not tell.
+/// Reads /proc; `None` where it lacks the figures.
 pub fn look() -> Option<Look> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     parse(&text, monotonic_ns())

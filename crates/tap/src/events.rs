@@ -1,7 +1,7 @@
 //! What the kernel says of TCP beside the packets: tracepoints, in an instance of tracefs of our own.
 //!
 //! The instance's name holds this process; one whose process is gone is removed when the next tap begins, so that nothing
-//! stays behind even after a `SIGKILL`. Tracepoints know no network namespace: they tell of the whole host.
+//! stays behind even after a `SIGKILL`. Tracepoints ignore network namespaces: they cover the whole host.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -18,7 +18,7 @@ const ROOTS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "landspeed-tap-";
 const WANTED: &[&str] = &["tcp/tcp_probe", "tcp/tcp_retransmit_skb", "skb/kfree_skb"];
 const O_NONBLOCK: i32 = 0o4000;
-/// Of each processor, KiB.
+/// Of each CPU, KiB.
 const BUFFER_KIB: u32 = 4096;
 /// Bytes of a line kept at most; the kernel's are far shorter.
 const LONGEST: usize = 4096;
@@ -165,7 +165,7 @@ fn parse(line: &str) -> Option<Line> {
     if let Some((_, rest)) = line.split_once("[LOST ") {
         return rest.split_whitespace().next()?.parse().ok().map(Line::Lost);
     }
-    // The task's name may hold anything: the time is the first word behind the processor that is one.
+    // The task's name may hold anything: the time is the first word behind the CPU that is one.
     let (_, rest) = line.split_once(" [")?;
     let mut words = rest.split_whitespace();
     let time = words.by_ref().find_map(|word| word.strip_suffix(':').and_then(seconds))?;
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_the_kernel_is_taken_apart() {
+    fn a_kernel_trace_line_is_parsed() {
         let line =
             "          <idle>-0       [001] ..s2.  1234.000567: tcp_retransmit_skb: family=AF_INET sport=1 dport=2";
         let event = Event {

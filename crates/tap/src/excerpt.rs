@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_used_again_by_another_client_is_told_apart() {
+    fn a_reused_port_of_another_client_is_distinguished() {
         let mut openings = Openings::default();
         // Another client's connection, the test's own with a retransmitted SYN, another client's again.
         for (time_ns, sequence) in [(100, 1), (200, 2), (203, 2), (300, 3)] {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_whose_opening_was_not_captured_begins_shortly_before_it_arrived() {
+    fn uncaptured_handshakes_are_placed_shortly_before_the_connection() {
         let openings = Openings::default();
         let arrived = 100 * OPENING_NS;
         let own = |time_ns| openings.is_own(time_ns, &Passing { opening: None, ..syn(7, 0) }, &[arrived]);

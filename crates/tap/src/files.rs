@@ -106,7 +106,7 @@ impl Files {
         if self.buffer.len() >= CHUNK { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is no packet, ready as a block.
+    /// Writes a finished block that is not a packet.
     pub fn block(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
         if self.is_on() {
             put(&mut self.buffer);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_and_not_counted() {
+    fn unwritten_packets_are_reported_and_not_counted() {
         let output = Output::File("/dev/full".into());
         let failure = Files::create(output, Rotation::default(), vec![0; 100]).err().expect("it is full");
         assert_eq!(failure.cause.raw_os_error(), Some(28));

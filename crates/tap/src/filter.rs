@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tcpdump_knows_is_its_program() {
+    fn unknown_filters_use_tcpdumps_program() {
         let theirs = vec![filter::Instruction::pass(7)];
         let program =
             compile_with("len > 5", LinkType::ETHERNET, 96, |_, _, _| Ok(theirs.clone())).expect("a program");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_everywhere_is_not_given_to_tcpdump() {
+    fn invalid_filters_are_not_passed_to_tcpdump() {
         for (text, words) in [
             ("tcp port", "syntax error"),
             ("port 99999", "99999"),

@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use crate::selection::Selection;
 
-/// Which packets, seen from the interface.
+/// Direction of the packets to capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TapDirection {
     /// Both ways.
     #[default]
     Both,
-    /// What comes in.
+    /// Received.
     In,
-    /// What goes out.
+    /// Sent.
     Out,
 }
 
-/// Whose clock tells the time of a packet.
+/// The clock of packets' timestamps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Clock {
     /// The kernel's, when it sees the packet.
@@ -56,7 +56,7 @@ pub enum Output {
     Stdout,
     /// A file, or with a rotation several whose names are made from this one's.
     File(PathBuf),
-    /// Somebody who takes the capture and makes something else of it.
+    /// A consumer that converts the capture.
     Pipe(Pipe),
 }
 
@@ -93,11 +93,11 @@ pub struct Limits {
 pub struct Options {
     /// Names of the interfaces.
     pub interfaces: Vec<String>,
-    /// What is let through, in the language of pcap-filter(7).
+    /// Capture filter in the language of pcap-filter(7).
     pub filter: Option<String>,
     /// Keep only headers, and only of flows that may belong to one test.
     pub selection: Option<Arc<Selection>>,
-    /// Bytes kept of each packet at most.
+    /// Snap length: bytes captured of each packet at most.
     pub snap_bytes: u32,
     /// Its direction.
     pub direction: TapDirection,
@@ -107,7 +107,7 @@ pub struct Options {
     pub promiscuous: bool,
     /// Bytes of the ring of an interface, all its parts together.
     pub ring_bytes: u64,
-    /// Rings that share an interface's packets by processor.
+    /// Rings per interface, each for the packets of some CPUs.
     pub rings: u32,
     /// Core of the thread that reads and writes.
     pub core: Option<u32>,
@@ -117,7 +117,7 @@ pub struct Options {
     pub rotation: Rotation,
     /// Until when.
     pub limits: Limits,
-    /// Take the kernel's events too.
+    /// Record the kernel's events, too.
     pub events: bool,
     /// How long the host is looked at before the tap begins, nanoseconds; 0 for not at all.
     pub baseline_ns: u64,

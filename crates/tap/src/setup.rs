@@ -74,7 +74,7 @@ pub fn warn_about(subject: &Subject, options: &Options, warnings: &mut Vec<Warni
             warnings,
             "offloads",
             format!(
-                "{} has {} on: packets are seen before they are cut or after they were joined, not as on the wire",
+                "{} has {} on: captured packets may be larger than those on the wire",
                 subject.name,
                 subject.offloads.join(", ")
             ),
@@ -82,7 +82,7 @@ pub fn warn_about(subject: &Subject, options: &Options, warnings: &mut Vec<Warni
     }
     if subject.loopback && options.direction == TapDirection::Both {
         let name = &subject.name;
-        warn(warnings, "loopback", format!("{name}: each packet would be seen twice; it is taken as it comes in"));
+        warn(warnings, "loopback", format!("{name}: every packet passes twice; only received packets are captured"));
     }
     if subject.link == LinkType::RAW {
         warn(warnings, "raw", format!("{} has no link layer: its packets begin with IP", subject.name));

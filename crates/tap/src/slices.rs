@@ -1,5 +1,5 @@
 //! What the tap does to the traffic: it is hooked to its interfaces and taken off again in short turns, two and two in random
-//! order, while the interfaces' own counters tell how many packets passed. Whatever else changes meanwhile changes both kinds
+//! order, while the interfaces' own counters count the packets. Whatever else changes meanwhile changes both kinds
 //! of turns alike; how far chance goes is in the interval.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -112,7 +112,7 @@ fn read_some(pipe: Box<dyn Read + Send>) -> JoinHandle<String> {
     })
 }
 
-/// The header of a pcap file: it tells tcpdump the link type and the snap length.
+/// The header of a pcap file: it gives tcpdump the link type and the snap length.
 fn empty_capture(link: LinkType, snap_bytes: u32) -> Vec<u8> {
     let mut header = Vec::new();
     landspeed_wire::capture::write::pcap_header(&mut header, link, snap_bytes);

@@ -48,7 +48,7 @@ impl Detour {
         self.address
     }
 
-    /// Ends it and tells what it did to all data.
+    /// Ends it and returns what it did to all data.
     ///
     /// # Panics
     /// If its thread did.
@@ -100,7 +100,7 @@ fn carry(front: &UdpSocket, server: SocketAddr, mischief: Mischief, stop: &Atomi
     let mut buffer = vec![0; 65_536];
     loop {
         let Ok((length, from)) = front.recv_from(&mut buffer) else {
-            // Nothing came for a while: nobody is left to overtake what is held back.
+            // Nothing came for a while: no packet is left to overtake the held ones.
             for (path, deeds) in clients.values_mut() {
                 path.release(u64::MAX, deeds);
             }

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_runs() {
+    fn the_found_program_runs() {
         for program in programs() {
             assert!(program.knows("--omit"), "{program}");
             assert!(!program.knows("--no-such-flag"), "{program}");

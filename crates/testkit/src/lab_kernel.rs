@@ -28,6 +28,8 @@ const PRELUDE: &str = "
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin NO_COLOR=1 HOME=/run TMPDIR=/run/tmp
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
+mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
+mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
 mount -t devtmpfs dev /dev
 mount -t tmpfs tmpfs /run
 mkdir /run/disk /run/tmp /dev/shm
@@ -78,6 +80,11 @@ macro_rules! needs_lab_kernel {
     };
 }
 
+/// Whether this process runs in the lab's kernel because [`in_lab_kernel!`](crate::in_lab_kernel!) sent its test there.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
 /// Why tests of the lab are skipped.
 pub const NOT_BUILT: &str = "no kernel is built for the lab (`landspeed lab kernel build`)";
 
@@ -89,7 +96,7 @@ pub const NOT_BUILT: &str = "no kernel is built for the lab (`landspeed lab kern
 pub fn run_again(why: &str) {
     /// Tests that passed.
     static PASSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if std::env::var_os(INSIDE).is_some() {
+    if is_inside() {
         return skip::record(why);
     }
     let (kernel, directory) = match machine() {
@@ -111,7 +118,8 @@ pub fn run_again(why: &str) {
     let (words, said) = Guest::boot(&kernel, directory.path(), &script).finish();
     // A binary that has no such test runs none and succeeds.
     assert!(words == ["EXIT 0"] && said.contains("test result: ok. 1 passed"), "{test} in the lab's kernel:\n{said}");
-    for line in said.lines().filter_map(|line| line.strip_prefix("SKIPPED: ")) {
+    // Behind the name of the test, where the harness has printed that already.
+    for (_, line) in said.lines().filter_map(|line| line.split_once("SKIPPED: ")) {
         let reason = line.strip_prefix(&test).and_then(|line| line.strip_prefix(": ")).unwrap_or(line);
         skip::record(&format!("in the lab's kernel: {reason}"));
     }

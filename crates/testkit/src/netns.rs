@@ -16,7 +16,9 @@
 //! after it panics on failure, as test set-up should.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Once;
@@ -31,7 +33,7 @@ const DIRECTORY: &str = "/run/netns";
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static SWEEP: Once = Once::new();
 
-/// A network namespace of its own, its loopback up. Dropping it removes it and every link in it.
+/// A new network namespace with its loopback up. Dropping it removes it and every link in it.
 #[derive(Debug)]
 pub struct Namespace {
     name: String,
@@ -110,7 +112,7 @@ impl Namespace {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()?;
-            // Whoever does not read its input says so with its exit status.
+            // A program that does not read its input reports that by its exit status.
             let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
             child.wait_with_output()
         });
@@ -126,7 +128,8 @@ impl Namespace {
         let thread =
             std::thread::Builder::new().name(std::thread::current().name().unwrap_or("namespace").to_owned());
         std::thread::scope(|scope| {
-            let thread = thread.spawn_scoped(scope, || netns::enter_path(&path).map(|()| work()))?;
+            let work = || netns::enter(File::open(&path)?.as_fd()).map(|()| work());
+            let thread = thread.spawn_scoped(scope, work)?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }

@@ -92,7 +92,7 @@ impl UdpRelay {
         self.back
     }
 
-    /// Forwards what is queued and held back, stops, and tells what was done.
+    /// Forwards what is queued and held back, stops, and returns what it did.
     ///
     /// # Panics
     /// If the relay's thread did.
@@ -146,7 +146,7 @@ impl Path {
             if let Ok(length) = front.recv(&mut buffer) {
                 self.arrive(&buffer[..length], &mut deeds);
             } else {
-                // Nothing came for a while: nobody is left to overtake what is held back.
+                // Nothing came for a while: no packet is left to overtake the held ones.
                 self.release(u64::MAX, &mut deeds);
                 if stop.load(Ordering::Relaxed) {
                     return deeds;

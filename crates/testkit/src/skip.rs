@@ -43,7 +43,7 @@ macro_rules! or_skip {
 /// Prints `SKIPPED: <test>: <why>` and appends it to the skip log when there is one. [`skip!`](crate::skip!) calls it.
 ///
 /// # Panics
-/// If the log cannot be written: a skip that nobody counts must not look like a pass.
+/// If the log cannot be written: an uncounted skip must not look like a pass.
 pub fn record(why: &str) {
     let line = line(why);
     println!("{}", line.trim_end());

@@ -91,7 +91,7 @@ impl Wire {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Cuts the wire and tells what it did: left to right, right to left.
+    /// Cuts the wire and returns what it did: left to right, right to left.
     ///
     /// # Panics
     /// If its thread did.

@@ -61,8 +61,9 @@ pub struct Analysis {
     /// Frames the flows have not been given yet, and how many.
     batch: Vec<Seen>,
     waiting: usize,
-    /// The headers of the latest of them.
+    /// The headers of the first of them, and the station that sent it.
     headers: Option<Headers>,
+    station: usize,
     known: Directions,
 }
 
@@ -74,7 +75,7 @@ impl Analysis {
 
     fn of(limits: Limits, intake: Intake, flows: Flows) -> Self {
         let (batch, known) = (vec![Seen::default(); BATCH], Directions::new());
-        Self { limits, intake, flows, batch, waiting: 0, headers: None, known }
+        Self { limits, intake, flows, batch, waiting: 0, headers: None, station: 0, known }
     }
 
     /// Returns the number of frames so far.
@@ -111,24 +112,27 @@ impl Analysis {
     #[inline(never)]
     fn any(&mut self, frame: &Frame<'_>) {
         self.intake.frame(frame, &mut self.batch[self.waiting]);
-        self.headers = Headers::of(frame);
+        if self.waiting == 0 {
+            self.headers = Headers::of(frame);
+            self.station = self.intake.latest_station();
+        }
         self.waiting += 1;
         if self.waiting == BATCH {
             self.flush();
         }
     }
 
-    /// Gives the flows what waits for them, and keeps where packets like the latest one belong: of many flows hardly any is
+    /// Gives the flows what waits for them, and keeps where packets like the first one belong: of many flows hardly any is
     /// met again soon, so more would be wasted.
     #[inline(never)]
     fn flush(&mut self) {
         self.flows.batch(&self.batch[..self.waiting]);
-        if let Some(seen) = self.waiting.checked_sub(1).and_then(|latest| self.batch.get(latest))
+        if let Some(seen) = self.batch[..self.waiting].first()
             && seen.is_segment()
             && let Some(headers) = self.headers.take()
             && let Some(flow) = self.flows.at(&seen.key)
         {
-            self.known.keep(&headers, self.intake.latest_station(), seen.upward, flow);
+            self.known.keep(&headers, self.station, seen.upward, flow);
         }
         self.waiting = 0;
     }
@@ -313,10 +317,10 @@ fn events(connection: &Connection, upward: bool) -> (Vec<TraceEvent>, u64) {
         listed.extend(events.iter().map(|event| TraceEvent {
             kind: event.kind,
             way,
-            frame: event.scene.frame,
-            time_ns: event.scene.since_ns,
-            sequence: event.scene.sequence,
-            rto_ns: event.rto_ns,
+            frame: event.frame,
+            time_ns: event.since_ns,
+            sequence: event.sequence,
+            rto_ns: (event.rto_ns > 0).then_some(event.rto_ns),
         }));
     }
     listed.sort_by_key(|event| event.frame);

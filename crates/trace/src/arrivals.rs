@@ -269,7 +269,7 @@ impl Arrivals {
         }
     }
 
-    /// What the receiver reports as received twice was no loss: one copy for each report. Returns whether it reports something.
+    /// Data that the receiver reports as received twice was not lost: one copy for each report. Returns whether it reports something.
     fn reported(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
         let Some(&(from, to)) = blocks.first() else { return false };
         let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));

@@ -6,6 +6,7 @@
 //! tilts one of the two lines, a drift both.
 
 use landspeed_model::{ClockStep, DelayOverTime};
+use landspeed_stats::SplitMix64;
 
 /// Bins of time.
 pub const MAX_BINS: usize = 512;
@@ -76,7 +77,7 @@ struct DelaySamples {
     bins: Vec<Bin>,
     packets: u64,
     sample: Vec<Point>,
-    state: u64,
+    random: SplitMix64,
 }
 
 impl DelaySamples {
@@ -87,10 +88,8 @@ impl DelaySamples {
             self.sample.push(point);
             return;
         }
-        // A linear congruential generator: random enough, and deterministic.
-        self.state = self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        let place = ((u128::from(self.state) * u128::from(self.packets)) >> 64) as usize;
-        if let Some(slot) = self.sample.get_mut(place) {
+        let place = self.random.below(self.packets);
+        if let Some(slot) = self.sample.get_mut(place as usize) {
             *slot = point;
         }
     }

@@ -7,17 +7,18 @@ use crate::direction::{Acknowledging, FlowDirection, Mark, Passing, Reaction, Sc
 use crate::intake::Seen;
 use crate::row::{Class, RowTcp};
 
-/// Both directions: index 0 is from the lesser end of the key to the greater one.
+/// Both directions: index 0 is from the lesser end of the key to the greater one. What every packet needs comes first.
 #[derive(Debug, Clone, Default)]
+#[repr(C, align(64))]
 pub struct Connection {
-    directions: [FlowDirection; 2],
     last_ns: u64,
-    syn: Option<(bool, u64)>,
-    /// Initial sequence number of the end that opened it.
-    client_number: Option<u32>,
     syn_ack_ns: Option<u64>,
     server_rtt_ns: Option<u64>,
     client_rtt_ns: Option<u64>,
+    /// Initial sequence number of the end that opened it.
+    client_number: Option<u32>,
+    directions: [FlowDirection; 2],
+    syn: Option<(bool, u64)>,
     syns: u32,
 }
 
@@ -117,8 +118,8 @@ impl Connection {
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let mark = Mark { identification: brief.identification, timestamp: brief.timestamp };
         from.pass_expected(brief, Passing { time_ns, wire, mark, pushed: brief.pushed });
-        let scene = Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
-        let window_moved = from.announce(brief.window, Flags::ACK, scene);
+        let scene = || Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
+        let window_moved = !from.repeats_window(brief.window) && from.announce(brief.window, Flags::ACK, scene());
         if brief.payload > 0 && to.has_no_news(brief) {
             return true;
         }
@@ -133,7 +134,7 @@ impl Connection {
         let reaction = to.acknowledged(by, mss, room);
         from.note(reaction);
         if reaction.reneged {
-            from.event(TraceEventKind::Reneging, Scene { sequence: brief.acknowledgement, ..scene }, None);
+            from.event(TraceEventKind::Reneging, Scene { sequence: brief.acknowledgement, ..scene() }, None);
         }
         true
     }

@@ -1,6 +1,6 @@
 //! One direction of a TCP connection: the data of one end, and the ACKs of the other.
 
-use landspeed_model::{Retransmits, TraceEventKind, TraceLimits};
+use landspeed_model::{TraceEventKind, TraceLimits};
 use landspeed_wire::{Brief, Flags, TcpHeader};
 
 use crate::row::Class;
@@ -14,7 +14,7 @@ mod repeats;
 mod window;
 
 use ecn::Ecn;
-use rare::Rare;
+use rare::{Event, Rare};
 use window::Gap;
 
 /// Maximum number of holes of a direction. The oldest beyond it counts as missing data.
@@ -85,91 +85,93 @@ pub struct Scene {
     pub sequence: u32,
 }
 
-/// The state of one direction.
+/// The state of one direction. The order of the fields is that of memory: what every packet needs lies together, by cache lines
+/// of 64 bytes, and what few packets need lies behind it. With many flows the time goes to fetching these lines.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub struct FlowDirection {
+    /// One past the highest number seen; 0 before the first.
+    next: u64,
+    /// Highest number acknowledged by the other end; 0 before the first.
+    acked: u64,
+    /// Recovery ends when this is acknowledged.
+    recovery: u64,
+    data_packets: u64,
+    /// Latest payload, or acknowledgement of some, nanoseconds.
+    last_moved_ns: u64,
+    in_flight_max: u64,
+    /// Of this end as a receiver.
+    window: Option<u32>,
+    /// The field it was last announced by in a segment that is no SYN and no reset; none before, and after one of those.
+    window_field: Option<u16>,
+    mss: Option<u16>,
+
     packets: u64,
     wire_bytes: u64,
     payload_bytes: u64,
     unique_bytes: u64,
-    data_packets: u64,
-    pure_acks: u64,
-    /// First payload, nanoseconds.
-    first_data_ns: Option<u64>,
-    /// Latest payload, or acknowledgement of some, nanoseconds.
-    last_moved_ns: u64,
+    /// When a segment of this direction last passed.
+    last_ns: u64,
+    /// State that few directions need.
+    rare: Option<Box<Rare>>,
     /// The largest segment, bytes.
     largest: u32,
+    repeats_of_ack: u32,
+    /// The scale in force; `None` while it is not known.
+    scale: Option<u8>,
     /// Whether the last data segment had the flag PSH.
     pushed: bool,
-    /// Time with nothing in flight that is not accounted for, and whether a probe of the window passed in it.
-    gap: Gap,
+    /// Whether the recovery began with an RTO.
+    by_timeout: bool,
+    timestamps: bool,
+    /// Whether a probe of the window passed in the gap.
     probed: bool,
     /// Since data last stopped in the middle of the sender's queue, how often it has stopped, that time included; 0 before the
     /// first.
     bursts_since_cut: u8,
+    closed: bool,
+
+    limits: TraceLimits,
+    /// Time with nothing in flight that is not accounted for.
+    gap: Gap,
+
+    /// First payload, nanoseconds.
+    first_data_ns: Option<u64>,
+    last_data: Option<(u64, u32, Mark)>,
+    pure_acks: u64,
+    rtt: RoundTrips,
+
+    advancing_acks: u64,
+    stretch_acks: u64,
+    ecn: Ecn,
+
+    duplicate_acks: u64,
     /// A byte sent into a closed window ends here: it counts if it is acknowledged; 0 without one.
     probe_end: u64,
     /// The first number seen.
     origin: u64,
     /// Lowest number seen.
     begin: u64,
-    /// One past the highest number seen; 0 before the first.
-    next: u64,
-    /// Highest number acknowledged by the other end; 0 before the first.
-    acked: u64,
     /// One past the highest number selectively acknowledged.
     sacked: u64,
-    /// When a segment of this direction last passed.
-    last_ns: u64,
-    last_data: Option<(u64, u32, Mark)>,
-    holes: Vec<Hole>,
-    /// Recovery ends when this is acknowledged.
-    recovery: u64,
-    /// Whether the recovery began with an RTO.
-    by_timeout: bool,
-    /// One past the highest number retransmitted in it.
+    /// One past the highest number retransmitted in the recovery.
     repeated: u64,
-    /// Retransmissions without evidence why: the lowest number, when the latest passed, and how many. Their cause may be
-    /// recorded after them.
-    doubtful: Option<(u64, u64, u64)>,
     /// Whether later packets of this direction have greater IP identifications, in a sample: how often, and how often not.
     ascending: [u16; 2],
-    rtt: RoundTrips,
-    repeats_of_ack: u32,
-    retransmits: Retransmits,
+    events: Vec<Event>,
+    missing_bytes: u64,
     out_of_order: u32,
     duplicates: u32,
-    missing_bytes: u64,
     probes: u32,
-    advancing_acks: u64,
-    stretch_acks: u64,
-    in_flight_max: u64,
-    limits: TraceLimits,
-    /// Of this end as a receiver.
-    window: Option<u32>,
-    /// The field it was last announced by in a segment that is no SYN and no reset; none before, and after one of those.
-    window_field: Option<u16>,
+    dsacks: u32,
+    zero_windows: u32,
     window_min: Option<u32>,
     window_max: Option<u32>,
-    zero_windows: u32,
-    duplicate_acks: u64,
-    dsacks: u32,
-    mss: Option<u16>,
-    /// The scale in force; `None` while it is not known.
-    scale: Option<u8>,
     announced_scale: Option<u8>,
     sack_permitted: bool,
-    timestamps: bool,
-    closed: bool,
     fin_seen: bool,
-    /// When the window closed, and by which frame.
-    closed_since: Option<(u64, u64)>,
     /// The scale of the other end's window is at least this, if it is unknown.
     peer_scale_at_least: u8,
-    ecn: Ecn,
-    /// State that few directions need.
-    rare: Option<Box<Rare>>,
 }
 
 /// An acknowledgement of the other direction.
@@ -212,7 +214,7 @@ impl FlowDirection {
         }
     }
 
-    /// Begins the AccECN count after this end's handshake.
+    /// Begins the AccECN count after the handshake of this direction.
     pub fn begin_ecn_count(&mut self) {
         self.ecn.begin_count();
     }
@@ -224,7 +226,7 @@ impl FlowDirection {
 
     /// Retransmits.
     pub fn retransmits(&self) -> u64 {
-        self.retransmits.total()
+        self.rare.as_ref().map_or(0, |rare| rare.retransmits.total())
     }
 
     /// Payload seen for the first time over the time from its first byte to its last one or its acknowledgement, bits/s.
@@ -245,7 +247,7 @@ impl FlowDirection {
 
     /// Reads a byte of each cache line that a segment needs; the value has no meaning.
     pub fn prefetch(&self) -> u64 {
-        self.packets ^ self.next ^ self.limits.sending_ns ^ self.rtt.count ^ self.in_flight_max
+        self.next ^ self.packets ^ self.limits.sending_ns ^ self.pure_acks ^ self.rtt.prefetch() ^ self.stretch_acks
     }
 
     /// A number of this direction from the first one seen on, unwrapped; `None` before that.
@@ -336,7 +338,7 @@ impl FlowDirection {
     }
 
     /// Numbers that go on from the highest one.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, start: u64, end: u64, payload: u32, passing: Passing) {
         self.next = end;
         self.unique_bytes += u64::from(payload);
@@ -392,16 +394,17 @@ impl FlowDirection {
         Class::Probe
     }
 
+    #[cold]
     fn skip(&mut self, start: u64, passing: Passing) {
-        if self.holes.len() >= MAX_HOLES {
-            let oldest = self.holes.remove(0);
-            self.missing_bytes += oldest.end - oldest.start;
-        }
-        self.holes.push(Hole { start: self.next, end: start, since_ns: passing.time_ns, overtaker: passing.mark });
+        let hole = Hole { start: self.next, end: start, since_ns: passing.time_ns, overtaker: passing.mark };
+        let holes = &mut self.rare().holes;
+        let oldest = (holes.len() >= MAX_HOLES).then(|| holes.remove(0));
+        holes.push(hole);
+        self.missing_bytes += oldest.map_or(0, |oldest| oldest.end - oldest.start);
     }
 
     /// Accounts for an ACK of the other end. `room` is the number of RTT histograms that may still be allocated.
-    #[inline]
+    #[inline(always)]
     pub fn acknowledged(&mut self, by: Acknowledging<'_>, mss: u64, room: &mut u32) -> Reaction {
         let mut reaction = Reaction::default();
         if self.next == 0 {
@@ -417,7 +420,7 @@ impl FlowDirection {
             if ack > self.next {
                 self.outrun(ack, by.time_ns);
             }
-            reaction.reneged = self.rare.is_some() && self.is_reneged(ack);
+            reaction.reneged = self.holds_some() && self.is_reneged(ack);
             if !first_ack {
                 self.advancing_acks += 1;
                 self.stretch_acks += u64::from(ack - self.acked > 2 * mss);
@@ -428,7 +431,9 @@ impl FlowDirection {
             }
             self.repeats_of_ack = 0;
             reaction.rtt_ns = self.rtt.acked(ack, by.time_ns, room).unwrap_or(Reaction::NO_SAMPLE);
-            self.forget_holes(by.time_ns);
+            if self.rare.is_some() {
+                self.forget_holes(by.time_ns);
+            }
             if self.acked >= self.recovery {
                 self.by_timeout = false;
             }
@@ -436,7 +441,7 @@ impl FlowDirection {
             self.repeats_of_ack += 1;
             reaction.duplicate = true;
         }
-        if self.doubtful.is_some() {
+        if self.rare.as_ref().is_some_and(|rare| rare.doubtful.is_some()) {
             self.clear_doubt(by.time_ns);
         }
         reaction
@@ -467,7 +472,8 @@ impl FlowDirection {
                     .is_some_and(|&(low, high)| unwrap(low, self.next) <= from && to <= unwrap(high, self.next));
             if number == 0 && (to <= ack || inside_second) {
                 twice = true;
-                self.retransmits.spurious = (self.retransmits.spurious + 1).min(self.retransmits.total());
+                let retransmits = &mut self.rare().retransmits;
+                retransmits.spurious = (retransmits.spurious + 1).min(retransmits.total());
             } else if to <= self.next {
                 self.sacked = self.sacked.max(to);
                 if from > ack {
@@ -480,11 +486,12 @@ impl FlowDirection {
 
     /// Holes below what is acknowledged: those numbers arrived, but not past this tap.
     fn forget_holes(&mut self, time_ns: u64) {
-        if self.holes.first().is_none_or(|hole| hole.start >= self.acked) {
+        let acked = self.acked;
+        let Some(rare) = &mut self.rare else { return };
+        if rare.holes.first().is_none_or(|hole| hole.start >= acked) {
             return;
         }
-        let acked = self.acked;
-        let mut holes = std::mem::take(&mut self.holes);
+        let mut holes = std::mem::take(&mut rare.holes);
         holes.retain_mut(|hole| {
             if hole.start < acked {
                 self.expect_late(hole.start, hole.end.min(acked), time_ns);
@@ -492,16 +499,21 @@ impl FlowDirection {
             hole.start = hole.start.max(acked);
             hole.start < hole.end
         });
-        self.holes = holes;
+        self.rare().holes = holes;
     }
 
     /// Counts an ACK that this end sent.
+    #[inline]
     pub fn note(&mut self, reaction: Reaction) {
-        self.duplicate_acks += u64::from(reaction.duplicate);
+        if reaction.duplicate {
+            self.duplicate_acks += 1;
+        }
+        if reaction.dsack {
+            self.dsacks = self.dsacks.saturating_add(1);
+        }
         if reaction.reneged {
             self.rare().reneged += 1;
         }
-        self.dsacks = self.dsacks.saturating_add(u32::from(reaction.dsack));
     }
 }
 

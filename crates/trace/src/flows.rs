@@ -61,34 +61,32 @@ impl Flows {
 
     /// Analyses packets from the intake, in order.
     pub fn batch(&mut self, batch: &[Seen]) {
-        self.prefetch(batch);
-        for seen in batch {
-            self.seen::<Unobserved>(seen);
+        for chunk in batch.chunks(AHEAD) {
+            let places = self.prefetch(chunk);
+            for (seen, place) in chunk.iter().zip(places) {
+                self.seen::<Unobserved>(seen, place);
+            }
         }
     }
 
     /// Fetches the flows of a batch before they are needed: with many flows each is far away in memory, and waiting for
-    /// several at once takes no longer than for one.
-    fn prefetch(&mut self, batch: &[Seen]) {
+    /// several at once takes no longer than for one. Returns where they may be.
+    fn prefetch(&self, batch: &[Seen]) -> [Option<u32>; AHEAD] {
+        let mut places = [None; AHEAD];
         if batch.iter().all(|seen| self.table.is_latest(&seen.key)) {
-            return;
+            return places;
         }
-        let mut sum = 0;
-        for ahead in batch.chunks(AHEAD) {
-            let mut places = [None; AHEAD];
-            for (place, seen) in places.iter_mut().zip(ahead) {
-                *place = self.table.place(&seen.key);
-            }
-            for place in places.iter().flatten() {
-                sum ^= self.table.prefetch(*place);
-            }
+        for (place, seen) in places.iter_mut().zip(batch) {
+            *place = self.table.guess(&seen.key);
         }
+        let sum = places.iter().flatten().fold(0, |sum, place| sum ^ self.table.prefetch(*place));
         std::hint::black_box(sum);
+        places
     }
 
     /// Analyses a packet from the intake, and gives its row to `observer`.
     pub(crate) fn show<O: Observer>(&mut self, seen: &Seen, place: Place, observer: &mut O) {
-        let flow = self.seen::<O>(seen);
+        let flow = self.seen::<O>(seen, None);
         if O::WANTED {
             let Place { number, interface, gap_ns } = place;
             observer.row(&Row { number, time_ns: seen.time_ns, interface, wire: seen.wire, gap_ns, flow });
@@ -116,41 +114,36 @@ impl Flows {
     }
 
     #[inline]
-    fn seen<O: Observer>(&mut self, seen: &Seen) -> Option<RowFlow> {
+    fn seen<O: Observer>(&mut self, seen: &Seen, guess: Option<u32>) -> Option<RowFlow> {
         let (retransmitted, flow) = match seen.body {
             Body::None => (false, None),
-            _ => self.packet::<O>(seen),
+            _ => self.packet::<O>(seen, guess),
         };
         self.bin(seen.since_ns, seen.wire, retransmitted);
         flow
     }
 
-    /// Gives a packet to its flow. Returns whether it is a retransmit, and its row if rows are wanted.
+    /// Gives a packet to its flow, which may be where `guess` says. Returns whether it is a retransmit, and its row if rows
+    /// are wanted.
     #[inline]
-    fn packet<O: Observer>(&mut self, seen: &Seen) -> (bool, Option<RowFlow>) {
-        let (mut flow, gone) = self.table.flow(&seen.key, seen.time_ns);
-        if let Some(gone) = gone {
-            add(&mut self.evicted, &gone);
-        }
-        if seen.body == Body::Tcp
-            && (flow.lifetime.is_none() || seen.tcp.flags.has(TURNING))
-            && turns(&mut flow.lifetime, seen)
-            && let Some((renewed, gone)) = self.table.renew(seen.time_ns)
-        {
-            renewed.lifetime = Some(Lifetime::of(&seen.tcp, seen.upward));
-            if let Some(gone) = gone {
-                add(&mut self.evicted, &gone);
+    fn packet<O: Observer>(&mut self, seen: &Seen, guess: Option<u32>) -> (bool, Option<RowFlow>) {
+        let Self { table, room, evicted, .. } = self;
+        let at = match table.turn_to(&seen.key, guess) {
+            Some(at) => {
+                if seen.body == Body::Tcp && seen.tcp.flags.has(TURNING) {
+                    turn(table, at, seen, evicted);
+                }
+                at
             }
-            flow = renewed;
-        } else {
-            flow = self.table.flow(&seen.key, seen.time_ns).0;
-        }
+            None => begin(table, seen, evicted),
+        };
+        let Some(flow) = table.at_mut(at) else { return (false, None) };
         flow.last_ns = flow.last_ns.max(seen.time_ns);
         let mut row = O::WANTED.then(|| RowFlow::of(flow.number, seen));
         let mut retransmitted = false;
         match (&mut flow.state, seen.body) {
             (State::Tcp(connection), Body::Tcp) => {
-                let passed = connection.pass(seen, &mut self.room);
+                let passed = connection.pass(seen, room);
                 retransmitted = passed.class.is_retransmission();
                 if let Some(row) = &mut row {
                     row.tcp = Some(connection.row(&seen.tcp, seen.upward, passed));
@@ -217,8 +210,10 @@ impl Flows {
     pub fn split(mut self, limits: Limits, shares: usize) -> Vec<Self> {
         self.settle();
         let Self { table, bins, open, room, evicted } = self;
-        let limits = Limits { flows: limits.flows.div_ceil(shares.max(1)), ..limits };
-        let mut parts: Vec<_> = (0..shares.max(1)).map(|_| Self::new(limits)).collect();
+        let part = limits.flows.div_ceil(Key::parts(shares));
+        let most = |share| if share == 0 { part } else { part * Key::PARTS };
+        let mut parts: Vec<_> =
+            (0..shares.max(1)).map(|share| Self::new(Limits { flows: most(share), ..limits })).collect();
         for flow in table.into_flows() {
             let share = flow.key.share(parts.len());
             parts[share].table.take(flow);
@@ -262,14 +257,32 @@ impl Flows {
     }
 }
 
-/// Whether a segment opens another connection than the one its four-tuple had.
+/// Begins the flow of a packet. Returns its position.
 #[cold]
-fn turns(lifetime: &mut Option<Lifetime>, seen: &Seen) -> bool {
-    if let Some(lifetime) = lifetime {
-        return lifetime.opens_another(&seen.tcp, seen.upward);
+fn begin(table: &mut Table, seen: &Seen, evicted: &mut UnlistedFlows) -> u32 {
+    let (at, gone) = table.begin(seen.key, seen.time_ns);
+    if let Some(gone) = gone {
+        add(evicted, &gone);
     }
-    *lifetime = Some(Lifetime::of(&seen.tcp, seen.upward));
-    false
+    if let Some(flow) = table.at_mut(at).filter(|_| seen.body == Body::Tcp) {
+        flow.lifetime = Lifetime::of(&seen.tcp, seen.upward);
+    }
+    at
+}
+
+/// Begins another connection at a position if a segment that opens or closes one opens it.
+#[cold]
+fn turn(table: &mut Table, at: u32, seen: &Seen, evicted: &mut UnlistedFlows) {
+    let Some(flow) = table.at_mut(at) else { return };
+    if !flow.lifetime.opens_another(&seen.tcp, seen.upward) {
+        return;
+    }
+    if let Some(gone) = table.renew(seen.time_ns) {
+        add(evicted, &gone);
+    }
+    if let Some(flow) = table.at_mut(at) {
+        flow.lifetime = Lifetime::of(&seen.tcp, seen.upward);
+    }
 }
 
 /// Payload of both directions, bytes.

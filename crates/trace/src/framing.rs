@@ -2,8 +2,8 @@
 //! multiples of the frame's.
 //!
 //! Much else makes clusters: a sender's bursts, an interrupt's moderation, a window that is sent once in a round trip. A
-//! framing is told from them by what a clock of its own does. Its phase does not wander, however many clusters lie between
-//! two; pauses do not set it anew; which frames are empty has no rhythm of its own; and a gap says nothing of how much came
+//! framing differs because it has a separate clock. Its phase does not drift over any number of clusters;
+//! pauses do not reset it; empty frames follow no rhythm; and a gap does not depend on the traffic
 //! before or after it. Where any of this is not so, or cannot be seen (no frame is empty), there is no period.
 
 use std::f64::consts::TAU;
@@ -37,8 +37,8 @@ const FAR: usize = 32;
 const MAX_GROWTH: f64 = 4.0;
 /// What the phase may always vary by, as the variance in periods: what a capture's clock leaves of it.
 const PHASE_FLOOR: f64 = 1e-4;
-/// Above this correlation something else than a framing says when clusters come. A window that is sent again in each round
-/// trip over a framing comes to this at most, one whose round trip is taken for periods to more.
+/// Above this correlation something else than a framing says when clusters come. One window per RTT over a framing
+/// stays below this; an RTT mistaken for a period exceeds it.
 const MAX_RHYTHM: f64 = 0.3;
 /// Above this one their errors come from somewhere else.
 const MAX_ERROR_RHYTHM: f64 = 0.2;
@@ -187,7 +187,7 @@ impl Circle {
         self.count += 1.0;
     }
 
-    /// Distances of a period point to 0, not anywhere: half a period off is no agreement.
+    /// Distances of a period point to 0, not anywhere: half a period off is not agreement.
     fn agreement(&self) -> f64 {
         if self.count == 0.0 {
             return 0.0;
@@ -252,7 +252,7 @@ impl Groups {
             if count < 64.0 {
                 return None;
             }
-            // A third of a turn to either side of what fewer clusters told, and then finer.
+            // A third of a turn to either side of the estimate from fewer clusters, then finer.
             for step in [60.0, 1_200.0].map(|parts| period / (sum / count) / parts) {
                 let tried = (-20..=20).map(|number| period * (1.0 + f64::from(number) * step));
                 let tried = tried.map(|period| (period, over(apart, period).agreement()));
@@ -310,7 +310,7 @@ impl Groups {
         let longest = lattices.iter().map(|lattice| lattice.full.len()).max().unwrap_or(0);
         let errors = || lattices.iter().flat_map(|lattice| &lattice.errors);
         let variance = errors().map(|error| error * error).sum::<f64>() / errors().count() as f64;
-        // What is full for a while is full a little later too, and errors last. That is no rhythm: it has to come back.
+        // What is full for a while is full a little later too, and errors last. A rhythm has to recur.
         let (mut filling, mut erring) = (Recurrence::default(), Recurrence::default());
         for lag in 1..longest / 2 {
             let (mut again, mut tried, mut filled, mut alike) = (0.0, 0.0, 0.0, 0.0);

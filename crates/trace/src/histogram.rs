@@ -11,7 +11,6 @@ const BUCKETS: usize = PER_OCTAVE * OCTAVES;
 #[derive(Debug, Clone)]
 pub struct Histogram {
     counts: Box<[u32; BUCKETS]>,
-    total: u64,
 }
 
 #[inline]
@@ -34,7 +33,7 @@ fn low(bucket: usize) -> u64 {
 impl Histogram {
     /// An empty one.
     pub fn new() -> Self {
-        Self { counts: Box::new([0; BUCKETS]), total: 0 }
+        Self { counts: Box::new([0; BUCKETS]) }
     }
 
     /// Counts a value.
@@ -42,17 +41,16 @@ impl Histogram {
     pub fn record(&mut self, value: u64) {
         let slot = &mut self.counts[bucket(value)];
         *slot = slot.saturating_add(1);
-        self.total += 1;
     }
 
     /// How many were counted.
     pub fn total(&self) -> u64 {
-        self.total
+        self.counts.iter().map(|&count| u64::from(count)).sum()
     }
 
     /// The value that a share of the counted ones does not exceed, to a bucket. `None` if empty.
     pub fn quantile(&self, share: f64) -> Option<u64> {
-        let rank = ((self.total as f64 * share).ceil() as u64).max(1);
+        let rank = ((self.total() as f64 * share).ceil() as u64).max(1);
         let mut seen = 0;
         for (index, &count) in self.counts.iter().enumerate() {
             seen += u64::from(count);

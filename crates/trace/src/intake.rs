@@ -122,7 +122,7 @@ impl Seen {
     }
 }
 
-/// What tells stations apart: the interface and the source address, or [`Name::NO_MAC`] where the link has none.
+/// The identity of a station: the interface and the source address, or [`Name::NO_MAC`] where the link has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Name {
     mac: u64,
@@ -160,7 +160,7 @@ pub struct Intake {
     names: Vec<Name>,
     latest_station: usize,
     capture: TraceCapture,
-    /// The first frame's time, and the least one.
+    /// The first frame's time, and the least one of those that step back.
     begin_ns: Option<u64>,
     first_ns: u64,
     latest_ns: u64,
@@ -251,11 +251,16 @@ impl Intake {
         capture.frames += 1;
         capture.wire_bytes += u64::from(frame.original);
         capture.captured_bytes += frame.data.len() as u64;
-        capture.super_packets += u64::from(frame.original > MAX_FRAME);
-        capture.backward_steps += u64::from(time_ns < self.previous_ns);
+        if frame.original > MAX_FRAME {
+            capture.super_packets += 1;
+        }
+        if time_ns < self.previous_ns {
+            capture.backward_steps += 1;
+            self.first_ns = self.first_ns.min(time_ns);
+        } else {
+            self.latest_ns = self.latest_ns.max(time_ns);
+        }
         self.previous_ns = time_ns;
-        self.first_ns = self.first_ns.min(time_ns);
-        self.latest_ns = self.latest_ns.max(time_ns);
     }
 
     /// Takes a plain segment of a known station.
@@ -330,7 +335,7 @@ impl Intake {
 
     /// The capture's own figures, and the stations.
     pub(crate) fn finish(mut self) -> (TraceCapture, Vec<Station>) {
-        self.capture.start_ns = if self.capture.frames == 0 { 0 } else { self.first_ns };
+        self.capture.start_ns = self.begin_ns.map_or(0, |begin_ns| begin_ns.min(self.first_ns));
         self.capture.copies = self.copies.ignored();
         self.capture.duration_ns = self.latest_ns.saturating_sub(self.capture.start_ns);
         (self.capture, self.stations)

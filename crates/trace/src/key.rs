@@ -54,11 +54,21 @@ impl Key {
         self.protocol == 6
     }
 
-    /// A number below `shares` that all packets of the flow have in common.
+    /// A number below `shares` that all packets of the flow have in common. Share 0 is half of each other one: its core
+    /// dissects all frames.
     #[inline]
     pub fn share(&self, shares: usize) -> usize {
-        ((u128::from(self.mixed()) * shares as u128) >> 64) as usize
+        let part = (u128::from(self.mixed()) * Self::parts(shares) as u128) >> 64;
+        (part as usize).div_ceil(Self::PARTS)
     }
+
+    /// Parts of an equal number of flows in all shares: one in share 0, [`Key::PARTS`] in each other one.
+    pub fn parts(shares: usize) -> usize {
+        (shares.max(1) - 1) * Self::PARTS + 1
+    }
+
+    /// Parts in a share other than share 0.
+    pub const PARTS: usize = 2;
 
     /// A number that hardly any other flow has.
     #[inline]

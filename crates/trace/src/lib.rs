@@ -2,7 +2,7 @@
 //!
 //! [`Analysis`] takes frames in the order of the capture and gives a document at the end. It sees what the tap saw and nothing
 //! else: a hole in the numbers is a loss before the tap, a reordering or a frame the tap itself missed, and which of them is
-//! told by evidence ([`Direction`](landspeed_model::TraceDirection)'s fields say how much of it there was).
+//! decided by evidence ([`Direction`](landspeed_model::TraceDirection)'s fields say how much of it there was).
 #![forbid(unsafe_code)]
 #![expect(
     clippy::inline_always,

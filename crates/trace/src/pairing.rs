@@ -1,7 +1,7 @@
 //! Packets matched at two taps: losses between them, reordering, and delay.
 //!
 //! A packet is known again by what no hop changes: its numbers, flags, options' timestamps, length and IP identification,
-//! and its ends unless they are translated on the way. Which tap a packet passes first is told by the clocks' differences
+//! and its ends unless they are translated on the way. Which tap a packet passes first is decided by the clocks' differences
 //! themselves: they are greater one way than the other by the round trip between the taps, whatever the clocks say.
 
 use std::collections::HashMap;
@@ -292,7 +292,7 @@ impl Pairing {
     }
 
     /// The packet of the other tap that this one is: among twins the one whose delay is the most usual, then the oldest. A
-    /// copy sent again, without an identification or timestamps, is the twin of the one that was lost.
+    /// retransmitted copy, without an identification or timestamps, is the twin of the one that was lost.
     fn take_best(&mut self, tap: Tap, print: u64, seen: &Seen) -> Option<Seen> {
         let flows = &self.flows;
         let unusual = |other: &Seen| {
@@ -458,7 +458,7 @@ impl Pairing {
         }
     }
 
-    /// Packets that the other tap would have shown by now: it has shown later ones, by the clock of their own tap.
+    /// Packets that the other tap should have captured by now: it has captured later ones, by the clock of their tap.
     #[inline]
     fn give_up(&mut self) {
         // The directions differ by the RTT.

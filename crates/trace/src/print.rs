@@ -56,7 +56,7 @@ pub fn fingerprint(identification: u16, body: Body<'_>, ends: u64) -> Option<u64
         }
         Body::Udp(_, payload, head) => {
             hasher.write_u64(u64::from(payload));
-            // IPv6 has no identification: what is in it has to tell it, of which both taps must have as much. Its checksum
+            // IPv6 has no identification: the payload identifies it, of which both taps need the same length. Its checksum
             // does not: a host that leaves it to its interface shows another one.
             if identification == 0 {
                 hasher.write(head?);

@@ -117,7 +117,7 @@ pub struct RowTcp {
     pub timestamps: Option<(u32, u32)>,
     /// RTT of an ACK (Karn's rule), nanoseconds.
     pub rtt_ns: Option<u64>,
-    /// Data in flight at the tap after this segment, bytes: of its own direction with data, else of the direction it acknowledges.
+    /// Data in flight at the tap after this segment, bytes: of its direction with data, else of the acknowledged direction.
     pub in_flight: u64,
 }
 

@@ -33,10 +33,11 @@ impl Sent {
 
 /// RTT samples of one direction, between tap and receiver.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub struct RoundTrips {
-    pending: [Sent; PENDING],
     waiting: u8,
     last_end: u64,
+    pending: [Sent; PENDING],
     /// How many.
     pub count: u64,
     /// Minimum, nanoseconds.
@@ -50,6 +51,11 @@ pub struct RoundTrips {
 }
 
 impl RoundTrips {
+    /// Reads a byte of each cache line that a sample needs; the value has no meaning.
+    pub fn prefetch(&self) -> u64 {
+        u64::from(self.pending[0].end) ^ self.count
+    }
+
     /// New data up to `end` passed, with so much in flight.
     #[inline]
     pub fn sent(&mut self, end: u64, time_ns: u64, in_flight: u64) {

@@ -165,7 +165,7 @@ impl Station {
     }
 
     /// Accounts for a frame. Returns the gap to the previous one, nanoseconds.
-    #[inline]
+    #[inline(always)]
     pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) -> Option<u64> {
         if time_ns >= self.fine.end_ns {
             self.turn(time_ns);

@@ -1,8 +1,8 @@
 //! The table of live flows.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-use foldhash::fast::FixedState;
+use hashbrown::HashTable;
 
 use crate::connection::Connection;
 use crate::key::Key;
@@ -12,23 +12,24 @@ use crate::udp::Datagrams;
 /// Positions checked for the least recently used flow when one must go.
 const LOOKED_AT: usize = 32;
 
-/// A flow.
+/// A flow. Every packet needs the first three fields: they are one cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Flow {
-    /// In the order they began, from 0.
-    pub number: u64,
     /// Its ends.
     pub key: Key,
-    /// First packet, nanoseconds.
-    pub first_ns: u64,
     /// Latest packet, nanoseconds.
     pub last_ns: u64,
-    /// How far a TCP connection has come; `None` before its first segment.
-    pub lifetime: Option<Lifetime>,
-    /// Whether another connection has taken its four-tuple.
-    pub over: bool,
     /// What its transport made of it.
     pub state: State,
+    /// In the order they began, from 0.
+    pub number: u64,
+    /// First packet, nanoseconds.
+    pub first_ns: u64,
+    /// How far a TCP connection has come.
+    pub lifetime: Lifetime,
+    /// Whether another connection has taken its four-tuple.
+    pub over: bool,
 }
 
 impl Flow {
@@ -38,7 +39,7 @@ impl Flow {
         } else {
             State::Udp(Box::default())
         };
-        Self { number, key, first_ns: time_ns, last_ns: time_ns, lifetime: None, over: false, state }
+        Self { number, key, first_ns: time_ns, last_ns: time_ns, lifetime: Lifetime::default(), over: false, state }
     }
 }
 
@@ -51,18 +52,37 @@ pub enum State {
     Udp(Box<[Datagrams; 2]>),
 }
 
+/// Position of a flow, and its hash. The index of many flows must fit a core's cache, so it has no keys.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    hash: u32,
+    at: u32,
+}
+
+impl Entry {
+    fn new(key: &Key, at: u32) -> Self {
+        // The upper bits choose the share of a core, and are alike in its table.
+        Self { hash: (key.mixed() >> 20) as u32, at }
+    }
+
+    /// The hash in 64 bits: `HashTable` uses both ends.
+    fn wide(self) -> u64 {
+        u64::from(self.hash) << 32 | u64::from(self.hash)
+    }
+}
+
 /// Flows by their ends, no more than a fixed number at once.
 #[derive(Debug)]
 pub struct Table {
-    index: HashMap<Key, u32, FixedState>,
+    index: HashTable<Entry>,
     flows: Vec<Flow>,
     /// Connections whose four-tuple another one has taken, the oldest first.
     over: VecDeque<Flow>,
     most: usize,
     /// Window scale of connections whose handshake the capture does not have.
     window_scale: Option<u8>,
-    /// The flow of the last packet: trains of one flow are the rule.
-    latest: Option<(Key, u32)>,
+    /// Position of the last packet's flow: trains of one flow are the rule.
+    latest: u32,
     hand: usize,
     begun: u64,
 }
@@ -71,25 +91,41 @@ impl Table {
     /// An empty one for so many flows.
     pub fn new(most: usize, window_scale: Option<u8>) -> Self {
         Self {
-            index: HashMap::default(),
+            index: HashTable::new(),
             flows: Vec::new(),
             over: VecDeque::new(),
             most: most.max(1),
             window_scale,
-            latest: None,
+            latest: 0,
             hand: 0,
             begun: 0,
         }
     }
 
-    /// Whether the last packet's flow had these ends.
-    pub fn is_latest(&self, key: &Key) -> bool {
-        self.latest.is_some_and(|(latest, _)| latest == *key)
+    /// Whether a flow with these ends is at a position.
+    #[inline]
+    pub fn is_at(&self, at: u32, key: &Key) -> bool {
+        self.flows.get(at as usize).is_some_and(|flow| flow.key == *key)
     }
 
-    /// Where the flow with these ends is; `None` if it is new.
+    /// Whether the last packet's flow had these ends.
+    #[inline]
+    pub fn is_latest(&self, key: &Key) -> bool {
+        self.is_at(self.latest, key)
+    }
+
+    /// Position of the flow with these ends; `None` if it is new.
     pub fn place(&self, key: &Key) -> Option<u32> {
-        self.index.get(key).copied()
+        let wanted = Entry::new(key, 0);
+        let found = self.index.find(wanted.wide(), |entry| entry.hash == wanted.hash && self.is_at(entry.at, key))?;
+        Some(found.at)
+    }
+
+    /// Position of the first flow with the hash of these ends, hardly ever another flow. Reads no flow.
+    #[inline]
+    pub fn guess(&self, key: &Key) -> Option<u32> {
+        let wanted = Entry::new(key, 0);
+        Some(self.index.find(wanted.wide(), |entry| entry.hash == wanted.hash)?.at)
     }
 
     /// The flow that is there.
@@ -111,52 +147,54 @@ impl Table {
         })
     }
 
-    /// The flow with these ends, made if it is new. The second value is a flow that had to go for it.
+    /// Position of the flow of the next packet, if there is one with these ends. `guess` is where it may be.
     #[inline]
-    pub fn flow(&mut self, key: &Key, time_ns: u64) -> (&mut Flow, Option<Flow>) {
-        if let Some((latest, at)) = self.latest
-            && latest == *key
-        {
-            return (&mut self.flows[at as usize], None);
-        }
-        let (at, gone) = self.find(*key, time_ns);
-        self.latest = Some((*key, at));
-        (&mut self.flows[at as usize], gone)
+    pub fn turn_to(&mut self, key: &Key, guess: Option<u32>) -> Option<u32> {
+        let guess = guess.unwrap_or(self.latest);
+        self.latest = if self.is_at(guess, key) { guess } else { self.place(key)? };
+        Some(self.latest)
     }
 
-    fn find(&mut self, key: Key, time_ns: u64) -> (u32, Option<Flow>) {
-        if let Some(&at) = self.index.get(&key) {
-            return (at, None);
-        }
+    /// Begins a flow. Returns its position, and a flow that had to go for it.
+    pub fn begin(&mut self, key: Key, time_ns: u64) -> (u32, Option<Flow>) {
         let flow = Flow::new(self.begun, key, time_ns, self.window_scale);
         self.begun += 1;
         let over = if self.len() < self.most { None } else { self.over.pop_front() };
         if over.is_some() || self.len() < self.most {
-            let at = self.flows.len() as u32;
-            self.flows.push(flow);
-            self.index.insert(key, at);
-            return (at, over);
+            self.latest = self.flows.len() as u32;
+            self.push(flow);
+            return (self.latest, over);
         }
         let at = self.oldest();
         let gone = std::mem::replace(&mut self.flows[at], flow);
-        self.index.remove(&gone.key);
-        self.index.insert(key, at as u32);
-        (at as u32, Some(gone))
+        self.latest = at as u32;
+        let entry = Entry::new(&gone.key, self.latest);
+        if let Ok(found) = self.index.find_entry(entry.wide(), |other| other.at == entry.at) {
+            found.remove();
+        }
+        let entry = Entry::new(&key, self.latest);
+        self.index.insert_unique(entry.wide(), entry, |entry| entry.wide());
+        (self.latest, Some(gone))
     }
 
-    /// Begins another connection with the four-tuple of the last packet. The second value is a flow that had to go for it.
-    pub fn renew(&mut self, time_ns: u64) -> Option<(&mut Flow, Option<Flow>)> {
-        let (key, at) = self.latest?;
+    fn push(&mut self, flow: Flow) {
+        let entry = Entry::new(&flow.key, self.flows.len() as u32);
+        self.index.insert_unique(entry.wide(), entry, |entry| entry.wide());
+        self.flows.push(flow);
+    }
+
+    /// Begins another connection with the four-tuple of the last packet. Returns a flow that had to go for it.
+    pub fn renew(&mut self, time_ns: u64) -> Option<Flow> {
         let gone = if self.len() < self.most { None } else { self.over.pop_front() };
-        let flow = self.flows.get_mut(at as usize)?;
-        let mut over = std::mem::replace(flow, Flow::new(self.begun, key, time_ns, self.window_scale));
+        let flow = self.flows.get_mut(self.latest as usize)?;
+        let mut over = std::mem::replace(flow, Flow::new(self.begun, flow.key, time_ns, self.window_scale));
         self.begun += 1;
         over.over = true;
         if gone.is_none() && self.flows.len() + self.over.len() >= self.most {
-            return Some((&mut self.flows[at as usize], Some(over)));
+            return Some(over);
         }
         self.over.push_back(over);
-        Some((&mut self.flows[at as usize], gone))
+        gone
     }
 
     /// The least recently used of the next few: a clock hand, so that no list has to be kept in order.
@@ -180,8 +218,7 @@ impl Table {
             self.over.push_back(flow);
             return;
         }
-        self.index.insert(flow.key, self.flows.len() as u32);
-        self.flows.push(flow);
+        self.push(flow);
     }
 
     /// Takes the flows of another table, which had no flow of this one.

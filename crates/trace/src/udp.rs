@@ -1,12 +1,12 @@
 //! A UDP flow, and the sequence numbers in its datagrams.
 //!
-//! No port tells the protocol. Each known one reads along, and the one whose numbers go on from datagram to datagram, whose
+//! Ports do not identify the protocol. Every known one is tried, and the one whose numbers increase by datagram, whose
 //! tag stays and whose clock runs as the capture's does, is it.
 
 use landspeed_model::{TraceDirection, TraceNumbered};
 use landspeed_wire::{Numbered, Numbering};
 
-/// Numbers behind the greatest one that are told apart.
+/// Window behind the greatest number in which duplicates are recognised.
 const WINDOW: u64 = 256;
 /// A number further ahead than this does not go on from the one before: nothing loses so many at once.
 const FURTHEST: u64 = 1 << 20;
@@ -16,7 +16,7 @@ const FURTHEST_RTP: u64 = 3_000;
 const CLOCKS_NS: u64 = 2_000_000_000;
 /// Datagrams that go on from each other before anything is said.
 const ENOUGH: u64 = 10;
-/// A greater one is no number.
+/// A greater value is not a sequence number.
 const HIGHEST: u64 = 1 << 62;
 /// Where unwrapped numbers begin, so that there is room below.
 const BASE: u64 = 1 << 40;
@@ -145,7 +145,7 @@ impl Candidate {
             self.misses += 1;
             return;
         }
-        // A number that stands still is no number; a copy now and then is.
+        // A constant value is not a sequence number; a rare repetition is a copy.
         if ahead == 0 {
             self.duplicates += 1;
             self.misses += 1;
@@ -165,7 +165,7 @@ impl Candidate {
         let behind = ahead.unsigned_abs();
         let position = self.highest - behind;
         if behind >= WINDOW {
-            // Too late to tell a copy from a latecomer; it did arrive.
+            // Too late to distinguish a copy from a reordered datagram; it did arrive.
             self.reordered += 1;
             self.received += u64::from(position >= self.first);
         } else if position >= self.first && self.marked(position) {

@@ -2,6 +2,7 @@
 
 use etherparse::PacketBuilder;
 use landspeed_model::{BuildInfo, TraceDocument, TracePath};
+use landspeed_stats::SplitMix64;
 use landspeed_trace::{Analysis, Limits, Pairing, Tap};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
@@ -94,7 +95,7 @@ impl Talk {
 
 /// Waiting times like those of a queue that is mostly empty, and of one that is filled in the middle of the time.
 fn busy(number: u32, of: u32) -> [i64; 2] {
-    let noise = |salt: u32| i64::from((number ^ salt).wrapping_mul(2_654_435_761) >> 12) % (3 * MS);
+    let noise = |salt: u32| SplitMix64::new((number ^ salt).into()).below(3 * MS as u64) as i64;
     let hump = if (of / 3..of / 2).contains(&number) { 40 * MS } else { 0 };
     [noise(7) + hump, noise(1_234_567) / 4]
 }

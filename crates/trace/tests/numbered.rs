@@ -1,4 +1,4 @@
-//! Datagrams with numbers of their own: which protocol's, and what became of them.
+//! Datagrams with sequence numbers: their protocol and their losses.
 
 use etherparse::PacketBuilder;
 use landspeed_model::{BuildInfo, TraceNumbered};

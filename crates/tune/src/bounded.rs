@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_hangs_does_not_keep_others_from_being_made() {
+    fn a_hanging_call_does_not_block_others() {
         let inner = Hanging(Arc::new(Mutex::new("1".into())));
         let short = Duration::from_millis(300);
         let knobs = BoundedKnobs::with_limits(inner, short, short);

@@ -1,6 +1,6 @@
 //! A queueing discipline as `tc` takes it (`fq maxrate 8gbit`), to its netlink attributes.
 
-use landspeed_netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Htb, Tbf};
+use landspeed_netlink::configure::{Codel, Delivery, Discipline, Fq, FqCodel, Tbf};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// What is to send.
@@ -26,7 +26,7 @@ impl Wanted {
 
     /// Whether it has to be the root, also where there are several queues: its classes are for the interface as a whole.
     pub fn is_whole(&self) -> bool {
-        matches!(self, Self::With(Discipline::Htb(_)))
+        matches!(self, Self::With(Discipline::Htb { .. }))
     }
 
     /// Parses `KIND [OPTION VALUE]…`. The error says what is wrong and what is possible.
@@ -36,7 +36,7 @@ impl Wanted {
         words.kind = kind;
         let wanted = match kind {
             "default" => Self::Default,
-            "htb" => Self::With(Discipline::Htb(Htb::default())),
+            "htb" => Self::With(Discipline::Htb { default_class: 0 }),
             "pfifo_fast" => Self::Bare("pfifo_fast"),
             "fq" => Self::With(Discipline::Fq(words.fq()?)),
             "fq_codel" => Self::With(Discipline::FqCodel(words.fq_codel()?)),
@@ -69,7 +69,7 @@ struct Words<'a> {
 
 impl<'a> Words<'a> {
     fn unknown(&self, word: &str) -> String {
-        format!("`{word}` is no option of {} that is known here", self.kind)
+        format!("`{word}` is not a known option of {}", self.kind)
     }
 
     fn value(&mut self, option: &str) -> Result<&'a str, String> {
@@ -78,7 +78,7 @@ impl<'a> Words<'a> {
 
     fn number(&mut self, option: &str) -> Result<u32, String> {
         let text = self.value(option)?;
-        text.trim_end_matches(['p', 'b']).parse().map_err(|_| format!("`{text}` is no number for {option}"))
+        text.trim_end_matches(['p', 'b']).parse().map_err(|_| format!("`{text}` is not a number for {option}"))
     }
 
     fn microseconds(&mut self, option: &str) -> Result<u32, String> {
@@ -88,7 +88,7 @@ impl<'a> Words<'a> {
             .parse::<u64>()
             .map(|us| us.saturating_mul(1000))
             .or_else(|_| text.parse::<Nanos>().map(Nanos::get))
-            .map_err(|_| format!("`{text}` is no time for {option}; write 10ms"))?;
+            .map_err(|_| format!("`{text}` is not a time for {option}; write 10ms"))?;
         u32::try_from(ns / 1000).map_err(|_| format!("`{text}` is too long for {option}"))
     }
 
@@ -168,7 +168,7 @@ impl<'a> Words<'a> {
 pub(crate) fn bytes_per_s(text: &str) -> Result<u64, String> {
     let lower = text.to_ascii_lowercase();
     let plain = lower.strip_suffix("bit").unwrap_or(&lower);
-    let rate: BitRate = plain.parse().map_err(|_| format!("`{text}` is no rate; write 8gbit"))?;
+    let rate: BitRate = plain.parse().map_err(|_| format!("`{text}` is not a rate; write 8gbit"))?;
     Ok(rate.bps() / 8)
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_by_name() {
+    fn unknown_options_are_refused_by_name() {
         for (text, word) in [
             ("", "named"),
             ("htb default 10", "htb"),

@@ -3,7 +3,7 @@
 use crate::Value;
 use crate::journal::{Baseline, Entry, Journal, JournalStep};
 use crate::persist::FileChange;
-use crate::transaction::Outcome;
+use crate::transaction::RestoreOutcome;
 use serde::Serialize;
 
 /// Where a transaction stands.
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub enum State {
     /// Nothing but the plan.
     Planned,
-    /// The watchdog is awake; nothing is written.
+    /// The watchdog runs; nothing is written.
     Armed,
     /// Being written.
     Applying,
@@ -32,7 +32,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether somebody still has to bring it to an end.
+    /// Whether it is still open.
     pub fn is_unfinished(&self) -> bool {
         !matches!(self, Self::Committed | Self::Reverted | Self::NeedsAttention)
     }
@@ -64,7 +64,7 @@ pub enum StepState {
         /// What was read back after it was written, if that is known.
         observed: Option<Value>,
         /// How.
-        outcome: Outcome,
+        outcome: RestoreOutcome,
     },
 }
 

@@ -246,7 +246,7 @@ impl Journal {
         let mut text = String::new();
         let length = file.metadata().map_err(fail)?.len();
         if length < self.whole {
-            // Somebody cut it: what was known is written once more.
+            // It was truncated: known records are written again.
             file.set_len(0).map_err(fail)?;
             self.records.iter().for_each(|known| text.push_str(&self::line(known)));
             self.whole = 0;
@@ -389,7 +389,7 @@ mod tests {
         let starts: Vec<usize> =
             bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
         for cut in 0..=bytes.len() {
-            let (records, whole) = parse(&bytes[..cut]).expect("a torn end is no damage");
+            let (records, whole) = parse(&bytes[..cut]).expect("a truncated end is not damage");
             assert_eq!(records.len(), starts.iter().filter(|&&at| at <= cut).count(), "cut at {cut}");
             assert!(whole <= cut);
         }
@@ -413,25 +413,25 @@ mod tests {
     }
 
     #[test]
-    fn a_process_whose_journal_was_taken_over_writes_no_more_records() {
+    fn a_process_without_its_journal_writes_no_more() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
         let mut applier = three(directory.path());
         let mut watchdog = Journal::open(&context, 1).expect("it opens");
-        applier.must_be_ours().expect("nobody else wrote");
+        applier.must_be_ours().expect("no other process wrote");
         watchdog.append(&context, Entry::TakenOver { from: (1, 1) }).expect("room");
         assert!(matches!(applier.must_be_ours(), Err(JournalError::TakenOver { id: 1 })));
         assert!(matches!(applier.append(&context, Entry::Committed), Err(JournalError::TakenOver { id: 1 })));
         let last = Journal::load(&context, 1).expect("whole").entries().last().cloned();
         assert_eq!(last, Some(Entry::TakenOver { from: (1, 1) }), "nothing was cut off");
-        // Half a line of its own is not another process.
+        // Half a line of this process is not another process.
         let text = std::fs::read_to_string(&watchdog.path).expect("its file") + "{\"sum\":\"12";
         std::fs::write(&watchdog.path, text).expect("torn");
         watchdog.append(&context, Entry::Committed).expect("the torn end is cut off");
     }
 
     #[test]
-    fn records_that_are_cut_from_the_file_stay_known_and_are_written_again() {
+    fn truncated_records_are_written_again() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
         three(directory.path());

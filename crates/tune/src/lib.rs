@@ -30,7 +30,7 @@ pub use plan::{Allow, Plan, Step, plan};
 pub use request::{changes_from_audit, parse_setting, setting};
 pub use rules::objection;
 pub use transaction::{
-    Applied, Arm, CONFIRM_RANGE_S, Engine, Lock, Outcome, Recovered, StepCheck, TuneError, Watchdog, Written,
+    Applied, Arm, CONFIRM_RANGE_S, Engine, Lock, Recovered, RestoreOutcome, StepCheck, TuneError, Watchdog, Written,
 };
 pub use twin::TwinKnobs;
 pub use value::{QdiscNode, QdiscTree, Value};

@@ -218,7 +218,7 @@ impl Knobs for LiveKnobs {
         let text = match (target, value) {
             (Target::Qdisc { interface }, Value::Text(text)) => return qdisc::set(target, interface, text),
             (Target::Qdisc { interface }, Value::Qdiscs(tree)) => return qdisc::restore(target, interface, tree),
-            (_, Value::Qdiscs(_)) => return Err(KnobError::unwritable(target, "it is no queueing discipline")),
+            (_, Value::Qdiscs(_)) => return Err(KnobError::unwritable(target, "it is not a queueing discipline")),
             (_, Value::Text(text)) => text,
         };
         if let Some(path) = Self::path(target)? {
@@ -341,7 +341,7 @@ fn coalescing(target: &Target, parameter: &str) -> Result<CoalescingParameter, K
 }
 
 fn parse(target: &Target, text: &str) -> Result<u32, KnobError> {
-    text.trim().parse().map_err(|_| KnobError::unwritable(target, format!("`{text}` is no number")))
+    text.trim().parse().map_err(|_| KnobError::unwritable(target, format!("`{text}` is not a number")))
 }
 
 fn switch(target: &Target, text: &str) -> Result<bool, KnobError> {

@@ -193,7 +193,7 @@ impl Engine<'_> {
         Ok((journal.id, left))
     }
 
-    /// Puts files back where they are still ours; returns those that somebody else changed since.
+    /// Restores files that are unchanged; returns those that were changed since.
     pub(crate) fn put_files_back(
         &self,
         journal: &mut Journal,

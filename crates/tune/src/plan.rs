@@ -38,7 +38,7 @@ pub struct Step {
     pub keep: bool,
     /// The device it belongs to.
     pub device: Option<Device>,
-    /// What a person should know before it is carried out.
+    /// Warnings before the step is applied.
     pub notes: Vec<String>,
 }
 
@@ -73,7 +73,7 @@ impl Plan {
     }
 }
 
-/// Puts changes in order and looks at the host. What cannot be done is in the plan with its reason.
+/// Orders the changes and reads the host. Impossible changes are in the plan with the reason.
 pub fn plan(changes: &[Change], knobs: &dyn Knobs, allow: Allow) -> Plan {
     let mut wanted: Vec<&Change> = Vec::new();
     let mut twice: BTreeMap<&Target, &str> = BTreeMap::new();

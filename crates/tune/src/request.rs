@@ -11,7 +11,8 @@ use crate::discipline::bytes_per_s;
 /// `eth0:gro_flush_timeout=20000`, `eth0:tx-tcp-segmentation=on`, `irq:45/mlx5_comp0=0-7`, `cpufreq:policy0/governor=performance`,
 /// `cpu:3/resume-latency=n/a`, `eth0:cgroup/backup.slice=9gbit`. The error says what is wrong.
 pub fn parse_setting(text: &str) -> Result<Change, String> {
-    let help = || format!("`{text}` is no setting; write net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000 or eth0:qdisc=fq");
+    let help =
+        || format!("`{text}` is not a setting; write net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000 or eth0:qdisc=fq");
     let (name, desired) = text.split_once('=').ok_or_else(help)?;
     let (name, desired) = (name.trim(), desired.trim());
     if name.is_empty() || desired.is_empty() {
@@ -26,7 +27,7 @@ pub fn parse_setting(text: &str) -> Result<Change, String> {
     let target = match place {
         "irq" => {
             let (number, name) = what.split_once('/').ok_or_else(|| "write irq:45/mlx5_comp0=0-7".to_owned())?;
-            let number = number.parse().map_err(|_| format!("`{number}` is no interrupt number"))?;
+            let number = number.parse().map_err(|_| format!("`{number}` is not an interrupt number"))?;
             Target::InterruptAffinity { number, name: name.to_owned() }
         }
         "cpufreq" => match what.split_once('/') {

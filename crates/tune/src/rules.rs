@@ -51,7 +51,7 @@ fn judge(change: &Change) -> Result<(), String> {
         return Err("no value is given".into());
     }
     if desired.len() > VALUE_BYTES || desired.chars().any(char::is_control) {
-        return Err("the value is no single line of at most 256 bytes".into());
+        return Err("the value is not a single line of at most 256 bytes".into());
     }
     if let Some(interface) = change.target.interface()
         && (interface.is_empty()
@@ -59,7 +59,7 @@ fn judge(change: &Change) -> Result<(), String> {
             || interface.starts_with('.')
             || interface.contains(|c: char| c == '/' || c.is_whitespace()))
     {
-        return Err(format!("`{interface}` is no interface name"));
+        return Err(format!("`{interface}` is not an interface name"));
     }
     match &change.target {
         Target::Sysctl { name } => sysctl(name, desired),
@@ -78,7 +78,7 @@ fn judge(change: &Change) -> Result<(), String> {
             _ => Ok(()),
         },
         Target::Feature { name, .. } if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) => {
-            Err(format!("`{name}` is no feature name"))
+            Err(format!("`{name}` is not a feature name"))
         }
         Target::Feature { .. } | Target::Pause { .. } => switch(desired),
         Target::Coalescing { parameter, .. } => match parameter.as_str() {
@@ -100,7 +100,7 @@ fn judge(change: &Change) -> Result<(), String> {
         Target::Queue { queue, file, .. } => {
             let known = queue.strip_prefix("rx-").or(queue.strip_prefix("tx-"));
             if !known.is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit())) {
-                return Err(format!("`{queue}` is no queue; write rx-0"));
+                return Err(format!("`{queue}` is not a queue; write rx-0"));
             }
             one_of(file, QUEUE_FILES)?;
             if desired.chars().all(|c| c.is_ascii_hexdigit() || c == ',') {
@@ -112,12 +112,12 @@ fn judge(change: &Change) -> Result<(), String> {
         Target::InterfaceFile { file, .. } => one_of(file, INTERFACE_FILES).and_then(|()| number(desired).map(drop)),
         Target::Governor { policy } | Target::EnergyPreference { policy } => {
             if policy.strip_prefix("policy").is_none_or(|n| n.parse::<u32>().is_err()) {
-                return Err(format!("`{policy}` is no frequency policy; write policy0"));
+                return Err(format!("`{policy}` is not a frequency policy; write policy0"));
             }
             if desired.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
                 Ok(())
             } else {
-                Err(format!("`{desired}` is no name"))
+                Err(format!("`{desired}` is not a name"))
             }
         }
         Target::ResumeLatency { .. } if desired == "n/a" => Ok(()),
@@ -125,13 +125,15 @@ fn judge(change: &Change) -> Result<(), String> {
         Target::EgressRate { cgroup, .. } => {
             if cgroup.split('/').any(|part| matches!(part, "" | "." | "..")) {
                 return Err(format!(
-                    "`{cgroup}` is no control group below the root; write system.slice/backup.service"
+                    "`{cgroup}` is not a control group below the root; write system.slice/backup.service"
                 ));
             }
             match number(desired)? {
                 0 => Ok(()),
                 1..LEAST_EGRESS_BPS => Err("less than 64 kbit/s would make connections time out".into()),
-                n if n % 8 != 0 => Err(format!("{n} bits/s are no whole bytes/s, which is what the kernel keeps")),
+                n if n % 8 != 0 => {
+                    Err(format!("{n} bit/s is not a whole number of bytes/s, which the kernel stores"))
+                }
                 n if n > MOST_EGRESS_BPS => Err("no link is as fast as that".into()),
                 _ => Ok(()),
             }
@@ -144,7 +146,7 @@ fn sysctl(asked: &str, desired: &str) -> Result<(), String> {
     let name = dotted.as_str();
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:@".contains(c);
     if !name.chars().all(plain) || name.split(['.', '/']).any(str::is_empty) {
-        return Err(format!("`{name}` is no sysctl"));
+        return Err(format!("`{name}` is not a sysctl"));
     }
     if !name.starts_with("net.") && !OTHER_SYSCTLS.contains(&name) {
         return Err(
@@ -196,7 +198,7 @@ fn sysctl(asked: &str, desired: &str) -> Result<(), String> {
 }
 
 fn number(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is no number of 0 or more"))
+    text.parse().map_err(|_| format!("`{text}` is not a number of 0 or more"))
 }
 
 fn switch(text: &str) -> Result<(), String> {

@@ -7,7 +7,7 @@ use landspeed_model::Target;
 /// Entries beside the interfaces that belong to none.
 const NO_INTERFACE: &[&str] = &["all", "default"];
 
-/// `net.ipv4.tcp_rmem`; or with slashes, where a name has dots of its own (`net/ipv4/conf/eth0.100/arp_filter`).
+/// `net.ipv4.tcp_rmem`; or with slashes, where a name contains dots (`net/ipv4/conf/eth0.100/arp_filter`).
 pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from("/proc/sys").join(relative(name))
 }

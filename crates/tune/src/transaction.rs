@@ -108,7 +108,7 @@ pub enum TuneError {
 /// What became of a step on revert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum RestoreOutcome {
     /// It was put back, and read back as it was.
     Restored,
     /// It was as before already.
@@ -117,7 +117,7 @@ pub enum Outcome {
     Unwritten,
     /// The device or setting is gone, and the change with it.
     Gone,
-    /// It has a value that the journal does not have: somebody else changed it, or its record is lost. It was left alone.
+    /// It has a value that the journal does not have: another program changed it, or its record is lost. It was left alone.
     Drift {
         /// What is there.
         found: Value,
@@ -134,7 +134,7 @@ pub enum Outcome {
     },
 }
 
-impl Outcome {
+impl RestoreOutcome {
     /// Whether nothing is left to do.
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Restored | Self::AlreadyThere | Self::Unwritten | Self::Gone)
@@ -273,7 +273,7 @@ impl<'a> Engine<'a> {
     }
 
     fn give_up(&self, journal: &mut Journal, why: String) -> TuneError {
-        // What this process did not write is not its to judge: it knows its own writes.
+        // This process judges only its own writes.
         let clean = self
             .roll_back(journal, &why, &RollBack { own: true, ..RollBack::default() })
             .is_ok_and(|state| state == State::Reverted);
@@ -291,7 +291,7 @@ impl<'a> Engine<'a> {
             let expected = step.device.as_ref().is_some_and(|device| reset.contains(&device.ifindex));
             if !before.same(&step.before) && !expected {
                 return Err(format!(
-                    "{} was {} when the plan was made and is {before} now: somebody else is changing it",
+                    "{} was {} when the plan was made and is {before} now: another program is changing it",
                     step.target, step.before
                 ));
             }
@@ -317,7 +317,7 @@ impl<'a> Engine<'a> {
             }
             let observed = self.knobs.read(&target).map_err(|why| why.to_string())?;
             let accepted = accept(&target, &before, &step.desired, &observed);
-            // What the kernel made of it is ours to take back, whether it will do or not.
+            // The accepted value must be rolled back, whether or not it suffices.
             let rounded = accepted.as_ref().copied().unwrap_or(true);
             let applied = Entry::Applied { step: number, observed: observed.clone(), rounded };
             journal.append(&self.context, applied).map_err(|why| why.to_string())?;
@@ -429,7 +429,7 @@ impl<'a> Engine<'a> {
         ills
     }
 
-    /// The transaction somebody still has to bring to an end.
+    /// The open transaction.
     pub fn open_transaction(&self) -> Result<Option<u32>, TuneError> {
         for id in Journal::list(&self.context)?.into_iter().rev() {
             let journal = Journal::load(&self.context, id)?;

@@ -8,7 +8,7 @@ use landspeed_model::Target;
 use crate::knobs::Ties;
 use crate::{Device, KnobError, Knobs, Value};
 
-/// What the host does when a value is written: the value that is kept, or why not.
+/// The host's reaction to a write: the value that it keeps, or an error.
 type OnWrite = Box<dyn FnMut(&Target, &Value) -> Result<Value, String>>;
 
 /// A host in memory. Every write is on record in [`TwinKnobs::log`].
@@ -51,7 +51,7 @@ impl TwinKnobs {
         }
     }
 
-    /// What somebody else writes.
+    /// A write by another program.
     pub fn set(&self, target: &Target, value: Value) {
         self.values.borrow_mut().insert(target.clone(), value);
     }
@@ -117,12 +117,16 @@ impl Knobs for TwinKnobs {
         if self.hidden.borrow().contains(target) {
             return Err(KnobError::unreadable(target, "Permission denied"));
         }
-        self.values.borrow().get(target).cloned().ok_or_else(|| KnobError::absent(target, "this host has none"))
+        self.values
+            .borrow()
+            .get(target)
+            .cloned()
+            .ok_or_else(|| KnobError::absent(target, "the audited host has none"))
     }
 
     fn write(&self, target: &Target, value: &Value) -> Result<(), KnobError> {
         if !self.values.borrow().contains_key(target) {
-            return Err(KnobError::absent(target, "this host has none"));
+            return Err(KnobError::absent(target, "the audited host has none"));
         }
         self.log.borrow_mut().push((target.clone(), value.clone()));
         let kept = match self.on_write.borrow_mut().as_mut() {

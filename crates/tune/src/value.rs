@@ -139,7 +139,7 @@ impl QdiscTree {
         }
     }
 
-    /// Why this tree could not be put back exactly; `None` if it can. An ingress hook stays where it is and is no obstacle.
+    /// Why this tree could not be put back exactly; `None` if it can. An ingress hook stays in place.
     pub fn obstacle(&self) -> Option<String> {
         for node in self.qdiscs.iter().filter(|node| !node.is_ingress()) {
             if !FAITHFUL.contains(&node.kind.as_str()) {
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_cannot_be_put_back_says_why() {
+    fn an_unrestorable_tree_gives_the_reason() {
         let fine = tree("fq_codel", vec![node("mq", 0, Qdisc::ROOT), node("fq_codel", 0, 1)]);
         assert_eq!(fine.obstacle(), None);
         assert!(fine.is_default());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_is_no_difference() {
+    fn white_space_does_not_differ() {
         assert!(Value::text("4096\t131072\t6291456").same(&Value::text("4096 131072 6291456 ")));
         assert!(!Value::text("1").same(&Value::text("0")));
     }

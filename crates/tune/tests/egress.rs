@@ -1,4 +1,4 @@
-//! A control group's rate on a real interface: measured, beside a transfer that is not in the group, and taken back.
+//! A control group's rate on a real interface: measured, beside a transfer that is not in the group, and rolled back.
 
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use landspeed_model::{Change, Target};
 use landspeed_sys::clock;
 use landspeed_sys::trust::Policy;
 use landspeed_testkit::netns::{Namespace, veth};
-use landspeed_testkit::skip;
+use landspeed_testkit::{in_lab_kernel, skip};
 use landspeed_tune::{Allow, Context, Engine, Knobs as _, LiveKnobs, State, Value, Watchdog, plan};
 
 const RATE_BPS: u64 = 80_000_000;
@@ -104,10 +104,10 @@ fn goodput(left: &Namespace, right: &Namespace, groups: &[Option<&Path>]) -> Vec
 }
 
 #[test]
-fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_it() {
+fn a_group_limit_affects_only_its_group() {
     let left = landspeed_testkit::or_skip!(Namespace::new("left"));
     let right = landspeed_testkit::or_skip!(Namespace::new("right"));
-    let Some(group) = Group::new("rate") else { skip!("no control groups of version 2 here") };
+    let Some(group) = Group::new("rate") else { in_lab_kernel!("no control groups of version 2 here") };
     let link = veth(&left, &right, "10.9.0.1/24", "10.9.0.2/24");
     let directory = tempfile::tempdir().expect("a directory");
     let state = directory.path().join("state");
@@ -116,7 +116,7 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
     let rate = Target::EgressRate { cgroup: group.name.clone(), interface: link.a.clone() };
     let shown =
         || left.exec(["tc", "qdisc", "show", "dev", &link.a]) + &left.exec(["tc", "class", "show", "dev", &link.a]);
-    let mut ways = 0;
+    let mut left_out = Vec::new();
     for kind in ["fq", "htb"] {
         let before = (shown(), left.run(|| LiveKnobs.read(&qdisc)).expect("readable"));
         let changes = [Change::new(qdisc.clone(), kind), Change::new(rate.clone(), RATE_BPS.to_string())];
@@ -128,10 +128,9 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
         });
         if let Err(why) = applied {
             assert_eq!(shown(), before.0, "what cannot be done leaves nothing");
-            skip::record(&format!("{kind}: {why}"));
+            left_out.push(format!("{kind}: {why}"));
             continue;
         }
-        ways += 1;
         assert_eq!(left.run(|| LiveKnobs.read(&rate)), Ok(Value::text(RATE_BPS.to_string())));
         let measured = goodput(&left, &right, &[Some(group.path.as_path()), None]);
         // TCP's payload is 1448 of 1514 bytes; what was queued at the beginning comes on top.
@@ -140,18 +139,20 @@ fn a_group_is_held_to_its_rate_while_another_is_not_and_all_is_as_before_after_i
         assert!(measured[1] > 2.0 * measured[0], "{kind}: the other one is not held: {measured:?}");
 
         let (_, state) =
-            left.run(|| Engine::new(&LiveKnobs, context.clone()).revert(None, false)).expect("it is taken back");
+            left.run(|| Engine::new(&LiveKnobs, context.clone()).revert(None, false)).expect("it is rolled back");
         assert_eq!(state, State::Reverted);
         assert_eq!((shown(), left.run(|| LiveKnobs.read(&qdisc)).expect("readable")), before);
         assert_eq!(left.run(|| LiveKnobs.read(&rate)), Ok(Value::text("0")));
     }
-    assert!(ways > 0 || !landspeed_sys::process::is_root(), "a kernel with control groups has one way at least");
+    if !left_out.is_empty() {
+        in_lab_kernel!("{}", left_out.join("; "));
+    }
 }
 
 #[test]
-fn a_limit_for_an_interface_that_is_gone_leaves_no_program_behind() {
+fn a_limit_for_a_removed_interface_leaves_no_program() {
     let left = landspeed_testkit::or_skip!(Namespace::new("left"));
-    let Some(group) = Group::new("gone") else { skip!("no control groups of version 2 here") };
+    let Some(group) = Group::new("gone") else { in_lab_kernel!("no control groups of version 2 here") };
     left.exec(["ip", "link", "add", "gone0", "type", "veth", "peer", "name", "gone1"]);
     left.exec(["tc", "qdisc", "add", "dev", "gone0", "root", "handle", "7:", "htb"]);
     let rate = Target::EgressRate { cgroup: group.name.clone(), interface: "gone0".into() };

@@ -87,7 +87,7 @@ proptest! {
         for (place, value) in values {
             let mut one = json.clone();
             *one.pointer_mut(place.get::<String>(&places)).expect("it is there") = value.into();
-            // What its type does not hold is refused before any check sees it.
+            // Values outside the type's range are refused before any check.
             if serde_json::from_value::<Facts>(one.clone()).is_ok() {
                 json = one;
             }

@@ -1,4 +1,4 @@
-//! What can be wrong with a quantity somebody typed.
+//! Errors of a quantity in user input.
 
 use std::fmt;
 

@@ -39,7 +39,7 @@ fn a_rate_in_bytes_is_refused_instead_of_guessed_at() {
 }
 
 #[test]
-fn bare_size_suffixes_are_powers_of_1024_and_kb_is_1000() {
+fn bare_size_suffixes_are_binary_and_kb_is_decimal() {
     assert_eq!(bytes("128K"), 128 << 10);
     assert_eq!(bytes("1m"), 1 << 20);
     assert_eq!(bytes("4MiB"), 4 << 20);
@@ -121,7 +121,7 @@ fn a_size_prints_in_the_unit_that_shows_it_exactly() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_an_example() {
+fn errors_contain_an_example() {
     let rate = |text: &str| text.parse::<BitRate>().unwrap_err().to_string();
     assert_eq!(rate("-1"), "`-1` is not a rate: rates are positive, for example 10G or 300m");
     assert_eq!(rate("1e30"), "`1e30` is too large: rates end at 18446744 Tb/s, for example 10G or 300m");
@@ -136,13 +136,13 @@ fn what_is_wrong_is_said_with_an_example() {
 }
 
 #[test]
-fn a_hostile_text_cannot_write_to_the_terminal_through_the_message() {
+fn error_messages_escape_control_characters() {
     let message = format!("\u{1b}[2J{}", "x".repeat(10_000)).parse::<BitRate>().unwrap_err().to_string();
     assert!(!message.contains('\u{1b}') && message.len() < 200, "{message}");
 }
 
 #[test]
-fn floats_that_are_no_span_of_time_are_refused() {
+fn invalid_durations_are_refused() {
     for s in [-1.0, f64::NAN, f64::INFINITY, 1e30] {
         assert_eq!(Nanos::from_secs_f64(s), None, "{s}");
     }
@@ -150,7 +150,7 @@ fn floats_that_are_no_span_of_time_are_refused() {
 }
 
 #[test]
-fn a_mean_rate_is_exact_and_has_no_division_by_zero() {
+fn a_mean_rate_is_exact_for_every_duration() {
     assert_eq!(BitRate::mean(Bytes::new(125), Nanos::from_secs(1)), Some(BitRate::from_bps(1000)));
     assert_eq!(BitRate::mean(Bytes::new(125), Nanos::ZERO), None);
     assert_eq!(BitRate::mean(Bytes::new(u64::MAX), Nanos::new(1)), None);

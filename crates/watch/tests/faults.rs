@@ -10,6 +10,7 @@ use std::time::Duration;
 use landspeed_diagnose::diagnose_watched;
 use landspeed_model::{Cause, Confidence, EpochState, WatchFlow, WatchRole};
 use landspeed_netlink::sock_diag::SocketFilter;
+use landspeed_sys::clock;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::or_skip;
 use landspeed_testkit::wire::{LEFT, Leg, RIGHT, Wire};
@@ -89,7 +90,7 @@ fn apply(mut stream: TcpStream, habit: Habit, stop: &Arc<AtomicBool>, writes: bo
             match moved {
                 Ok(0) => break,
                 Err(why) if why.kind() != ErrorKind::Interrupted => break,
-                _ => std::thread::sleep(habit.pause),
+                _ => clock::sleep_until(clock::monotonic_ns() + habit.pause.as_nanos() as u64),
             }
         }
     };

@@ -7,7 +7,7 @@ use crate::tcp::{ALIGNED_LENGTH, ALIGNED_TIMESTAMPS, Flags, SackBlocks};
 
 /// Bytes of the plain headers: Ethernet, IPv4 and TCP without options.
 const PLAIN: usize = 54;
-/// Two fillers and the kind of a selective acknowledgement: how every stack sends it behind timestamps.
+/// Two fillers and the kind of a SACK option: how every stack sends it behind timestamps.
 const ALIGNED_SACK: [u8; 3] = [1, 1, 5];
 
 /// What the plain segments of a flow's direction have in common, but for the type of service.
@@ -94,7 +94,7 @@ impl Alike {
     }
 
     /// What a frame says that these headers do not, if it is a plain segment like them: an acknowledgement, with data or none,
-    /// without a flag of ECN, and with no options but timestamps and selective acknowledgements, all of them captured.
+    /// without a flag of ECN, and with no options but timestamps and SACK, all of them captured.
     #[inline(always)]
     pub fn brief<'a>(&self, link: LinkType, frame: &'a [u8]) -> Option<Brief<'a>> {
         let header: &[u8; PLAIN] = frame.first_chunk()?;
@@ -137,7 +137,7 @@ impl Alike {
     }
 }
 
-/// The blocks of options that are two fillers and selective acknowledgements.
+/// The blocks of options that are two fillers and SACK.
 #[inline(always)]
 fn selective(options: &[u8]) -> Option<&[u8]> {
     let (head, blocks) = options.split_first_chunk::<4>()?;
@@ -152,7 +152,7 @@ impl Brief<'_> {
         self.sack.is_empty()
     }
 
-    /// Its selective acknowledgements.
+    /// Its SACK blocks.
     #[inline]
     pub fn sack(&self) -> SackBlocks {
         if self.sack.is_empty() {

@@ -1,5 +1,5 @@
-//! Capture files, cut into frames: pcap in its variants and pcapng. Nothing is read here: the caller brings bytes and is told
-//! how many more it takes, so that a file, a pipe and a decompressor are all the same.
+//! Capture files, cut into frames: pcap in its variants and pcapng. Performs no I/O: the caller provides bytes and learns
+//! how many more are needed, so that a file, a pipe and a decompressor are all the same.
 
 use crate::LinkType;
 
@@ -82,14 +82,14 @@ pub enum CaptureError {
     Damaged(&'static str),
 }
 
-/// The latest time told from any other, nanoseconds since the Unix epoch: in 2116. A damaged file can say anything, and times
+/// The latest representable time, nanoseconds since the Unix epoch: in 2116. A damaged file can say anything, and times
 /// are added and subtracted.
 pub const LATEST_NS: u64 = i64::MAX as u64 / 2;
 
 /// The longest record believed, bytes. Larger than any frame a kernel makes (BIG TCP: 512 KiB).
 pub const LONGEST: u32 = 16 << 20;
 
-/// Reads a capture of any format known here, told by its first bytes.
+/// Reads a capture of any known format, recognised by its first bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Reader {
     format: Option<Format>,
@@ -121,7 +121,9 @@ impl Reader {
     pub fn drain(&mut self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
         let mut at = 0;
         loop {
-            if let Some(Format::Pcap(pcap)) = &self.format {
+            if let Some(Format::Pcap(pcap)) = &self.format
+                && pcap.is_little()
+            {
                 let (used, needed) = pcap.drain(&bytes[at..], sink);
                 return (at + used, needed);
             }
@@ -165,7 +167,7 @@ impl Reader {
         })
     }
 
-    /// Name of an interface, where the capture tells it.
+    /// Name of an interface, where the capture has it.
     pub fn interface_name(&self, interface: u32) -> Option<&str> {
         match self.format.as_ref()? {
             Format::Pcap(_) => None,

@@ -84,7 +84,7 @@ pub struct Packet {
     pub network: Network,
     /// The transport layer.
     pub transport: Transport,
-    /// What it is wrapped in.
+    /// Its encapsulation.
     pub wrapping: Wrapping,
 }
 
@@ -230,7 +230,7 @@ fn internet(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> 
 }
 
 /// Bytes from an offset to the end of the frame on the wire, for lengths of 0 that mean "more than fits" (BIG TCP).
-fn rest(original: u32, at: usize) -> Result<u32, Undissected> {
+fn remaining_bytes(original: u32, at: usize) -> Result<u32, Undissected> {
     original.checked_sub(at as u32).ok_or(Undissected::Malformed)
 }
 
@@ -238,7 +238,7 @@ fn v4(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
     let header: &[u8; 20] = frame.get(at..).and_then(<[u8]>::first_chunk).ok_or(Undissected::Cut)?;
     let length = usize::from(header[0] & 0x0f) * 4;
     let total = match u32::from(u16::from_be_bytes([header[2], header[3]])) {
-        0 => rest(original, at)?,
+        0 => remaining_bytes(original, at)?,
         total => total,
     };
     if length < 20 {
@@ -275,7 +275,7 @@ fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
     let first = be32(frame, at).ok_or(CUT)?;
     // 0 is a jumbogram (RFC 2675) or a BIG TCP super-packet: both run to the end of the frame.
     let mut payload = match u32::from(be16(frame, at + 4).ok_or(CUT)?) {
-        0 => rest(original, at + 40)?,
+        0 => remaining_bytes(original, at + 40)?,
         length => length,
     };
     let (mut protocol, hop_limit) = (octet(frame, at + 6).ok_or(CUT)?, octet(frame, at + 7).ok_or(CUT)?);

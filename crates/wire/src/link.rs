@@ -60,11 +60,11 @@ impl LinkType {
 pub enum Above {
     /// A protocol by its EtherType, from this offset on.
     EtherType(u16, usize),
-    /// IP of the version its first byte tells, from this offset on.
+    /// IP from this offset on; its first byte has the version.
     Ip(usize),
     /// Nothing that is dissected here.
     Other,
-    /// The frame ends before it tells.
+    /// The frame ends before its type.
     Cut,
 }
 

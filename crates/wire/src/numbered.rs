@@ -1,5 +1,5 @@
-//! Datagrams that carry numbers of their own: what the known protocols put where. Whether a payload is of a protocol only
-//! several of them can tell; here is what one says if it is.
+//! Datagrams with sequence numbers: the layout of the known protocols. Only several payloads can show that they are of a
+//! protocol; this module reads one under that assumption.
 
 /// A protocol whose datagrams are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ impl Numbering {
             }
             Self::Rtp => {
                 let header: &[u8; 12] = payload.first_chunk()?;
-                // Version 2, and a payload type that is no RTCP.
+                // Version 2, and a payload type that is not RTCP.
                 let plausible = header[0] >> 6 == 2 && !(64..=95).contains(&(header[1] & 0x7f));
                 let number = u64::from(u16::from_be_bytes([header[2], header[3]]));
                 plausible.then_some(Numbered { number, tag: word(8)?, sent_ns: None })

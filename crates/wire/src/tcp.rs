@@ -84,7 +84,7 @@ pub struct TcpOptions {
     pub mss: Option<u16>,
     /// Window scale, a shift.
     pub window_scale: Option<u8>,
-    /// Whether selective acknowledgements are permitted.
+    /// Whether SACK is permitted.
     pub sack_permitted: bool,
     /// Selective acknowledgements.
     pub sack: SackBlocks,

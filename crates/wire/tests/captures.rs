@@ -11,21 +11,21 @@ use pcap_file::{Endianness, TsResolution};
 use proptest::prelude::*;
 
 /// Time, bytes on the wire, what was captured.
-type Told = (u64, u32, Vec<u8>);
+type Packet = (u64, u32, Vec<u8>);
 
 /// Reads a capture that arrives in pieces of a length.
-fn read(bytes: &[u8], piece: usize) -> Result<(Vec<Told>, bool), CaptureError> {
-    let (mut reader, mut told, mut start, mut end) = (Reader::new(), Vec::new(), 0, 0);
+fn read(bytes: &[u8], piece: usize) -> Result<(Vec<Packet>, bool), CaptureError> {
+    let (mut reader, mut packets, mut start, mut end) = (Reader::new(), Vec::new(), 0, 0);
     loop {
         let (used, next) = reader.next(&bytes[start..end])?;
         start += used;
         match next {
             Next::Frame(frame) => {
                 assert_eq!(frame.link, LinkType::ETHERNET);
-                told.push((frame.time_ns, frame.original, frame.data.to_vec()));
+                packets.push((frame.time_ns, frame.original, frame.data.to_vec()));
             }
             Next::Statistics(_) | Next::Skipped => assert!(used > 0, "it must go on"),
-            Next::More(_) if end == bytes.len() => return Ok((told, start == end)),
+            Next::More(_) if end == bytes.len() => return Ok((packets, start == end)),
             Next::More(needed) => {
                 assert!(start + needed > end, "it asks for what is there");
                 end = (end + piece).min(bytes.len());
@@ -34,15 +34,15 @@ fn read(bytes: &[u8], piece: usize) -> Result<(Vec<Told>, bool), CaptureError> {
     }
 }
 
-fn frames() -> impl Strategy<Value = Vec<Told>> {
+fn frames() -> impl Strategy<Value = Vec<Packet>> {
     let frame = (0..4_000_000_000_u64, 0..2_000_000_000_u64, prop::collection::vec(any::<u8>(), 0..90), 0..9_000_u32);
-    let told = |(second, fraction, data, more): (u64, u64, Vec<u8>, u32)| {
+    let packets = |(second, fraction, data, more): (u64, u64, Vec<u8>, u32)| {
         (second * 1_000_000_000 + fraction / 2 / 1_000 * 1_000, data.len() as u32 + more, data)
     };
-    prop::collection::vec(frame.prop_map(told), 0..40)
+    prop::collection::vec(frame.prop_map(packets), 0..40)
 }
 
-fn pcap(frames: &[Told], endianness: Endianness, resolution: TsResolution) -> Vec<u8> {
+fn pcap(frames: &[Packet], endianness: Endianness, resolution: TsResolution) -> Vec<u8> {
     let header = PcapHeader {
         endianness,
         ts_resolution: resolution,
@@ -58,7 +58,7 @@ fn pcap(frames: &[Told], endianness: Endianness, resolution: TsResolution) -> Ve
     writer.into_writer()
 }
 
-fn pcapng(frames: &[Told], endianness: Endianness) -> Vec<u8> {
+fn pcapng(frames: &[Packet], endianness: Endianness) -> Vec<u8> {
     let mut writer = PcapNgWriter::with_endianness(Vec::new(), endianness).expect("memory");
     let name = InterfaceDescriptionOption::IfName("eth7".into());
     let resolution = InterfaceDescriptionOption::IfTsResol(9);
@@ -94,8 +94,8 @@ proptest! {
     #[test]
     fn a_capture_cut_anywhere_gives_the_frames_before(frames in frames(), cut in 0.0_f64..1.0) {
         let bytes = pcap(&frames, Endianness::Little, TsResolution::NanoSecond);
-        let (told, _) = read(&bytes[..(bytes.len() as f64 * cut) as usize], 64).expect("no damage");
-        prop_assert_eq!(&told[..], &frames[..told.len()]);
+        let (packets, _) = read(&bytes[..(bytes.len() as f64 * cut) as usize], 64).expect("no damage");
+        prop_assert_eq!(&packets[..], &frames[..packets.len()]);
     }
 
     #[test]
@@ -122,7 +122,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_capture_is_told_from_its_first_bytes() {
+fn files_are_recognised_by_their_first_bytes() {
     assert!(matches!(Reader::new().next(b"GET / HTTP/1.1"), Err(CaptureError::NotACapture(0x4745_5420))));
     assert!(matches!(Reader::new().next(b"\xd4\xc3"), Ok((0, Next::More(4)))));
 }

@@ -34,7 +34,7 @@ proptest! {
             }};
         }
         if tagged { build!(ethernet().single_vlan(7.try_into().expect("a tag"))) } else { build!(ethernet()) }.expect("memory");
-        // What Ethernet pads a short frame with is no payload.
+        // Ethernet's padding of a short frame is not payload.
         frame.resize(frame.len().max(60), 0);
 
         let packet = dissected(&frame).expect("a whole packet");
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_or_garbled_never_panics_and_never_gains_payload(
+    fn damaged_packets_never_panic_or_gain_payload(
         mut frame in prop::collection::vec(any::<u8>(), 0..160), link in prop::sample::select(vec![0_u32, 1, 12, 101, 108, 113, 228, 229, 276, 999]),
         ip: bool, original in 0_u32..70_000,
     ) {
@@ -174,7 +174,7 @@ fn a_segment_is_found_behind_every_link_header() {
 }
 
 #[test]
-fn a_super_packet_without_a_length_runs_to_the_end_of_the_frame() {
+fn zero_length_super_packets_end_with_the_frame() {
     for six in [false, true] {
         let mut frame = Vec::new();
         let built = if six { ethernet().ipv6([1; 16], [2; 16], 64) } else { ethernet().ipv4([1; 4], [2; 4], 64) };
@@ -189,7 +189,7 @@ fn a_super_packet_without_a_length_runs_to_the_end_of_the_frame() {
 }
 
 #[test]
-fn extension_headers_are_walked_and_a_later_fragment_has_no_ports() {
+fn extension_headers_are_parsed_and_later_fragments_lack_ports() {
     let mut plain = Vec::new();
     PacketBuilder::ipv6([1; 16], [2; 16], 64).tcp(5, 6, 7, 8).write(&mut plain, &[0; 100]).expect("memory");
     let with = |next: u8, header: &[u8]| {

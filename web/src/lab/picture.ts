@@ -144,9 +144,9 @@ function queueInWords(q: LabQueue): string {
 }
 
 function over(link: TopologyLink): string {
-  const rates = link.rate_bps === link.back_rate_bps ? rate(link.rate_bps) : `${rate(link.rate_bps)} / ${rate(link.back_rate_bps)}`;
-  const delays = link.delay_ns === link.back_delay_ns ? nanos(link.delay_ns) : `${nanos(link.delay_ns)} / ${nanos(link.back_delay_ns)}`;
-  return link.delay_ns + link.back_delay_ns > 0 ? `${rates} · ${delays}` : rates;
+  const rates = link.rate_bps === link.reverse_rate_bps ? rate(link.rate_bps) : `${rate(link.rate_bps)} / ${rate(link.reverse_rate_bps)}`;
+  const delays = link.delay_ns === link.reverse_delay_ns ? nanos(link.delay_ns) : `${nanos(link.delay_ns)} / ${nanos(link.reverse_delay_ns)}`;
+  return link.delay_ns + link.reverse_delay_ns > 0 ? `${rates} · ${delays}` : rates;
 }
 
 function under(lab: LabDocument, link: TopologyLink): { text: string; bad?: boolean }[] {

@@ -14,7 +14,7 @@ import {
 
 /** From this many cells on the table of every run waits to be opened. */
 const LONG = 40;
-/** Flows that get a chart or a column of their own. */
+/** Flows that get their own chart or column. */
 const FLOWS = 8;
 
 /** The whole page. */

@@ -48,7 +48,7 @@ export function worth(value: unknown, name: string): { kind: Kind; amount: numbe
   return isSize ? { kind: "size", amount: amount * (BINARY[letter] ?? 1) } : { kind: "rate", amount: amount * thousand };
 }
 
-/** How values are told apart. */
+/** A value as a comparable string. */
 export const written = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? "–"));
 
 /** The axis of a key, from all values it takes, in their order. */

@@ -56,7 +56,7 @@ export function histogram(id: string, title: string, note: string, list: readonl
 
 const total = (buckets: readonly Bucket[]) => buckets.reduce((sum, b) => sum + b.count, 0);
 
-/** Steps to the octave, so that buckets of every width are told alike; all there are where a distribution is narrow. */
+/** Steps to the octave, so that buckets of every width look alike; every bucket where a distribution is narrow. */
 const STEPS = 4;
 const FINE_STEPS = 16;
 /** Narrow: from the least to the greatest within this factor. */

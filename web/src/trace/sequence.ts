@@ -8,7 +8,7 @@ import { isAck, isAgain, isLate, KIND, KIND_WORDS, lowerBound, sacksOf } from ".
 
 /** Maximum number of packets drawn individually; more are aggregated by columns of pixels. */
 const SINGLE = 3_000;
-/** A bucket wider than this many pixels is no picture any more where single packets are kept. */
+/** A bucket wider than this many pixels is too coarse where single packets are kept. */
 const COARSE = 3;
 
 export type Fit = "all" | "data" | "acks";
@@ -146,7 +146,7 @@ function drawColumns(pen: Pen, columns: Columns, on: (id: string) => boolean): v
   if (on("again")) bars(columns.again, c.bad, 2, 6);
 }
 
-/** Every packet of its own: segments from their first number to their last, acknowledgements as a staircase. */
+/** Every packet: segments from their first number to their last, acknowledgements as a staircase. */
 function drawSingle(pen: Pen, model: Model, first: number, last: number, on: (id: string) => boolean, held: { ack: number; edge: number } | null): void {
   const { records } = model;
   const { g, c, x, y, from, to } = pen;

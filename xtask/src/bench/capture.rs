@@ -1,4 +1,4 @@
-//! When datagrams left, as a capture saw it and not as the tool tells it.
+//! When datagrams left, by a capture and not by the tool's own report.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -109,7 +109,7 @@ pub fn pacing(frames: &[Frame], size: u64, rate_bps: f64) -> Result<Pacing> {
     let (first, last) = (data.first().context("no datagram was captured")?.at_ns, data[data.len() - 1].at_ns);
     let steady: Vec<Frame> =
         data.into_iter().filter(|frame| frame.at_ns >= first + EDGE_NS && frame.at_ns + EDGE_NS <= last).collect();
-    ensure!(steady.len() >= 100, "{} frames are too few to tell", steady.len());
+    ensure!(steady.len() >= 100, "{} frames are too few", steady.len());
     let ideal_ns = size as f64 * 8e9 / rate_bps;
     let mut errors = Vec::new();
     let mut previous: Option<u64> = None;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_to_tell_is_an_error() {
+    fn too_few_frames_are_an_error() {
         assert!(pacing(&[], SIZE, RATE).is_err());
         assert!(pacing(&every(100_000, SIZE, 50), SIZE, RATE).is_err());
     }

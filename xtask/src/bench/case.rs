@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use anyhow::{Result, ensure};
 
-use super::row::{Better, Metric, Row, Series, Skipped, Unit};
+use super::row::{Better, Metric, Row, Series, Skipped, Target, Unit};
 use super::tools::Found;
 
 /// Runs once and gives one value for each metric of the case.
@@ -13,11 +13,11 @@ pub type Measure = Box<dyn FnMut() -> Result<Vec<f64>>>;
 /// How a contestant counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Landspeed: the promise is about this one.
+    /// Landspeed: the target applies to this one.
     Ours,
     /// Landspeed, done otherwise: for information.
     OursToo,
-    /// The promise is held against the best of these.
+    /// The target is compared with the best of these.
     Rival,
     /// For information.
     RivalToo,
@@ -52,10 +52,19 @@ impl Case {
         }
     }
 
-    /// Adds a metric; `target` is what ours promises over the best rival.
+    /// Adds a metric; `target` is the ratio to the best rival.
     #[must_use]
     pub fn metric(mut self, name: &str, unit: Unit, better: Better, target: Option<f64>) -> Self {
-        self.metrics.push(Metric { name: name.to_owned(), unit, better, target });
+        self.metrics.push(Metric { name: name.to_owned(), unit, better, target, further: Vec::new() });
+        self
+    }
+
+    /// Adds a target of one contestant over another one, for the metric added last.
+    #[must_use]
+    pub fn target(mut self, who: &str, rival: &str, target: f64) -> Self {
+        if let Some(metric) = self.metrics.last_mut() {
+            metric.further.push(Target { who: who.to_owned(), rival: rival.to_owned(), target });
+        }
         self
     }
 
@@ -189,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_missing_or_cannot_start_is_skipped_with_its_reason() {
+    fn a_missing_tool_is_skipped_with_its_reason() {
         let missing: Found<()> = Err("not installed".to_owned());
         let rows = case()
             .with(Role::Rival, "gone", &missing, |_| Ok(Box::new(|| Ok(vec![1.0]))))
@@ -200,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contestant_that_fails_twice_in_a_row_is_out_and_its_error_kept() {
+    fn two_failures_in_a_row_exclude_a_tool() {
         let runs = Rc::new(RefCell::new(0));
         let counted = Rc::clone(&runs);
         let rows = case()
@@ -216,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_no_number_is_a_failure() {
+    fn a_value_that_is_not_a_number_is_a_failure() {
         let rows = case().with(Role::Ours, "odd", &FOUND(), |_| Ok(Box::new(|| Ok(vec![f64::NAN])))).play(1);
         assert_eq!(rows[0].series[0].values, [None]);
     }

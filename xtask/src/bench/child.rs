@@ -104,7 +104,7 @@ impl Running {
 
     /// Asks the child to end with `signal`, kills it if it does not, and reaps it.
     pub fn stop(mut self, signal: Signal) -> Result<Finished> {
-        // It may have ended by itself (a one-shot server): then there is nobody to ask.
+        // It may have ended by itself (a one-shot server): then no process is left.
         let _ = kill(self.pid(), signal);
         if self.wait(PATIENCE, POLL)?.is_none() {
             self.child.kill()?;
@@ -165,7 +165,7 @@ pub fn run_well(command: &mut Command, limit: Duration) -> Result<Finished> {
     Ok(finished)
 }
 
-/// Processor time, user and system, of all children reaped so far, seconds. Time in soft interrupts that no process
+/// CPU time, user and system, of all children reaped so far, seconds. Time in softirqs that no process
 /// was running for is not in it, whichever tool caused it.
 pub fn cpu_of_children() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("getrusage")?;
@@ -173,7 +173,7 @@ pub fn cpu_of_children() -> Result<f64> {
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// Processor time, user and system, of this thread, seconds.
+/// CPU time, user and system, of this thread, seconds.
 pub fn cpu_of_thread() -> f64 {
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_dies_before_it_is_ready_says_what_it_said() {
+    fn the_output_of_a_failed_server_is_reported() {
         let error = Running::start(&mut sh("echo port taken >&2; exit 1")).unwrap().until("listening", |_| false);
         assert!(error.unwrap_err().to_string().contains("port taken"));
     }

@@ -186,12 +186,12 @@ const BULK_ROUND_TRIP_NS: u64 = 10_000_000;
 pub struct Bulk {
     /// Frames of both captures.
     pub frames: u64,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
 }
 
 /// One connection at 10 Gb/s over 10 ms for so many data segments, one in ten thousand lost behind the tap and repaired by
-/// selective acknowledgements; captured beside the sender, and beside the receiver if that is asked for.
+/// SACK; captured beside the sender, and beside the receiver if that is asked for.
 pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
     const GAP_NS: u64 = 1_230;
     const ROUND_TRIP_NS: u64 = BULK_ROUND_TRIP_NS;

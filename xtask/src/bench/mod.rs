@@ -50,7 +50,7 @@ pub struct Options {
     /// Our binary, instead of building it
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Share of datagrams a "loss-free" run may lose: 0, or 0.0001 where neighbours steal the processor
+    /// Share of datagrams a "loss-free" run may lose: 0, or 0.0001 where neighbours cause steal time
     #[arg(long, default_value_t = 0.0)]
     tolerate_loss: f64,
     /// Leave ours out and measure the rivals only
@@ -86,6 +86,32 @@ pub struct Bench {
     pub cores: usize,
     /// Share of datagrams that may be lost in a run that still counts as loss-free.
     pub tolerated_loss: f64,
+    /// Whether it runs in a network namespace made for it.
+    is_isolated: bool,
+    /// The congestion control that this namespace began with.
+    congestion: String,
+}
+
+/// The default congestion control of this network namespace.
+const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+
+impl Bench {
+    /// Makes `name` the congestion control of all sockets opened from now on, whichever tool opens them.
+    ///
+    /// # Errors
+    /// Without a network namespace of its own, or where the kernel does not have `name`.
+    pub fn set_congestion_control(&self, name: &str) -> Result<(), String> {
+        if !self.is_isolated {
+            return Err("setting the congestion control needs root: it is done in a network namespace".to_owned());
+        }
+        std::fs::write(CONGESTION, name).map_err(|error| format!("congestion control {name}: {error}"))
+    }
+
+    fn restore_congestion_control(&self) {
+        if self.is_isolated && !self.congestion.is_empty() {
+            let _ = std::fs::write(CONGESTION, &self.congestion);
+        }
+    }
 }
 
 /// The file written by `--json`.
@@ -129,9 +155,15 @@ pub fn run(options: &Options) -> Result<()> {
     ensure!(names().any(is_chosen), "no such case; `cargo xtask bench --list` names them");
 
     let binary = binary(options);
-    let is_alone = alone(&binary)?;
-    let bench =
-        Bench { tools: Tools::find(binary), seconds, cores: machine::cores(), tolerated_loss: options.tolerate_loss };
+    let is_isolated = isolate_network(&binary)?;
+    let bench = Bench {
+        tools: Tools::find(binary),
+        seconds,
+        cores: machine::cores(),
+        tolerated_loss: options.tolerate_loss,
+        is_isolated,
+        congestion: std::fs::read_to_string(CONGESTION).unwrap_or_default(),
+    };
     let machine = Machine::read();
     for warning in machine.warnings() {
         println!("warning: {warning}");
@@ -144,7 +176,7 @@ pub fn run(options: &Options) -> Result<()> {
             rounds,
             seconds,
             tolerated_loss: options.tolerate_loss,
-            own_network_namespace: is_alone,
+            own_network_namespace: is_isolated,
             machine: &machine,
             versions: &bench.tools.versions,
             rows,
@@ -156,6 +188,7 @@ pub fn run(options: &Options) -> Result<()> {
     let (mut rows, mut attacks) = (Vec::new(), Vec::new());
     for (name, build) in cases::ALL.iter().filter(|(name, _)| is_chosen(name)) {
         println!("\n{name}");
+        bench.restore_congestion_control();
         rows.extend(build(&bench, name).play(rounds));
         save(&rows, &attacks)?;
     }
@@ -192,9 +225,9 @@ fn warn_of_old(today: &str, tools: &Tools) {
 /// Set in the process that [`alone`] starts.
 const ALONE: &str = "LANDSPEED_BENCH_ALONE";
 
-/// Moves this run into a network namespace of its own, where no other program's traffic is in the kernel's counters.
+/// Moves this run into a new network namespace, where no other program's traffic is in the kernel's counters.
 /// Without root it stays where it is. Returns whether it is alone.
-fn alone(binary: &Result<PathBuf, String>) -> Result<bool> {
+fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
     if std::env::var_os(ALONE).is_some() {
         return Ok(true);
     }

@@ -1,4 +1,4 @@
-//! A finished case: what each contestant measured, and whether ours keeps its promise.
+//! A finished case: what each contestant measured, and whether landspeed meets its target.
 
 use std::fmt::Write;
 
@@ -27,7 +27,7 @@ pub enum Unit {
     PerS,
     /// Nanoseconds.
     Ns,
-    /// Processor nanoseconds per payload byte.
+    /// CPU nanoseconds per payload byte.
     NsPerByte,
     /// A number of things.
     Count,
@@ -64,8 +64,21 @@ pub struct Metric {
     pub unit: Unit,
     /// Which way is up.
     pub better: Better,
-    /// What ours promises: ours over the best rival, at least (higher is better) or at most (lower is better).
+    /// The target: landspeed over the best rival, at least (higher is better) or at most (lower is better).
     pub target: Option<f64>,
+    /// Further targets.
+    pub further: Vec<Target>,
+}
+
+/// A target of one contestant over another one.
+#[derive(Debug, Clone, Serialize)]
+pub struct Target {
+    /// The contestant.
+    pub who: String,
+    /// The other one.
+    pub rival: String,
+    /// At least (higher is better) or at most (lower is better).
+    pub target: f64,
 }
 
 /// Values of one contestant for one metric, in the order of rounds.
@@ -75,7 +88,7 @@ pub struct Series {
     pub name: String,
     /// Whether it is landspeed.
     pub ours: bool,
-    /// Whether the promise is judged by it: the first of ours against the best of these.
+    /// Whether it counts for the target: the first landspeed row against the best of these.
     pub judged: bool,
     /// One value for each round; `None` where the run failed.
     pub values: Vec<Option<f64>>,
@@ -93,7 +106,7 @@ impl Series {
     }
 }
 
-/// Somebody who did not take part.
+/// A tool that was skipped.
 #[derive(Debug, Clone, Serialize)]
 pub struct Skipped {
     /// Who.
@@ -126,7 +139,7 @@ pub struct Verdict {
     pub ratio: f64,
     /// The same ratio within each round, lowest and highest: neighbours in time share the machine's mood.
     pub rounds: (f64, f64),
-    /// Whether the promise was kept; `None` without one.
+    /// Whether the target was met; `None` without one.
     pub met: Option<bool>,
 }
 
@@ -140,15 +153,18 @@ impl Row {
 
 fn judge(metric: &Metric, series: &[Series]) -> Option<Verdict> {
     let ours = series.iter().find(|series| series.ours && series.judged)?;
-    let ours_median = ours.median()?;
     let rivals = series.iter().filter(|series| !series.ours && series.judged);
-    let (rival, rival_median) =
+    let (rival, _) =
         rivals.filter_map(|rival| Some((rival, rival.median()?))).reduce(|a, b| match metric.better {
             Better::Higher if b.1 > a.1 => b,
             Better::Lower if b.1 < a.1 => b,
             _ => a,
         })?;
-    let ratio = ours_median / rival_median;
+    compare(ours, rival, metric.better, metric.target)
+}
+
+fn compare(ours: &Series, rival: &Series, better: Better, target: Option<f64>) -> Option<Verdict> {
+    let ratio = ours.median()? / rival.median()?;
     if !ratio.is_finite() {
         return None;
     }
@@ -160,17 +176,45 @@ fn judge(metric: &Metric, series: &[Series]) -> Option<Verdict> {
         .filter(|ratio| ratio.is_finite())
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), ratio| (low.min(ratio), high.max(ratio)));
     let rounds = if low <= high { (low, high) } else { (ratio, ratio) };
-    let met = metric.target.map(|target| match metric.better {
+    let met = target.map(|target| match better {
         Better::Higher => ratio >= target,
         Better::Lower => ratio <= target,
     });
     Some(Verdict { rival: rival.name.clone(), ratio, rounds, met })
 }
 
+impl Row {
+    /// The ratios of a contestant and whether they meet its targets, as two cells of the table.
+    fn targets(&self, series: &Series) -> (String, String) {
+        let Metric { better, target, ref further, .. } = self.metric;
+        let judged = self.series.iter().find(|one| one.ours && one.judged).is_some_and(|one| one.name == series.name);
+        let mut verdicts: Vec<(Option<Verdict>, Option<f64>)> = Vec::new();
+        if judged {
+            verdicts.push((self.verdict.clone(), target));
+        }
+        for wanted in further.iter().filter(|wanted| wanted.who == series.name) {
+            let rival = self.series.iter().find(|one| one.name == wanted.rival);
+            let verdict = rival.and_then(|rival| compare(series, rival, better, Some(wanted.target)));
+            verdicts.push((verdict, Some(wanted.target)));
+        }
+        let sign = if better == Better::Higher { '≥' } else { '≤' };
+        let ratios = verdicts.iter().filter_map(|(verdict, _)| {
+            let Verdict { rival, ratio, rounds: (low, high), .. } = verdict.as_ref()?;
+            Some(format!("{ratio:.2}× {rival} ({low:.2}–{high:.2})"))
+        });
+        let met = verdicts.iter().filter_map(|(verdict, target)| {
+            let met = verdict.as_ref().and_then(|verdict| verdict.met);
+            let word = met.map_or("not judged", |met| if met { "met" } else { "**missed**" });
+            Some(format!("{sign} {:.2}×: {word}", (*target)?))
+        });
+        (ratios.collect::<Vec<_>>().join("; "), met.collect::<Vec<_>>().join("; "))
+    }
+}
+
 /// The rows as one Markdown table.
 pub fn markdown(rows: &[Row]) -> String {
     let mut out = String::from(
-        "| case | metric | who | median | min – max | runs | ours / best rival (per round) | promise |\n\
+        "| case | metric | tool | median | min – max | runs | landspeed / best rival (per round) | target |\n\
          |---|---|---|---:|---:|---:|---|---|\n",
     );
     for row in rows {
@@ -184,28 +228,10 @@ pub fn markdown(rows: &[Row]) -> String {
                 Some(median) => (unit.show(median), format!("{} – {}", unit.show(low), unit.show(high))),
                 None => ("–".to_owned(), format!("FAILED: {}", series.error.as_deref().unwrap_or("no value"))),
             };
-            let is_judged = row
-                .series
-                .iter()
-                .position(|one| one.ours && one.judged)
-                .is_some_and(|at| std::ptr::eq(series, &raw const row.series[at]));
-            let verdict = row.verdict.as_ref().filter(|_| is_judged);
-            let ratio = verdict.map_or(String::new(), |verdict| {
-                let (low, high) = verdict.rounds;
-                format!("{:.2}× {} ({low:.2}–{high:.2})", verdict.ratio, verdict.rival)
-            });
-            let promise = match (is_judged, row.metric.target) {
-                (true, Some(target)) => {
-                    let sign = if row.metric.better == Better::Higher { '≥' } else { '≤' };
-                    let kept = verdict.and_then(|verdict| verdict.met);
-                    let word = kept.map_or("not judged", |kept| if kept { "kept" } else { "**missed**" });
-                    format!("{sign} {target:.2}×: {word}")
-                }
-                _ => String::new(),
-            };
+            let (ratio, target) = row.targets(series);
             let _ = writeln!(
                 out,
-                "| {} | {} | {} | {middle} | {range} | {} | {ratio} | {promise} |",
+                "| {} | {} | {} | {middle} | {range} | {} | {ratio} | {target} |",
                 lead[0],
                 lead[1],
                 series.name,
@@ -227,7 +253,7 @@ mod tests {
     use super::*;
 
     fn metric(better: Better, target: f64) -> Metric {
-        Metric { name: "goodput".to_owned(), unit: Unit::Bps, better, target: Some(target) }
+        Metric { name: "goodput".to_owned(), unit: Unit::Bps, better, target: Some(target), further: Vec::new() }
     }
 
     fn series(name: &str, ours: bool, values: &[f64]) -> Series {
@@ -254,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn where_lower_is_better_the_cheapest_rival_counts() {
+    fn the_cheapest_rival_counts_where_lower_is_better() {
         let series =
             vec![series("ours", true, &[9.0]), series("dear", false, &[20.0]), series("cheap", false, &[10.0])];
         let verdict = judge(&metric(Better::Lower, 0.8), &series).unwrap();
@@ -270,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rival_nothing_is_judged_and_the_table_says_who_was_skipped() {
+    fn without_a_rival_nothing_is_judged() {
         let skipped = vec![Skipped { name: "iperf3".to_owned(), why: "iperf3 is not installed".to_owned() }];
         let row = Row::new("tcp", metric(Better::Higher, 1.1), vec![series("ours", true, &[1e9])], skipped);
         let table = markdown(std::slice::from_ref(&row));
@@ -278,6 +304,26 @@ mod tests {
         assert!(table.contains("| tcp | goodput | ours | 1.00 Gb/s |"), "{table}");
         assert!(table.contains("≥ 1.10×: not judged"), "{table}");
         assert!(table.contains("|  |  | iperf3 | SKIPPED | iperf3 is not installed |"), "{table}");
+    }
+
+    #[test]
+    fn each_target_is_judged_beside_its_rival() {
+        let mut metric = metric(Better::Higher, 8.0);
+        for (who, rival, target) in [("one", "read", 0.5), ("two", "one", 1.6)] {
+            metric.further.push(Target { who: who.to_owned(), rival: rival.to_owned(), target });
+        }
+        let mut read = series("read", false, &[20e9]);
+        read.judged = false;
+        let mut two = series("two", true, &[12e9]);
+        two.judged = false;
+        let all = vec![series("one", true, &[9e9]), two, series("tcptrace", false, &[1e9]), read];
+        let table = markdown(&[Row::new("trace", metric, all, Vec::new())]);
+        assert!(
+            table
+                .contains("9.00× tcptrace (9.00–9.00); 0.45× read (0.45–0.45) | ≥ 8.00×: met; ≥ 0.50×: **missed** |"),
+            "{table}"
+        );
+        assert!(table.contains("1.33× one (1.33–1.33) | ≥ 1.60×: **missed** |"), "{table}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct Probe {
     pub lost: u64,
 }
 
-/// Halvings of the rate until a run loses nothing; whoever sends fastest has the farthest way down.
+/// Halvings of the rate until a run loses nothing; the fastest sender needs the most.
 const HALVINGS: u32 = 12;
 /// Halvings of what is left between a rate that loses and one that does not.
 const STEPS: u32 = 5;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_found_within_a_thirtieth_of_it_however_fast_the_tool() {
+    fn the_limit_is_found_within_three_percent() {
         for limit in [1e7, 1e8, 3.3e9, 9.9e9] {
             let found = highest(tool(limit, 10e9)).unwrap().loss_free_bps;
             assert!(found <= limit && limit - found <= limit / 30.0, "{limit}: {found}");

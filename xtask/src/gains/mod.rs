@@ -187,15 +187,15 @@ fn lab(program: &Path, scenario: &Path, set: &[String], seed: u64) -> Result<Val
         .arg(scenario)
         .output()
         .context("cannot run timeout")?;
-    let told = || format!("{} {set:?}, seed {seed}: {}", scenario.display(), output.status);
+    let run = || format!("{} {set:?}, seed {seed}: {}", scenario.display(), output.status);
     let document: Value = serde_json::from_slice(&output.stdout)
-        .with_context(|| format!("{}: {}", told(), String::from_utf8_lossy(&output.stderr).trim()))?;
+        .with_context(|| format!("{}: {}", run(), String::from_utf8_lossy(&output.stderr).trim()))?;
     let checks = document["checks"].as_array().map(Vec::as_slice).unwrap_or_default();
     for check in checks.iter().filter(|check| check["passed"] == false) {
         let detail = check["detail"].as_str().unwrap_or_default();
-        ensure!(check["name"] == "accounting" && detail.ends_with(STUCK), "{}: {detail}", told());
+        ensure!(check["name"] == "accounting" && detail.ends_with(STUCK), "{}: {detail}", run());
     }
-    ensure!(output.status.success() || !checks.is_empty(), "{}: nothing was checked", told());
+    ensure!(output.status.success() || !checks.is_empty(), "{}: nothing was checked", run());
     Ok(document)
 }
 
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_question_is_of_a_check_and_none_is_asked_twice() {
+    fn every_question_has_a_check_and_is_unique() {
         let codes: BTreeSet<_> = landspeed_checks::all().map(|check| check.code).collect();
         let mut asked = BTreeSet::new();
         for question in QUESTIONS {

@@ -82,7 +82,7 @@ mod tests {
     const STRANGERS: &[&str] = &["flow", "lab", "tap", "checks", "watch"];
 
     #[test]
-    fn the_table_keeps_strangers_apart() {
+    fn the_table_refuses_unlisted_edges() {
         for row in TABLE.iter().filter(|row| STRANGERS.contains(&row.from)) {
             assert!(row.to.iter().all(|to| !STRANGERS.contains(to)), "{}", row.from);
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_lets_only_the_binary_use_the_top_and_nobody_use_test_helpers() {
+    fn only_the_binary_uses_the_top_crates() {
         for row in TABLE {
             assert!(row.from == "landspeed" || row.to.iter().all(|to| !TOP.contains(to)), "{}", row.from);
             assert!(row.to.iter().all(|to| !TEST_ONLY.contains(to)), "{}", row.from);

@@ -1,4 +1,4 @@
-//! The workspace's law: what DESIGN's "Never" and the style guide's countable rules say, held against the tree.
+//! The workspace's law: what DESIGN's "Never" and the style guide's countable rules say, checked in the tree.
 //!
 //! Each rule is a function from the [`Tree`] to its breaches. `cargo xtask law` prints them all; the tests below run
 //! the same functions, so `cargo test` fails on what the command would print.

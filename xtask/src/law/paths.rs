@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn macro_calls_and_function_names_are_told_from_other_words() {
+    fn macro_calls_and_function_names_are_recognised() {
         let code = Code::parse("fn panic() { if a != (b) { panic!(\"x\") } }", false).unwrap();
         let panics: Vec<_> = code.said.iter().filter(|said| said.path() == "panic").collect();
         assert_eq!((panics[0].is_fn_name, panics[0].is_macro), (true, false));

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_to_reach_the_machine_is_seen() {
+    fn every_access_to_the_machine_is_detected() {
         for text in [
             "use std::fs::File;",
             "use std::{fmt, thread};",
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_formats_are_fine_and_so_are_tests_examples_and_other_crates() {
+    fn values_formats_tests_and_other_crates_pass() {
         assert_eq!(count("crates/calc/src/a.rs", "use std::{net::IpAddr, time::Duration, io::Read};"), 0);
         assert_eq!(count("crates/calc/src/a.rs", "#[cfg(test)] mod tests { use std::fs; }"), 0);
         assert_eq!(count("crates/calc/tests/golden.rs", "use std::fs;"), 0);

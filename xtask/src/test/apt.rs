@@ -11,7 +11,7 @@ use super::setup::quiet;
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// What of a suite is wanted.
+/// The wanted part of a suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Index {
     /// Source packages.
@@ -22,7 +22,7 @@ pub enum Index {
     ProgramsOfAnyAge,
 }
 
-/// An apt with a state of its own: the machine's is neither read nor changed, only its ways out are kept.
+/// An apt with separate state: of the machine's only the proxy settings are used.
 pub struct Apt<'a> {
     directory: &'a Path,
 }

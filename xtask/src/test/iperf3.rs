@@ -28,7 +28,7 @@ const SUITES: [Suite; 4] = [
 ];
 const NEW: &[&str] = &["libc6", "libssl3t64", "libsctp1", "libzstd1", "zlib1g"];
 
-/// Where they are; downloads those (20 MB each, once) that are not there yet. What is to be had is enough.
+/// Where they are; downloads those (20 MB each, once) that are not there yet. Unavailable ones are skipped.
 pub fn fetch(root: &Path, no_install: bool) -> Result<PathBuf> {
     let place = root.join("target").join("iperf3");
     let mut failures = Vec::new();

@@ -182,7 +182,7 @@ fn web(steps: &mut Steps, no_install: bool) -> Result<()> {
     steps.run("web: types, freshness, units", &mut npm("check"), tally::script);
     // Reports of every kind of document, drawn by the real renderer.
     let reports = root.join("target").join("reports");
-    // What an earlier run drew may be of a kind that is gone.
+    // Pictures of earlier runs may be of a removed kind.
     let _ = std::fs::remove_dir_all(&reports);
     let mut draw = Command::new(built("examples")?.join("samples"));
     steps.run("web: reports drawn", draw.arg(&reports), tally::one_check);

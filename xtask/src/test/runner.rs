@@ -55,7 +55,9 @@ impl Runner {
         let report = root.join("target").join("nextest").join("default").join("junit.xml");
         remove(&report)?;
         let mut command = Command::new(nextest);
-        command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+        // Groups that compute are limited to one test for each core.
+        let threads = (2 * crate::machine::cores()).to_string();
+        command.args(["nextest", "run", "--workspace", "--no-fail-fast", "--test-threads", &threads]);
         if let Some(group) = group {
             command.args(["--status-level", "slow", "-E", &format!("group({group})")]);
         }

@@ -1,4 +1,4 @@
-//! What the tests need and a machine may lack. Nothing here is fatal: a test that misses a program skips, loudly.
+//! Requirements of the tests that a machine may lack. Nothing here is fatal: a test that misses a program skips, loudly.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,6 +14,8 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("tc", "iproute2"),
     ("ethtool", "ethtool"),
+    ("sysctl", "procps"),
+    ("fuser", "psmisc"),
     // Oracles of the trace.
     ("tcpdump", "tcpdump"),
     ("tcptrace", "tcptrace"),

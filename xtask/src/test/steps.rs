@@ -77,7 +77,7 @@ impl Steps {
         self.add(name, tally, began);
     }
 
-    /// Times a preparation, which is no check.
+    /// Times a preparation, which is not a check.
     pub fn prepare(&mut self, name: &str, work: impl FnOnce()) {
         let began = heading(name);
         work();

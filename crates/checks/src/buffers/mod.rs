@@ -164,7 +164,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn the_page_size_of_an_arm_kernel_is_read_or_unknown() {
+    fn the_page_size_of_an_arm_kernel_is_read() {
         for (options, bytes) in [
             (vec![("CONFIG_ARM64_64K_PAGES", "y")], Some(65_536)),
             (vec![("CONFIG_ARM64_4K_PAGES", "y"), ("CONFIG_ARM64_64K_PAGES", "n")], Some(4096)),

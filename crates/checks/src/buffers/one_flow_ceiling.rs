@@ -46,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             format!("one flow carries at most {} over {}", rate_text(ceiling as u64), view.path_text()),
             format!("at least {flows:.0} parallel flows"),
             "TCP cannot advertise a window larger than 1 GiB.",
-            "landspeed calc, or: 65535 × 2^14 × 8 / RTT",
+            format!("landspeed calc --rate {rate} --rtt {:.0}us", rtt_s * 1e6),
         )
     })
 }

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_round_trip_nothing_is_said() {
+    fn without_an_rtt_the_check_does_not_apply() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         goal.rtt_ns = None;
         example::sysctl(&mut facts, super::NAME, "4096 131072 6291456");

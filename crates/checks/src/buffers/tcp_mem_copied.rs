@@ -43,7 +43,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(text);
     }
     let why = if limit > memory {
-        "TCP may take more than the machine has before it is told to stop."
+        "TCP may take more memory than the machine has before the limit applies."
     } else if equal {
         "Between moderation and refusal there is nothing: sockets run into the limit at full speed."
     } else {

@@ -22,7 +22,7 @@ declare_check! {
     ///
     /// **Matters** at 100 Gb/s on a LAN: autotuning grew the window to 2 to 9 MB where the BDP was 675 KB, and the data left
     /// the CPU cache. The remedy of the 2016 deck was a fixed window in the program (`nuttcp -w1m`). A lower maximum in
-    /// `tcp_rmem` is no remedy: what autotuning reached is far below any maximum in use.
+    /// `tcp_rmem` does not help: the size that autotuning reached is far below any maximum in use.
     ///
     /// **Leave it alone** below 100 Gb/s, and where `tcp_rcvbuf_low_rtt` is larger than the RTT: the kernel then grows
     /// receive buffers slowly by itself.
@@ -85,7 +85,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 bytes_text(window as u64)
             ),
             "Autotuning overshoots the BDP of a short path, and the data leaves the CPU cache.",
-            "ss -tmi (rcv_space, rb)",
+            "ss -tmi  # rcv_space, rb",
         )
     })
 }
@@ -98,7 +98,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn the_remedy_is_a_window_in_the_program_and_no_lower_maximum() {
+    fn a_fixed_window_is_recommended_instead_of_a_lower_maximum() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         (CHECK.example.bad)(&mut facts, &mut goal);
         let findings = audit_with(&facts, &goal, [&CHECK]).expect("audited").findings;

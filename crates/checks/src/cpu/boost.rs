@@ -29,6 +29,8 @@ declare_check! {
     example: { good: example::as_is, bad: |facts, _| facts.cpu.boost = Fact::Known(false) },
 }
 
+const BY_HAND: &str = "cat /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost";
+
 fn evaluate(view: &View<'_>) -> Outcome {
     let boost = *known!(known!(view.cpus()).boost.as_ref());
     let benchmark = view.role() == Role::Benchmark;
@@ -38,13 +40,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
         (true, true) => Outcome::found(Problem {
             severity: Some(Severity::Note),
             observed: "on".into(),
-            recommended: "a fixed frequency for the measurement, and turbo on again afterwards".into(),
+            recommended:
+                "a fixed frequency for the measurement (`cpupower -c all frequency-set -f FREQ`), and turbo on again \
+                          afterwards"
+                    .into(),
             why: "Turbo follows temperature and the other CPUs' load: runs differ though nothing was changed.".into(),
             effect: Effect::measured(
                 "A frequency set by hand instead of performance, with acpi-cpufreq: 67 instead of 72 Gb/s on a LAN, 27 instead of 36 Gb/s on a WAN",
                 &[&source::FREQUENCY],
             ),
-            by_hand: "cpupower -c all frequency-set -f FREQ".into(),
+            by_hand: BY_HAND.into(),
             applicability: Applicability::DisplayOnly,
             changes: Vec::new(),
         }),
@@ -57,7 +62,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 "On a LAN 79 Gb/s with intel_pstate, the only driver with turbo, 72 Gb/s with acpi-cpufreq; on a WAN 36 Gb/s with both",
                 &[&source::FREQUENCY, &source::TURBO],
             ),
-            by_hand: "cat /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost".into(),
+            by_hand: BY_HAND.into(),
             applicability: Applicability::DisplayOnly,
             changes: Vec::new(),
         }),

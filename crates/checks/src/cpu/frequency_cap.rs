@@ -54,11 +54,17 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: Some(if view.role() == Role::Benchmark { Severity::Note } else { weigh(view, Severity::Major) }),
         observed: format!("{} held to {} of {}", processors_of(&slow), mhz(max), mhz(most)),
-        recommended: format!("{}, after finding who set the limit", mhz(most)),
+        recommended: format!(
+            "{}, after finding who set the limit: `cpupower frequency-set -u {}MHz`",
+            mhz(most),
+            most / 1000
+        ),
         why: "A flow's rate follows the clock of the CPU it runs on.".into(),
-        effect: Effect::measured("A frequency set by hand instead of performance, with acpi-cpufreq: 67 instead of 72 Gb/s on a LAN, 27 instead of 36 Gb/s on a WAN", &[&source::FREQUENCY]),
-        by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/{scaling,cpuinfo}_max_freq; cpupower frequency-set -u FREQ"
-            .into(),
+        effect: Effect::measured(
+            "A frequency set by hand instead of performance, with acpi-cpufreq: 67 instead of 72 Gb/s on a LAN, 27 instead of 36 Gb/s on a WAN",
+            &[&source::FREQUENCY],
+        ),
+        by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/{scaling,cpuinfo}_max_freq".into(),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),
     })
@@ -74,7 +80,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn a_limit_close_to_the_maximum_is_no_cap() {
+    fn a_limit_close_to_the_maximum_is_not_a_cap() {
         for (khz, findings) in [(3_600_000, 0), (3_240_000, 0), (3_200_000, 1)] {
             let mut facts = example::facts();
             example::policies(&mut facts, |policy| policy.max_khz = Some(khz));

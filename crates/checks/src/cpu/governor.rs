@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn it_weighs_less_on_slow_links_but_not_for_latency() {
+    fn slow_links_lower_the_severity_except_for_latency() {
         assert_eq!(weight(10_000_000_000, Role::Dtn), Some(Severity::Major));
         assert_eq!(weight(1_000_000_000, Role::Dtn), Some(Severity::Note));
         assert_eq!(weight(1_000_000_000, Role::Latency), Some(Severity::Major));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_may_hold_a_fixed_frequency_and_a_driver_may_have_no_performance() {
+    fn fixed_frequencies_and_missing_performance_governors_are_accepted() {
         let mut facts = example::facts();
         example::policies(&mut facts, |policy| policy.governor = "userspace".into());
         let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };

@@ -43,10 +43,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         chosen.collect::<Vec<_>>().join(", ")
     };
     let (open, closed) = (names("Vulnerable"), names("Mitigation"));
-    let told = view.facts.kernel.parameter("mitigations").unwrap_or("auto");
+    let setting = view.facts.kernel.parameter("mitigations").unwrap_or("auto");
     let (observed, recommended) = if !open.is_empty() {
-        let text = format!("open: {open} (mitigations={told})");
-        (text, "a decision of whoever answers for the host; landspeed does not change it".to_owned())
+        let text = format!("open: {open} (mitigations={setting})");
+        (text, "a decision for the host's owner; landspeed does not change it".to_owned())
     } else if view.role() == Role::Benchmark && !closed.is_empty() {
         let text = format!("mitigated in software: {closed}");
         (text, "state them beside the figures; landspeed does not change them".to_owned())

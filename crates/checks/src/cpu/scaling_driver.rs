@@ -58,14 +58,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
     } else {
         return Outcome::pass(drivers);
     };
-    let told = view.facts.kernel.parameter(parameter).filter(|value| *value == "disable");
+    let disabled = view.facts.kernel.parameter(parameter).filter(|value| *value == "disable");
     Outcome::found(Problem {
         severity: None,
-        observed: match told {
+        observed: match disabled {
             Some(value) => format!("acpi-cpufreq, because the command line says {parameter}={value}"),
             None => "acpi-cpufreq".into(),
         },
-        recommended: match told {
+        recommended: match disabled {
             Some(value) => format!("{wanted}: take {parameter}={value} off the kernel's command line and reboot"),
             None => format!(
                 "{wanted}: leave P-states to the operating system in the firmware's setup (for AMD switch CPPC on), and reboot"

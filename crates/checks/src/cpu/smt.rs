@@ -69,7 +69,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn it_weighs_by_rate_and_role() {
+    fn severity_depends_on_rate_and_role() {
         let weight = |rate, role| {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             facts.cpu.smt = Fact::Known("on".into());

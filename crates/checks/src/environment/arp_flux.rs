@@ -44,7 +44,7 @@ fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
     }
 }
 
-/// The subnet of an IPv4 address with its prefix length; none for IPv6, a host's own /32 and what is no address.
+/// The subnet of an IPv4 address with its prefix length; none for IPv6, a host's own /32 and an invalid address.
 fn subnet(address: &str) -> Option<(u32, u32)> {
     let (address, length) = address.split_once('/')?;
     let (address, length): (Ipv4Addr, u32) = (address.parse().ok()?, length.parse().ok()?);
@@ -67,7 +67,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             .next()
     });
     let Some((one, other)) = pair else {
-        return Outcome::pass(format!("{} interfaces, each on a subnet of its own", up.len()));
+        return Outcome::pass(format!("{} interfaces, each on its own subnet", up.len()));
     };
     let text =
         format!("{} and {} are on one subnet ({}, {})", one.name, other.name, one.addresses[0], other.addresses[0]);

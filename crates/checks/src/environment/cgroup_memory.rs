@@ -47,7 +47,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         text,
         format!("memory.max of {} or more", bytes_text((needed / SHARE) as u64)),
         "Socket buffers count as the group's: near the limit windows shrink, beyond it the program is killed.",
-        "cat /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup)/memory.max; grep sock memory.stat beside it",
+        "cd /sys/fs/cgroup/$(cut -d: -f3 /proc/self/cgroup) && cat memory.max && grep sock memory.stat",
     );
     Outcome::found(problem.with_effect(Effect::arithmetic(format!(
         "Half of the group's memory carries {} over this RTT.",

@@ -13,7 +13,7 @@ declare_check! {
     /// **Matters** because one-way delays, logs of two hosts and schedules of tests cannot be put together otherwise.
     /// Rates and RTTs do not need it.
     ///
-    /// **Leave it alone** in a guest whose host keeps its clock without telling the kernel.
+    /// **Leave it alone** in a guest whose host sets its clock without informing the kernel.
     code: "ENV-009",
     name: "clock-synchronised",
     group: Environment,
@@ -37,6 +37,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         "no",
         "chrony, or ptp4l where one-way delays below a millisecond matter",
         "One-way delays and logs of two hosts cannot be compared.",
-        "chronyc tracking, or timedatectl",
+        "chronyc tracking || timedatectl",
     ))
 }

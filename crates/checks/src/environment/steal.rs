@@ -50,7 +50,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             text,
             format!("below {}: dedicated CPUs, or a less loaded host", percent(FELT)),
             "While the virtual CPU does not run, packets wait or are lost.",
-            "vmstat 1 (column st)",
+            "vmstat 1 5  # column st",
         )
     })
 }

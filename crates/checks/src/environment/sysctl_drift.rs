@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{Fact, SysctlAssignment};
 
-use crate::advice::{self, some};
+use crate::advice::{self, join_first};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
@@ -13,7 +13,7 @@ declare_check! {
     /// **Reads** the sysctl files in the order they are applied, and the running values.
     ///
     /// **Matters** because a value somebody set by hand is lost at the next boot, and a file that another program
-    /// overrides (tuned, a container runtime, a script) misleads whoever reads it.
+    /// overrides (tuned, a container runtime, a script) misleads its readers.
     ///
     /// **Leave it alone** while an experiment runs.
     code: "ENV-015",
@@ -33,12 +33,13 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let files = known!(&view.facts.sysctl_files);
     let last: BTreeMap<&str, &SysctlAssignment> = files.iter().map(|line| (line.name.as_str(), line)).collect();
-    let (mut same, mut differ) = (0_usize, Vec::new());
+    let (mut same, mut differ, mut names) = (0_usize, Vec::new(), Vec::new());
     for (name, line) in last {
         let Some(Fact::Known(running)) = view.facts.sysctls.get(name) else { continue };
         if running.split_whitespace().eq(line.value.split_whitespace()) {
             same += 1;
         } else {
+            names.push(name);
             differ.push(format!("{name} = {running}, {} line {} has {}", line.path, line.line, line.value));
         }
     }
@@ -57,10 +58,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     Outcome::found(Problem {
         ..advice::by_person(
-            some(&differ),
-            "write the intended value into the file that wins, or apply the files: sysctl --system",
+            join_first(&differ),
+            "write the intended value into the file that wins, or apply the files: `sysctl --system`",
             why,
-            "sysctl --system shows which file sets what; sysctl NAME what runs",
+            format!("sysctl {}", names.join(" ")),
         )
     })
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use landspeed_model::Fact;
 
-use crate::advice::{self, some};
+use crate::advice::{self, join_first};
 use crate::check::Outcome;
 use crate::example;
 use crate::view::View;
@@ -37,9 +37,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let files = known!(&view.facts.sysctl_files);
     if !*known!(&view.facts.first_network_namespace) {
-        return Outcome::not_applicable(
-            "in a network namespace of its own some sysctls are always missing (ENV-020)",
-        );
+        return Outcome::not_applicable("in a separate network namespace some sysctls are always missing (ENV-020)");
     }
     let names: BTreeSet<&str> = files.iter().map(|line| line.name.as_str()).collect();
     let read: Vec<_> = names.iter().filter(|name| view.facts.sysctls.contains_key(**name)).collect();
@@ -53,9 +51,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", advice::origin(view, name))).collect();
     Outcome::found(advice::by_person(
-        some(&texts),
+        join_first(&texts),
         "remove the lines",
         "They do nothing here; the file was written for another kernel.",
-        "sysctl --system 2>&1 | grep -i 'no such'",
+        format!("sysctl {}", gone.iter().map(|name| ***name).collect::<Vec<&str>>().join(" ")),
     ))
 }

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::SysctlAssignment;
 
-use crate::advice::{self, some};
+use crate::advice::{self, join_first};
 use crate::check::Outcome;
 use crate::example;
 use crate::view::View;
@@ -55,9 +55,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{} names, each with one value", by_name.len()));
     }
     Outcome::found(advice::by_person(
-        some(&found),
+        join_first(&found),
         "keep each setting in one file; remove the others",
         "Which one wins depends on file names; an edit in the other does nothing.",
-        "systemd-analyze cat-config sysctl.d, or sysctl --system",
+        "systemd-analyze cat-config sysctl.d",
     ))
 }

@@ -36,7 +36,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn before_6_6_it_is_nobodys_folklore() {
+    fn the_check_does_not_apply_before_linux_6_6() {
         let mut facts = example::facts();
         example::sysctl(&mut facts, super::NAME, "2");
         facts.kernel.release = "6.5.0".into();

@@ -1,4 +1,4 @@
-use crate::advice::{self, IP_SYSCTL, some};
+use crate::advice::{self, IP_SYSCTL, join_first};
 use crate::check::Outcome;
 use crate::example;
 use crate::view::{View, bytes_text};
@@ -68,7 +68,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("not below the kernel default");
     }
     Outcome::found(advice::by_person(
-        some(&low),
+        join_first(&low),
         "remove the line, or set what the goal needs (BUF-001, BUF-002)",
         "The kernel's own maximum is larger than this old advice.",
         "grep -r -e tcp_rmem -e tcp_wmem /etc/sysctl.conf /etc/sysctl.d",
@@ -83,7 +83,7 @@ mod tests {
     use crate::example;
 
     #[test]
-    fn what_a_small_machine_would_choose_itself_is_not_low() {
+    fn the_kernel_default_of_a_small_machine_is_not_low() {
         let mut facts = example::facts();
         example::sysctl_file(&mut facts, "net.ipv4.tcp_rmem", "4096 87380 16777216");
         let findings =

@@ -15,8 +15,8 @@ declare_check! {
     ///
     /// **Reads** `net.ipv4.tcp_congestion_control`.
     ///
-    /// **Matters** because transfer nodes were set to H-TCP when CUBIC had faults on long paths. Those were repaired
-    /// (HyStart, an RFC of its own); the others are hardly maintained and hardly tested with pacing and RACK.
+    /// **Matters** because transfer nodes were set to H-TCP when CUBIC had faults on long paths. Those were fixed
+    /// (HyStart; RFC 9438); the others are hardly maintained and hardly tested with pacing and RACK.
     ///
     /// **Leave it alone** where it was compared with CUBIC on your path, recently.
     code: "OLD-014",

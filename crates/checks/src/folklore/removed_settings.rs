@@ -1,6 +1,6 @@
 use landspeed_model::Severity;
 
-use crate::advice::{self, some};
+use crate::advice::{self, join_first};
 use crate::check::{Outcome, Problem};
 use crate::example;
 use crate::view::View;
@@ -57,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: harmful.then_some(Severity::Major),
         ..advice::by_person(
-            some(&found),
+            join_first(&found),
             "remove the lines",
             if harmful {
                 "Hosts that share an address lose connections."

@@ -1,6 +1,6 @@
 use landspeed_model::Role;
 
-use crate::advice::{self, IP_SYSCTL, some};
+use crate::advice::{self, IP_SYSCTL, join_first};
 use crate::check::Outcome;
 use crate::example;
 use crate::view::View;
@@ -52,7 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("no file sets any");
     }
     Outcome::found(advice::by_person(
-        some(&set),
+        join_first(&set),
         "remove the lines, unless many short connections are served here too",
         "They are for thousands of short connections; a transfer has a few long ones.",
         "grep -r -e tw_ -e fin_timeout -e syn /etc/sysctl.conf /etc/sysctl.d",

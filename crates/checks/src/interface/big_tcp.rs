@@ -39,7 +39,7 @@ declare_check! {
     },
 }
 
-/// What an IP packet can say of its own length, bytes: the limit without BIG TCP.
+/// The largest length that an IP header can hold, bytes: the limit without BIG TCP.
 const PLAIN: u32 = 65_536;
 
 /// The largest that is in use, bytes.
@@ -101,7 +101,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn no_more_is_asked_for_than_the_device_takes() {
+    fn recommended_sizes_stay_within_the_device_limit() {
         let mut facts = example::facts();
         example::port(&mut facts).tso_max_size_bytes = Fact::Known(131_072);
         let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };

@@ -92,7 +92,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         } else {
             Effect::measured("Up to 2x slower for a flow on the wrong CPU socket", &[&source::WRONG_SOCKET])
         },
-        by_hand: format!("cat /proc/net/bonding/{}; ethtool PORT", bond.name),
+        by_hand: ports
+            .iter()
+            .fold(format!("cat /proc/net/bonding/{}", bond.name), |line, port| line + "; ethtool " + &port.name),
         applicability: Applicability::DisplayOnly,
         changes: Vec::new(),
     })

@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
     let features = known!(port.features.as_ref());
     let Some(gro) = features.get("rx-gro-hw") else {
-        return Outcome::not_applicable("the device has no GRO of its own");
+        return Outcome::not_applicable("the device has no hardware GRO");
     };
     if gro.active {
         return Outcome::pass("on");

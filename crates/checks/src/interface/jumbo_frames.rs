@@ -109,7 +109,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn no_more_is_asked_for_than_the_driver_takes() {
+    fn recommended_mtus_stay_within_the_driver_limit() {
         for (mtu, most, desired) in
             [(1500, 9978, Some("9000")), (1500, 8896, Some("8896")), (1500, 1500, None), (8896, 9978, None)]
         {

@@ -71,7 +71,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn it_is_a_fault_only_where_packets_are_passed_on() {
+    fn lro_is_a_fault_only_on_forwarding_hosts() {
         for (forward, role, weight) in [
             ("0", Role::Dtn, None),
             ("1", Role::Dtn, Some(Severity::Major)),

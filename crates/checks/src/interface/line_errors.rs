@@ -97,7 +97,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn what_ethernet_allows_is_no_fault() {
+    fn error_rates_that_ethernet_allows_pass() {
         // Of five thousand million packets: the objective allows some 350.
         for (errors, weight) in
             [(99, None), (450, None), (600, Some(Severity::Major)), (60_000, Some(Severity::Critical))]

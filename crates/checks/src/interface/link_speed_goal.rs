@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let top = known!(view.interface());
     let speed = *known!(top.speed_bps.as_ref());
     if top.kind.as_deref().is_some_and(|kind| !matches!(kind, "bond" | "vlan" | "team")) {
-        return Outcome::not_applicable(format!("{} has no link of its own", top.name));
+        return Outcome::not_applicable(format!("{} has no physical link", top.name));
     }
     if speed >= goal {
         return Outcome::pass(rate_text(speed));

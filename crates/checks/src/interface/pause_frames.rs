@@ -110,7 +110,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn who_stopped_whom_is_said_and_a_few_are_no_finding() {
+    fn pause_direction_is_named_and_few_pauses_pass() {
         for (name, count, says) in [
             ("rx_pause_ctrl_phy", 4_999_999, None),
             ("rx_pause_ctrl_phy", 5_000_000, Some("The switch or the far host stopped this one")),

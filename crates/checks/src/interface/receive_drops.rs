@@ -44,7 +44,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::unknown("its statistics cannot be read");
     };
     let room = largest(port, NO_ROOM).and_then(|(lost, name)| Some((loss_severity(lost, packets)?, lost, name)));
-    // What nobody listens to is dropped here as well: never more than a hint.
+    // Frames without a listener are dropped here as well: never more than a hint.
     let dropped = largest(port, &["rx_dropped"])
         .and_then(|(lost, name)| loss_severity(lost, packets).map(|_| (Severity::Note, lost, name)));
     let Some((severity, lost, name)) = room.or(dropped) else {
@@ -83,7 +83,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn what_nobody_listened_to_is_only_a_note() {
+    fn frames_without_a_listener_are_only_a_note() {
         // Of five thousand million packets.
         for (name, lost, weight) in [
             ("rx_missed_errors", 499, None),

@@ -101,7 +101,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn without_losses_only_older_kernels_at_100_gigabits_want_larger_rings() {
+    fn without_losses_only_old_kernels_at_100g_need_larger_rings() {
         for (release, speed, lost, findings) in [
             ("6.18.5", 100_000_000_000, 0, 0),
             ("6.18.5", 100_000_000_000, 90_000, 1),

@@ -68,7 +68,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended,
         why: "What is left of a round waits for its next turn while the NIC's ring fills.".into(),
         effect: Effect::NotMeasured,
-        by_hand: "cat /proc/net/softnet_stat (third column, hexadecimal, one line for each CPU)".into(),
+        by_hand: "cat /proc/net/softnet_stat  # third column, hexadecimal, one line for each CPU".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
     })

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn for_bulk_data_the_defaults_are_left_alone_but_for_a_note_on_old_fast_hosts() {
+    fn default_coalescing_passes_for_bulk_data() {
         for (speed, driver, release, weight) in [
             (100_000_000_000, "mlx5_core", "6.1.0", Some(Severity::Note)),
             (100_000_000_000, "mlx5_core", "6.18.5", None),

@@ -99,7 +99,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn half_of_it_is_found_and_latency_wants_none() {
+    fn one_of_two_settings_is_found_and_latency_needs_neither() {
         for (timeout, defer, role, desired) in [
             (0, 0, Role::Dtn, vec![]),
             (0, 10, Role::Dtn, vec!["20000"]),

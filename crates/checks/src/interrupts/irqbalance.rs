@@ -67,7 +67,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         severity: Some(severity),
         observed: format!("running, {nodes} NUMA node{}", if nodes == 1 { "" } else { "s" }),
         recommended: if stop {
-            "systemctl stop irqbalance for the measurement, then place the interrupts".into()
+            "`systemctl stop irqbalance` for the measurement, then place the interrupts".into()
         } else {
             format!(
                 "keep it for other devices and ban the NIC's {} interrupts: IRQBALANCE_ARGS with --banirq=N for each, \
@@ -92,7 +92,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn a_ban_satisfies_production_and_one_node_makes_it_a_note() {
+    fn a_ban_passes_and_one_node_lowers_the_severity() {
         let weight = |detail: Option<&str>, nodes: usize, role| {
             let mut facts = example::facts();
             let service = ServiceFacts { running: true, detail: detail.map(Into::into) };

@@ -84,7 +84,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn between_half_of_the_cores_and_all_of_them_is_right() {
+    fn between_half_and_all_of_the_cores_passes() {
         // 32 cores in two nodes of 16; 100 Gb/s takes four queues at 30 Gb/s.
         for (queues, max, weight) in [
             (16, 64, None),

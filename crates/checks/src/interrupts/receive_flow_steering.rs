@@ -11,7 +11,7 @@ declare_check! {
     /// **Reads** `net.core.rps_sock_flow_entries` and `queues/rx-*/rps_flow_cnt`.
     ///
     /// **Matters** because RFS works only with both set: with one of them zero it costs memory and does nothing, and
-    /// whoever set it believes otherwise.
+    /// the administrator believes that it works.
     ///
     /// **Leave it alone** where both are zero: bulk transfers that are placed by hand do not need it.
     code: "IRQ-008",

@@ -84,7 +84,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn only_the_strays_move_and_they_go_where_there_is_room() {
+    fn only_misplaced_interrupts_move_to_free_cores() {
         let mut facts = example::facts();
         example::interrupts(&mut facts, |interrupt| {
             if interrupt.number == 123 {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_moved_leaves_no_processor_with_more_than_its_share() {
+    fn moved_interrupts_are_spread_evenly() {
         let mut facts = example::facts();
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((interrupt.number % 2).to_string());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn strays_are_sent_where_the_check_of_the_memory_node_sends_them() {
+    fn misplaced_interrupts_go_where_the_numa_check_sends_them() {
         let mut facts = example::facts();
         // All on two CPUs of the other node.
         example::interrupts(&mut facts, |interrupt| {

@@ -58,7 +58,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
             &[&source::LOSS_2014],
         ),
-        by_hand: "cat /proc/net/softnet_stat (second column, hexadecimal, one line for each CPU)".into(),
+        by_hand: "cat /proc/net/softnet_stat  # second column, hexadecimal, one line for each CPU".into(),
         applicability: advice.applicability,
         changes: advice.to.iter().map(|to| Change::sysctl("net.core.netdev_max_backlog", to.to_string())).collect(),
     })

@@ -43,11 +43,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let kernel = &view.facts.kernel;
     let option = if kernel.machine == "aarch64" { "iommu.passthrough=1" } else { "iommu=pt" };
-    let told = kernel.parameter("iommu") == Some("pt") || kernel.parameter("iommu.passthrough") == Some("1");
+    let requested = kernel.parameter("iommu") == Some("pt") || kernel.parameter("iommu.passthrough") == Some("1");
     Outcome::found(Problem {
         severity: port.speed_bps.known().filter(|&&speed| speed < FROM_BPS).map(|_| Severity::Note),
         observed: format!("translated ({kind})"),
-        recommended: if told {
+        recommended: if requested {
             format!("pass-through: {option} is on the command line, but this device's group was given another type")
         } else {
             format!("pass-through: {option} on the kernel's command line, and a reboot")
@@ -69,7 +69,7 @@ mod tests {
     use crate::audit::audit_with;
 
     #[test]
-    fn the_option_is_the_architecture_s_and_slow_links_get_a_note() {
+    fn the_option_depends_on_architecture_and_link_speed() {
         let mut facts = example::facts();
         example::pci(&mut facts, |pci| pci.iommu = Fact::Known("DMA".into()));
         facts.kernel.command_line = Fact::Known("ro".into());

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_that_does_not_name_fq_is_no_proof() {
+    fn a_configuration_without_fq_is_unknown() {
         let (mut facts, goal) = out_of_order();
         hide_fq(&mut facts);
         configure(&mut facts, None);

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_are_found_below_a_root_that_the_kernel_attached_by_itself() {
+    fn leaves_are_found_below_an_automatic_root() {
         let qdiscs = [qdisc("mq", "0:", None), qdisc("fq", "0:", Some(":1")), qdisc("pfifo_fast", "0:", Some(":2"))];
         let queueing = Queueing::of(&qdiscs).expect("a root");
         assert_eq!(queueing.kinds(), "1 fq, 1 pfifo_fast");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_elsewhere_is_no_leaf() {
+    fn qdiscs_outside_the_tree_are_not_leaves() {
         let qdiscs = [
             qdisc("mq", "8001:", None),
             qdisc("fq", "8002:", Some("8001:1")),

@@ -14,7 +14,7 @@ declare_check! {
     /// its limit (UDP, or a program with a great many packets waiting); with others a queue that is too short or a
     /// shaper.
     ///
-    /// **Leave it alone** on a router or behind a shaper: dropping is how it tells senders to slow down.
+    /// **Leave it alone** on a router or behind a shaper: drops are how it signals senders to slow down.
     code: "QDISC-007",
     name: "qdisc-drops",
     group: Qdisc,

@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let problem = advice::by_person(
         dropped.text,
         format!(
-            "below {}: larger tcp_rmem, the program on a core of its own, smaller reads",
+            "below {}: larger tcp_rmem, a dedicated core for the program, smaller reads",
             percent(LOSS_THAT_MATTERS)
         ),
         "The program holds the socket for longer than the queue lasts.",

@@ -57,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let mut problem = advice::sysctl(NAME, value, "cubic", why);
     if !can {
         problem.changes.clear();
-        problem.recommended = "cubic; this kernel has not loaded it: modprobe tcp_cubic".into();
+        problem.recommended = "cubic; this kernel has not loaded it: `modprobe tcp_cubic`".into();
     }
     Outcome::found(Problem {
         severity: (!long_path(view)).then_some(Severity::Minor),

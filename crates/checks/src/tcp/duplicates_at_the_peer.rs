@@ -46,6 +46,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         twice.text,
         format!("below {}: look for reordering (bonding mode, equal paths) and for delays", percent(SHARE)),
         "The path reorders or delays rather than loses; TCP slows down for nothing.",
-        "nstat -az TcpExtTCPDSACKRecv TcpRetransSegs; ss -ti (reordering, dsack_dups)",
+        "nstat -az TcpExtTCPDSACKRecv TcpRetransSegs; ss -ti  # reordering, dsack_dups",
     ))
 }

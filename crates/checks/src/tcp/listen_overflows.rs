@@ -39,7 +39,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             percent(SHARE)
         ),
         "A stream whose SYN is dropped starts a second late.",
-        "nstat -az TcpExtListenOverflows; ss -ltn (Send-Q is the queue's length)",
+        "nstat -az TcpExtListenOverflows; ss -ltn  # Send-Q is the queue's length",
     );
     Outcome::found(
         problem.with_effect(Effect::stated("The client retransmits its SYN after an initial RTO of 1 s", "RFC 6298")),

@@ -55,7 +55,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             repeated.text,
             format!("below {} on a path that should be fast; look for where it is lost", percent(LOSS_THAT_MATTERS)),
             "Loss-based congestion control takes each of them for congestion.",
-            "nstat -az TcpRetransSegs TcpOutSegs; then landspeed run for one connection",
+            "nstat -az TcpRetransSegs TcpOutSegs  # landspeed run has them for one connection",
         )
     })
 }

@@ -38,6 +38,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         closed.text,
         format!("below {}: a faster disk or program, or fewer streams for them", percent(SHARE)),
         "The receiving program is the limit; it closes the window and the sender stalls.",
-        "nstat -az TcpExtTCPToZeroWindowAdv; ss -tmi (Recv-Q that stays full)",
+        "nstat -az TcpExtTCPToZeroWindowAdv; ss -tmi  # a Recv-Q that stays full",
     ))
 }

@@ -77,7 +77,7 @@ fn figures_are_read_with_their_decimals() {
 }
 
 #[test]
-fn every_cited_figure_stands_in_its_passage() {
+fn every_cited_figure_is_in_its_passage() {
     let mut cited = 0;
     for (check, problem) in findings() {
         let Effect::Measured(text, passages) = &problem.effect else { continue };
@@ -97,7 +97,7 @@ fn every_cited_figure_stands_in_its_passage() {
 }
 
 #[test]
-fn what_an_effect_cites_is_among_the_sources_of_its_check() {
+fn effects_cite_only_sources_of_their_check() {
     let mut missing = BTreeSet::new();
     for (check, problem) in findings() {
         let cited: Vec<&str> = match &problem.effect {
@@ -113,7 +113,7 @@ fn what_an_effect_cites_is_among_the_sources_of_its_check() {
 }
 
 #[test]
-fn a_finding_above_a_note_rests_on_a_source_a_calculation_or_a_lab_figure() {
+fn findings_above_notes_have_a_source_or_figure() {
     let mut without = Vec::new();
     for (check, problem) in findings() {
         let severity = problem.severity.unwrap_or(check.severity);
@@ -150,7 +150,7 @@ fn deck<'d>(document: &Document, decks: &'d [String]) -> &'d str {
 }
 
 #[test]
-fn every_passage_stands_on_its_slide() {
+fn every_passage_is_on_its_slide() {
     let Some(decks) = decks() else {
         landspeed_testkit::skip!("the decks' texts are not here; LANDSPEED_DECKS names their directory");
     };

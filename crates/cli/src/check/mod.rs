@@ -15,7 +15,7 @@ use landspeed_sys::clock;
 use landspeed_units::{BitRate, Nanos};
 
 use crate::output::Sink;
-use crate::{Outcome, options};
+use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +25,7 @@ Examples:
   landspeed check --peer dtn.example               both ends, and where they differ
   landspeed check --explain TCP-001                what one check reads and why
   landspeed check --record here --redact           save what was read
-  landspeed check --host here                      audit what was saved, on another host
+  landspeed check --host here                      audit the record on another host
   landspeed check --json audit.json --report audit.html
 
 Nothing is changed. `landspeed tune plan` shows what would be.
@@ -45,7 +45,7 @@ pub struct Args {
     key_file: Option<PathBuf>,
     #[command(flatten)]
     trust: crate::trust::TrustArgs,
-    /// Save what was read into a new directory
+    /// Record this host's facts in a new directory
     #[arg(long, value_name = "DIR", conflicts_with = "host")]
     record: Option<PathBuf>,
     /// Replace addresses, names and secrets in what is saved
@@ -54,10 +54,10 @@ pub struct Args {
     /// Audit a host that was recorded, instead of this one
     #[arg(long, value_name = "DIR")]
     host: Option<PathBuf>,
-    /// Ask only these checks, by code or group; commas between
+    /// Run only these checks: codes or groups, separated by commas
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// Leave these checks out, by code or group; commas between
+    /// Skip these checks: codes or groups, separated by commas
     #[arg(long, value_name = "CODE,…", value_delimiter = ',')]
     except: Vec<String>,
     /// Also list checks that pass, do not apply or are unknown
@@ -102,7 +102,7 @@ pub struct GoalArgs {
 pub enum RoleName {
     /// A data transfer node in production
     Dtn,
-    /// One repeatable figure, whatever else suffers
+    /// One repeatable figure, at the cost of everything else
     Benchmark,
     /// Small messages, short tails
     Latency,
@@ -125,14 +125,14 @@ impl From<RoleName> for Role {
 }
 
 /// Audits and prints.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.list {
         print!("{}", text::list(landspeed_checks::all()));
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     if let Some(code) = &args.explain {
         print!("{}", landspeed_checks::page(find(code)?));
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     for name in args.only.iter().chain(&args.except) {
         known(name)?;
@@ -169,7 +169,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
     let notable = |audit: &AuditDocument| audit.findings.iter().any(|finding| finding.severity > Severity::Note);
     let found = notable(&document) || document.peer.as_deref().is_some_and(notable);
-    Ok(if found { Outcome::Findings } else { Outcome::Clean })
+    Ok(if found { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
 /// What the host is to do, by the command line.
@@ -228,7 +228,7 @@ fn warnings(facts: &Facts, goal: &Goal) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: String| warnings.push(Warning { code: code.into(), message });
     if !facts.root {
-        warn("not-root", "not run as root: what only root may read is unknown, and says so".into());
+        warn("not-root", "not run as root: facts that only root may read are unknown".into());
     }
     if goal.rtt_ns.is_none() {
         warn("no-rtt", "no --rtt was given: buffers are judged for a local network of 1 ms".into());

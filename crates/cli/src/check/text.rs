@@ -15,10 +15,10 @@ const SHOWN_CHANGES: usize = 2;
 /// The audit, and the peer's if there is one.
 pub fn audit(document: &AuditDocument, verbose: bool) -> String {
     let mut page = Page::default();
-    one(&mut page, "host", document, verbose);
+    audit_section(&mut page, "host", document, verbose);
     if let Some(peer) = &document.peer {
         page.text.push('\n');
-        one(&mut page, "peer", peer, verbose);
+        audit_section(&mut page, "peer", peer, verbose);
         page.text.push('\n');
         if document.differences.is_empty() {
             page.line("differ", "in nothing that matters to a transfer between them");
@@ -68,9 +68,9 @@ fn plan_of(goal: &Goal) -> String {
     line
 }
 
-fn one(page: &mut Page, label: &str, document: &AuditDocument, verbose: bool) {
-    page.line(label, &who(document));
-    page.line("for", &what_for(document));
+fn audit_section(page: &mut Page, label: &str, document: &AuditDocument, verbose: bool) {
+    page.line(label, &host_summary(document));
+    page.line("for", &goal_summary(document));
     for warning in &document.warnings {
         page.line("note", &warning.message);
     }
@@ -104,7 +104,7 @@ fn one(page: &mut Page, label: &str, document: &AuditDocument, verbose: bool) {
     page.line("summary", &summary(document));
 }
 
-fn who(document: &AuditDocument) -> String {
+fn host_summary(document: &AuditDocument) -> String {
     let facts = &document.facts;
     let mut text =
         if document.hostname.is_empty() { "a host without a name".to_owned() } else { document.hostname.clone() };
@@ -125,7 +125,7 @@ fn who(document: &AuditDocument) -> String {
     text
 }
 
-fn what_for(document: &AuditDocument) -> String {
+fn goal_summary(document: &AuditDocument) -> String {
     let goal = &document.goal;
     let found = document.facts.interfaces.iter().find(|i| Some(&i.name) == document.interface.as_ref());
     let rate = goal.rate_bps.or_else(|| found.and_then(|i| i.speed_bps.known().copied()));

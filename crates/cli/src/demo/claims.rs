@@ -1,7 +1,8 @@
 //! The four claims: what a document must say for each to hold.
 
 use landspeed_model::{
-    Cause, Confidence, DemoBar, DemoChart, DemoPart, LabSetDocument, LabStatus, Place, RunDocument, Status, Verdict,
+    Cause, Confidence, DemoBar, DemoChart, DemoPart, LabSetDocument, LabStatus, LossLocation, RunDocument, Status,
+    Verdict,
 };
 use landspeed_units::BitRate;
 use serde::Serialize;
@@ -170,7 +171,7 @@ pub fn datagrams(document: &RunDocument) -> Checked {
         .conservation
         .losses
         .iter()
-        .filter(|loss| loss.place != Place::ReceiverSocket || !loss.exact)
+        .filter(|loss| loss.place != LossLocation::ReceiverSocket || !loss.exact)
         .map(|loss| format!("{} lost at {}", grouped(loss.packets), word(loss.place)))
         .collect();
     checked.require(elsewhere.is_empty(), || format!("not at the receiver's socket: {}", elsewhere.join(", ")));
@@ -328,7 +329,7 @@ mod tests {
             Some(UdpTotals { sent_packets: 100, delivered_packets: 70, lost_packets: 30, ..UdpTotals::default() });
         let source = "SO_RXQ_OVFL".to_owned();
         document.conservation.losses =
-            vec![PlacedLoss { place: Place::ReceiverSocket, packets: 30, exact: true, source }];
+            vec![PlacedLoss { place: LossLocation::ReceiverSocket, packets: 30, exact: true, source }];
         document
     }
 
@@ -420,14 +421,14 @@ mod tests {
             datagrams,
         );
         assert_eq!(kernel, "landspeed counts 30 lost, the kernel 29 dropped");
-        let place = failure(datagram_run(), |d| d.conservation.losses[0].place = Place::Network, datagrams);
+        let place = failure(datagram_run(), |d| d.conservation.losses[0].place = LossLocation::Network, datagrams);
         assert_eq!(place, "not at the receiver's socket: 30 lost at network");
         let none = failure(datagram_run(), |d| d.udp = None, datagrams);
         assert_eq!(none, "the document has no UDP accounting");
     }
 
     #[test]
-    fn too_little_too_much_or_another_digest_fails_the_buffers() {
+    fn wrong_goodput_or_digest_fails_the_buffer_scene() {
         let check = |set: &LabSetDocument| buffers(set, 1e9, Some("digest of 50KB"));
         let little = failure(set(), |set| set.cells[1].flows[0].goodput_bps = Some(2e8), check);
         assert_eq!(little, "the large buffer carries 2.00× as much, less than 4×");

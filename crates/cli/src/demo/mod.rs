@@ -17,10 +17,10 @@ use landspeed_model::{
 };
 use landspeed_sys::{clock, process};
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::lab::demo::{self as lab, Readiness};
 use crate::output::Sink;
-use crate::run::{FarEnd, live, measure};
+use crate::run::{RemoteEnd, live, measure};
 use claims::Checked;
 
 const EXAMPLES: &str = "\
@@ -59,7 +59,7 @@ struct Scene {
 }
 
 /// Runs the scenes and checks their claims.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
     Sink::File(args.out.join("index.html")).check()?;
     let started_ns = clock::monotonic_ns();
@@ -85,7 +85,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     print!("{}", text::closing(&demo.document, &args.out));
     let holds = |scene: &DemoScene| scene.result != DemoResult::Fails;
     let whole = !demo.interrupted.load(Ordering::Relaxed);
-    Ok(if whole && demo.document.scenes.iter().all(holds) { Outcome::Clean } else { Outcome::Findings })
+    Ok(if whole && demo.document.scenes.iter().all(holds) { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
 /// The demo under way.
@@ -127,7 +127,8 @@ impl Demo<'_> {
                 data: None,
                 start_ns: None,
             };
-            let document = measure(&request, &FarEnd::Landspeed, self.interrupted, live::View::silent(), &mut |_| ());
+            let document =
+                measure(&request, &RemoteEnd::Landspeed, self.interrupted, live::View::silent(), &mut |_| ());
             if let Some(host) = &document.hosts.client {
                 self.document.host.clone_from(&host.hostname);
             }

@@ -38,52 +38,52 @@ pub struct Args {
     pub version: bool,
 
     /// Server's port
-    #[arg(short, long, default_value_t = landspeed_iperf3::DEFAULT_PORT, help_heading = "Either")]
+    #[arg(short, long, default_value_t = landspeed_iperf3::DEFAULT_PORT, help_heading = "Client or server")]
     pub port: u16,
     /// Unit of rates: k, m, g, t for bits, K, M, G, T for bytes [default: the one that fits]
-    #[arg(short, long, value_name = "UNIT", help_heading = "Either")]
+    #[arg(short, long, value_name = "UNIT", help_heading = "Client or server")]
     pub format: Option<Format>,
     /// Seconds between reports; 0 for none
-    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval, help_heading = "Either")]
+    #[arg(short, long, value_name = "SECONDS", default_value = "1", value_parser = interval, help_heading = "Client or server")]
     pub interval: u64,
-    /// Write the process's number here
-    #[arg(short = 'I', long, value_name = "FILE", help_heading = "Either")]
+    /// Write the process ID to this file
+    #[arg(short = 'I', long, value_name = "FILE", help_heading = "Client or server")]
     pub pidfile: Option<PathBuf>,
     /// Core of the streams here, and of those at the server
-    #[arg(short = 'A', long, value_name = "N[,M]", value_parser = affinity, help_heading = "Either")]
+    #[arg(short = 'A', long, value_name = "N[,M]", value_parser = affinity, help_heading = "Client or server")]
     pub affinity: Option<Affinity>,
-    /// Address here
-    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Either")]
+    /// Local address
+    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Client or server")]
     pub bind: Option<String>,
-    /// Say more
-    #[arg(short = 'V', long, help_heading = "Either")]
+    /// Print more
+    #[arg(short = 'V', long, help_heading = "Client or server")]
     pub verbose: bool,
     /// Print JSON
-    #[arg(short = 'J', long, help_heading = "Either")]
+    #[arg(short = 'J', long, help_heading = "Client or server")]
     pub json: bool,
     /// Print one JSON object a line: start, each interval as it passes, end
-    #[arg(long, help_heading = "Either", conflicts_with = "json")]
+    #[arg(long, help_heading = "Client or server", conflicts_with = "json")]
     pub json_stream: bool,
-    /// Print into this file
-    #[arg(long, value_name = "FILE", help_heading = "Either")]
+    /// Print to this file
+    #[arg(long, value_name = "FILE", help_heading = "Client or server")]
     pub logfile: Option<PathBuf>,
-    /// Of no effect: output is written at once
-    #[arg(long, help_heading = "Either")]
+    /// No effect: output is written at once
+    #[arg(long, help_heading = "Client or server")]
     forceflush: bool,
-    /// Of no effect: every wait has a limit
-    #[arg(long, value_name = "MS", help_heading = "Either")]
+    /// No effect: every wait has a limit
+    #[arg(long, value_name = "MS", help_heading = "Client or server")]
     rcv_timeout: Option<u32>,
-    /// Of no effect: every wait has a limit
-    #[arg(long, value_name = "MS", help_heading = "Either")]
+    /// No effect: every wait has a limit
+    #[arg(long, value_name = "MS", help_heading = "Client or server")]
     snd_timeout: Option<u32>,
     /// IPv4 only
-    #[arg(short = '4', long, conflicts_with = "version6", help_heading = "Either")]
+    #[arg(short = '4', long, conflicts_with = "version6", help_heading = "Client or server")]
     pub version4: bool,
     /// IPv6 only
-    #[arg(short = '6', long, help_heading = "Either")]
+    #[arg(short = '6', long, help_heading = "Client or server")]
     pub version6: bool,
     /// Credentials are padded as before 3.17
-    #[arg(long, help_heading = "Either")]
+    #[arg(long, help_heading = "Client or server")]
     pub use_pkcs1_padding: bool,
 
     /// Serve in the background
@@ -107,7 +107,7 @@ pub struct Args {
         help_heading = "Server"
     )]
     pub rsa_private_key_path: Option<PathBuf>,
-    /// Who may test: lines of USER,SHA256("{USER}PASSWORD")
+    /// Users that may test: lines of USER,SHA256("{USER}PASSWORD")
     #[arg(
         long,
         value_name = "FILE",
@@ -118,21 +118,21 @@ pub struct Args {
     pub authorized_users_path: Option<PathBuf>,
     #[command(flatten)]
     pub trust: crate::trust::TrustArgs,
-    /// How far a client's clock may be off, seconds
+    /// Largest clock difference to a client, seconds
     #[arg(long, value_name = "SECONDS", requires = "authorized_users_path", help_heading = "Server")]
     pub time_skew_threshold: Option<u64>,
 
     /// UDP
     #[arg(short, long, conflicts_with = "server", help_heading = "Client")]
     udp: bool,
-    /// Of no effect: connecting has a limit
+    /// No effect: connecting has a limit
     #[arg(long, value_name = "MS", conflicts_with = "server", help_heading = "Client")]
     connect_timeout: Option<u32>,
-    /// Rate of each stream, and packets in a burst; 0 is no limit [default: UDP 1M, TCP 0]
+    /// Rate of each stream, and packets in a burst; 0 means unlimited [default: UDP 1M, TCP 0]
     #[arg(short, long, alias = "bandwidth", value_name = "RATE[/N]", value_parser = pace, conflicts_with = "server",
           help_heading = "Client")]
     bitrate: Option<Pace>,
-    /// Of no effect: pacing is exact
+    /// No effect: pacing is exact
     #[arg(long, value_name = "US", conflicts_with = "server", help_heading = "Client")]
     pacing_timer: Option<String>,
     /// Pacing in the kernel, each stream
@@ -151,7 +151,7 @@ pub struct Args {
     /// Bytes of a write or a datagram [default: TCP 128K, UDP 1448]
     #[arg(short, long, value_name = "SIZE", value_parser = size, conflicts_with = "server", help_heading = "Client")]
     length: Option<u64>,
-    /// Port here of the first stream
+    /// Local port of the first stream
     #[arg(long, value_name = "PORT", conflicts_with = "server", help_heading = "Client")]
     pub cport: Option<u16>,
     /// Streams in each direction
@@ -161,7 +161,7 @@ pub struct Args {
     /// The server sends
     #[arg(short = 'R', long, conflicts_with_all = ["server", "bidir"], help_heading = "Client")]
     reverse: bool,
-    /// Both send
+    /// Both ends send
     #[arg(long, conflicts_with = "server", help_heading = "Client")]
     bidir: bool,
     /// Socket buffers
@@ -186,7 +186,7 @@ pub struct Args {
     /// sendfile(2)
     #[arg(short = 'Z', long, conflicts_with = "server", help_heading = "Client")]
     zerocopy: bool,
-    /// The receiver here drops what comes
+    /// The local receiver drops the data in the kernel (MSG_TRUNC)
     #[arg(long, conflicts_with = "server", help_heading = "Client")]
     skip_rx_copy: bool,
     /// Seconds at the beginning that do not count; they are added to the time
@@ -208,13 +208,13 @@ pub struct Args {
         help_heading = "Client"
     )]
     congestion: Option<String>,
-    /// Have the server send what it prints
+    /// Get the server's output
     #[arg(long, conflicts_with = "server", help_heading = "Client")]
     pub get_server_output: bool,
-    /// Of no effect: they have 64 bits
+    /// No effect: sequence numbers have 64 bits
     #[arg(long, conflicts_with = "server", help_heading = "Client")]
     udp_counters_64bit: bool,
-    /// Of no effect: what is sent repeats
+    /// No effect: the payload always repeats
     #[arg(long, conflicts_with = "server", help_heading = "Client")]
     repeating_payload: bool,
     /// User; the password is in IPERF3_PASSWORD or asked for
@@ -244,7 +244,7 @@ pub struct Pace {
 }
 
 impl Args {
-    /// Where the server is. The port is always a flag of its own, so that a colon is an IPv6 address's.
+    /// Where the server is. The port is always a separate flag: a colon belongs to an IPv6 address.
     pub fn target(&self) -> Target {
         Target { host: self.client.clone().unwrap_or_default(), port: Some(self.port) }
     }
@@ -317,7 +317,7 @@ impl Args {
         Ok((u64::from(payload), Some(payload)))
     }
 
-    /// Between reports; an hour stands for none.
+    /// Interval of reports; one hour means none.
     pub fn interval_ns(&self) -> u64 {
         if self.interval == 0 { 3_600_000_000_000 } else { self.interval }
     }
@@ -325,7 +325,7 @@ impl Args {
 
 /// Seconds, as nanoseconds; 0, or 0.1 to 60 as in iperf3.
 fn interval(text: &str) -> Result<u64, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
     if seconds == 0.0 || (0.1..=60.0).contains(&seconds) {
         return Ok((seconds * 1e9).round() as u64);
     }
@@ -333,7 +333,7 @@ fn interval(text: &str) -> Result<u64, String> {
 }
 
 fn affinity(text: &str) -> Result<Affinity, String> {
-    let core = |text: &str| text.parse::<u32>().map(Some).map_err(|_| format!("`{text}` is no core"));
+    let core = |text: &str| text.parse::<u32>().map(Some).map_err(|_| format!("`{text}` is not a CPU number"));
     match text.split_once(',') {
         None => Ok((core(text)?, None)),
         Some(("", far)) => Ok((None, core(far)?)),
@@ -346,7 +346,7 @@ fn size(text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(Bytes::get).map_err(|error| error.to_string())
 }
 
-/// K, M, G and T are powers of 1000; 0 is no limit.
+/// K, M, G and T are powers of 1000; 0 means unlimited.
 fn bitrate(text: &str) -> Result<u64, String> {
     text.parse::<BitRate>().map(BitRate::bps).map_err(|error| error.to_string())
 }
@@ -366,7 +366,7 @@ fn tos(text: &str) -> Result<u8, String> {
         None if digits.len() > 1 && digits.starts_with('0') => u8::from_str_radix(&digits, 8),
         None => digits.parse(),
     };
-    let value = value.map_err(|_| format!("`{text}` is no type of service; write 0 to 255 or 0xb8"))?;
+    let value = value.map_err(|_| format!("`{text}` is not a type of service; write 0 to 255 or 0xb8"))?;
     if value & 3 != 0 {
         return Err(format!("`{text}` sets ECN bits, which are the kernel's; {:#x} has none", value & !3));
     }
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_to_be_had_is_refused_by_its_name() {
+    fn unsupported_options_are_refused_by_name() {
         for line in
             ["-c dtn --sctp", "-c dtn -F file", "-c dtn -L 5", "-c dtn --timestamps", "-c dtn --dont-fragment"]
         {

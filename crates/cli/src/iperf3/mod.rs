@@ -15,17 +15,17 @@ use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
 
 pub use args::Args;
 
-use crate::Outcome;
-use crate::run::{self, FarEnd, live};
+use crate::CommandOutcome;
+use crate::run::{self, RemoteEnd, live};
 
 /// The name that makes the program this command.
 pub const NAME: &str = "iperf3";
 
 /// A client, or a server.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.version {
         println!("iperf {} (landspeed {})", convert::RELEASE, env!("CARGO_PKG_VERSION"));
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     if args.daemon && !server::is_detached() {
         return server::detach(args);
@@ -55,12 +55,12 @@ pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyho
 /// Where lines go.
 fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
     let Some(path) = &args.logfile else { return Ok(Box::new(std::io::stdout())) };
-    // iperf3 adds to what is there.
+    // iperf3 appends to an existing file.
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
     Ok(Box::new(file.with_context(|| format!("cannot write {}", path.display()))?))
 }
 
-fn client(args: &Args) -> anyhow::Result<Outcome> {
+fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
     let out = output(args)?;
     let parameters = args.parameters().map_err(|why| anyhow::anyhow!(why))?;
     let request = Request {
@@ -83,10 +83,10 @@ fn client(args: &Args) -> anyhow::Result<Outcome> {
         _ => Form::Text(text::Style { format: args.format.unwrap_or_default(), verbose: args.verbose }),
     };
     let mut reporter = Reporter::new(form, &options, out);
-    let run = match far_end(args, reporter.is_live()) {
-        Ok(far) => {
+    let run = match remote_end(args, reporter.is_live()) {
+        Ok(remote) => {
             let interrupted = landspeed_sys::process::catch_interrupts();
-            run::measure(&request, &far, interrupted, live::View::silent(), &mut |event| {
+            run::measure(&request, &remote, interrupted, live::View::silent(), &mut |event| {
                 reporter.event(event, interrupted);
             })
         }
@@ -95,10 +95,10 @@ fn client(args: &Args) -> anyhow::Result<Outcome> {
         }
     };
     reporter.finish(&run).context("cannot write the report")?;
-    Ok(if run.status == Status::Complete { Outcome::Clean } else { Outcome::Findings })
+    Ok(if run.status == Status::Complete { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-fn far_end(args: &Args, live: bool) -> Result<FarEnd, String> {
+fn remote_end(args: &Args, live: bool) -> Result<RemoteEnd, String> {
     let credentials = match (&args.username, &args.rsa_public_key_path) {
         (Some(user), Some(path)) => Some(Credentials {
             user: user.clone(),
@@ -108,7 +108,7 @@ fn far_end(args: &Args, live: bool) -> Result<FarEnd, String> {
         }),
         _ => None,
     };
-    Ok(FarEnd::Iperf3(Extras {
+    Ok(RemoteEnd::Iperf3(Extras {
         credentials,
         server_output: args.get_server_output,
         narrow_counters: false,

@@ -14,12 +14,12 @@ use landspeed_iperf3::auth::{DEFAULT_SKEW_S, Users};
 use landspeed_iperf3::server::Iperf3Service;
 
 use super::{Args, output};
-use crate::{Outcome, serve};
+use crate::{CommandOutcome, serve};
 
 const RULE: &str = "-----------------------------------------------------------";
 
 /// Serves until interrupted, or one test.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.json || args.json_stream {
         bail!(
             "-J: a server here prints no JSON; clients have it with --get-server-output, and `landspeed serve` logs"
@@ -36,7 +36,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     })?;
     let one_off = args.one_off;
     serve::until(server, move || interrupted.load(Ordering::Relaxed) || (one_off && ended.load(Ordering::Relaxed)))?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, Port)> {
@@ -101,7 +101,7 @@ impl Log {
             ServerEvent::Refused { peer, why } => format!("iperf3: error - {}: {why}\n", display(*peer)),
             _ => return,
         };
-        // A server goes on when nobody reads its log.
+        // A server continues when its log has no reader.
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         drop(out);
@@ -119,10 +119,10 @@ pub fn is_detached() -> bool {
     std::env::var_os(DETACHED).is_some()
 }
 
-/// `-D`: the same again, in a process group of its own and away from the terminal.
-pub fn detach(args: &Args) -> anyhow::Result<Outcome> {
+/// `-D`: starts this command again in its own process group, detached from the terminal.
+pub fn detach(args: &Args) -> anyhow::Result<CommandOutcome> {
     let program = std::env::current_exe().context("this program's file is not known")?;
-    // What cannot be written is better said here, where somebody reads it.
+    // Report unwritable files here, while a terminal is attached.
     let _ = output(args)?;
     Command::new(program)
         .args(crate::words().into_iter().skip(1))
@@ -133,5 +133,5 @@ pub fn detach(args: &Args) -> anyhow::Result<Outcome> {
         .process_group(0)
         .spawn()
         .context("cannot start the server")?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }

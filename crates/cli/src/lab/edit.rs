@@ -1,79 +1,106 @@
-//! Changes to a scenario's text for `--set`. They keep line numbers where possible, so that messages point at the right line.
+//! Changes to a scenario's text for `--set`. Lines keep their numbers where possible, so that messages point at the right
+//! line.
 
-/// Removes the `[[vary]]` of `key`, if there is one, and returns its label: `--set` replaces what the scenario varies.
-pub fn take_axis(text: &mut String, key: &str) -> Option<String> {
-    let lines: Vec<&str> = text.lines().collect();
-    let starts = (0..lines.len()).filter(|&at| lines[at].split('#').next().unwrap_or("").trim() == "[[vary]]");
-    let (start, end, label) = starts.into_iter().find_map(|start| {
-        let end = (start + 1..lines.len()).find(|&at| is_header(lines[at])).unwrap_or(lines.len());
-        let block: toml::Table = toml::from_str(&lines[start + 1..end].join("\n")).ok()?;
-        let label = block.get("label").and_then(|label| label.as_str()).map(str::to_owned);
-        (block.get("key")?.as_str()? == key).then_some((start, end, label))
-    })?;
-    let kept = lines.iter().enumerate().map(|(at, line)| if (start..end).contains(&at) { "" } else { *line });
-    *text = kept.collect::<Vec<_>>().join("\n");
-    label
-}
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, RawString, Table, Value, value};
 
-/// Returns the key of the `[[vary]]` with this label: tables and charts show labels, so `--set` takes them.
-pub fn key_labelled(text: &str, label: &str) -> Option<String> {
-    let table: toml::Table = toml::from_str(text).ok()?;
-    let mut axes = table.get("vary")?.as_array()?.iter();
-    let axis = axes.find(|axis| axis.get("label").and_then(toml::Value::as_str) == Some(label))?;
-    axis.get("key")?.as_str().map(str::to_owned)
-}
-
-/// Sets a top-level key that cannot be varied, such as `repeats`.
-pub fn set_top(text: &mut String, key: &str, value: &str) {
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let tables = lines.iter().position(|line| is_header(line)).unwrap_or(lines.len());
-    let is_key = |line: &String| line.split_once('=').is_some_and(|(name, _)| name.trim() == key);
-    match lines[..tables].iter().position(is_key) {
-        Some(at) => lines[at] = format!("{key} = {value}"),
-        None => lines.insert(0, format!("{key} = {value}")),
+/// Returns the text with each `KEY=VALUE[,VALUE...]` in it. Text that is not TOML is returned unchanged: its reader says
+/// what is wrong with it.
+pub fn set(text: &str, sets: &[String]) -> String {
+    let Ok(mut scenario) = text.parse::<DocumentMut>() else { return text.to_owned() };
+    for set in sets {
+        let (key, values) = set.split_once('=').unwrap_or((set, ""));
+        let values: Vec<Value> = values.split(',').map(|value| literal(value.trim())).collect();
+        match (key.trim(), values.as_slice()) {
+            ("repeats", [one]) => set_top(&mut scenario, "repeats", one),
+            (key, values) => vary(&mut scenario, key, values.iter().collect()),
+        }
     }
-    *text = lines.join("\n");
+    scenario.to_string()
 }
 
-/// Returns whether a line is a table header. Lines of multi-line arrays begin with a bracket too, but have no name.
-fn is_header(line: &str) -> bool {
-    let line = line.trim_start();
-    let name = line.trim_start_matches('[');
-    line.len() > name.len() && name.starts_with(|c: char| c.is_ascii_alphabetic()) && line.contains(']')
+/// Returns a value as TOML: unchanged if it parses, a string otherwise.
+fn literal(text: &str) -> Value {
+    text.parse().unwrap_or_else(|_| text.into())
+}
+
+/// Sets the values of the `[[vary]]` with this label or key; adds one at the end if there is none.
+fn vary(scenario: &mut DocumentMut, name: &str, mut values: Array) {
+    let axes = std::mem::take(scenario.entry("vary").or_insert(Item::ArrayOfTables(ArrayOfTables::new())));
+    scenario["vary"] = match axes.into_array_of_tables() {
+        Ok(mut axes) => {
+            let find = |by: &str| axes.iter().position(|axis| axis.get(by).and_then(Item::as_str) == Some(name));
+            if let Some(axis) = find("label").or_else(|| find("key")).and_then(|at| axes.get_mut(at)) {
+                let lines = axis.get("values").map_or(0, |values| values.to_string().matches('\n').count());
+                values.set_trailing("\n".repeat(lines));
+                axis.insert("values", value(values));
+            } else {
+                let mut axis = Table::from_iter([("key", value(name)), ("values", value(values))]);
+                axis.set_position(Some(isize::MAX));
+                axes.push(axis);
+            }
+            Item::ArrayOfTables(axes)
+        }
+        // Its reader says what it has to be.
+        Err(other) => other,
+    };
+}
+
+/// Sets a top-level key that cannot be varied. A new one takes the place of the blank line before the first table.
+fn set_top(scenario: &mut DocumentMut, key: &str, to: &Value) {
+    if scenario.insert(key, value(to)).is_some() {
+        return;
+    }
+    let first = scenario.iter_mut().find_map(|(_, item)| match item {
+        Item::Table(table) => Some(table.decor_mut()),
+        Item::ArrayOfTables(tables) => tables.get_mut(0).map(Table::decor_mut),
+        _ => None,
+    });
+    if let Some(first) = first
+        && let Some(rest) = first.prefix().and_then(RawString::as_str).and_then(|before| before.strip_prefix('\n'))
+    {
+        first.set_prefix(rest.to_owned());
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TEXT: &str = "name = \"n\"\nrepeats = 3\n[[vary]]\nkey = \"a.b\"\nlabel = \"x\"\nvalues = [\n  [1],\n  2,\n]\n\n[[vary]] # more\nkey = \"c\"\n\
-                        values = [1]\n[hosts]\nkey = 1";
+    const TEXT: &str = "name = \"n\"\n\n[[vary]]\nkey = \"a.b\"\nlabel = \"x\"\nvalues = [\n  [1],\n  2,\n]\n\n[[vary]] # more\n\
+                        key = \"c\"\nvalues = [1]\n[hosts]\nkey = 1\n";
 
-    #[test]
-    fn a_removed_axis_leaves_its_label_and_all_line_numbers() {
-        let mut text = TEXT.to_owned();
-        assert_eq!(take_axis(&mut text, "a.b"), Some("x".to_owned()));
-        assert_eq!(text.lines().count(), TEXT.lines().count());
-        assert!(!text.contains("a.b") && text.lines().nth(10) == Some("[[vary]] # more"), "{text}");
-        assert_eq!(take_axis(&mut text, "c"), None);
-        assert!(!text.contains("vary") && text.ends_with("[hosts]\nkey = 1"), "{text}");
-        let before = text.clone();
-        assert_eq!(take_axis(&mut text, "c"), None);
-        assert_eq!(text, before);
+    fn after(sets: &[&str]) -> String {
+        set(TEXT, &sets.iter().map(|&set| set.to_owned()).collect::<Vec<_>>())
     }
 
     #[test]
-    fn a_label_gives_its_key() {
-        assert_eq!(key_labelled(TEXT, "x"), Some("a.b".to_owned()));
-        assert_eq!(key_labelled(TEXT, "a.b"), None);
+    fn a_set_value_is_toml_if_it_parses_and_a_string_otherwise() {
+        for (text, toml) in [("4", "4"), ("true", "true"), ("\"64MB\"", "\"64MB\""), ("64MB", "\"64MB\"")] {
+            assert_eq!(literal(text).to_string(), toml);
+        }
+        assert!(literal("a\nb = 1").is_str() && literal("fq_codel").is_str());
     }
 
     #[test]
-    fn a_top_level_key_is_replaced_or_added() {
-        let mut text = TEXT.to_owned();
-        set_top(&mut text, "repeats", "1");
-        assert_eq!(text, TEXT.replace("repeats = 3", "repeats = 1"));
-        set_top(&mut text, "time", "\"1s\"");
-        assert!(text.starts_with("time = \"1s\"\nname"), "{text}");
+    fn a_replaced_axis_keeps_its_label_and_all_line_numbers() {
+        for name in ["a.b", "x"] {
+            assert_eq!(after(&[&format!("{name}=3,4MB")]), TEXT.replace("\n  [1],\n  2,\n]", "3, \"4MB\"\n\n\n]"));
+        }
+        assert_eq!(after(&["c=2"]), TEXT.replace("[1]\n[hosts]", "[2]\n[hosts]"));
+        assert_eq!(after(&["d=2"]), format!("{TEXT}\n[[vary]]\nkey = \"d\"\nvalues = [2]\n"));
+    }
+
+    #[test]
+    fn repeats_is_replaced_or_takes_the_place_of_a_blank_line() {
+        let once = after(&["repeats=1"]);
+        assert_eq!(once, TEXT.replace("\"\n\n[[vary]]\n", "\"\nrepeats = 1\n[[vary]]\n"));
+        assert_eq!(set(&once, &["repeats=2".to_owned()]), once.replace("repeats = 1", "repeats = 2"));
+    }
+
+    #[test]
+    fn what_is_not_a_scenario_is_left_to_its_reader() {
+        for text in ["vary = 3\n", "[[vary]\n"] {
+            assert_eq!(set(text, &["a=1".to_owned()]), text);
+        }
     }
 }

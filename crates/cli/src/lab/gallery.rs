@@ -7,7 +7,7 @@ use anyhow::{anyhow, ensure};
 use landspeed_lab::gallery::{self, EXHIBITS, Exhibit};
 
 use super::run;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -53,16 +53,16 @@ struct RunArgs {
 }
 
 /// Runs the subcommand; without one it lists.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         None | Some(Command::List) => {
             Sink::Stdout.write(list()?.as_bytes())?;
-            Ok(Outcome::Clean)
+            Ok(CommandOutcome::Clean)
         }
         Some(Command::Show { name }) => {
             let exhibit = gallery::find(name).map_err(|message| anyhow!(message))?;
             Sink::Stdout.write(exhibit.text.as_bytes())?;
-            Ok(Outcome::Clean)
+            Ok(CommandOutcome::Clean)
         }
         Some(Command::Run(args)) => match &args.name {
             Some(name) => run_one(gallery::find(name).map_err(|message| anyhow!(message))?, &args.options),
@@ -71,7 +71,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-fn run_one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<Outcome> {
+fn run_one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<CommandOutcome> {
     let options = run::Options {
         json: options.json.clone().or_else(|| Some(Sink::File(format!("{}.json", exhibit.name).into()))),
         report: options.report.clone().or_else(|| Some(PathBuf::from(format!("{}.html", exhibit.name)))),
@@ -81,8 +81,8 @@ fn run_one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<Outcome>
 }
 
 /// Runs all exhibits; a failure does not stop the others.
-fn run_all(options: &run::Options) -> anyhow::Result<Outcome> {
-    let mut worst = Outcome::Clean;
+fn run_all(options: &run::Options) -> anyhow::Result<CommandOutcome> {
+    let mut worst = CommandOutcome::Clean;
     let mut failed = Vec::new();
     for exhibit in EXHIBITS {
         if landspeed_sys::process::catch_interrupts().load(std::sync::atomic::Ordering::Relaxed) {

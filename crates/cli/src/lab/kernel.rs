@@ -11,7 +11,7 @@ use landspeed_sys::{clock, process};
 use landspeed_units::Bytes;
 
 use super::run::duration;
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -92,7 +92,7 @@ struct RemoveArgs {
 }
 
 /// Runs the subcommand.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let cache = Cache::open(args.cache.as_deref())?;
     match &args.command {
         Command::Build(args) => build(&cache, args),
@@ -101,7 +101,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<Outcome> {
+fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<CommandOutcome> {
     if let Some(sink) = &args.json {
         sink.check()?;
     }
@@ -126,7 +126,7 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<Outcome> {
         Some(sink) => sink.write(format!("{}\n", serde_json::to_string_pretty(kernel)?).as_bytes())?,
         None => println!("{}", kernel.executable.display()),
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// The mirror that the environment names.
@@ -134,11 +134,11 @@ pub(super) fn mirror() -> Option<String> {
     std::env::var(MIRROR).ok().filter(|mirror| !mirror.is_empty())
 }
 
-fn list(cache: &Cache, args: &ListArgs) -> anyhow::Result<Outcome> {
+fn list(cache: &Cache, args: &ListArgs) -> anyhow::Result<CommandOutcome> {
     let kernels = cache.list()?;
     if let Some(sink) = &args.json {
         sink.write(format!("{}\n", serde_json::to_string_pretty(&kernels)?).as_bytes())?;
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     if kernels.is_empty() {
         eprintln!("no kernel in {}", cache.root().display());
@@ -153,10 +153,10 @@ fn list(cache: &Cache, args: &ListArgs) -> anyhow::Result<Outcome> {
             "{unfinished} interrupted {builds}: the same `build` command continues, `remove --all` deletes everything"
         );
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
-fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<Outcome> {
+fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<CommandOutcome> {
     let kernels = if args.all {
         cache.list()?
     } else {
@@ -180,7 +180,7 @@ fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<Outcome> {
             eprintln!("no kernel in {}", cache.root().display());
         }
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 fn table(kernels: &[Kernel]) -> String {

@@ -11,7 +11,7 @@ mod run;
 mod set;
 pub mod text;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,7 +47,7 @@ enum Command {
 }
 
 /// Runs the subcommand.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         Command::Run(args) => run::main(args),
         Command::Gallery(args) => gallery::main(args),
@@ -58,11 +58,11 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Runs the guest's init. It powers the machine off at its end, so it refuses to run anywhere else.
-fn guest() -> anyhow::Result<Outcome> {
+fn guest() -> anyhow::Result<CommandOutcome> {
     anyhow::ensure!(
         std::process::id() == 1,
         "`lab guest` runs only inside the lab's kernel\nRun `landspeed lab run SCENARIO`."
     );
     landspeed_lab::guest::main(&engine::Flow);
-    Ok(Outcome::Failure)
+    Ok(CommandOutcome::Failure)
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use landspeed_lab::scenario;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -22,7 +22,7 @@ pub struct Args {
 }
 
 /// Writes the template; an existing file is not overwritten.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.file {
         None => Sink::Stdout.write(scenario::TEMPLATE.as_bytes())?,
         Some(path) => {
@@ -35,5 +35,5 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
             eprintln!("wrote {}; run it: landspeed lab run {0}", path.display());
         }
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }

@@ -1,6 +1,5 @@
 //! `landspeed lab run`.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use landspeed_sys::clock;
 use landspeed_units::Bytes;
 
 use super::{cells, edit, set, text};
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -82,7 +81,7 @@ pub struct Options {
 }
 
 /// Runs a scenario file.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let (name, text) = if args.scenario.as_os_str() == "-" {
         (
             "standard input".to_owned(),
@@ -99,7 +98,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 /// Runs a scenario from its text.
-pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome> {
+pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandOutcome> {
     let report = options.report.clone().map(Sink::File);
     for sink in [&options.json, &report].into_iter().flatten() {
         sink.check()?;
@@ -109,9 +108,9 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
         "cannot capture to {0}: there is no such directory\nCreate it: mkdir -p {0}",
         options.pcap_dir.display()
     );
-    let (text, edits) = with_sets(text, options);
-    let mut loaded =
-        scenario::load(&text).map_err(|problems| anyhow!("{}", problems.named(edits.unwrap_or(name.to_owned()))))?;
+    let text = edit::set(text, &options.set);
+    let name = if options.set.is_empty() { name } else { "scenario with --set" };
+    let mut loaded = scenario::load(&text).map_err(|problems| anyhow!("{}", problems.named(name)))?;
     if let Some(seed) = options.seed {
         reseed(&mut loaded.cells, seed);
     }
@@ -127,7 +126,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<Outcome>
         eprintln!("{}", need.describe(&loaded));
     }
     if options.dry_run {
-        return Ok(Outcome::Clean);
+        return Ok(CommandOutcome::Clean);
     }
     ensure!(
         need.wall_s <= LONG_S || options.yes,
@@ -176,31 +175,6 @@ pub(super) fn execute(
     Ok((documents, wall_s))
 }
 
-/// Returns the scenario with a `[[vary]]` for each `--set`, and its name for messages if there are any.
-fn with_sets(text: &str, options: &Options) -> (String, Option<String>) {
-    let mut sets: Vec<(String, Vec<String>)> = Vec::new();
-    for set in &options.set {
-        let (key, values) = set.split_once('=').unwrap_or((set, ""));
-        sets.push((key.trim().to_owned(), values.split(',').map(|value| value.trim().to_owned()).collect()));
-    }
-    if sets.is_empty() {
-        return (text.to_owned(), None);
-    }
-    let mut text = text.trim_end().to_owned();
-    for (key, values) in sets {
-        let values: Vec<String> = values.iter().map(|value| literal(value)).collect();
-        if key == "repeats" && values.len() == 1 {
-            edit::set_top(&mut text, &key, &values[0]);
-            continue;
-        }
-        let key = edit::key_labelled(&text, &key).unwrap_or(key);
-        let label = edit::take_axis(&mut text, &key).map(|label| format!("label = {}\n", quoted(&label)));
-        let (key, label) = (quoted(&key), label.unwrap_or_default());
-        let _ = write!(text, "\n\n[[vary]]\nkey = {key}\n{label}values = [{}]\n", values.join(", "));
-    }
-    (text, Some("scenario with --set".to_owned()))
-}
-
 /// Renumbers the seeds of the cells from `seed` on.
 fn reseed(cells: &mut [Cell], seed: u64) {
     let first = cells.iter().map(|cell| cell.seed).min().unwrap_or(0);
@@ -208,17 +182,6 @@ fn reseed(cells: &mut [Cell], seed: u64) {
         cell.seed = seed.wrapping_add(cell.seed.wrapping_sub(first));
         cell.scenario.seed = cell.seed;
     }
-}
-
-/// Returns a value as TOML: unchanged if it parses, quoted otherwise.
-fn literal(value: &str) -> String {
-    let is_toml = toml::from_str::<toml::Table>(&format!("v = {value}")).is_ok();
-    if is_toml && !value.contains('\n') { value.to_owned() } else { quoted(value) }
-}
-
-fn quoted(text: &str) -> String {
-    // A JSON string is a TOML basic string.
-    serde_json::Value::String(text.to_owned()).to_string()
 }
 
 /// Estimated cost of running all cells.
@@ -324,8 +287,9 @@ fn write_results(
     options: &Options,
     quiet: bool,
     wall_s: f64,
-) -> anyhow::Result<Outcome> {
-    let outcome = documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(Outcome::Failure);
+) -> anyhow::Result<CommandOutcome> {
+    let outcome =
+        documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(CommandOutcome::Failure);
     for document in &documents {
         for error in &document.errors {
             eprintln!("landspeed: {}", crate::text::error(error));
@@ -368,11 +332,11 @@ fn write_results(
     }
 }
 
-fn outcome(document: &LabDocument) -> Outcome {
+fn outcome(document: &LabDocument) -> CommandOutcome {
     match document.status {
-        LabStatus::Complete => Outcome::Clean,
-        LabStatus::Invalid | LabStatus::Partial => Outcome::Findings,
-        LabStatus::Failed => Outcome::Failure,
+        LabStatus::Complete => CommandOutcome::Clean,
+        LabStatus::Invalid | LabStatus::Partial => CommandOutcome::Findings,
+        LabStatus::Failed => CommandOutcome::Failure,
     }
 }
 
@@ -381,23 +345,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_value_is_toml_if_it_parses_and_a_string_otherwise() {
-        assert_eq!(literal("4"), "4");
-        assert_eq!(literal("true"), "true");
-        assert_eq!(literal("\"64MB\""), "\"64MB\"");
-        assert_eq!(literal("64MB"), "\"64MB\"");
-        assert_eq!(literal("a\nb = 1"), quoted("a\nb = 1"));
-        assert_eq!(literal("fq_codel"), "\"fq_codel\"");
-    }
-
-    #[test]
     fn a_set_key_replaces_the_vary_of_an_exhibit() {
         let exhibit = landspeed_lab::gallery::find("buffer-size").expect("an exhibit");
         let options = Options {
             set: vec!["switch.west.queue.limit=2MB".to_owned(), "repeats=2".to_owned()],
             ..Options::default()
         };
-        let (text, _) = with_sets(exhibit.text, &options);
+        let text = edit::set(exhibit.text, &options.set);
         let cells = scenario::read(&text).unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(cells.len(), 2);
         assert!(cells.iter().all(|cell| cell.values["buffer"] == "2MB"));
@@ -409,7 +363,7 @@ mod tests {
             set: vec!["switch.west.queue.limit=64KB,1MB".to_owned(), "flow.0.streams=4".to_owned()],
             ..Options::default()
         };
-        let (text, _) = with_sets(scenario::TEMPLATE, &options);
+        let text = edit::set(scenario::TEMPLATE, &options.set);
         let mut cells = scenario::read(&text).expect("the template with sets");
         assert_eq!(cells.len(), 2);
         reseed(&mut cells, 7);

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_comment_stands_beside_its_command_or_below_it() {
+    fn a_comment_is_beside_or_below_its_command() {
         let (examples, paragraphs) = split(
             "Examples:\n  a run             fast\n  a run --long --line\n                    slow\n  a stop\n\nOne\ntwo.\n\nThree.",
         );

@@ -12,7 +12,7 @@ use clap::CommandFactory;
 use landspeed_sys::clock;
 
 use crate::output::Sink;
-use crate::{Cli, Outcome, complete};
+use crate::{Cli, CommandOutcome, complete};
 
 const COMPLETION_EXAMPLES: &str = "\
 Examples:
@@ -21,8 +21,8 @@ Examples:
   landspeed completions zsh > ~/.zfunc/_landspeed
   landspeed completions fish > ~/.config/fish/completions/landspeed.fish
 
-The script asks landspeed for the words, so it knows the interfaces, congestion controls, check codes
-and kernels of this host. Write it again when landspeed is replaced.";
+The script calls landspeed to complete words, so it knows the interfaces, congestion controls, check
+codes and kernels of this host. Print it again after an update of landspeed.";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
@@ -43,24 +43,24 @@ pub struct CompletionArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub struct ManArgs {
-    /// Directory to write the pages to; it is made if need be
+    /// Directory for the pages; created if it does not exist
     directory: PathBuf,
 }
 
 /// Prints a completion script.
-pub fn completions(args: &CompletionArgs) -> anyhow::Result<Outcome> {
+pub fn completions(args: &CompletionArgs) -> anyhow::Result<CommandOutcome> {
     Sink::Stdout.write(complete::script(args.shell)?.as_bytes())?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// Writes one page for the program and one for each command.
-pub fn man(args: &ManArgs) -> anyhow::Result<Outcome> {
+pub fn man(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     let directory: &Path = &args.directory;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
     for (name, text) in page::all(Cli::command(), &date()?) {
         Sink::File(directory.join(format!("{name}.1"))).write(text.as_bytes())?;
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 /// The day in the pages' footer, `2026-11-22`.

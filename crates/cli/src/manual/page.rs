@@ -59,7 +59,7 @@ impl Book<'_> {
         head.control("SH", ["DESCRIPTION"]);
         let long = command.get_long_about().map_or_else(|| format!("{about}."), ToString::to_string);
         for (index, paragraph) in long.split("\n\n").chain(paragraphs.iter().map(String::as_str)).enumerate() {
-            // The exit status has a section of its own.
+            // The exit status has a separate section.
             let Some(paragraph) = before_exit_status(paragraph) else { continue };
             if index > 0 {
                 head.control("PP", []);
@@ -150,7 +150,7 @@ fn before_exit_status(paragraph: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 
-/// `Exit status: 0 as asked, 1 refused, 2 failure.`, where a command has words of its own for it.
+/// `Exit status: 0 as asked, 1 refused, 2 failure.`, where a command describes it itself.
 fn own_exit_status(paragraph: &str) -> Option<Vec<(String, String)>> {
     let (_, said) = paragraph.split_once("Exit status: ")?;
     if said.starts_with("0 clean, 1 findings, 2 failure") {
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_may_have_its_own_words_for_its_exit_status() {
+    fn a_command_may_describe_its_own_exit_status() {
         let own = own_exit_status("Text. Exit status: 0 as asked, 1 refused, or left to you, 2 failure.");
         let own = own.expect("three of them");
         let own: Vec<_> = own.iter().map(|(status, meaning)| (status.as_str(), meaning.as_str())).collect();

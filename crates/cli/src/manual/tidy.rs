@@ -20,7 +20,7 @@ pub fn page(head: &Roff, options: &str, tail: &Roff) -> String {
         out.push_str(line);
         out.push('\n');
     }
-    // An empty line is space that nobody asked for.
+    // mandoc warns of empty lines.
     lines.retain(|line| !line.trim().is_empty());
     for (index, line) in lines.iter().enumerate() {
         if line.starts_with('.') {

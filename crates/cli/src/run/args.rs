@@ -191,7 +191,7 @@ pub struct Args {
     /// Draw the result: one HTML file that needs nothing else
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub report: Option<PathBuf>,
-    /// Capture both ends to NAME.near.pcapng (this host) and NAME.far.pcapng (the server), and analyse them. Needs
+    /// Capture both ends to NAME.client.pcapng (this host) and NAME.server.pcapng (the server), and analyse them. Needs
     /// CAP_NET_RAW here and `landspeed serve --allow-tap` there
     #[arg(long, value_name = "NAME", help_heading = "Output")]
     pub tap: Option<PathBuf>,

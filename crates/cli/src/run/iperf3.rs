@@ -8,7 +8,7 @@ use landspeed_iperf3::{Credentials, Extras};
 use landspeed_model::ErrorEntry;
 use landspeed_sys::trust::{Policy, TrustError};
 
-use super::FarEnd;
+use super::RemoteEnd;
 
 /// Options of `run --iperf3`. Names and meaning are iperf3's.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -39,9 +39,9 @@ impl Args {
     ///
     /// # Errors
     /// A key that cannot be read, or no password.
-    pub fn far_end(&self, iperf3: bool, policy: Policy) -> Result<FarEnd, ErrorEntry> {
+    pub fn remote_end(&self, iperf3: bool, policy: Policy) -> Result<RemoteEnd, ErrorEntry> {
         if !iperf3 {
-            return Ok(FarEnd::Landspeed);
+            return Ok(RemoteEnd::Landspeed);
         }
         let entry = |message| ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None };
         let credentials = match (&self.username, &self.rsa_public_key_path) {
@@ -58,7 +58,7 @@ impl Args {
             }),
             _ => None,
         };
-        Ok(FarEnd::Iperf3(Extras {
+        Ok(RemoteEnd::Iperf3(Extras {
             credentials,
             server_output: self.server_output,
             narrow_counters: self.udp_counters_32bit,

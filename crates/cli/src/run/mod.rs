@@ -16,13 +16,13 @@ use landspeed_sys::trust::TrustError;
 pub use args::Args;
 
 use crate::output::Sink;
-use crate::{Outcome, options, text};
+use crate::{CommandOutcome, options, text};
 
 /// From this size on, the document's size is printed, bytes.
 const LARGE_BYTES: usize = 4 << 20;
 
 /// Runs a test and prints its result.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let report = args.report.clone().map(Sink::File);
     let sinks: Vec<&Sink> = [&args.json, &args.jsonl, &report].into_iter().flatten().collect();
     for (i, sink) in sinks.iter().enumerate() {
@@ -56,9 +56,9 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
                 judge(&mut document);
                 document
             } else {
-                let far = args.with_iperf3.far_end(args.iperf3, args.trust.policy());
-                match far {
-                    Ok(far) => measure(&request, &far, interrupted, view, &mut |event| lines.event(event)),
+                let remote = args.with_iperf3.remote_end(args.iperf3, args.trust.policy());
+                match remote {
+                    Ok(remote) => measure(&request, &remote, interrupted, view, &mut |event| lines.event(event)),
                     Err(why) => client::not_begun(&request, why),
                 }
             }
@@ -106,7 +106,7 @@ fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> Resul
 
 /// Which server runs on the other host.
 #[derive(Debug)]
-pub enum FarEnd {
+pub enum RemoteEnd {
     /// `landspeed serve`.
     Landspeed,
     /// `iperf3 -s`.
@@ -116,7 +116,7 @@ pub enum FarEnd {
 /// Runs a test with its interval lines and adds the verdict.
 pub fn measure(
     request: &Request,
-    far: &FarEnd,
+    remote: &RemoteEnd,
     interrupted: &AtomicBool,
     mut view: live::View,
     also: &mut dyn FnMut(&RunEvent<'_>),
@@ -125,9 +125,9 @@ pub fn measure(
         also(&event);
         view.show(&event);
     };
-    let mut document = match far {
-        FarEnd::Landspeed => client::run(request, interrupted, &mut observe),
-        FarEnd::Iperf3(extras) => landspeed_iperf3::client::run(request, extras, interrupted, &mut observe),
+    let mut document = match remote {
+        RemoteEnd::Landspeed => client::run(request, interrupted, &mut observe),
+        RemoteEnd::Iperf3(extras) => landspeed_iperf3::client::run(request, extras, interrupted, &mut observe),
     };
     view.finish(&document);
     judge(&mut document);
@@ -190,11 +190,11 @@ fn warn_of_size(bytes: usize, quiet: bool) {
     }
 }
 
-fn outcome(document: &RunDocument) -> Outcome {
+fn outcome(document: &RunDocument) -> CommandOutcome {
     match document.status {
-        Status::Failed => Outcome::Failure,
-        Status::Complete if document.conservation.holds => Outcome::Clean,
-        Status::Complete | Status::Partial => Outcome::Findings,
+        Status::Failed => CommandOutcome::Failure,
+        Status::Complete if document.conservation.holds => CommandOutcome::Clean,
+        Status::Complete | Status::Partial => CommandOutcome::Findings,
     }
 }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
-use landspeed_flow::client::{self, FarTap, Request, RunEvent};
+use landspeed_flow::client::{self, Request, RunEvent, ServerTap};
 use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
+use landspeed_sys::ring::{Ring, RingOptions};
 
 use crate::tap::attend::{Attendant, Room};
 
@@ -19,8 +20,9 @@ const RING_BYTES: u64 = 32 << 20;
 /// Whether this program may capture; it is asked before a test, not after.
 pub fn permitted() -> Result<(), ErrorEntry> {
     // The loopback interface is the first in every network namespace.
-    let Err(error) = landspeed_sys::packet::Capture::open(1, 64, 1, 4096) else { return Ok(()) };
-    if error.kind() != io::ErrorKind::PermissionDenied {
+    let smallest = RingOptions { ifindex: 1, block_bytes: 4096, blocks: 1, ..RingOptions::default() };
+    let Err(error) = Ring::open(&smallest) else { return Ok(()) };
+    if error.cause.kind() != io::ErrorKind::PermissionDenied {
         return Ok(());
     }
     let program = std::env::current_exe().map_or("landspeed".to_owned(), |path| path.display().to_string());
@@ -34,14 +36,14 @@ pub fn permitted() -> Result<(), ErrorEntry> {
 
 /// The captures of a test.
 pub struct Taps {
-    near: PathBuf,
-    far: PathBuf,
-    near_outcome: Option<Result<TapDocument, String>>,
-    far_outcome: Option<Result<u64, String>>,
+    client: PathBuf,
+    server: PathBuf,
+    client_outcome: Option<Result<TapDocument, String>>,
+    server_outcome: Option<Result<u64, String>>,
 }
 
 impl Taps {
-    /// `NAME` (an ending `.pcapng` aside) becomes `NAME.near.pcapng` and `NAME.far.pcapng`.
+    /// `NAME` (an ending `.pcapng` aside) becomes `NAME.client.pcapng` and `NAME.server.pcapng`.
     pub fn new(name: &Path) -> Self {
         let name = if name.extension().is_some_and(|ending| ending == "pcapng") {
             name.with_extension("")
@@ -53,7 +55,7 @@ impl Taps {
             file.push(format!(".{end}.pcapng"));
             name.with_file_name(file)
         };
-        Self { near: with("near"), far: with("far"), near_outcome: None, far_outcome: None }
+        Self { client: with("client"), server: with("server"), client_outcome: None, server_outcome: None }
     }
 
     /// Runs a test with both ends captured.
@@ -63,37 +65,34 @@ impl Taps {
         interrupted: &AtomicBool,
         observe: &mut dyn FnMut(RunEvent<'_>),
     ) -> anyhow::Result<RunDocument> {
-        let file = File::create(&self.far).with_context(|| format!("cannot write {}", self.far.display()))?;
+        let file = File::create(&self.server).with_context(|| format!("cannot write {}", self.server.display()))?;
         // The server's capture comes over the same path and must not be in the local one.
-        let stop_near = Arc::new(AtomicBool::new(false));
-        let mut fetched = Fetched { file: BufWriter::new(file), begun: Arc::clone(&stop_near) };
-        let mut far = FarTap::new(&mut fetched);
-        let mut near = None;
+        let stop_client = Arc::new(AtomicBool::new(false));
+        let mut fetched = Fetched { file: BufWriter::new(file), begun: Arc::clone(&stop_client) };
+        let mut tap = ServerTap::new(&mut fetched);
+        let mut attendant = None;
         let mut document = client::run_tapped(
             request,
             interrupted,
             &mut |event| {
                 if let RunEvent::Accepted { path, .. } = &event {
-                    near.get_or_insert_with(|| self.begin(path, Arc::clone(&stop_near)));
+                    attendant.get_or_insert_with(|| self.begin(path, Arc::clone(&stop_client)));
                 }
                 observe(event);
             },
-            Some(&mut far),
+            Some(&mut tap),
         );
-        self.far_outcome = far.outcome;
-        self.near_outcome = near.map(|begun| begun.and_then(Attendant::finish));
-        if !matches!(self.far_outcome, Some(Ok(bytes)) if bytes > 0) {
-            let _ = std::fs::remove_file(&self.far);
+        self.server_outcome = tap.outcome;
+        self.client_outcome = attendant.map(|begun| begun.and_then(Attendant::finish));
+        if !matches!(self.server_outcome, Some(Ok(bytes)) if bytes > 0) {
+            let _ = std::fs::remove_file(&self.server);
         }
-        let ends = [("near", self.near_problem()), ("far", self.far_problem())];
+        let ends = [("client", self.client_problem()), ("server", self.server_problem())];
         for (end, problem) in ends {
             if let Some(why) = problem {
                 document.warnings.push(landspeed_model::Warning {
                     code: format!("no-{end}-capture"),
-                    message: format!(
-                        "the {} was not captured: {why}",
-                        if end == "near" { "client" } else { "server" }
-                    ),
+                    message: format!("the {end} was not captured: {why}"),
                 });
             }
         }
@@ -105,19 +104,19 @@ impl Taps {
         let peer = address(&path.server_addr).ok_or("the server's address is unknown")?;
         let ends = (local, peer, peer.port(), local.port());
         let room = Room { most_bytes: None, ring_bytes: RING_BYTES };
-        Attendant::begin(ends, &self.near, room, None, stop)
+        Attendant::begin(ends, &self.client, room, None, stop)
     }
 
-    fn near_problem(&self) -> Option<String> {
-        match &self.near_outcome {
+    fn client_problem(&self) -> Option<String> {
+        match &self.client_outcome {
             Some(Ok(_)) => None,
             Some(Err(why)) => Some(why.clone()),
             None => Some("the test did not begin".to_owned()),
         }
     }
 
-    fn far_problem(&self) -> Option<String> {
-        match &self.far_outcome {
+    fn server_problem(&self) -> Option<String> {
+        match &self.server_outcome {
             Some(Ok(bytes)) if *bytes > 0 => None,
             Some(Ok(_)) => Some("the server sent no packets".to_owned()),
             Some(Err(why)) => Some(why.clone()),
@@ -129,14 +128,14 @@ impl Taps {
     pub fn summary(&self, document: &RunDocument) -> anyhow::Result<String> {
         let mut page = crate::text::Page::default();
         let mut files = Vec::new();
-        if let Some(Ok(near)) = &self.near_outcome {
-            let dropped = if near.dropped > 0 { format!(", {} dropped", near.dropped) } else { String::new() };
-            page.line("client", &format!("{}: {} packets{dropped}", self.near.display(), near.written));
-            files.push(self.near.clone());
+        if let Some(Ok(tap)) = &self.client_outcome {
+            let dropped = if tap.dropped > 0 { format!(", {} dropped", tap.dropped) } else { String::new() };
+            page.line("client", &format!("{}: {} packets{dropped}", self.client.display(), tap.written));
+            files.push(self.client.clone());
         }
-        if self.far_problem().is_none() {
-            page.line("server", &self.far.display().to_string());
-            files.push(self.far.clone());
+        if self.server_problem().is_none() {
+            page.line("server", &self.server.display().to_string());
+            files.push(self.server.clone());
         }
         for warning in document.warnings.iter().filter(|warning| warning.code.ends_with("-capture")) {
             page.line("note", &warning.message);
@@ -145,8 +144,8 @@ impl Taps {
             return Ok(page.text);
         }
         if files.len() > 1 && is_udp_over_ipv6(document) {
-            // The far capture ends behind the UDP header, and IPv6 has no identification: nothing in it tells one
-            // datagram from another, and every one would be taken for lost.
+            // The remote capture ends after the UDP header, and IPv6 has no identification field: nothing distinguishes one
+            // datagram from another, and every one would count as lost.
             page.line(
                 "note",
                 "over IPv6 the datagrams of the two captures cannot be matched; only the local one is analysed",
@@ -212,8 +211,8 @@ mod tests {
     fn the_files_are_named_after_the_ends() {
         for name in ["/tmp/x", "/tmp/x.pcapng"] {
             let taps = Taps::new(Path::new(name));
-            assert_eq!(taps.near, Path::new("/tmp/x.near.pcapng"));
-            assert_eq!(taps.far, Path::new("/tmp/x.far.pcapng"));
+            assert_eq!(taps.client, Path::new("/tmp/x.client.pcapng"));
+            assert_eq!(taps.server, Path::new("/tmp/x.server.pcapng"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A tap beside a test: at the near end of `run --tap`, and at the far end for clients of `serve --allow-tap`.
+//! A tap beside a test: at the client of `run --tap`, and at the server for clients of `serve --allow-tap`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek as _};
@@ -34,14 +34,14 @@ pub struct Room {
     pub ring_bytes: u64,
 }
 
-/// A tap on a thread of its own.
+/// A tap on a separate thread.
 pub struct Attendant {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<TapDocument>>,
 }
 
 impl Attendant {
-    /// Begins to capture what passes between two addresses, on the interface that leads from one to the other, until told
+    /// Captures the packets between two addresses, on the interface that leads from one to the other, until asked
     /// to stop (also by setting `stop`) or there is no more room. With a selection only headers, and only of flows that may
     /// be the test's. It takes packets when this returns.
     pub fn begin(
@@ -130,13 +130,13 @@ impl ForClients {
     }
 }
 
-/// A client's place among the captures, given back when dropped.
-struct Place {
+/// A client's slot among the captures, freed on drop.
+struct CaptureSlot {
     client: IpAddr,
     running: Arc<Mutex<Vec<IpAddr>>>,
 }
 
-impl Place {
+impl CaptureSlot {
     fn take(running: &Arc<Mutex<Vec<IpAddr>>>, client: IpAddr) -> Result<Self, String> {
         let client = match client.to_canonical() {
             IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
@@ -154,7 +154,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CaptureSlot {
     fn drop(&mut self) {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).retain(|client| *client != self.client);
     }
@@ -162,14 +162,14 @@ impl Drop for Place {
 
 /// One capture for a client.
 struct ForClient {
-    /// Ends before the place is given back.
+    /// Ends before the slot is freed.
     attendant: Option<Attendant>,
     /// Everything that was taken. It has no name any more, so nothing of it stays behind.
     taken: File,
     selection: Arc<Selection>,
     filter: String,
     most_bytes: u64,
-    _place: Place,
+    _place: CaptureSlot,
 }
 
 /// A file that only this user may read, created so that no link can be in its place; its name is removed soon.
@@ -182,7 +182,7 @@ fn scratch_file() -> io::Result<(File, PathBuf)> {
 
 impl Tapper for ForClients {
     fn begin(&self, local: SocketAddr, peer: SocketAddr) -> Result<Box<dyn RunningTap>, String> {
-        let place = Place::take(&self.running, peer.ip())?;
+        let place = CaptureSlot::take(&self.running, peer.ip())?;
         let no_room = |why: io::Error| format!("it has no room for a capture: {why}");
         let (taken, path) = scratch_file().map_err(no_room)?;
         let selection = Arc::new(Selection::new(local, peer.ip()));
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn an_address_has_one_capture_at_a_time() {
         let running = Arc::default();
-        let take = |text: &str| Place::take(&running, text.parse().expect("an address"));
+        let take = |text: &str| CaptureSlot::take(&running, text.parse().expect("an address"));
         let first = take("192.0.2.1").expect("the first one");
         for same in ["192.0.2.1", "::ffff:192.0.2.1"] {
             assert!(take(same).is_err_and(|why| why.contains("already")), "{same}");

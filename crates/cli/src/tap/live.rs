@@ -1,4 +1,4 @@
-//! What a person sees while packets are taken: one line that changes, on standard error.
+//! The live display of a capture: one changing line on standard error.
 
 use std::io::{IsTerminal as _, Write as _};
 

@@ -13,7 +13,7 @@ use landspeed_units::{Bytes, Nanos};
 
 use crate::output::Sink;
 use crate::trace::{Written, check_columns, header_trace};
-use crate::{Outcome, options};
+use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
   landspeed tap -i eth0 -w ring.pcapng --file-size 1G --files 10
   landspeed tap -i eth0 -w transfer.parquet              a header trace, some 3 bytes a packet
   landspeed tap -i eth0 -w - tcp | landspeed trace -
-  landspeed tap -i eth0 -t 10s --measure-perturbation    what taking packets does to the traffic
+  landspeed tap -i eth0 -t 10s --measure-perturbation    the effect of the capture on the traffic
 
 Needs CAP_NET_RAW: root, or once, as root: setcap cap_net_raw+ep /path/to/landspeed";
 
@@ -34,65 +34,65 @@ pub struct Args {
     /// Interface; may be given again
     #[arg(short, long = "interface", value_name = "IF", required = true)]
     interface: Vec<String>,
-    /// What is let through, in the language of tcpdump (pcap-filter(7)) [default: everything]
+    /// Capture filter in tcpdump's language (pcap-filter(7)) [default: all packets]
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
     /// Write the packets here: pcapng, or a header trace if it ends in .parquet; - for standard output. Without it they are only counted
     #[arg(short, long, value_name = "FILE")]
     write: Option<Sink>,
 
-    /// Bytes kept of each packet
+    /// Snap length: bytes captured of each packet
     #[arg(short, long, value_name = "BYTES", default_value_t = 128, help_heading = "Capture",
           value_parser = clap::value_parser!(u32).range(14..=262_144))]
     snaplen: u32,
-    /// Whose clock stamps the packets: the kernel's, or the interface's where it has one
+    /// Source of timestamps: the kernel's clock, or the interface's where it has one
     #[arg(long, value_enum, default_value = "software", help_heading = "Capture")]
     clock: ClockArg,
-    /// Which packets, seen from the interface
+    /// Direction of the packets to capture
     #[arg(long, value_enum, default_value = "both", help_heading = "Capture")]
     direction: DirectionArg,
-    /// Take frames for other hosts too
+    /// Capture frames for other hosts, too
     #[arg(long, help_heading = "Capture")]
     promiscuous: bool,
-    /// Memory for packets not written yet, each interface
+    /// Ring buffer for packets not yet written, per interface
     #[arg(long, value_name = "SIZE", default_value = "32M", help_heading = "Capture")]
     ring: Bytes,
-    /// Rings that share an interface's packets by the processor they are on
+    /// Rings per interface, each for the packets of some CPUs
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Capture",
           value_parser = clap::value_parser!(u32).range(1..=64))]
     rings: u32,
     /// Core of the thread that reads and writes
     #[arg(long, value_name = "N", help_heading = "Capture")]
     core: Option<u32>,
-    /// Take the kernel's events of TCP too (tcp_probe, retransmissions, drops with their reason); needs root
+    /// Record the kernel's TCP events, too (tcp_probe, retransmits, drops with their reason); needs root
     #[arg(long, help_heading = "Capture", requires = "write")]
     events: bool,
 
-    /// Stop after so many packets
+    /// Stop after N packets
     #[arg(short = 'c', long, value_name = "N", help_heading = "Until", requires = "write",
           value_parser = clap::value_parser!(u64).range(1..))]
     packets: Option<u64>,
-    /// Stop after so many bytes written
+    /// Stop after SIZE written
     #[arg(long, value_name = "SIZE", help_heading = "Until", requires = "write")]
     size: Option<Bytes>,
-    /// Stop after so long
+    /// Stop after this time
     #[arg(short, long, value_parser = options::time, help_heading = "Until")]
     time: Option<Nanos>,
 
-    /// Begin a new file after so many bytes: FILE.00001, FILE.00002 …
+    /// Begin a new file after SIZE: FILE.00001, FILE.00002 …
     #[arg(long, value_name = "SIZE", help_heading = "Ring of files", requires = "write")]
     file_size: Option<Bytes>,
-    /// Begin a new file after so long
+    /// Begin a new file after this time
     #[arg(long, value_name = "TIME", value_parser = options::time, help_heading = "Ring of files", requires = "write")]
     file_time: Option<Nanos>,
-    /// Keep so many files: the oldest makes room
+    /// Keep N files; the oldest is deleted
     #[arg(long, value_name = "N", help_heading = "Ring of files", value_parser = clap::value_parser!(u32).range(1..))]
     files: Option<u32>,
 
-    /// Look at the host so long before the capture begins, to compare
+    /// Measure the host's load for this time before the capture, to compare
     #[arg(long, value_name = "TIME", value_parser = options::time, help_heading = "Perturbation")]
     baseline: Option<Nanos>,
-    /// Before the capture, hook and unhook the tap in short turns for so long, and compare the traffic
+    /// Before the capture, attach and detach the tap in short turns for this time, and compare the traffic
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10s",
           value_parser = options::time, help_heading = "Perturbation")]
     measure_perturbation: Option<Nanos>,
@@ -100,7 +100,7 @@ pub struct Args {
     /// Write the document as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
     json: Option<Sink>,
-    /// No live line and no text
+    /// Print nothing
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
 }
@@ -117,14 +117,14 @@ enum ClockArg {
 enum DirectionArg {
     /// Both
     Both,
-    /// What comes in
+    /// Received
     In,
-    /// What goes out
+    /// Sent
     Out,
 }
 
 /// Takes packets until something ends it.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let options = tap_options(args)?;
     if let Some(sink) = &args.json {
         sink.check()?;
@@ -138,7 +138,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let mut document = tap.run(stop, |progress| live.show(progress));
     live.done();
     let is_stdout = options.output == Output::Stdout;
-    // The last one that could write: whoever makes a header trace of it comes to the end.
+    // Closes the last writer, so that the thread that makes the header trace reaches its end.
     drop(options);
     if let Some(columns) = columns {
         let written = columns.join().unwrap_or_else(|why| std::panic::resume_unwind(why))?;
@@ -165,7 +165,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     Ok(outcome(&document))
 }
 
-/// Where a header trace is asked for, somebody who makes one of the capture while it is taken.
+/// The thread that makes a header trace during the capture, if one is requested.
 fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<anyhow::Result<Written>>>)> {
     let Output::File(path) = &options.output else { return Ok((options, None)) };
     if path.extension().is_none_or(|extension| extension != "parquet") {
@@ -186,12 +186,12 @@ fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<a
     Ok((options, Some(handle)))
 }
 
-fn outcome(document: &TapDocument) -> Outcome {
+fn outcome(document: &TapDocument) -> CommandOutcome {
     let gone = document.interfaces.iter().any(|interface| interface.gone);
     if document.dropped > 0 || gone || document.ended == TapEnd::InterfaceGone {
-        Outcome::Findings
+        CommandOutcome::Findings
     } else {
-        Outcome::Clean
+        CommandOutcome::Clean
     }
 }
 
@@ -210,7 +210,9 @@ fn tap_options(args: &Args) -> anyhow::Result<Options> {
         anyhow::bail!("standard output cannot be both the capture and the document");
     }
     if output == Output::Stdout && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        anyhow::bail!("a capture is no text for a terminal: write it to a file, or into `landspeed trace -`");
+        anyhow::bail!(
+            "cannot write a capture to a terminal: write it to a file, or pipe it into `landspeed trace -`"
+        );
     }
     if output == Output::Stdout && (args.file_size.is_some() || args.file_time.is_some()) {
         anyhow::bail!("standard output is one file: --file-size and --file-time need -w FILE");

@@ -20,7 +20,7 @@ pub fn summary(document: &TapDocument) -> String {
     };
     page.line("tap", &format!("{}; ended: {ended}", Nanos::new(document.duration_ns)));
     for interface in &document.interfaces {
-        one(&mut page, interface, document.duration_ns);
+        interface_section(&mut page, interface, document.duration_ns);
     }
     let mut files = match document.files.as_slice() {
         [] => "none: packets were only counted".to_owned(),
@@ -48,7 +48,7 @@ pub fn summary(document: &TapDocument) -> String {
     page.text
 }
 
-fn one(page: &mut Page, interface: &TapInterface, duration_ns: u64) {
+fn interface_section(page: &mut Page, interface: &TapInterface, duration_ns: u64) {
     let rate = BitRate::mean(Bytes::new(interface.wire_bytes), Nanos::new(duration_ns)).unwrap_or(BitRate::ZERO);
     let mut words = format!(
         "{} packets ({} in, {} out), {rate}; {} dropped",
@@ -76,16 +76,13 @@ fn cost(page: &mut Page, cost: &TapPerturbation) {
         (Some(before), Some(during)) => {
             let _ = write!(
                 words,
-                "; host {:.2} cores busy ({:.2} in soft interrupts), before {:.2} ({:.2})",
+                "; host {:.2} cores busy ({:.2} in softirqs), before {:.2} ({:.2})",
                 during.busy_cores, during.softirq_cores, before.busy_cores, before.softirq_cores
             );
         }
         (None, Some(during)) => {
-            let _ = write!(
-                words,
-                "; host {:.2} cores busy ({:.2} in soft interrupts)",
-                during.busy_cores, during.softirq_cores
-            );
+            let _ =
+                write!(words, "; host {:.2} cores busy ({:.2} in softirqs)", during.busy_cores, during.softirq_cores);
         }
         _ => {}
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{DepartureError, Place, RunDocument, UdpTotals};
+use landspeed_model::{DepartureError, LossLocation, RunDocument, UdpTotals};
 use landspeed_units::Nanos;
 
 use super::{Page, percent, plural};
@@ -70,13 +70,13 @@ pub fn details(d: &RunDocument, page: &mut Page) {
     }
 }
 
-fn place(place: Place) -> &'static str {
+fn place(place: LossLocation) -> &'static str {
     match place {
-        Place::SenderQdisc => "the sender's qdisc",
-        Place::SenderNic => "the sender's NIC",
-        Place::Network => "the network",
-        Place::ReceiverNic => "the receiver's NIC",
-        Place::ReceiverBacklog => "the receiver's softnet backlog",
-        Place::ReceiverSocket => "the receiver's socket buffer",
+        LossLocation::SenderQdisc => "the sender's qdisc",
+        LossLocation::SenderNic => "the sender's NIC",
+        LossLocation::Network => "the network",
+        LossLocation::ReceiverNic => "the receiver's NIC",
+        LossLocation::ReceiverBacklog => "the receiver's softnet backlog",
+        LossLocation::ReceiverSocket => "the receiver's socket buffer",
     }
 }

@@ -21,8 +21,8 @@ pub use page::{Page, unmarked};
 const DOUBTS: [(&str, &str); 17] = [
     ("accounting", "bytes unaccounted for"),
     ("one-ended", "one end's report is missing"),
-    ("no-near-capture", "no local capture"),
-    ("no-far-capture", "no remote capture"),
+    ("no-client-capture", "no local capture"),
+    ("no-server-capture", "no remote capture"),
     ("stall", "delivery stalled"),
     ("sampler-gap", "gaps in sampling"),
     ("other-load", "other load on a host"),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_ends_at_its_stop_and_not_in_a_figure() {
+    fn a_decimal_point_does_not_end_a_sentence() {
         assert_eq!(
             first_sentence("Raise it to 1.5 MiB (now 1. of 2), e.g. so. Then run."),
             "Raise it to 1.5 MiB (now 1. of 2), e.g. so."

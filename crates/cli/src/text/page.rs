@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
-/// Width where standard output is no terminal and `COLUMNS` does not say.
+/// Width where standard output is not a terminal and `COLUMNS` is not set.
 const UNKNOWN_WIDTH: usize = 80;
 /// Narrower than this, folding makes text harder to read than the terminal's own wrapping.
 const LEAST_WIDTH: usize = 40;

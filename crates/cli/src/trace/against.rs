@@ -10,12 +10,12 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use landspeed_wire::capture::Frame;
 
 use super::{Args, analyse_one, limits, pictures};
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::output::Sink;
 use crate::text::Page;
 
 /// Compares two captures.
-pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args, other: &Path) -> anyhow::Result<CommandOutcome> {
     let [one] = args.files.as_slice() else {
         anyhow::bail!(
             "cannot compare {} captures with --against: it takes exactly one\nName one capture besides {}.",
@@ -48,7 +48,7 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<Outcome> {
         sink.write(landspeed_report::render_trace_comparison(&comparison)?.as_bytes())?;
     }
     let complete = [&comparison.a, &comparison.b].iter().all(|document| document.capture.ended_early.is_none());
-    Ok(if complete { Outcome::Clean } else { Outcome::Findings })
+    Ok(if complete { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
 /// Reads a capture a second time, cut into cells; `None` if its first flow is too short.

@@ -18,7 +18,7 @@ use landspeed_units::{BitRate, Nanos};
 use landspeed_wire::capture::{self, Frame};
 
 use crate::output::Sink;
-use crate::{Outcome, options};
+use crate::{CommandOutcome, options};
 pub use packets::{Written, check_columns, header_trace};
 
 const EXAMPLES: &str = "\
@@ -79,7 +79,7 @@ pub struct Args {
 }
 
 /// Analyses captures.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     for sink in [&args.json, &args.pictures.report].into_iter().flatten() {
         sink.check()?;
     }
@@ -112,7 +112,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if let (Some(directory), Some(file)) = (&args.pictures.xplot, args.files.first()) {
         pictures::xplot(args, &document, file, directory)?;
     }
-    Ok(if document.capture.ended_early.is_none() { Outcome::Clean } else { Outcome::Findings })
+    Ok(if document.capture.ended_early.is_none() { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
 /// Returns the terminal summary of captures, with default options.

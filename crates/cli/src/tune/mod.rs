@@ -16,7 +16,7 @@ use landspeed_tune::{
 };
 use serde_json::json;
 
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::check;
 use crate::output::Sink;
 use crate::trust;
@@ -45,11 +45,11 @@ eth0:rx-0/rps_cpus=ff, eth0:gro_flush_timeout=20000, irq:45/mlx5_comp0=0-7,
 cpufreq:policy0/governor=performance, cpufreq:policy0/epp=performance, cpu:3/resume-latency=n/a,
 eth0:cgroup/system.slice/backup.service=9gbit (what a group of processes sends; needs fq or htb)
 
-Nothing is written before the plan is shown, its originals are on the disk and a watchdog is
-awake that rolls everything back unless it is confirmed. The time to confirm in begins with the
-first write: an apply that is stopped or hangs is killed when it is over, and rolled back.
+Before the first write, the plan is shown, the original values are on disk and a watchdog runs,
+which rolls everything back unless you confirm. The time to confirm begins with the first write:
+an apply that is stopped or hangs is killed when it is over, and rolled back.
 
-Exit status: 0 as asked, 1 something was refused or is left to you, 2 failure.";
+Exit status: 0 done, 1 a step was refused or is left to you, 2 failure.";
 
 /// Options of `tune`.
 #[derive(Debug, clap::Args)]
@@ -65,11 +65,11 @@ enum Command {
     Plan(PlanArgs),
     /// Change it; it is rolled back unless it is confirmed in time
     Apply(ApplyArgs),
-    /// Let the change stay, if the host is well
+    /// Keep the change, if the host is healthy
     Confirm(PlainArgs),
-    /// Roll a transaction back where its values are still as it wrote them
+    /// Roll a transaction back, except for values that were changed since
     Revert(RevertArgs),
-    /// Show the transactions and where they stand
+    /// Show the transactions and their state
     Status(PlainArgs),
     /// Keep a confirmed transaction over reboots: one file for each owner
     Persist(persist::Args),
@@ -93,7 +93,7 @@ struct Wanted {
     /// Change a setting (repeat for more): net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000, 'eth0:qdisc=fq maxrate 8gbit'
     #[arg(long, value_name = "SETTING=VALUE", value_parser = parse_setting)]
     set: Vec<Change>,
-    /// Carry out what the findings of this audit recommend (`landspeed check --json`), instead of auditing now
+    /// Apply the recommendations of this audit (`landspeed check --json`), instead of auditing now
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
     #[command(flatten)]
@@ -146,14 +146,14 @@ struct PlainArgs {
 
 #[derive(Debug, clap::Args)]
 struct RevertArgs {
-    /// Number of the transaction; the last that stands without one
+    /// Number of the transaction [default: the last one in force]
     id: Option<u32>,
     #[command(flatten)]
     state: StateArgs,
-    /// Also overwrite what somebody else has changed since
+    /// Also overwrite values that were changed since
     #[arg(long)]
     force: bool,
-    /// Put the files of `persist` back instead; what is set now stays
+    /// Restore the files of `persist` instead; current values stay
     #[arg(long, conflicts_with = "force")]
     persisted: bool,
     /// Write the answer as JSON (- for standard output)
@@ -162,7 +162,7 @@ struct RevertArgs {
 }
 
 /// Carries a command out.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         Command::Plan(args) => plan(args),
         Command::Apply(args) => apply(args),
@@ -182,7 +182,7 @@ fn context(args: &StateArgs) -> anyhow::Result<Context> {
     };
     let namespace = std::fs::read_link("/proc/self/ns/net").context("cannot read the network namespace")?;
     let fault = match std::env::var(FAULT) {
-        Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is no fault"))?),
+        Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is not a fault"))?),
         Err(_) => None,
     };
     let state = std::path::absolute(&args.state)
@@ -228,7 +228,7 @@ fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change
                 None => std::fs::read_to_string(path).with_context(cannot)?,
             };
             let audit: AuditDocument = serde_json::from_str(&text).with_context(|| {
-                format!("{} is no audit; write one with `landspeed check --json {0}`", path.display())
+                format!("{} is not an audit; write one with `landspeed check --json {0}`", path.display())
             })?;
             if audit.schema != landspeed_model::AUDIT_SCHEMA {
                 bail!("{} is `{}` and not `{}`", path.display(), audit.schema, landspeed_model::AUDIT_SCHEMA);
@@ -260,15 +260,15 @@ fn write_json(sink: Option<&Sink>, document: &serde_json::Value) -> anyhow::Resu
     Ok(*sink != Sink::Stdout)
 }
 
-fn plan(args: &PlanArgs) -> anyhow::Result<Outcome> {
+fn plan(args: &PlanArgs) -> anyhow::Result<CommandOutcome> {
     let plan = make_plan(&args.wanted, None)?;
     if write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune-plan/1", "steps": plan.steps}))? {
         print!("{}", text::plan(&plan));
     }
-    Ok(if plan.refused().next().is_some() { Outcome::Findings } else { Outcome::Clean })
+    Ok(if plan.refused().next().is_some() { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
-fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
+fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
     need_root("changing settings")?;
     if !CONFIRM_RANGE_S.contains(&args.confirm) {
         bail!("--confirm takes {} to {} seconds", CONFIRM_RANGE_S.start(), CONFIRM_RANGE_S.end());
@@ -282,7 +282,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
     if !quiet {
         print!("{}", text::plan(&plan));
     }
-    // What was asked for by name is done or nothing is.
+    // Requested settings are applied together or not at all.
     let asked = |step: &&landspeed_tune::Step| args.wanted.set.iter().any(|change| change.target == step.target);
     if let Some(step) = plan.refused().find(asked) {
         bail!("nothing was changed: {} is refused: {}", step.name, step.refused.as_deref().unwrap_or_default());
@@ -298,7 +298,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
             println!("Nothing to write.");
         }
         write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune/1", "written": []}))?;
-        return Ok(if some_refused { Outcome::Findings } else { Outcome::Clean });
+        return Ok(if some_refused { CommandOutcome::Findings } else { CommandOutcome::Clean });
     }
     let applied = engine
         .apply(&plan, args.confirm, session().as_deref(), &mut |id| watchdog::start(&engine, &args.state, id))?;
@@ -314,10 +314,10 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<Outcome> {
     if write_json(args.json.as_ref(), &document)? {
         print!("{}", text::applied(&applied));
     }
-    Ok(if some_refused { Outcome::Findings } else { Outcome::Clean })
+    Ok(if some_refused { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
-fn confirm(args: &PlainArgs) -> anyhow::Result<Outcome> {
+fn confirm(args: &PlainArgs) -> anyhow::Result<CommandOutcome> {
     need_root("confirming")?;
     let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     let session = session();
@@ -333,10 +333,10 @@ fn confirm(args: &PlainArgs) -> anyhow::Result<Outcome> {
             );
         }
     }
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
-fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
+fn revert(args: &RevertArgs) -> anyhow::Result<CommandOutcome> {
     need_root("reverting")?;
     let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     if args.persisted {
@@ -345,10 +345,10 @@ fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
         if write_json(args.json.as_ref(), &document)? {
             println!("The files of transaction {id} are as they were before it.");
             for path in &left {
-                println!("  ! {} was changed by somebody else since and is left as it is", path.display());
+                println!("  ! {} was changed since and is not restored", path.display());
             }
         }
-        return Ok(if left.is_empty() { Outcome::Clean } else { Outcome::Findings });
+        return Ok(if left.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings });
     }
     let (id, state) = engine.revert(args.id, args.force)?;
     let journal = Journal::load(engine.context(), id)?;
@@ -356,10 +356,10 @@ fn revert(args: &RevertArgs) -> anyhow::Result<Outcome> {
     if write_json(args.json.as_ref(), &document)? {
         print!("{}", text::reverted(&engine, &journal, &state));
     }
-    Ok(if state == State::Reverted { Outcome::Clean } else { Outcome::Findings })
+    Ok(if state == State::Reverted { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-fn status(args: &PlainArgs) -> anyhow::Result<Outcome> {
+fn status(args: &PlainArgs) -> anyhow::Result<CommandOutcome> {
     let engine = Engine::new(&LiveKnobs, context(&args.state)?);
     let there = args.state.state.is_dir();
     let recovered = if there && process::is_root() { engine.recover_orphans()? } else { Vec::new() };
@@ -374,5 +374,5 @@ fn status(args: &PlainArgs) -> anyhow::Result<Outcome> {
         print!("{}", text::status(&engine, &journals, &recovered));
     }
     let open = |journal: &Journal| !matches!(journal.state(), State::Committed | State::Reverted);
-    Ok(if journals.iter().any(open) { Outcome::Findings } else { Outcome::Clean })
+    Ok(if journals.iter().any(open) { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }

@@ -8,13 +8,13 @@ use landspeed_tune::{Engine, LiveKnobs, PersistPlan};
 use serde_json::json;
 
 use super::{StateArgs, context, need_root, write_json};
-use crate::Outcome;
+use crate::CommandOutcome;
 use crate::output::Sink;
 
 /// Options of `persist`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Number of the transaction; the last confirmed one without
+    /// Number of the transaction [default: the last confirmed one]
     id: Option<u32>,
     #[command(flatten)]
     state: StateArgs,
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 /// Writes each setting to its one owner.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if !args.dry_run || !process::is_root() {
         need_root("keeping settings over reboots")?;
     }
@@ -46,7 +46,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     if write_json(args.json.as_ref(), &document)? {
         print_plan(id, &plan, args.dry_run);
     }
-    Ok(if plan.by_hand.is_empty() { Outcome::Clean } else { Outcome::Findings })
+    Ok(if plan.by_hand.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
 fn print_plan(id: u32, plan: &PersistPlan, dry_run: bool) {

@@ -4,7 +4,9 @@ use std::fmt::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 
 use landspeed_sys::clock;
-use landspeed_tune::{Applied, Engine, Journal, Outcome, Plan, Recovered, State, Step, StepCheck, StepState, Value};
+use landspeed_tune::{
+    Applied, Engine, Journal, Plan, Recovered, RestoreOutcome, State, Step, StepCheck, StepState, Value,
+};
 use serde_json::json;
 
 /// Widest name column.
@@ -15,7 +17,7 @@ pub fn plan(plan: &Plan) -> String {
     let mut text = String::new();
     let refused = plan.refused().count();
     let already = plan.steps.iter().filter(|step| step.no_op).count();
-    let _ = writeln!(text, "Plan: {} to write, {already} already so, {refused} refused", plan.writes());
+    let _ = writeln!(text, "Plan: {} to write, {already} already set, {refused} refused", plan.writes());
     let width = plan.steps.iter().map(|step| step.name.len()).max().unwrap_or(0).min(NAME_COLUMNS);
     for step in plan.steps.iter().filter(|step| !step.keep) {
         let now = step.observed.as_ref().map_or_else(|| "?".to_owned(), ToString::to_string);
@@ -96,21 +98,21 @@ pub fn reverted(engine: &Engine<'_>, journal: &Journal, state: &State) -> String
     for (number, step) in steps.iter().enumerate() {
         let StepState::Settled { before, outcome, .. } = journal.step_state(number) else { continue };
         match outcome {
-            Outcome::Restored | Outcome::AlreadyThere | Outcome::Unwritten => {}
-            Outcome::Gone => {
+            RestoreOutcome::Restored | RestoreOutcome::AlreadyThere | RestoreOutcome::Unwritten => {}
+            RestoreOutcome::Gone => {
                 let _ = writeln!(text, "  {} is gone, and the change with it", step.target);
             }
-            Outcome::Drift { found } => {
+            RestoreOutcome::Drift { found } => {
                 let _ = writeln!(
                     text,
-                    "  ! {} is {found} and was {before}: somebody else set it, or its record is lost. --force restores {before}",
+                    "  ! {} is {found} and was {before}: another program set it, or its record is lost. --force restores {before}",
                     step.target
                 );
             }
-            Outcome::Unchecked { why } => {
+            RestoreOutcome::Unchecked { why } => {
                 let _ = writeln!(text, "  ! {} is not checked: {why}", step.target);
             }
-            Outcome::Failed { why } => {
+            RestoreOutcome::Failed { why } => {
                 let _ = writeln!(text, "  ! {why}");
             }
         }

@@ -11,11 +11,11 @@ use landspeed_sys::{clock, process};
 use landspeed_tune::{BoundedKnobs, Engine, LiveKnobs, Watchdog};
 
 use super::{FAULT, StateArgs, context};
-use crate::Outcome;
+use crate::CommandOutcome;
 
 /// How long it may take to wake up, nanoseconds.
 const WAKE_NS: u64 = 10_000_000_000;
-/// How often it is looked at meanwhile, nanoseconds.
+/// Polling interval while waiting, nanoseconds.
 const POLL_NS: u64 = 2_000_000;
 /// A fault for the watchdog itself: `after-awake`, or as in [`FAULT`].
 const OWN_FAULT: &str = "LANDSPEED_TUNE_WATCHDOG_FAULT";
@@ -33,7 +33,7 @@ pub struct Args {
     id: u32,
 }
 
-/// Starts it and waits until it is awake.
+/// Starts it and waits until it runs.
 pub fn start(engine: &Engine<'_>, args: &StateArgs, id: u32) -> Result<Watchdog, String> {
     let program = std::env::current_exe().map_err(|why| format!("the file of this program is not known: {why}"))?;
     let arguments = arguments(&program, &engine.context().state, args.trust.insecure_permissions, id);
@@ -43,7 +43,7 @@ pub fn start(engine: &Engine<'_>, args: &StateArgs, id: u32) -> Result<Watchdog,
         command.args(unit_options(&unit)).args(&arguments);
         match wake(engine, command, id) {
             Ok(process) if moved(process) => return Ok(Watchdog { process, unit: Some(unit), warning: None }),
-            // It is awake, and a second one would be turned away.
+            // It runs, and a second one would be refused.
             Ok(process) => {
                 let warning = Some(warning("systemd-run left it there"));
                 return Ok(Watchdog { process, unit: None, warning });
@@ -98,7 +98,7 @@ fn moved(process: u32) -> bool {
     groups(&process.to_string()).is_some_and(|theirs| Some(theirs) != groups("self"))
 }
 
-/// Why the watchdog is not awake.
+/// Why the watchdog does not run.
 #[derive(Debug)]
 enum Asleep {
     NotStarted(io::Error),
@@ -116,7 +116,7 @@ impl fmt::Display for Asleep {
     }
 }
 
-/// Starts a watchdog and waits until it says in its lock that it is awake. Returns its process.
+/// Starts a watchdog and waits until its lock shows that it runs. Returns its process ID.
 fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Asleep> {
     engine.prepare_watch(id);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
@@ -152,7 +152,7 @@ fn end(child: &mut Child) {
 }
 
 /// Watches until the transaction has come to an end.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let knobs = BoundedKnobs::new(LiveKnobs);
     let engine = Engine::new(&knobs, context(&args.state)?);
     engine
@@ -162,7 +162,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
             }
         })
         .context("the watchdog gave up")?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 #[cfg(test)]
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_watchdog_of_a_unit_is_the_same_program_in_a_scope() {
+    fn the_watchdog_runs_the_same_program_in_a_scope() {
         let watchdog = arguments(Path::new("/usr/bin/landspeed"), Path::new("/state"), true, 7);
         let words: Vec<_> = watchdog.iter().map(|word| word.to_string_lossy()).collect();
         let expected =

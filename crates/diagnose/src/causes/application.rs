@@ -79,7 +79,10 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
             text::rate(asked),
             text::percent(share.unwrap_or(0.0))
         );
-        return place(flow, direct(scales.holds(Strength::Strong, why, "Drop --rate, or raise it.".to_owned())));
+        return at_sending_application(
+            flow,
+            direct(scales.holds(Strength::Strong, why, "Drop --rate, or raise it.".to_owned())),
+        );
     }
     let idle = empty == Some(true) && sent == Some(true) && open != Some(false);
     // tcp_notsent_lowat keeps the queue short whatever the application does.
@@ -127,7 +130,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
             text::bytes(flow.parameters.write_bytes as f64)
         )
     };
-    place(flow, scales.holds(strength, why, next))
+    at_sending_application(flow, scales.holds(strength, why, next))
 }
 
 fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
@@ -158,7 +161,7 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     let why = format!("the sender offers {} (--rate), {fate}", text::rate(asked));
     let next =
         format!("Raise --rate until packets are lost: the path carries more than {}.", text::rate(flow.goodput_bps));
-    place(flow, direct(scales.holds(strength, why, next)))
+    at_sending_application(flow, direct(scales.holds(strength, why, next)))
 }
 
 /// Open-loop requests that were all answered.
@@ -189,13 +192,13 @@ fn requests(flow: &Flow, mut scales: Scales) -> Finding {
         text::percent(share.unwrap_or(0.0))
     );
     let next = "Raise the request rate until latency climbs, to find where the hosts saturate.".to_owned();
-    place(flow, direct(scales.holds(Strength::Strong, why, next)))
+    at_sending_application(flow, direct(scales.holds(Strength::Strong, why, next)))
 }
 
 fn direct(finding: Finding) -> Finding {
     Finding { direct: true, ..finding }
 }
 
-fn place(flow: &Flow, finding: Finding) -> Finding {
+fn at_sending_application(flow: &Flow, finding: Finding) -> Finding {
     Finding { place: Some(format!("{}, sending application", flow.sender.name())), ..finding }
 }

@@ -39,7 +39,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
 }
 
 /// `client core 3, copy`.
-pub(crate) fn place(flow: &Flow, role: Role, load: &Load) -> String {
+pub(crate) fn load_location(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role).name();
     let kind = match load.kind {
         Kind::Copy => "system calls of the stream's thread",
@@ -47,7 +47,7 @@ pub(crate) fn place(flow: &Flow, role: Role, load: &Load) -> String {
         Kind::Softirq => "softirq",
         Kind::Crowded => return format!("{host}, all cores"),
         Kind::Starved => "the stream's thread waits for a core",
-        Kind::Turns => "the stream's thread, in turns with the other end",
+        Kind::Turns => "the stream's thread, on cores shared with the other end",
     };
     match load.core.filter(|_| load.core_certain) {
         Some(core) => format!("{host} core {}, {kind}", core.core),
@@ -66,7 +66,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
     let share = load.threads.map_or(0.0, |figure| figure.value);
     match (load.kind, load.core) {
         (Kind::Softirq, Some(core)) => format!(
-            "core {} of the {name} spends {} of its time in soft interrupts and is full",
+            "core {} of the {name} spends {} of its time in softirqs and is full",
             core.core,
             text::percent(core.softirq)
         ),

@@ -41,7 +41,7 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
     findings
 }
 
-/// Whether `cause` brings about what `other` sees, so that both holding is no contradiction.
+/// Whether `cause` produces the symptoms of `other`, so that they do not contradict each other.
 pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
     matches!(
         (cause, other),

@@ -74,7 +74,7 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
         );
         let next = cpu::next_step(flow, Role::Receiver, own);
         let mut finding = scales.holds(strength, why, format!("{next}{}", bridges(flow)));
-        finding.place = Some(cpu::place(flow, Role::Receiver, own));
+        finding.place = Some(cpu::load_location(flow, Role::Receiver, own));
         return finding;
     }
     scales.refuted()
@@ -97,6 +97,6 @@ fn bridges(flow: &Flow) -> String {
 fn conclude(scales: Scales, flow: &Flow, own: &Load, strength: Strength) -> Finding {
     let (why, next) = (cpu::why(flow, Role::Receiver, own), cpu::next_step(flow, Role::Receiver, own));
     let mut finding = scales.holds(strength, why, next);
-    finding.place = Some(cpu::place(flow, Role::Receiver, own));
+    finding.place = Some(cpu::load_location(flow, Role::Receiver, own));
     finding
 }

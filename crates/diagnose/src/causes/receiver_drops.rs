@@ -74,7 +74,7 @@ pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
     let name = flow.receiver.name();
     let (what, packets, next) = if let Some(packets) = found(counted.backlog) {
         let next = format!(
-            "On {} raise net.core.netdev_max_backlog (`sysctl -w net.core.netdev_max_backlog=65536`) and spread soft interrupts \
+            "On {} raise net.core.netdev_max_backlog (`sysctl -w net.core.netdev_max_backlog=65536`) and spread softirqs \
              over more cores (RPS).",
             flow.label(&flow.receiver)
         );

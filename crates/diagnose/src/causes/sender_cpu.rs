@@ -58,6 +58,6 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     }
     let (why, next) = (cpu::why(flow, Role::Sender, &own), cpu::next_step(flow, Role::Sender, &own));
     let mut finding = scales.holds(strength, why, next);
-    finding.place = Some(cpu::place(flow, Role::Sender, &own));
+    finding.place = Some(cpu::load_location(flow, Role::Sender, &own));
     finding
 }

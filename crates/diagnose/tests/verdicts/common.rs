@@ -84,7 +84,7 @@ pub fn idle() -> CoreUse {
     CoreUse { idle: 1.0, ..CoreUse::default() }
 }
 
-/// A core full of soft interrupts.
+/// A core full of softirqs.
 pub fn softirq_core() -> CoreUse {
     CoreUse { softirq: 0.93, system: 0.04, idle: 0.03, ..CoreUse::default() }
 }

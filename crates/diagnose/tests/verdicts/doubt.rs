@@ -50,7 +50,7 @@ fn three_contenders_leave_the_cause_undetermined() {
 }
 
 #[test]
-fn one_end_alone_is_never_sure_and_says_what_is_missing() {
+fn one_end_alone_is_never_sure() {
     for scenario in [send_buffer(), receiver_window()] {
         let scenario = Scenario { receiver_report: false, ..scenario };
         let verdict = judge(&scenario.document());
@@ -85,7 +85,7 @@ fn a_direction_that_was_not_run_has_no_cause() {
 }
 
 #[test]
-fn a_document_without_a_steady_phase_is_judged_by_its_samples() {
+fn without_a_steady_phase_the_samples_decide() {
     let mut document = send_buffer().document();
     document.phases.clear();
     document.status = Status::Partial;
@@ -176,7 +176,7 @@ fn a_closed_loop_is_bound_by_its_round_trips() {
 }
 
 #[test]
-fn an_open_loop_that_was_answered_is_bound_by_its_schedule() {
+fn an_answered_open_loop_is_limited_by_its_schedule() {
     let verdict = judge(&rr(RrMode::OpenLoop, Some(1000.0), 999.0, 1e6));
     assert_eq!((verdict.cause, verdict.confidence), (Cause::Application, Confidence::High), "{verdict:#?}");
     let verdict = judge(&rr(RrMode::OpenLoop, Some(1000.0), 600.0, 1e6));

@@ -29,7 +29,7 @@ fn stall(stream: &mut Stream, hole: &Range<u64>) {
     }
 }
 
-/// The sampler of this end does not run in `hole`.
+/// Removes the samples of `end` in `hole`.
 fn freeze(end: &mut StreamEnd, hole: &Range<u64>) {
     end.samples.retain(|sample| !(hole.start < sample.t_ns && sample.t_ns < hole.end));
 }
@@ -72,7 +72,7 @@ fn a_stall_is_named_with_its_span() {
 }
 
 #[test]
-fn a_short_silence_is_no_stall() {
+fn a_short_pause_is_not_a_stall() {
     // One round trip of 300 ms, a low rate, or a coarse interval.
     let long = Scenario { srtt_us: 300_000, min_rtt_us: 300_000, ..Scenario::default() };
     let mut slow = Scenario::default();
@@ -127,7 +127,7 @@ fn the_kernel_says_what_a_stall_waited_for() {
 }
 
 #[test]
-fn a_frozen_sender_is_a_stall_and_a_gap_of_its_sampler() {
+fn a_frozen_sender_is_a_stall_and_a_sampler_gap() {
     let mut document = Scenario::default().document();
     stall(&mut document.streams[0], &HOLE);
     freeze(document.streams[0].sender.as_mut().unwrap(), &HOLE);

@@ -68,7 +68,7 @@ fn the_lab_names_the_cause_it_built() {
     assert_eq!(std::fs::read_dir(directory).expect("fixtures").count(), KNOWN.len(), "a fixture is not listed");
 }
 
-/// What two hosts cannot tell apart from the cause.
+/// Causes that two hosts cannot distinguish from `cause`.
 fn looks_like(cause: Cause) -> &'static [Cause] {
     match cause {
         // The lab's hosts shape their own link with tbf.

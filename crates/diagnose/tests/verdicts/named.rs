@@ -203,7 +203,7 @@ fn a_sending_thread_without_time_left_is_named() {
 }
 
 #[test]
-fn a_receiving_thread_without_time_left_is_named_and_not_a_slow_reader() {
+fn a_busy_receiving_thread_is_not_a_slow_reader() {
     let scenario = Scenario {
         goodput_bps: 20e9,
         rwnd: 0.9,
@@ -216,7 +216,7 @@ fn a_receiving_thread_without_time_left_is_named_and_not_a_slow_reader() {
 }
 
 #[test]
-fn of_two_busy_ends_the_queues_name_the_slower() {
+fn queues_identify_the_slower_of_two_busy_ends() {
     let both = Scenario { sender_thread: 0.97, receiver_thread: 0.97, loopback: true, ..Scenario::default() };
     assert_eq!(judge(&both.document()).cause, Cause::SenderCpu);
     let behind = Scenario { rwnd: 0.8, flight_wnd: 1.0, recv_fill: 0.6, ..both };
@@ -224,14 +224,14 @@ fn of_two_busy_ends_the_queues_name_the_slower() {
 }
 
 #[test]
-fn a_core_full_of_soft_interrupts_is_named_before_the_loss_it_causes() {
+fn a_softirq_bound_core_ranks_before_the_loss_it_causes() {
     let scenario = Scenario { receiver_cores: vec![idle(), softirq_core()], ..lossy() };
     let verdict = names(&scenario, Cause::ReceiverCpu, Confidence::High);
     assert_eq!(verdict.place.as_deref(), Some("server core 1, softirq"));
 }
 
 #[test]
-fn other_load_on_a_core_the_test_does_not_use_is_no_veto() {
+fn load_on_an_unused_core_does_not_matter() {
     let busy = CoreUse { user: 1.0, ..CoreUse::default() };
     let scenario = Scenario { sender_cores: vec![busy, idle()], receiver_cores: vec![busy, busy], ..lossy() };
     assert_eq!(judge(&scenario.document()).cause, Cause::NetworkLoss);
@@ -272,7 +272,7 @@ fn udp_loss_is_placed() {
 }
 
 #[test]
-fn a_udp_buffer_smaller_than_a_burst_is_named_with_the_size_to_ask_for() {
+fn a_small_udp_buffer_is_named_with_the_needed_size() {
     let small = Scenario { rcvbuf: 65_536, ..Scenario::default() };
     let mut document = small.udp(Some(200_000_000), 100_000, 60_000, 40_000);
     for parameters in [&mut document.requested, document.effective.as_mut().unwrap()] {
@@ -286,20 +286,20 @@ fn a_udp_buffer_smaller_than_a_burst_is_named_with_the_size_to_ask_for() {
 }
 
 #[test]
-fn a_udp_sender_below_its_schedule_is_bound_by_its_processor() {
+fn a_udp_sender_below_its_schedule_is_cpu_bound() {
     let scenario = Scenario { sender_thread: 0.99, ..Scenario::default() };
     is(judge(&scenario.udp(Some(5_000_000_000), 100_000, 100_000, 0)), Cause::SenderCpu, Confidence::High);
     is(judge(&scenario.udp(None, 100_000, 100_000, 0)), Cause::SenderCpu, Confidence::High);
 }
 
 #[test]
-fn a_udp_sender_that_spins_to_keep_its_schedule_is_not_bound_by_its_processor() {
+fn a_spinning_udp_sender_on_schedule_is_not_cpu_bound() {
     let scenario = Scenario { sender_thread: 1.0, ..Scenario::default() };
     is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 100_000, 0)), Cause::Application, Confidence::High);
 }
 
 #[test]
-fn a_slow_path_under_bbr_is_not_taken_for_a_small_send_buffer() {
+fn a_slow_bbr_path_is_not_a_small_send_buffer() {
     // 10 Mb/s over 20 ms: the whole send buffer is smaller than what counts as waiting elsewhere.
     let scenario = Scenario {
         goodput_bps: 10e6,
@@ -314,7 +314,7 @@ fn a_slow_path_under_bbr_is_not_taken_for_a_small_send_buffer() {
 }
 
 #[test]
-fn a_reader_held_to_a_rate_is_named_even_when_its_queue_looks_empty() {
+fn a_rate_limited_reader_with_an_empty_queue_is_named() {
     let mut scenario = Scenario { rwnd: 0.9, flight_wnd: 1.0, goodput_bps: 0.99e9, ..Scenario::default() };
     scenario.parameters.read_rate_bps = Some(1_000_000_000);
     names(&scenario, Cause::SlowReader, Confidence::High);
@@ -328,7 +328,7 @@ fn streams_that_share_the_cores_are_bound_by_them_together() {
 }
 
 #[test]
-fn packets_dropped_by_the_receiving_host_are_not_blamed_on_the_network() {
+fn drops_by_the_receiver_host_are_not_network_loss() {
     let mut document = lossy().document();
     document.host_series.server.as_mut().unwrap().softnet.dropped = 1_000;
     is(judge(&document), Cause::ReceiverHostDrops, Confidence::Medium);

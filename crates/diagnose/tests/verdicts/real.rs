@@ -1,7 +1,7 @@
 //! Documents of real runs keep their verdicts. They are trimmed (raw blobs, fields no cause reads) and name no machine.
 //!
 //! Recorded on a shared machine with two cores, most of them beside other load: what the name says was provoked, not what
-//! somebody thought the figures would be.
+//! the figures were expected to be.
 
 use std::path::Path;
 

@@ -7,7 +7,7 @@ use super::sums::ratio;
 use crate::end::EndReport;
 
 /// Cost of both ends.
-pub fn both(client: Option<&EndReport>, server: Option<&EndReport>, phases: &[Phase]) -> Cost {
+pub fn end_costs(client: Option<&EndReport>, server: Option<&EndReport>, phases: &[Phase]) -> Cost {
     Cost { client: client.map(|r| end(r, phases)), server: server.map(|r| end(r, phases)) }
 }
 

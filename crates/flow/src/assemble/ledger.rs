@@ -1,7 +1,7 @@
 //! The accounting: where every byte or packet went.
 
 use landspeed_model::{
-    Conservation, Direction, Parameters, Place, PlacedLoss, Protocol, Stream, StreamEnd, Term, UdpTotals,
+    Conservation, Direction, LossLocation, Parameters, PlacedLoss, Protocol, Stream, StreamEnd, Term, UdpTotals,
 };
 
 use crate::end::EndReport;
@@ -176,7 +176,7 @@ fn place_losses(
 ) -> Vec<PlacedLoss> {
     let mut left = lost;
     let mut places = Vec::new();
-    let mut place = |place: Place, seen: u64, exact: bool, source: &str| {
+    let mut place = |place: LossLocation, seen: u64, exact: bool, source: &str| {
         let packets = seen.min(left);
         if packets > 0 {
             left -= packets;
@@ -195,7 +195,7 @@ fn place_losses(
     let (socket, coalesced) =
         streams.iter().filter_map(of_stream).fold((0, false), |(n, any), (more, whole)| (n + more, any || whole));
     let source = if coalesced { "SO_RXQ_OVFL, which counts a coalesced batch as one" } else { "SO_RXQ_OVFL" };
-    place(Place::ReceiverSocket, socket, !coalesced, source);
+    place(LossLocation::ReceiverSocket, socket, !coalesced, source);
     let (senders, receivers): (Vec<_>, Vec<_>) = match parameters.direction {
         Direction::Upload => (vec![client], vec![server]),
         Direction::Download => (vec![server], vec![client]),
@@ -211,32 +211,32 @@ fn place_losses(
         }
     };
     place(
-        Place::SenderQdisc,
+        LossLocation::SenderQdisc,
         total(&senders, &|end| end.host.qdiscs.iter().filter(|q| q.parent == "root").map(|q| q.drops).sum()),
         false,
         "queueing discipline statistics",
     );
     place(
-        Place::SenderNic,
+        LossLocation::SenderNic,
         total(&senders, &nic(&["rtnl.tx_dropped", "rtnl.tx_errors"])),
         false,
         "interface statistics",
     );
     place(
-        Place::ReceiverBacklog,
+        LossLocation::ReceiverBacklog,
         total(&receivers, &|end| end.host.softnet.dropped),
         false,
         "/proc/net/softnet_stat",
     );
     place(
-        Place::ReceiverNic,
+        LossLocation::ReceiverNic,
         total(&receivers, &nic(&["rtnl.rx_missed_errors", "rtnl.rx_fifo_errors", "rtnl.rx_errors"])),
         false,
         "interface statistics",
     );
     if left > 0 {
         let source = "what no counter of either host explains".to_owned();
-        places.push(PlacedLoss { place: Place::Network, packets: left, exact: false, source });
+        places.push(PlacedLoss { place: LossLocation::Network, packets: left, exact: false, source });
     }
     places
 }

@@ -97,7 +97,7 @@ pub fn document(found: Ingredients) -> RunDocument {
     let summary = sums::summary(&parameters, &streams, &phases, udp.as_ref(), &latency, under_load.as_ref());
     let conservation =
         ledger::balance(&parameters, &streams, udp.as_ref(), found.client.as_ref(), found.server.as_ref());
-    let cost = costs::both(found.client.as_ref(), found.server.as_ref().filter(|r| r.has_timeline()), &phases);
+    let cost = costs::end_costs(found.client.as_ref(), found.server.as_ref().filter(|r| r.has_timeline()), &phases);
     let mut errors = found.errors.clone();
     for (host, report) in [("client", &found.client), ("server", &found.server)] {
         let Some(report) = report else { continue };

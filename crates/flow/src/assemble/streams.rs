@@ -10,7 +10,7 @@ pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Strea
         [client, server].into_iter().flatten().flat_map(|r| r.streams.iter().map(|s| s.id)).collect();
     ids.sort_unstable();
     ids.dedup();
-    ids.into_iter().filter_map(|id| one(id, client, server)).collect()
+    ids.into_iter().filter_map(|id| assemble_stream(id, client, server)).collect()
 }
 
 /// The streams that carried requests: what each end said of them, without readings over time.
@@ -48,7 +48,7 @@ pub fn transactions(client: Option<&EndReport>, server: Option<&EndReport>) -> V
         .collect()
 }
 
-fn one(id: u32, client: Option<&EndReport>, server: Option<&EndReport>) -> Option<Stream> {
+fn assemble_stream(id: u32, client: Option<&EndReport>, server: Option<&EndReport>) -> Option<Stream> {
     let of = |report: Option<&EndReport>| {
         report.and_then(|r| r.streams.iter().find(|s| s.id == id).map(|s| (s.clone(), r.cuts)))
     };
@@ -64,7 +64,7 @@ fn one(id: u32, client: Option<&EndReport>, server: Option<&EndReport>) -> Optio
         near.as_ref().filter(matching).or(far.as_ref().filter(matching))
     };
     let (sender, receiver) = (pick(true), pick(false));
-    // An iperf3 server tells totals only.
+    // An iperf3 server reports only totals.
     let over_time = |end: &&(StreamReport, Cuts)| !end.0.end.samples.is_empty();
     let (intervals, intervals_from) = match (receiver.filter(over_time), sender.filter(over_time)) {
         (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| s.bytes), "receiver"),

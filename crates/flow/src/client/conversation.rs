@@ -14,7 +14,7 @@ use crate::layout::StreamSpec;
 
 /// How long each part of the server's report may take, nanoseconds.
 const REPORT_PART_NS: u64 = 15_000_000_000;
-/// How long after this end has finished the report may take to begin, the server's own drain included, nanoseconds.
+/// How long after the client has finished the report may take to begin, the server's own drain included, nanoseconds.
 const REPORT_NS: u64 = DRAIN_NS + REPORT_PART_NS;
 /// After an interrupt the client waits while the server goes on talking: each whole message gives it this long, besides two
 /// round trips, for the next one, and all of them together so long, nanoseconds.

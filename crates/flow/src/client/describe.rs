@@ -21,7 +21,7 @@ const ALL: Duration = Duration::from_mins(1);
 /// Longest text of one fact: a kernel's command line has at most 4096 (x86).
 const MOST_CHARACTERS: usize = 4096;
 
-/// The facts of the server's host. A server without a key gives them only when it was told to.
+/// The facts of the server's host. A server without a key sends them only if configured to.
 ///
 /// # Errors
 /// The server cannot be reached, is older and does not know the question, refuses, or answers with something else.

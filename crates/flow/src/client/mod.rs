@@ -1,9 +1,9 @@
-//! The near end: asks for a test, runs its half, puts both halves into one document.
+//! The client: requests a test, runs its half, joins both halves in one document.
 
 mod connect;
 mod conversation;
 mod describe;
-mod far_tap;
+mod server_tap;
 mod target;
 
 use std::io;
@@ -17,7 +17,7 @@ use landspeed_sys::{clock, thread};
 use conversation::Conversation;
 pub use describe::facts;
 pub use describe::make_printable;
-pub use far_tap::FarTap;
+pub use server_tap::ServerTap;
 pub use target::{DEFAULT_PORT, Target, local_address};
 
 use crate::address;
@@ -148,13 +148,13 @@ pub fn run(request: &Request, interrupted: &AtomicBool, observe: &mut dyn FnMut(
     run_tapped(request, interrupted, observe, None)
 }
 
-/// As [`run`]; with a [`FarTap`] the server is asked to capture its end. The near end's capture is the caller's: it begins
+/// As [`run`]; with a [`ServerTap`] the server is asked to capture its end. The client's capture is the caller's: it begins
 /// when the test was accepted ([`RunEvent::Accepted`]), before any data.
 pub fn run_tapped(
     request: &Request,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
-    far: Option<&mut FarTap<'_>>,
+    far: Option<&mut ServerTap<'_>>,
 ) -> RunDocument {
     let mut found = Ingredients::new(request);
     if let Err(invalid) = validate::check(&request.parameters) {
@@ -179,7 +179,7 @@ fn attempt(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     found: &mut Ingredients,
-    mut far_tap: Option<&mut FarTap<'_>>,
+    mut server_tap: Option<&mut ServerTap<'_>>,
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
     check_cores(parameters)?;
@@ -224,7 +224,7 @@ fn attempt(
         notes: &accepted.notes,
         path: &path,
     });
-    if let Some(tap) = &mut far_tap {
+    if let Some(tap) = &mut server_tap {
         tap.ask(&mut tx, &mut rx, interrupted)?;
     }
     let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
@@ -254,10 +254,10 @@ fn attempt(
         limit_ns,
         receive_cap_bps: None,
     };
-    run_end(plan, (&mut tx, &mut rx), interrupted, observe, found, far_tap)
+    run_end(plan, (&mut tx, &mut rx), interrupted, observe, found, server_tap)
 }
 
-/// Whether this end's threads may run where they are asked to.
+/// Checks that the client's threads may run on the requested CPUs.
 pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
     let allowed = thread::allowed_cores();
     let Some(core) = parameters.client_cpus.iter().find(|core| !allowed.contains(core)) else { return Ok(()) };
@@ -325,7 +325,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
 
 /// The run: traffic on its own threads, the control connection and the interval lines on this one.
 ///
-/// Nothing in here waits for the server: time, silence and the user's wish to stop are looked at every 20 ms, whatever the
+/// Nothing in here waits for the server: time, silence and an interrupt are checked every 20 ms, whatever the
 /// server sends or leaves unread.
 fn run_end(
     plan: EndPlan,
@@ -333,7 +333,7 @@ fn run_end(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     found: &mut Ingredients,
-    far_tap: Option<&mut FarTap<'_>>,
+    server_tap: Option<&mut ServerTap<'_>>,
 ) -> Result<(), FlowError> {
     let watch = Watch::new(&plan);
     let t0_ns = plan.t0_ns;
@@ -350,7 +350,7 @@ fn run_end(
         server.state.listen(server.tx, server.rx, &watch, Duration::from_millis(50));
     }
     let Server { mut state, tx, rx, .. } = server;
-    if let Some(tap) = far_tap.filter(|_| state.server.is_some()) {
+    if let Some(tap) = server_tap.filter(|_| state.server.is_some()) {
         tap.fetch(rx, interrupted);
     }
     let _ = tx.queue(&ToServer::Bye);
@@ -360,7 +360,7 @@ fn run_end(
     }
     found.server = state.server.take();
     match state.lost.take() {
-        // What the interrupt cut short is no second error.
+        // An exchange cut short by the interrupt is not another error.
         Some(FlowError::Timeout { .. }) if state.is_closing() => Ok(()),
         Some(error) if found.server.is_none() => Err(error),
         _ => Ok(()),

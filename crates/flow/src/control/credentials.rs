@@ -13,13 +13,16 @@
 //! and its proof (48 bytes); the client sends its own proof (32 bytes). UDP does the same in four datagrams
 //! ([`super::keyed_hello`]).
 
-use aws_lc_rs::hmac;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
 
 use super::preface::Token;
 
 /// A number used once.
 pub type Nonce = [u8; 16];
-/// An HMAC-SHA256.
+/// HMAC-SHA256 with its key.
+pub type HmacSha256 = Hmac<Sha256>;
+/// An HMAC-SHA256's value.
 pub type Proof = [u8; 32];
 /// Length of the server's nonce and proof on a TCP data connection, bytes.
 pub const CHALLENGE_LEN: usize = 48;
@@ -96,14 +99,12 @@ impl Credentials {
 
     /// The public identifier, which data sockets with a key show.
     pub fn id(&self) -> TestId {
-        let mac = hmac::sign(&self.key(), b"landspeed test id");
-        TestId(first(mac.as_ref()))
+        TestId(first(&sign(&self.key(), &[b"landspeed test id"])))
     }
 
     /// The secret of one stream.
     pub fn stream(&self, stream: u32) -> StreamSecret {
-        let mac = hmac::sign(&self.key(), &[b"landspeed stream".as_slice(), &stream.to_be_bytes()].concat());
-        StreamSecret(hmac::Key::new(hmac::HMAC_SHA256, mac.as_ref()))
+        StreamSecret(with_key(&sign(&self.key(), &[b"landspeed stream", &stream.to_be_bytes()])))
     }
 
     /// The 32-bit tag that datagrams of a stream carry, which separates strays from the test's own. Visible on the path:
@@ -112,27 +113,26 @@ impl Credentials {
         if !self.keyed {
             return self.token.datagram_tag(stream);
         }
-        let mac = hmac::sign(&self.stream(stream).0, b"landspeed datagram tag");
-        u32::from_be_bytes(first(mac.as_ref()))
+        u32::from_be_bytes(first(&sign(&self.stream(stream).0, &[b"landspeed datagram tag"])))
     }
 
-    fn key(&self) -> hmac::Key {
-        hmac::Key::new(hmac::HMAC_SHA256, &self.token.0)
+    fn key(&self) -> HmacSha256 {
+        with_key(&self.token.0)
     }
 }
 
 /// The secret of one stream of a test with a key.
-pub struct StreamSecret(hmac::Key);
+pub struct StreamSecret(HmacSha256);
 
 impl StreamSecret {
     /// Proves a step over both nonces.
     pub fn prove(&self, step: Step, client: &Nonce, server: &Nonce) -> Proof {
-        first(hmac::sign(&self.0, &message(step, client, server)).as_ref())
+        sign(&self.0, &[step.label(), client, server])
     }
 
     /// Whether `proof` proves a step over both nonces; compared in constant time.
     pub fn verifies(&self, step: Step, client: &Nonce, server: &Nonce, proof: &Proof) -> bool {
-        hmac::verify(&self.0, &message(step, client, server), proof).is_ok()
+        mac(&self.0, &[step.label(), client, server]).verify_slice(proof).is_ok()
     }
 }
 
@@ -142,12 +142,22 @@ impl std::fmt::Debug for StreamSecret {
     }
 }
 
-fn message(step: Step, client: &Nonce, server: &Nonce) -> Vec<u8> {
-    [step.label(), client, server].concat()
+/// HMAC-SHA256 with this key.
+pub fn with_key(key: &[u8; 32]) -> HmacSha256 {
+    HmacSha256::new_from_slice(key).expect("HMAC takes keys of any length")
+}
+
+/// The HMAC of the parts, one after the other.
+pub fn sign(key: &HmacSha256, parts: &[&[u8]]) -> Proof {
+    mac(key, parts).finalize().into_bytes().into()
+}
+
+fn mac(key: &HmacSha256, parts: &[&[u8]]) -> HmacSha256 {
+    key.clone().chain_update(parts.concat())
 }
 
 /// The first bytes of an HMAC.
-fn first<const N: usize>(mac: &[u8]) -> [u8; N] {
+pub fn first<const N: usize>(mac: &[u8]) -> [u8; N] {
     mac.first_chunk().copied().unwrap_or([0; N])
 }
 
@@ -176,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_holds_for_one_step_of_one_stream_of_one_test() {
+    fn a_proof_is_valid_for_one_step_of_one_stream() {
         let secret = keyed(7).stream(3);
         let proof = secret.prove(Step::TcpClient, &CLIENT, &SERVER);
         assert!(secret.verifies(Step::TcpClient, &CLIENT, &SERVER, &proof));

@@ -1,7 +1,7 @@
 //! The end of one protocol step, as an absolute moment.
 //!
 //! A socket timeout bounds one system call, not the step: a peer that moves a byte now and then would be waited for
-//! without end. A deadline bounds the step, whatever arrives meanwhile, and is brought forward when somebody asks to stop.
+//! without end. A deadline bounds the step, independent of arriving bytes; a stop request brings it forward.
 
 use std::cell::Cell;
 use std::io;
@@ -62,7 +62,7 @@ impl Deadline<'_> {
         self.left_ns() == 0
     }
 
-    /// The error of a step that was not complete in time: the user's wish to stop, or that `what` took too long.
+    /// The error of a step that was not complete in time: an interrupt, or that `what` took too long.
     pub fn missed(&self, what: &'static str) -> FlowError {
         let seconds = self.limit.as_secs();
         if self.stop_seen.get() { FlowError::Interrupted } else { FlowError::Timeout { what, seconds } }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_request_brings_the_deadline_forward_by_its_grace_once() {
+    fn a_stop_request_shortens_the_deadline_once() {
         let stop = AtomicBool::new(false);
         let deadline = Deadline::after(Duration::from_hours(1)).or_stop_within(&stop, Duration::from_millis(20));
         assert!(!deadline.passed());

@@ -58,7 +58,7 @@ pub fn introduce(
     let mut answer = [0; ANSWER_LEN];
     patient::read_exact(stream, &mut answer, deadline).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => deadline.missed("the server's first answer"),
-        // Whoever hangs up on a preface does not know it.
+        // A peer that closes after the preface does not know it.
         _ => FlowError::NotLandspeed { addr: server },
     })?;
     let (theirs, status) = preface::decode_answer(&answer).ok_or(FlowError::NotLandspeed { addr: server })?;

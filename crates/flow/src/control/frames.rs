@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_out_as_they_went_in_however_they_were_cut() {
+    fn messages_survive_any_segmentation() {
         let bytes = [b"\0\0\0\x02{}".as_slice(), b"\0\0\0\0", b"\0\0\0\x03abc"].concat();
         for cut in 1..bytes.len() {
             let mut frames = Frames::new(3);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_over_the_limit_is_refused_before_its_bytes_are_held() {
+    fn an_oversized_length_is_refused_before_buffering() {
         let mut frames = Frames::new(1024);
         frames.push(&u32::MAX.to_be_bytes()).expect("in the clear");
         assert!(frames.take().is_err());

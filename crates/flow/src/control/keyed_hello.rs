@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_without_a_key_is_not_one_with_a_key() {
+    fn keyed_and_unkeyed_hellos_are_distinct() {
         use crate::control::hello;
         use crate::control::preface::Token;
         let plain = hello::encode(1, hello::Step::Hello(Token([9; 32])));

@@ -16,7 +16,7 @@ use crate::control::message::SenderDone;
 use crate::error::FlowError;
 use crate::shared::Budget;
 
-/// How long to leave streams alone that were told to end, nanoseconds.
+/// How long to wait for streams that were asked to end, nanoseconds.
 const ENDING_NS: u64 = 2_000_000;
 
 /// The conversation with the peer of a running test.
@@ -24,7 +24,7 @@ pub trait Peer {
     /// Why the conversation ends before its time.
     type Error;
 
-    /// A sending stream of this end has ended.
+    /// A local sending stream has ended.
     fn report_done(&mut self, done: SenderDone) -> Result<(), Self::Error>;
 
     /// Attends to the peer for a moment, waiting for it no longer than the test can go unattended.

@@ -23,7 +23,7 @@ pub struct Cuts {
     pub startup_end_ns: Option<u64>,
     /// The omitted part was over.
     pub omit_end_ns: Option<u64>,
-    /// Senders were told to stop, or were done.
+    /// Senders were asked to stop, or had finished.
     pub steady_end_ns: Option<u64>,
     /// Every stream had finished.
     pub end_ns: Option<u64>,
@@ -64,7 +64,7 @@ pub enum Phase {
 pub struct Seen {
     /// Every stream has moved its first byte.
     pub all_moved: bool,
-    /// The senders here were told to stop, or all senders of the peer have.
+    /// The local senders were asked to stop, or all senders of the peer have stopped.
     pub senders_stopped: bool,
     /// Every stream has finished.
     pub all_finished: bool,

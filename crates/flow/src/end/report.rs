@@ -23,9 +23,9 @@ pub struct EndReport {
     pub cuts: Cuts,
     /// What its host did.
     pub host: HostSeries,
-    /// Results of requesters at this end, one for each size.
+    /// Results of local requesters, one for each size.
     pub latency: Vec<LatencyResult>,
-    /// Result of the probes at this end.
+    /// Result of the local probes.
     pub under_load: Option<LatencyUnderLoad>,
     /// What could not be done as asked.
     pub notes: Vec<String>,
@@ -55,7 +55,7 @@ impl EndReport {
     /// Reads a server's report of a test with these streams.
     ///
     /// # Errors
-    /// In words: it is no report, its figures cannot be, or it tells of streams the test did not have.
+    /// A message: the text is not a report, its figures are impossible, or it has streams that the test did not have.
     pub fn of_server(text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
         let unknown = |e: serde_json::Error| format!("not a report we know: {}", printable(&e.to_string(), 200));
         serde_json::from_str::<Plausible>(text).map_err(unknown)?;
@@ -84,7 +84,7 @@ pub struct StreamReport {
     pub id: u32,
     /// Which way its data moves.
     pub direction: Direction,
-    /// Whether this end sends.
+    /// Whether the local end sends.
     pub sends: bool,
     /// This end's address.
     pub local_addr: String,

@@ -20,7 +20,7 @@ pub const MAX_SAMPLES: u64 = 100_000;
 /// `tcp_info` bytes kept of each reading; what a newer kernel adds past this is cut.
 const INFO_BYTES: usize = 320;
 /// Readings beyond `tcp_info` and queues (memory, scheduler, congestion control) are taken no more often than this: at
-/// finer intervals they would cost more than they tell, nanoseconds.
+/// finer intervals they would cost more than they reveal, nanoseconds.
 const DETAIL_NS: u64 = 10_000_000;
 /// A look at the flags that comes so much later than the longest nap allows is a gap: the sampler was not run. Ten times
 /// what a scheduler keeps a woken thread waiting on a busy core, nanoseconds.
@@ -286,7 +286,7 @@ fn read(
         reading.receive_queue = socket::receive_queue(fd).ok();
     }
     // SocketReading `tcp_info` (and the receive queue) takes the socket's lock, which its thread holds most of the time. At the
-    // sender it is what a fine interval is for; at the receiver the memory of the queue tells as much without the lock.
+    // sender a fine interval needs it; at the receiver the queue's memory shows as much without the lock.
     if stream.socket.is_tcp()
         && (detailed || stream.job.sends())
         && let Ok(info) = socket::tcp_info(fd)

@@ -76,7 +76,7 @@ impl Watch {
         })
     }
 
-    /// The sampler's last reading of this end.
+    /// The sampler's last local reading.
     pub fn live(&self) -> LiveReading {
         *self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! Proving the path MTU with don't-fragment probes, in both directions.
 //!
-//! The client drives: it sends probes of its own (upload) and asks the server for some (download), over a connected
+//! The client drives: it sends probes (upload) and asks the server for some (download), over a connected
 //! UDP socket whose address the server has proved before. Both ends set the don't-fragment bit and ignore the path MTU
 //! their kernels have cached. The answer is exact to the byte, in bytes of IP packet: UDP payload plus 28 (IPv4) or 48
 //! (IPv6).

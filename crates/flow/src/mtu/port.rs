@@ -6,6 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
 use landspeed_netlink::{LinkId, Netlink};
+use landspeed_stats::SplitMix64;
 use landspeed_sys::socket::{Readiness, wait};
 use landspeed_sys::{clock, mtu, udp};
 
@@ -37,7 +38,7 @@ pub struct Port<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// The kernel took it, or dropped it in a queue below (`ENOBUFS`), which is a loss like any other: a virtual
-    /// Ethernet whose two ends differ in MTU does so with every packet that the far end will not have.
+    /// Ethernet whose two ends differ in MTU does so with every packet larger than the peer's MTU.
     Away,
     /// Larger than the interface's MTU, which the kernel named (0: it did not).
     TooBig(u32),
@@ -54,7 +55,7 @@ pub enum Heard {
     Message { message: Message, len: usize, fragment: Option<u32> },
     /// ICMP: a datagram of ours was too big for a link with this MTU (0: it did not say); its header if it was quoted.
     TooBig { quoted: Option<Message>, mtu: u32 },
-    /// ICMP: nobody listens there.
+    /// ICMP port unreachable.
     Gone,
     /// The peer still proves its address: the answer that says so was lost.
     Proof(u32),
@@ -79,7 +80,7 @@ impl<'a> Port<'a> {
             overhead: if v4 { 28 } else { 48 },
             interface_mtu: interface_mtu(peer),
             incoming: vec![0; MAX_PAYLOAD as usize + 1].into(),
-            outgoing: padding(MAX_PAYLOAD as usize),
+            outgoing: SplitMix64::padding(MAX_PAYLOAD as usize),
             pending: VecDeque::new(),
         })
     }
@@ -106,7 +107,7 @@ impl<'a> Port<'a> {
         let mut unexplained = false;
         for _ in 0..STALE {
             let Err(error) = self.socket.send(&self.outgoing[..len]) else { return Sent::Away };
-            // The error may be this datagram's, or what ICMP said of an earlier one: the queue tells.
+            // The error may be this datagram's, or an ICMP error of an earlier one: the error queue shows which.
             let (local, stale) = self.read_errors();
             match error.raw_os_error() {
                 Some(EMSGSIZE) if local.is_some() || unexplained => return Sent::TooBig(local.unwrap_or(0)),
@@ -211,17 +212,4 @@ fn interface_mtu(peer: SocketAddr) -> Option<u32> {
     let mut netlink = Netlink::open().ok()?;
     let out = netlink.route(peer).ok()?.out_ifindex;
     netlink.link(LinkId::Index(out)).ok().map(|link| link.mtu_bytes).filter(|&mtu| mtu > 0)
-}
-
-/// Bytes that no link on the way compresses (xorshift64, Marsaglia 2003).
-fn padding(len: usize) -> Box<[u8]> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut bytes = vec![0; len];
-    for chunk in bytes.chunks_mut(8) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        chunk.copy_from_slice(&state.to_ne_bytes()[..chunk.len()]);
-    }
-    bytes.into()
 }

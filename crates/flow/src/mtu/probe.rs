@@ -27,8 +27,8 @@ const QUIET: u32 = 4;
 const TOO_BIG: u16 = 90;
 const NOT_NOW: u16 = 11;
 
-/// Probes both directions of a connected socket, upload first. Takes 15 s at most, typically under one. The far end is
-/// in [`serve`](super::serve) with the same tag. Ends early, with what is known, once `interrupted` is set.
+/// Probes both directions of a connected socket, upload first. Takes 15 s at most, typically under one. The peer runs
+/// [`serve`](super::serve) with the same tag. Ends early, with what is known, once `interrupted` is set.
 pub fn probe(socket: &UdpSocket, tag: u32, interrupted: &AtomicBool) -> Vec<MtuProbe> {
     let start_ns = clock::monotonic_ns();
     let port = match Port::new(socket, tag) {

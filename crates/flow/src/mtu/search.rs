@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const SETTLED: u32 = 3;
 /// Points at which the edge is believed.
 const PROVED: u32 = 9;
-/// A router's word. It can be forged by whoever sees the path: the edge needs three.
+/// An ICMP message of a router. An observer of the path can forge it: the edge needs three.
 const ICMP: u32 = 3;
 /// The smallest MTU an IPv4 link may have (RFC 791); a router that names less is mistaken.
 const LEAST_MTU: u32 = 68;
@@ -115,7 +115,7 @@ impl Search {
         }
         self.passed = size;
         let above = self.failed.split_off(&(size + 1));
-        // What was held against a size at or below this one was chance.
+        // Failures of sizes at or below this one were chance.
         self.excused += self.failed.values().map(|evidence| evidence.lost).sum::<u32>();
         self.failed = above;
     }
@@ -227,6 +227,7 @@ impl Search {
 
 #[cfg(test)]
 mod tests {
+    use landspeed_stats::SplitMix64;
     use proptest::prelude::*;
 
     use super::*;
@@ -252,7 +253,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_mtu_is_found_to_the_byte_whoever_says_so(mtu in 64_u32..=65_535, kind in 0..5) {
+        fn every_mtu_is_found_to_the_byte(mtu in 64_u32..=65_535, kind in 0..5) {
             let (search, tries) = run(65_535, |size| fits(size, mtu, match kind {
                 0 => Failure::Lost,
                 1 => Failure::Icmp(mtu),
@@ -273,15 +274,11 @@ mod tests {
         }
 
         #[test]
-        fn a_fifth_of_the_tries_lost_does_not_shift_the_answer(mtu in 600_u32..=9_000, seed in any::<u64>()) {
+        fn twenty_percent_loss_does_not_change_the_result(mtu in 600_u32..=9_000, seed in any::<u64>()) {
             // Two in ten thousand searches of 22 tries would err at worst; the cases of a run are 256.
-            let mut state = seed;
-            let mut unlucky = move || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                (state >> 33) % 100 < 19
-            };
+            let mut random = SplitMix64::new(seed);
             let (search, _) = run(9_000, |size| {
-                if unlucky() { Err(Failure::Lost) } else { fits(size, mtu, Failure::Lost) }
+                if random.happens(0.19) { Err(Failure::Lost) } else { fits(size, mtu, Failure::Lost) }
             });
             prop_assert_eq!(search.passed(), mtu);
         }
@@ -307,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_losses_are_kept_apart_from_silence() {
+    fn random_losses_are_distinguished_from_silence() {
         let mut first = true;
         let (search, _) = run(1_500, |_| if std::mem::take(&mut first) { Err(Failure::Lost) } else { Ok(()) });
         assert_eq!((search.silent(), search.excused()), (0, 1));

@@ -97,7 +97,7 @@ impl Message {
 }
 
 /// Reads the header of a datagram, or of the part of one that an ICMP message quotes; `None` if it is not one of
-/// these. Whether a probe is as long as it claims is for whoever knows the datagram's length.
+/// these. The caller, who knows the datagram's length, checks the claimed length of a probe.
 pub fn decode(datagram: &[u8]) -> Option<Message> {
     let bytes: &[u8; HEADER_LEN] = datagram.first_chunk()?;
     if &bytes[..4] != MAGIC || bytes[5] != 0 {
@@ -158,7 +158,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_accepted_is_bounded_and_reads_back_the_same(junk in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn accepted_messages_are_bounded_and_round_trip(junk in prop::collection::vec(any::<u8>(), 0..80)) {
             let mut bytes = junk;
             if let Some(start) = bytes.get_mut(..4) {
                 start.copy_from_slice(MAGIC);

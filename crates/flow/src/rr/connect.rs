@@ -24,7 +24,7 @@ const CLOSE_NS: u64 = 1_000_000_000;
 ///
 /// `connect` makes a connection on which the responder already waits ([`super::respond_tcp`] with a limit of one
 /// transaction), authentication included, and bounds its own time. Latency is from before it is called to the whole
-/// response. The responder closes first and keeps the TIME-WAIT state: at this end it would use up the local ports.
+/// response. The responder closes first and keeps the TIME-WAIT state: at the requester it would use up the local ports.
 ///
 /// A failed connection is a request that was never sent; ten in a row are an error.
 pub fn request_connect(

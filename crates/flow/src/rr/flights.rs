@@ -26,7 +26,7 @@ pub(super) enum Answer {
     Duplicate,
     /// The first response, but the request had been given up.
     Late,
-    /// No such request, or too long ago to tell.
+    /// No such request, or one too old to identify.
     Unknown,
 }
 
@@ -83,7 +83,7 @@ impl Flights {
         }
     }
 
-    /// Gives up the requests sent at `before_ns` or earlier, oldest first; tells `lost` the number of each.
+    /// Gives up the requests sent at `before_ns` or earlier, oldest first; calls `lost` with the number of each.
     pub(super) fn give_up(&mut self, before_ns: u64, mut lost: impl FnMut(u64)) {
         while self.oldest < self.next {
             let index = self.oldest;
@@ -114,7 +114,7 @@ impl Flights {
 
 /// How a request's number is written into a datagram: its low bytes, as many of eight as fit into both messages.
 ///
-/// Eight bytes tell every response apart. With fewer, a response that is 256^bytes requests late is taken for a newer
+/// Eight bytes identify every response. With fewer, a response that is 256^bytes requests late is taken for a newer
 /// one's: with one-byte messages, one that comes back 256 requests later.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SequenceCode {

@@ -9,7 +9,7 @@ use super::plan::{Load, RrPlan};
 /// The measured phases of all streams that ran `plan` (or the same with other times) as one result.
 ///
 /// Streams are taken to have run at the same time: rates add up over the span from the first one's begin to the last
-/// one's end. What nothing is known about is zero: without a completed transaction there are no latencies.
+/// one's end. Unknown figures are zero: without a completed transaction there are no latencies.
 pub fn merge<'a>(outcomes: impl IntoIterator<Item = &'a RrOutcome>, plan: &RrPlan) -> LatencyResult {
     let outcomes: Vec<&RrOutcome> = outcomes.into_iter().collect();
     let mut result = merge_phases(outcomes.iter().map(|outcome| &outcome.measured), plan);

@@ -84,7 +84,7 @@ pub struct RrOutcome {
     pub late: u64,
     /// UDP: second and further responses to one request.
     pub duplicate: u64,
-    /// UDP: datagrams that are no response to anything: wrong length, unknown sequence number.
+    /// UDP: datagrams that answer no request: wrong length, unknown sequence number.
     pub junk: u64,
     /// UDP: times the peer's host said that the port is closed. Connect: connections that failed.
     pub refused: u64,
@@ -109,7 +109,7 @@ impl RrOutcome {
 pub struct ResponderOutcome {
     /// Requests answered whole.
     pub answered: u64,
-    /// UDP: datagrams that are no request: wrong length.
+    /// UDP: datagrams that are not requests: wrong length.
     pub junk: u64,
     /// UDP: responses that the kernel did not take.
     pub unsent: u64,

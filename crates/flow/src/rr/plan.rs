@@ -88,7 +88,7 @@ pub struct RrPlan {
     pub response_timeout_ns: u64,
     /// Stop after this many transactions.
     pub max_transactions: Option<u64>,
-    /// Busy-poll instead of sleeping: costs a core at this end.
+    /// Busy-poll instead of sleeping: costs a core of the requester.
     pub spin: bool,
 }
 

@@ -3,13 +3,14 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 
+use landspeed_stats::SplitMix64;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_sys::udp::MAX_DATAGRAM_BYTES;
 
 use super::flights::SequenceCode;
 use super::outcome::{ResponderOutcome, RrError};
 use super::plan::{RrPlan, Transport};
-use super::run::{TICK_NS, filler};
+use super::run::TICK_NS;
 use super::tcp::{self, would_block};
 use super::udp;
 use crate::shared::{Counters, Stop};
@@ -20,7 +21,7 @@ const CHUNK: usize = 256 * 1024;
 /// How many busy rounds may pass between two looks at the clock.
 const CLOCK_EVERY: u64 = 1024;
 
-/// When a responder ends: told to, or a grace after the plan's end. Looked at on each tick and every so many rounds.
+/// When a responder ends: on request, or a grace period after the plan's end. Checked on each tick and every so many rounds.
 struct Responder<'a> {
     deadline_ns: u64,
     max: u64,
@@ -93,7 +94,7 @@ impl<'a> Responder<'a> {
     }
 }
 
-/// Answers the requests on `stream` until the peer closes, `stop` tells receivers to stop (seen within about 20 ms),
+/// Answers the requests on `stream` until the peer closes, `stop` stops receivers (seen within about 20 ms),
 /// the plan's end and grace pass, or `plan.max_transactions` are answered; then closes.
 ///
 /// `counters` go on from where they are, one packet for each answered request and the bytes of both its messages.
@@ -115,7 +116,7 @@ fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responde
     // A connection for one transaction should not cost more to prepare than to use.
     let room = |bytes: u64| if responder.max == 1 { bytes.min(CHUNK as u64) as usize } else { CHUNK };
     let mut requests = vec![0; room(request_bytes)];
-    let responses = filler(room(response_bytes));
+    let responses = SplitMix64::padding(room(response_bytes));
     let mut got = 0;
     while !responder.over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;
@@ -176,7 +177,7 @@ fn write_all(
     }
 }
 
-/// Answers the requests on `socket` (connected to a requester that has proved its address) until `stop` tells receivers
+/// Answers the requests on `socket` (connected to a requester that has proved its address) until `stop` asks receivers
 /// to stop (seen within about 20 ms), the plan's end and grace pass, or `plan.max_transactions` are answered.
 ///
 /// A response begins with the request's number (as many of its eight bytes as fit) and is otherwise ours; a datagram of
@@ -197,7 +198,7 @@ fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder
     let number = SequenceCode::len(plan.size.request_bytes, plan.size.response_bytes);
     // Room for any datagram: what is not a request is counted by its length.
     let mut request = vec![0; MAX_DATAGRAM_BYTES + 1];
-    let mut response = filler(plan.size.response_bytes as usize);
+    let mut response = SplitMix64::padding(plan.size.response_bytes as usize);
     while !responder.over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;
         match socket.recv(&mut request) {

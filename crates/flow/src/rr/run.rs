@@ -21,7 +21,7 @@ const SPIN_NS: u64 = 20_000;
 /// Why a requester's loop ended early.
 #[derive(Debug)]
 pub(super) enum Halt {
-    /// Told to, or the grace period ran out.
+    /// Stopped on request, or the grace period ran out.
     GaveUp,
     /// It cannot go on.
     Failed(RrError),
@@ -33,7 +33,7 @@ impl From<RrError> for Halt {
     }
 }
 
-/// The two deadlines of a requester: offering ends at the plan's end or when told; waiting ends a grace later.
+/// The two deadlines of a requester: offering ends at the plan's end or on request; waiting ends one grace period later.
 #[derive(Debug)]
 pub(super) struct Watch<'a> {
     end_ns: u64,
@@ -61,7 +61,7 @@ impl<'a> Watch<'a> {
         now_ns < self.cutoff(now_ns)
     }
 
-    /// Whether the measurement was aborted: no time to wait for anything, and nobody's fault.
+    /// Whether the measurement was aborted: no time to wait, and no error of either end.
     fn aborted(&self) -> bool {
         self.stop.receiving()
     }
@@ -173,7 +173,7 @@ impl<'a> Run<'a> {
         self.plan.max_transactions.is_none_or(|max| so_far < max)
     }
 
-    /// Giving up is the peer's silence, unless we were told to.
+    /// Giving up means that the peer is silent, unless the stop was requested.
     pub(super) fn blame(&self, halt: Halt, unanswered: u64) -> Halt {
         match halt {
             Halt::GaveUp if !self.watch.aborted() => RrError::PeerSilent { unanswered }.into(),
@@ -225,17 +225,4 @@ pub(super) fn wait(
     }
     *syscalls += 1;
     rrsock::wait(fd, for_writing, left_ns)
-}
-
-/// Bytes for messages: not constant, so that nothing on the path gains by compressing them.
-pub(super) fn filler(len: usize) -> Box<[u8]> {
-    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut next = || {
-        // xorshift64 (Marsaglia 2003): fast, and random enough for padding.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..len).map(|_| next()).collect()
 }

@@ -80,7 +80,7 @@ fn shown(item: &str) -> String {
     item.chars().take(40).flat_map(char::escape_debug).collect()
 }
 
-/// Why a text is no list of sizes.
+/// Why a text is not a list of sizes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SizesError {
     /// An item is not a size.
@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn a_ladder_rises_from_its_low_end_to_its_high_end(a in 1u32..=1 << 20, b in 1u32..=1 << 20) {
+        fn a_ladder_rises_from_low_to_high(a in 1u32..=1 << 20, b in 1u32..=1 << 20) {
             let (low, high) = (a.min(b), a.max(b));
             let steps = parse(&format!("{low}..{high}")).unwrap();
             prop_assert_eq!((steps[0], *steps.last().unwrap()), (both(low), both(high)));

@@ -5,13 +5,14 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use landspeed_stats::SplitMix64;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_sys::thread::set_timer_slack_ns;
 
 use super::cadence::Cadence;
 use super::outcome::{RrError, RrOutcome};
 use super::plan::{Load, PlanError, RrPlan, Transport};
-use super::run::{Halt, Run, TICK_NS, Watch, filler, wait};
+use super::run::{Halt, Run, TICK_NS, Watch, wait};
 use crate::shared::{Counters, Stop};
 
 /// The largest read or write, bytes.
@@ -20,7 +21,7 @@ const CHUNK: usize = 256 * 1024;
 /// Sends requests over `stream` (connected, nothing unread) as `plan` says and measures the responses.
 ///
 /// `counters` get one packet for each completed transaction and the bytes of both its messages. Ends at the plan's end,
-/// or soon after `stop` tells senders to stop; what is outstanding then is waited for, one grace period at most.
+/// or soon after `stop` stops senders; what is outstanding then is waited for, one grace period at most.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn request_tcp(stream: TcpStream, plan: &RrPlan, counters: &Counters, stop: &Stop) -> RrOutcome {
     let mut run = Run::new(plan, counters, stop);
@@ -54,7 +55,7 @@ pub(super) fn prepare(stream: &TcpStream, spin: bool) -> Result<(), RrError> {
 /// The buffers of a connection with these messages: what to write, and where to read. The latter has room for one byte
 /// more than a response, so that a peer that sends too much is noticed.
 pub(super) fn buffers(write_bytes: u32, read_bytes: u32) -> (Box<[u8]>, Box<[u8]>) {
-    let write = filler((write_bytes as usize).min(CHUNK));
+    let write = SplitMix64::padding((write_bytes as usize).min(CHUNK));
     let read = vec![0; (read_bytes as usize + 1).clamp(4096, CHUNK)];
     (write, read.into_boxed_slice())
 }
@@ -188,7 +189,7 @@ fn open_loop(stream: &TcpStream, rate_per_s: f64, run: &mut Run<'_>) -> Result<(
 fn drive(stream: &TcpStream, cadence: &Cadence, at: &mut Pipeline, run: &mut Run<'_>) -> Result<(), Halt> {
     let plan = run.plan;
     // Room for many small messages: a late wake-up leaves several due.
-    let (request, mut response) = (filler(CHUNK), vec![0; CHUNK].into_boxed_slice());
+    let (request, mut response) = (SplitMix64::padding(CHUNK), vec![0; CHUNK].into_boxed_slice());
     let max = plan.max_transactions.unwrap_or(u64::MAX);
     let (mut readable, mut blocked) = (false, false);
     loop {
@@ -282,7 +283,7 @@ fn receive(
         run.completed(cadence.at(at.completed), now_ns);
         at.completed += 1;
     }
-    // What was read beyond the answered requests must be part of one that was sent whole.
+    // Bytes read after the last answered request must belong to a complete request.
     if at.read > at.sent * response_bytes {
         return Err(RrError::Surplus.into());
     }

@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use landspeed_stats::SplitMix64;
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::thread::set_timer_slack_ns;
 use socket2::SockRef;
@@ -13,7 +14,7 @@ use super::cadence::Cadence;
 use super::flights::{Answer, Flights, SequenceCode};
 use super::outcome::{RrError, RrOutcome};
 use super::plan::{Load, PlanError, RrPlan, Transport};
-use super::run::{Halt, Run, TICK_NS, filler, wait};
+use super::run::{Halt, Run, TICK_NS, wait};
 use super::tcp::would_block;
 use crate::shared::{Counters, Stop};
 
@@ -30,8 +31,8 @@ const READ_BATCH: usize = 64;
 /// Sends requests over `socket` (connected to the responder) as `plan` says and measures the responses.
 ///
 /// A lost request or response costs `response_timeout_ns` and is unanswered; the measurement goes on. Messages of eight
-/// bytes and more carry a 64-bit number that tells every response apart. Shorter ones carry what fits: a one-byte
-/// message cannot tell a response from one that belongs to the request 256 before.
+/// bytes and more carry a 64-bit number that identifies every response. Shorter ones carry what fits: a one-byte
+/// message cannot distinguish a response from one that belongs to the request 256 before.
 #[expect(clippy::needless_pass_by_value, reason = "it is closed at the end")]
 pub fn request_udp(socket: UdpSocket, plan: &RrPlan, counters: &Counters, stop: &Stop) -> RrOutcome {
     let mut run = Run::new(plan, counters, stop);
@@ -84,7 +85,7 @@ impl<'a> Exchange<'a> {
         let size = plan.size;
         Self {
             socket,
-            request: filler(size.request_bytes as usize),
+            request: SplitMix64::padding(size.request_bytes as usize),
             // One more than a response, so that a longer datagram is noticed.
             response: vec![0; size.response_bytes as usize + 1].into_boxed_slice(),
             response_bytes: size.response_bytes as usize,
@@ -170,7 +171,7 @@ fn out_of_buffers(error: &io::Error) -> bool {
 
 /// Readies either end's socket: calls return each tick or never block, and a batch of small messages finds room.
 pub(super) fn prepare(socket: &UdpSocket, nonblocking: bool, tick_ns: u64) -> Result<(), RrError> {
-    // The default holds some 250 small datagrams, which an open loop fills while its peer is off the processor for a
+    // The default holds some 250 small datagrams, which an open loop fills while its peer does not run for a
     // moment. As much as net.core.rmem_max allows will do.
     let _ = SockRef::from(socket).set_recv_buffer_size(RECEIVE_BUFFER);
     let tick = Some(Duration::from_nanos(tick_ns.max(1_000)));

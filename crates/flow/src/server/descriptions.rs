@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_is_held_to_its_allowance_and_others_are_not() {
+    fn one_host_is_limited_and_others_are_not() {
         let descriptions = Descriptions::default();
         let now_ns = 5 * SECOND_NS;
         for _ in 0..HOST.burst {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn many_hosts_are_held_to_the_total_and_not_remembered_for_long() {
+    fn many_hosts_are_limited_in_total_and_soon_forgotten() {
         let descriptions = Descriptions::default();
         let mut admitted = 0;
         for n in 0..10_000 {

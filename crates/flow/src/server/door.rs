@@ -254,7 +254,7 @@ fn bind_udp(addr: SocketAddr) -> io::Result<UdpSocket> {
     if addr.is_ipv6() {
         socket.set_only_v6(!addr.ip().is_unspecified())?;
     }
-    // Streams get sockets of their own on this port, connected to their client: the kernel prefers those.
+    // Each stream gets its own socket on this port, connected to its client: the kernel prefers connected sockets.
     socket.set_reuse_port(true)?;
     socket.bind(&addr.into())?;
     Ok(socket.into())

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd as _;
 
-use aws_lc_rs::hmac;
 use landspeed_sys::{clock, udp};
 
 use super::Shared;
@@ -11,7 +10,7 @@ use super::door::{MAX_DATAGRAM, connect_back};
 use super::registry::Slot;
 use super::service::Datagram;
 use crate::address::unmap;
-use crate::control::credentials::{self, Nonce, Proof, TestId, TestName};
+use crate::control::credentials::{self, HmacSha256, Nonce, Proof, TestId, TestName};
 use crate::control::hello;
 use crate::control::keyed_hello::{KEYED_HELLO_LEN, KeyedHello, Kind};
 
@@ -133,13 +132,12 @@ impl Asked {
 }
 
 /// Nonces that only this door can make, each for one sender and one stream: nothing has to be kept of a hello.
-pub struct Cookies(hmac::Key);
+pub struct Cookies(HmacSha256);
 
 impl Cookies {
     /// With a fresh secret.
     pub fn new() -> std::io::Result<Self> {
-        let secret: [u8; 32] = landspeed_sys::random::bytes()?;
-        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &secret)))
+        Ok(Self(credentials::with_key(&landspeed_sys::random::bytes()?)))
     }
 
     fn make(&self, from: SocketAddr, asked: &Asked) -> Nonce {
@@ -158,17 +156,13 @@ impl Cookies {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
         };
-        let mut context = hmac::Context::with_key(&self.0);
-        context.update(&epoch.to_be_bytes());
-        context.update(&ip.octets());
-        context.update(&from.port().to_be_bytes());
-        context.update(&asked.stream.to_be_bytes());
-        context.update(&asked.client_nonce);
-        match asked.name {
-            TestName::Token(token) => context.update(&token.0),
-            TestName::Id(id) => context.update(&id.0),
-        }
-        context.sign().as_ref().first_chunk().copied().unwrap_or_default()
+        let name: &[u8] = match &asked.name {
+            TestName::Token(token) => &token.0,
+            TestName::Id(id) => &id.0,
+        };
+        let (epoch, port, stream) = (epoch.to_be_bytes(), from.port().to_be_bytes(), asked.stream.to_be_bytes());
+        let parts: [&[u8]; 6] = [&epoch, &ip.octets(), &port, &stream, &asked.client_nonce, name];
+        credentials::first(&credentials::sign(&self.0, &parts))
     }
 }
 

@@ -58,7 +58,7 @@ pub struct ServerConfig {
     pub data_from_anywhere: bool,
     /// Describe this host to clients that hold no key. With a key, its holders may ask.
     pub describe: bool,
-    /// What captures this end of tests for clients that ask; nobody may if there is none.
+    /// Captures at the server for clients that ask; without it none may.
     pub tap: Option<TapHook>,
 }
 

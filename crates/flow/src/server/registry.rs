@@ -39,7 +39,7 @@ pub struct Slot {
 /// Data sockets that have arrived, for the test's capture.
 #[derive(Default)]
 struct Flows {
-    /// Before anybody wanted to know.
+    /// Before a sink was set.
     past: Vec<TestFlow>,
     sink: Option<Arc<FlowSink>>,
 }
@@ -66,7 +66,7 @@ impl Slot {
         Self { local_ip, client_ip, credentials, arrivals, acceptors, expected, flows }
     }
 
-    /// Tells `sink` of every data socket that has arrived and of each one that arrives.
+    /// Reports to `sink` every data socket that has arrived or arrives later.
     pub fn report_flows(&self, sink: Arc<FlowSink>) {
         let mut flows = lock(&self.flows);
         flows.past.drain(..).for_each(|flow| sink(flow));
@@ -84,7 +84,7 @@ impl Slot {
         }
     }
 
-    /// Hands over a TCP connection; gives it back if nobody expects it.
+    /// Hands over a TCP connection; returns it if no test expects it.
     pub fn deliver_tcp(&self, stream: u32, tcp: TcpStream) -> Result<(), TcpStream> {
         if tcp.set_nonblocking(false).is_err() {
             return Err(tcp);

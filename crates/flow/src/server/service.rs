@@ -20,10 +20,10 @@ pub trait Service: Send + Sync {
     /// What a connection that was just accepted has to show.
     fn opening(&self) -> Box<dyn Opening>;
 
-    /// What a client is sent for which there is no place.
+    /// The answer to a client without a free slot.
     fn busy(&self) -> Vec<u8>;
 
-    /// What a client is sent that may not connect; its connection is just closed if `None`.
+    /// The answer to a client that may not connect; `None` closes the connection.
     fn not_allowed(&self) -> Option<Vec<u8>>;
 
     /// Answers a datagram that came to the unconnected UDP socket of a door. Must not block.

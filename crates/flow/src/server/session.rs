@@ -41,7 +41,7 @@ const DESCRIPTION: Duration = Duration::from_secs(30);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Welcomes a control connection and serves it on a thread of its own; gives it back, unanswered, if there is no descriptor
+/// Welcomes a control connection and serves it on a new thread; returns it, unanswered, if there is no descriptor
 /// or thread for that.
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -> Result<(), TcpStream> {
     let session = Arc::clone(shared);
@@ -110,7 +110,7 @@ impl Session {
         result
     }
 
-    /// Tells the client that it lost its place to others, if it did.
+    /// Tells the client if it lost its slot to other clients.
     fn crowded_out(&self, tx: Option<&mut Sender>) -> Option<FlowError> {
         let stream = self.visit.lost()?;
         let entry = NotGranted::CrowdedOut.entry();
@@ -127,7 +127,7 @@ impl Session {
         Some(error)
     }
 
-    /// Sends this host's facts to whoever may have them: they name its addresses and programs.
+    /// Sends this host's facts to clients that may have them: they name its addresses and programs.
     fn describe_host(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let config = &self.shared.config;
         if config.key.is_none() && !config.describe {

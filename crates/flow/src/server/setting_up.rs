@@ -145,7 +145,7 @@ pub struct Test<'a> {
 }
 
 /// From acceptance to start: the moment, and every stream set up as asked. `None` when the client changed its mind.
-/// `capture` is for clients that want this end captured.
+/// `capture` serves clients that want a capture at the server.
 pub fn prepare(
     tx: &mut Sender,
     rx: &mut Receiver,

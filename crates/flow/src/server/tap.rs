@@ -1,5 +1,5 @@
-//! A capture at the server's end of a test. How packets are captured is not this crate's business: whoever sets up the
-//! server gives it something that can.
+//! A capture at the server during a test. This crate does not capture packets: the code that sets up the
+//! server passes in a [`Tapper`].
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -85,7 +85,7 @@ impl<'a> Capture<'a> {
         Self { hook, local, peer, slot, tap: None }
     }
 
-    /// Begins a capture for a client that asked for one, and tells it. A second request changes nothing.
+    /// Begins a capture for a client that asked for one, and informs it. A second request changes nothing.
     pub fn begin(&mut self, tx: &mut Sender) -> Result<(), FlowError> {
         if self.tap.is_some() {
             return Ok(());

@@ -41,7 +41,7 @@ pub struct ReceiveOutcome {
     pub error: Option<io::Error>,
 }
 
-/// Reads until end of file, until told to give up, or until the connection fails.
+/// Reads until end of file, until stopped, or until the connection fails.
 pub fn receive_stream(fd: BorrowedFd<'_>, plan: &ReceivePlan, counters: &Counters, stop: &Stop) -> ReceiveOutcome {
     let mut outcome = ReceiveOutcome::default();
     outcome.error = drive(fd, plan, counters, stop, &mut outcome).err();

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use landspeed_model::{SendMode, ZeroCopyUse};
+use landspeed_stats::SplitMix64;
 use landspeed_sys::{clock, socket};
 
 use super::is_tick;
@@ -40,11 +41,11 @@ pub struct SendOutcome {
     pub app_wait_ns: u64,
     /// `MSG_ZEROCOPY` accounting.
     pub zerocopy: Option<ZeroCopyUse>,
-    /// Why it ended before it was told to.
+    /// The error that ended it early.
     pub error: Option<io::Error>,
 }
 
-/// Sends until told to stop, the budget is spent or the connection fails. Leaves the socket open, so that what the
+/// Sends until stopped, the budget is spent or the connection fails. Leaves the socket open, so that what the
 /// kernel still holds can be counted.
 pub fn send_stream(
     fd: BorrowedFd<'_>,
@@ -150,7 +151,7 @@ impl Schedule {
         }
     }
 
-    /// Waits until the next chunk is due; false when told to stop first.
+    /// Waits until the next chunk is due; false when stopped first.
     fn wait(&mut self, outcome: &mut SendOutcome, stop: &Stop) -> bool {
         let step = (u128::from(self.chunk_bytes) * 1_000_000_000 / u128::from(self.rate)) as u64;
         let mut now = clock::monotonic_ns();
@@ -188,14 +189,13 @@ impl<'a> Writer<'a> {
     fn new(fd: BorrowedFd<'a>, plan: &SendPlan) -> io::Result<Self> {
         let buffer = || {
             let mut buffer = socket::Buffer::new(plan.write_bytes)?;
-            fill(buffer.as_mut_slice());
+            SplitMix64::default().fill(buffer.as_mut_slice());
             Ok::<_, io::Error>(buffer)
         };
         Ok(match plan.mode {
             SendMode::Copy => Self::Copy { fd, buffer: buffer()? },
             SendMode::Sendfile => {
-                let mut pattern = vec![0; 64 * 1024];
-                fill(&mut pattern);
+                let pattern = SplitMix64::padding(64 * 1024);
                 Self::Sendfile { fd, file: socket::memory_file(plan.write_bytes, &pattern)?, len: plan.write_bytes }
             }
             SendMode::Splice => {
@@ -276,16 +276,3 @@ impl<'a> Writer<'a> {
 }
 
 const ENOBUFS: i32 = 105;
-
-/// Fills `buffer` with bytes no link compresses away (splitmix64).
-fn fill(buffer: &mut [u8]) {
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
-    for chunk in buffer.chunks_mut(8) {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let bytes = (z ^ (z >> 31)).to_le_bytes();
-        chunk.copy_from_slice(&bytes[..chunk.len()]);
-    }
-}

@@ -126,7 +126,7 @@ impl Arrivals {
         self.bytes
     }
 
-    /// Datagrams of somebody else, or damaged.
+    /// Foreign or damaged datagrams.
     pub(super) fn foreign(&self) -> u64 {
         self.foreign
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_with_gaps_and_repeats_is_taken_apart() {
+    fn a_batch_with_gaps_and_repeats_is_counted_right() {
         let mut arrivals = Arrivals::new(FORMAT);
         arrivals.take(&message([0, 1, 4, 5, 5, 2, 9], 30), 30, None, 1);
         let ledger = arrivals.ledger();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_datagram_inside_a_batch_does_not_hide_the_rest() {
+    fn a_foreign_datagram_in_a_batch_hides_no_other() {
         let mut arrivals = Arrivals::new(FORMAT);
         let data = [message(0..2, 30), vec![0xff; 30], message(2..4, 30)].concat();
         assert!(arrivals.take(&data, 30, None, 1));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_silence_leaves_no_old_counts_in_the_late_window() {
+    fn a_long_silence_clears_the_late_window() {
         let mut late = LateCount::new();
         late.record(10 * MS, 5);
         late.record(10 * MS + LateCount::SLOTS * MS * 3, 7);

@@ -19,7 +19,7 @@ impl Finish {
     }
 
     /// Says that the sender has stopped after `sent_packets` datagrams, at `stopped_ns` (the sender's last departure,
-    /// as well as it can be told, in the receiver's monotonic nanoseconds).
+    /// estimated, in the receiver's monotonic nanoseconds).
     pub fn sender_stopped(&self, sent_packets: u64, stopped_ns: u64) {
         self.stopped_ns.store(stopped_ns, Ordering::Relaxed);
         self.sent_packets.store(sent_packets, Ordering::Release);

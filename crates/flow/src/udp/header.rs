@@ -11,7 +11,7 @@
 //! | 16 | 8 | `sent_ns` | when it left by the sender's clock, nanoseconds after the stream's start |
 //!
 //! iperf3's (`Timeval`), 12 or 16 bytes, big-endian: seconds (4) and microseconds (4) of the sender's monotonic clock, then the number
-//! of the datagram, from 1, in 4 bytes (which wrap) or in 8. Nothing in it tells a stray from the test's own.
+//! of the datagram, from 1, in 4 bytes (which wrap) or in 8. Nothing in it identifies a stray datagram.
 
 /// How the datagrams of a stream are numbered and stamped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_zero_is_nobodys() {
+    fn sequence_number_zero_is_foreign() {
         assert_eq!(WIDE.decode(&[0; 16], 0), None);
         assert_eq!(NARROW.decode(&[0; 12], 0), None, "one before the first");
     }

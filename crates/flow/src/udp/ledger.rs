@@ -2,8 +2,8 @@
 
 /// Accounts for every arrival of a stream whose datagrams are numbered from 0.
 ///
-/// A bitmap remembers the last [`SequenceLedger::WINDOW`] numbers up to the highest seen. What is older can be told
-/// neither a first copy nor a duplicate, and is counted as just that. Memory is allocated once.
+/// A bitmap remembers the last [`SequenceLedger::WINDOW`] numbers up to the highest seen. An older number can be identified
+/// neither as a first copy nor as a duplicate, and is counted separately. Memory is allocated once.
 #[derive(Debug)]
 pub struct SequenceLedger {
     /// Bit `seq % WINDOW` says whether `seq` has arrived, for the numbers in the window.
@@ -17,9 +17,9 @@ pub struct SequenceLedger {
 }
 
 impl SequenceLedger {
-    /// How far back arrivals are told apart: 4 Mi packets, 512 KiB of bitmap; 0.5 s at 8.5 Mpps.
+    /// How far back duplicates are recognised: 4 Mi packets, 512 KiB of bitmap; 0.5 s at 8.5 Mpps.
     pub const WINDOW: u64 = 1 << 22;
-    /// How far the sequence may jump ahead at once. A larger jump (two minutes of loss at 35 Mpps) is no plausible
+    /// How far the sequence may jump ahead at once. A larger jump (two minutes of loss at 35 Mpps) is not a plausible
     /// loss but a damaged or forged datagram, and taking it would push all that is real out of the window.
     pub const LONGEST_JUMP: u64 = 1 << 32;
 
@@ -132,8 +132,8 @@ impl SequenceLedger {
     }
 
     /// What is missing of the `sent` that the sender says it sent: lost, except that up to
-    /// [`SequenceLedger::beyond_window`] of them did arrive, too late to tell. Negative if more arrived than were sent,
-    /// which is somebody's error and is not hidden.
+    /// [`SequenceLedger::beyond_window`] of them did arrive, too late to identify. Negative if more arrived than were sent,
+    /// which is an error of an end and is not hidden.
     pub fn missing(&self, sent: u64) -> i64 {
         sent.wrapping_sub(self.delivered).cast_signed()
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_the_window_is_counted_apart() {
+    fn packets_older_than_the_window_are_counted_separately() {
         let mut ledger = after(&[(0, 1), (WINDOW, 1)]);
         assert_eq!(ledger.record_run(1, 1), 1, "the oldest in the window");
         assert_eq!(ledger.record_run(0, 1), 0, "one older");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_at_the_end_of_64_bits_are_implausible_and_harmless() {
+    fn numbers_near_2_to_the_64_are_rejected() {
         let ledger = SequenceLedger::new();
         assert!(ledger.plausible(0) && ledger.plausible(SequenceLedger::LONGEST_JUMP - 1));
         assert!(!ledger.plausible(SequenceLedger::LONGEST_JUMP) && !ledger.plausible(u64::MAX));

@@ -3,7 +3,7 @@
 //! [`send_stream`] and [`receive_stream`] each take over one connected socket and the calling thread until their
 //! stream is over. All memory is allocated before the first datagram; the loops allocate nothing.
 //!
-//! **Books.** A datagram that the kernel accepted has a sequence number of its own; one it refused has none. So with
+//! **Accounting.** A datagram that the kernel accepted has its own sequence number; one it refused has none. So with
 //! the sender's final count, `sent = delivered + lost` to the packet, the tail included, and duplicates cannot hide
 //! loss ([`SequenceLedger`]).
 //!
@@ -82,7 +82,7 @@ pub struct Pacing {
 }
 
 impl Pacing {
-    /// Micro-bursts of 50 µs: a twentieth of what iperf3's timer makes, and still little processor time.
+    /// Micro-bursts of 50 µs: a twentieth of what iperf3's timer makes, and still little CPU time.
     pub const ECONOMICAL_GRAIN_NS: u64 = 50_000;
 }
 
@@ -137,7 +137,7 @@ pub struct SendOutcome {
     pub last_ns: Option<u64>,
     /// Schedule given up because this host fell too far behind it: the mean rate is lower by this share.
     pub slipped_ns: u64,
-    /// Times the peer's host answered that nobody listens or that it cannot be reached; nothing is lost by that here.
+    /// ICMP unreachable messages of the peer's host or the path; they cause no local loss.
     pub refusals: u64,
     /// What a reader of the result should know: offloads refused, errors that stay invisible.
     pub notes: Vec<String>,

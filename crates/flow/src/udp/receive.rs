@@ -18,7 +18,7 @@ const CALL_MESSAGES: usize = 64;
 const MESSAGE_BYTES: usize = 65_535;
 /// Bytes that one call should take at most, so that they are still in the cache when they are read.
 const CALL_BYTES: usize = 256 * 1024;
-/// Told to stop: how long what is already in the socket's buffer may take to be counted.
+/// After a stop request: how long the data already in the socket's buffer may take to be counted.
 const LAST_LOOK_NS: u64 = 20_000_000;
 
 /// Receives a stream from `socket`, which is connected, until `finish` knows the sender's final count and either all of
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_fill_the_buffer_meanwhile_is_not_slept_through() {
+    fn the_receiver_sleeps_less_than_the_buffer_lasts() {
         assert_eq!(Nap::affordable(SECOND, 80_000, 5_000_000_000), 0);
     }
 }

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use landspeed_model::DepartureError;
-use landspeed_stats::LatencyHistogram;
+use landspeed_stats::{LatencyHistogram, SplitMix64};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::udp::{
     MAX_SEGMENTS, MAX_SEGMENTS_OLD, SendBatch, SendFailure, block_at_most, drain_error_queue, enable_send_errors,
@@ -87,7 +87,7 @@ impl<'a> Sender<'a> {
         let payload = plan.payload.bytes() as usize;
         let mut batch = SendBatch::new((CALL_BYTES / payload).clamp(1, CALL_DATAGRAMS), payload);
         for (i, datagram) in batch.datagrams_mut().enumerate() {
-            fill(datagram, i as u64);
+            SplitMix64::new(i as u64).fill(datagram);
             plan.format.write_constant(datagram);
         }
         Self {
@@ -194,7 +194,7 @@ impl<'a> Sender<'a> {
             self.outcome.app_wait_ns += woken_ns - now_ns;
             now_ns = woken_ns;
         };
-        // What is still owed when time is up is given up too.
+        // Packets still due when time is up are dropped, too.
         let owed_ns = if now_ns >= give_up_ns { self.plan.end_ns.saturating_sub(pacer.due_ns()) } else { 0 };
         self.outcome.slipped_ns = pacer.slipped_ns() + owed_ns;
         self.outcome.udp.departure_error = departure_error(&lateness);
@@ -351,16 +351,4 @@ fn departure_error(lateness: &LatencyHistogram) -> Option<DepartureError> {
         p999_ns: lateness.p99_9().unwrap_or(max_ns),
         max_ns,
     })
-}
-
-/// Fills a datagram with bytes that no link compresses: SplitMix64 (Steele, Lea, Flood 2014), seeded by its number.
-fn fill(datagram: &mut [u8], seed: u64) {
-    let mut state = seed;
-    for chunk in datagram.chunks_mut(8) {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        chunk.copy_from_slice(&(word ^ (word >> 31)).to_be_bytes()[..chunk.len()]);
-    }
 }

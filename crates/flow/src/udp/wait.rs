@@ -24,7 +24,7 @@ pub(super) struct Waiter {
 impl Waiter {
     const STEP_NS: u64 = 100;
     const MARGIN_NS: std::ops::RangeInclusive<u64> = 3_000..=250_000;
-    /// No processor wakes up this soon: time is virtual, where reading the clock is all that takes any.
+    /// No CPU wakes up this soon: time is virtual, where reading the clock is all that takes any.
     const PUNCTUAL_NS: u64 = 600;
     /// A sleep shorter than this costs more than it saves.
     const SHORTEST_SLEEP_NS: u64 = 10_000;

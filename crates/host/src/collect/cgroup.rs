@@ -38,16 +38,16 @@ pub(super) fn read(look: Look<'_>) -> CgroupFacts {
         Version::One
     };
     if version == Version::Two {
-        return two(look, path_of("").unwrap_or("/"));
+        return read_v2(look, path_of("").unwrap_or("/"));
     }
-    let mut facts = one(look, &path_of);
+    let mut facts = read_v1(look, &path_of);
     facts.version = Fact::Known(if version == Version::One { "v1".into() } else { "hybrid".into() });
     facts.path = path_of("cpu").map_or_else(|| Fact::Absent("no cpu controller".into()), |p| Fact::Known(p.into()));
     facts
 }
 
 fn everything(why: &Fact<()>) -> CgroupFacts {
-    fn other<T>(why: &Fact<()>) -> Fact<T> {
+    fn convert_absence<T>(why: &Fact<()>) -> Fact<T> {
         match why {
             Fact::Absent(why) => Fact::Absent(why.clone()),
             Fact::Unknown(why) => Fact::Unknown(why.clone()),
@@ -55,16 +55,16 @@ fn everything(why: &Fact<()>) -> CgroupFacts {
         }
     }
     CgroupFacts {
-        version: other(why),
-        path: other(why),
-        cpu_millis: other(why),
-        cpus: other(why),
-        memory_max_bytes: other(why),
-        throttled_periods: other(why),
+        version: convert_absence(why),
+        path: convert_absence(why),
+        cpu_millis: convert_absence(why),
+        cpus: convert_absence(why),
+        memory_max_bytes: convert_absence(why),
+        throttled_periods: convert_absence(why),
     }
 }
 
-fn two(look: Look<'_>, path: &str) -> CgroupFacts {
+fn read_v2(look: Look<'_>, path: &str) -> CgroupFacts {
     let groups = upwards(MOUNT, path);
     let cpu = groups.iter().filter_map(|group| quota(&look.word(&format!("{group}/cpu.max")).ok()?)).min();
     let memory = groups.iter().filter_map(|group| look.number::<u64>(&format!("{group}/memory.max"))).min();
@@ -72,7 +72,7 @@ fn two(look: Look<'_>, path: &str) -> CgroupFacts {
         let found = groups.iter().find_map(|group| look.word(&format!("{group}/{file}")).ok());
         found.filter(|word| !word.is_empty())
     };
-    // The root has no cpu.stat of its own kind: nothing above it throttles.
+    // The root group has no quota statistics: nothing throttles it.
     let throttled = groups
         .iter()
         .find_map(|group| field_of_words(&look.read(&format!("{group}/cpu.stat")).ok()?, "nr_throttled"));
@@ -86,7 +86,7 @@ fn two(look: Look<'_>, path: &str) -> CgroupFacts {
     }
 }
 
-fn one<'a>(look: Look<'_>, path_of: &dyn Fn(&str) -> Option<&'a str>) -> CgroupFacts {
+fn read_v1<'a>(look: Look<'_>, path_of: &dyn Fn(&str) -> Option<&'a str>) -> CgroupFacts {
     let groups = |controller: &str, mounts: &[&str]| -> Vec<String> {
         let Some(path) = path_of(controller) else { return Vec::new() };
         mounts.iter().flat_map(|mount| upwards(&format!("{MOUNT}/{mount}"), path)).collect()
@@ -123,8 +123,8 @@ fn none_if<T>(found: Option<T>, why: &str) -> Fact<T> {
     found.map_or_else(|| Fact::Absent(why.into()), Fact::Known)
 }
 
-/// The group and all above it, the nearest first. In a namespace of its own a group's path may begin with `/..`: what is
-/// above the mount cannot be seen.
+/// The group and all above it, the nearest first. In a cgroup namespace the path may begin with `/..`: groups
+/// above the mount are not visible.
 fn upwards(mount: &str, path: &str) -> Vec<String> {
     /// The kernel's own limit is the length of a path.
     const DEEPEST: usize = 64;
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quota_is_in_thousandths_and_no_quota_is_none() {
+    fn a_quota_is_in_thousandths_or_absent() {
         assert_eq!(quota("150000 100000"), Some(1500));
         for none in ["max 100000", "-1 100000", "", "5", "5 0", "18446744073709551615 1"] {
             assert_eq!(quota(none), None, "{none}");

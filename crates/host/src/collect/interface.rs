@@ -195,7 +195,7 @@ fn statistics(link: &LinkAnswer, answers: &InterfaceAnswers) -> BTreeMap<String,
     all
 }
 
-/// The disciplines of an interface, the root first. What waits on the way in (`ingress`, `clsact`) is no part of the tree.
+/// The disciplines of an interface, the root first. Ingress qdiscs (`ingress`, `clsact`) are not part of the tree.
 fn tree(all: &[QdiscAnswer], index: u32) -> Vec<QdiscFacts> {
     let mut own: Vec<_> = all.iter().filter(|qdisc| qdisc.ifindex == index).collect();
     own.sort_by_key(|qdisc| match qdisc.parent {

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_that_is_not_set_differs_from_one_that_is_not_named() {
+    fn unset_and_unnamed_options_differ() {
         assert_eq!(assignment("CONFIG_NET_SCH_FQ=m"), Some(("CONFIG_NET_SCH_FQ", "m")));
         assert_eq!(assignment("# CONFIG_NET_SCH_FQ is not set"), Some(("CONFIG_NET_SCH_FQ", "n")));
         assert_eq!(assignment("CONFIG_DEFAULT_TCP_CONG=\"cubic\""), Some(("CONFIG_DEFAULT_TCP_CONG", "cubic")));

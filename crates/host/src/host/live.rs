@@ -114,7 +114,7 @@ fn unknown<T>(why: impl Display) -> Fact<T> {
     Fact::Unknown(why.to_string())
 }
 
-/// What a driver does not have is absent; what it failed to report is unknown.
+/// Features that a driver lacks are absent; those that it failed to report are unknown.
 fn answer<T>(outcome: Result<T, EthtoolError>) -> Fact<T> {
     match outcome {
         Ok(value) => Fact::Known(value),
@@ -138,7 +138,7 @@ fn default_interface(netlink: &mut Netlink) -> Fact<String> {
 fn links(netlink: &mut Netlink) -> Result<Vec<LinkAnswer>, NetlinkError> {
     let mut links: Vec<_> = netlink.links()?.into_iter().map(link).collect();
     links.sort_by_key(|link| link.index);
-    // A kernel without IPv6, or without addresses at all, is no reason to have no links.
+    // Without IPv6, or without any address, the links are still reported.
     for address in netlink.addresses().unwrap_or_default() {
         if let Some(link) = links.iter_mut().find(|link| link.index == address.ifindex) {
             link.addresses.push(format!("{}/{}", address.ip, address.prefix_bits));
@@ -257,7 +257,7 @@ fn statistics(ethtool: &mut Ethtool) -> Result<BTreeMap<String, u64>, EthtoolErr
     Ok(names.into_iter().zip(values).filter(|(name, value)| worth_keeping(name, *value)).collect())
 }
 
-/// Which of the processes looked for run. A process namespace of its own, or a `/proc` that hides other users' processes,
+/// Which of `names` are running. A PID namespace, or a `/proc` that hides other users' processes,
 /// shows too little to say that one does not.
 fn processes(files: &Files) -> Fact<Vec<String>> {
     let pids = match files.names_like("/proc", "") {
@@ -274,7 +274,7 @@ fn processes(files: &Files) -> Fact<Vec<String>> {
     Fact::Known(found)
 }
 
-/// Whoever wants CPUs awake holds this file open with the latency it can bear; to read it is to ask for the least of
+/// Programs that keep CPUs out of deep C-states hold this file open with a latency limit; a read returns the smallest of
 /// these (`Documentation/power/pm_qos_interface.rst`).
 fn dma_latency() -> Fact<u32> {
     const PATH: &str = "/dev/cpu_dma_latency";

@@ -77,7 +77,7 @@ pub(crate) fn record_host(host: &dyn Host, directory: &Path, redact: bool) -> Re
         })
     });
     if outcome.is_err() {
-        // What was wrong is already known; a rest that cannot be removed is named by its `.partial`.
+        // The error is already known; leftovers that cannot be removed end in `.partial`.
         let _ = fs::remove_dir_all(&partial);
     }
     outcome?;
@@ -112,7 +112,7 @@ impl Recorder<'_> {
 
 impl Host for Recorder<'_> {
     fn read(&self, path: &str) -> io::Result<String> {
-        // Read twice it may say something else: counters. What was recorded is what was seen.
+        // Counters change between two reads: use the recorded text.
         if let Some(text) = self.seen.borrow().files.get(path) {
             return Ok(text.clone());
         }

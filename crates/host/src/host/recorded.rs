@@ -20,7 +20,7 @@ pub(super) const KERNEL_SCHEMA: &str = "landspeed.kernel/1";
 /// No kernel answers more, except by mistake or malice.
 const LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Everything of a recorded host that is no file of it.
+/// The answers of a recorded host that are not files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Answers {
@@ -63,11 +63,11 @@ impl Refusal {
     }
 }
 
-/// A directory that is no recorded host.
+/// A directory that is not a recorded host.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its `kernel.json` could not be read.
-    #[error("{} is no recorded host: cannot read {KERNEL_FILE}: {cause}; `landspeed check --record DIR` makes one", directory.display())]
+    #[error("{} is not a recorded host: cannot read {KERNEL_FILE}: {cause}; `landspeed check --record DIR` makes one", directory.display())]
     Unreadable {
         /// The directory.
         directory: PathBuf,
@@ -76,7 +76,7 @@ pub enum OpenError {
         cause: io::Error,
     },
     /// Its `kernel.json` is longer than any kernel's answers.
-    #[error("{} is no recorded host: its {KERNEL_FILE} is longer than {LIMIT_BYTES} bytes", directory.display())]
+    #[error("{} is not a recorded host: its {KERNEL_FILE} is longer than {LIMIT_BYTES} bytes", directory.display())]
     TooLong {
         /// The directory.
         directory: PathBuf,

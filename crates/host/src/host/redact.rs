@@ -50,7 +50,7 @@ pub(super) fn redacted(seen: &Seen) -> Result<Seen, RecordError> {
     let mut answers = serde_json::to_value(&seen.answers).unwrap_or_default();
     redactor.json(&mut answers, "");
     out.answers = serde_json::from_value(answers).map_err(|_| RecordError::Redaction {
-        what: "something that has no placeholder of its own shape",
+        what: "a value without a placeholder of the same shape",
         place: super::recorded::KERNEL_FILE.into(),
     })?;
     redactor.verify(&out)?;
@@ -118,7 +118,7 @@ impl Redactor {
         self.replaced(path, numbers, SHORTEST_NAME)
     }
 
-    /// An address's placeholder; one that is everybody's stays as it is written.
+    /// An address's placeholder; a shared one (loopback, multicast) is kept.
     fn ip(&mut self, ip: IpAddr, written: &str) -> String {
         let placeholder = self.networks.placeholder(ip);
         if placeholder == ip { written.to_owned() } else { placeholder.to_string() }
@@ -172,7 +172,7 @@ impl Redactor {
         out
     }
 
-    /// A locally administered address with a number of its own.
+    /// A locally administered address with a unique number.
     fn mac(&mut self, digits: &str, groups: usize, separator: char) -> String {
         if digits.bytes().all(|digit| digit == b'0') || digits.bytes().all(|digit| digit == b'f') {
             return separated(digits, separator);
@@ -258,7 +258,7 @@ impl Redactor {
             let lower = text.to_ascii_lowercase();
             let remains = |what: &str| scan::holds_word(&lower, &what.to_ascii_lowercase());
             let fail = |what| Err(RecordError::Redaction { what, place: place.into() });
-            // What looks like an address in a version is left as it is.
+            // Versions that look like addresses are kept.
             if !says_versions(place) && place != CPUINFO && self.networks.originals().any(|ip| remains(&ip)) {
                 return fail("an address");
             }

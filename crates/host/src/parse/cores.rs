@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_add_up_to_one_and_a_counter_that_goes_back_stands_still() {
+    fn shares_add_up_to_one_despite_decreasing_counters() {
         let before = CoreTicks { user: 10, idle: 100, iowait: 50, ..CoreTicks::default() };
         let after = CoreTicks { user: 16, system: 2, idle: 102, iowait: 49, ..CoreTicks::default() };
         let (passed, back) = after.since(before);

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_whose_values_are_missing_does_not_shift_the_next() {
+    fn a_group_without_values_does_not_shift_the_next() {
         let counters = paired("Ip: A B\nTcp: C\nTcp: 4\nnonsense\nUdp: D E\nUdp: 1\nUdpLite: F");
         let expected = [("Tcp.C".to_owned(), 4), ("Udp.D".to_owned(), 1)];
         assert_eq!(counters.0, expected.into());

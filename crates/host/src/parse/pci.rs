@@ -18,7 +18,7 @@ pub(crate) enum NoControl {
     Short,
     /// It is not a PCI Express device.
     NotExpress,
-    /// The bytes are no configuration space, or their list of capabilities goes round in circles.
+    /// The bytes are not a configuration space, or their capability list has a cycle.
     Malformed,
 }
 
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_root_alone_may_read_is_short_and_not_absent() {
+    fn a_root_only_configuration_space_is_short_not_absent() {
         let config = config_with_express_at(0x60, 0);
         assert_eq!(device_control(&config[..64]), Err(NoControl::Short));
     }

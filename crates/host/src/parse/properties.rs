@@ -1,4 +1,4 @@
-//! What holds for any bytes a file may contain.
+//! Properties that hold for any file content.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_text_makes_a_parser_panic(text in any_text()) {
+    fn parsers_never_panic(text in any_text()) {
         core_ticks(&text, &mut Vec::new());
         softnet_rows(&text, &mut Vec::new());
         let mut counters = Counters::default();

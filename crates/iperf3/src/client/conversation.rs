@@ -26,7 +26,7 @@ pub struct Conversation<'a> {
     /// The connection.
     pub line: Line,
     server: SocketAddr,
-    /// The user's wish to stop.
+    /// Set by an interrupt.
     pub interrupted: &'a AtomicBool,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// What a word that was not awaited means.
+    /// The error for an unexpected state byte.
     pub fn refusal(&mut self, byte: u8, during: &'static str) -> Meant {
         let refused = |code: &str, message: String, advice: Option<&str>| FlowError::Refused {
             code: code.to_owned(),

@@ -1,4 +1,4 @@
-//! A test against an iperf3 server: this end measured as in any test, the server's totals as it reports them.
+//! A test against an iperf3 server: the client is measured as in any test, the server's totals are as it reports them.
 
 mod conversation;
 
@@ -166,7 +166,7 @@ fn greeted<'a>(
     }
 }
 
-/// Where this end does otherwise than was asked for.
+/// Options that the client applies differently than requested.
 fn notes(p: &Parameters) -> Vec<String> {
     let mut notes = Vec::new();
     if p.protocol == Protocol::Tcp && p.write_bytes > MAX_BLOCK && p.direction != Direction::Upload {
@@ -222,7 +222,7 @@ impl Run<'_, '_> {
         result
     }
 
-    /// The last exchange: this end's totals for the server's.
+    /// The last exchange: the client's totals for the server's.
     fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
         let ours = Results::of_end(report, &self.specs, &Known::default());
         self.conversation.send_json(&Value::Object(ours.encode()), "sending the results")?;
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_spins_only_where_there_is_a_core_for_everybody() {
+    fn a_sender_spins_only_with_a_spare_core() {
         let exact = |loopback, cores, rate_bps| {
             let udp = Some(UdpParameters { exact_departures: true, ..UdpParameters::default() });
             let mut p = Parameters { protocol: Protocol::Udp, streams: 1, rate_bps, udp, ..Parameters::default() };

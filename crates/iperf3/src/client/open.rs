@@ -24,7 +24,7 @@ use crate::wire::Cookie;
 const HELLO_NS: u64 = 10_000_000_000;
 const HELLO_AGAIN_NS: u64 = 500_000_000;
 
-/// Opens the data connections one after the other: the server tells them apart by the order in which they come.
+/// Opens the data connections one after the other: the server identifies them by their order of arrival.
 pub fn open_streams(
     specs: &[StreamSpec],
     server: SocketAddr,
@@ -110,7 +110,7 @@ pub struct Held {
     fd: Option<OwnedFd>,
     /// Number of its stream.
     pub stream: u32,
-    /// Whether this end sends on it.
+    /// Whether the client sends on it.
     pub sends: bool,
     tcp: bool,
 }

@@ -34,7 +34,7 @@ pub(super) struct Client<'a> {
     guard: Option<RateGuard>,
     t0_ns: u64,
     stage: Stage,
-    /// What this end knows of the test beyond its report.
+    /// What the server knows of the test beyond its report.
     pub known: Known,
 }
 
@@ -198,7 +198,7 @@ impl Peer for Client<'_> {
     }
 }
 
-/// Second handles on the connections that this end sends on: to see what they still hold, and to keep them open until the
+/// Second handles on the connections on which the server sends: to read their send queues, and to keep them open until the
 /// results are out.
 pub(super) struct Sending {
     held: Vec<OwnedFd>,

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_claims_are_the_same_core_and_a_dropped_one_is_free_again() {
+    fn claimed_cores_are_distinct_and_free_after_drop() {
         let mut claims: Vec<_> = std::iter::from_fn(Core::claim).collect();
         let mut numbers: Vec<_> = claims.iter().map(|core| core.number).collect();
         numbers.sort_unstable();

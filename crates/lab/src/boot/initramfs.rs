@@ -1,5 +1,5 @@
 //! The guest's whole file system: this very program as `/init`, a console, and mount points. No file of the host is in
-//! it or can be reached from it, besides the results directory that the guest is told to mount.
+//! it or can be reached from it, besides the results directory, which the guest mounts.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_archive_holds_the_program_and_mount_points_and_nothing_else() {
+    fn the_archive_holds_only_the_program_and_mount_points() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("initramfs");
         write(b"\x7fELF program", &path).expect("writable");

@@ -3,7 +3,7 @@
 
 mod cores;
 mod initramfs;
-mod place;
+mod memory_directory;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use landspeed_sys::{clock, process};
 
 pub use cores::Core;
-pub use place::{Place, PlaceError};
+pub use memory_directory::{MemoryDirectory, MemoryDirectoryError};
 
 use crate::guest::{self, GuestReport, Progress};
 use crate::plan::Plan;
@@ -70,7 +70,7 @@ pub struct Booted {
 pub enum BootError {
     /// Nowhere to run.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    MemoryDirectory(#[from] MemoryDirectoryError),
     /// A file or process operation.
     #[error("cannot {what}: {source}")]
     Io {
@@ -118,7 +118,7 @@ pub fn run(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(&Progress, u64),
 ) -> Result<Booted, BootError> {
-    let place = Place::make(boot.memory_bytes)?;
+    let place = MemoryDirectory::make(boot.memory_bytes)?;
     let begun_ns = clock::monotonic_ns();
     let initramfs = place.path().join(INITRAMFS);
     initramfs::write(boot.program, &initramfs).map_err(io_error("write the guest's file system"))?;
@@ -170,7 +170,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn start(boot: &Boot<'_>, place: &Place, console: &Path) -> Result<Self, BootError> {
+    fn start(boot: &Boot<'_>, place: &MemoryDirectory, console: &Path) -> Result<Self, BootError> {
         let output = File::create(console).map_err(io_error("write the console"))?;
         let errors = output.try_clone().map_err(io_error("write the console"))?;
         let mut command = Command::new(boot.kernel);

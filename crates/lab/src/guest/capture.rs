@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-use landspeed_sys::packet::Capture;
+use landspeed_sys::filter::Instruction;
+use landspeed_sys::ring::{Ring, RingOptions, RingPacket};
 use landspeed_sys::{clock, netns};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, TsResolution};
@@ -17,12 +18,11 @@ use super::network::Network;
 use super::report::CaptureReport;
 use crate::plan::{CapturePoint, Plan};
 
-/// Packets taken at a time.
-const BATCH: usize = 256;
-/// How often a capture's buffer is emptied, virtual nanoseconds; at 100 Gb/s that is some 10,000 frames.
+/// How often a capture's ring is emptied, virtual nanoseconds; at 100 Gb/s that is some 10,000 frames.
 const EVERY_NS: u64 = 1_000_000;
-/// Kernel memory for what was not taken yet, bytes.
-const BUFFER: u32 = 1 << 30;
+/// Blocks of a ring, and bytes of each; a frame takes some 250 bytes.
+const BLOCKS: u32 = 32;
+const BLOCK_BYTES: u32 = 1 << 20;
 
 /// Starts every capture of the plan.
 pub fn start<'scope>(
@@ -66,8 +66,16 @@ fn run(
 ) -> Result<(), String> {
     netns::enter(network.namespace(point.node)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
     let interface = network.interface(point.node, point.port);
-    let snap = point.snap as usize;
-    let mut capture = Capture::open(interface, snap, BATCH, BUFFER).map_err(|e| format!("cannot capture: {e}"))?;
+    let mut ring = Ring::open(&RingOptions {
+        ifindex: interface,
+        block_bytes: BLOCK_BYTES,
+        blocks: BLOCKS,
+        retire_ms: 1,
+        filter: &[Instruction::pass(point.snap)],
+        ..RingOptions::default()
+    })
+    .map_err(|e| format!("cannot capture: {e}"))?;
+    ring.start().map_err(|e| format!("cannot capture: {e}"))?;
     let file = File::create(Path::new(RESULTS).join(&point.file)).map_err(|e| format!("cannot write: {e}"))?;
     let header = PcapHeader {
         snaplen: point.snap,
@@ -80,28 +88,20 @@ fn run(
     let _ = ready.send(());
     super::observe();
     let mut next_ns = clock::monotonic_ns();
-    loop {
-        // What came in before the end is taken, too.
-        let last = over.load(Ordering::Relaxed);
-        loop {
-            let taken = capture.receive().map_err(|e| format!("cannot capture: {e}"))?;
-            for index in 0..taken {
-                let packet = capture.packet(index);
-                let time = Duration::from_nanos(packet.timestamp_ns);
-                let length = u32::try_from(packet.original_bytes).unwrap_or(u32::MAX);
-                file.write_packet(&PcapPacket::new(time, length, packet.data))
-                    .map_err(|e| format!("cannot write: {e}"))?;
-                report.packets += 1;
-            }
-            if taken == 0 {
-                break;
-            }
+    let mut written = Ok(());
+    let mut write = |packet: &RingPacket<'_>| {
+        let time = Duration::from_nanos(packet.timestamp_ns);
+        if written.is_ok() {
+            written = file.write_packet(&PcapPacket::new(time, packet.original_bytes, packet.data)).map(drop);
         }
-        report.missed += u64::from(capture.statistics().map_err(|e| format!("cannot count: {e}"))?.drops);
-        if last {
-            return Ok(());
-        }
+    };
+    while !over.load(Ordering::Relaxed) {
+        ring.drain(&mut write);
         next_ns += EVERY_NS;
         clock::sleep_until(next_ns);
     }
+    let counts = ring.finish(&mut write).map_err(|e| format!("cannot capture: {e}"))?;
+    report.packets = (counts.packets - counts.drops).into();
+    report.missed = counts.drops.into();
+    written.map_err(|e| format!("cannot write: {e}"))
 }

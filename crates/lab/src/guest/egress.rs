@@ -1,8 +1,7 @@
 //! Queueing disciplines: from the plan's numbers to the kernel's.
 
 use landspeed_netlink::configure::{
-    self, Cake, Codel, Discipline as Qdisc, Distribution, Fq, FqCodel, Loss, Netem, NetemRate, Pie, Probability, Red,
-    Reorder, Sfq, Tbf,
+    self, Codel, Discipline as Qdisc, Fq, FqCodel, Loss, Netem, NetemRate, Pie, Probability, Red, Tbf,
 };
 use landspeed_netlink::{self as netlink, Netlink};
 
@@ -24,14 +23,12 @@ pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), 
                 rate_bytes_per_s: rate_bps / 8,
                 burst_bytes: *burst_bytes,
                 limit_bytes: u32::MAX / 2,
-                peak: None,
                 overhead_bytes: if *counts_overhead { overhead } else { 0 },
-                minimum_packet_bytes: 0,
             };
             let major = configure::handle(1, 0);
             socket.add_qdisc(interface, root, major, &Qdisc::Tbf(bucket)).map_err(words)?;
             let inside = configure::handle(1, 1);
-            // The bucket comes with a queue of its own, whose place this takes.
+            // The token bucket creates a default queue, which this replaces.
             socket.replace_qdisc(interface, inside, configure::handle(2, 0), &inner(port, discipline)).map_err(words)
         }
         EgressKind::Wire(impairments) => {
@@ -45,9 +42,7 @@ fn wire(port: &Port, impairments: &Impairments) -> Qdisc {
         PlannedLoss::None | PlannedLoss::Every(_) | PlannedLoss::Packets(_) | PlannedLoss::LongerThan(_) => {
             Loss::None
         }
-        PlannedLoss::Random(p) => {
-            Loss::Random { probability: Probability::new(p), correlation: Probability::default() }
-        }
+        PlannedLoss::Random(p) => Loss::Random(Probability::new(p)),
         PlannedLoss::GilbertElliott(p, r, bad, good) => Loss::GilbertElliott {
             failure: Probability::new(p),
             recovery: Probability::new(r),
@@ -55,28 +50,18 @@ fn wire(port: &Port, impairments: &Impairments) -> Qdisc {
             loss_in_good: Probability::new(good),
         },
     };
-    // netem's reordering says which share is NOT held back; a gap of one makes every packet a candidate.
-    let reorder = (impairments.reorder > 0.0).then(|| Reorder {
-        probability: Probability::new(impairments.reorder),
-        correlation: Probability::default(),
-        gap: 1,
-    });
     Qdisc::Netem(Netem {
         limit_packets: WIRE_LIMIT,
         delay_ns: impairments.delay_ns,
         jitter_ns: impairments.jitter_ns,
         slot_ns: impairments.slot_ns,
-        distribution: impairments.normal.then_some(Distribution::Normal),
+        normal_jitter: impairments.normal,
         loss,
         duplicate: Probability::new(impairments.duplicate),
-        reorder,
-        rate: Some(NetemRate {
-            bytes_per_s: port.egress.rate_bps / 8,
-            packet_overhead_bytes: port.egress.overhead,
-            ..NetemRate::default()
-        }),
+        // netem's reordering says which share is NOT held back.
+        reorder: Probability::new(impairments.reorder),
+        rate: Some(NetemRate { bytes_per_s: port.egress.rate_bps / 8, packet_overhead_bytes: port.egress.overhead }),
         seed: Some(impairments.seed),
-        ..Netem::default()
     })
 }
 
@@ -107,18 +92,14 @@ fn inner(port: &Port, d: &Discipline) -> Qdisc {
                 burst_packets: (min_bytes.saturating_mul(2).saturating_add(max_bytes)).div_ceil(3 * frame),
                 bandwidth_bytes_per_s: port.egress.rate_bps / 8,
                 ecn: d.ecn.unwrap_or(false),
-                ..Red::default()
             })
         }
         QueueKind::Codel => Qdisc::Codel(codel),
         QueueKind::FqCodel => Qdisc::FqCodel(FqCodel { codel, ..FqCodel::default() }),
-        QueueKind::Cake => Qdisc::Cake(Cake { rtt_us: micros(d.interval_ns), ..Cake::default() }),
-        QueueKind::Pie => Qdisc::Pie(Pie {
-            limit_packets: d.limit_packets,
-            target_us: micros(d.target_ns),
-            ecn: d.ecn,
-            ..Pie::default()
-        }),
+        QueueKind::Cake => Qdisc::Cake { rtt_us: micros(d.interval_ns) },
+        QueueKind::Pie => {
+            Qdisc::Pie(Pie { limit_packets: d.limit_packets, target_us: micros(d.target_ns), ecn: d.ecn })
+        }
         QueueKind::Fq => Qdisc::Fq(Fq {
             limit_packets: d.limit_packets,
             flow_limit_packets: d.flow_packets,
@@ -126,14 +107,11 @@ fn inner(port: &Port, d: &Discipline) -> Qdisc {
             flow_max_rate_bytes_per_s: d.max_rate_bps.map(|bps| bps / 8),
             ..Fq::default()
         }),
-        QueueKind::Sfq => Qdisc::Sfq(Sfq { limit_packets: d.limit_packets.unwrap_or(1000), ..Sfq::default() }),
+        QueueKind::Sfq => Qdisc::Sfq { limit_packets: d.limit_packets.unwrap_or(1000) },
         QueueKind::Netem => Qdisc::Netem(Netem {
             limit_packets: d.limit_packets.unwrap_or(1000),
             delay_ns: d.delay_ns.unwrap_or(0),
-            loss: d.loss.filter(|p| *p > 0.0).map_or(Loss::None, |p| Loss::Random {
-                probability: Probability::new(p),
-                correlation: Probability::default(),
-            }),
+            loss: d.loss.filter(|p| *p > 0.0).map_or(Loss::None, |p| Loss::Random(Probability::new(p))),
             seed: Some(d.seed),
             ..Netem::default()
         }),

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use landspeed_model::{Parameters, RunDocument};
-use landspeed_sys::guest::{self, MountOptions};
+use landspeed_sys::guest;
 use landspeed_sys::{clock, netns};
 
 pub use report::{
@@ -59,7 +59,7 @@ pub trait Engine: Sync {
     /// Returns only on failure.
     fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String>;
 
-    /// Runs one test from the calling thread's network namespace and tells how many bytes have arrived.
+    /// Runs one test from the calling thread's network namespace and reports how many bytes have arrived.
     fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument;
 }
 
@@ -89,15 +89,15 @@ pub fn main(engine: &'static dyn Engine) {
 
 /// File systems, limits, the plan.
 fn prepare() -> Result<Plan, String> {
-    let mount = |source: &str, at: &str, options: MountOptions<'_>| {
-        guest::mount(source, Path::new(at), source, options).map_err(|e| format!("cannot mount {at}: {e}"))
+    let mount = |source: &str, at: &str, data: &str| {
+        guest::mount(source, Path::new(at), source, data).map_err(|e| format!("cannot mount {at}: {e}"))
     };
-    mount("devtmpfs", "/dev", MountOptions::default())?;
-    mount("proc", "/proc", MountOptions::default())?;
-    mount("sysfs", "/sys", MountOptions::default())?;
-    mount("tmpfs", "/tmp", MountOptions::default())?;
+    mount("devtmpfs", "/dev", "")?;
+    mount("proc", "/proc", "")?;
+    mount("sysfs", "/sys", "")?;
+    mount("tmpfs", "/tmp", "")?;
     let directory = std::env::var(DIRECTORY_VARIABLE).map_err(|_| "no results directory was named".to_owned())?;
-    mount("hostfs", RESULTS, MountOptions { data: &directory, ..MountOptions::default() })?;
+    mount("hostfs", RESULTS, &directory)?;
     let _ = guest::raise_limit(guest::Limit::OpenFiles, 65_536);
     let _ = guest::raise_limit(guest::Limit::LockedBytes, u64::MAX);
     let _ = guest::set_host_name("lab");
@@ -139,13 +139,14 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
         let after = network.counters(plan)?;
         running.over.store(true, Ordering::Relaxed);
         let queues = watching.join().map_err(|_| "the queue watcher panicked".to_owned())??;
-        let captures = capture::finish(captures);
         let _ = showing.join();
+        let span_ns = clock::monotonic_ns() - zero_ns;
+        let captures = capture::finish(captures);
         let flows = flows.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok::<_, String>(GuestReport {
             zero_ns,
             ended_ns: ended_ns - zero_ns,
-            span_ns: clock::monotonic_ns() - zero_ns,
+            span_ns,
             flows,
             queues,
             before,

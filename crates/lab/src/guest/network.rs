@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use landspeed_netlink::configure::{self, Bridge, Discipline, Fq, LinkSettings, NewLink, NewRoute, RouteMetrics};
+use landspeed_netlink::configure::{self, Discipline, Fq, LinkSettings, NewLink, NewRoute};
 use landspeed_netlink::ethtool::Ethtool;
 use landspeed_netlink::{self as netlink, LinkId, Netlink, NetlinkError, QdiscReading};
 use landspeed_sys::bpf::{FrameFilter, Pattern, frame_clock};
@@ -27,7 +27,7 @@ const SEGMENTATION: &[&str] = &[
 ];
 /// Offload by which a receiver merges frames.
 const MERGING: &[&str] = &["rx-gro"];
-/// Packets a processor may have taken in and not handled; nothing may be lost to it.
+/// Packets that a CPU's backlog may hold; it must never drop.
 const BACKLOG: &str = "10000000";
 /// Pages that the accounts of TCP and UDP may come to: more than any path's windows.
 const ACCOUNTS: &str = "1000000000";
@@ -44,7 +44,7 @@ pub struct Network {
     filters: BTreeMap<(usize, usize), FrameFilter>,
 }
 
-/// A failure, in words: nobody but the console reads it.
+/// An error message; only the console shows it.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 pub fn words(error: NetlinkError) -> String {
     error.to_string()
@@ -56,9 +56,8 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
     let mut root = Netlink::open().map_err(words)?;
     root.loopback_up().map_err(words)?;
     machine_wide()?;
-    let control = Bridge { multicast_snooping: false, ..Bridge::default() };
     write("net/ipv6/conf/default/disable_ipv6", "1");
-    root.add_bridge(&NewLink { name: "control", ..NewLink::default() }, &control).map_err(words)?;
+    root.add_bridge(&NewLink { name: "control", ..NewLink::default() }).map_err(words)?;
     let bridge = up(&mut root, "control")?;
     let mut network =
         Network { namespaces: Vec::new(), sockets: Vec::new(), indices: Vec::new(), filters: BTreeMap::new() };
@@ -106,12 +105,12 @@ fn machine_wide() -> Result<(), String> {
     set("net/core/netdev_max_backlog", BACKLOG)?;
     set("net/core/rmem_max", "2147483647")?;
     set("net/core/wmem_max", "2147483647")?;
-    // A namespace may only default to a congestion control that everybody may use, which htcp and others are not.
+    // A namespace may only default to a congestion control that unprivileged processes may use, which htcp and others are not.
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control")
         .map_err(|e| format!("cannot read which congestion controls there are: {e}"))?;
     set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;
-    // Sender and receiver share a payload's pages, and TCP's accounts count them on both sides: held against the guest's
-    // memory, they would slow down flows that take a tenth of it. What is really used is predicted before the boot.
+    // Sender and receiver share a payload's pages, and TCP counts them on both sides: compared with the guest's
+    // memory, they would slow down flows that take a tenth of it. Real use is estimated before the boot.
     set("net/ipv4/tcp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))?;
     set("net/ipv4/udp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))
 }
@@ -144,7 +143,7 @@ impl Network {
     }
 
     fn plug(&mut self, plan: &Plan, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
-        // Both ports of a wire may lead to nodes of long names; they are told apart by number.
+        // Both ports of a wire may lead to nodes of long names; numbers distinguish them.
         let name = |(node, port): (usize, usize)| match plan.nodes[node].role {
             Role::Wire => format!("end{port}"),
             Role::Host | Role::Switch => plan.nodes[node].ports[port].name.clone(),
@@ -157,12 +156,7 @@ impl Network {
         self.socket(a.0)
             .add_veth(
                 &NewLink { name: &near, settings: settings(a), ..NewLink::default() },
-                &NewLink {
-                    name: &far,
-                    namespace: Some(self.namespace(b.0)),
-                    settings: settings(b),
-                    ..NewLink::default()
-                },
+                &NewLink { name: &far, namespace: Some(self.namespace(b.0)), settings: settings(b) },
             )
             .map_err(words)?;
         for ((node, port), name) in [(a, near), (b, far)] {
@@ -236,8 +230,7 @@ impl Network {
                 }
             }
             Role::Switch => {
-                let bridge = Bridge { multicast_snooping: false, ..Bridge::default() };
-                socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }, &bridge).map_err(words)?;
+                socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }).map_err(words)?;
                 let master = up(&mut socket, "switch")?;
                 for &interface in &self.indices[index] {
                     let settings = LinkSettings { master: Some(master), ..LinkSettings::default() };
@@ -273,10 +266,13 @@ impl Network {
         for &(address, prefix) in port.addresses.iter().filter(|(ip, _)| v6 || ip.is_ipv4()) {
             socket.add_address(interface, address, prefix).map_err(words)?;
             if node.quick_ack {
-                let network = masked(address, prefix);
-                let metrics = RouteMetrics { quickack: Some(true), ..RouteMetrics::default() };
-                let route =
-                    NewRoute { source: Some(address), metrics, ..NewRoute::on_link(network, prefix, interface) };
+                let route = NewRoute {
+                    destination: masked(address, prefix),
+                    prefix_bits: prefix,
+                    ifindex: interface,
+                    source: address,
+                    quickack: true,
+                };
                 socket.replace_route(&route).map_err(words)?;
             }
         }
@@ -290,7 +286,7 @@ impl Network {
     pub fn counters(&self, plan: &Plan) -> Result<HostCounters, String> {
         let mut found = HostCounters::default();
         for index in 0..plan.nodes.len() {
-            // A thread of its own: /proc/thread-self/net is the namespace's.
+            // A separate thread: /proc/thread-self/net is the namespace's.
             let counters = std::thread::scope(|scope| {
                 scope
                     .spawn(|| {

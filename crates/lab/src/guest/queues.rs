@@ -1,10 +1,9 @@
 //! The queues, watched: one thread reads all of them on a fixed grid of virtual time.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_model::{QueueRole, QueueSeries};
-use landspeed_netlink::{Details, QdiscReading};
+use landspeed_netlink::QdiscReading;
 use landspeed_sys::clock;
 
 use super::network::{Network, sample};
@@ -30,7 +29,8 @@ struct Watched {
     totals: Vec<(u64, u64)>,
     /// Bytes on the link so far, with framing, at each sample.
     drained: Vec<u64>,
-    details: Details,
+    /// The latest.
+    reading: QdiscReading,
 }
 
 /// What a queue feeds.
@@ -78,7 +78,7 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
                 on_link: Vec::new(),
                 totals: Vec::new(),
                 drained: Vec::new(),
-                details: Details::None,
+                reading: QdiscReading::default(),
             });
         }
     }
@@ -117,7 +117,7 @@ impl Watched {
         self.on_link.push(self.line.bytes(reading.backlog_bytes.into(), reading.queue_packets.into()));
         self.drained.push(self.line.bytes(reading.bytes, reading.packets));
         self.totals.push((reading.drops.into(), reading.bytes));
-        self.details = reading.details;
+        self.reading = *reading;
     }
 
     fn report(self, sample_ns: u64) -> QueueReport {
@@ -134,7 +134,7 @@ impl Watched {
             link_quantiles: (quantile(&sorted, 0.5), quantile(&sorted, 0.99)),
             drain: drain(&self.on_link, &self.drained, &self.line, interval_ns),
             series: thin(&self.backlog, &self.totals, interval_ns),
-            detail: detail(&self.details),
+            detail: self.reading.details().map(|(name, value)| (name.to_owned(), value)).collect(),
         }
     }
 }
@@ -179,32 +179,6 @@ fn thin(backlog: &[u32], totals: &[(u64, u64)], sample_ns: u64) -> QueueSeries {
         before = last;
     }
     series
-}
-
-fn detail(details: &Details) -> BTreeMap<String, u64> {
-    let pairs: &[(&str, u64)] = match details {
-        Details::Red(r) => &[
-            ("early_drops", r.early_drops.into()),
-            ("limit_drops", r.limit_drops.into()),
-            ("marked", r.marked.into()),
-        ],
-        Details::Codel(r) => &[("limit_drops", r.limit_drops.into()), ("marked", r.marked.into())],
-        Details::FqCodel(r) => &[
-            ("limit_drops", r.limit_drops.into()),
-            ("marked", r.marked.into()),
-            ("memory_drops", r.memory_drops.into()),
-        ],
-        Details::Pie(r) => &[
-            ("early_drops", r.early_drops.into()),
-            ("limit_drops", r.limit_drops.into()),
-            ("marked", r.marked.into()),
-        ],
-        Details::Fq(r) => {
-            &[("throttled", r.throttled), ("flow_limit_drops", r.flow_limit_drops), ("marked", r.threshold_marked)]
-        }
-        _ => &[],
-    };
-    pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ pub struct QueueReport {
     pub busy: u64,
     /// Median and 99th percentile of the bytes waiting, with the framing they take on the link.
     pub link_quantiles: (u64, u64),
-    /// What left while it was backlogged.
+    /// Bytes that left while it was backlogged.
     pub drain: Drain,
     /// Over time.
     pub series: QueueSeries,

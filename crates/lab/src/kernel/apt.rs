@@ -173,7 +173,7 @@ impl<'a> Apt<'a> {
         Ok(packages(&self.job("reading the package index", show).output()?))
     }
 
-    /// Downloads a package file into `directory`, checked by apt; `percent` is told how far it is.
+    /// Downloads a package file into `directory`, checked by apt; `percent` receives the progress.
     pub fn download(&self, package: &Package, directory: &Path, mut percent: impl FnMut(f64)) -> Result<(), Error> {
         let mut download = self.apt("apt-get");
         download
@@ -304,7 +304,7 @@ SHA256: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd
     }
 
     #[test]
-    fn the_newest_fitting_source_is_chosen_and_a_miss_lists_what_there_is() {
+    fn the_newest_source_is_chosen_and_misses_list_alternatives() {
         let found = packages(SHOW);
         let wanted = |text: &str| choose(&found, Some(&text.parse().expect("a version")));
         assert_eq!(choose(&found, None).expect("one").name, "linux-source-7.10");
@@ -320,7 +320,7 @@ SHA256: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd
     }
 
     #[test]
-    fn the_mirror_a_site_configured_is_used_if_the_host_is_debian() {
+    fn a_configured_debian_mirror_is_used() {
         let old = "# deb http://old.example/debian x main\ndeb-src http://src.example/debian x main\n\
                    deb [arch=amd64 signed-by=/k.gpg] https://site.example/debian/ bookworm main\n";
         let new = "Types: deb\nURIs: http://vendor.example/apt http://mirror.example/debian\nSuites: bookworm\n";
@@ -332,7 +332,7 @@ SHA256: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd
     }
 
     #[test]
-    fn how_far_a_download_is_comes_from_the_status_lines() {
+    fn download_progress_is_read_from_status_lines() {
         assert_eq!(downloaded("dlstatus:1:33.3:Retrieving file 1 of 1 (5s remaining)"), Some(33.3));
         for line in ["", "dlstatus:1", "dlstatus:1:x:", "pmstatus:1:20:", "dlstatus:1:1e9:"] {
             assert_eq!(downloaded(line), None, "{line}");
@@ -340,7 +340,7 @@ SHA256: dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd
     }
 
     #[test]
-    fn a_proxy_of_the_host_is_kept_and_its_hooks_are_not() {
+    fn apt_proxies_are_kept_and_hooks_are_not() {
         let host = "Acquire \"\";\nAcquire::http::Proxy \"http://proxy.example:3128\";\nAcquire::Languages:: \"en\";\n\
                     APT::Update::Post-Invoke:: \"rm x\";\n";
         let text = settings(Path::new("/d"), host);

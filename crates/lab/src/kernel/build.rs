@@ -34,7 +34,7 @@ const SPACE_BYTES: u64 = 900_000_000;
 pub struct Request {
     /// Where the source is.
     pub source: Wanted,
-    /// Compilers at a time; `None`: as many as there are processors.
+    /// Parallel compile jobs; `None`: one per CPU.
     pub jobs: Option<usize>,
     /// Keep the source and the objects.
     pub keep_build: bool,
@@ -80,7 +80,7 @@ pub enum Step {
     Link,
 }
 
-/// What a build tells while it goes on.
+/// Progress events of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A step begins; the text says on what.
@@ -100,7 +100,7 @@ pub enum Event {
 
 /// What a build came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct BuildOutcome {
     /// The kernel.
     pub kernel: Kernel,
     /// Whether it was built now, as opposed to found.
@@ -126,7 +126,7 @@ struct Builder<'a> {
     interrupted: &'a AtomicBool,
     watch: &'a mut dyn FnMut(Event),
     compiler: String,
-    /// The package index while it is needed; nobody else uses or removes it then.
+    /// The package index while it is needed; no other process uses or removes it then.
     index: Option<(Lock, Apt<'a>)>,
 }
 
@@ -137,7 +137,7 @@ pub fn build(
     request: &Request,
     interrupted: &AtomicBool,
     watch: &mut dyn FnMut(Event),
-) -> Result<Outcome, Error> {
+) -> Result<BuildOutcome, Error> {
     if std::env::consts::ARCH != "x86_64" {
         return Err(Error::Architecture(std::env::consts::ARCH));
     }
@@ -161,7 +161,7 @@ pub fn build(
 }
 
 impl Builder<'_> {
-    fn run(&mut self) -> Result<Outcome, Error> {
+    fn run(&mut self) -> Result<BuildOutcome, Error> {
         self.compiler = self.compiler_version()?;
         let origin = match self.origin() {
             Err(error @ Error::Index { .. }) => return self.without_index(error),
@@ -170,7 +170,7 @@ impl Builder<'_> {
         let key = self.key(&origin.source);
         let id = &key[..ID_DIGITS];
         if let Some(kernel) = self.kept(id) {
-            return Ok(Outcome { kernel, fresh: false });
+            return Ok(BuildOutcome { kernel, fresh: false });
         }
         let build = self.cache.build_directory(id);
         self.check_space(&origin, &build)?;
@@ -182,13 +182,13 @@ impl Builder<'_> {
             self.release_index();
             self.lock(&build)?.ok_or_else(|| Error::Interrupted(build.clone()))?
         };
-        // Whoever held the lock may have built it, and taken the directory away.
+        // The previous holder of the lock may have built it and removed the directory.
         if let Some(kernel) = self.kept(id) {
             if !self.request.keep_build {
                 let _ = fs::remove_dir(&build);
             }
             lock.remove();
-            return Ok(Outcome { kernel, fresh: false });
+            return Ok(BuildOutcome { kernel, fresh: false });
         }
         fs::create_dir_all(&build).map_err(Error::io("create", &build))?;
         let kernel = match self.make(&origin, id, &build) {
@@ -208,7 +208,7 @@ impl Builder<'_> {
         }
         lock.remove();
         let _ = build.parent().map(fs::remove_dir);
-        Ok(Outcome { kernel, fresh: true })
+        Ok(BuildOutcome { kernel, fresh: true })
     }
 
     fn make(&mut self, origin: &Origin, id: &str, build: &Path) -> Result<Kernel, Error> {
@@ -218,7 +218,7 @@ impl Builder<'_> {
     }
 
     /// Without the index the newest source is unknown; a kernel that is there and fits is still an answer.
-    fn without_index(&mut self, error: Error) -> Result<Outcome, Error> {
+    fn without_index(&mut self, error: Error) -> Result<BuildOutcome, Error> {
         let Wanted::Packaged(wanted) = &self.request.source else { return Err(error) };
         let fits = |kernel: &Kernel| {
             matches!(kernel.source, Source::Debian { .. })
@@ -232,7 +232,7 @@ impl Builder<'_> {
         let there = self.cache.list()?.into_iter().find(fits).filter(|_| !self.request.force);
         let Some(kernel) = there else { return Err(error) };
         self.note(format!("{error}\nContinuing with the source on disk; a newer one may exist."));
-        Ok(Outcome { kernel, fresh: false })
+        Ok(BuildOutcome { kernel, fresh: false })
     }
 
     /// The hash over all that decides what is built.
@@ -252,7 +252,7 @@ impl Builder<'_> {
         let root = self.cache.root();
         fs::create_dir_all(root).map_err(Error::io("create", root))?;
         if build.exists() {
-            // What is there already cannot be told from what is needed: then the disk itself will say.
+            // The space still needed is unknown with a partial build: a full disk will fail the build.
             return Ok(());
         }
         let needed = SPACE_BYTES

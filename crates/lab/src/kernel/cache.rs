@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_says_what_there_is_and_how_to_get_more() {
+    fn a_miss_lists_kernels_and_how_to_build_one() {
         let (_guard, cache) = filled();
         let error = cache.find(Some("7.4")).expect_err("not there").to_string();
         assert!(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_interrupted_builds_left_is_cleared_and_a_running_one_is_not() {
+    fn only_interrupted_builds_are_cleared() {
         let (_guard, cache) = filled();
         let (idle, busy) = (cache.build_directory("1dle"), cache.build_directory("b0sy"));
         for directory in [&idle, &busy] {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_asked_for_goes_before_the_environment_and_that_before_the_home() {
+    fn the_cache_option_precedes_environment_and_home() {
         let all = |name: &str| {
             Some(OsString::from(match name {
                 ENVIRONMENT => "/kernels",

@@ -15,7 +15,7 @@ use super::error::Error;
 
 /// Lines kept to show when a program fails.
 const TAIL_LINES: usize = 12;
-/// A line longer than this is cut: nobody reads it, and it must not fill the memory.
+/// A line longer than this is truncated, to bound the memory.
 const LINE_BYTES: u64 = 64 * 1024;
 /// How soon an interrupt is noticed.
 const TICK: Duration = Duration::from_millis(100);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_says_is_seen_and_what_it_prints_is_returned() {
+    fn program_output_lines_are_reported_and_returned() {
         let calm = AtomicBool::new(false);
         assert_eq!(job("echo out; echo err >&2", &calm).output().expect("ends well"), "out\n");
         let mut lines = Vec::new();
@@ -216,7 +216,7 @@ mod tests {
         assert!(matches!(error, Error::Interrupted(_)), "{error}");
         let pid = std::fs::read_to_string(&pid).expect("the script wrote it");
         let stat = format!("/proc/{}/stat", pid.trim());
-        // Gone, or dead and not yet collected by whoever inherits it. It closes its pipes, which is what we wait for,
+        // Gone, or dead and not yet reaped by its new parent. It closes its pipes, which is what we wait for,
         // a moment before that.
         let gone =
             || std::fs::read_to_string(&stat).map_or(true, |state| state.contains(") Z ") || state.contains(") X "));

@@ -124,7 +124,7 @@ CONFIG_VETH=n
     }
 
     #[test]
-    fn the_fragment_says_what_each_symbol_means_and_says_it_once() {
+    fn every_symbol_is_set_and_explained_once() {
         let wanted = wanted(FRAGMENT);
         let mut symbols: Vec<_> = wanted.iter().map(|(symbol, _)| *symbol).collect();
         assert!(wanted.contains(&("CONFIG_UML_TIME_TRAVEL_SUPPORT", Need::Core)));

@@ -1,4 +1,4 @@
-//! What is changed in a kernel's source before it is built: small, each with its reason, each an exact text that must
+//! Changes of a kernel's source before the build: small, each with its reason, each an exact text that must
 //! be found exactly once.
 
 use std::path::{Path, PathBuf};
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_source_is_refused_by_edit_file_and_expected_text() {
+    fn a_failed_edit_names_file_and_expected_text() {
         let moved = TIME_INTERNAL.replace("256", "512");
         let error = edit("timer-grain").apply(&moved).expect_err("the text is not there").to_string();
         for part in ["`timer-grain`", "arch/um/include/linux/time-internal.h", "#define TIMER_MULTIPLIER 256"] {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_is_not_applied_twice_nor_to_one_of_two_places() {
+    fn ambiguous_or_repeated_edits_are_refused() {
         let once = edit("timer-grain").apply(TIME_INTERNAL).expect("fits");
         assert!(edit("timer-grain").apply(&once).is_err());
         let twice = format!("{TIME_INTERNAL}{TIME_INTERNAL}");
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn every_edit_says_what_and_why_and_has_a_name_of_its_own() {
+    fn every_edit_has_a_purpose_and_unique_name() {
         let mut names: Vec<_> = Edit::all()
             .into_iter()
             .map(|edit| {
                 assert!(edit.what.len() > 20 && edit.why.len() > 40, "{}", edit.name);
                 assert!(!edit.old.trim().is_empty() && edit.old != edit.new, "{}", edit.name);
                 let port = edit.file.starts_with("arch/um") || edit.file.ends_with("Makefile.um");
-                // What stands for links and their rates, which no scenario can measure as a queue of its own.
+                // The qdiscs that emulate links and their rates; no scenario measures them as queues.
                 let link = ["net/sched/sch_tbf.c", "net/sched/sch_netem.c"].iter().any(|f| edit.file.ends_with(f));
                 assert!(port || link, "{}: only the User-Mode port and the links are changed", edit.name);
                 edit.name

@@ -57,7 +57,7 @@ pub enum Error {
         /// What apt said.
         why: String,
     },
-    /// What came over the network is not what the index promised.
+    /// A download does not match the index.
     #[error(
         "wrong checksum of {path}: {found}, the signed index has {expected}\nRun the command again: the file was removed."
     )]
@@ -125,7 +125,7 @@ pub enum Error {
         "cannot build {0}: the disk is full\nFree some space and run the command again: it continues from there."
     )]
     DiskFull(PathBuf),
-    /// Somebody pressed Ctrl-C.
+    /// Interrupted by Ctrl-C.
     #[error(
         "interrupted; the unfinished build is in {0}\nRun the command again to continue, or `landspeed lab kernel remove --all` to delete it."
     )]
@@ -149,9 +149,6 @@ pub enum Error {
         /// The ids that begin so.
         have: Vec<String>,
     },
-    /// A kernel that is being built cannot be removed.
-    #[error("cannot remove {0}: another process is building it\nInterrupt that build, and try again.")]
-    InUse(String),
 }
 
 impl Error {

@@ -35,7 +35,7 @@ impl Lock {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", path)(error)),
         }
-        // Its last holder may have removed the file between our open and our lock: then this is nobody's lock.
+        // Its last holder may have removed the file between our open and our lock: then this lock is not valid.
         let same = |a: std::fs::Metadata, b: std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
         let current = file.metadata().and_then(|mine| Ok(same(mine, std::fs::metadata(path)?))).unwrap_or(false);
         if !current {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_held_lock_is_not_given_twice_and_a_dropped_one_is() {
+    fn a_lock_is_exclusive_until_dropped() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("lock");
         let lock = Lock::try_take(&path).expect("lockable").expect("free");

@@ -85,7 +85,7 @@ impl Make<'_> {
         for name in FOREIGN {
             command.env_remove(name);
         }
-        // The same source, compiler and configuration give the same bytes, whoever builds them and when.
+        // The same source, compiler and configuration give the same bytes, independent of user and time.
         command.envs([
             ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 1970"),
             ("KBUILD_BUILD_USER", "landspeed"),

@@ -1,8 +1,8 @@
 //! Kernels for the lab: where their source comes from, how they are built, where they are kept.
 //!
 //! A kernel is named by the content it is made of: source, configuration, edits, compiler. [`Cache`] finds one that is
-//! built; [`build`] makes one, in steps that tell what they do through [`Event`]s and that can be interrupted and taken
-//! up again. `docs/lab-kernel.md` says what is changed in the source and why.
+//! built; [`build`] makes one, in steps that report progress as [`Event`]s and that can be interrupted and
+//! resumed. `docs/lab-kernel.md` says what is changed in the source and why.
 
 mod apt;
 mod build;
@@ -20,7 +20,7 @@ mod tools;
 mod version;
 
 pub use apt::{DEFAULT_MIRROR, prepare as prepare_apt};
-pub use build::{Event, Outcome, Request, Step, Wanted, build};
+pub use build::{BuildOutcome, Event, Request, Step, Wanted, build};
 pub use cache::{Cache, ENVIRONMENT};
 pub use config::Features;
 pub use edits::{Edit, EditError};

@@ -23,7 +23,7 @@ pub(super) const CONFIG: &str = "config";
 pub struct Kernel {
     /// [`SCHEMA`].
     pub schema: String,
-    /// What it is called by: 16 hexadecimal digits of the hash over source, configuration, edits and compiler.
+    /// Its name: 16 hexadecimal digits of the hash over source, configuration, edits and compiler.
     pub id: String,
     /// Its release, as in `7.3.4`.
     pub release: String,

@@ -247,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_older_than_seccomp_mode_is_refused_with_the_reason() {
+    fn a_kernel_without_seccomp_mode_is_refused() {
         let old = tree(&[("Makefile", "VERSION = 6\nPATCHLEVEL = 15\nSUBLEVEL = 9\n")]);
         let error = version_of_directory(old.path()).expect_err("too old").to_string();
         assert!(error.contains("6.15.9") && error.contains("seccomp") && error.contains("6.16"), "{error}");
     }
 
     #[test]
-    fn what_is_no_kernel_is_named() {
+    fn a_directory_without_a_kernel_is_named() {
         let other = tree(&[("Makefile", "all:\n")]);
         for path in [other.path(), Path::new("/nonexistent")] {
             let error = version_of_directory(path).expect_err("no kernel").to_string();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_read_from_a_tarball_and_its_used_part_is_unpacked() {
+    fn a_tarball_gives_its_version_and_needed_files() {
         let source = tree(&[
             ("linux/Documentation/Makefile", "VERSION = 1\n"),
             ("linux/Documentation/Kconfig", "x"),
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_copied_without_what_was_built_in_it_and_stays_as_it_was() {
+    fn a_source_directory_is_copied_without_build_products() {
         let source = tree(&[
             ("Makefile", MAKEFILE),
             (".config", "x"),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn when_one_edit_does_not_fit_none_is_applied() {
+    fn one_failing_edit_prevents_all_edits() {
         let source = fitting_source();
         let last = Edit::all().pop().expect("some");
         let path = last.path_in(source.path());

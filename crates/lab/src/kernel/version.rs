@@ -15,7 +15,7 @@ pub struct Version {
     candidate: Option<u32>,
 }
 
-/// A text that is no kernel version.
+/// A text that is not a kernel version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a kernel version\nUse a version such as 7.3 or 7.3.4.")]
 pub struct NotAVersion(pub String);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_refused() {
+    fn invalid_versions_are_refused() {
         for text in ["", "7.", ".7", "v7.3", "7.3.4.5", "7.x", "99999999999", "7.3-rcx", "-1"] {
             assert!(text.parse::<Version>().is_err(), "{text}");
         }

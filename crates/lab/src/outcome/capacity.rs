@@ -36,7 +36,7 @@ pub struct Load {
     pub delivered: f64,
     /// Bytes the link carries in the same time.
     pub carries: f64,
-    /// Bytes that lay behind it at the beginning, and what a boundary cannot tell apart.
+    /// Bytes queued behind it at the beginning, plus the uncertainty of a boundary.
     pub slack: f64,
 }
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_share_what_their_link_carries_from_the_first_start_to_the_last_end() {
+    fn flows_share_the_capacity_of_their_link() {
         let half = Delivery {
             span_ns: (0, 1_000_000_000),
             bytes: 588_000_000,
@@ -346,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_phase_of_a_link_that_keeps_its_rate_exceeds_it(
+        fn no_phase_exceeds_the_rate_of_its_link(
             pauses in prop::collection::vec((any::<u16>(), any::<u8>(), prop::bool::weighted(0.2)), 200..1500),
             streams in 1_u8..9,
             cuts in prop::collection::vec(0.0_f64..1.0, 1..4),
@@ -376,7 +376,7 @@ mod tests {
             let ns = span_ms * 1_000_000;
             let full = carried(ns, RATE_BPS) * PAYLOAD as f64 / (PAYLOAD + HEADERS + OVERHEAD) as f64;
             let moved = full * moved_share;
-            // What a boundary cannot tell apart: two frames of each stream, and 2 µs.
+            // The uncertainty of a boundary: two frames of each stream, and 2 µs.
             prop_assume!(moved > full * 1.1e-4 + (streams * 2 * PAYLOAD) as f64 + 2500.0);
             prop_assert!(!steady(full as u64, (0, ns), 0, streams).exceeds());
             prop_assert!(steady((full + moved) as u64, (0, ns), 0, streams).exceeds());

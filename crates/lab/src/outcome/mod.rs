@@ -202,7 +202,7 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
         peak_bytes: found.peak_bytes,
         mean_bytes: found.backlog_sum as f64 / samples,
         busy_ratio: found.busy as f64 / samples,
-        // A wire holds frames for their delay: that is no queue to wait in.
+        // A wire holds frames for its delay, which is not queueing.
         sojourn_ns_p50: if wire { 0 } else { sojourn(found.link_quantiles.0) },
         sojourn_ns_p99: if wire { 0 } else { sojourn(found.link_quantiles.1) },
         backlogged_ns: busy_ns,

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_drains_too_slowly_is_reported_with_its_error() {
+    fn a_slow_port_is_reported_with_its_error() {
         let drain = Drain { busy_ns: 100_000_000, bytes: 1_197_500_000, spans: 1 };
         let warning = drained(&port(100_000_000_000), drain, 1514).expect("4.2 % too slow");
         assert!(warning.message.ends_with("-4.2000 %"), "{}", warning.message);

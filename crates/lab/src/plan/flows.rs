@@ -83,7 +83,7 @@ fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Param
         payload_bytes: payload,
         burst_packets: flow.burst.unwrap_or(1),
         exact_departures: true,
-        // Each datagram is a packet of its own all the way: queues and losses count packets.
+        // Each datagram stays one packet on the whole path: queues and losses count packets.
         gso: false,
         gro: false,
     });
@@ -148,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_without_a_spread_starts_when_it_says_whatever_the_seed() {
+    fn a_flow_without_spread_starts_at_its_start() {
         assert!(starts("").iter().all(|start| *start == 1_000_000_000));
     }
 
     #[test]
-    fn seeds_draw_starts_from_the_whole_spread_and_the_same_ones_again() {
+    fn seeds_draw_repeatable_starts_from_the_whole_spread() {
         let drawn = starts("start-spread = \"100ms\"");
         assert_eq!(drawn, starts("start-spread = \"100ms\""));
         let (low, high) = (1_000_000_000, 1_100_000_000);

@@ -1,6 +1,6 @@
 //! A scenario worked out to the last interface: what the guest builds, in numbers. It travels to the guest as JSON.
 //!
-//! Every node is a network namespace. A link becomes a *wire*: a namespace of its own with two ports, where a frame that
+//! Every node is a network namespace. A link becomes a *wire*: a separate namespace with two ports, where a frame that
 //! comes in at one leaves by the other through `netem`, which gives it its time on the link (serialisation at the
 //! link's rate, then the delay) and loses what the link is to lose. Nothing queues there but what is under way. What a
 //! switch port queues, it queues in the switch: a token bucket of a single frame at the link's rate, with the
@@ -298,7 +298,7 @@ impl Plan {
 
     /// The longest one-way delay of a path, at most, nanoseconds: all links one behind the other.
     pub fn longest_delay_ns(&self) -> u64 {
-        self.topology.links.iter().map(|link| link.delay_ns.max(link.back_delay_ns)).sum()
+        self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum()
     }
 
     /// Whether any flow speaks IPv6.

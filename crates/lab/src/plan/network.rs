@@ -180,7 +180,7 @@ impl Network {
         for (end, node, other, rate_bps) in [(0, a, second, rates.0), (1, b, first, rates.1)] {
             let port = self.end_port(scenario, node, other, Line { rate_bps, overhead, mtu })?;
             self.nodes[node].ports.push(port);
-            // Frames for this end leave the wire here, having come the other way.
+            // Frames to this node leave the wire here, after crossing in the opposite direction.
             let (impairments, rate_bps) = if end == 0 { (&back, rates.1) } else { (&forward, rates.0) };
             let (from, to) = if end == 0 { (second, first) } else { (first, second) };
             let inner = Port {
@@ -208,9 +208,9 @@ impl Network {
         self.topology.links.push(TopologyLink {
             between: link.between.clone(),
             rate_bps: rates.0,
-            back_rate_bps: rates.1,
+            reverse_rate_bps: rates.1,
             delay_ns: forward.delay_ns,
-            back_delay_ns: back.delay_ns,
+            reverse_delay_ns: back.delay_ns,
             mtu_bytes: mtu,
             impairments: words(&forward, &back),
         });
@@ -356,7 +356,7 @@ impl Network {
         Ok(path)
     }
 
-    /// Propagation delay there and back, nanoseconds.
+    /// Round-trip propagation delay, nanoseconds.
     pub fn rtt_ns(&self, from: usize, to: usize) -> Result<u64, PlanError> {
         Ok(self
             .path(from, to)?

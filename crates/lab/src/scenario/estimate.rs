@@ -11,7 +11,7 @@ use super::{Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
 mod cost {
     /// Wall time of a packet at each node and link it passes, seconds.
     pub const PACKET_HOP_S: f64 = 0.7e-6;
-    /// Wall time of a system call or a timer that wakes somebody, seconds.
+    /// Wall time of a system call or a timer that wakes a process, seconds.
     pub const EVENT_S: f64 = 3e-6;
     /// Wall time to boot and to build a node, seconds.
     pub const BOOT_S: f64 = 0.5;
@@ -201,7 +201,7 @@ fn payload_bytes(flow: &Flow, route: &Route) -> f64 {
 /// Memory that the guest needs when every path and every queue is full, bytes.
 pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
     let paths = Paths::new(scenario);
-    // A link carries its own delay's worth, and the queue before it what it is allowed to, whoever sends.
+    // A link carries its own delay's worth, and the queue before it up to its limit, for any sender.
     let mut total = cost::BASE;
     for (i, link) in scenario.link.iter().enumerate() {
         let [a, b] = &link.between;
@@ -215,7 +215,7 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
         }
     }
     // What a sender has sent and not seen acknowledged it holds itself: the pages are the same as those under way, the
-    // metadata is not. What a receiver could not yet hand on is the window once more.
+    // metadata is not. Unread data at the receiver is up to one more window.
     // Flows that meet share one path's worth, at the slowest link that most of them have in common.
     let routes: Vec<Route> = scenario.flow.iter().filter_map(|flow| paths.route(&flow.from, &flow.to)).collect();
     let mut crossing: BTreeMap<usize, usize> = BTreeMap::new();

@@ -22,7 +22,7 @@ pub use estimate::{Estimate, estimate};
 pub use judge::{Judgement, Loaded, judge, load};
 pub use paths::{ETHERNET_HEADER, SWITCH_QUEUE_BYTES};
 pub(crate) use problem::near_or_list;
-pub use problem::{Place, Problem, Problems};
+pub use problem::{Problem, Problems, TextPosition};
 pub use quantity::{Rate, Share, Size, Time, Written};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;
@@ -35,7 +35,6 @@ pub struct Scenario {
     /// Name, shown with results.
     pub name: String,
     /// Description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Seed of every random draw.
     #[serde(default = "one")]
@@ -44,10 +43,8 @@ pub struct Scenario {
     #[serde(default = "one_u32")]
     pub repeats: u32,
     /// Kernel to run, by id or release; default: the newest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Memory of the guest; default: computed from the paths.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
     /// Sampling interval of the queues.
     #[serde(default = "millisecond")]
@@ -56,7 +53,6 @@ pub struct Scenario {
     #[serde(default = "ten_seconds")]
     pub time: Time,
     /// A published result for this set-up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
     /// What the report of a varied scenario draws first: `{ figure = "loss", flow = "bursts" }`. Default: the sum of all
     /// flows' goodput.
@@ -109,7 +105,6 @@ pub struct Vary {
     #[schemars(with = "Vec<serde_json::Value>")]
     pub values: Vec<toml::Value>,
     /// Its name in tables and charts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
 
@@ -118,28 +113,21 @@ pub struct Vary {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostSettings {
     /// Congestion control, such as `cubic` (the default), `bbr`, `htcp`, `reno`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// Qdisc of its interface: `fq` (the default) paces, `fq_codel` is the default of most distributions,
     /// `pfifo_fast` of old ones.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qdisc: Option<Queue>,
     /// Whether TCP sends segments of up to 64 KiB that are cut at the interface, as with TSO; default true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tso: Option<bool>,
     /// Time for which arriving packets are gathered and merged, as by interrupt coalescing and GRO; default 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gro: Option<Time>,
     /// Whether ACKs may be delayed; default true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delayed_ack: Option<bool>,
     /// Maximum TCP buffers: `fit` (the default: enough for every path of the scenario), `stock` (kernel defaults:
     /// 6 MiB and 4 MiB), or a size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffers: Option<Buffers>,
     /// Frames that the host drops on receipt, after the point where captures see them: `{ every = 700 }`,
     /// `{ packets = [100, 101] }` or `{ longer-than = 1000 }`, as on a link. Default none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drops: Option<Loss>,
     /// Further sysctls of the host's network namespace, such as `"net.ipv4.tcp_slow_start_after_idle" = 0`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -181,7 +169,6 @@ pub enum BufferPolicy {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Switch {
     /// The queue of every port; default `{ kind = "bfifo", limit = "1MB" }`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
     /// The queue of the port towards a neighbour, by the neighbour's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -234,43 +221,30 @@ pub struct QueueSettings {
     /// Kind of qdisc.
     pub kind: QueueKind,
     /// bfifo, red: limit in bytes, of frames as on the link.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Size>,
     /// Others: limit in packets. netem: including packets in its delay; its default is 1000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u32>,
     /// red: average queue at which drops begin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<Size>,
     /// red: average queue at which the drop probability is reached.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Size>,
     /// red: drop probability at `max`; default 2 %.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<Share>,
     /// codel, fq_codel, pie: target delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Time>,
     /// codel, fq_codel: the interval; cake: the RTT it is tuned for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
     /// Whether ECN-capable packets are marked instead of dropped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// fq: limit of one flow, packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow_packets: Option<u32>,
     /// fq: maximum rate of a flow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_rate: Option<Rate>,
     /// fq: whether it paces; default true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pacing: Option<bool>,
     /// netem: delay of every packet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
     /// netem: loss, per packet; with `tso` a packet is a super-packet of many frames.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Share>,
 }
 
@@ -284,32 +258,23 @@ pub struct Link {
     /// Its rate.
     pub rate: Rate,
     /// One-way delay of each direction; default 0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
     /// Largest IP packet; default 1500.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtu: Option<u32>,
     /// Framing per frame on the link: `ethernet` (the default: 24 bytes of preamble, FCS and gap) or `none`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Framing>,
     /// Spread of the delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Frames wait for each other and leave together, this long after the first of them. Default not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Time>,
     /// Frames wait for the next tick of a clock of this period and leave together: a framing underneath that keeps its own
     /// time, as SONET's of 125 us. Default not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_clock: Option<Time>,
     /// Loss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
     /// Share of the frames that skip the delay, and so overtake others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Share>,
     /// Share of the frames that are duplicated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
     /// First to second only.
     #[serde(default)]
@@ -324,29 +289,21 @@ pub struct Link {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LinkDirection {
     /// Its rate.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// One-way delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Time>,
     /// Spread of the delay.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Frames wait for each other and leave together, this long after the first of them. Default not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<Time>,
     /// Frames wait for the next tick of a clock of this period and leave together: a framing underneath that keeps its own
     /// time, as SONET's of 125 us. Default not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame_clock: Option<Time>,
     /// Loss.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
     /// Share of the frames that skip the delay, and so overtake others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Share>,
     /// Share of the frames that are duplicated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
 }
 
@@ -419,10 +376,8 @@ pub struct GilbertElliott {
     /// From bad to good.
     pub r: Share,
     /// Lost while bad; default all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bad: Option<Share>,
     /// Lost while good; default none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub good: Option<Share>,
 }
 
@@ -431,36 +386,27 @@ pub struct GilbertElliott {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flow {
     /// Name; default `FROM-TO` with a number.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The client, which sends unless `reverse`.
     pub from: String,
     /// The server.
     pub to: String,
     /// `tcp` (the default), `udp`, `tcp-rr` or `udp-rr`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<FlowProtocol>,
     /// When it starts; default at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Time>,
     /// Delays the start by a random part of this. Hosts have no noise: without anything random on the path, this makes seeds
     /// differ.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_spread: Option<Time>,
     /// Duration after `omit`; default: the scenario's `time`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
     /// Ends when this much has been sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
     /// Time before the steady phase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omit: Option<Time>,
     /// Sampling interval of its counters; default 100ms.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Time>,
     /// Parallel streams.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<u32>,
     /// The server sends.
     #[serde(default)]
@@ -472,58 +418,42 @@ pub struct Flow {
     #[serde(default)]
     pub ipv6: bool,
     /// Bytes of each write; UDP: payload of each datagram.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub len: Option<Size>,
     /// Fixed socket buffers instead of autotuning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<Size>,
     /// Maximum segment size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mss: Option<u32>,
     /// Congestion control of this flow's sockets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
     /// `TCP_NODELAY`.
     #[serde(default)]
     pub nodelay: bool,
     /// DSCP code point.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dscp: Option<u8>,
     /// Pacing of each stream by the kernel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Rate>,
     /// Whether `pace` is for each stream or all of them together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace_scope: Option<PaceScope>,
     /// Rate of the application, per stream; required for UDP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// UDP: packets per burst; the mean rate is kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
     /// Send call; default `sendfile`, which copies nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub send: Option<SendMode>,
     /// Receive call; default `discard`, which copies nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive: Option<ReceiveMode>,
     /// The receiver reads no faster than this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<Rate>,
     /// Request/response: bytes of each request; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<u32>,
     /// Request/response: bytes of each response; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<u32>,
     /// Request/response: requests per second of each stream, on a schedule; as fast as answers come when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_s: Option<f64>,
     /// Request/response: a new connection for each.
     #[serde(default)]
     pub connect: bool,
     /// Probes per second beside bulk streams, for latency under load.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probe: Option<f64>,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Route<'a> {
     /// Its links, in order; not empty.
     pub hops: Vec<Hop<'a>>,
     /// Delay of the way back, nanoseconds.
-    pub back_ns: u64,
+    pub reverse_ns: u64,
 }
 
 impl Route<'_> {
@@ -53,9 +53,9 @@ impl Route<'_> {
         self.hops.iter().map(|hop| hop.rate_bps).min().unwrap_or(0)
     }
 
-    /// Propagation delay there and back, nanoseconds.
+    /// Round-trip propagation delay, nanoseconds.
     pub(super) fn rtt_ns(&self) -> u64 {
-        self.hops.iter().fold(self.back_ns, |sum, hop| sum.saturating_add(hop.delay_ns))
+        self.hops.iter().fold(self.reverse_ns, |sum, hop| sum.saturating_add(hop.delay_ns))
     }
 
     /// Smallest MTU, bytes.
@@ -109,8 +109,8 @@ impl<'a> Paths<'a> {
         }
         hops.reverse();
         let back = hops.iter().map(|h| self.hop(h.into, h.out_of, h.link, !h.forward).delay_ns);
-        let back_ns = back.fold(0, u64::saturating_add);
-        (!hops.is_empty()).then_some(Route { hops, back_ns })
+        let reverse_ns = back.fold(0, u64::saturating_add);
+        (!hops.is_empty()).then_some(Route { hops, reverse_ns })
     }
 
     fn hop(&self, out_of: &'a str, into: &'a str, link: usize, forward: bool) -> Hop<'a> {

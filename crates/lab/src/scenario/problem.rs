@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and how that is told: file, line, key, what was meant, and the line itself.
+//! A mistake in a scenario and its text: file, line, key, suggestion, and the line itself.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,7 +12,7 @@ const MAX_QUOTED: usize = 110;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Where it says so; `None` where no text is to blame.
-    pub place: Option<Place>,
+    pub place: Option<TextPosition>,
     /// Dotted path of the key, positions counted from 0 (`link.0.rate`); empty for the file as a whole.
     pub key: String,
     /// What is wrong, in words, without the key.
@@ -23,7 +23,7 @@ pub struct Problem {
 
 /// A place in a text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct TextPosition {
     /// Line, counted from 1.
     pub line: usize,
     /// Column, counted from 1, in characters.
@@ -61,12 +61,12 @@ impl Problem {
     }
 
     pub(super) fn at(mut self, text: &str, span: Range<usize>) -> Self {
-        self.place = Some(Place::new(text, span));
+        self.place = Some(TextPosition::new(text, span));
         self
     }
 }
 
-impl Place {
+impl TextPosition {
     /// The place of the bytes `span` of `text`; of their first line if they go over several.
     pub(super) fn new(text: &str, span: Range<usize>) -> Self {
         let floor = |mut at: usize| {

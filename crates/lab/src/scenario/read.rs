@@ -98,11 +98,11 @@ pub fn hash(scenario: &Scenario) -> String {
     hex
 }
 
-/// JSON with sorted keys and no blanks.
+/// JSON with sorted keys, without blanks and nulls.
 fn canonical(value: &serde_json::Value, out: &mut String) {
     match value {
         serde_json::Value::Object(map) => {
-            let sorted: BTreeMap<_, _> = map.iter().collect();
+            let sorted: BTreeMap<_, _> = map.iter().filter(|(_, value)| !value.is_null()).collect();
             out.push('{');
             for (key, value) in sorted {
                 let _ = write!(out, "{},", serde_json::Value::from(key.as_str()));

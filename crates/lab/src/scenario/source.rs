@@ -1,5 +1,5 @@
-//! From TOML to types, keeping for every value where it stands: what is wrong is told with its line, and the rest of
-//! the document is still looked at.
+//! From TOML to types, with the position of every value: a mistake is reported with its line, and the rest of
+//! the document is still read.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub(super) fn typed<T: DeserializeOwned>(text: &str, document: &Document) -> Res
         };
         let span = error.span().unwrap_or(0..0);
         let path = path_of(document.get_ref(), &span).unwrap_or_default();
-        // What was taken out because it was wrong is not missing.
+        // Keys removed as wrong do not count as missing.
         let gone =
             |key: &str| removed.iter().any(|r| r.starts_with(&path) && r.get(path.len()).is_some_and(|k| k == key));
         let emptied = || removed.iter().any(|r| r.len() > path.len() && r.starts_with(&path));
@@ -147,11 +147,11 @@ fn missing(message: &str) -> Option<&str> {
     message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
 }
 
-/// serde's message in the words of somebody who writes scenarios.
+/// serde's message in terms of a scenario.
 fn explain(message: &str, path: &[String]) -> Problem {
     let key = path.join(".");
     if let Some(name) = missing(message) {
-        return Problem::new(key, format!("`{name}` is missing")).maybe_hint(what_for(name).map(str::to_owned));
+        return Problem::new(key, format!("`{name}` is missing")).maybe_hint(key_example(name).map(str::to_owned));
     }
     if message.contains("$__toml_private") {
         return Problem::new(key, "a date is not allowed here").hint("put text in quotes");
@@ -217,7 +217,7 @@ fn plain(what: &str) -> String {
     }
 }
 
-fn what_for(key: &str) -> Option<&'static str> {
+fn key_example(key: &str) -> Option<&'static str> {
     Some(match key {
         "name" => "add a name: name = \"a 10G path\"",
         "between" => "name the two nodes of the link: between = [\"a\", \"b\"]",

@@ -1,5 +1,5 @@
-//! Claims about reading: what is accepted becomes the cells that were meant, and what is not is told so that it can be put
-//! right.
+//! Claims about parsing: an accepted scenario becomes the intended cells, and a mistake is reported so that it can be
+//! fixed.
 
 mod refused;
 mod whole;
@@ -37,7 +37,7 @@ fn a_plain_scenario_is_one_cell() {
 }
 
 #[test]
-fn every_combination_is_a_cell_and_the_first_key_varies_slowest() {
+fn cells_cover_all_combinations_first_key_slowest() {
     let text = format!(
         "repeats = 2\nseed = 40\n{BASE}\n[[vary]]\nkey = \"switch.s.queue.limit\"\nlabel = \"buffer\"\nvalues = [\"1MB\", \"16MB\"]\n\
          [[vary]]\nkey = \"host.*.congestion\"\nvalues = [\"cubic\", \"bbr\", \"reno\"]\n"
@@ -55,13 +55,13 @@ fn every_combination_is_a_cell_and_the_first_key_varies_slowest() {
     let last = &cells[11].scenario;
     assert!(last.vary.is_empty());
     assert!(last.host.values().all(|h| h.congestion.as_deref() == Some("reno")));
-    assert_eq!(cells[0].hash, cells[1].hash, "seeds are no part of the hash");
+    assert_eq!(cells[0].hash, cells[1].hash, "seeds are not part of the hash");
     assert_ne!(cells[0].hash, cells[2].hash);
     assert_ne!(cells[0].hash, cells[6].hash);
 }
 
 #[test]
-fn keys_that_are_absent_are_created_where_their_place_is_known() {
+fn absent_keys_are_created_in_their_table() {
     for (key, value) in [
         ("hosts.congestion", "\"bbr\""),
         ("hosts.qdisc.kind", "\"pfifo\""),
@@ -100,7 +100,7 @@ fn the_hash_knows_what_is_run_and_nothing_else() {
 }
 
 #[test]
-fn what_was_read_is_written_so_that_it_reads_the_same() {
+fn scenarios_round_trip() {
     let text = BASE
         .replace("\"10G\"", "\"9.412345678G\"")
         .replace("delay = \"25ms\"", "delay = \"25.3ms\"\nloss = \"1/22000\"");

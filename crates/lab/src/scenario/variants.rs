@@ -23,7 +23,7 @@ pub(super) fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[String;
     nodes.try_into().map_err(|_| D::Error::invalid_length(given, &"an array of length 2"))
 }
 
-/// What a value that is written in several ways can be read from. What is not overridden is refused by `WHAT`.
+/// Reads a value that has several notations. Notations that are not overridden are refused with `WHAT`.
 trait Variants: Sized {
     const WHAT: &'static str;
     fn text<E: Error>(text: &str) -> Result<Self, E>;

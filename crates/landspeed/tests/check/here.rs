@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{check, codes, document, failure, landspeed};
 
 #[test]
-fn every_check_gives_one_kind_of_answer_and_the_document_follows_its_schema() {
+fn every_check_answers_once_in_a_valid_document() {
     let document = document(&["--goal", "100G", "--rtt", "92ms"]);
     let schema = landspeed_model::schema("audit").expect("there is one");
     let errors: Vec<_> = jsonschema::validator_for(&schema)
@@ -32,7 +32,7 @@ fn every_check_gives_one_kind_of_answer_and_the_document_follows_its_schema() {
 }
 
 #[test]
-fn nobody_may_audit_too_and_what_is_hidden_from_him_is_unknown() {
+fn facts_hidden_from_unprivileged_users_are_unknown() {
     if !landspeed_sys::process::is_root() {
         landspeed_testkit::skip!("becoming nobody needs root");
     }
@@ -52,7 +52,7 @@ fn nobody_may_audit_too_and_what_is_hidden_from_him_is_unknown() {
 }
 
 #[test]
-fn the_summary_is_read_top_down_and_names_what_to_do_next() {
+fn the_summary_names_the_next_step() {
     let output = check(&["--goal", "100G", "--rtt", "92ms", "--role", "dtn", "--only", "buffers"]);
     let text = String::from_utf8(output.stdout).expect("text");
     assert!(text.lines().next().is_some_and(|line| line.starts_with("  host ")), "{text}");

@@ -31,7 +31,7 @@ fn document(arguments: &[&str]) -> Value {
         .unwrap_or_else(|e| panic!("{arguments:?} printed no document: {e}; {error}"))
 }
 
-/// The words a failure is told in; it must be a failure.
+/// The error text of a command, which must fail.
 fn failure(arguments: &[&str]) -> String {
     let output = check(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));

@@ -8,7 +8,7 @@ fn a_peer_that_may_be_asked_is_audited_and_compared() {
     let document = document(&["--peer", &server.address, "--goal", "10G"]);
     assert_eq!(document["peer"]["hostname"], document["hostname"]);
     assert_eq!(document["peer"]["goal"]["rate_bps"], 10_000_000_000_u64);
-    // Both ends are this host: the same answers, and nothing to tell apart.
+    // Both ends are this host: the same answers and no differences.
     assert_eq!(document["peer"]["passed"].as_array().map(Vec::len), document["passed"].as_array().map(Vec::len));
     assert_eq!(document["differences"].as_array().map(Vec::len), Some(0));
 }
@@ -33,7 +33,7 @@ fn the_holder_of_the_key_may_ask() {
 }
 
 #[test]
-fn a_peer_that_is_not_there_is_an_error_within_seconds() {
+fn an_absent_peer_is_an_error_within_seconds() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = listener.local_addr().expect("bound").to_string();
     drop(listener);

@@ -43,7 +43,7 @@ fn a_redacted_record_names_neither_host_nor_addresses() {
 }
 
 #[test]
-fn a_directory_that_is_no_host_is_refused() {
+fn a_directory_that_is_not_a_host_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().to_str().expect("plain").to_owned();
     assert!(failure(&["--host", &place]).contains("--record DIR"));

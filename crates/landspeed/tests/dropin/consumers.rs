@@ -50,7 +50,7 @@ fn read(place: &std::path::Path, document: &Value) -> Value {
 }
 
 #[test]
-fn a_parser_of_iperf3s_documents_finds_in_ours_what_it_finds_in_the_real_ones() {
+fn iperf3_parsers_read_our_documents() {
     let Some(place) = consumers() else {
         landspeed_testkit::skip!("no reader of iperf3's JSON here: cargo xtask iperf3 fetches one");
     };

@@ -36,10 +36,10 @@ fn keys_of(value: &Value) -> BTreeSet<String> {
     found
 }
 
-/// What iperf3 tells and the document has not.
+/// Fields of iperf3 that the document lacks.
 fn excused(key: &str, kind: &[&str]) -> bool {
     let udp_receiver = kind.contains(&"-u") && (kind.contains(&"-R") || kind.contains(&"--bidir"));
-    // tcp_info's later fields, and what the far end's sender or receiver knew but never says.
+    // tcp_info's later fields, and what the remote sender or receiver knows but does not report.
     ["snd_wnd", "reorder", "max_snd_wnd"].iter().any(|field| key.ends_with(field))
         || (udp_receiver && key.starts_with("/intervals"))
         || ["max_rtt", "min_rtt", "mean_rtt", "max_snd_cwnd"].iter().any(|field| key.ends_with(field))
@@ -56,7 +56,7 @@ fn bytes(document: &Value, sum: &str) -> u64 {
 }
 
 #[test]
-fn the_client_writes_what_the_real_client_writes_key_by_key_and_adds_up() {
+fn the_client_writes_the_keys_of_the_real_client() {
     let programs = iperf3::programs();
     let Some(newest) = programs.last() else {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
@@ -94,7 +94,7 @@ fn the_client_writes_what_the_real_client_writes_key_by_key_and_adds_up() {
 }
 
 #[test]
-fn every_release_is_spoken_with_as_its_own_client_and_server_would() {
+fn every_iperf3_release_is_served_like_its_own() {
     let programs = iperf3::programs();
     if programs.is_empty() {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");

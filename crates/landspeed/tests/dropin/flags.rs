@@ -31,7 +31,7 @@ fn called_iperf3_it_is_iperf3() {
 }
 
 #[test]
-fn a_server_in_the_background_serves_after_its_parent_is_gone() {
+fn a_background_server_outlives_its_parent() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let pid = directory.path().join("pid");
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
@@ -58,18 +58,18 @@ fn a_server_in_the_background_serves_after_its_parent_is_gone() {
 }
 
 #[test]
-fn what_timeout_cuts_short_is_reported_as_far_as_it_went() {
+fn a_test_cut_by_timeout_is_reported() {
     for kind in [&[][..], &["-u"]] {
         let server = Server::start(&landspeed(), &["iperf3"]);
         let port = server.port.to_string();
-        // timeout signals twice, the program and its group: one wish, not the second Ctrl-C of somebody in a hurry.
+        // timeout signals twice, the program and its group: one request to stop, not a second Ctrl-C.
         let program = landspeed();
         let program = program.to_string_lossy();
         let words = ["-s", "INT", "2", &program, "iperf3", "-c", "127.0.0.1", "-p", &port, "-t", "30"];
         let out = run(std::path::Path::new("timeout"), &[&words[..], kind].concat());
         let said = text(&out);
         assert!(said.lines().any(|line| line.ends_with("sender")), "{out:?}");
-        // The receiver did not get to say anything, and nobody says it for it.
+        // The receiver sent no results, and no others are invented.
         assert!(!said.lines().any(|line| line.ends_with("receiver")), "{out:?}");
         assert!(String::from_utf8_lossy(&out.stderr).contains("interrupted"), "{out:?}");
     }
@@ -122,7 +122,7 @@ fn intervals_are_printed_while_the_test_runs_and_add_up() {
 }
 
 #[test]
-fn a_test_without_an_end_runs_until_nobody_listens() {
+fn an_endless_test_runs_until_the_server_ends() {
     let server = Server::start(&landspeed(), &["iperf3"]);
     let script = format!(
         "timeout {PATIENCE_S} {} iperf3 -c 127.0.0.1 -p {} -t 0 -i 0.1 | head -n 4",
@@ -137,9 +137,9 @@ fn a_test_without_an_end_runs_until_nobody_listens() {
 }
 
 #[test]
-fn nobody_at_the_far_end_is_an_error_and_a_status_of_one() {
+fn an_absent_server_is_an_error_with_status_1() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = free.expect("a port that nobody has now").port().to_string();
+    let port = free.expect("a free port").port().to_string();
     let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).starts_with("iperf3: error - "), "{out:?}");
@@ -154,7 +154,7 @@ fn nobody_at_the_far_end_is_an_error_and_a_status_of_one() {
 fn the_exit_status_is_that_of_iperf3() {
     let programs = landspeed_testkit::iperf3::programs();
     let Some(newest) = programs.last() else { landspeed_testkit::skip!("no iperf3 is here: cargo xtask iperf3") };
-    // Nobody listens on port 1.
+    // Port 1 is closed.
     for line in [
         "",
         "--help",
@@ -186,7 +186,7 @@ fn the_exit_status_is_that_of_iperf3() {
 }
 
 #[test]
-fn a_flag_that_is_not_to_be_had_is_named() {
+fn an_unsupported_flag_is_named() {
     for flag in ["--sctp", "--dont-fragment", "--timestamps"] {
         let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", flag]);
         assert!(!out.status.success());
@@ -195,7 +195,7 @@ fn a_flag_that_is_not_to_be_had_is_named() {
 }
 
 #[test]
-fn output_goes_to_the_log_file_and_streams_are_objects_a_line() {
+fn output_goes_to_the_log_file_as_json_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let (log, pid) = (directory.path().join("log"), directory.path().join("pid"));
     let server = Server::start(&landspeed(), &["iperf3", "-I", &pid.to_string_lossy()]);

@@ -2,7 +2,7 @@
 
 use landspeed_testkit::{golden, skip};
 
-use crate::{directory, transcript};
+use crate::{directory, serve, transcript};
 
 /// Command lines that fail, by class.
 const ERRORS: &[(&str, &[&str])] = &[
@@ -19,6 +19,7 @@ const ERRORS: &[(&str, &[&str])] = &[
             "landspeed -c dtn.example",
             "landspeed iperf3",
             "landspeed iperf3 -c dtn.example -f q",
+            "landspeed iperf3 -c dtn.example -R --bidir",
             "landspeed calc --rate 10G",
             "landspeed check --only TCP-999",
             "landspeed check --host host --iface eth9",
@@ -30,6 +31,7 @@ const ERRORS: &[(&str, &[&str])] = &[
         "A peer that does not answer",
         &["landspeed run 127.0.0.1:1", "landspeed run 127.0.0.1:1 -u", "landspeed iperf3 -c 127.0.0.1 -p 1"],
     ),
+    ("A server that refuses", &["landspeed run 127.0.0.1:PORT -t 60", "landspeed iperf3 -c 127.0.0.1 -p PORT -t 60"]),
     (
         "A file that is not what it should be, or is not there",
         &[
@@ -56,14 +58,16 @@ const ERRORS: &[(&str, &[&str])] = &[
 #[test]
 fn errors_read_as_their_file() {
     let directory = directory();
+    let (_server, address) = serve();
+    let port = address.port().to_string();
     let mut text = String::new();
     for (class, lines) in ERRORS {
         text.extend(["## ", class, "\n\n"]);
         for line in *lines {
-            text += &transcript(directory.path(), &[], line);
+            text += &transcript(directory.path(), &[], &line.replace("PORT", &port));
         }
     }
-    golden::same("errors.txt", &text);
+    golden::same_but("errors.txt", &text, &[("[PORT]", &format!(r"\b{port}\b"))]);
 }
 
 #[test]

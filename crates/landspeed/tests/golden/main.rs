@@ -4,10 +4,12 @@
 mod errors;
 mod output;
 
+use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use landspeed_testkit::process::{Process, until};
 use tempfile::TempDir;
 
 /// The program under test.
@@ -20,6 +22,16 @@ pub fn directory() -> TempDir {
     symlink(host.canonicalize().expect("a recorded host"), directory.path().join("host")).expect("a link");
     std::fs::write(directory.path().join("junk"), "junk = [\n").expect("a file");
     directory
+}
+
+/// A server whose tests last 5 s at most, and its address.
+pub fn serve() -> (Process, SocketAddr) {
+    let mut command = Command::new(PROGRAM);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--max-duration", "5s"]).env("NO_COLOR", "1");
+    let server = Process::start(command);
+    until(30, "listening", || server.stdout().contains("listening on"));
+    let address = server.stdout().split_whitespace().find_map(|word| word.parse().ok()).expect("an address");
+    (server, address)
 }
 
 /// A command line as a shell splits it, with what it printed and its exit status, if that is not 0.

@@ -3,9 +3,8 @@
 use std::process::Command;
 
 use landspeed_testkit::golden;
-use landspeed_testkit::process::{Process, until};
 
-use crate::{PROGRAM, directory, transcript};
+use crate::{PROGRAM, directory, serve, transcript};
 
 fn same(name: &str, lines: &[&str]) {
     let directory = directory();
@@ -53,15 +52,10 @@ fn the_page_of_a_check_reads_as_its_file() {
 
 #[test]
 fn the_log_of_the_server_reads_as_its_file() {
-    let mut command = Command::new(PROGRAM);
-    command.args(["serve", "--listen", "127.0.0.1:0", "--max-duration", "5s"]).env("NO_COLOR", "1");
-    let server = Process::start(command);
-    until(30, "listening", || server.stdout().contains("listening on"));
-    let line = server.stdout().lines().next().expect("a line").to_owned();
-    let address = line.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("an address").to_owned();
+    let (server, address) = serve();
     let run = |options: &str| {
         let mut client = Command::new(PROGRAM);
-        client.args(["run", &address, "-q"]).args(options.split(' '));
+        client.args(["run", &address.to_string(), "-q"]).args(options.split(' '));
         client.output().expect("the program runs")
     };
     run("-t 0.3");

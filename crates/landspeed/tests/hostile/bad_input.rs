@@ -116,7 +116,7 @@ fn cores_the_server_lacks_are_refused_by_it() {
 }
 
 #[test]
-fn an_unknown_host_and_a_closed_port_say_what_to_try() {
+fn unknown_hosts_and_closed_ports_give_advice() {
     let unknown = run("no-such-host.invalid", &[]);
     unknown.assert_failed("unknown-host");
     assert!(unknown.ended.stderr.contains("spelling"), "{:?}", unknown.ended);
@@ -128,7 +128,7 @@ fn an_unknown_host_and_a_closed_port_say_what_to_try() {
 }
 
 #[test]
-fn a_target_that_names_no_server_is_refused_with_an_example() {
+fn an_invalid_target_is_refused_with_an_example() {
     for target in ["host:0", "host:70000", "[::1", "a b", ""] {
         let mut command = landspeed();
         command.args(["run", target]);
@@ -160,7 +160,7 @@ fn a_service_that_says_nothing_is_given_up_on() {
 }
 
 #[test]
-fn a_newer_server_asks_for_an_update_here_and_an_older_one_for_one_there() {
+fn a_version_mismatch_names_the_end_to_update() {
     for (version, advice) in [(9, "update landspeed on this host"), (0, "update landspeed on the server")] {
         let (listener, addr) = raw::listener();
         let client = begin(&addr.to_string(), &[]);
@@ -187,7 +187,7 @@ fn a_server_reports_its_version_to_a_client_of_another() {
 }
 
 #[test]
-fn a_busy_server_says_so_and_takes_the_next_test_afterwards() {
+fn a_busy_server_serves_the_next_test_afterwards() {
     let server = Server::start(&["--max-tests", "1"]);
     let mut long = server.begin(&["-t", "60"]);
     until(PATIENCE_S, "the first test to start", || server.process.stdout().contains("start"));
@@ -200,7 +200,7 @@ fn a_busy_server_says_so_and_takes_the_next_test_afterwards() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_known_before_anything_is_measured() {
+fn an_unwritable_output_fails_before_the_test() {
     let server = Server::start(&[]);
     let directory = scratch();
     let missing = directory.path().join("missing/x.json");
@@ -222,7 +222,7 @@ fn a_place_that_cannot_be_written_is_known_before_anything_is_measured() {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_half_written_and_loses_no_other_output() {
+fn a_full_disk_loses_only_its_own_output() {
     let server = Server::start(&[]);
     let directory = scratch();
     let report = directory.path().join("run.html");

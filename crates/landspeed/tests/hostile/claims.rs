@@ -1,4 +1,4 @@
-//! Who may claim a stream of a test: with a key whoever proves it, without one the control connection's address.
+//! Who may claim a stream of a test: with a key any peer that proves it, without one only the control connection's address.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -33,7 +33,7 @@ const TESTS: [&[&str]; 8] = [
 type Prove<'a> = dyn Fn(&Nonce) -> [u8; 32] + 'a;
 
 #[test]
-fn copies_of_what_opens_a_stream_get_and_give_nothing_under_a_key() {
+fn replayed_stream_openings_fail_with_a_key() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&key)]);
@@ -51,7 +51,7 @@ fn copies_of_what_opens_a_stream_get_and_give_nothing_under_a_key() {
 }
 
 #[test]
-fn the_same_copies_are_refused_without_a_key_because_of_their_address() {
+fn replayed_openings_from_other_addresses_fail_without_a_key() {
     let server = Server::start(&[]);
     for test in TESTS {
         let (addr, loot) = thief::start(server.addr, Crime::Steal);
@@ -63,7 +63,7 @@ fn the_same_copies_are_refused_without_a_key_because_of_their_address() {
 }
 
 #[test]
-fn a_server_in_the_middle_that_cannot_prove_itself_is_noticed() {
+fn a_man_in_the_middle_is_detected() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&key)]);
@@ -78,7 +78,7 @@ fn a_server_in_the_middle_that_cannot_prove_itself_is_noticed() {
 }
 
 #[test]
-fn data_from_another_address_needs_a_key_or_the_servers_leave() {
+fn data_from_other_addresses_needs_a_key_or_option() {
     let closed = Server::start(&[]);
     let open = Server::start(&["--data-from-anywhere"]);
     for (test, code) in [(&["-t", "0.3"][..], "wrong-address"), (&["-t", "0.3", "-u"], "timeout")] {
@@ -142,7 +142,7 @@ fn challenged(server: SocketAddr, stream: u32, credentials: &Credentials, nonce:
 }
 
 #[test]
-fn a_stream_is_taken_by_its_own_fresh_proof_and_by_nothing_else() {
+fn only_a_fresh_proof_claims_a_stream() {
     let directory = scratch();
     let path = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&path)]);
@@ -185,7 +185,7 @@ fn a_stream_is_taken_by_its_own_fresh_proof_and_by_nothing_else() {
 }
 
 #[test]
-fn a_proof_that_does_not_come_is_waited_for_five_seconds() {
+fn a_missing_proof_times_out_after_five_seconds() {
     let directory = scratch();
     let path = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&path)]);
@@ -210,7 +210,7 @@ fn udp() -> Parameters {
 }
 
 #[test]
-fn a_udp_flow_is_taken_by_its_own_fresh_proof_and_by_nothing_else() {
+fn only_a_fresh_proof_claims_a_udp_flow() {
     let directory = scratch();
     let path = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&path)]);

@@ -19,7 +19,7 @@ pub fn landspeed() -> Command {
     command
 }
 
-/// A server on a port of its own.
+/// A server on a free port.
 pub struct Server {
     pub process: Process,
     pub addr: SocketAddr,

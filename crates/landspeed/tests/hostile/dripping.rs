@@ -61,7 +61,7 @@ fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream)
 }
 
 #[test]
-fn a_dripping_client_holds_no_step_of_the_server_longer_than_documented() {
+fn a_slow_client_delays_the_server_within_limits() {
     let directory = scratch();
     let key = directory.path().join("key");
     let made = Process::start({
@@ -143,7 +143,7 @@ fn a_client_that_reads_no_answers_is_cut() {
 }
 
 #[test]
-fn the_rate_limit_holds_for_a_client_that_drips_its_messages() {
+fn the_rate_limit_holds_for_a_slow_client() {
     const ALLOWED_BPS: f64 = 10e6;
     let server = Server::start(&["--no-iperf3", "--max-rate", "10M"]);
     let sizes = vec![RrSize { request_bytes: 1, response_bytes: 1 << 20 }];
@@ -202,7 +202,7 @@ enum Until {
     SecondPart,
 }
 
-/// Goes along with a client up to a state and drips from there, until told to stop.
+/// Goes along with a client up to a state and drips from there, until stopped.
 fn dripping_server(listener: &TcpListener, until: Until, over: &AtomicBool) {
     let (mut control, _) = listener.accept().expect("the client comes");
     let mut shown = [0; preface::PREFACE_LEN];
@@ -323,7 +323,7 @@ fn each_state(judge: impl Fn(Until, f64, Process) + Sync) {
             let judge = &judge;
             scope.spawn(move || {
                 let keyed: &[&str] = if until == Until::Handshake { &["--key-file", key] } else { &[] };
-                // Nobody ends the run but the server: a test without an end.
+                // Only the server ends the run: a test without an end.
                 let time = if until == Until::Run { "60" } else { "0.5" };
                 let (client, over, server) = against(until, &[&["-t", time, "-b", "1M"], keyed].concat());
                 judge(until, limit_s, client);
@@ -335,7 +335,7 @@ fn each_state(judge: impl Fn(Until, f64, Process) + Sync) {
 }
 
 #[test]
-fn a_dripping_server_holds_no_step_of_the_client_longer_than_documented() {
+fn a_slow_server_delays_the_client_within_limits() {
     each_state(|until, limit_s, client| {
         let ended = client.end(120);
         assert!(ended.seconds < limit_s + SLACK_S, "{until:?}: {:.1} s; documented: {limit_s} s", ended.seconds);
@@ -344,7 +344,7 @@ fn a_dripping_server_holds_no_step_of_the_client_longer_than_documented() {
 }
 
 #[test]
-fn ctrl_c_ends_a_client_of_a_dripping_server_in_every_state() {
+fn ctrl_c_ends_a_client_of_a_slow_server() {
     each_state(|until, _, client| {
         // The state is reached within moments; the wait in it lasts ten seconds and more.
         clock::sleep_until(clock::monotonic_ns() + 4_000_000_000);

@@ -33,7 +33,7 @@ fn failure(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_key_that_others_can_read_is_refused_with_the_remedy() {
+fn a_key_readable_by_others_is_refused_with_advice() {
     let directory = scratch();
     let path = key(directory.path(), 0o644);
     let path = path.to_str().expect("plain");
@@ -56,7 +56,7 @@ fn a_key_that_others_can_read_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn a_key_behind_a_link_or_of_another_user_is_refused() {
+fn linked_or_foreign_keys_are_refused() {
     let directory = scratch();
     let path = key(directory.path(), 0o600);
     let link = directory.path().join("link");
@@ -80,7 +80,7 @@ fn a_file_that_holds_no_key_is_named() {
 }
 
 #[test]
-fn what_others_can_write_does_not_configure_a_server() {
+fn a_configuration_writable_by_others_is_refused() {
     let directory = scratch();
     let config = file(directory.path(), "serve.toml", "max_tests = 4\n", 0o666);
     let said = failure(&["serve", "--config", config.to_str().expect("plain")]);

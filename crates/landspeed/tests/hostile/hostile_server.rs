@@ -59,7 +59,7 @@ fn words_of_a_server_reach_the_terminal_without_control_characters() {
 }
 
 #[test]
-fn a_message_of_the_wrong_kind_or_none_ends_the_attempt() {
+fn a_wrong_or_missing_message_ends_the_attempt() {
     for answer in [ToClient::Ready, ToClient::Pong { n: 0, now_ns: u64::MAX }] {
         answered(|_| answer).assert_failed("protocol");
     }

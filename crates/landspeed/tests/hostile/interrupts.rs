@@ -16,7 +16,7 @@ fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
 }
 
 #[test]
-fn what_was_measured_until_the_server_vanished_is_kept_and_marked() {
+fn results_until_the_server_vanished_are_kept() {
     for args in [&["-t", "60"][..], &["-t", "60", "-R", "-P", "2"], &["-t", "60", "-u", "-b", "50m", "-R"]] {
         let mut server = Server::start(&[]);
         let (client, _directory) = under_way(&server, args);
@@ -35,7 +35,7 @@ fn what_was_measured_until_the_server_vanished_is_kept_and_marked() {
 }
 
 #[test]
-fn a_server_goes_on_and_gives_back_what_a_vanished_client_held() {
+fn a_server_releases_the_resources_of_vanished_clients() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     for args in [&["-t", "60", "-P", "4"][..], &["-t", "60", "-u", "-b", "50m"], &["-t", "60", "-R"], &["--rr"]] {
@@ -47,7 +47,7 @@ fn a_server_goes_on_and_gives_back_what_a_vanished_client_held() {
 }
 
 #[test]
-fn ctrl_c_ends_a_test_early_with_reports_of_both_ends() {
+fn ctrl_c_ends_a_test_with_both_reports() {
     let server = Server::start(&[]);
     for args in [&["-t", "60"][..], &["-t", "60", "-R"], &["-t", "60", "-u", "-b", "50m"]] {
         let (client, _directory) = under_way(&server, args);
@@ -71,7 +71,7 @@ fn ctrl_c_while_a_server_says_nothing_ends_at_once() {
 }
 
 #[test]
-fn a_second_ctrl_c_does_not_wait_for_a_frozen_server() {
+fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start(&[]);
     let (client, _directory) = under_way(&server, &["-t", "60"]);
     server.process.signal("STOP");
@@ -82,7 +82,7 @@ fn a_second_ctrl_c_does_not_wait_for_a_frozen_server() {
         status.lines().any(|line| line.starts_with("SigPnd") || line.starts_with("ShdPnd"))
             && !status.lines().any(|line| line.starts_with("ShdPnd") && !line.ends_with("0000"))
     });
-    // Two that come together are one wish; nobody's second thought comes within a tenth of a second.
+    // Two signals within a tenth of a second count as one.
     landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 150_000_000);
     client.signal("INT");
     let ended = client.end(5);
@@ -91,7 +91,7 @@ fn a_second_ctrl_c_does_not_wait_for_a_frozen_server() {
 }
 
 #[test]
-fn a_server_asked_to_end_ends_its_tests_with_their_reports() {
+fn a_stopping_server_ends_its_tests_with_reports() {
     for signal in ["TERM", "INT"] {
         let server = Server::start(&[]);
         let (client, _directory) = under_way(&server, &["-t", "60"]);

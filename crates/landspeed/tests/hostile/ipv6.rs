@@ -17,7 +17,7 @@ fn no_ipv6() -> bool {
 }
 
 #[test]
-fn one_server_is_reached_by_both_families_over_tcp_and_udp() {
+fn one_server_answers_ipv4_and_ipv6() {
     if no_ipv6() {
         skip!("this host has no IPv6");
     }
@@ -34,7 +34,7 @@ fn one_server_is_reached_by_both_families_over_tcp_and_udp() {
 }
 
 #[test]
-fn a_server_on_one_address_is_no_server_on_another() {
+fn a_server_answers_only_on_its_address() {
     if no_ipv6() {
         skip!("this host has no IPv6");
     }
@@ -52,7 +52,7 @@ fn a_server_on_one_address_is_no_server_on_another() {
 }
 
 #[test]
-fn the_local_address_is_the_one_asked_for() {
+fn the_requested_local_address_is_used() {
     let server = Server::start(&[]);
     for kind in KINDS {
         let run = server.run(&[kind, &["--bind", "127.0.0.5"]].concat());
@@ -157,7 +157,7 @@ fn marked(namespace: &Namespace) -> u64 {
 }
 
 #[test]
-fn payload_leaves_with_the_mark_asked_for_in_every_direction_and_family() {
+fn payload_has_the_requested_dscp() {
     if Command::new("nft").arg("--version").output().is_err() {
         skip!("marks are counted with nftables, which is not here");
     }

@@ -23,7 +23,7 @@ pub fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_key_is_for_its_owner_and_is_never_written_over() {
+fn a_key_file_is_private_and_never_overwritten() {
     let directory = scratch();
     let path = new_key(directory.path(), "site.key");
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
@@ -89,7 +89,7 @@ fn a_changed_dropped_repeated_or_reordered_message_ends_the_test() {
 }
 
 #[test]
-fn garbage_in_the_handshake_is_no_key() {
+fn garbage_in_the_handshake_is_refused() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&key)]);

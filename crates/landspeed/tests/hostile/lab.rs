@@ -35,7 +35,7 @@ fn assert_empty(directory: &Path) {
 }
 
 #[test]
-fn a_bad_scenario_is_refused_with_its_line_and_what_was_meant() {
+fn a_bad_scenario_is_refused_with_line_and_suggestion() {
     for (text, said) in [
         ("name = ", "scenario.toml:1"),
         ("", "name"),
@@ -53,7 +53,7 @@ fn a_bad_scenario_is_refused_with_its_line_and_what_was_meant() {
 }
 
 #[test]
-fn a_scenario_that_does_not_fit_or_takes_long_is_not_begun() {
+fn an_oversized_or_long_scenario_does_not_start() {
     let large = ended(&scenario(1, "memory = \"900GiB\""), &[]);
     assert_eq!(large.code, 2, "{}", large.stderr);
     assert!(large.stderr.contains("memory"), "{}", large.stderr);
@@ -65,7 +65,7 @@ fn a_scenario_that_does_not_fit_or_takes_long_is_not_begun() {
 }
 
 #[test]
-fn a_missing_kernel_file_or_directory_is_named_with_what_to_do() {
+fn a_missing_kernel_is_named_with_advice() {
     let nowhere = scratch();
     let cache = nowhere.path().to_str().expect("a plain path");
     let none = ended(&scenario(1, ""), &["--cache", cache]);
@@ -91,7 +91,7 @@ fn the_guests_program_refuses_to_run_anywhere_else() {
 }
 
 #[test]
-fn a_place_that_is_not_writable_is_said_before_the_boot() {
+fn an_unwritable_output_fails_before_the_boot() {
     landspeed_testkit::needs_lab_kernel!();
     let directory = scratch();
     let path = directory.path().join("scenario.toml");
@@ -133,7 +133,7 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_run_takes_its_guest_with_it_and_the_next_one_sweeps() {
+fn a_killed_run_leaves_no_guest() {
     landspeed_testkit::needs_lab_kernel!();
     let directory = scratch();
     let mut process = run(directory.path(), &scenario(100_000, ""), &["--yes", "--quiet"]);

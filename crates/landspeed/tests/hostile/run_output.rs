@@ -85,7 +85,7 @@ fn a_server_logs_time_rate_and_requests() {
 }
 
 #[test]
-fn a_lost_server_is_said_first_and_nothing_is_claimed_of_it() {
+fn a_lost_server_is_reported_first_without_claims() {
     let server = Server::start(&[]);
     let target = server.addr.to_string();
     let mut command = landspeed();

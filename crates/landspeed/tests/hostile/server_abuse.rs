@@ -80,7 +80,7 @@ fn messages_out_of_order_end_the_test_they_belong_to() {
 }
 
 #[test]
-fn a_start_in_the_past_is_now_and_one_in_the_far_future_is_soon() {
+fn implausible_start_times_are_clamped() {
     let server = Server::start(&[]);
     for at_ns in [0, u64::MAX] {
         let mut client = ask(server.addr, short()).expect("accepted");
@@ -102,7 +102,7 @@ fn a_start_in_the_past_is_now_and_one_in_the_far_future_is_soon() {
 }
 
 #[test]
-fn a_data_connection_needs_its_tests_token_and_a_stream_nobody_has() {
+fn a_data_connection_needs_a_token_and_free_stream() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let purpose = Purpose::Data { stream: 0, token: Token([7; 32]) };
@@ -125,7 +125,7 @@ fn a_data_connection_needs_its_tests_token_and_a_stream_nobody_has() {
 }
 
 #[test]
-fn text_of_a_stranger_reaches_the_log_without_its_control_characters() {
+fn control_characters_of_clients_do_not_reach_the_log() {
     let server = Server::start(&[]);
     let mut stream = control(server.addr);
     stream.write_all(&frame(b"{\"type\":\"\\u001b[2J\\nlandspeed: listening on evil \\u009b1m\"}")).unwrap();
@@ -163,7 +163,7 @@ fn a_flood_of_tiny_messages_is_one_tests_own_trouble() {
     let now = client.server_clock();
     client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
     let writer = std::thread::spawn(move || {
-        // Not through the sender, which would frame each with a system call of its own.
+        // Not through the sender, which would frame each with a separate system call.
         let mut flood = connect(server.addr);
         let _ = flood.write_all(&preface::encode(Purpose::Control { keyed: false }));
         let _ = flood.write_all(&alive);

@@ -13,7 +13,7 @@ use crate::raw::{ask, hear};
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
-fn a_longer_test_than_allowed_is_refused_and_an_endless_one_ended() {
+fn tests_over_the_time_limit_are_refused_or_ended() {
     let server = Server::start(&["--max-duration", "1s"]);
     let run = server.run(&["-t", "2"]);
     run.assert_failed("not-permitted");
@@ -56,7 +56,7 @@ fn the_rate_holds_for_obedient_clients_in_every_direction() {
 }
 
 #[test]
-fn a_tcp_client_that_ignores_the_rate_is_read_no_faster() {
+fn a_client_that_ignores_the_rate_is_read_slowly() {
     let server = Server::start(&["--max-rate", "80M"]);
     let parameters = Parameters { time_ns: Some(4 * SECOND_NS), ..Parameters::default() };
     let mut client = ask(server.addr, parameters).expect("accepted");
@@ -81,7 +81,7 @@ fn a_tcp_client_that_ignores_the_rate_is_read_no_faster() {
 }
 
 #[test]
-fn requests_that_come_to_more_than_the_rate_are_refused_or_stopped() {
+fn requests_above_the_rate_limit_are_refused_or_stopped() {
     let server = Server::start(&["--max-rate", "8M"]);
     let run = server.run(&["--rr", "--rate", "1000", "--sizes", "64k"]);
     run.assert_failed("not-permitted");

@@ -1,4 +1,4 @@
-//! What one address may have of a server, and what the others are told and get.
+//! What one address may use of a server, and what the others are answered and get.
 
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -54,7 +54,7 @@ fn elsewhere<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn one_address_gets_three_quarters_of_the_places_and_others_the_rest() {
+fn one_address_gets_three_quarters_of_the_slots() {
     let server = Server::start(&["--max-tests", "16"]);
     let idle = server.baseline();
     let (held, refusal) = take_all(server.addr, &tiny());
@@ -95,7 +95,7 @@ fn a_total_rate_is_shared_out_and_held_to() {
     );
     let refusal = ask(server.addr, asks_20m).map(|_| ()).unwrap_err();
     assert!(refusal.starts_with("server-busy"), "{refusal}");
-    // Somebody else gets three quarters of the 20M that are left.
+    // Another client gets three quarters of the 20M that are left.
     let run = server.run(&elsewhere(&["-t", "2"]));
     run.assert_clean();
     let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
@@ -107,7 +107,7 @@ fn a_total_rate_is_shared_out_and_held_to() {
 }
 
 #[test]
-fn a_client_that_ignores_its_part_of_the_total_rate_is_stopped() {
+fn a_client_that_exceeds_its_rate_share_is_stopped() {
     let server = Server::start(&["--max-total-rate", "8M"]);
     let udp = Parameters {
         protocol: Protocol::Udp,
@@ -162,7 +162,7 @@ fn a_server_without_descriptors_says_busy_and_serves_other_addresses() {
 }
 
 #[test]
-fn a_test_that_needs_more_descriptors_than_there_are_is_refused_before_it_starts() {
+fn a_test_without_enough_descriptors_is_refused() {
     let server = with_open_files(256, "");
     let idle = server.baseline();
     for args in [&["-t", "0.2", "-P", "128"][..], &["-t", "0.2", "-P", "128", "--bidir"], &["--rr", "-P", "128"]] {
@@ -175,7 +175,7 @@ fn a_test_that_needs_more_descriptors_than_there_are_is_refused_before_it_starts
 }
 
 #[test]
-fn accepted_tests_hold_no_more_descriptors_than_they_were_counted_for() {
+fn tests_use_no_more_descriptors_than_reserved() {
     let server = with_open_files(256, "");
     let idle = server.baseline();
     // As many streams at once as are admitted: every one of them must run.
@@ -204,7 +204,7 @@ fn crowd(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
     first.set_nonblocking(true).unwrap();
     while first.peek(&mut peeked).is_err() {
         crowd.push(introduce(server, Purpose::Control { keyed }).0);
-        assert!(crowd.len() < 400 && clock::monotonic_ns() - begun < 9 * SECOND_NS, "nobody lost a place");
+        assert!(crowd.len() < 400 && clock::monotonic_ns() - begun < 9 * SECOND_NS, "no client lost its slot");
     }
     first.set_nonblocking(false).unwrap();
     crowd
@@ -259,7 +259,7 @@ fn a_client_crowded_out_at_the_door_gets_server_busy() {
         let mut stream = connect_from(other, server.addr);
         stream.write_all(b"L").unwrap();
         crowd.push(stream);
-        assert!(crowd.len() < 500, "nobody lost a place");
+        assert!(crowd.len() < 500, "no client lost its slot");
     }
     early.set_nonblocking(false).unwrap();
     let mut answer = [0; preface::ANSWER_LEN];
@@ -293,7 +293,7 @@ fn descriptions_of_the_host_are_rationed() {
 }
 
 #[test]
-fn data_to_a_client_that_says_nothing_any_more_stops_within_its_time() {
+fn data_to_a_silent_client_stops_in_time() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let download = Parameters {

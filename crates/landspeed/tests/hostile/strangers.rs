@@ -68,7 +68,7 @@ fn a_thousand_strangers_do_not_disturb_a_running_test() {
 }
 
 #[test]
-fn strangers_that_only_show_a_preface_keep_nobody_out() {
+fn idle_prefaces_block_no_other_client() {
     process::raise_open_files_limit();
     let server = Server::start(&[]);
     let idle = server.baseline();

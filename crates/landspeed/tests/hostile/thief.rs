@@ -37,7 +37,7 @@ pub struct Loot {
     pub let_in: AtomicUsize,
 }
 
-/// A relay to `server` on a port of its own. Its threads end with the test program.
+/// A relay to `server` on a free port. Its threads end with the test program.
 pub fn start(server: SocketAddr, crime: Crime) -> (SocketAddr, Arc<Loot>) {
     let (listener, udp) = ports();
     let addr = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! The UDP door: nobody is sent anything that was not asked for, and never more than was sent.
+//! The UDP port: it sends nothing unrequested, and never more bytes than it received.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ fn flood() -> Parameters {
 }
 
 #[test]
-fn a_stranger_gets_no_answer_at_all() {
+fn unknown_senders_get_no_answer() {
     let server = Server::start(&[]);
     let socket = socket(server.addr);
     let _test = ask(server.addr, flood()).expect("accepted");
@@ -60,7 +60,7 @@ fn a_stranger_gets_no_answer_at_all() {
 }
 
 #[test]
-fn who_does_not_prove_its_address_gets_no_more_than_it_sent() {
+fn unproved_addresses_get_no_more_than_they_sent() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let test = ask(server.addr, flood()).expect("accepted");
@@ -74,7 +74,7 @@ fn who_does_not_prove_its_address_gets_no_more_than_it_sent() {
     let (datagrams, bytes) = answers(&socket);
     assert!(datagrams >= 1, "the first hello is answered");
     assert!(bytes <= sent, "{bytes} B came back for {sent} B");
-    // Whoever only says hello keeps nobody else out; once the stream is proved, others that know the token get nothing.
+    // A client that only sends a hello blocks no other; once the stream is proved, others that know the token get nothing.
     let other = self::socket(server.addr);
     hello::introduce(&other, 0, test.token, &crate::raw::NEVER).expect("the stream is still open");
     let late = self::socket(server.addr);
@@ -100,7 +100,7 @@ fn an_unproved_flow_keeps_a_test_from_starting() {
 }
 
 #[test]
-fn a_welcome_comes_once_for_each_proof_and_the_token_alone_is_no_proof() {
+fn a_welcome_needs_a_proof_beyond_the_token() {
     let server = Server::start(&[]);
     let test = ask(server.addr, flood()).expect("accepted");
     let socket = socket(server.addr);

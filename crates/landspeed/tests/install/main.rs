@@ -1,6 +1,6 @@
 //! What `make install` puts on a machine: the program, pages that every formatter takes, completions that complete.
 //!
-//! Everything goes below a temporary directory. The shells are real ones at a terminal of their own, and keys are typed.
+//! Everything goes below a temporary directory. The shells are real ones, each at its own terminal, and keys are typed.
 #![forbid(unsafe_code)]
 
 mod pages;
@@ -69,7 +69,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn what_is_installed_can_be_taken_away_again_and_the_configuration_stays() {
+fn uninstall_removes_everything_except_the_configuration() {
     let Some(installed) = Installed::new() else { return };
     let files = installed.files();
     for expected in [

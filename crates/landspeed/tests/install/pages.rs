@@ -48,7 +48,7 @@ fn groff_renders_every_page_without_a_warning() {
 }
 
 #[test]
-fn every_page_has_the_sections_readers_look_for_and_names_only_pages_there_are() {
+fn every_page_has_standard_sections_and_valid_references() {
     let Some(installed) = Installed::new() else { return };
     let pages = pages(&installed);
     let names: Vec<String> =
@@ -73,7 +73,7 @@ fn a_page_shows_the_examples_of_the_help() {
     let Some(installed) = Installed::new() else { return };
     let run = text_of(&installed.path("usr/share/man/man1/landspeed-run.1")).replace("\\-", "-");
     assert!(run.contains("EXAMPLES") && run.contains("landspeed run dtn.example -R -P 4 --report run.html"), "{run}");
-    // Without examples of its own, those of the command above that are about it.
+    // Without own examples, those of the parent command that show it.
     let plan = text_of(&installed.path("usr/share/man/man1/landspeed-tune-plan.1")).replace("\\-", "-");
     assert!(plan.contains("landspeed tune plan --goal 100G --rtt 92ms"), "{plan}");
 }

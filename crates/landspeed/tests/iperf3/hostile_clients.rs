@@ -1,4 +1,4 @@
-//! Clients that speak iperf3 badly or not at all: our server tells them, forgets them, and serves the next one.
+//! Clients that speak iperf3 badly or not at all: our server answers them with an error, drops them, and serves the next one.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -95,7 +95,7 @@ fn serves_on(addr: SocketAddr) {
 }
 
 #[test]
-fn what_is_no_request_is_refused_with_a_number() {
+fn an_invalid_request_is_refused_with_an_error_number() {
     let (_server, addr) = our_server(&[]);
     let deep = "[".repeat(60_000);
     for (text, number) in [
@@ -157,7 +157,7 @@ fn a_dripping_client_holds_no_step_longer_than_documented() {
 }
 
 #[test]
-fn who_leaves_at_any_step_is_forgotten() {
+fn a_client_that_leaves_is_forgotten() {
     let (server, addr) = our_server(&["--max-tests", "2"]);
     serves_on(addr);
     let before = server.resources();
@@ -220,7 +220,7 @@ fn one_stream_too_many_is_hung_up_on() {
     assert_eq!(client.hear(), Some(10));
     let _data = client.data();
     assert_eq!((client.hear(), client.hear()), (Some(1), Some(2)));
-    // The cookie is no test's any more: this is a client of its own.
+    // The cookie's test has ended: this is a new client.
     let mut more = Client::connect(addr);
     more.say(&client.cookie);
     assert_eq!(more.hear(), Some(9));
@@ -325,7 +325,7 @@ fn the_total_rate_holds_for_iperf3s_clients() {
 }
 
 #[test]
-fn who_is_crowded_out_hears_that_the_server_is_busy() {
+fn a_crowded_out_client_learns_that_the_server_is_busy() {
     landspeed_sys::process::raise_open_files_limit();
     let (_server, addr) = our_server(&[]);
     let mut first = Client::introduced(addr);
@@ -333,7 +333,7 @@ fn who_is_crowded_out_hears_that_the_server_is_busy() {
     first.stream.set_nonblocking(true).expect("a socket");
     while first.stream.peek(&mut [0]).is_err() {
         crowd.push(Client::introduced(addr));
-        assert!(crowd.len() < 400, "nobody lost a place");
+        assert!(crowd.len() < 400, "no client lost its slot");
     }
     first.stream.set_nonblocking(false).expect("a socket");
     first.say_json(&wanted().to_string());

@@ -103,7 +103,7 @@ fn results(bytes: &Value) -> Value {
 }
 
 #[test]
-fn what_answers_before_the_test_is_told_in_one_word() {
+fn errors_before_the_test_are_reported_plainly() {
     let number = |n: i32| [&[0xFE][..], &n.to_be_bytes(), &[0; 4]].concat();
     for (script, code, message) in [
         (vec![], "not-iperf3", "is not an iperf3 server"),
@@ -148,7 +148,7 @@ fn silence_is_waited_for_and_no_longer() {
 }
 
 #[test]
-fn ctrl_c_ends_a_client_of_a_silent_or_dripping_server_in_every_state() {
+fn ctrl_c_ends_a_client_of_a_silent_server() {
     let clients: Vec<_> = [
         vec![Cookie, Silence(30_000)],
         vec![Cookie, Say(vec![9]), Silence(30_000)],
@@ -183,7 +183,7 @@ fn ctrl_c_ends_a_client_of_a_silent_or_dripping_server_in_every_state() {
 }
 
 #[test]
-fn what_was_measured_until_the_server_failed_is_kept() {
+fn results_until_the_server_failed_are_kept() {
     for (more, code) in [
         (vec![Silence(300)], "peer-lost"),
         (vec![Silence(300), Say(vec![11])], "server-stopped"),

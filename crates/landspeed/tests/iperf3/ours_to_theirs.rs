@@ -7,7 +7,7 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::parties::{list, number, our_client, their_server};
+use crate::parties::{list, number, our_client, their_server, until_it_serves};
 
 /// Options, and the first release that has them.
 const CASES: &[(&str, u32)] = &[
@@ -40,8 +40,10 @@ fn totals_of_both_ends_agree_with_every_release() {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     }
     for iperf3 in programs {
-        let (_server, target) = their_server(&iperf3, &[]);
-        for (options, _) in CASES.iter().filter(|(_, first)| iperf3.version >= (3, *first)) {
+        let (server, target) = their_server(&iperf3, &[]);
+        let cases = CASES.iter().filter(|(_, first)| iperf3.version >= (3, *first));
+        for (number, (options, _)) in cases.enumerate() {
+            until_it_serves(&server, number + 1);
             let what = format!("{iperf3}, {options}");
             let (code, document) = our_client(&target, options);
             assert_eq!(document["status"], "complete", "{what}: {}", document["errors"]);
@@ -85,14 +87,14 @@ fn datagrams_add_up(document: &Value, what: &str) {
     assert_eq!(document["conservation"]["holds"], true, "{what}: {}", document["conservation"]);
 }
 
-/// What was asked for is what the server did, as far as it tells; what it cannot tell is said.
+/// The server did what was requested, as far as it reports; the rest is marked as unknown.
 #[track_caller]
 fn far_end_is_told_of(document: &Value, options: &str, what: &str) {
     let far = &document["iperf3"];
     let streams = list(&far["results"]["streams"]);
     assert_eq!(streams.len(), list(&document["streams"]).len(), "{what}");
     assert!(list(&far["not_visible"]).len() >= 3, "{what}");
-    assert_eq!(document["cost"]["server"], Value::Null, "{what}: nobody saw the server's processors");
+    assert_eq!(document["cost"]["server"], Value::Null, "{what}: the server's CPUs are not visible");
     assert!(
         document["verdict"]["missing"].to_string().contains("iperf3 reports totals only"),
         "{what}: {}",
@@ -123,9 +125,10 @@ fn datagrams_of_both_ends_are_those_that_the_kernel_counted() {
     let namespace = landspeed_testkit::or_skip!(Namespace::new("iperf3"));
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     namespace.run(|| {
-        let (_server, target) = their_server(&iperf3, &[]);
+        let (server, target) = their_server(&iperf3, &[]);
         // The kernel counts what leaves as one batch once.
-        for options in ["-t 1 -u -b 50M -l 1200 --no-gso", "-t 1 -u -b 50M -l 1200 -R"] {
+        for (test, options) in ["-t 1 -u -b 50M -l 1200 --no-gso", "-t 1 -u -b 50M -l 1200 -R"].iter().enumerate() {
+            until_it_serves(&server, test + 1);
             let before = udp_counters(&namespace);
             let (_, document) = our_client(&target, options);
             let after = udp_counters(&namespace);
@@ -136,7 +139,7 @@ fn datagrams_of_both_ends_are_those_that_the_kernel_counted() {
             assert_eq!(delta.2, sent + 2, "{options}: sent");
             assert!(delivered <= delta.0 - 2, "{options}: {delivered} delivered, {delta:?}");
             assert_eq!(delta.0 + delta.1, delta.2, "{options}: what was sent was read or dropped at a socket");
-            // iperf3 reads no further when it is told of the end; all else the kernel delivered was counted.
+            // iperf3 stops reading when it learns of the end; all else the kernel delivered was counted.
             assert!(delta.0 - 2 - delivered <= 64, "{options}: {delivered} delivered, {delta:?}");
         }
     });
@@ -154,7 +157,7 @@ fn a_server_that_is_busy_says_so() {
 }
 
 #[test]
-fn options_that_iperf3_has_no_word_for_are_refused_before_anything_is_sent() {
+fn options_without_an_iperf3_equivalent_are_refused() {
     for (options, word) in [
         ("--read-rate 1M", "--read-rate"),
         ("-R --send splice", "--send"),
@@ -169,7 +172,7 @@ fn options_that_iperf3_has_no_word_for_are_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn an_interrupted_test_keeps_what_it_has_and_leaves_the_server_serving() {
+fn an_interrupted_test_keeps_results_and_the_server_runs() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     let (_server, target) = their_server(&iperf3, &[]);
     let command = crate::parties::landspeed(&["run", &target, "--iperf3", "-t", "30", "--json", "-"]);
@@ -185,7 +188,7 @@ fn an_interrupted_test_keeps_what_it_has_and_leaves_the_server_serving() {
 
 /// Kept here so that the list of releases is looked at once more when it grows.
 #[test]
-fn releases_are_told_apart() {
+fn releases_are_distinguished() {
     let versions: Vec<_> = programs().iter().map(|Iperf3 { version, .. }| *version).collect();
     assert!(versions.is_sorted() && versions.iter().all(|version| version.0 == 3), "{versions:?}");
 }

@@ -48,6 +48,11 @@ pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
     panic!("{iperf3} does not listen: {said}");
 }
 
+/// Waits until an `iperf3 -s` listens for its `number`th test, from 1: between two tests its port is closed.
+pub fn until_it_serves(server: &Process, number: usize) {
+    until(PATIENCE_S, "iperf3 to listen again", || server.stdout().matches("Server listening").count() >= number);
+}
+
 /// A `landspeed serve`; where it answers iperf3.
 pub fn our_server(arguments: &[&str]) -> (Process, SocketAddr) {
     our_server_at("127.0.0.1:0", arguments)

@@ -23,7 +23,7 @@ fn clients_of_all_kinds_are_served_side_by_side() {
         let said = finish();
         assert_eq!(said["error"], Value::Null, "{options}");
         for stream in list(&said["end"]["streams"]).iter().filter(|stream| stream["udp"].is_object()) {
-            // Streams of different clients are told apart, else each would count the others' as its own.
+            // Streams of different clients are separate, else each would count those of others.
             let packets = number(&stream["udp"]["packets"]);
             assert!(packets > 0 && number(&stream["udp"]["lost_packets"]) <= packets, "{options}: {stream:#}");
         }
@@ -34,7 +34,7 @@ fn clients_of_all_kinds_are_served_side_by_side() {
 }
 
 #[test]
-fn an_iperf3_that_serves_already_keeps_its_port_and_ours_serves_on() {
+fn a_running_iperf3_server_keeps_its_port() {
     let (_first, taken) = our_server(&[]);
     let port = taken.port().to_string();
     let mut command = crate::parties::landspeed(&["serve", "--listen", "127.0.0.1:0", "--iperf3-port", &port]);

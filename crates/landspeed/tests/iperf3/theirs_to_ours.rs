@@ -71,7 +71,7 @@ fn bytes_agree(said: &Value, options: &str, version: (u32, u32), what: &str) {
             assert!((0..=128 << 10).contains(&(received - sent)), "{what}: {sent} sent, {received} received");
             assert!(version >= (3, 16) || received == sent, "{what}: {sent} sent, {received} received");
         } else if !options.contains("-O") {
-            // An iperf3 does not count what arrives after it has told of the end: what was under way is missing there.
+            // iperf3 does not count what arrives after it announced the end: data in flight is missing there.
             assert!(received <= sent, "{what}: {sent} sent, {received} received");
             assert!(sent - received <= (sent / 4).max(64 << 20), "{what}: {sent} sent, {received} received");
         } else {
@@ -99,7 +99,7 @@ fn datagrams_agree(said: &Value, options: &str, version: (u32, u32), what: &str)
 }
 
 #[test]
-fn what_a_server_does_not_allow_is_refused_in_iperf3s_words() {
+fn disallowed_tests_are_refused_like_iperf3() {
     let Some(iperf3) = programs().into_iter().find(|p| p.version >= (3, 12)) else {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     };
@@ -112,7 +112,7 @@ fn what_a_server_does_not_allow_is_refused_in_iperf3s_words() {
         error("-b 101M")
     );
     assert!(error("-t 1 -R -C nosuch").contains("CONGESTION"), "{}", error("-t 1 -R -C nosuch"));
-    // What is not asked for cannot be refused: it is held to the rate.
+    // An unlimited test cannot be refused: it is limited to the rate.
     let said = their_client(&iperf3, target, "-t 2");
     let rate = number(&said["end"]["sum_received"]["bits_per_second"]);
     assert!((50_000_000..140_000_000).contains(&rate), "{rate}");

@@ -11,7 +11,7 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::parties::{PATIENCE_S, our_client_with, our_server, their_server};
+use crate::parties::{PATIENCE_S, our_client_with, our_server, their_server, until_it_serves};
 
 /// Made by `openssl`, as iperf3's manual says.
 struct Keys {
@@ -99,7 +99,7 @@ fn iperf3s_clients_prove_themselves_to_our_server() {
 }
 
 #[test]
-fn a_token_that_an_earlier_server_took_is_refused_after_a_restart() {
+fn a_used_token_is_refused_after_a_restart() {
     let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
     let options = keys.of_server();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
@@ -143,12 +143,13 @@ fn our_client_proves_itself_to_iperf3s_servers() {
     let options = keys.of_server();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     for iperf3 in programs {
-        let (_server, target) = their_server(&iperf3, &options);
+        let (server, target) = their_server(&iperf3, &options);
         let padding = if iperf3.version < (3, 17) { "--use-pkcs1-padding" } else { "" };
         let public = keys.public.display();
         let arguments = format!("-n 1M --username {USER} --rsa-public-key-path {public} {padding}");
         let (code, document) = our_client_with(&target, &arguments, &[("IPERF3_PASSWORD", PASSWORD)]);
         assert_eq!(code, 0, "{iperf3}: {:#}", document["errors"]);
+        until_it_serves(&server, 2);
         let (code, document) = our_client_with(&target, &arguments, &[("IPERF3_PASSWORD", "bowser")]);
         assert_eq!(code, 2, "{iperf3}: {:#}", document["errors"]);
         assert!(document["errors"].to_string().contains("authorization"), "{iperf3}: {}", document["errors"]);

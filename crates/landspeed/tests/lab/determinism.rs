@@ -1,4 +1,4 @@
-//! The same scenario, seed and kernel give the same digest, whoever runs it and whatever else the machine does.
+//! The same scenario, seed and kernel give the same digest, for every user and under any load of the machine.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};

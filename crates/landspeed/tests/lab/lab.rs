@@ -136,12 +136,12 @@ pub struct Frame {
 
 /// A number of the document.
 pub fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// A count of the document.
 pub fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
 /// Holds what was measured against what is expected, and notes both for the table.
@@ -176,14 +176,14 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// The user that has no rights of its own, if this test may become it.
+/// The user without privileges, if this test may become it.
 pub fn nobody() -> Option<(u32, u32)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
     root.then_some((65_534, 65_534))
 }
 
-/// Where the newest kernel is kept: a cache of its own.
+/// Where the newest kernel is kept: a separate cache.
 pub fn cache() -> PathBuf {
     let list =
         Command::new(program()).args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");

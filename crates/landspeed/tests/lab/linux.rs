@@ -145,7 +145,7 @@ pub fn settled_range(control: Control, period: u64, rtt_s: f64, about: f64) -> (
 }
 
 #[test]
-fn reno_in_whole_packets_is_within_a_percent_of_its_formula() {
+fn reno_is_within_one_percent_of_its_formula() {
     let window = settled_window(Control::Reno, 10_000, 0.1, 100);
     let formula = (1.5 * 10_000_f64).sqrt();
     assert!((window / formula - 1.0).abs() < 0.01, "{window} {formula}");

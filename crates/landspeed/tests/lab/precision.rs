@@ -22,7 +22,7 @@ fn warning<'a>(ran: &'a Ran, code: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn goodput_of_many_streams_fits_the_link_with_and_without_omit() {
+fn goodput_of_many_streams_fits_the_link() {
     landspeed_testkit::needs_lab_kernel!();
     for omit in ["1ms", "20ms"] {
         let sets = ["time=30ms", "link.1.rate=10G", "switch.port.queue.limit=5MB", &format!("flow.0.omit={omit}")];

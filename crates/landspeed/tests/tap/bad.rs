@@ -11,7 +11,7 @@ fn refused(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_to_try() {
+fn invalid_options_are_refused_with_advice() {
     let net = landspeed_testkit::or_skip!(Net::new());
     net.left.exec(["ip", "link", "add", "dark0", "type", "veth", "peer", "name", "dark1"]);
     let name = net.link.a.as_str();
@@ -36,7 +36,7 @@ fn what_cannot_be_is_refused_with_what_to_try() {
 }
 
 #[test]
-fn without_the_privilege_it_names_the_capability_and_how_to_give_it() {
+fn a_missing_capability_is_named_with_advice() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let program = landspeed().get_program().to_owned();
     let mut command = Command::new("setpriv");

@@ -49,7 +49,7 @@ fn limits_end_it_and_the_number_of_packets_is_exact() {
 }
 
 #[test]
-fn each_file_of_a_ring_can_be_read_alone_and_nothing_is_lost_between_them() {
+fn ring_files_are_readable_separately_and_complete() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let name = directory.path().join("ring.pcapng");
@@ -69,7 +69,7 @@ fn each_file_of_a_ring_can_be_read_alone_and_nothing_is_lost_between_them() {
 }
 
 #[test]
-fn an_interface_that_goes_away_ends_it_cleanly() {
+fn a_removed_interface_ends_the_capture_cleanly() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
@@ -105,7 +105,7 @@ fn an_interface_that_comes_back_up_is_tapped_on() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_what_was_before_stays_readable() {
+fn a_full_disk_keeps_the_earlier_packets_readable() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let (disk, saved) = (directory.path().join("disk"), directory.path().join("saved.pcapng"));
@@ -154,7 +154,7 @@ fn a_pipe_can_be_read_while_it_is_written() {
 }
 
 #[test]
-fn a_header_trace_has_every_packet_in_a_few_bytes_and_is_there_only_when_it_is_whole() {
+fn a_header_trace_is_complete_and_small() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let path = directory.path().join("x.parquet");

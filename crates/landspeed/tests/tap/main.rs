@@ -27,6 +27,8 @@ struct Net {
     left: Namespace,
     right: Namespace,
     link: Veth,
+    /// Takes what is sent to its port and reads nothing of it, so that no ICMP message answers.
+    _sink: UdpSocket,
 }
 
 impl Net {
@@ -34,12 +36,12 @@ impl Net {
     fn new() -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
         let link = veth(&left, &right, "10.91.0.1/24", "10.91.0.2/24");
-        // Nobody listens, and nobody is told so.
-        right.nft("table inet t { chain c { type filter hook input priority 0; udp dport 9 drop; }; }\n");
-        Ok(Self { left, right, link })
+        let sink =
+            right.run(|| UdpSocket::bind("0.0.0.0:9")).map_err(|why| format!("no port for datagrams: {why}"))?;
+        Ok(Self { left, right, link, _sink: sink })
     }
 
-    /// Sends datagrams of this many payload bytes from left to right, to the port that drops them.
+    /// Sends datagrams of this many payload bytes from left to right, to a port that is never read.
     fn send(&self, count: usize, bytes: usize) {
         self.left.run(|| {
             let socket = UdpSocket::bind("10.91.0.1:0").expect("an address");
@@ -91,13 +93,13 @@ impl Running {
         let mut child = namespace
             .run(|| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())
             .expect("the program starts");
-        let (tell, begun) = mpsc::channel();
+        let (ready, begun) = mpsc::channel();
         let errors = child.stderr.take().expect("piped");
         let stderr = std::thread::spawn(move || {
             let mut all = String::new();
             for line in BufReader::new(errors).lines().map_while(Result::ok) {
                 if line.contains("capturing on") {
-                    let _ = tell.send(());
+                    let _ = ready.send(());
                 }
                 all.push_str(&line);
                 all.push('\n');

@@ -44,7 +44,7 @@ fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_run_captures_both_of_its_ends_and_tells_what_they_show() {
+fn a_run_captures_and_compares_both_ends() {
     let net = landspeed_testkit::or_skip!(Net::new());
     frames_as_on_a_wire(&net);
     let server = Server::start(&net, &["--allow-tap=16M"]);
@@ -53,14 +53,14 @@ fn a_run_captures_both_of_its_ends_and_tells_what_they_show() {
     let name = name.to_str().expect("plain");
     let (code, said) = run(&net, &["-t", "1", "-b", "20M", "--tap", name]);
     assert!(matches!(code, Some(0 | 1)), "{said}");
-    let [near, far] = ["near", "far"].map(|end| read(Path::new(&format!("{name}.{end}.pcapng"))).0);
+    let [at_client, at_server] = ["client", "server"].map(|end| read(Path::new(&format!("{name}.{end}.pcapng"))).0);
     // 20 Mb/s for a second, at both ends alike.
     let bytes = |frames: &[crate::Frame]| frames.iter().map(|frame| u64::from(frame.original)).sum::<u64>();
-    for (end, frames) in [("near", &near), ("far", &far)] {
+    for (end, frames) in [("client", &at_client), ("server", &at_server)] {
         assert!((2_000_000..6_000_000).contains(&bytes(frames)), "{end}: {}", bytes(frames));
     }
     assert!(said.contains("packets matched") && said.contains("0 lost between taps"), "{said}");
-    // Neither has the control connection, over which the far end's capture came: one flow is all there is.
+    // Neither has the control connection, over which the server's capture came: there is only one flow.
     assert_eq!(said.matches("lost between taps").count(), 1, "{said}");
     let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
         .expect("it is there")
@@ -81,7 +81,7 @@ fn frames_as_on_a_wire(net: &Net) {
 }
 
 #[test]
-fn a_fault_behind_the_far_tap_is_placed_there_loss_for_loss() {
+fn loss_behind_the_server_tap_is_placed_there() {
     let net = landspeed_testkit::or_skip!(Net::new());
     frames_as_on_a_wire(&net);
     // The tap is before the firewall: what that drops has passed it.
@@ -99,7 +99,7 @@ fn a_fault_behind_the_far_tap_is_placed_there_loss_for_loss() {
     let counted = counted.split_whitespace().skip_while(|word| *word != "packets").nth(1);
     let lost: u64 = counted.and_then(|word| word.parse().ok()).expect("a count");
     assert!(lost > 5, "no fault, no test: {lost}");
-    let files = [format!("{name}.near.pcapng"), format!("{name}.far.pcapng")];
+    let files = [format!("{name}.client.pcapng"), format!("{name}.server.pcapng")];
     let output = landspeed().arg("trace").args(&files).args(["--json", "-"]).output().expect("the program runs");
     let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let flow = &document["flows"][0];
@@ -108,7 +108,7 @@ fn a_fault_behind_the_far_tap_is_placed_there_loss_for_loss() {
 }
 
 #[test]
-fn a_server_that_does_not_allow_it_is_no_failure_of_the_run() {
+fn a_refused_server_capture_does_not_fail_the_run() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let _server = Server::start(&net, &[]);
     let directory = directory();
@@ -117,18 +117,18 @@ fn a_server_that_does_not_allow_it_is_no_failure_of_the_run() {
     let [name, json] = [&name, &json].map(|path| path.to_str().expect("plain"));
     let (code, said) = run(&net, &["-t", "0.3", "-b", "5M", "--tap", name, "--json", json]);
     assert!(matches!(code, Some(0 | 1)), "{said}");
-    assert!(said.contains("--allow-tap") && said.contains("one.near.pcapng"), "{said}");
-    assert!(!Path::new(&name.replace(".pcapng", ".far.pcapng")).exists());
+    assert!(said.contains("--allow-tap") && said.contains("one.client.pcapng"), "{said}");
+    assert!(!Path::new(&name.replace(".pcapng", ".server.pcapng")).exists());
     let document: Value = serde_json::from_slice(&std::fs::read(json).expect("written")).expect("JSON");
-    assert!(document["warnings"].to_string().contains("no-far-capture"), "{}", document["warnings"]);
+    assert!(document["warnings"].to_string().contains("no-server-capture"), "{}", document["warnings"]);
 }
 
 #[test]
-fn the_kernels_events_are_among_the_packets_and_nothing_of_them_stays() {
+fn kernel_events_are_captured_and_cleaned_up() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let instances = Path::new("/sys/kernel/tracing/instances");
     if !instances.is_dir() {
-        landspeed_testkit::skip!("no tracefs here");
+        landspeed_testkit::in_lab_kernel!("no tracefs here");
     }
     let _server = Server::start(&net, &[]);
     let directory = directory();
@@ -159,7 +159,7 @@ fn start_ticks(id: u32) -> u64 {
 }
 
 #[test]
-fn what_the_tap_does_to_the_traffic_is_an_interval() {
+fn the_taps_effect_on_traffic_is_an_interval() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let options = ["-i", &net.link.a, "--measure-perturbation=4s", "-t", "0.1", "--json", "-"];
     let tap = Running::spawn(&net.left, landspeed().arg("tap").args(options));

@@ -8,7 +8,7 @@ use crate::document;
 /// Packets of a capture.
 const PACKETS: u32 = 60_000;
 
-/// A connection's data and acknowledgements; from a packet on, every fifth is of a connection of its own.
+/// A connection's data and acknowledgements; from a packet on, every fifth belongs to a new connection.
 fn capture(others_from: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     write::pcap_header(&mut bytes, LinkType::ETHERNET, 96);

@@ -12,7 +12,7 @@ use serde_json::Value;
 const VARIABLE: &str = "LANDSPEED_CAPTURES";
 /// What reading any of them may take, address space: all of them are small.
 const MOST_KIB: u32 = 512 << 10;
-/// What reading any of them may take, seconds of processor time.
+/// CPU time limit of reading any of them, seconds.
 const LONGEST_S: u32 = 10;
 
 /// The captures; `None` where they are not.

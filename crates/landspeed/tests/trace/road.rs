@@ -79,7 +79,7 @@ impl Tcpdump {
 
     pub fn stop(mut self) -> String {
         let id = self.child.id().to_string();
-        // What is still in its buffer is written when it is asked to end.
+        // tcpdump writes its buffer when asked to end.
         assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
         assert!(self.child.wait().expect("it ends").success());
         self.file.to_str().expect("plain").to_owned()

@@ -219,7 +219,7 @@ fn only_acks_over_a_frame_clock_have_its_period() {
         let found = found(&format!("frame-clock = \"{period}\""), 4);
         assert!(found.is_some_and(|found| within.contains(&found)), "{found:?} for {period}");
     }
-    // Held back, but by no clock of its own.
+    // Delayed, but without a separate clock.
     assert_eq!(found("slot = \"125us\"", 4), None);
 }
 

@@ -109,9 +109,12 @@ impl Bench {
 
     /// The watchdog's process by the journal, if it was armed.
     pub fn watchdog(&self, id: u32) -> Option<u32> {
-        let journal = self.journal(id);
-        let (_, rest) = journal.split_once("\"watchdog\":")?;
-        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        watchdog_in(&self.journal(id))
+    }
+
+    /// Removes the state directory, as [`forget`] does.
+    pub fn forget(&self) {
+        forget(&self.state());
     }
 
     /// Ends the watchdog of a transaction as a crash would, and waits until it is gone.
@@ -121,7 +124,7 @@ impl Bench {
         eventually("the watchdog is gone", || !alive(process));
     }
 
-    /// Waits until the watchdog has taken back what was not whole; what was whole is reverted by its command.
+    /// Waits until the watchdog has rolled back the incomplete transaction; a complete one is reverted by its command.
     pub fn settle(&self) {
         if self.has_record(1, "awaiting-confirm") && !self.has_record(1, "reverting") {
             expect(self.tune(&["revert"]), 0);
@@ -130,7 +133,7 @@ impl Bench {
         }
     }
 
-    /// Brings what is unfinished to an end by a command, whoever else is at it.
+    /// Finishes the pending transaction with a command, whether or not another process works on it.
     pub fn recovered(&self) {
         eventually("it is brought to an end", || {
             let status = self.status();
@@ -139,7 +142,7 @@ impl Bench {
         });
     }
 
-    /// Waits until the journal says that a transaction was taken back, without any command looking after it.
+    /// Waits until the journal records a rollback, without running a command.
     pub fn wait_reverted(&self, id: u32) {
         eventually("the watchdog takes it back", || {
             self.has_record(id, "reverted") || self.has_record(id, "needs-attention")
@@ -160,6 +163,23 @@ impl Drop for Bench {
                 Some(_) | None => {}
             }
         }
+    }
+}
+
+fn watchdog_in(journal: &str) -> Option<u32> {
+    let (_, rest) = journal.split_once("\"watchdog\":")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Removes a state directory, once the watchdog of its first transaction no longer writes to it.
+pub fn forget(state: &Path) {
+    let journal = std::fs::read_to_string(state.join("0001.journal")).unwrap_or_default();
+    if let Some(process) = watchdog_in(&journal) {
+        eventually("the watchdog ends", || !alive(process));
+    }
+    match std::fs::remove_dir_all(state) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("cannot remove the state: {error}"),
+        _ => {}
     }
 }
 
@@ -226,7 +246,7 @@ pub fn state_of(process: u32) -> Option<char> {
     text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Whether a process exists and is no zombie.
+/// Whether a process exists and is not a zombie.
 pub fn alive(process: u32) -> bool {
     state_of(process).is_some_and(|state| state != 'Z' && state != 'X')
 }

@@ -26,7 +26,7 @@ pub const PLAN: &[&str] = &[
     "v0:gro_flush_timeout=20000",
 ];
 
-/// The tree: an mq of somebody's own, two leaves of his own, two of the kernel's.
+/// The tree: an mq and two leaves that were configured, two leaves of the kernel.
 pub fn plant_tree(bench: &Bench) {
     bench.shell(
         "tc qdisc add dev v0 root handle 10: mq
@@ -44,7 +44,7 @@ pub fn apply<'a>(plan: &[&'a str], confirm: &'a str) -> Vec<&'a str> {
     arguments
 }
 
-/// Every fault of a kind until one is never reached; `step` tells whether it was.
+/// Every fault of a kind until one is never reached; `step` returns whether it was.
 fn each_fault(kinds: &[&str], mut step: impl FnMut(&str) -> bool) -> u64 {
     let mut steps = 0;
     for kind in kinds {
@@ -61,19 +61,15 @@ fn with_fault(bench: &Bench, arguments: &[&str], fault: &str) -> Output {
     run(command)
 }
 
-fn clear(bench: &Bench) {
-    let _ = std::fs::remove_dir_all(bench.state());
-}
-
 const BOTH: &[&str] = &["after-record", "after-write"];
 
 #[test]
-fn the_watchdog_takes_back_an_apply_that_dies_at_any_step() {
+fn the_watchdog_rolls_back_an_apply_that_dies() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     let steps = each_fault(BOTH, |fault| {
-        clear(&bench);
+        bench.forget();
         let output = with_fault(&bench, &apply(PLAN, "600"), fault);
         if !was_killed(&output) {
             assert!(output.status.success(), "{}", said(&output));
@@ -92,13 +88,13 @@ fn the_watchdog_takes_back_an_apply_that_dies_at_any_step() {
 }
 
 #[test]
-fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
+fn the_next_command_rolls_back_without_a_watchdog() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     for next in [&["status"][..], &["revert"], &["confirm"]] {
         each_fault(BOTH, |fault| {
-            clear(&bench);
+            bench.forget();
             let mut command = bench.tune(&apply(PLAN, "600"));
             command.env(FAULT, fault).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
             let killed = was_killed(&run(command));
@@ -108,7 +104,7 @@ fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
             if next[0] != "confirm" || !whole {
                 bench.snapshot().must_equal(&before, &format_args!("{fault}, then {next:?}: {}", said(&output)));
             } else {
-                // It was whole: somebody who confirms it is taken at his word.
+                // It was complete: a confirmation is accepted.
                 expect(bench.tune(&["revert"]), 0);
                 bench.snapshot().must_equal(&before, &"reverted");
             }
@@ -118,7 +114,7 @@ fn the_next_command_takes_back_an_apply_whose_watchdog_died_too() {
 }
 
 #[test]
-fn a_recovery_that_dies_at_any_step_is_finished_by_the_next() {
+fn a_recovery_that_dies_is_finished_later() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -127,7 +123,7 @@ fn a_recovery_that_dies_at_any_step_is_finished_by_the_next() {
     each_fault(BOTH, |first| {
         let mut killed = false;
         each_fault(BOTH, |second| {
-            clear(&bench);
+            bench.forget();
             let mut command = bench.tune(&apply(plan, "600"));
             command.env(FAULT, first).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
             killed = was_killed(&run(command));
@@ -148,7 +144,7 @@ fn a_revert_that_dies_at_any_step_is_finished() {
     let before = bench.snapshot();
     for confirmed in [false, true] {
         let steps = each_fault(BOTH, |fault| {
-            clear(&bench);
+            bench.forget();
             expect(bench.tune(&apply(PLAN, "600")), 0);
             if confirmed {
                 expect(bench.tune(&["confirm"]), 0);
@@ -168,12 +164,12 @@ fn a_revert_that_dies_at_any_step_is_finished() {
 }
 
 #[test]
-fn a_confirmation_that_dies_leaves_the_whole_plan_or_nothing_of_it() {
+fn a_confirmation_that_dies_is_atomic() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     let steps = each_fault(BOTH, |fault| {
-        clear(&bench);
+        bench.forget();
         expect(bench.tune(&apply(PLAN, "600")), 0);
         let planned = bench.snapshot();
         assert!(planned.difference(&before).len() > PLAN.len(), "it does something");
@@ -209,7 +205,7 @@ const CALLS: &[&str] = &[
 ];
 
 #[test]
-fn an_apply_that_dies_at_any_system_call_is_taken_back() {
+fn an_apply_killed_at_any_syscall_is_rolled_back() {
     let probe = std::process::Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
         skip!("ending at a system call needs strace");
@@ -220,7 +216,7 @@ fn an_apply_that_dies_at_any_system_call_is_taken_back() {
     let mut ends = 0;
     for call in CALLS {
         for number in 1..MANY {
-            clear(&bench);
+            bench.forget();
             let inject = format!("inject={call}:signal=SIGKILL:when={number}");
             let trace = format!("trace={call}");
             let by = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];

@@ -11,13 +11,13 @@ use crate::crash::{PLAN, apply, plant_tree};
 use crate::others::Paused;
 
 #[test]
-fn a_stopped_apply_is_killed_at_its_deadline_and_rolled_back() {
+fn a_stopped_apply_is_rolled_back_at_its_deadline() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     // After the watchdog's record, an intent, a write, in the middle, and the last write.
     for record in [2, 3, 4, 11, 2 + 2 * PLAN.len() as u64] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let paused = Paused::after(&bench, &apply(PLAN, "8"), record).expect("it stops");
         bench.wait_reverted(1);
         bench.snapshot().must_equal(&before, &record);
@@ -33,7 +33,7 @@ fn a_stopped_apply_is_killed_at_its_deadline_and_rolled_back() {
 }
 
 #[test]
-fn a_stopped_apply_without_a_watchdog_is_killed_by_the_next_command() {
+fn the_next_command_kills_a_stopped_apply() {
     let bench = bench!();
     let before = bench.snapshot();
     // The plan is on the disk, and the watchdog has not been started.
@@ -41,7 +41,7 @@ fn a_stopped_apply_without_a_watchdog_is_killed_by_the_next_command() {
     bench.recovered();
     assert!(was_killed(&early.go_on()));
     bench.snapshot().must_equal(&before, &"nothing was written");
-    let _ = std::fs::remove_dir_all(bench.state());
+    bench.forget();
     let late = Paused::after(&bench, &apply(PLAN, "7"), 6).expect("it stops");
     bench.kill_watchdog(1);
     bench.recovered();
@@ -103,7 +103,7 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
     assert!(bench.has_record(1, "taken-over"));
     bench.snapshot().must_equal(&before, &"restored beside a process that hangs");
     assert!(alive(stuck.process()), "it still hangs");
-    // Others are not held off, and are told.
+    // Other commands are not blocked, and report it.
     let text = expect(bench.tune(&["status"]), 1);
     assert!(text.contains("could not be killed") && text.contains("may still change"), "{text}");
     expect(bench.tune(&apply(&["net.core.somaxconn=8192"], "600")), 0);
@@ -117,7 +117,7 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
 }
 
 #[test]
-fn a_revert_by_a_cut_journal_says_what_it_could_not_restore() {
+fn a_truncated_journal_reverts_and_names_the_rest() {
     let bench = bench!();
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "600")), 0);
@@ -193,7 +193,7 @@ fn watchdog_of(command: Command) -> serde_json::Value {
 }
 
 #[test]
-fn the_watchdog_runs_in_a_unit_of_its_own_or_apply_says_that_it_does_not() {
+fn the_watchdog_runs_in_its_own_unit_or_warns() {
     let bench = bench!();
     if !Path::new("/run/systemd").is_dir() {
         skip!("there is no /run/systemd to mount over");
@@ -203,7 +203,7 @@ fn the_watchdog_runs_in_a_unit_of_its_own_or_apply_says_that_it_does_not() {
     let noted = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", asked.display());
     let end = || {
         expect(bench.tune(&["revert"]), 0);
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
     };
     // It is asked for a scope and leaves the watchdog where it is.
     let watchdog = watchdog_of(with_systemd(&bench, &format!("{noted}{exec}\n")));
@@ -223,7 +223,7 @@ fn the_watchdog_runs_in_a_unit_of_its_own_or_apply_says_that_it_does_not() {
     end();
     // It moves the watchdog.
     let Some(group) = Freezer::new() else { skip!("there is no cgroup to move a process to here") };
-    // The bench has a /sys of its own, without control groups.
+    // The bench has its own /sys, without control groups.
     let mount = bench.directory.path().join("freezer");
     std::fs::create_dir(&mount).expect("a directory");
     let name = group.0.file_name().expect("it has one").display();

@@ -116,7 +116,7 @@ fn a_lock_is_not_opened_through_a_link() {
 }
 
 #[test]
-fn an_audit_that_others_could_have_written_is_not_carried_out() {
+fn an_audit_writable_by_others_is_not_applied() {
     let bench = bench!();
     let before = bench.snapshot();
     let audit = bench.directory.path().join("audit.json");
@@ -129,7 +129,7 @@ fn an_audit_that_others_could_have_written_is_not_carried_out() {
     let mut command = bench.tune(&arguments);
     command.env("SUDO_UID", STRANGER.to_string());
     let text = expect(command, 2);
-    assert!(text.contains("is no audit"), "{text}");
+    assert!(text.contains("is not an audit"), "{text}");
     chown(&audit, Some(0), None).expect("taken");
     mode(&audit, 0o666);
     let text = expect(bench.tune(&arguments), 2);

@@ -54,7 +54,7 @@ fn apply(fault: &str) -> String {
 }
 
 #[test]
-fn the_power_may_go_at_any_record_and_the_next_boot_is_clean_and_knows_it() {
+fn power_loss_at_any_record_leaves_a_clean_boot() {
     let (kernel, directory) = landspeed_testkit::or_skip!(machine());
     let mut records = 0;
     for record in 1..100 {
@@ -91,7 +91,7 @@ fn the_power_may_go_at_any_record_and_the_next_boot_is_clean_and_knows_it() {
 }
 
 #[test]
-fn in_the_lab_an_apply_that_dies_at_any_step_is_taken_back() {
+fn a_lab_apply_that_dies_is_rolled_back() {
     let (kernel, directory) = landspeed_testkit::or_skip!(machine());
     let script = format!(
         "plant; look > /run/before

@@ -8,7 +8,7 @@ use crate::bench::{bench, expect, program, run, said};
 use crate::crash::apply;
 
 #[test]
-fn what_cannot_be_carried_out_is_refused_whole() {
+fn an_impossible_plan_is_refused_entirely() {
     let bench = bench!();
     let before = bench.snapshot();
     for (setting, word) in [
@@ -33,7 +33,7 @@ fn what_cannot_be_carried_out_is_refused_whole() {
         bench.snapshot().must_equal(&before, &setting);
         assert!(!bench.state().exists(), "{setting}");
     }
-    // What the kernel alone knows to be wrong: everything is taken back.
+    // Values that only the kernel rejects: everything is rolled back.
     for setting in ["net.ipv4.tcp_ecn=77", "net.ipv4.tcp_congestion_control=nosuch", "v0:qdisc=fq_codel flows 0"] {
         let text = expect(bench.tune(&apply(&["v0:mtu=9000", setting], "600")), 2);
         assert!(text.contains("everything was put back"), "{setting}: {text}");
@@ -42,7 +42,7 @@ fn what_cannot_be_carried_out_is_refused_whole() {
 }
 
 #[test]
-fn without_privilege_the_plan_works_and_nothing_else_is_tried() {
+fn without_privilege_only_the_plan_works() {
     if !landspeed_sys::process::is_root() {
         skip!("becoming nobody needs root");
     }

@@ -1,7 +1,7 @@
 //! `landspeed tune` on real kernels: whatever happens while it is at work, afterwards the host is byte for byte as it was, or
 //! exactly as it was planned and confirmed.
 //!
-//! Each test has network namespaces of its own and a directory of its own for journals; nothing of the machine is written
+//! Each test has its own network namespaces and journal directory; nothing of the machine is written
 //! to. Where there is no root, these tests skip.
 #![forbid(unsafe_code)]
 

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use landspeed_testkit::skip;
 
-use crate::bench::{Bench, alive, bench, eventually, expect, finish, run, said, signal, state_of};
+use crate::bench::{Bench, alive, bench, eventually, expect, finish, forget, run, said, signal, state_of};
 use crate::crash::{PLAN, apply, plant_tree};
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
@@ -46,7 +46,7 @@ impl Paused {
 }
 
 #[test]
-fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
+fn one_of_two_concurrent_applies_is_refused() {
     let bench = bench!();
     let before = bench.snapshot();
     let one = apply(&["net.ipv4.tcp_mtu_probing=1"], "600");
@@ -54,7 +54,7 @@ fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
     // Wherever the first one is.
     let mut places = 0;
     for record in 1.. {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let Ok(paused) = Paused::after(&bench, &one, record) else {
             expect(bench.tune(&["revert"]), 0);
             break;
@@ -73,7 +73,7 @@ fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
     assert_eq!(places, 5, "plan, watchdog, intent, applied, awaiting");
     // All at once, without an order.
     for _ in 0..5 {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let start = |arguments: &[&str]| {
             bench.tune(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
         };
@@ -87,26 +87,29 @@ fn of_two_applies_at_once_one_wins_and_the_other_says_why_not() {
 }
 
 #[test]
-fn what_somebody_writes_between_plan_and_write_is_kept_and_everything_else_put_back() {
+fn values_changed_since_the_plan_are_kept() {
     let bench = bench!();
     let plan = ["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1", "net.ipv4.tcp_notsent_lowat=1000000"];
     // After the record of the plan or of the watchdog, before its first write.
     for record in [1, 2] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let paused = Paused::after(&bench, &apply(&plan, "600"), record).expect("it stops");
         bench.shell("echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing");
         let theirs = bench.snapshot();
         let output = paused.go_on();
         assert_eq!(output.status.code(), Some(2));
         let text = said(&output);
-        assert!(text.contains("somebody else is changing it") && text.contains("everything was put back"), "{text}");
+        assert!(
+            text.contains("another program is changing it") && text.contains("everything was put back"),
+            "{text}"
+        );
         bench.snapshot().must_equal(&theirs, &record);
         bench.shell("echo 0 > /proc/sys/net/ipv4/tcp_mtu_probing");
     }
 }
 
 #[test]
-fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_force_only() {
+fn later_changes_are_reverted_only_by_force() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -116,13 +119,13 @@ fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_f
         "tc qdisc replace dev v0 parent 10:2 handle 77: bfifo limit 123456",
         "ip link set v0 txqueuelen 555",
     ] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         expect(bench.tune(&apply(PLAN, "600")), 0);
         bench.shell(theirs);
         let refused = expect(bench.tune(&["confirm"]), 2);
         assert!(refused.contains("not confirmed") && refused.contains("now"), "{refused}");
         let text = expect(bench.tune(&["revert"]), 1);
-        assert!(text.contains("not rolled back in full") && text.contains("somebody else set it"), "{text}");
+        assert!(text.contains("not rolled back in full") && text.contains("another program set it"), "{text}");
         let status = bench.status();
         assert_eq!(status["transactions"][0]["state"], "needs-attention", "{status:#}");
         let left = bench.snapshot().difference(&before);
@@ -133,14 +136,14 @@ fn what_somebody_writes_after_the_apply_is_kept_and_reported_and_taken_back_by_f
 }
 
 #[test]
-fn an_apply_that_is_interrupted_at_any_step_is_taken_back() {
+fn an_interrupted_apply_is_rolled_back() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     for name in ["INT", "TERM", "HUP"] {
         let mut places = 0;
         for record in 1.. {
-            let _ = std::fs::remove_dir_all(bench.state());
+            bench.forget();
             // What `nohup` or a shell's `&` has set to be ignored stays ignored in every process below.
             let heeding = ["env", "--default-signal=INT,TERM,HUP"];
             let command = bench.tune_of(&heeding, &apply(&PLAN[3..7], "600"), &bench.state());
@@ -183,7 +186,7 @@ fn a_hang_up_of_the_session_leaves_the_watchdog_awake() {
 }
 
 #[test]
-fn a_full_disk_stops_an_apply_before_it_writes_and_never_a_revert() {
+fn a_full_disk_stops_applies_but_not_reverts() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -200,7 +203,7 @@ fn a_full_disk_stops_an_apply_before_it_writes_and_never_a_revert() {
     empty(&place);
     // Full from each record on: it goes to its end, or everything is put back; a revert never fails.
     for record in 1..=3 + 2 * PLAN.len() as u64 {
-        let _ = std::fs::remove_dir_all(&state);
+        forget(&state);
         let mut command = bench.tune_of(&[], &apply(PLAN, "600"), &state);
         command.env(FAULT, format!("stop-after-record:{record}")).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().expect("it starts");
@@ -218,13 +221,13 @@ fn a_full_disk_stops_an_apply_before_it_writes_and_never_a_revert() {
 }
 
 #[test]
-fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_work() {
+fn the_watchdog_works_with_a_read_only_state_directory() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "8")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
-    // Where the watchdog sees it: it has mounts of its own.
+    // Where the watchdog sees it: it has its own mounts.
     let state = bench.state();
     let inside = format!("mount --bind {0} {0} && mount -o remount,bind,ro {0}", state.display());
     let mut command = Command::new("nsenter");
@@ -243,7 +246,7 @@ fn a_state_directory_that_turns_read_only_does_not_keep_the_watchdog_from_its_wo
 }
 
 #[test]
-fn a_state_directory_that_is_removed_does_not_keep_the_watchdog_from_its_work() {
+fn the_watchdog_works_without_its_state_directory() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
@@ -255,14 +258,14 @@ fn a_state_directory_that_is_removed_does_not_keep_the_watchdog_from_its_work() 
 }
 
 #[test]
-fn a_renamed_interface_is_put_back_under_its_new_name() {
+fn a_renamed_interface_is_restored_under_its_new_name() {
     let bench = bench!();
     plant_tree(&bench);
     let rename =
         |from: &str, to: &str| bench.shell(&format!("ip link set {from} down; ip link set {from} name {to}"));
     let up = |name: &str| bench.shell(&format!("ip link set {name} up"));
     for unattended in [false, true] {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let before =
             bench.shell("ip -d link show v0; tc -d qdisc show dev v0 | sort; cat /proc/sys/net/ipv4/conf/v0/*");
         expect(bench.tune(&apply(PLAN, if unattended { "8" } else { "600" })), 0);
@@ -282,7 +285,7 @@ fn a_renamed_interface_is_put_back_under_its_new_name() {
 }
 
 #[test]
-fn a_removed_interface_is_let_go_and_its_namesake_is_not_touched() {
+fn a_removed_interfaces_namesake_is_not_touched() {
     let bench = bench!();
     let tcp = bench.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_mtu_probing");
     expect(bench.tune(&apply(PLAN, "600")), 0);
@@ -299,7 +302,7 @@ fn a_removed_interface_is_let_go_and_its_namesake_is_not_touched() {
 }
 
 #[test]
-fn an_interface_with_another_hardware_address_is_still_the_same() {
+fn an_interface_keeps_its_identity_after_a_mac_change() {
     // A port takes the address of its bond.
     let bench = bench!();
     plant_tree(&bench);
@@ -311,7 +314,7 @@ fn an_interface_with_another_hardware_address_is_still_the_same() {
 }
 
 #[test]
-fn a_management_link_that_is_cut_is_not_confirmed_and_comes_back_by_itself() {
+fn a_cut_management_link_is_rolled_back() {
     let bench = bench!();
     let before = bench.snapshot();
     let session = "10.97.0.2 50000 10.97.0.1 22";
@@ -328,7 +331,7 @@ fn a_management_link_that_is_cut_is_not_confirmed_and_comes_back_by_itself() {
     });
 }
 
-/// A file system of its own, unmounted with the value.
+/// A separate file system, unmounted on drop.
 pub struct Mounted<'a> {
     at: &'a Path,
 }

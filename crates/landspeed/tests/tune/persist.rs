@@ -31,7 +31,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, u32)> {
     found
 }
 
-/// A root with somebody's files in it, one of them under our name.
+/// A root with existing files, one of them under our name.
 fn plant(bench: &Bench, with_ours: bool) -> PathBuf {
     let root = bench.directory.path().join("root");
     let _ = std::fs::remove_dir_all(&root);
@@ -47,7 +47,7 @@ fn plant(bench: &Bench, with_ours: bool) -> PathBuf {
 }
 
 fn confirmed(bench: &Bench) {
-    let _ = std::fs::remove_dir_all(bench.state());
+    bench.forget();
     expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1", "net.core.somaxconn=8192"], "600")), 0);
     expect(bench.tune(&["confirm"]), 0);
 }
@@ -57,7 +57,7 @@ fn words<'a>(command: &[&'a str], root: &'a Path) -> Vec<&'a str> {
 }
 
 #[test]
-fn persist_and_its_undo_leave_all_files_or_none_wherever_they_die() {
+fn persist_and_undo_are_atomic() {
     let bench = bench!();
     for with_ours in [false, true] {
         let root = plant(&bench, with_ours);
@@ -101,7 +101,7 @@ fn persist_and_its_undo_leave_all_files_or_none_wherever_they_die() {
 }
 
 #[test]
-fn persist_on_a_read_only_etc_says_so_and_leaves_nothing() {
+fn persist_on_a_read_only_etc_fails_cleanly() {
     let bench = bench!();
     let root = plant(&bench, true);
     let before = files(&root);
@@ -119,7 +119,7 @@ fn persist_on_a_read_only_etc_says_so_and_leaves_nothing() {
 }
 
 #[test]
-fn what_somebody_wrote_into_our_file_is_kept_and_said() {
+fn foreign_edits_of_our_files_are_kept_and_reported() {
     let bench = bench!();
     let root = plant(&bench, false);
     confirmed(&bench);
@@ -128,6 +128,6 @@ fn what_somebody_wrote_into_our_file_is_kept_and_said() {
     std::fs::write(root.join(OURS), &theirs).expect("written");
     let output = run(bench.tune(&["revert", "--persisted"]));
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("changed by somebody else"), "{}", said(&output));
+    assert!(said(&output).contains("was changed since"), "{}", said(&output));
     assert_eq!(std::fs::read_to_string(root.join(OURS)).expect("there"), theirs);
 }

@@ -8,7 +8,7 @@ use crate::crash::apply;
 /// Trees that are put back exactly. A kernel that lacks a kind leaves that tree out.
 const TREES: &[(&str, &str)] = &[
     ("the kernel's own", ""),
-    ("an mq of somebody's", "tc qdisc add dev v0 root handle 1: mq"),
+    ("a configured mq", "tc qdisc add dev v0 root handle 1: mq"),
     (
         "an mq with a different leaf on each queue",
         "tc qdisc add dev v0 root handle 100: mq
@@ -20,7 +20,7 @@ const TREES: &[(&str, &str)] = &[
     ("one root for all queues", "tc qdisc add dev v0 root handle 7: pfifo limit 99"),
     ("a token bucket", "tc qdisc add dev v0 root handle 3: tbf rate 900mbit burst 200kb latency 50ms"),
     (
-        "token buckets below mq, one with a queue of its own",
+        "token buckets below mq, one with a child queue",
         "tc qdisc add dev v0 root handle 100: mq
          tc qdisc add dev v0 parent 100:1 handle 1: tbf rate 100mbit burst 20kb limit 100kb
          tc qdisc add dev v0 parent 1:1 handle 20: bfifo limit 50000
@@ -47,7 +47,7 @@ const TREES: &[(&str, &str)] = &[
     ("an ingress hook beside it", "tc qdisc add dev v0 handle ffff: ingress; tc qdisc add dev v0 root handle 9: pfifo"),
 ];
 
-/// What can only be made again by whoever made it: refused, with its name.
+/// Configurations that only their creator can restore: refused, with their name.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         "htb with classes",
@@ -70,7 +70,7 @@ pub fn leaves(bench: &Bench) -> Vec<String> {
 }
 
 fn clear(bench: &Bench) {
-    let _ = std::fs::remove_dir_all(bench.state());
+    bench.forget();
     bench.shell("tc qdisc del dev v0 root 2>/dev/null || true; tc qdisc del dev v0 ingress 2>/dev/null || true");
 }
 
@@ -78,13 +78,13 @@ fn clear(bench: &Bench) {
 fn every_tree_of_a_multi_queue_interface_comes_back_exactly() {
     let bench = bench!();
     let mut left_out = Vec::new();
-    let wishes = if bench.try_shell("tc qdisc add dev v0 root fq").status.success() {
+    let requests = if bench.try_shell("tc qdisc add dev v0 root fq").status.success() {
         ["v0:qdisc=fq maxrate 1gbit", "v0:qdisc=fq_codel limit 100", "v0:qdisc=default"]
     } else {
         ["v0:qdisc=pfifo limit 500", "v0:qdisc=bfifo", "v0:qdisc=default"]
     };
     for (name, script) in TREES {
-        for wanted in wishes {
+        for wanted in requests {
             clear(&bench);
             if !bench.try_shell(script).status.success() {
                 left_out.push(*name);
@@ -109,7 +109,7 @@ fn every_tree_of_a_multi_queue_interface_comes_back_exactly() {
 }
 
 #[test]
-fn a_tree_that_could_not_be_put_back_is_refused_before_anything_is_written() {
+fn an_unrestorable_qdisc_tree_is_refused_first() {
     let bench = bench!();
     let mut left_out = Vec::new();
     for (name, script, kind) in REFUSED {

@@ -4,19 +4,19 @@ use crate::bench::{bench, expect, run, was_killed};
 use crate::crash::{PLAN, apply, plant_tree};
 
 #[test]
-fn after_a_restart_nothing_is_written_whatever_step_the_power_went_at() {
+fn nothing_is_written_after_a_restart() {
     let bench = bench!();
     plant_tree(&bench);
     let before = bench.snapshot();
     let plan = &PLAN[..6];
     for number in 1.. {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let mut command = bench.tune(&apply(plan, "600"));
         command.env("LANDSPEED_TUNE_FAULT", format!("after-record:{number}"));
         command.env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
         let killed = was_killed(&run(command));
         bench.kill_watchdog(1);
-        // The host as the power left it stands for the host after the restart: whoever writes to it is found out.
+        // The host as the power left it stands for the host after the restart: any write to it is detected.
         let left = bench.snapshot();
         let journal = bench.journal(1);
         for arguments in [&["status"][..], &["status", "--json", "-"], &["confirm"], &["revert"]] {
@@ -51,7 +51,7 @@ fn after_a_restart_nothing_is_written_whatever_step_the_power_went_at() {
 }
 
 #[test]
-fn a_confirmed_transaction_of_an_earlier_boot_is_said_to_be_undone_by_the_restart() {
+fn a_restart_undoes_a_confirmed_transaction_visibly() {
     let bench = bench!();
     expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "600")), 0);
     expect(bench.tune(&["confirm"]), 0);

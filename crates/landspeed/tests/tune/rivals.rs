@@ -48,14 +48,14 @@ fn planned(bench: &Bench, arguments: &[&str]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn buffers_are_worked_out_from_the_path_and_not_one_size_for_all() {
+fn buffers_are_computed_from_the_path() {
     let bench = bench!();
     bench.shell("for name in rmem wmem; do echo 4096 65536 4194304 > /proc/sys/net/ipv4/tcp_$name; done");
     let before = bench.snapshot();
     for (rate, rtt, bdp) in
         [("10G", "20ms", 25_000_000), ("10G", "100ms", 125_000_000), ("40G", "100ms", 500_000_000)]
     {
-        let _ = std::fs::remove_dir_all(bench.state());
+        bench.forget();
         let arguments = ["apply", "--confirm", "600", "--only", "BUF-001,BUF-002", "--goal", rate, "--rtt", rtt];
         expect(bench.tune(&arguments), 0);
         for name in ["tcp_rmem", "tcp_wmem"] {
@@ -69,7 +69,7 @@ fn buffers_are_worked_out_from_the_path_and_not_one_size_for_all() {
 }
 
 #[test]
-fn a_buffer_never_exceeds_what_the_kernel_keeps_in_an_int() {
+fn a_buffer_never_exceeds_the_kernels_int() {
     // The largest that guides write, 2^31, is negative in the kernel; bpftune wrote negative ones (its issue 36).
     let bench = bench!();
     bench.shell("for name in rmem wmem; do echo 4096 65536 4194304 > /proc/sys/net/ipv4/tcp_$name; done");
@@ -117,7 +117,7 @@ fn a_host_that_meets_its_goal_is_left_alone() {
 }
 
 #[test]
-fn time_stamps_and_selective_acknowledgements_are_put_on_where_a_script_put_them_off() {
+fn timestamps_and_sack_are_enabled_again() {
     // Vendors' scripts save 12 bytes a segment.
     let bench = bench!();
     bench.shell("for name in timestamps sack window_scaling; do echo 0 > /proc/sys/net/ipv4/tcp_$name; done");
@@ -138,7 +138,7 @@ fn time_stamps_and_selective_acknowledgements_are_put_on_where_a_script_put_them
 }
 
 #[test]
-fn every_queue_gets_what_is_asked_for_and_gets_back_what_it_had() {
+fn every_queue_is_set_and_restored() {
     // fasterdata-tuning.sh saves the first line of `tc qdisc show` and restores pfifo_fast at the root, without mq.
     let bench = bench!();
     bench.shell(
@@ -179,14 +179,14 @@ impl Drop for Daemon {
 }
 
 #[test]
-fn neither_the_firewall_nor_a_daemon_is_touched_at_any_time() {
+fn the_firewall_and_daemons_are_never_touched() {
     // mlnx_tune has a profile that flushes the firewall; it and others stop irqbalance for good.
     let bench = bench!();
     let rules =
         "nft 'add table inet guard; add chain inet guard in { type filter hook input priority 0; policy drop; };
          add rule inet guard in tcp dport 22 accept; add rule inet guard in ct state established accept'";
     if !bench.try_shell(rules).status.success() {
-        skip!("a firewall of its own needs nft");
+        skip!("a separate firewall needs nft");
     }
     let firewall = || bench.shell("nft list ruleset");
     let before = firewall();
@@ -205,7 +205,7 @@ fn neither_the_firewall_nor_a_daemon_is_touched_at_any_time() {
 }
 
 #[test]
-fn what_another_file_sets_later_at_boot_is_named_and_not_overridden() {
+fn later_boot_settings_are_named_and_not_overridden() {
     // No silent override of what the administrator wrote (tuned's issues 492 and 518).
     let bench = bench!();
     let root = bench.directory.path().join("root");
@@ -268,7 +268,7 @@ fn changes(audit: &Value) -> impl Iterator<Item = (&str, &Value, &str)> {
 }
 
 #[test]
-fn no_host_gets_numbers_that_were_copied_from_another() {
+fn values_are_not_copied_between_hosts() {
     // The deck of 2012: tcp_mem of 16777216 pages three times, 64 GiB. Backlogs of 250000 are from guides, too.
     let mut cured = 0;
     for (name, audit) in audits() {
@@ -318,7 +318,7 @@ fn no_finding_asks_to_stop_irqbalance_for_good() {
 }
 
 #[test]
-fn a_governor_is_asked_for_only_where_the_host_has_one_that_offers_it() {
+fn only_available_governors_are_requested() {
     let mut asked = 0;
     for (name, audit) in audits() {
         let policies = audit["facts"]["cpu"]["policies"]["known"].as_array().cloned().unwrap_or_default();
@@ -345,7 +345,7 @@ fn a_governor_is_asked_for_only_where_the_host_has_one_that_offers_it() {
 }
 
 #[test]
-fn every_change_says_why_what_it_gains_and_who_says_so() {
+fn every_change_has_a_reason_gain_and_source() {
     // "Why exactly" (bpftune's issue 188).
     for (name, audit) in audits() {
         for finding in findings(&audit).iter().filter(|finding| finding["changes"] != serde_json::json!([])) {

@@ -1,4 +1,4 @@
-//! Every sysctl of a namespace, one by one: changed and taken back, with nothing else different afterwards.
+//! Every sysctl of a namespace, one by one: changed and rolled back, with nothing else different afterwards.
 
 use crate::bench::{bench, run, said};
 use crate::crash::apply;
@@ -14,7 +14,7 @@ fn every_sysctl_that_is_accepted_comes_back_with_everything_else() {
     let mut settings = Vec::new();
     for name in names.lines() {
         let now = bench.namespace.run(|| std::fs::read_to_string(format!("/proc/sys/{name}")));
-        // Numbers only; others have tests of their own.
+        // Numbers only; other values have separate tests.
         let Some(number) = now.ok().and_then(|text| text.trim().parse::<i64>().ok()) else { continue };
         let wanted = match number {
             0 => 1,
@@ -29,7 +29,7 @@ fn every_sysctl_that_is_accepted_comes_back_with_everything_else() {
     for group in settings.chunks(GROUP) {
         let mut queue: Vec<Vec<&str>> = vec![group.iter().map(String::as_str).collect()];
         while let Some(some) = queue.pop() {
-            let _ = std::fs::remove_dir_all(bench.state());
+            bench.forget();
             let output = run(bench.tune(&apply(&some, "600")));
             let applied = output.status.success();
             let undo = applied.then(|| run(bench.tune(&["revert"])));
@@ -59,6 +59,6 @@ fn every_sysctl_that_is_accepted_comes_back_with_everything_else() {
         }
     }
     assert!(side_effects.is_empty(), "{}", side_effects.join("\n"));
-    println!("{taken} changed and taken back, {} refused: {refused:?}", refused.len());
+    println!("{taken} changed and rolled back, {} refused: {refused:?}", refused.len());
     assert!(taken > 300, "{taken}; refused: {refused:?}");
 }

@@ -201,7 +201,7 @@ omit = \"1s\"
 }
 
 #[test]
-fn what_holds_a_flow_back_is_named() {
+fn the_limit_of_a_flow_is_named() {
     landspeed_testkit::needs_lab_kernel!();
     let mut wrong = String::new();
     for case in CASES {

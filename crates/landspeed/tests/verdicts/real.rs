@@ -39,7 +39,7 @@ fn loopback_is_never_taken_for_a_network() {
 }
 
 #[test]
-fn an_end_kept_from_its_core_is_not_a_slow_program() {
+fn a_preempted_end_is_not_a_slow_program() {
     let (one, other) = cores!();
     let pair = Pair::on_loopback(PROGRAM);
     for (burdened, receive) in [(other, "copy"), (one, "discard")] {
@@ -52,7 +52,7 @@ fn an_end_kept_from_its_core_is_not_a_slow_program() {
 }
 
 #[test]
-fn a_socket_buffer_smaller_than_a_burst_is_named_with_its_size() {
+fn a_small_socket_buffer_is_named_with_its_size() {
     let pair = Pair::on_loopback(PROGRAM);
     let document = pair.run("-u -b 200M -l 1448 --burst 64 -w 32K -t 3");
     never_misleads("small socket buffer", &["receive-buffer"], &document);
@@ -62,7 +62,7 @@ fn a_socket_buffer_smaller_than_a_burst_is_named_with_its_size() {
 }
 
 #[test]
-fn udp_to_a_receiver_without_its_core_is_not_a_lossy_network() {
+fn a_preempted_udp_receiver_is_not_a_lossy_network() {
     let (one, other) = cores!();
     let pair = Pair::on_loopback(PROGRAM);
     let _burden = Burden::on(other, 3);

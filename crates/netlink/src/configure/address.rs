@@ -54,7 +54,7 @@ impl Netlink {
         self.carry_out("neighbour set", format_args!("{address} on interface {ifindex}"), request)
     }
 
-    /// Tells a bridge for good which of its ports a MAC address is behind (`bridge fdb replace … master static`).
+    /// Adds a permanent bridge entry: the port of a MAC address (`bridge fdb replace … master static`).
     pub fn set_bridge_entry(&mut self, port_ifindex: u32, mac: [u8; 6]) -> Result<(), NetlinkError> {
         let mut request = neighbour(libc::AF_BRIDGE as u8, port_ifindex, NUD_NOARP, NTF_MASTER, REPLACE);
         request.attribute(NDA_LLADDR, &mac);

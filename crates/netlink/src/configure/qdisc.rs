@@ -9,23 +9,28 @@ use super::super::{Netlink, NetlinkError, Qdisc, Request};
 use super::{CREATE, REPLACE, refuse};
 
 mod aqm;
-mod cake;
-mod fair;
+mod fq;
 mod netem;
 mod raw;
 mod red;
 mod shape;
 
-pub use aqm::{Codel, FqCodel, FqPie, Pie};
-pub use cake::{Cake, CakeDiffserv, CakeFlows};
-pub use fair::{Delivery, Fq, Prio, Sfq};
-pub use netem::{Distribution, Loss, Netem, NetemRate, Reorder};
+pub use aqm::{Codel, FqCodel, Pie};
+pub use fq::{Delivery, Fq};
+pub use netem::{Loss, Netem, NetemRate};
 pub use raw::RawQdisc;
 pub use red::Red;
-pub use shape::{Htb, HtbClass, Tbf, TbfPeak};
+pub use shape::{HtbClass, Tbf};
 
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
+// linux/pkt_sched.h
+const TCA_CAKE_RTT: u16 = 7;
+const TCA_HTB_INIT: u16 = 2;
+/// The only version the kernel takes (`HTB_VER >> 16`).
+const HTB_VERSION: u32 = 3;
+/// The kernel's default.
+const RATE_TO_QUANTUM: u32 = 10;
 /// What the kernel calls a tick of its packet scheduler, nanoseconds (`PSCHED_SHIFT`, include/net/pkt_sched.h).
 const TICK_NS: u64 = 64;
 
@@ -36,19 +41,12 @@ pub struct Probability(u32);
 impl Probability {
     /// Never.
     pub const ZERO: Self = Self(0);
-    /// Always, or as near to it as the kernel can say.
-    pub const ONE: Self = Self(u32::MAX);
 
     /// The nearest to `fraction` there is; what is outside 0 to 1 is cut, and a NaN is zero. Anything above zero stays
     /// above zero.
     pub fn new(fraction: f64) -> Self {
         let nearest = (fraction * 4_294_967_296.0).round() as u32;
         Self(nearest.max(u32::from(fraction > 0.0)))
-    }
-
-    /// The kernel's number.
-    pub const fn from_bits(bits: u32) -> Self {
-        Self(bits)
     }
 
     /// The kernel's number: fraction × 2³².
@@ -82,7 +80,10 @@ pub enum Discipline {
     /// Token bucket.
     Tbf(Tbf),
     /// Hierarchical token bucket; see [`Netlink::add_htb_class`].
-    Htb(Htb),
+    Htb {
+        /// Minor of the class that takes what no filter claims. 0: such packets pass unshaped.
+        default_class: u16,
+    },
     /// Delay, loss and other impairments.
     Netem(Netem),
     /// Random early detection.
@@ -93,16 +94,18 @@ pub enum Discipline {
     FqCodel(FqCodel),
     /// Proportional integral controller enhanced.
     Pie(Pie),
-    /// Fair queueing of flows, each with `pie`.
-    FqPie(FqPie),
-    /// Shaping, fairness and AQM in one.
-    Cake(Cake),
+    /// Shaping, fairness and AQM in one, here without a rate.
+    Cake {
+        /// Round trip to be tuned for, µs; 100,000.
+        rtt_us: Option<u32>,
+    },
     /// Stochastic fairness.
-    Sfq(Sfq),
+    Sfq {
+        /// Most packets held, at least 2.
+        limit_packets: u32,
+    },
     /// Fair queueing with pacing: the end host's.
     Fq(Fq),
-    /// Strict priorities.
-    Prio(Prio),
     /// Nothing but a place for filters on what comes in. Its parent is [`Qdisc::INGRESS`].
     Ingress,
     /// As [`Discipline::Ingress`], and for what goes out. Its parent is [`Qdisc::INGRESS`].
@@ -128,17 +131,15 @@ impl Discipline {
             Self::Pfifo { .. } => "pfifo",
             Self::Bfifo { .. } => "bfifo",
             Self::Tbf(_) => "tbf",
-            Self::Htb(_) => "htb",
+            Self::Htb { .. } => "htb",
             Self::Netem(_) => "netem",
             Self::Red(_) => "red",
             Self::Codel(_) => "codel",
             Self::FqCodel(_) => "fq_codel",
             Self::Pie(_) => "pie",
-            Self::FqPie(_) => "fq_pie",
-            Self::Cake(_) => "cake",
-            Self::Sfq(_) => "sfq",
+            Self::Cake { .. } => "cake",
+            Self::Sfq { .. } => "sfq",
             Self::Fq(_) => "fq",
-            Self::Prio(_) => "prio",
             Self::Ingress => "ingress",
             Self::Clsact => "clsact",
         }
@@ -151,17 +152,22 @@ impl Discipline {
                 request.u32(TCA_OPTIONS, *limit);
             }
             Self::Tbf(tbf) => tbf.encode(request)?,
-            Self::Htb(htb) => request.nest(TCA_OPTIONS, |r| htb.encode(r)),
+            // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts.
+            Self::Htb { default_class } => request.nest(TCA_OPTIONS, |r| {
+                r.around(TCA_HTB_INIT, |r| r.words(&[HTB_VERSION, RATE_TO_QUANTUM, (*default_class).into(), 0, 0]));
+            }),
             Self::Netem(netem) => netem.encode(request)?,
             Self::Red(red) => red.encode(request)?,
             Self::Codel(codel) => request.nest(TCA_OPTIONS, |r| codel.encode(r)),
             Self::FqCodel(fq_codel) => request.nest(TCA_OPTIONS, |r| fq_codel.encode(r)),
             Self::Pie(pie) => request.nest(TCA_OPTIONS, |r| pie.encode(r)),
-            Self::FqPie(fq_pie) => request.nest(TCA_OPTIONS, |r| fq_pie.encode(r)),
-            Self::Cake(cake) => request.nest(TCA_OPTIONS, |r| cake.encode(r)),
-            Self::Sfq(sfq) => request.around(TCA_OPTIONS, |r| sfq.encode(r)),
+            Self::Cake { rtt_us } => request.nest(TCA_OPTIONS, |r| r.maybe_u32(TCA_CAKE_RTT, *rtt_us)),
+            // struct tc_sfq_qopt_v1, 18 words: quantum, perturb_period, limit; 0 is the kernel's default.
+            Self::Sfq { limit_packets } => request.around(TCA_OPTIONS, |r| {
+                r.words(&[0, 0, *limit_packets]);
+                r.words(&[0; 15]);
+            }),
             Self::Fq(fq) => fq.encode(request)?,
-            Self::Prio(prio) => request.around(TCA_OPTIONS, |r| prio.encode(r)),
             Self::Ingress | Self::Clsact => {}
         }
         Ok(())
@@ -246,7 +252,12 @@ impl Netlink {
         class: u32,
         options: &HtbClass,
     ) -> Result<(), NetlinkError> {
-        self.put_class("class add", CREATE, ifindex, parent, class, options)
+        let place = Place("htb class", ifindex, class);
+        let mut request = Request::acknowledged(libc::RTM_NEWTCLASS, CREATE);
+        traffic_control_header(&mut request, ifindex, class, parent, 0);
+        request.text(TCA_KIND, "htb");
+        options.encode(&mut request).map_err(|why| refuse("class add", &place, why))?;
+        self.carry_out("class add", place, request)
     }
 
     /// Deletes a class; packets that wait in it are dropped.
@@ -254,23 +265,6 @@ impl Netlink {
         let mut request = Request::acknowledged(libc::RTM_DELTCLASS, 0);
         traffic_control_header(&mut request, ifindex, class, 0, 0);
         self.carry_out("class delete", Place("class", ifindex, class), request)
-    }
-
-    fn put_class(
-        &mut self,
-        operation: &'static str,
-        flags: u16,
-        ifindex: u32,
-        parent: u32,
-        class: u32,
-        options: &HtbClass,
-    ) -> Result<(), NetlinkError> {
-        let place = Place("htb class", ifindex, class);
-        let mut request = Request::acknowledged(libc::RTM_NEWTCLASS, flags);
-        traffic_control_header(&mut request, ifindex, class, parent, 0);
-        request.text(TCA_KIND, "htb");
-        options.encode(&mut request).map_err(|why| refuse(operation, &place, why))?;
-        self.carry_out(operation, place, request)
     }
 }
 

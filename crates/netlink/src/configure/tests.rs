@@ -5,14 +5,15 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
 
+use landspeed_sys::filter::Instruction;
 use landspeed_sys::netns;
-use landspeed_sys::packet::{Capture, PacketDirection};
+use landspeed_sys::ring::{PacketKind, Ring, RingOptions};
 use landspeed_testkit::in_lab_kernel;
 use proptest::prelude::*;
 
 use super::*;
 use crate::parse::each_attribute;
-use crate::{Details, LinkId, Qdisc, QdiscKind, QdiscReading, ethtool};
+use crate::{LinkId, Qdisc, QdiscReading, ethtool};
 
 fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
@@ -56,23 +57,21 @@ fn a_pair_is_made_across_two_namespaces_in_one_request() {
             gso_max_size_bytes: Some(60_000),
             ..up()
         };
-        let near = NewLink { name: "a0", index: Some(10), tx_queues: Some(3), settings, ..NewLink::default() };
+        let near = NewLink { name: "a0", settings, ..NewLink::default() };
         let settings =
             LinkSettings { address: Some([2, 0, 0, 0, 0, 2]), mtu_bytes: Some(8000), ..Default::default() };
-        let far = NewLink { name: "b0", index: Some(20), namespace: Some(other.as_fd()), settings, ..near };
+        let far = NewLink { name: "b0", namespace: Some(other.as_fd()), settings };
         netlink.add_veth(&near, &far)?;
         let link = netlink.link(LinkId::Name("a0"))?;
-        assert_eq!((link.index, link.mtu_bytes, link.tx_queue_len), (10, 9000, Some(10_000)));
-        assert_eq!((link.address.as_slice(), link.kind.as_deref()), (&[2, 0, 0, 0, 0, 1][..], Some("veth")));
+        assert_eq!((link.mtu_bytes, link.tx_queue_len), (9000, Some(10_000)));
         assert_eq!((link.gso_max_size_bytes, link.gso_ipv4_max_size_bytes), (Some(60_000), Some(60_000)));
+        assert_eq!((link.address.as_slice(), link.kind.as_deref()), (&[2, 0, 0, 0, 0, 1][..], Some("veth")));
         assert!(link.flags & libc::IFF_UP as u32 != 0);
 
         netns::enter(other.as_fd()).expect("there");
         let mut there = Netlink::open()?;
         let link = there.link(LinkId::Name("b0"))?;
-        assert_eq!((link.index, link.mtu_bytes, link.address[5]), (20, 8000, 2));
-        there.delete_link(LinkId::Index(20))?;
-        assert!(netlink.link(LinkId::Name("a0")).is_err(), "one end goes with the other");
+        assert_eq!((link.mtu_bytes, link.address[5]), (8000, 2));
         Ok::<_, NetlinkError>(())
     });
     finish(outcome);
@@ -91,7 +90,8 @@ fn the_kernels_own_explanation_is_in_the_error() {
         let error = netlink.set_link(LinkId::Name("a0"), &small).expect_err("too small");
         let text = "netlink link set of a0: Invalid argument (os error 22): mtu less than device minimum";
         assert_eq!(error.to_string(), text);
-        let error = netlink.add_dummy(&NewLink { name: "too-long-a-name-for-it", ..NewLink::default() });
+        let long = NewLink { name: "too-long-a-name-for-it", ..NewLink::default() };
+        let error = netlink.add_bridge(&long);
         assert!(error.expect_err("no name").to_string().ends_with("not an interface name"));
         let far = NewLink { name: "d0", settings: up(), ..NewLink::default() };
         let error = netlink.add_veth(&NewLink { name: "c0", ..NewLink::default() }, &far);
@@ -107,14 +107,13 @@ fn a_bridge_forwards_by_the_entries_it_was_given() {
         let mut netlink = Netlink::open()?;
         let (a0, b0) = pair(&mut netlink)?;
         let bridge = NewLink { name: "br0", settings: up(), ..NewLink::default() };
-        netlink.add_bridge(&bridge, &Bridge { ageing_cs: 0, multicast_snooping: false })?;
+        netlink.add_bridge(&bridge)?;
         let master = Some(netlink.link(LinkId::Name("br0"))?.index);
         netlink.set_link(LinkId::Index(b0), &LinkSettings { master, ..LinkSettings::default() })?;
-        netlink.set_bridge_port(LinkId::Index(b0), &BridgePort { learning: false, flood: false })?;
         netlink.set_bridge_entry(b0, [2, 0, 0, 0, 0, 9])?;
         let shown = printed("ip -d link show dev br0");
-        hold(shown.as_deref(), &["stp_state 0", "ageing_time 0", "forward_delay 0"]);
-        hold(printed("ip -d link show dev b0").as_deref(), &["master br0", "learning off", "flood off"]);
+        hold(shown.as_deref(), &["stp_state 0", "forward_delay 0"]);
+        hold(printed("ip -d link show dev b0").as_deref(), &["master br0"]);
         hold(printed("bridge fdb show dev b0").as_deref(), &["02:00:00:00:00:09 master br0 static"]);
         netlink.set_link(LinkId::Index(b0), &LinkSettings { master: Some(0), ..LinkSettings::default() })?;
         assert!(netlink.set_bridge_entry(a0, [2, 0, 0, 0, 0, 9]).is_err(), "no port, no entry");
@@ -124,51 +123,28 @@ fn a_bridge_forwards_by_the_entries_it_was_given() {
 }
 
 #[test]
-fn a_route_is_found_with_the_metrics_it_was_given() {
+fn a_route_is_as_it_was_asked_for() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         let (a0, _) = pair(&mut netlink)?;
-        netlink.add_address(a0, ip("10.1.0.1"), 24)?;
+        let source = ip("10.1.0.1");
+        netlink.add_address(a0, source, 24)?;
         netlink.set_neighbour(a0, ip("10.1.0.2"), [2, 0, 0, 0, 0, 2])?;
-        let metrics = RouteMetrics {
-            mtu_bytes: Some(1280),
-            mtu_lock: true,
-            initial_cwnd: Some(100),
-            cwnd_clamp: Some(500),
-            rto_min_ms: Some(5),
-            quickack: Some(true),
-            congestion_control: Some("reno"),
-            ..RouteMetrics::default()
-        };
-        let route = NewRoute { gateway: Some(ip("10.1.0.2")), metrics, ..NewRoute::on_link(ip("10.2.0.0"), 16, a0) };
-        netlink.add_route(&route)?;
-        assert!(netlink.add_route(&route).is_err(), "it is there");
+        let route = NewRoute { destination: ip("10.2.0.0"), prefix_bits: 16, ifindex: a0, source, quickack: true };
         netlink.replace_route(&route)?;
-        let found = netlink.route((ip("10.2.3.4"), 9).into())?;
-        assert_eq!((found.gateway, found.out_ifindex), (Some(ip("10.1.0.2")), a0));
-        assert_eq!((found.mtu_bytes, found.cwnd_limit), (Some(1280), Some(500)));
-        let wanted =
-            ["mtu lock 1280", "cwnd lock 500", "initcwnd 100", "rto_min lock 5ms", "quickack 1", "lock reno"];
-        hold(printed("ip route show 10.2.0.0/16").as_deref(), &wanted);
+        assert_eq!(netlink.route((ip("10.2.3.4"), 9).into())?.out_ifindex, a0);
+        hold(printed("ip route show 10.2.0.0/16").as_deref(), &["scope link", "src 10.1.0.1", "quickack 1"]);
         hold(printed("ip neighbour show").as_deref(), &["10.1.0.2 dev a0 lladdr 02:00:00:00:00:02 PERMANENT"]);
-        if netlink.add_address(a0, ip("fd00::1"), 64).is_ok() {
-            netlink.add_route(&NewRoute { gateway: Some(ip("fd00::2")), ..NewRoute::on_link(ip("::"), 0, a0) })?;
-            assert_eq!(netlink.route((ip("2001:db8::1"), 9).into())?.gateway, Some(ip("fd00::2")));
-        }
         Ok(())
     });
     finish(outcome);
 }
 
 /// One discipline of each kind, and what `tc -d qdisc` says of it.
-fn every_kind() -> Vec<(Discipline, QdiscKind, &'static [&'static str])> {
+fn every_kind() -> Vec<(Discipline, &'static [&'static str])> {
     let tbf =
-        Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 5_000_000, ..Tbf::default() };
-    let netem = Netem {
-        delay_ns: 25_000_000,
-        loss: Loss::Random { probability: Probability::new(0.25), correlation: Probability::ZERO },
-        ..Netem::default()
-    };
+        Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 5_000_000, overhead_bytes: 24 };
+    let netem = Netem { delay_ns: 25_000_000, loss: Loss::Random(Probability::new(0.25)), ..Netem::default() };
     let red = Red {
         limit_bytes: 4_000_000,
         min_bytes: 300_000,
@@ -177,31 +153,24 @@ fn every_kind() -> Vec<(Discipline, QdiscKind, &'static [&'static str])> {
         average_packet_bytes: 1500,
         burst_packets: 334,
         bandwidth_bytes_per_s: 1_250_000_000,
-        ..Red::default()
+        ecn: true,
     };
     let codel = Codel { limit_packets: Some(1234), target_us: Some(7000), ..Codel::default() };
     let fq = Fq { flow_limit_packets: Some(1000), flow_max_rate_bytes_per_s: Some(1_250_000_000), ..Fq::default() };
-    let cake = Cake { rate_bytes_per_s: Some(12_500_000_000), flows: Some(CakeFlows::Flows), ..Cake::default() };
     let pie = Pie { limit_packets: Some(555), target_us: Some(20_000), ..Pie::default() };
     vec![
-        (Discipline::Pfifo { limit_packets: 77 }, QdiscKind::Pfifo, &["limit 77p"]),
-        (Discipline::Bfifo { limit_bytes: 1_000_001 }, QdiscKind::Bfifo, &["limit 1000001b"]),
-        (Discipline::Tbf(tbf), QdiscKind::Tbf, &["rate 100Gbit burst"]),
-        (Discipline::Htb(Htb { default_class: 16, ..Htb::default() }), QdiscKind::Htb, &["default 0x10"]),
-        (Discipline::Netem(netem), QdiscKind::Netem, &["limit 1000 delay 25ms loss 25%"]),
-        (Discipline::Red(red), QdiscKind::Red, &["min 300000b max 900000b", "probability 0.02"]),
-        (Discipline::Codel(codel), QdiscKind::Codel, &["limit 1234p target 7ms"]),
-        (
-            Discipline::FqCodel(FqCodel { codel, flows: Some(64), ..FqCodel::default() }),
-            QdiscKind::FqCodel,
-            &["limit 1234p flows 64"],
-        ),
-        (Discipline::Pie(pie), QdiscKind::Pie, &["limit 555p target 20ms"]),
-        (Discipline::FqPie(FqPie { pie, ..FqPie::default() }), QdiscKind::FqPie, &["limit 555p", "target 20ms"]),
-        (Discipline::Cake(cake), QdiscKind::Cake, &["bandwidth 100Gbit", "flows"]),
-        (Discipline::Sfq(Sfq { limit_packets: 100, ..Sfq::default() }), QdiscKind::Sfq, &["limit 100p"]),
-        (Discipline::Fq(fq), QdiscKind::Fq, &["flow_limit 1000p", "maxrate 10Gbit"]),
-        (Discipline::Prio(Prio::default()), QdiscKind::Prio, &["bands 3 priomap 1 2 2 2 1 2 0 0 1"]),
+        (Discipline::Pfifo { limit_packets: 77 }, &["limit 77p"]),
+        (Discipline::Bfifo { limit_bytes: 1_000_001 }, &["limit 1000001b"]),
+        (Discipline::Tbf(tbf), &["rate 100Gbit burst"]),
+        (Discipline::Htb { default_class: 16 }, &["default 0x10"]),
+        (Discipline::Netem(netem), &["limit 1000 delay 25ms loss 25%"]),
+        (Discipline::Red(red), &["min 300000b max 900000b", "probability 0.02"]),
+        (Discipline::Codel(codel), &["limit 1234p target 7ms"]),
+        (Discipline::FqCodel(FqCodel { codel, flows: Some(64), ..FqCodel::default() }), &["limit 1234p flows 64"]),
+        (Discipline::Pie(pie), &["limit 555p target 20ms"]),
+        (Discipline::Cake { rtt_us: Some(50_000) }, &["rtt 50ms"]),
+        (Discipline::Sfq { limit_packets: 100 }, &["limit 100p"]),
+        (Discipline::Fq(fq), &["flow_limit 1000p", "maxrate 10Gbit"]),
     ]
 }
 
@@ -211,8 +180,7 @@ fn every_discipline_this_kernel_has_reads_back_as_it_was_asked_for() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         let (a0, _) = pair(&mut netlink)?;
-        let mut readings = Vec::new();
-        for (discipline, kind, wanted) in every_kind() {
+        for (discipline, wanted) in every_kind() {
             match netlink.add_qdisc(a0, Qdisc::ROOT, handle(0x1f, 0), &discipline) {
                 Ok(()) => {}
                 Err(NetlinkError { cause: Cause::Io(e) | Cause::Refused(e, _), .. })
@@ -223,9 +191,9 @@ fn every_discipline_this_kernel_has_reads_back_as_it_was_asked_for() {
                 }
                 Err(error) => panic!("{error}"),
             }
-            netlink.qdiscs_all(&mut readings)?;
-            let root = readings.iter().find(|r| r.ifindex == a0 && r.parent == Qdisc::ROOT).expect("a root");
-            assert_eq!((root.kind, root.handle), (kind, handle(0x1f, 0)));
+            let found = netlink.qdiscs(a0)?;
+            let root = found.iter().find(|qdisc| qdisc.parent == Qdisc::ROOT).expect("a root");
+            assert_eq!((root.kind.as_str(), root.handle), (discipline.kind(), handle(0x1f, 0)));
             hold(printed("tc -d qdisc show dev a0").as_deref(), wanted);
             netlink.delete_qdisc(a0, Qdisc::ROOT)?;
         }
@@ -244,14 +212,8 @@ fn a_class_shapes_and_its_leaf_counts_the_drops() {
         let (a0, _) = pair(&mut netlink)?;
         netlink.add_address(a0, ip("10.1.0.1"), 24)?;
         netlink.set_neighbour(a0, ip("10.1.0.2"), [2, 0, 0, 0, 0, 2])?;
-        netlink.add_qdisc(
-            a0,
-            Qdisc::ROOT,
-            handle(1, 0),
-            &Discipline::Htb(Htb { default_class: 16, ..Htb::default() }),
-        )?;
-        let class =
-            HtbClass { rate_bytes_per_s: 1000, burst_bytes: 1600, quantum_bytes: Some(1514), ..HtbClass::default() };
+        netlink.add_qdisc(a0, Qdisc::ROOT, handle(1, 0), &Discipline::Htb { default_class: 16 })?;
+        let class = HtbClass { rate_bytes_per_s: 1000, burst_bytes: 1600, quantum_bytes: 1514 };
         netlink.add_htb_class(a0, handle(1, 0), handle(1, 16), &class)?;
         netlink.add_qdisc(a0, handle(1, 16), handle(2, 0), &Discipline::Bfifo { limit_bytes: 2500 })?;
         let socket = UdpSocket::bind("10.1.0.1:0").expect("a socket");
@@ -264,9 +226,8 @@ fn a_class_shapes_and_its_leaf_counts_the_drops() {
         assert_eq!(readings.as_ptr(), place, "the vector was used again");
         let of = |handle| readings.iter().find(|r: &&QdiscReading| r.handle == handle).expect("in the dump");
         let leaf = of(handle(2, 0));
-        assert_eq!((leaf.kind, leaf.parent), (QdiscKind::Bfifo, handle(1, 16)));
+        assert_eq!(leaf.parent, handle(1, 16));
         assert!(leaf.drops > 0 && leaf.queue_packets == 2 && leaf.backlog_bytes == 2 * 1042, "{leaf:?}");
-        assert_eq!(of(handle(1, 0)).details, Details::Htb { direct_packets: 0 });
         Ok(())
     });
     finish(outcome);
@@ -287,12 +248,17 @@ fn a_wire_of_two_ports_carries_what_comes_in_to_the_other_side() {
         netlink.redirect_ingress(b0, c0)?;
         netlink.add_address(a0, ip("10.1.0.1"), 24)?;
         netlink.set_neighbour(a0, ip("10.1.0.2"), [2, 0, 0, 0, 0, 2])?;
-        let mut far = Capture::open(d0, 64, 64, 1 << 20).expect("a capture");
+        let filter = &[Instruction::pass(64)];
+        let options =
+            RingOptions { ifindex: d0, block_bytes: 1 << 16, blocks: 1, retire_ms: 1, filter, ..Default::default() };
+        let mut far = Ring::open(&options).expect("a ring");
+        far.start().expect("it captures");
         let socket = UdpSocket::bind("10.1.0.1:0").expect("a socket");
         socket.send_to(&[0; 1000], "10.1.0.2:9").expect("sent");
-        let count = far.receive().expect("readable");
-        let packet = (0..count).map(|i| far.packet(i)).find(|packet| packet.original_bytes == 1042);
-        assert_eq!(packet.expect("it came").direction, PacketDirection::In);
+        let mut kind = None;
+        far.finish(|packet| kind = kind.or((packet.original_bytes == 1042).then_some(packet.kind)))
+            .expect("a capture");
+        assert_eq!(kind, Some(PacketKind::Elsewhere));
         Ok(())
     });
     finish(outcome);
@@ -304,10 +270,11 @@ fn super_packets_can_be_switched_off_and_on_again() {
         let mut netlink = Netlink::open()?;
         pair(&mut netlink)?;
         let mut nic = ethtool::Ethtool::new("a0").expect("a socket");
-        nic.set_features(ethtool::SUPER_PACKET_FEATURES, false).expect("off");
+        let super_packets = ["tx-tcp-segmentation", "rx-gro"];
+        nic.set_features(&super_packets, false).expect("off");
         let active: Vec<_> = nic.features().expect("features").into_iter().filter(|f| f.active).collect();
-        assert!(active.iter().all(|f| !ethtool::SUPER_PACKET_FEATURES.contains(&f.name.as_str())), "{active:?}");
-        nic.set_features(&["tx-tcp-segmentation", "rx-gro"], true).expect("on");
+        assert!(active.iter().all(|f| !super_packets.contains(&f.name.as_str())), "{active:?}");
+        nic.set_features(&super_packets, true).expect("on");
         let error = nic.set_features(&["no-such-feature"], true).expect_err("unknown");
         assert!(error.to_string().ends_with("no-such-feature cannot be switched on"), "{error}");
         Ok(())
@@ -328,7 +295,7 @@ fn find(attributes: &[u8], wanted: u16) -> &[u8] {
 
 #[test]
 fn netems_times_and_probabilities_are_exact() {
-    let loss = Loss::Random { probability: Probability::new(0.000_046), correlation: Probability::ZERO };
+    let loss = Loss::Random(Probability::new(0.000_046));
     let netem = Netem { delay_ns: 25_000_000, jitter_ns: 1, loss, seed: Some(7), ..Netem::default() };
     let bytes = options(&Discipline::Netem(netem));
     // tc_netem_qopt: latency, limit, loss, gap, duplicate, jitter.
@@ -343,7 +310,7 @@ fn netems_times_and_probabilities_are_exact() {
 #[test]
 fn a_burst_model_says_what_survives_in_the_bad_state() {
     let [failure, recovery] = [0.001, 0.1].map(Probability::new);
-    let (loss_in_bad, loss_in_good) = (Probability::ONE, Probability::ZERO);
+    let (loss_in_bad, loss_in_good) = (Probability::new(1.0), Probability::ZERO);
     let loss = Loss::GilbertElliott { failure, recovery, loss_in_bad, loss_in_good };
     let bytes = options(&Discipline::Netem(Netem { loss, ..Netem::default() }));
     let model = find(find(&bytes[24..], 5), 2);
@@ -353,7 +320,7 @@ fn a_burst_model_says_what_survives_in_the_bad_state() {
 
 #[test]
 fn a_rate_beyond_32_bits_is_said_in_64() {
-    let tbf = Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 9, ..Tbf::default() };
+    let tbf = Tbf { rate_bytes_per_s: 12_500_000_000, burst_bytes: 100_000, limit_bytes: 9, overhead_bytes: 0 };
     let bytes = options(&Discipline::Tbf(tbf));
     assert_eq!(find(&bytes, 4), 12_500_000_000_u64.to_ne_bytes());
     assert_eq!(find(&bytes, 6), 100_000_u32.to_ne_bytes());
@@ -367,9 +334,8 @@ fn a_rate_beyond_32_bits_is_said_in_64() {
 #[test]
 fn options_no_kernel_could_take_are_refused() {
     let jitter = Discipline::Netem(Netem { jitter_ns: 1 << 40, ..Netem::default() });
-    let table = Discipline::Netem(Netem { distribution: Some(Distribution::Table(vec![])), ..Netem::default() });
     let rate = Discipline::Fq(Fq { flow_max_rate_bytes_per_s: Some(12_500_000_000), ..Fq::default() });
-    for discipline in [jitter, table, rate, Discipline::Tbf(Tbf::default()), Discipline::Red(Red::default())] {
+    for discipline in [jitter, rate, Discipline::Tbf(Tbf::default()), Discipline::Red(Red::default())] {
         let mut request = Request { bytes: Vec::new(), kind: 0, flags: 0 };
         assert!(discipline.encode(&mut request).is_err(), "{discipline:?}");
     }
@@ -379,14 +345,14 @@ fn options_no_kernel_could_take_are_refused() {
 fn probabilities_keep_32_bits_and_never_round_to_never() {
     assert_eq!(Probability::new(0.5).bits(), 1 << 31);
     assert_eq!((Probability::new(1e-12).bits(), Probability::new(0.0).bits()), (1, 0));
-    assert_eq!((Probability::new(1.0), Probability::new(7.0)), (Probability::ONE, Probability::ONE));
+    assert_eq!([1.0, 7.0].map(|p| Probability::new(p).bits()), [u32::MAX; 2]);
     assert_eq!((Probability::new(-1.0), Probability::new(f64::NAN)), (Probability::ZERO, Probability::ZERO));
 }
 
 proptest! {
     #[test]
     fn no_dump_makes_a_reading_panic(
-        kind in prop::sample::select(vec!["fq", "cake", "red", "codel", "fq_codel", "pie", "fq_pie", "netem", "htb", "x"]),
+        kind in prop::sample::select(vec!["fq", "red", "codel", "fq_codel", "pie", "x"]),
         stats in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let mut request = Request { bytes: vec![0; 20], kind: 0, flags: 0 };

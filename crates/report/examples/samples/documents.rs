@@ -40,7 +40,7 @@ pub const LABS: &[Entry<LabDocument>] = &[
         digest: None,
         ..lab()
     }),
-    // What names a node must name one.
+    // References to a node must name an existing one.
     ("lab-hostile", || {
         hostile(&lab(), &["/topology", "/queues/*/name", "/links/*/name", "/flows/*/from", "/flows/*/to"])
     }),

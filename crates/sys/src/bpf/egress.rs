@@ -201,7 +201,7 @@ fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
             constant(CALL, 0, BPF_FUNC_KTIME_GET_NS),
             between(MOVE, 9, 0),
             instruction(LOAD_64, 3, 8, word(NEXT), 0),
-            // Nothing waits: it leaves now. Two processors that both find that lose one packet's time between them.
+            // Nothing waits: it leaves now. Two CPUs that both find that lose one packet's time between them.
             instruction(JUMP_IF_AT_LEAST, 3, 9, 2, 0),
             between(MOVE, 3, 9),
             instruction(STORE_64, 8, 9, word(NEXT), 0),
@@ -362,7 +362,7 @@ fn open(command: libc::c_int, number: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// What the kernel tells about a program or a map; `T` is the beginning of the structure for that kind of object.
+/// The kernel's information on a program or a map; `T` is the beginning of the structure for that kind of object.
 fn info_of<T>(object: &OwnedFd, info: &mut T) -> io::Result<()> {
     let bytes = size_of::<T>() as u32;
     let attributes = InfoByFd { fd: object.as_raw_fd() as u32, bytes, info: std::ptr::from_mut(info) as u64 };

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_list_for_the_user_itself_is_not_access_for_others() {
+    fn an_acl_for_the_owner_is_not_foreign_access() {
         let none = u32::MAX;
         // What systemd gives a service with a credential: mode 0440, and the group digit is the mask.
         let credential = [(0x01, 4, none), (0x02, 4, 64001), (0x04, 0, none), (0x10, 4, none), (0x20, 0, none)];

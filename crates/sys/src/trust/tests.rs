@@ -53,7 +53,7 @@ fn refused<T: fmt::Debug>(result: Result<T, TrustError>) -> Untrusted {
 }
 
 #[test]
-fn a_secret_that_others_can_read_is_refused_with_the_remedy() {
+fn a_secret_readable_by_others_is_refused_with_advice() {
     let desk = Desk::new();
     assert_eq!(secret(&desk.file("own", 0o600)).expect("its owner's alone"), "text");
     assert_eq!(secret(&desk.file("fixed", 0o400)).expect("its owner's alone"), "text");
@@ -97,7 +97,7 @@ fn a_file_or_directory_of_another_user_is_refused() {
 }
 
 #[test]
-fn a_directory_in_which_others_could_exchange_the_file_is_refused() {
+fn a_directory_writable_by_others_is_refused() {
     let desk = Desk::new();
     let folder = desk.folder("folder", 0o777);
     let inside = desk.file("folder/ours", 0o600);
@@ -111,7 +111,7 @@ fn a_directory_in_which_others_could_exchange_the_file_is_refused() {
 }
 
 #[test]
-fn links_are_not_followed_to_the_file_and_judged_on_the_way() {
+fn symbolic_links_to_the_file_are_not_followed() {
     let desk = Desk::new();
     let file = desk.file("file", 0o600);
     let link = desk.directory.path().join("link");
@@ -139,7 +139,7 @@ fn links_are_not_followed_to_the_file_and_judged_on_the_way() {
 }
 
 #[test]
-fn what_is_not_a_regular_file_is_refused_without_waiting() {
+fn special_files_are_refused_without_blocking() {
     let desk = Desk::new();
     let pipe = desk.directory.path().join("pipe");
     let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status();
@@ -166,7 +166,7 @@ fn the_override_uses_the_file_and_reports_each_fault() {
 }
 
 #[test]
-fn a_directory_and_its_files_are_made_for_their_owner_alone() {
+fn directories_and_files_are_created_private() {
     let desk = Desk::new();
     let path = desk.directory.path().join("a/b");
     assert_eq!(

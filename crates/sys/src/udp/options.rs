@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_by_the_peer_is_reported_and_its_queue_drained() {
+    fn a_refusal_is_reported_and_the_error_queue_drained() {
         let sender = socket();
         enable_send_errors(sender.as_fd()).unwrap();
         let closed = socket().local_addr().unwrap();

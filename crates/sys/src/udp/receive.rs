@@ -26,7 +26,7 @@ pub struct Message<'a> {
     pub truncated: bool,
 }
 
-/// Room for a timestamp, a segment size, and what else somebody may have asked the socket for.
+/// Room for a timestamp, a segment size, and other control messages enabled on the socket.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 struct Control([u8; 128]);

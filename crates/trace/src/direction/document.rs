@@ -1,6 +1,6 @@
 //! A direction in the document.
 
-use landspeed_model::{TraceDirection, TraceRtt};
+use landspeed_model::{Retransmits, TraceDirection, TraceRtt};
 
 use super::FlowDirection;
 use super::window::MAX_PERIODS;
@@ -27,8 +27,8 @@ impl FlowDirection {
         let periods = rare.map_or(&[][..], |rare| &rare.periods);
         let fits = (periods.len() < MAX_PERIODS).then_some(open_period).flatten();
         let known = self.scale.is_some();
-        let outstanding: u64 =
-            self.holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
+        let holes = rare.map_or(&[][..], |rare| &rare.holes);
+        let outstanding: u64 = holes.iter().map(|hole| hole.end.min(self.acked).saturating_sub(hole.start)).sum();
         TraceDirection {
             packets: self.packets,
             wire_bytes: self.wire_bytes,
@@ -46,7 +46,7 @@ impl FlowDirection {
             lost_receiver: None,
             undetermined_receiver: None,
             ecn: self.ecn.document(&peer.ecn),
-            retransmits: self.retransmits,
+            retransmits: rare.map_or_else(Retransmits::default, |rare| rare.retransmits),
             out_of_order: u64::from(self.out_of_order),
             duplicates: u64::from(self.duplicates),
             missing_bytes: self.missing_bytes + outstanding + self.never_seen(),

@@ -8,15 +8,17 @@ const FIRST_COUNT: u8 = 5;
 
 /// ECN counts of a direction.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
 pub struct Ecn {
-    /// Packets by codepoint: Not-ECT, ECT(1), ECT(0), CE.
-    packets: [u64; 4],
-    ece: u32,
-    cwr: u32,
     /// Whether its SYN or SYN-ACK asked for or accepted the accurate counter.
     accurate: bool,
-    /// The last value of the counter, and what it adds up to.
+    /// The last value of the counter.
     last: Option<u8>,
+    ece: u32,
+    /// Packets by codepoint: Not-ECT, ECT(1), ECT(0), CE.
+    packets: [u64; 4],
+    cwr: u32,
+    /// What the counter adds up to.
     reported: u64,
 }
 

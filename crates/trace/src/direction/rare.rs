@@ -1,32 +1,45 @@
 //! State that few directions need: events, zero windows, data recorded after its ACK.
 
-use landspeed_model::{TraceEventKind, TraceRto, ZeroWindow};
+use landspeed_model::{Retransmits, TraceEventKind, TraceRto, ZeroWindow};
 
-use super::{FlowDirection, Scene};
+use super::{FlowDirection, Hole, Scene};
 
 /// Events listed of a direction.
 const MAX_EVENTS: usize = 200;
+/// Events of a direction that opens and closes, and nothing else.
+const USUAL_EVENTS: usize = 2;
 /// Ranges remembered that were acknowledged before they were seen, or selectively acknowledged.
 const MAX_RANGES: usize = 64;
 /// Data later than this after its ACK is a retransmit, nanoseconds: captures are not that much out of order.
 const LATE_NS: u64 = 10_000_000;
 
-/// Something that happened.
+/// Something that happened. Connections have some each, so it is small.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
+    /// Number of the frame, from 1.
+    pub frame: u64,
+    /// Since the start of the capture, nanoseconds.
+    pub since_ns: u64,
+    /// The retransmission timeout before it, nanoseconds; 0 without one.
+    pub rto_ns: u64,
+    /// Sequence or acknowledgement number that it is about.
+    pub sequence: u32,
     /// What.
     pub kind: TraceEventKind,
-    /// Where.
-    pub scene: Scene,
-    /// The retransmission timeout before it, nanoseconds.
-    pub rto_ns: Option<u64>,
 }
 
 /// State that few directions need.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rare {
-    pub events: Vec<Event>,
     pub unlisted_events: u64,
+    pub retransmits: Retransmits,
+    /// Sequence holes at the tap.
+    pub holes: Vec<Hole>,
+    /// Retransmissions without evidence why: the lowest number, when the latest passed, and how many. Their cause may be
+    /// recorded after them.
+    pub doubtful: Option<(u64, u64, u64)>,
+    /// When the window closed, and by which frame.
+    pub closed_since: Option<(u64, u64)>,
     pub resets: u64,
     /// When the window was closed, and how long in all.
     pub periods: Vec<ZeroWindow>,
@@ -47,17 +60,21 @@ impl FlowDirection {
     /// Lists an event.
     #[cold]
     pub fn event(&mut self, kind: TraceEventKind, scene: Scene, rto_ns: Option<u64>) {
-        let rare = self.rare();
-        if rare.events.len() < MAX_EVENTS || kind == TraceEventKind::Reset && rare.resets <= 1 {
-            rare.events.push(Event { kind, scene, rto_ns });
-        } else {
-            rare.unlisted_events += 1;
+        let resets = self.rare.as_ref().map_or(0, |rare| rare.resets);
+        if self.events.len() >= MAX_EVENTS && !(kind == TraceEventKind::Reset && resets <= 1) {
+            self.rare().unlisted_events += 1;
+            return;
         }
+        if self.events.is_empty() {
+            self.events.reserve_exact(USUAL_EVENTS);
+        }
+        let Scene { frame, since_ns, sequence, .. } = scene;
+        self.events.push(Event { frame, since_ns, rto_ns: rto_ns.unwrap_or(0), sequence, kind });
     }
 
     /// The events listed, and how many are not.
     pub fn events(&self) -> (&[Event], u64) {
-        self.rare.as_ref().map_or((&[], 0), |rare| (&rare.events, rare.unlisted_events))
+        (&self.events, self.rare.as_ref().map_or(0, |rare| rare.unlisted_events))
     }
 
     /// A range is acknowledged that was not seen: it passes late, or is missing.
@@ -106,10 +123,22 @@ impl FlowDirection {
         rare.late.iter().filter(|&&(from, to, _)| !is_fin(from, to)).map(|&(from, to, _)| to - from).sum()
     }
 
+    /// Whether anything is selectively acknowledged.
+    #[inline]
+    pub(super) fn holds_some(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.held.is_empty())
+    }
+
     /// A range is selectively acknowledged.
-    #[cold]
     pub(super) fn hold(&mut self, mut from: u64, mut to: u64) {
         let held = &mut self.rare.get_or_insert_default().held;
+        if let [(low, high)] = held.as_mut_slice()
+            && *low <= to
+            && from <= *high
+        {
+            (*low, *high) = (from.min(*low), to.max(*high));
+            return;
+        }
         held.retain(|&(low, high)| {
             let apart = high < from || to < low;
             if !apart {

@@ -19,9 +19,11 @@ impl FlowDirection {
         let earlier = start < self.begin;
         if earlier {
             new += end.min(self.begin) - start;
-            if end < self.begin && self.holes.len() < MAX_HOLES {
+            let between = Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() };
+            let holes = &mut self.rare().holes;
+            if between.start < between.end && holes.len() < MAX_HOLES {
                 // What lies between was not seen either, and nothing here went past it.
-                self.holes.insert(0, Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() });
+                holes.insert(0, between);
             }
             self.begin = start;
         }
@@ -51,7 +53,7 @@ impl FlowDirection {
             return Class::Copy;
         }
         self.rtt.ambiguous(start);
-        self.retransmits.bytes += payload;
+        self.rare().retransmits.bytes += payload;
         let unseen = hole.is_some() || earlier || late.is_some();
         let class = self.count(start, end, unseen, passing.time_ns, scene);
         self.recovery = self.recovery.max(self.next);
@@ -63,13 +65,11 @@ impl FlowDirection {
 
     /// Fills holes with a range. Returns the bytes filled, and the first hole.
     pub(super) fn fill(&mut self, start: u64, end: u64) -> (u64, Option<Hole>) {
-        if self.holes.is_empty() {
-            return (0, None);
-        }
+        let Some(holes) = self.rare.as_mut().map(|rare| &mut rare.holes) else { return (0, None) };
         let (mut new, mut first) = (0, None);
         let mut at = 0;
-        while at < self.holes.len() {
-            let hole = self.holes[at];
+        while at < holes.len() {
+            let hole = holes[at];
             let (from, to) = (hole.start.max(start), hole.end.min(end));
             if from >= to {
                 at += 1;
@@ -82,15 +82,15 @@ impl FlowDirection {
                 rest.into_iter().filter(|(from, to)| from < to).map(|(start, end)| Hole { start, end, ..hole });
             match (rest.next(), rest.next()) {
                 (None, _) => {
-                    self.holes.remove(at);
+                    holes.remove(at);
                 }
                 (Some(left), None) => {
-                    self.holes[at] = left;
+                    holes[at] = left;
                     at += 1;
                 }
                 (Some(left), Some(right)) => {
-                    self.holes[at] = left;
-                    self.holes.insert(at + 1, right);
+                    holes[at] = left;
+                    holes.insert(at + 1, right);
                     at += 2;
                 }
             }
@@ -148,17 +148,18 @@ impl FlowDirection {
             self.repeated = 0;
         }
         let class = self.classify(start, end, unseen, time_ns, scene);
-        let together = self.doubtful.filter(|&(_, since_ns, _)| time_ns.saturating_sub(since_ns) <= DISORDER_NS);
+        let doubtful = self.rare.as_ref().and_then(|rare| rare.doubtful);
+        let together = doubtful.filter(|&(_, since_ns, _)| time_ns.saturating_sub(since_ns) <= DISORDER_NS);
         let (first, _, before) = together.unwrap_or((start, 0, 0));
         if class == Class::Unclassified {
-            self.doubtful = Some((first.min(start), time_ns, before + 1));
+            self.rare().doubtful = Some((first.min(start), time_ns, before + 1));
         }
         match class {
             Class::Timeout => self.by_timeout = true,
             Class::Fast => self.by_timeout = false,
             _ => {}
         }
-        let kind = &mut self.retransmits;
+        let kind = &mut self.rare().retransmits;
         *match class {
             Class::LostBeforeTap => &mut kind.lost_before_tap,
             Class::Timeout => &mut kind.timeout,
@@ -206,14 +207,16 @@ impl FlowDirection {
     /// Reclassifies an unclassified retransmit as fast if the ACK that asked for it is recorded soon after it.
     #[cold]
     pub(super) fn clear_doubt(&mut self, time_ns: u64) {
-        let Some((start, since_ns, count)) = self.doubtful else { return };
+        let Some((start, since_ns, count)) = self.rare().doubtful else { return };
+        let asked = self.is_asked_for(start);
+        let rare = self.rare();
         if time_ns.saturating_sub(since_ns) > DISORDER_NS {
-            self.doubtful = None;
-        } else if self.is_asked_for(start) && self.retransmits.unclassified >= count {
-            self.retransmits.unclassified -= count;
-            self.retransmits.fast += count;
+            rare.doubtful = None;
+        } else if asked && rare.retransmits.unclassified >= count {
+            rare.retransmits.unclassified -= count;
+            rare.retransmits.fast += count;
+            rare.doubtful = None;
             self.by_timeout = false;
-            self.doubtful = None;
         }
     }
 

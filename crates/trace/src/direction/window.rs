@@ -24,11 +24,11 @@ pub(super) struct Gap {
 }
 
 impl FlowDirection {
-    /// Accounts for a receive window of this end. Returns whether it changed.
+    /// Accounts for a receive window announced in this direction. Returns whether it changed.
     #[inline]
     pub fn announce(&mut self, window: u16, flags: Flags, scene: Scene) -> bool {
         let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
-        if plain && self.window_field == Some(window) {
+        if plain && self.repeats_window(window) {
             return false;
         }
         self.window_field = plain.then_some(window);
@@ -39,7 +39,7 @@ impl FlowDirection {
         if plain {
             if bytes == 0 {
                 self.window_closes(scene);
-            } else if self.closed_since.is_some() {
+            } else if self.is_closed() {
                 self.window_opens(scene);
             }
             if self.scale.is_some() {
@@ -51,11 +51,17 @@ impl FlowDirection {
         moved
     }
 
+    /// Whether a segment that is no SYN and no reset has the window of the one before.
+    #[inline]
+    pub fn repeats_window(&self, window: u16) -> bool {
+        self.window_field == Some(window)
+    }
+
     #[cold]
     fn window_closes(&mut self, scene: Scene) {
         if self.window.is_some_and(|before| before > 0) {
             self.zero_windows = self.zero_windows.saturating_add(1);
-            self.closed_since = Some((scene.since_ns, scene.frame));
+            self.rare().closed_since = Some((scene.since_ns, scene.frame));
             self.event(TraceEventKind::ZeroWindow, scene, None);
         }
     }
@@ -64,34 +70,42 @@ impl FlowDirection {
     fn window_opens(&mut self, scene: Scene) {
         if let Some(period) = self.closed_period(scene.since_ns) {
             let rare = self.rare();
+            rare.closed_since = None;
             rare.closed_ns += period.duration_ns;
             if rare.periods.len() < MAX_PERIODS {
                 rare.periods.push(period);
             }
             self.event(TraceEventKind::WindowOpened, scene, None);
         }
-        self.closed_since = None;
     }
 
     /// The period of a closed window that lasts until a time.
     pub(super) fn closed_period(&self, until_ns: u64) -> Option<ZeroWindow> {
-        let (start_ns, frame) = self.closed_since?;
+        let (start_ns, frame) = self.rare.as_ref()?.closed_since?;
         Some(ZeroWindow { start_ns, duration_ns: until_ns.saturating_sub(start_ns), frame })
     }
 
     /// Whether a segment's window neither opens nor closes.
     #[inline]
     pub fn stays_open(&self, window: u16) -> bool {
-        window != 0 && self.closed_since.is_none()
+        window != 0 && !self.is_closed()
     }
 
-    /// Attributes the time between two packets of the connection to what limits this end.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.closed_since.is_some())
+    }
+
+    /// Attributes the time between two packets of the connection to the limit of this direction.
     #[inline]
     pub fn account_time(&mut self, span_ns: u64, peer: &Self, mss: u64) {
-        if self.data_packets == 0 || self.acked == 0 {
-            return;
+        if self.data_packets > 0 && self.acked > 0 {
+            self.attribute_time(span_ns, peer, mss);
         }
-        let in_flight = self.in_flight();
+    }
+
+    fn attribute_time(&mut self, span_ns: u64, peer: &Self, mss: u64) {
+        let in_flight = self.next.saturating_sub(self.acked);
         if in_flight == 0 {
             self.account_gap(span_ns, peer, mss);
         } else if self.acked < self.recovery {
@@ -203,7 +217,7 @@ impl FlowDirection {
         self.mss.map_or(1448, u64::from)
     }
 
-    /// Takes the window scale of a SYN of this end (RFC 7323): it is in force if both ends announce one.
+    /// Reads the window scale of a SYN in this direction (RFC 7323): it is in force if both ends announce one.
     pub fn negotiate_scale(&mut self, tcp: &TcpHeader, peer: &mut Self) {
         if tcp.options.incomplete {
             return;

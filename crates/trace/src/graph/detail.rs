@@ -62,7 +62,7 @@ struct Chunk {
     end_ns: u64,
     packets: u32,
     bytes: Vec<u8>,
-    /// How telling it is.
+    /// Its importance for the graph.
     weight: u64,
     pinned: bool,
 }
@@ -122,7 +122,7 @@ impl Detail {
         write(&mut chunk.bytes, &mut self.before, event);
     }
 
-    /// Gives up the least telling chunks until so many packets that are not pinned are left, or nothing may go.
+    /// Drops the least important chunks until so many packets that are not pinned are left, or nothing may go.
     pub fn shrink(&mut self, to: u64) {
         while self.loose() > to {
             let last = self.chunks.len().saturating_sub(1);
@@ -152,7 +152,7 @@ impl Detail {
     }
 }
 
-/// How much an event tells that buckets do not.
+/// The importance of an event beyond its bucket.
 fn telling(event: &Event<'_>) -> u64 {
     match event.what {
         What::Data { syn: true, .. } | What::Data { fin: true, .. } | What::Reset => 1_000,

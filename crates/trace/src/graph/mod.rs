@@ -1,7 +1,7 @@
 //! Series for graphs: a few flows, each in bounded memory.
 //!
-//! A series has all of its packets in buckets of time and single packets where they tell something. Which flows will be
-//! the largest is not known before the end: more are followed than are told of, and the smaller half is given up when
+//! A series has all of its packets in buckets of time and single packets where events happen. Which flows will be
+//! the largest is not known before the end: more are followed than are drawn, and the smaller half is dropped when
 //! there are too many.
 
 mod buckets;

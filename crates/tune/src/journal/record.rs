@@ -4,7 +4,7 @@ use landspeed_model::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::persist::FileChange;
-use crate::transaction::Outcome;
+use crate::transaction::RestoreOutcome;
 use crate::{Device, Value};
 
 /// A step as the journal keeps it.
@@ -60,7 +60,7 @@ pub enum Entry {
         /// `CLOCK_MONOTONIC`, nanoseconds.
         monotonic_ns: u64,
     },
-    /// The watchdog is awake, and the time to confirm in begins.
+    /// The watchdog runs, and the time to confirm begins.
     Armed {
         /// Its process.
         watchdog: u32,
@@ -111,7 +111,7 @@ pub enum Entry {
         /// Its number.
         step: usize,
         /// How.
-        outcome: Outcome,
+        outcome: RestoreOutcome,
     },
     /// All is as it was.
     Reverted {

@@ -36,7 +36,8 @@ pub(super) fn read(target: &Target, cgroup: &str, interface: &str) -> Result<Val
 }
 
 pub(super) fn write(target: &Target, cgroup: &str, interface: &str, text: &str) -> Result<(), KnobError> {
-    let bits: u64 = text.trim().parse().map_err(|_| KnobError::unwritable(target, format!("`{text}` is no rate")))?;
+    let bits: u64 =
+        text.trim().parse().map_err(|_| KnobError::unwritable(target, format!("`{text}` is not a rate")))?;
     let (mut netlink, link) = LiveKnobs::link(target, interface)?;
     let old = ours(target, cgroup, link.index)?;
     let group = group(target, cgroup)?;
@@ -93,8 +94,7 @@ fn shape(rate_bytes_per_s: u64) -> HtbClass {
         rate_bytes_per_s,
         burst_bytes: burst as u32,
         // It does not borrow; the kernel complains without one at high rates.
-        quantum_bytes: Some(65_536),
-        ..HtbClass::default()
+        quantum_bytes: 65_536,
     }
 }
 

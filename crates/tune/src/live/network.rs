@@ -63,9 +63,9 @@ pub(super) fn default_routes() -> Vec<String> {
 }
 
 pub(super) fn unreachable(peer: &str) -> Option<String> {
-    // An address with a zone is on a link of its own name.
+    // The zone of an address names its link.
     let plain = peer.split('%').next().unwrap_or(peer);
-    let Ok(address) = plain.parse::<IpAddr>() else { return Some("it is no address".into()) };
+    let Ok(address) = plain.parse::<IpAddr>() else { return Some("it is not an address".into()) };
     let mut netlink = match Netlink::open() {
         Ok(netlink) => netlink,
         Err(why) => return Some(why.to_string()),

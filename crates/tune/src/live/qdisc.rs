@@ -178,7 +178,7 @@ fn parents_first(tree: &QdiscTree) -> Vec<&QdiscNode> {
     while let Some(at) = left.iter().position(|node| order.iter().any(|up| up.handle == node.parent & 0xffff_0000)) {
         order.push(left.remove(at));
     }
-    // What hangs on nothing that is known is tried all the same: the kernel says what is wrong with it.
+    // Qdiscs with an unknown parent are tried, too: the kernel reports the error.
     order.extend(left);
     order
 }

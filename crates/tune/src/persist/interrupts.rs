@@ -12,7 +12,7 @@ use crate::Value;
 use crate::transaction::TuneError;
 
 const SERVICE: &str = "etc/systemd/system/landspeed-interrupts.service";
-/// Wants the service, in a file of its own instead of a link.
+/// Pulls in the service by a drop-in file instead of a link.
 const WANTED: &str = "etc/systemd/system/multi-user.target.d/landspeed-interrupts.conf";
 
 pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
@@ -31,7 +31,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
         } else if !plain || !plain_list {
             plan.hand(
                 setting.target,
-                format!("its name is no plain word: write {value} to its smp_affinity_list in a service"),
+                format!("its name has special characters: write {value} to its smp_affinity_list in a service"),
             );
         } else {
             lines.insert(format!("ExecStart=/bin/sh -c 'for i in /proc/irq/*/{name}; do echo "), value.to_owned());
@@ -74,7 +74,7 @@ fn obstacle(root: &Path) -> Option<String> {
     let wants = "etc/systemd/system/multi-user.target.wants/irqbalance.service";
     // A link, often to a unit of another root.
     std::fs::symlink_metadata(root.join(wants)).is_ok().then(|| {
-        "irqbalance is started at boot and moves what it is not told to leave. Ban it there (IRQBALANCE_ARGS=--banirq) or \
+        "irqbalance is started at boot and moves every interrupt that is not banned. Ban it there (IRQBALANCE_ARGS=--banirq) or \
          disable it"
             .into()
     })

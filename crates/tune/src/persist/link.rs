@@ -146,7 +146,7 @@ fn obstacle(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
     }
     if device.bus.is_empty() {
         return Ok(Some(format!(
-            "{} is no hardware: set it in the configuration of whatever creates it",
+            "{} is not hardware: set it in the configuration of the program that creates it",
             device.name
         )));
     }

@@ -51,7 +51,7 @@ impl Manager {
         match self {
             Self::Profile { device, uuid, profile } => match (profile, key) {
                 (None, _) => Claim::ByHand(format!(
-                    "NetworkManager has {} by a profile that is no file here (connection {uuid}): set it there, with nmcli \
+                    "NetworkManager has {} in a profile that is not a file here (connection {uuid}): set it there, with nmcli \
                      connection modify",
                     device.name
                 )),

@@ -25,7 +25,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, tuned: bool, plan: &mut Persi
                 if device.bus.is_empty() {
                     plan.hand(
                         setting.target,
-                        format!("{} is no hardware: write {value} to {file} where it is created", device.name),
+                        format!("{} is not hardware: write {value} to {file} where it is created", device.name),
                     );
                     continue;
                 }

@@ -161,7 +161,7 @@ fn later_files(root: &Path) -> Vec<Line> {
     paths.push(root.join("etc/sysctl.conf"));
     let mut lines = Vec::new();
     for path in paths {
-        // Whoever cannot read it at boot does not apply it either.
+        // A file that cannot be read is not applied at boot either.
         let Ok(Some(text)) = read(&path) else { continue };
         lines.extend(assignments(&text).map(|(line, name, value)| Line { path: path.clone(), line, name, value }));
     }

@@ -65,7 +65,7 @@ fn said(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn an_mtu_without_a_manager_goes_to_udev_and_with_one_to_that_one_alone() {
+fn an_mtu_persists_in_udev_or_the_network_manager() {
     let state = "NETWORK_FILE=/run/systemd/network/10-netplan-eth0.network\n";
     let network = |matched: &str| format!("[Match]\n{matched}\n\n[Link]\nMTUBytes=1500\n");
     let profile = |rest: &str| format!("[connection]\nid=wired\nuuid=u-1\n{rest}");
@@ -117,7 +117,7 @@ fn rings_that_a_networkmanager_profile_sets_stay_with_that_profile() {
 }
 
 #[test]
-fn an_active_tuned_profile_is_included_by_ours_which_takes_its_place() {
+fn our_tuned_profile_includes_the_active_one() {
     let policies =
         [("sys/devices/system/cpu/cpufreq/policy0/x", ""), ("sys/devices/system/cpu/cpufreq/policy1/x", "")];
     let sysctl = || (Target::Sysctl { name: "net.ipv4.tcp_mtu_probing".into() }, "1");
@@ -154,7 +154,7 @@ fn an_active_tuned_profile_is_included_by_ours_which_takes_its_place() {
 }
 
 #[test]
-fn interrupts_are_found_by_name_at_boot_unless_irqbalance_would_move_them() {
+fn interrupts_are_set_by_name_unless_irqbalance_runs() {
     let systemd = ("usr/lib/systemd/systemd", "");
     let (written, plan) =
         Root::new(&[systemd]).owners(&[interrupt("mlx5_comp0@pci:0000:3b:00.0"), interrupt("x'; reboot")]);
@@ -210,7 +210,7 @@ fn snapshot(directory: &Path, into: &mut BTreeMap<PathBuf, (Vec<u8>, u32)>) {
 }
 
 #[test]
-fn what_is_persisted_and_taken_back_leaves_bytes_and_modes_as_they_were() {
+fn persist_and_undo_restore_bytes_and_modes() {
     let root = Root::new(&[
         ("etc/tuned/active_profile", "balanced"),
         ("etc/tuned/tuned-main.conf", "reapply_sysctl=0\n"),

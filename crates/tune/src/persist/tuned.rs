@@ -90,7 +90,7 @@ impl Tuned {
         if self.sections.is_empty() {
             return Ok(());
         }
-        // Since 2.23 profiles have a directory of their own.
+        // Since 2.23 profiles have a separate directory.
         let own = ["etc/tuned/profiles", "usr/lib/tuned/profiles"].iter().any(|d| root.join(d).is_dir());
         let file = format!("etc/tuned/{}{NAME}/tuned.conf", if own { "profiles/" } else { "" });
         let mut below = self.active.clone();

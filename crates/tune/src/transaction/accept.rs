@@ -49,7 +49,7 @@ fn same_mask(target: &Target, desired: &str, observed: &Value) -> bool {
     }
 }
 
-/// The CPUs of a list in the kernel's format, ascending. `None` if it is no list.
+/// The CPUs of a list in the kernel's format, ascending. `None` if it is not a list.
 fn cpus(text: &str) -> Option<Vec<u32>> {
     let mut set = Vec::new();
     for part in text.trim().split(',') {

@@ -24,10 +24,10 @@ const HOLD_NS: u64 = 60_000_000_000;
 pub(super) const EVERYBODY: &str = "lock";
 /// The file of a lock that is about to replace [`EVERYBODY`].
 const SUCCESSOR: &str = "lock.new";
-/// What the file of a watchdog's lock ends with when it is awake.
+/// The last line of a watchdog's lock file while it runs.
 const AWAKE: &str = "awake";
 
-/// Holds everybody else off. Gone with the value or the process.
+/// Excludes other processes. Released with the value or the process.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -56,12 +56,12 @@ impl Lock {
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.trim_end().as_bytes(), 0));
     }
 
-    /// Says that the watchdog that holds it is awake.
+    /// Records that the watchdog that holds it runs.
     pub(super) fn announce(&self) {
         self.sign(AWAKE);
     }
 
-    /// Takes away the file of this name if it is this lock's: another directory may have come into the place of its own.
+    /// Removes the file of this name if it belongs to this lock: the directory may have been replaced.
     pub(super) fn remove(&self, context: &Context, name: &str) {
         if let Ok(Some(directory)) = context.directory()
             && is_current(&self.file, &directory, name)
@@ -153,7 +153,7 @@ impl Engine<'_> {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(cause)) => return Err(self.state_error(cause)),
             }
-            // Whoever replaced it meanwhile holds the one that counts.
+            // A process that replaced it meanwhile holds the valid one.
             if is_current(&file, &self.directory()?, name) {
                 return Ok(Some(Lock::new(file)));
             }
@@ -200,7 +200,7 @@ impl Engine<'_> {
         }
     }
 
-    /// The process of a transaction's watchdog, once it has said that it is awake.
+    /// The process of a transaction's watchdog, once its lock shows that it runs.
     pub fn awake(&self, id: u32) -> Option<u32> {
         let directory = self.context.directory().ok()??;
         let file = directory.file(&watch_name(id), "lock", Access::Read).ok()?;
@@ -208,7 +208,7 @@ impl Engine<'_> {
     }
 }
 
-/// The lock a watchdog holds while it is awake.
+/// The lock that a watchdog holds while it runs.
 pub(super) fn watch_name(id: u32) -> String {
     format!("{id:04}.watchdog")
 }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_says_who_holds_it_and_whether_he_is_awake() {
+    fn a_lock_names_its_holder_and_its_state() {
         let file = empty();
         let lock = Lock::new(file.try_clone().expect("another handle"));
         assert_eq!(holder(&file).map(|held| (held.process, held.awake)), Some((Identity::own(), false)));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_the_lock_past_the_deadline_is_overdue_but_not_a_fresh_command() {
+    fn only_old_lock_holders_are_overdue() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = Context {
             state: directory.path().join("state"),

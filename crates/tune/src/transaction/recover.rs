@@ -29,7 +29,7 @@ pub struct Recovered {
 }
 
 impl Engine<'_> {
-    /// Brings orphans to an end, except those named. The caller holds the lock, so no process applies; a watchdog that is awake
+    /// Brings orphans to an end, except those named. The caller holds the lock, so no process applies; a watchdog that runs
     /// does its own work. Also puts back files of a persist that was not finished.
     pub(crate) fn recover(&self, except: &[u32]) -> Result<Vec<Recovered>, TuneError> {
         let mut found = Vec::new();

@@ -39,7 +39,7 @@ struct Registered {
     /// When it was planned (`CLOCK_MONOTONIC`, nanoseconds).
     planned_ns: u64,
     applier: (u32, u64),
-    /// Its watchdog, once that is awake.
+    /// Its watchdog, once that runs.
     watchdog: Option<(u32, u64)>,
     settings: Vec<(Target, Option<Device>)>,
 }

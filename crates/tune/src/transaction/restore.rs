@@ -1,7 +1,7 @@
 //! Rolling a transaction back: in reverse, and only where the value is still what was written. Every step of the plan is compared
 //! with its value from before; what cannot be compared is never reported as done.
 
-use super::{Engine, Outcome, PutError, TuneError, resets_link};
+use super::{Engine, PutError, RestoreOutcome, TuneError, resets_link};
 use crate::Value;
 use crate::history::{State, StepState};
 use crate::journal::{Entry, Journal, JournalError, JournalStep};
@@ -11,9 +11,9 @@ use crate::journal::{Entry, Journal, JournalError, JournalStep};
 pub(super) struct RollBack {
     /// Also overwrite what the journal does not know.
     pub(super) force: bool,
-    /// By the process that applied it, which knows what it did not write. Anybody else has only the journal, which may be cut.
+    /// By the process that applied it, which knows its writes. Others have only the journal, which may be truncated.
     pub(super) own: bool,
-    /// What remains open even if every value is as before.
+    /// Problems that remain even if every value is restored.
     pub(super) caveat: Option<String>,
 }
 
@@ -22,11 +22,11 @@ enum Settled {
     /// There was nothing to do, and it is known already.
     Known,
     /// This.
-    Now(Outcome),
+    Now(RestoreOutcome),
 }
 
 impl Engine<'_> {
-    /// Rolls a transaction back on somebody's request. `force` also overwrites what the journal does not know.
+    /// Rolls a transaction back on request. `force` also overwrites what the journal does not know.
     pub fn revert(&self, id: Option<u32>, force: bool) -> Result<(u32, State), TuneError> {
         let _lock = self.lock()?;
         let id = match id {
@@ -112,10 +112,13 @@ impl Engine<'_> {
         for (number, step) in steps.iter().enumerate().rev() {
             let Settled::Now(outcome) = self.settle_step(journal, number, step, how)? else { continue };
             match &outcome {
-                Outcome::Drift { found } => left.push(drift(journal, number, step, found)),
-                Outcome::Failed { why } => left.push(why.clone()),
-                Outcome::Unchecked { why } => left.push(format!("{} is not checked: {why}", step.target)),
-                Outcome::Restored | Outcome::AlreadyThere | Outcome::Unwritten | Outcome::Gone => {}
+                RestoreOutcome::Drift { found } => left.push(drift(journal, number, step, found)),
+                RestoreOutcome::Failed { why } => left.push(why.clone()),
+                RestoreOutcome::Unchecked { why } => left.push(format!("{} is not checked: {why}", step.target)),
+                RestoreOutcome::Restored
+                | RestoreOutcome::AlreadyThere
+                | RestoreOutcome::Unwritten
+                | RestoreOutcome::Gone => {}
             }
             self.note(journal, Entry::Restored { step: number, outcome });
         }
@@ -147,26 +150,26 @@ impl Engine<'_> {
         let now_is = |outcome| Ok(if known { Settled::Known } else { Settled::Now(outcome) });
         let Some(target) = self.present(step) else {
             step.device.iter().for_each(|device| self.knobs.forget(&step.target, device));
-            return now_is(Outcome::Gone);
+            return now_is(RestoreOutcome::Gone);
         };
         let now = match self.knobs.read(&target) {
             Ok(now) => now,
-            Err(why) if why.is_absent() => return now_is(Outcome::Gone),
-            Err(why) => return Ok(Settled::Now(Outcome::Unchecked { why: why.to_string() })),
+            Err(why) if why.is_absent() => return now_is(RestoreOutcome::Gone),
+            Err(why) => return Ok(Settled::Now(RestoreOutcome::Unchecked { why: why.to_string() })),
         };
         if now.same(&before) {
             let untouched = matches!(state, StepState::Untouched);
-            return now_is(if untouched { Outcome::Unwritten } else { Outcome::AlreadyThere });
+            return now_is(if untouched { RestoreOutcome::Unwritten } else { RestoreOutcome::AlreadyThere });
         }
         if !how.force && !is_ours(journal, number, step, &now) {
-            return Ok(Settled::Now(Outcome::Drift { found: now }));
+            return Ok(Settled::Now(RestoreOutcome::Drift { found: now }));
         }
         self.note(journal, Entry::Restoring { step: number });
         let carrier = step.device.as_ref().map(|device| self.knobs.carrier(&device.name));
         match self.put(journal, &target, &before) {
             Ok(()) => {}
             Err(PutError::Journal(why @ JournalError::TakenOver { .. })) => return Err(why.into()),
-            Err(why) => return Ok(Settled::Now(Outcome::Failed { why: why.to_string() })),
+            Err(why) => return Ok(Settled::Now(RestoreOutcome::Failed { why: why.to_string() })),
         }
         if resets_link(&target)
             && let (Some(name), Some(carrier)) = (target.interface(), carrier)
@@ -174,9 +177,11 @@ impl Engine<'_> {
             self.knobs.settle(name, carrier);
         }
         Ok(Settled::Now(match self.knobs.read(&target) {
-            Ok(now) if now.same(&before) => Outcome::Restored,
-            Ok(now) => Outcome::Failed { why: format!("{} was put back to {before} and reads {now}", step.target) },
-            Err(why) => Outcome::Failed { why: why.to_string() },
+            Ok(now) if now.same(&before) => RestoreOutcome::Restored,
+            Ok(now) => {
+                RestoreOutcome::Failed { why: format!("{} was put back to {before} and reads {now}", step.target) }
+            }
+            Err(why) => RestoreOutcome::Failed { why: why.to_string() },
         }))
     }
 }
@@ -189,12 +194,12 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
         // By its records it was never written.
         _ if !began => false,
         // It was put back. The call that hung when the transaction was taken over may have set it once more; any other value, and
-        // any other setting, is somebody else's.
+        // any other setting, belongs to another program.
         StepState::Settled { outcome, .. } if outcome.is_clean() => desired && journal.hung_step() == Some(number),
         StepState::Applied { observed, .. } | StepState::Settled { observed: Some(observed), .. } => {
             now.same(&observed)
         }
-        // A write that was under way can have left a sysctl at the old value or at the new one; a third is somebody else's.
+        // A write that was under way can have left a sysctl at the old value or at the new one; a third belongs to another program.
         // The intermediate state of a driver or a qdisc tree is not visible.
         StepState::Untouched | StepState::InFlight { .. } | StepState::Settled { .. } => {
             step.keep || desired || !matches!(step.target, landspeed_model::Target::Sysctl { .. })
@@ -205,9 +210,9 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
 fn drift(journal: &Journal, number: usize, step: &JournalStep, found: &Value) -> String {
     match journal.step_state(number) {
         StepState::Untouched => format!(
-            "{} is {found} and was {}: somebody else set it, or the record of writing it is lost",
+            "{} is {found} and was {}: another program set it, or the record of writing it is lost",
             step.target, step.before
         ),
-        _ => format!("{} is {found}, set by somebody else", step.target),
+        _ => format!("{} is {found}, set by another program", step.target),
     }
 }

@@ -85,7 +85,7 @@ fn the_order_is_that_of_the_hazards() {
 }
 
 #[test]
-fn what_is_reverted_is_as_before_in_reverse_order() {
+fn a_revert_restores_values_in_reverse_order() {
     let (desk, twin) = (Desk::new(), host());
     let before = twin.values();
     let applied = desk.apply(&twin, &changes()).expect("it applies");
@@ -119,7 +119,7 @@ fn originals_are_on_the_disk_before_the_first_write() {
 }
 
 #[test]
-fn a_driver_that_clamps_is_accepted_and_said_and_one_that_ignores_is_not() {
+fn clamped_values_are_accepted_and_ignored_ones_are_not() {
     let (desk, twin) = (Desk::new(), host());
     twin.on_write(|target, value| {
         let clamped = matches!(target, Target::Ring { .. }) && value.number().is_some_and(|n| n > 4096);
@@ -145,7 +145,7 @@ fn a_driver_that_clamps_is_accepted_and_said_and_one_that_ignores_is_not() {
 }
 
 #[test]
-fn a_write_that_fails_is_not_swallowed_and_takes_everything_back() {
+fn a_failed_write_rolls_back_the_transaction() {
     // fasterdata-tuning.sh goes on.
     let (desk, twin) = (Desk::new(), host());
     let before = twin.values();
@@ -166,7 +166,7 @@ fn a_write_that_fails_is_not_swallowed_and_takes_everything_back() {
 }
 
 #[test]
-fn what_somebody_else_set_is_left_and_reported_unless_forced() {
+fn foreign_values_are_kept_unless_forced() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()).expect("it applies");
     twin.set(&sysctl("net.core.rmem_max"), Value::text("1000000"));
@@ -175,7 +175,7 @@ fn what_somebody_else_set_is_left_and_reported_unless_forced() {
     assert_eq!(twin.values()[&sysctl("net.core.rmem_max")], Value::text("1000000"));
     assert_eq!(twin.values()[&mtu()], Value::text("1500"));
     let journal = Journal::load(&desk.context, 1).expect("its journal");
-    assert!(journal.reason().is_some_and(|why| why.contains("somebody else")), "{:?}", journal.reason());
+    assert!(journal.reason().is_some_and(|why| why.contains("another program")), "{:?}", journal.reason());
     let (_, state) = desk.engine(&twin).revert(Some(1), true).expect("forced");
     assert_eq!(state, State::Reverted);
     assert_eq!(twin.values(), host().values());
@@ -187,7 +187,7 @@ fn a_value_that_changes_under_the_plan_stops_it() {
     let made = plan(&changes(), &twin, ALL);
     twin.set(&sysctl("net.ipv4.tcp_rmem"), Value::text("1 2 3"));
     let error = desk.engine(&twin).apply(&made, 60, None, &mut watchdog).expect_err("it moved");
-    assert!(error.to_string().contains("somebody else is changing it"), "{error}");
+    assert!(error.to_string().contains("another program is changing it"), "{error}");
     assert_eq!(twin.values()[&sysctl("net.ipv4.tcp_rmem")], Value::text("1 2 3"));
     assert_eq!(twin.values()[&mtu()], Value::text("1500"));
 }
@@ -205,7 +205,7 @@ fn nothing_is_written_without_a_watchdog() {
 fn a_second_transaction_waits_for_the_first_to_be_confirmed() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()[..2]).expect("it applies");
-    // A watchdog that is awake: without one the transaction would be an orphan.
+    // A running watchdog: without one the transaction would be an orphan.
     let engine = desk.engine(&twin);
     let awake = engine.try_lock("0001.watchdog").expect("a directory").expect("nobody else");
     let error = desk.apply(&twin, &[Change::new(mtu(), "9000")]).expect_err("one is open");
@@ -217,7 +217,7 @@ fn a_second_transaction_waits_for_the_first_to_be_confirmed() {
 }
 
 #[test]
-fn an_orphan_is_taken_back_by_the_next_command() {
+fn an_orphaned_transaction_is_rolled_back() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()).expect("it applies");
     let found = desk.engine(&twin).recover_orphans().expect("it recovers");
@@ -263,7 +263,7 @@ fn an_ill_host_is_not_confirmed() {
 }
 
 #[test]
-fn a_renamed_device_is_found_and_a_removed_one_is_let_go() {
+fn renamed_devices_are_found_and_removed_ones_skipped() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()).expect("it applies");
     twin.rename("eth0", "lan0");
@@ -280,7 +280,7 @@ fn a_renamed_device_is_found_and_a_removed_one_is_let_go() {
 }
 
 #[test]
-fn a_disruptive_step_needs_its_word_and_a_tied_one_another() {
+fn disruptive_steps_need_their_options() {
     let twin = host();
     twin.tie("eth0", Ties { hardware: true, tied: vec!["bond0 on top of it".into()] });
     let refused = |allow| plan(&[Change::new(mtu(), "9000")], &twin, allow).steps[0].refused.clone();
@@ -290,7 +290,7 @@ fn a_disruptive_step_needs_its_word_and_a_tied_one_another() {
 }
 
 #[test]
-fn one_target_with_two_values_is_refused_and_one_that_is_there_is_no_work() {
+fn conflicting_values_are_refused_and_current_ones_skipped() {
     let twin = host();
     let two = [Change::new(mtu(), "9000"), Change::new(mtu(), "4000")];
     assert!(plan(&two, &twin, ALL).steps[0].refused.as_ref().is_some_and(|why| why.contains("twice")));
@@ -300,7 +300,7 @@ fn one_target_with_two_values_is_refused_and_one_that_is_there_is_no_work() {
 }
 
 #[test]
-fn ring_sizes_come_back_as_they_were_and_not_as_zero() {
+fn ring_sizes_are_restored_exactly() {
     // fasterdata-tuning.sh never parses them and restores 0.
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &[Change::new(ring(Side::Rx), "8192"), Change::new(ring(Side::Tx), "8192")]).expect("applied");
@@ -311,7 +311,7 @@ fn ring_sizes_come_back_as_they_were_and_not_as_zero() {
 }
 
 #[test]
-fn a_groups_rate_needs_a_queue_that_keeps_it_now_or_by_the_same_plan() {
+fn a_group_rate_needs_a_pacing_qdisc() {
     let qdisc = Target::Qdisc { interface: "eth0".into() };
     let rate = Target::EgressRate { cgroup: "backup.slice".into(), interface: "eth0".into() };
     let tree = |kind: &str| {

@@ -57,13 +57,18 @@ impl Pcap {
         self.variant.name
     }
 
-    /// Gives `sink` all whole records at the front of `bytes`. Says how many bytes they took, and how many must be there to
-    /// go on.
+    /// Whether it is in the byte order of nearly all machines.
+    pub fn is_little(&self) -> bool {
+        self.variant.order == Order::Little
+    }
+
+    /// Gives `sink` all whole records at the front of `bytes`, which are in little-endian order. Says how many bytes they took,
+    /// and how many must be there to go on.
     #[inline]
     pub fn drain(&self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
         let mut at = 0;
         loop {
-            match self.next(&bytes[at..]) {
+            match self.record(&bytes[at..], Order::Little) {
                 Ok((used, Next::Frame(frame))) => {
                     at += used;
                     sink.frame(&frame);
@@ -78,7 +83,12 @@ impl Pcap {
     /// The next record.
     #[inline]
     pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
-        let Variant { order, fraction_ns, record, .. } = self.variant;
+        self.record(bytes, self.variant.order)
+    }
+
+    #[inline(always)]
+    fn record<'a>(&self, bytes: &'a [u8], order: Order) -> Result<(usize, Next<'a>), CaptureError> {
+        let Variant { fraction_ns, record, .. } = self.variant;
         let Some(header) = bytes.first_chunk::<16>() else { return Ok((0, Next::More(record))) };
         let captured = order.u32_at(header, 8);
         if captured > LONGEST {

@@ -170,7 +170,7 @@ mod tests {
         }
 
         #[test]
-        fn frames_in_order_pass_as_they_are_and_none_is_lost(times in prop::collection::vec(0_u64..1 << 40, 0..300)) {
+        fn sorted_frames_pass_unchanged(times in prop::collection::vec(0_u64..1 << 40, 0..300)) {
             let mut sorted = times.clone();
             sorted.sort_unstable();
             let (seen, moved) = through(&sorted);
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_is_no_disorder() {
+    fn a_backward_clock_step_is_not_disorder() {
         let times: Vec<u64> = (0..100).map(|number| number * 1_000_000).chain(50..60).collect();
         let (seen, sorted) = through(&times);
         assert_eq!((seen.iter().map(|(time_ns, _)| *time_ns).collect::<Vec<_>>(), sorted), (times, 0));
     }
 
     #[test]
-    fn disorder_that_begins_late_is_sorted_from_the_second_frame_on() {
+    fn late_disorder_is_sorted() {
         let mut times: Vec<u64> = (0..6_000).map(|number| number * 10_000).collect();
         (5_000..5_900).step_by(2).for_each(|at| times.swap(at, at + 1));
         let (seen, _) = through(&times);

@@ -105,7 +105,7 @@ pub enum PacketDirection {
 /// For whom it was (`epb_flags`, bits 2 to 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reception {
-    /// Not told.
+    /// Unknown.
     Unknown,
     /// This host.
     Unicast,
@@ -346,7 +346,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(
+        fn written_captures_round_trip(
             packets in prop::collection::vec(
                 (0_u32..2, 0..crate::capture::LATEST_NS, prop::collection::vec(any::<u8>(), 0..200), 0_u32..100_000,
                  prop::option::of(any::<[u8; 4]>()), any::<bool>()),

@@ -1,7 +1,7 @@
 //! Turns an expression into a graph of tests, in the order in which tcpdump's program makes them.
 //!
-//! Offsets depend on the VLAN tags before them. The kernel takes the outermost tag out of a received frame and tells a
-//! filter of it; on the way out it may still be in the frame. So what comes behind a first `vlan` exists twice, for a tag that
+//! Offsets depend on the VLAN tags before them. The kernel removes the outermost tag from a received frame and passes it to a
+//! filter separately; on transmission it may be in the frame. So the part after a first `vlan` exists twice, for a tag that
 //! was taken out and for one in the frame, and a node has two entries.
 
 use super::graph::{ACCEPT, Graph, Load, NodeId, REJECT, Test};

@@ -27,7 +27,7 @@ pub enum Expression {
     Primitive(Primitive, u32),
 }
 
-/// What a packet is asked.
+/// A test of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Primitive {
     /// A protocol's name.
@@ -105,7 +105,7 @@ pub fn parse(text: &str, link: LinkType) -> Result<Option<Expression>, Refusal> 
 /// A word or a sign, and its column.
 type Token<'a> = (&'a str, usize);
 
-/// Splits a text into words and signs. What is in no word and is no sign is a token of one character, which no rule takes.
+/// Splits a text into words and signs. Any other character is a token, which no rule accepts.
 fn split(text: &str) -> Result<Vec<Token<'_>>, Refusal> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-' | '_');
     let mut tokens = Vec::new();
@@ -516,16 +516,16 @@ mod tests {
             ("tcp\0", 4, "zero"),
         ] {
             let refusal = refused(text);
-            let told =
+            let named =
                 matches!(&refusal, Refusal::Invalid { column: at, why } if *at == column && why.contains(word));
-            assert!(told, "{text}: {refusal:?}");
+            assert!(named, "{text}: {refusal:?}");
         }
         let raw = parse("vlan", LinkType::RAW).expect_err("no tags");
         assert!(raw.to_string().contains("Ethernet"), "{raw}");
     }
 
     #[test]
-    fn and_and_or_bind_to_the_left_and_not_binds_tightest() {
+    fn and_and_or_are_left_associative_not_binds_tightest() {
         let parsed = |text| parse(text, LinkType::ETHERNET).expect(text);
         assert_eq!(parsed("tcp or udp and ip"), parsed("(tcp or udp) and ip"));
         assert_eq!(parsed("tcp and udp or ip"), parsed("((tcp && udp) || ip)"));

@@ -115,7 +115,7 @@ fn only_the_first_fragment_has_ports() {
 }
 
 #[test]
-fn a_tag_is_found_in_the_frame_and_out_of_it() {
+fn vlan_tags_are_found_in_frame_and_metadata() {
     let in_frame = ethernet(&[0x2005], 0x0800, &ipv4(6, 0));
     let taken_out = Seen { tag: Some(0x2005), ..ethernet(&[], 0x0800, &ipv4(6, 0)) };
     for seen in [&in_frame, &taken_out] {
@@ -191,7 +191,7 @@ fn lists_longer_than_a_conditional_jump_are_still_right() {
 
 proptest! {
     #[test]
-    fn whatever_is_typed_is_compiled_to_a_valid_program_or_refused(
+    fn every_text_compiles_validly_or_is_refused(
         text in prop_oneof![
             expression(LinkType::ETHERNET, true),
             "[a-z0-9 ().:/&|!-]{0,40}",

@@ -122,7 +122,7 @@ static REFUSED: [&str; 10] = [
 ];
 
 #[test]
-fn the_expressions_of_the_manual_are_known_or_left_to_tcpdump() {
+fn manual_page_expressions_compile_or_go_to_tcpdump() {
     for text in COMPILED {
         assert!(compile(text, LinkType::ETHERNET, SNAP_BYTES).is_ok(), "{text}");
     }

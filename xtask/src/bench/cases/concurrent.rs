@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_counts_only_if_it_moved_data_and_its_accounting_balances() {
+    fn only_balanced_tests_with_data_count() {
         let document = |holds: bool, bytes: u64| json!({ "conservation": { "holds": holds }, "summary": { "bytes_delivered": bytes } });
         assert!(is_balanced(&document(true, 1)));
         assert!(!is_balanced(&document(true, 0)));

@@ -1,4 +1,4 @@
-//! What a byte costs at the same paced rate: processor time of server and client together, measured from outside in
+//! What a byte costs at the same paced rate: CPU time of server and client together, measured from outside in
 //! the same way for every tool, set-up and tear-down included.
 
 use std::rc::Rc;
@@ -22,7 +22,7 @@ pub fn tcp(bench: &Bench, name: &str) -> Case {
         .with(Role::Ours, "landspeed --pace 5G", &tools.ours(), at(&["--pace", "5G"]))
         .with(Role::Rival, "iperf3 -b 5G", &tools.iperf3, at(&["-b", "5G"]))
         .with(Role::Rival, "iperf3 --fq-rate 5G", &tools.iperf3, at(&["--fq-rate", "5G"]))
-        .with(Role::RivalToo, "xfr -b 5G", &tools.xfr, at(&["-b", "5G", "--no-zerocopy"]))
+        .with(Role::Rival, "xfr -b 5G", &tools.xfr, at(&["-b", "5G", "--no-zerocopy"]))
 }
 
 /// UDP at 1 Gb/s in datagrams of 1448 bytes.
@@ -31,7 +31,7 @@ pub fn udp(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
     let paced = |extra: &'static [&'static str]| cost(1e9, move |tool, port| tool.udp(port, seconds, OFFER, extra));
     case(name)
-        // Exact departures spin through gaps of 12 µs and so take a core by design: the promise is `--coarse`'s.
+        // Exact departures spin through gaps of 12 µs and so take a core by design: the target applies to `--coarse`.
         .with(Role::Ours, "landspeed --coarse", &tools.ours(), paced(&["--coarse"]))
         .with(Role::OursToo, "landspeed, exact", &tools.ours(), paced(&[]))
         .with(Role::Rival, "iperf3", &tools.iperf3, paced(&[]))
@@ -40,7 +40,7 @@ pub fn udp(bench: &Bench, name: &str) -> Case {
 }
 
 fn case(name: &str) -> Case {
-    Case::new(name).metric("processor time", Unit::NsPerByte, Better::Lower, Some(0.8)).metric(
+    Case::new(name).metric("CPU time", Unit::NsPerByte, Better::Lower, Some(0.8)).metric(
         "goodput",
         Unit::Bps,
         Better::Higher,
@@ -48,7 +48,7 @@ fn case(name: &str) -> Case {
     )
 }
 
-/// A server of its own for every run: only what is reaped can be counted. A run that did not hold the rate is no run:
+/// A new server for every run: only a reaped process's CPU time is known. A run below the rate is discarded:
 /// costs are compared at the same rate.
 fn cost(
     rate_bps: f64,

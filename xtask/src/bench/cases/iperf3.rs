@@ -1,4 +1,4 @@
-//! iperf3's protocol: the same far end, and whose program at the near end does better.
+//! iperf3's protocol: the same server, and two clients compared.
 
 use std::rc::Rc;
 

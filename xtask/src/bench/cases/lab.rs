@@ -27,9 +27,9 @@ const RIVAL_LIMIT_S: u32 = 20;
 /// A run that takes longer counts as hung.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// One CUBIC flow, 10 Gb/s over 50 ms, MTU 9000; promised: 0.7 s for a virtual second, and faster than ns-3.
+/// One CUBIC flow, 10 Gb/s over 50 ms, MTU 9000; target: 0.7 s for a virtual second, and faster than ns-3.
 pub fn single(bench: &Bench, name: &str) -> Case {
-    pace(name, Some(1.0)).with(Role::Ours, "landspeed, promised 0.70", &bench.tools.landspeed, one(SINGLE)).with(
+    pace(name, Some(1.0)).with(Role::Ours, "landspeed, target 0.70", &bench.tools.landspeed, one(SINGLE)).with(
         Role::Rival,
         "ns-3",
         &ns3(),
@@ -45,14 +45,14 @@ pub fn single(bench: &Bench, name: &str) -> Case {
 
 /// One CUBIC flow, 100 Gb/s over 92 ms, MTU 9000.
 pub fn long_fat(bench: &Bench, name: &str) -> Case {
-    pace(name, None).with(Role::Ours, "landspeed, promised 5.00", &bench.tools.landspeed, one(LONG_FAT))
+    pace(name, None).with(Role::Ours, "landspeed, target 5.00", &bench.tools.landspeed, one(LONG_FAT))
 }
 
 /// Its memory.
 pub fn memory(bench: &Bench, name: &str) -> Case {
     Case::new(name).rounds(1).metric("peak memory", Unit::Bytes, Better::Lower, None).with(
         Role::Ours,
-        "landspeed, promised 6 GiB",
+        "landspeed, target 6 GiB",
         &bench.tools.landspeed,
         |tool| {
             let scenario = written(LONG_FAT)?;
@@ -63,14 +63,14 @@ pub fn memory(bench: &Bench, name: &str) -> Case {
 
 /// Two TCP flows and 2 Gb/s of UDP over two switches and links with delay.
 pub fn cross(bench: &Bench, name: &str) -> Case {
-    pace(name, None).with(Role::Ours, "landspeed, promised 1.50", &bench.tools.landspeed, one(CROSS))
+    pace(name, None).with(Role::Ours, "landspeed, target 1.50", &bench.tools.landspeed, one(CROSS))
 }
 
 /// From the start of the kernel until the flows get ready.
 pub fn boot(bench: &Bench, name: &str) -> Case {
     Case::new(name).metric("boot", Unit::Ns, Better::Lower, None).with(
         Role::Ours,
-        "landspeed, promised 1 s",
+        "landspeed, target 1 s",
         &bench.tools.landspeed,
         |tool| {
             let scenario = written(&SINGLE.replacen("5s", "10ms", 1))?;
@@ -83,7 +83,7 @@ pub fn boot(bench: &Bench, name: &str) -> Case {
 pub fn two(bench: &Bench, name: &str) -> Case {
     Case::new(name).metric("speed of two at once over one", Unit::Ratio, Better::Higher, None).with(
         Role::Ours,
-        "landspeed, promised 1.8",
+        "landspeed, target 1.8",
         &bench.tools.landspeed,
         |tool| {
             let scenario = written(SINGLE)?;
@@ -128,12 +128,12 @@ fn start(tool: &Landspeed, scenario: &Path) -> Result<Lab> {
 }
 
 impl Lab {
-    /// Its document; a run whose checks failed is no measurement.
+    /// Its document; a run whose checks failed is not a measurement.
     fn finish(self) -> Result<Value> {
         let finished = self.running.finish(LIMIT)?;
         ensure!(finished.status.success(), "landspeed lab: {}", finished.last_words());
         let text = std::fs::read_to_string(self.document.path()).context("cannot read the lab's document")?;
-        let document: Value = serde_json::from_str(&text).context("the lab's document is no JSON")?;
+        let document: Value = serde_json::from_str(&text).context("the lab's document is not JSON")?;
         let checks = document["checks"].as_array().context("the lab's document has no checks")?;
         ensure!(checks.iter().all(|check| check["passed"] == true), "a check of the lab's run failed");
         Ok(document)
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scenario_lasts_as_long_as_the_rival_is_asked_to() {
+    fn every_scenario_lasts_as_long_as_its_rival() {
         for scenario in [SINGLE, LONG_FAT, CROSS] {
             assert!(scenario.contains(&format!("time = \"{VIRTUAL_S}s\"")), "{scenario}");
         }

@@ -23,8 +23,11 @@ type Build = fn(&Bench, &str) -> Case;
 
 /// Every case, in the order they run.
 pub const ALL: &[(&str, Build)] = &[
-    ("tcp-copy", tcp::copy),
-    ("tcp-zerocopy-discard", tcp::zerocopy_discard),
+    ("tcp-copy-cubic", |bench, name| tcp::copy(bench, name, "cubic")),
+    ("tcp-copy-bbr", |bench, name| tcp::copy(bench, name, "bbr")),
+    ("tcp-copy-two", tcp::copy_two),
+    ("tcp-zerocopy-cubic", |bench, name| tcp::zerocopy_discard(bench, name, "cubic", 1.5)),
+    ("tcp-zerocopy-bbr", |bench, name| tcp::zerocopy_discard(bench, name, "bbr", 1.1)),
     ("udp-8948", |bench, name| udp::loss_free(bench, name, 8948, 1.2)),
     ("udp-1448", |bench, name| udp::loss_free(bench, name, 1448, 2.0)),
     ("udp-64", |bench, name| udp::loss_free(bench, name, 64, 3.0)),

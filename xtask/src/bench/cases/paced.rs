@@ -26,9 +26,9 @@ pub fn case(bench: &Bench, name: &str) -> Case {
         .metric("p50 inter-departure error", Unit::Ns, Better::Lower, None)
         .metric("rate seen by the capture", Unit::Bps, Better::Higher, None);
     if let Some(why) = capture::unavailable() {
-        return case.without("everybody", &why);
+        return case.without("all tools", &why);
     }
-    // nuttcp spins on the clock, so it costs a core and paces well; ours is not promised to beat that.
+    // nuttcp spins on the clock, so it costs a core and paces well; landspeed has no target against that.
     let case = case
         .with(Role::Ours, "landspeed", &tools.ours(), captured(0, &[]))
         .with(Role::OursToo, "landspeed --coarse", &tools.ours(), captured(0, &["--coarse"]))

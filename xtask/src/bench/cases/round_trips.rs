@@ -31,7 +31,7 @@ pub fn tcp_pinned(bench: &Bench, name: &str) -> Case {
 
 fn pinned(bench: &Bench, name: &str, transport: Transport) -> Case {
     if bench.cores < 2 {
-        return Case::new(name).without("everybody", "there is one core");
+        return Case::new(name).without("all tools", "there is one core");
     }
     case(bench, name, transport, Some((0, 1)))
 }

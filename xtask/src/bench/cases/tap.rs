@@ -1,6 +1,6 @@
 //! Taking packets: what it costs who sends them, what is dropped, and what the tap itself costs. Small datagrams as fast as
-//! one thread can send them, over a virtual link, with the same bytes of each kept by everybody. The kernel copies a packet
-//! for a tap in the context of its sender, so the sender's processor time shows that; its rate does too, but also whatever
+//! one thread can send them, over a virtual link, with the same bytes of each kept by every tool. The kernel copies a packet
+//! for a tap in the context of its sender, so the sender's CPU time shows that; its rate does too, but also whatever
 //! else runs on this machine.
 
 use std::net::UdpSocket;
@@ -43,7 +43,7 @@ impl Link {
         for interface in [INTERFACE, PEER] {
             run(&format!("link set {interface} up"))?;
         }
-        // Nobody has this address: the frames cross the link and are dropped behind it.
+        // No host has this address: the frames cross the link and are dropped behind it.
         run(&format!("neighbour add 10.94.0.2 lladdr 02:00:00:00:00:99 dev {INTERFACE}"))?;
         Ok(link)
     }
@@ -57,15 +57,15 @@ impl Drop for Link {
     }
 }
 
-/// Who captures.
+/// The capturing tool.
 enum Tool {
-    Nobody,
+    NoCapture,
     Landspeed(PathBuf),
     Tcpdump(PathBuf, &'static [&'static str]),
     Dumpcap(PathBuf),
 }
 
-/// Rate of the sender, share dropped, and processor time a packet of the tap.
+/// Rate of the sender, share dropped, and CPU time a packet of the tap.
 pub fn case(bench: &Bench, name: &str) -> Case {
     let case = Case::new(name)
         .metric("time of sender and tap, each packet", Unit::Ns, Better::Lower, Some(1.0))
@@ -75,7 +75,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
         .metric("tap's own time, each packet", Unit::Ns, Better::Lower, None);
     let link = match Link::make() {
         Ok(link) => Rc::new(link),
-        Err(why) => return case.without("everybody", &format!("no virtual link: {why:#}")),
+        Err(why) => return case.without("all tools", &format!("no virtual link: {why:#}")),
     };
     let found = |program: &str, tool: fn(PathBuf) -> Tool| -> Found<Tool> {
         machine::find(program).map(|path| Rc::new(tool(path))).ok_or_else(|| format!("{program} is not installed"))
@@ -100,7 +100,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
             measured(&link),
         )
         .with(Role::RivalToo, "dumpcap", &found("dumpcap", Tool::Dumpcap), measured(&link))
-        .with(Role::RivalToo, "nobody", &Ok(Rc::new(Tool::Nobody)), measured(&link))
+        .with(Role::RivalToo, "no capture", &Ok(Rc::new(Tool::NoCapture)), measured(&link))
 }
 
 fn measure(tool: &Tool, seconds: u32) -> Result<Vec<f64>> {
@@ -122,7 +122,7 @@ fn measure(tool: &Tool, seconds: u32) -> Result<Vec<f64>> {
 
 fn start(tool: &Tool, file: &std::path::Path, json: &std::path::Path) -> Result<Option<Running>> {
     let (mut command, ready) = match tool {
-        Tool::Nobody => return Ok(None),
+        Tool::NoCapture => return Ok(None),
         Tool::Landspeed(path) => {
             let mut command = Command::new(path);
             command.args(["tap", "-i", INTERFACE, "-s", SNAP, "-w"]).arg(file).arg("--json").arg(json).args(FILTER);
@@ -151,7 +151,7 @@ fn start(tool: &Tool, file: &std::path::Path, json: &std::path::Path) -> Result<
 /// What the sender did.
 struct Sent {
     packets: u64,
-    /// Its thread's processor time, soft interrupts that ran on top of it included: whatever is done in its context.
+    /// CPU time of its thread, including softirqs that ran in its context.
     cpu_s: f64,
 }
 
@@ -183,14 +183,14 @@ fn wait(seconds: u32) {
     thread::sleep(Duration::from_secs(u64::from(seconds)));
 }
 
-/// What the tool says was dropped.
+/// Drops as the tool reports them.
 fn dropped(tool: &Tool, finished: &Finished, json: &std::path::Path) -> Result<f64> {
     let number_before = |words: &str| -> Option<f64> {
         let before = finished.stderr.split(words).next().filter(|before| before.len() < finished.stderr.len())?;
         before.split_whitespace().next_back()?.trim_matches(|char: char| !char.is_ascii_digit()).parse().ok()
     };
     match tool {
-        Tool::Nobody => Ok(0.0),
+        Tool::NoCapture => Ok(0.0),
         Tool::Landspeed(_) => {
             let document: serde_json::Value = serde_json::from_slice(&std::fs::read(json)?)?;
             document["dropped"].as_f64().context("no count of drops")

@@ -11,8 +11,11 @@ use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Bulk, Found, Tools};
 
 /// Data copied in and out, as programs usually move it.
-pub fn copy(bench: &Bench, name: &str) -> Case {
+pub fn copy(bench: &Bench, name: &str, congestion: &'static str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
+    if let Err(why) = bench.set_congestion_control(congestion) {
+        return Case::new(name).without("all", &why);
+    }
     goodput(name, 1.2)
         .with(Role::Ours, "landspeed", &tools.ours(), stream(seconds, &["--send", "copy", "--receive", "copy"]))
         .with(Role::Rival, "iperf3", &tools.iperf3, stream(seconds, &[]))
@@ -22,16 +25,33 @@ pub fn copy(bench: &Bench, name: &str) -> Case {
         .with(Role::Rival, "xfr", &tools.xfr, stream(seconds, &["--no-zerocopy"]))
 }
 
-/// The kernel sends from pages it need not copy, and the receiver counts without reading.
-pub fn zerocopy_discard(bench: &Bench, name: &str) -> Case {
+/// Two streams at once, copied in and out.
+pub fn copy_two(bench: &Bench, name: &str) -> Case {
     let (tools, seconds) = (&bench.tools, bench.seconds);
+    if let Err(why) = bench.set_congestion_control("cubic") {
+        return Case::new(name).without("all", &why);
+    }
+    goodput(name, 1.2)
+        .with(Role::Ours, "landspeed -P 2", &tools.ours(), stream(seconds, &["-P", "2"]))
+        .with(Role::Rival, "iperf3 -P 2", &tools.iperf3, stream(seconds, &["-P", "2"]))
+        .with(Role::Rival, "neper -F 2 -T 2", &neper(tools), stream(seconds, &["-F", "2", "-T", "2"]))
+        .with(Role::Rival, "xfr -P 2", &tools.xfr, stream(seconds, &["-P", "2", "--no-zerocopy"]))
+}
+
+/// The kernel sends from pages it need not copy, and the receiver counts without reading.
+pub fn zerocopy_discard(bench: &Bench, name: &str, congestion: &'static str, target: f64) -> Case {
+    let (tools, seconds) = (&bench.tools, bench.seconds);
+    if let Err(why) = bench.set_congestion_control(congestion) {
+        return Case::new(name).without("all", &why);
+    }
     let ours = tools.ours();
     let iperf3 = if tools.iperf3_is_new { "iperf3 -Z --skip-rx-copy" } else { "iperf3 -Z" };
     let discard = |mode: &'static str| stream(seconds, &["--receive", "discard", "--send", mode]);
-    goodput(name, 1.5)
+    goodput(name, target)
         .with(Role::Ours, "landspeed sendfile discard", &ours, discard("sendfile"))
         .with(Role::OursToo, "landspeed splice discard", &ours, discard("splice"))
-        .with(Role::OursToo, "landspeed zerocopy discard", &ours, discard("zerocopy"))
+        .with(Role::OursToo, "landspeed MSG_ZEROCOPY discard", &ours, discard("zerocopy"))
+        .with(Role::OursToo, "landspeed copy discard", &ours, discard("copy"))
         .with(Role::Rival, iperf3, &tools.iperf3, stream(seconds, &iperf3.split(' ').skip(1).collect::<Vec<_>>()))
         .with(Role::Rival, "neper -Z --skip-rx-copy", &neper(tools), stream(seconds, &["-Z", "--skip-rx-copy"]))
         .with(Role::Rival, "kperf zerocopy", &tools.kperf, stream(seconds, &["--msg-zerocopy", "--msg-trunc"]))

@@ -18,16 +18,28 @@ const PROBE_S: u32 = 1;
 /// see a loss has it all the same.
 pub fn loss_free(bench: &Bench, name: &str, size: u64, target: f64) -> Case {
     let (tools, tolerated) = (&bench.tools, bench.tolerated_loss);
+    let buffer = largest_buffer().to_string();
     Case::new(name)
         .metric("loss-free goodput", Unit::Bps, Better::Higher, Some(target))
         .metric("loss-free datagrams", Unit::PacketsPerS, Better::Higher, Some(target))
         .metric("goodput flat out, losing", Unit::Bps, Better::Higher, Some(target.min(2.0)))
         .with(Role::Ours, "landspeed", &tools.ours(), search(size, tolerated, &[]))
-        .with(Role::Rival, "iperf3", &tools.iperf3, search(size, tolerated, &[]))
         .with(Role::Rival, "iperf3 --gsro", &gsro(tools), search(size, tolerated, &["--gsro"]))
-        // Twice the default socket buffer: what the default rmem_max lets it have.
-        .with(Role::Rival, "iperf3 -w 400K", &tools.iperf3, search(size, tolerated, &["-w", "400K"]))
+        // Its best: the largest buffer that this host allows, as landspeed asks for by default.
+        .with(
+            Role::Rival,
+            &format!("iperf3 --gsro -w {buffer}"),
+            &gsro(tools),
+            search(size, tolerated, &["--gsro", "-w", &buffer]),
+        )
+        .with(Role::RivalToo, "iperf3", &tools.iperf3, search(size, tolerated, &[]))
         .with(Role::RivalToo, "xfr", &tools.xfr, search(size, tolerated, &[]))
+}
+
+/// The largest socket buffer that an ordinary program may ask for in both directions, bytes.
+fn largest_buffer() -> u64 {
+    let limit = |name: &str| std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?.trim().parse().ok();
+    limit("rmem_max").zip(limit("wmem_max")).map_or(212_992, |(receive, send): (u64, u64)| receive.min(send))
 }
 
 /// An iperf3 that has GSO and GRO.
@@ -39,17 +51,14 @@ fn gsro(tools: &Tools) -> Found<dyn Bulk> {
 }
 
 /// Starts a tool's server once; each run is a search for the highest rate that loses nothing.
-pub fn search(
-    size: u64,
-    tolerated: f64,
-    extra: &[&'static str],
-) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
-    let extra = extra.to_vec();
+pub fn search(size: u64, tolerated: f64, extra: &[&str]) -> impl FnOnce(Rc<dyn Bulk>) -> Result<Measure> + use<> {
+    let extra: Vec<String> = extra.iter().map(ToString::to_string).collect();
     move |tool| {
         let port = free_port()?;
         let server = tool.serve(port)?;
         Ok(Box::new(move || {
             let _alive = &server;
+            let extra: Vec<&str> = extra.iter().map(String::as_str).collect();
             let found = search::highest(|rate_bps| {
                 let before = datagrams_dropped()?;
                 let run = tool.udp(port, PROBE_S, Offer { size, rate_bps }, &extra)?;

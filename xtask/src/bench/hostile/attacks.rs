@@ -113,7 +113,7 @@ pub const ALL: &[Attack] = &[
         iperf3: Some(TURNOVER_HELD),
     },
     Attack {
-        name: "hostile-places",
+        name: "hostile-slots",
         what: "150 tests of 8 bit/s for 1 h from one address, reopened at ≤ 50/s (iperf3: as many as it takes)",
         server: Setting::Plain,
         landspeed: hold(150, 50, 8, landspeed::slow_test),

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_succeeds_with_exit_status_0_and_a_complete_document_only() {
+    fn success_needs_exit_status_0_and_a_complete_document() {
         let complete = r#"{ "status": "complete", "summary": { "goodput_bps": 1e9 } }"#;
         assert!((landspeed_goodput(&finished(0, complete)).unwrap() - 1e9).abs() < 1.0);
         assert!(landspeed_goodput(&finished(1, complete)).is_err());

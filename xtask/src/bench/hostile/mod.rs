@@ -22,8 +22,8 @@ use nix::sys::signal::Signal;
 use super::child::Running;
 pub use attacks::{ALL, Attack};
 use honest::{Footprint, Kind, Programs, Run};
+use table::{AttackOutcome, Measured, ServerRow, Summary};
 pub use table::{AttackRow, markdown};
-use table::{Measured, Outcome, ServerRow, Summary};
 use work::{Underway, Work};
 
 /// Nominal time of an honest run, seconds.
@@ -56,10 +56,10 @@ impl Hostile {
         AttackRow { attack: attack.name, what: attack.what, servers }
     }
 
-    fn attempt(&self, attack: &Attack, kind: Kind, rounds: u32) -> Outcome {
+    fn attempt(&self, attack: &Attack, kind: Kind, rounds: u32) -> AttackOutcome {
         let skip = |why: String| {
             println!("  SKIPPED {}: {why}", kind.name());
-            Outcome::Skipped(why)
+            AttackOutcome::Skipped(why)
         };
         let Some(work) = kind.work(attack) else {
             return skip(format!("`{}` has no counterpart in iperf3's protocol", attack.name));
@@ -68,7 +68,7 @@ impl Hostile {
             return skip(why);
         }
         match self.measure(attack, kind, work, rounds) {
-            Ok(measured) => Outcome::Measured(Box::new(measured)),
+            Ok(measured) => AttackOutcome::Measured(Box::new(measured)),
             Err(error) => skip(format!("`{}`: {error:#}", attack.name)),
         }
     }
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_client_is_measured_beside_an_attack_and_a_quiet_server() {
+    fn an_honest_client_is_measured_during_an_attack() {
         let Some(programs) = programs() else {
             landspeed_testkit::skip!("the landspeed binary is not built, or few files may be open");
         };
         let attack = ALL.iter().find(|attack| attack.name == "hostile-junk").unwrap();
         let row = Hostile(programs).play(attack, 1);
-        let Outcome::Measured(measured) = &row.servers[0].outcome else { panic!("{row:?}") };
+        let AttackOutcome::Measured(measured) = &row.servers[0].outcome else { panic!("{row:?}") };
         assert_eq!((measured.summary.succeeded, measured.summary.runs, measured.quiet.len()), (1, 1, 1), "{row:?}");
         assert!(measured.attacker.done > 0 && measured.footprint.is_some() && measured.server_ended.is_none());
         assert!(measured.summary.goodput_ratio.is_some(), "{row:?}");

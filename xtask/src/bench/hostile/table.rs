@@ -32,13 +32,13 @@ pub struct ServerRow {
     pub ours: bool,
     /// What came of it, or why it was not attacked.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: AttackOutcome,
 }
 
 /// What came of an attack.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum AttackOutcome {
     /// It was not attacked: why.
     Skipped(String),
     /// It was.
@@ -128,8 +128,8 @@ pub fn markdown(rows: &[AttackRow]) -> String {
     caption + &aligned(&cells) + &remarks(rows)
 }
 
-fn figures(outcome: &Outcome) -> [String; 3] {
-    let Outcome::Measured(measured) = outcome else { return ["–", "–", "–"].map(str::to_owned) };
+fn figures(outcome: &AttackOutcome) -> [String; 3] {
+    let AttackOutcome::Measured(measured) = outcome else { return ["–", "–", "–"].map(str::to_owned) };
     let Summary { succeeded, runs, added_latency_s_median, added_latency_s_max, goodput_ratio, .. } =
         measured.summary;
     let share = format!("{succeeded}/{runs}");
@@ -152,8 +152,8 @@ fn figures(outcome: &Outcome) -> [String; 3] {
 fn goal(row: &AttackRow) -> String {
     let ours = || row.servers.iter().filter(|server| server.ours);
     let met = ours().filter_map(|server| match &server.outcome {
-        Outcome::Measured(measured) => Some((server.name, measured.summary.met)),
-        Outcome::Skipped(_) => None,
+        AttackOutcome::Measured(measured) => Some((server.name, measured.summary.met)),
+        AttackOutcome::Skipped(_) => None,
     });
     let met: Vec<_> = met.collect();
     let missed: Vec<&str> = met.iter().filter(|(_, met)| !met).map(|(name, _)| *name).collect();
@@ -172,8 +172,8 @@ fn remarks(rows: &[AttackRow]) -> String {
     for row in rows {
         for server in &row.servers {
             let remark = match &server.outcome {
-                Outcome::Skipped(why) => format!("{}: not measured: {why}", server.name),
-                Outcome::Measured(measured) => {
+                AttackOutcome::Skipped(why) => format!("{}: not measured: {why}", server.name),
+                AttackOutcome::Measured(measured) => {
                     let failed = measured.attacked.iter().find_map(|run| run.error.as_deref());
                     let ended = measured.server_ended.as_deref().map(|how| format!("the server ended ({how})"));
                     let quiet = measured.quiet.iter().filter(|run| run.error.is_some()).count();
@@ -230,7 +230,7 @@ mod tests {
         Run { goodput_bps: None, overhead_s: None, error: Some(error.to_owned()) }
     }
 
-    fn row(ours: Outcome, rival: Outcome) -> AttackRow {
+    fn row(ours: AttackOutcome, rival: AttackOutcome) -> AttackRow {
         let servers = vec![
             ServerRow { name: "landspeed", ours: true, outcome: ours },
             ServerRow { name: "landspeed, iperf3's protocol", ours: true, outcome: rival.clone() },
@@ -239,10 +239,10 @@ mod tests {
         AttackRow { attack: "hostile-idle", what: "7 connections", servers }
     }
 
-    fn measured(attacked: Vec<Run>, quiet: Vec<Run>) -> Outcome {
+    fn measured(attacked: Vec<Run>, quiet: Vec<Run>) -> AttackOutcome {
         let summary = Summary::new(&attacked, &quiet);
         let attacker = Tally::default();
-        Outcome::Measured(Box::new(Measured {
+        AttackOutcome::Measured(Box::new(Measured {
             attacker,
             attacked,
             quiet,
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_added_to_the_quiet_median_and_goodput_is_compared_within_a_round() {
+    fn goodput_is_compared_within_a_round() {
         let attacked = [good(9e9, 0.3), bad("busy"), good(2e9, 0.5)];
         let summary = Summary::new(&attacked, &[good(10e9, 0.1), good(5e9, 0.2), good(2e9, 0.3)]);
         assert_eq!((summary.succeeded, summary.runs, summary.met), (2, 3, false));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_goal_is_every_run_and_nine_tenths_of_the_goodput() {
+    fn the_goal_is_nine_tenths_of_goodput_in_every_run() {
         let quiet = [good(10e9, 0.1)];
         assert!(Summary::new(&[good(9e9, 5.0)], &quiet).met);
         assert!(!Summary::new(&[good(8.9e9, 0.1)], &quiet).met);
@@ -273,12 +273,12 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_aligned_and_names_failures_and_servers_that_were_not_attacked() {
+    fn the_table_names_failures_and_skipped_servers() {
         let ours = measured(vec![good(9.5e9, 0.15)], vec![good(10e9, 0.1)]);
         let rival = measured(vec![bad("iperf3: the server is busy")], vec![good(10e9, 0.1)]);
         let table = markdown(&[
             row(ours, rival),
-            row(Outcome::Skipped("iperf3 is not installed".to_owned()), measured(Vec::new(), Vec::new())),
+            row(AttackOutcome::Skipped("iperf3 is not installed".to_owned()), measured(Vec::new(), Vec::new())),
         ]);
         let lines: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).collect();
         let width = lines[0].chars().count();

@@ -172,7 +172,7 @@ impl Underway {
                 }
             }
             Work::Datagrams { per_s, fill } => {
-                // Eight flows: one is easy to tell apart.
+                // Eight flows: one is easy to identify.
                 let sockets = (0..8)
                     .map(|flow| UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 66 + flow), 0)))
                     .collect::<io::Result<Vec<_>>>()?;
@@ -280,7 +280,7 @@ impl Control {
                 Some(Ok(())) => drop(self.done.fetch_add(1, Ordering::Relaxed)),
                 Some(Err(error)) => self.fail(&error),
             }
-            // What was missed while the server kept an act waiting is not made up for in a burst.
+            // Acts missed while the server delayed one are not repeated in a burst.
             due = (due + interval).max(now().checked_sub(interval).unwrap_or(due));
         }
     }
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_reopens_what_the_server_closes_and_never_holds_more() {
+    fn a_holder_reopens_closed_connections() {
         let (listener, server) = listener();
         let attack = Underway::start(holding(5, WhenFull::Wait, Source::One), server).unwrap();
         attack.warm_up(LIMIT);
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn turnover_comes_from_many_addresses_and_goes_on_when_full() {
+    fn turnover_uses_many_addresses_and_continues_when_full() {
         let (listener, server) = listener();
         let attack = Underway::start(holding(3, WhenFull::Replace, Source::Many), server).unwrap();
         let peers: std::collections::HashSet<_> = (0..20).map(|_| listener.accept().unwrap().1.ip()).collect();
@@ -393,14 +393,14 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_attack_does_nothing_new_and_its_time_stands_still() {
+    fn a_paused_attack_is_idle() {
         let (_listener, server) = listener();
         let act = |visit: &Visit| visit.connect().map(drop);
         let work = Work::Repeat { per_s: 50, workers: 2, source: Source::Many, act };
         let mut attack = Underway::start(work, server).unwrap();
         until("an act", || attack.tally().done > 0);
         attack.pause();
-        // What was under way when it was paused ends within an act.
+        // Acts in progress at the pause end within one act.
         let mut last = attack.tally();
         until("a standstill", || {
             std::thread::park_timeout(Duration::from_millis(100));

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_loss_and_both_rates_are_told_apart() {
+    fn udp_loss_and_both_rates_are_parsed() {
         let transfer = udp(&parse(&recorded("iperf3-udp.json")).unwrap(), 1448).unwrap();
         assert_eq!(transfer.lost, 116);
         assert_eq!((transfer.sent_bps.round(), transfer.goodput_bps.round()), (999_570_632.0, 998_878_816.0));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn udp_of_a_version_without_receiver_sums_is_worked_out_from_its_packets() {
+    fn udp_without_receiver_sums_is_computed_from_packets() {
         let mut json = parse(&recorded("iperf3-udp.json")).unwrap();
         let end = json.get_mut("end").and_then(Value::as_object_mut).unwrap();
         end.remove("sum_received");

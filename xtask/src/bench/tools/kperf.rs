@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_target_received_counts() {
+    fn bytes_received_by_the_target_count() {
         let said = "client: == Source 127.0.0.1\nclient:   Rx  0.000 Gbps (0 bytes in 1001053 usec)\n\
                     client: == Target 127.0.0.1\nclient:   Tx  0.000 Gbps (0 bytes in 1 usec)\n\
                     client:   Rx  4.491 Gbps (565121601 bytes in 1006601 usec)\n";

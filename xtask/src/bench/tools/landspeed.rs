@@ -69,12 +69,12 @@ impl Landspeed {
 }
 
 impl Client {
-    /// Waits for its end and reads its document. Findings (exit code 1) are no failure.
+    /// Waits for its end and reads its document. Findings (exit code 1) are not a failure.
     pub fn finish(self) -> Result<Value> {
         let finished = self.running.finish(limit(self.seconds))?;
         ensure!(matches!(finished.status.code(), Some(0 | 1)), "landspeed: {}", complaint(&finished));
         let text = std::fs::read_to_string(self.document.path()).context("cannot read landspeed's document")?;
-        let document: Value = serde_json::from_str(&text).context("landspeed's document is no JSON")?;
+        let document: Value = serde_json::from_str(&text).context("landspeed's document is not JSON")?;
         match document.pointer("/status").and_then(Value::as_str) {
             Some("complete") => Ok(document),
             other => bail!("landspeed's test was {}", other.unwrap_or("of unknown status")),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_without_a_figure_is_an_error_that_names_it() {
+    fn a_missing_figure_is_an_error_that_names_it() {
         let error = tcp(&json!({ "summary": { "goodput_bps": null } })).unwrap_err();
         assert_eq!(error.to_string(), "no number at /summary/goodput_bps");
     }

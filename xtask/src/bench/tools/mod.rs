@@ -63,7 +63,7 @@ pub struct Offer {
     pub rate_bps: Option<f64>,
 }
 
-/// A tool that moves bulk data between a server of its own and a client.
+/// A tool that moves bulk data between its own server and client.
 pub trait Bulk {
     /// Starts its server on `port` of loopback and returns once it listens; nothing where each run starts its own.
     fn serve(&self, port: u16) -> Result<Option<Running>>;

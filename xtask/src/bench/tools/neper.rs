@@ -43,7 +43,7 @@ impl Bulk for Neper {
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {
         let buffer = ["-B", "262144"];
-        let receiver: Vec<&str> = extra.iter().copied().filter(|option| *option == "--skip-rx-copy").collect();
+        let receiver: Vec<&str> = extra.iter().copied().filter(|option| *option != "-Z").collect();
         let _server = serve_once(&self.stream, None, port, seconds, &[&buffer[..], &receiver].concat())?;
         let mut command = Command::new(&self.stream);
         let sender: Vec<&str> = extra.iter().copied().filter(|option| *option != "--skip-rx-copy").collect();

@@ -70,7 +70,7 @@ fn parse(stdout: &str) -> Result<RoundTrips> {
     let received = field("ReceivedMessages=").context("sockperf said no ReceivedMessages")?;
     let median =
         lines.iter().find_map(|line| line.split_once("percentile 50.000 =")).context("sockperf said no median")?;
-    let p50_us: f64 = median.1.trim().parse().context("sockperf's median is no number")?;
+    let p50_us: f64 = median.1.trim().parse().context("sockperf's median is not a number")?;
     Ok(RoundTrips { per_s: received / seconds, p50_ns: p50_us * 1e3 })
 }
 

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_of_another_scenario_is_not_taken() {
+    fn documents_of_other_scenarios_are_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let documents = Documents::open(directory.path()).unwrap();
         let case = crate::bench::verdicts::truth::cases(1, 1).remove(0);

@@ -37,7 +37,7 @@ mod tests {
     use super::Draw;
 
     #[test]
-    fn draws_depend_on_seed_and_name_alone() {
+    fn draws_depend_only_on_seed_and_name() {
         let draws = |seed, name| {
             let mut draw = Draw::new(seed, name);
             [draw.bits(), draw.bits(), draw.bits()]

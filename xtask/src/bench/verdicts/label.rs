@@ -11,7 +11,7 @@ use super::truth::{Accept, Case, View};
 
 /// A path that carries at least this part of its rate is full.
 const FULL: f64 = 0.93;
-/// A path that carries less than this part of its rate has room. What lies between is left out.
+/// A path that carries less than this part of its rate has room. Scenarios between the two are excluded.
 const ROOM: f64 = 0.88;
 /// The first part of the steady phase, in which a burst from before may still end.
 const EARLY: f64 = 0.3;
@@ -142,7 +142,7 @@ pub fn label(case: &Case, document: &LabDocument) -> Label {
     }
 }
 
-/// What two hosts cannot tell from `cause`. They do not know the rates of the lab's links, which are shaped veths: the sender's
+/// Causes that two hosts cannot distinguish from `cause`. The lab's links are shaped veths of unknown rate: the sender's
 /// own link is a tbf to them, the receiver's a link of the path. Loss beside a full link is loss with a queue.
 fn alike(cause: &str, facts: &Facts) -> Vec<Accept> {
     let causes: &[&str] = match cause {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_leaves_no_room_on_the_path_is_not_the_cause() {
+    fn a_limit_above_the_path_is_not_the_cause() {
         let at = |share| Facts { share, ..Facts::default() };
         assert_eq!(judged("receiver-window", &at(0.5)), Some("receiver-window"));
         assert_eq!(judged("receiver-window", &at(0.99)), Some("network-path"));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_depend_on_the_seed_alone() {
+    fn scenarios_depend_only_on_the_seed() {
         assert_eq!(cases(1, 3), cases(1, 3));
         assert_ne!(cases(1, 1), cases(2, 1));
         assert_eq!(cases(1, 2)[..], cases(1, 3)[..2 * causes::ALL.len()]);

@@ -85,7 +85,7 @@ mod tests {
         assert!(one.hosts.server.is_none() && one.host_series.server.is_none());
         assert!(one.totals.server.is_none() && one.cost.server.is_none());
         assert_eq!(one.hosts.client, run.hosts.client);
-        // What was acknowledged is close to what was delivered.
+        // Acknowledged bytes are close to delivered bytes.
         let bytes = |run: &RunDocument| -> u64 {
             run.streams.iter().flat_map(|stream| &stream.intervals).map(|interval| interval.bytes).sum()
         };

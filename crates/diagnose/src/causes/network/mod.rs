@@ -326,7 +326,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     }
     match seen.queue {
         Queue::Standing if seen.own_bursts(flow) => full_path(flow, None, Strength::Weak),
-        // One end cannot tell a queue of data from a queue of ACKs.
+        // One end cannot distinguish a queue of data from a queue of ACKs.
         Queue::Standing => full_path(flow, None, if one_end { Strength::Moderate } else { Strength::Strong }),
         _ if seen.always_queued() && window_limited(flow) != Some(Limited::No) => {
             full_path(flow, None, Strength::Moderate)

@@ -209,7 +209,7 @@ fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, at_ceiling: b
     let end = Some(flow.sender.end);
     let retrans = "streams[].sender.samples[].tcp.total_retrans";
     let bound = if at_ceiling { Bound::AtLeast(LOST_IN_BURSTS) } else { Bound::Below(SINGLE_LOSSES) };
-    let metric = "retransmits of each interval that has any, over those of independent losses";
+    let metric = "retransmits per interval with retransmits, relative to independent losses";
     scales.optional(metric, seen.burstiness, "ratio", bound, end, retrans);
     if at_ceiling {
         let metric = "data sent with less in flight than before losses, over all";

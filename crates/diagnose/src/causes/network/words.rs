@@ -28,7 +28,7 @@ pub(super) fn network_loss(flow: &Flow, seen: &Symptoms, strength: Strength, los
     let fit = match seen.fit {
         Some(fit) if !flow.is_model_based() => {
             format!(
-                "; {} answers this loss with {}",
+                "; {}'s response function gives {} at this loss",
                 flow.congestion().unwrap_or_default(),
                 text::rate(flow.goodput_bps / fit)
             )

@@ -98,7 +98,7 @@ fn a_stalled_responder_shows_in_every_request_it_delayed() {
         assert!(slow + 2 >= expected, "{slow} slow requests, expected {expected}");
         slow <= expected + 50
     });
-    assert!(quiet, "a busy machine adds stalls of its own, but hardly to each of five runs");
+    assert!(quiet, "a busy machine adds stalls, but hardly to each of five runs");
 }
 
 /// How many of 600 requests, one each millisecond, took over 100 ms because of a stall, and how long it was.

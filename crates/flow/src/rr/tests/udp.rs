@@ -37,7 +37,7 @@ fn both_loops_carry_any_size() {
             assert_eq!(outcome.error, None);
             assert_conserved(&outcome);
             let tally = outcome.measured.tally;
-            // Large datagrams may overflow a receive buffer while their reader is off the processor.
+            // Large datagrams may overflow a receive buffer while their reader does not run.
             assert!(tally.completed > 0, "{request}/{response} {load:?}: {tally:?}");
             assert!(request > 1000 || tally.unanswered == 0, "{request}/{response} {load:?}: {tally:?}");
             assert!(responder.answered >= tally.completed && responder.junk == 0, "{responder:?}");
@@ -133,7 +133,7 @@ fn a_stalled_udp_responder_shows_in_every_request_it_delayed() {
         assert_eq!(outcome.measured.tally.completed, 500);
         slow <= 150
     });
-    assert!(quiet, "a busy machine adds stalls of its own, but hardly to each of five runs");
+    assert!(quiet, "a busy machine adds stalls, but hardly to each of five runs");
 }
 
 #[test]

@@ -11,39 +11,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Handshakes {
     most: usize,
-    places: Mutex<Places>,
+    places: Mutex<HandshakeSlots>,
 }
 
 #[derive(Debug, Default)]
-struct Places {
+struct HandshakeSlots {
     next: u64,
     taken: HashMap<u64, (IpAddr, TcpStream)>,
-    /// Connections that lost their place and have not been answered yet.
+    /// Connections that lost their slot and have not been answered yet.
     lost: HashMap<u64, TcpStream>,
 }
 
-/// A place, given back when dropped.
+/// A slot, freed on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct HandshakeSlot {
     handshakes: Arc<Handshakes>,
     number: u64,
 }
 
 impl Handshakes {
-    /// So many at once.
+    /// At most `most` at once.
     pub fn new(most: usize) -> Self {
         Self { most, places: Mutex::default() }
     }
 
     /// A place for a connection of a client host; another may lose its own.
-    pub fn enter(self: &Arc<Self>, host: IpAddr, stream: &TcpStream) -> std::io::Result<Place> {
+    pub fn enter(self: &Arc<Self>, host: IpAddr, stream: &TcpStream) -> std::io::Result<HandshakeSlot> {
         let twin = stream.try_clone()?;
         let mut places = self.lock();
         if places.taken.len() >= self.most
             && let Some(victim) = oldest_of_busiest_host(places.taken.iter().map(|(&number, (ip, _))| (*ip, number)))
             && let Some((_, stream)) = places.taken.remove(&victim)
         {
-            // Its thread wakes from reading, and has the last word ([`Place::lost`]). Only reading is shut down: a reset
+            // Its thread wakes from reading, and has the last word ([`HandshakeSlot::lost`]). Only reading is shut down: a reset
             // would follow data that arrives after both sides were.
             let _ = stream.shutdown(Shutdown::Read);
             places.lost.insert(victim, stream);
@@ -51,15 +51,15 @@ impl Handshakes {
         let number = places.next;
         places.next += 1;
         places.taken.insert(number, (host, twin));
-        Ok(Place { handshakes: Arc::clone(self), number })
+        Ok(HandshakeSlot { handshakes: Arc::clone(self), number })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Places> {
+    fn lock(&self) -> MutexGuard<'_, HandshakeSlots> {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl HandshakeSlot {
     /// The connection, if it has lost its place. Its reading side has been shut down.
     pub fn lost(&self) -> Option<TcpStream> {
         self.handshakes.lock().lost.remove(&self.number)
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for HandshakeSlot {
     fn drop(&mut self) {
         let mut places = self.handshakes.lock();
         places.taken.remove(&self.number);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn who_loses_a_place_knows_it_and_who_left_for_a_test_cannot_lose_it() {
+    fn only_waiting_connections_lose_their_slot() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
         let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
         let handshakes = Arc::new(Handshakes::new(2));

@@ -20,7 +20,7 @@ use ipnet::IpNet;
 use landspeed_model::{ErrorEntry, Parameters};
 
 use self::descriptors::Descriptors;
-use self::handshakes::{Handshakes, Place};
+use self::handshakes::{HandshakeSlot, Handshakes};
 use self::occupancy::Occupancy;
 use self::refusals::Refusals;
 use self::shares::{Resource, Share, Shares};
@@ -127,7 +127,7 @@ pub struct Visit {
     admission: Arc<Admission>,
     peer: SocketAddr,
     /// Its place among the handshakes, until a test is granted.
-    greeting: Option<Place>,
+    greeting: Option<HandshakeSlot>,
     /// Its place among the running tests.
     occupancy: Option<Occupancy>,
 }
@@ -151,7 +151,7 @@ impl Visit {
 
     /// The connection, if it lost its place among the handshakes to others. Its reading side has been shut down.
     pub fn lost(&self) -> Option<TcpStream> {
-        self.greeting.as_ref().and_then(Place::lost)
+        self.greeting.as_ref().and_then(HandshakeSlot::lost)
     }
 
     /// Sends an answer on a connection that lost its place ([`Visit::lost`]), and closes it once that has been read.

@@ -59,7 +59,7 @@ impl Refusals {
         Self { most, leaving: Mutex::default() }
     }
 
-    /// Sends the last bytes of this end without waiting, and closes a moment later.
+    /// Sends the last bytes to the client without waiting, and closes a moment later.
     pub fn send(&self, stream: TcpStream, bytes: &[u8]) {
         self.keep(stream, bytes, false);
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_survive_data_that_nobody_reads() {
+    fn the_refusal_arrives_despite_unread_data() {
         let refusals = Refusals::new(8);
         let (mut client, server) = pair();
         client.write_all(&[7; 10_000]).expect("sent");

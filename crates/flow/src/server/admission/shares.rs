@@ -145,7 +145,7 @@ pub enum Full {
     Everybody(Resource),
     /// This client host holds as much as one may, beside what is free.
     Host(Resource),
-    /// No client host may hold this much, even if nobody else tests.
+    /// No client host may hold this much, even if no other host tests.
     Never {
         /// Of what.
         resource: Resource,
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_reserved_as_asked_or_as_much_as_is_fair() {
+    fn a_rate_is_reserved_up_to_the_fair_share() {
         let whole = Share::new(&[(Resource::Tests, 64), (Resource::Upload, 1000), (Resource::Download, 1000)]);
         let shares = Arc::new(Shares::new(whole, None));
         let need = |upload, download, most_bps| RateNeed { upload, download, least_bps: 10, most_bps };
@@ -376,7 +376,7 @@ mod tests {
     }
 
     proptest! {
-        /// Hosts that take and release in any order: none exceeds three quarters of what it and nobody else hold, a host
+        /// Hosts that take and release in any order: none exceeds three quarters of the free part and its own, a host
         /// that holds nothing gets a place while one is free, and everything is given back.
         #[test]
         fn no_host_exceeds_its_share_and_everything_returns(

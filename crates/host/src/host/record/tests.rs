@@ -17,7 +17,7 @@ fn a_recorded_host_gives_the_facts_that_were_seen() {
     write_all(&recorder.seen.into_inner(), &directory).expect("room");
     let host = RecordedHost::open(&directory).expect("recorded");
     let again = collect(&host);
-    assert_eq!(again.collect_ns, 0, "a recorded host takes no time of its own");
+    assert_eq!(again.collect_ns, 0, "a recorded host takes no time");
     assert_eq!(again, seen);
     assert!(!seen.interfaces.is_empty() || seen.default_interface.known().is_none(), "{seen:?}");
 
@@ -37,7 +37,7 @@ fn a_directory_that_holds_something_is_left_alone() {
 }
 
 #[test]
-fn an_empty_directory_is_used_and_nothing_is_left_beside_it() {
+fn an_empty_directory_is_used_without_leftovers() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("empty");
     fs::create_dir(&directory).expect("made");
@@ -48,7 +48,7 @@ fn an_empty_directory_is_used_and_nothing_is_left_beside_it() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named_and_leaves_nothing() {
+fn a_failed_write_is_named_and_leaves_nothing() {
     let parent = tempfile::tempdir().expect("a directory");
     let missing = parent.path().join("no/such/parent");
     let error = record(&missing, false).expect_err("its parent is not there");
@@ -121,7 +121,7 @@ impl Host for Refusing {
 }
 
 #[test]
-fn what_was_forbidden_stays_unknown_and_what_was_not_there_absent() {
+fn forbidden_facts_stay_unknown_and_missing_ones_absent() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("host");
     let facts = record_host(&Refusing, &directory, false).expect("recorded");

@@ -26,7 +26,7 @@ impl Networks {
         }
     }
 
-    /// The placeholder of an address; addresses that are everybody's (loopback, none, multicast) are their own.
+    /// The placeholder of an address; shared addresses (loopback, none, multicast) are kept.
     pub(super) fn placeholder(&mut self, ip: IpAddr) -> IpAddr {
         if is_everybodys(ip) {
             return ip;
@@ -71,7 +71,7 @@ impl Networks {
         self.addresses.keys().filter(move |ip| !issued.contains(ip)).map(ToString::to_string)
     }
 
-    /// The narrowest network it is in; else one of its own.
+    /// The narrowest network that contains it; else a new one.
     fn network_of(&mut self, ip: IpAddr) -> usize {
         let inside = |&(_, &(network, bits)): &(usize, &(IpAddr, u8))| masked(ip, bits) == network;
         let found = self.networks.iter().enumerate().filter(inside).max_by_key(|(_, (_, bits))| *bits);

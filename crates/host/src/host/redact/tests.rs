@@ -31,7 +31,7 @@ fn identifying_values_get_a_placeholder() {
 }
 
 #[test]
-fn what_only_looks_like_it_stays() {
+fn lookalikes_are_not_redacted() {
     let harmless = [
         "0::/user.slice",
         "12:cpu,cpuacct:/a",
@@ -98,7 +98,7 @@ fn seen() -> Seen {
 }
 
 #[test]
-fn nothing_of_the_original_is_left_and_the_shape_of_the_host_is() {
+fn redaction_removes_names_and_keeps_the_structure() {
     let out = redacted(&seen()).expect("redacted");
     let all = format!("{:?} {}", out.files, serde_json::to_string(&out.answers).expect("plain data"));
     for gone in ["10.20.", "2a02", "172.16", "9a:8f", "9a8f11", "storage-dtn", "hunter2", "deadbeef", "alice"] {
@@ -116,7 +116,7 @@ fn nothing_of_the_original_is_left_and_the_shape_of_the_host_is() {
 }
 
 #[test]
-fn what_slipped_through_is_an_error_and_not_a_file() {
+fn a_missed_redaction_is_an_error() {
     let mut redactor = redactor("storage-dtn");
     redactor.mac("ec0d9a8f1102", 6, ':');
     let mut leaky = Seen::default();
@@ -126,7 +126,7 @@ fn what_slipped_through_is_an_error_and_not_a_file() {
 }
 
 #[test]
-fn a_short_name_is_a_word_of_the_kernels_outside_the_places_of_names() {
+fn short_names_are_redacted_only_where_names_occur() {
     let mut redactor = redactor("vm");
     assert_eq!(redactor.text("vm.min_free_kbytes", Numbers::MayBeAddresses), "vm.min_free_kbytes");
     assert_eq!(redactor.command_line("x=vm vmx"), "x=host vmx\n");
@@ -134,7 +134,7 @@ fn a_short_name_is_a_word_of_the_kernels_outside_the_places_of_names() {
 
 proptest! {
     #[test]
-    fn no_text_makes_it_panic_and_twice_is_as_once(text in any::<String>(), like in "[0-9a-f:. -]{0,60}", name in "[a-z.]{0,12}") {
+    fn redaction_never_panics_and_is_idempotent(text in any::<String>(), like in "[0-9a-f:. -]{0,60}", name in "[a-z.]{0,12}") {
         for text in [text, like] {
             let mut redactor = redactor(&name);
             let once = redactor.text(&text, Numbers::MayBeAddresses);
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn an_address_is_gone_wherever_it_stands(ip in any::<[u8; 4]>(), before in "[a-z /=@(,]{0,5}[ =/@(,]", after in "[ ,/:)]([a-z ]{0,5})") {
+    fn an_address_is_removed_everywhere(ip in any::<[u8; 4]>(), before in "[a-z /=@(,]{0,5}[ =/@(,]", after in "[ ,/:)]([a-z ]{0,5})") {
         let address = std::net::Ipv4Addr::from(ip);
         let placeholder = ip[0] == 198 && ip[1] & 0xfe == 18 || ip[0] == 169 && ip[1] == 254;
         let everybodys = address.is_loopback() || address.is_unspecified() || ip[0] >= 224;

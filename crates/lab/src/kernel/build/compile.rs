@@ -27,7 +27,7 @@ impl Builder<'_> {
         let make = Make { source, objects: &objects, log, place: build, interrupted: self.interrupted };
         let missing_features = self.configure(&make)?;
         self.begin(Step::Compile, format!("Linux {}", origin.kernel));
-        // What an interrupted run made is not made again.
+        // make continues an interrupted build.
         let counter = build.join("objects.count");
         let mut done: u64 = fs::read_to_string(&counter).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
         let watch = &mut *self.watch;

@@ -100,7 +100,7 @@ impl Builder<'_> {
             (Material::Directory(path, files), _) => source::copy(path, files, &source, self.interrupted, &mut file)?
                 .ok_or_else(|| Error::Interrupted(build.to_owned()))?,
             (_, Some(tarball)) => source::unpack(tarball, &source, self.interrupted, &mut file)?,
-            (_, None) => unreachable!("what is no directory has a tarball"),
+            (_, None) => unreachable!("a source that is not a directory has a tarball"),
         }
         if matches!(origin.material, Material::Package(_)) && !self.request.keep_build {
             let package = build.join("package");

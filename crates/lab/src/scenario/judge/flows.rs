@@ -368,7 +368,7 @@ pub(super) fn load(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement
             }
         }
     }
-    // What is lost on one link does not reach the next: only the worst is told.
+    // What is lost on one link does not reach the next: only the worst is reported.
     let mut worst: Option<(f64, String, String)> = None;
     for ((link, forward), flows) in offered {
         let at_once =

@@ -1,7 +1,7 @@
 //! Senders whose own link has the rate of the port they fill.
 //!
 //! A full drop-tail port has room for one frame after each departure. From a link of the port's own rate, one frame arrives
-//! for each that leaves, and whoever else comes gets half of the drops or more, however little that is; from a faster link
+//! for each that leaves, and other senders get at least half of the drops, at any rate of theirs; from a faster link
 //! several arrive, and most drops are the sender's own. `docs/lab-validation.md` has the arithmetic and the figures.
 
 use std::collections::BTreeMap;

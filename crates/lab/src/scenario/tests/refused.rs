@@ -118,7 +118,7 @@ fn problems_are_those_of_the_golden_file() {
 }
 
 #[test]
-fn what_deserves_a_word_gets_one_and_runs_all_the_same() {
+fn warnings_do_not_prevent_a_run() {
     for (code, text) in [
         ("jitter-reorders", link("jitter = { spread = \"1ms\" }")),
         ("host-queue-small", with("[host.a]", "[host.a]\nqdisc = { kind = \"pfifo\", packets = 5 }")),

@@ -10,7 +10,7 @@ fn as_json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_template_runs_as_it_stands_and_warns_of_its_links() {
+fn the_template_runs_unchanged_and_warns_of_its_links() {
     let loaded = load(TEMPLATE).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(loaded.cells.len(), 1);
     // The hosts of the tests it repeats had the port's rate, 10 Gb/s.
@@ -19,7 +19,7 @@ fn the_template_runs_as_it_stands_and_warns_of_its_links() {
 }
 
 #[test]
-fn what_the_template_offers_in_comments_is_accepted() {
+fn commented_settings_of_the_template_are_accepted() {
     let mut vary = false;
     let uncommented: Vec<String> = TEMPLATE
         .lines()
@@ -37,7 +37,7 @@ fn what_the_template_offers_in_comments_is_accepted() {
 }
 
 #[test]
-fn the_schema_accepts_what_is_accepted_and_refuses_what_is_not() {
+fn the_schema_and_the_parser_agree() {
     let validator = jsonschema::validator_for(&schema()).expect("a schema");
     for good in [TEMPLATE, BASE] {
         let errors: Vec<String> = validator.iter_errors(&as_json(good)).map(|e| e.to_string()).collect();
@@ -54,7 +54,7 @@ fn the_schema_accepts_what_is_accepted_and_refuses_what_is_not() {
 }
 
 #[test]
-fn what_a_full_path_holds_decides_the_memory() {
+fn the_data_on_a_full_path_decides_the_memory() {
     let memory = |text: &str| estimate(&load(text).unwrap_or_else(|p| panic!("{p}")).cells[0].scenario).memory_bytes;
     let short = memory(&BASE.replace("25ms", "1ms"));
     let long = memory(&BASE.replace("25ms", "100ms"));

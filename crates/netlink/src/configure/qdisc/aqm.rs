@@ -1,4 +1,4 @@
-//! Active queue management without parameters one must tune: `codel`, `pie` and their fair-queueing forms.
+//! Active queue management without parameters one must tune: `codel`, `fq_codel` and `pie`.
 
 use super::super::super::Request;
 
@@ -12,28 +12,9 @@ const TCA_CODEL_CE_THRESHOLD: u16 = 5;
 const TCA_FQ_CODEL_FLOWS: u16 = 5;
 const TCA_FQ_CODEL_QUANTUM: u16 = 6;
 const TCA_FQ_CODEL_CE_THRESHOLD: u16 = 7;
-const TCA_FQ_CODEL_DROP_BATCH_SIZE: u16 = 8;
-const TCA_FQ_CODEL_MEMORY_LIMIT: u16 = 9;
 const TCA_PIE_TARGET: u16 = 1;
 const TCA_PIE_LIMIT: u16 = 2;
-const TCA_PIE_TUPDATE: u16 = 3;
-const TCA_PIE_ALPHA: u16 = 4;
-const TCA_PIE_BETA: u16 = 5;
 const TCA_PIE_ECN: u16 = 6;
-const TCA_PIE_BYTEMODE: u16 = 7;
-const TCA_PIE_DQ_RATE_ESTIMATOR: u16 = 8;
-const TCA_FQ_PIE_LIMIT: u16 = 1;
-const TCA_FQ_PIE_FLOWS: u16 = 2;
-const TCA_FQ_PIE_TARGET: u16 = 3;
-const TCA_FQ_PIE_TUPDATE: u16 = 4;
-const TCA_FQ_PIE_ALPHA: u16 = 5;
-const TCA_FQ_PIE_BETA: u16 = 6;
-const TCA_FQ_PIE_QUANTUM: u16 = 7;
-const TCA_FQ_PIE_MEMORY_LIMIT: u16 = 8;
-const TCA_FQ_PIE_ECN_PROB: u16 = 9;
-const TCA_FQ_PIE_ECN: u16 = 10;
-const TCA_FQ_PIE_BYTEMODE: u16 = 11;
-const TCA_FQ_PIE_DQ_RATE_ESTIMATOR: u16 = 12;
 
 /// Controlled delay (RFC 8289). The kernel keeps its times in units of 1.024 µs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,10 +54,6 @@ pub struct FqCodel {
     pub flows: Option<u32>,
     /// Bytes a flow sends at a turn, 256 to 2²⁰; the MTU with headers.
     pub quantum_bytes: Option<u32>,
-    /// Most memory held, bytes of kernel buffers, not of packets; 32 MB.
-    pub memory_limit_bytes: Option<u32>,
-    /// Most packets dropped at once when a limit is hit; 64.
-    pub drop_batch_packets: Option<u32>,
 }
 
 impl FqCodel {
@@ -85,8 +62,6 @@ impl FqCodel {
         r.maybe_u32(TCA_FQ_CODEL_FLOWS, self.flows);
         r.maybe_u32(TCA_FQ_CODEL_QUANTUM, self.quantum_bytes);
         r.maybe_u32(TCA_FQ_CODEL_CE_THRESHOLD, self.codel.ce_threshold_us);
-        r.maybe_u32(TCA_FQ_CODEL_DROP_BATCH_SIZE, self.drop_batch_packets);
-        r.maybe_u32(TCA_FQ_CODEL_MEMORY_LIMIT, self.memory_limit_bytes);
     }
 }
 
@@ -97,62 +72,14 @@ pub struct Pie {
     pub limit_packets: Option<u32>,
     /// Delay aimed at, µs; 15,000. The kernel keeps it in ticks of 64 ns.
     pub target_us: Option<u32>,
-    /// How often the probability is computed, µs, in whole jiffies; 15,000.
-    pub update_us: Option<u32>,
-    /// Weight of the distance to the target, 1/16 Hz, 0 to 32; 2.
-    pub alpha: Option<u32>,
-    /// Weight of the trend, 1/16 Hz, 0 to 32; 20.
-    pub beta: Option<u32>,
     /// Mark what can be marked instead of dropping it while the probability is low (a tenth); off.
     pub ecn: Option<bool>,
-    /// Scale the probability by the packet's size; off.
-    pub byte_mode: Option<bool>,
-    /// Estimate the delay from the departure rate (RFC 8033) instead of from timestamps; off.
-    pub rate_estimator: Option<bool>,
 }
 
 impl Pie {
     pub(super) fn encode(&self, r: &mut Request) {
         r.maybe_u32(TCA_PIE_TARGET, self.target_us);
         r.maybe_u32(TCA_PIE_LIMIT, self.limit_packets);
-        r.maybe_u32(TCA_PIE_TUPDATE, self.update_us);
-        r.maybe_u32(TCA_PIE_ALPHA, self.alpha);
-        r.maybe_u32(TCA_PIE_BETA, self.beta);
         r.maybe_bool(TCA_PIE_ECN, self.ecn);
-        r.maybe_bool(TCA_PIE_BYTEMODE, self.byte_mode);
-        r.maybe_bool(TCA_PIE_DQ_RATE_ESTIMATOR, self.rate_estimator);
-    }
-}
-
-/// Fair queueing of flows, each with PIE.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FqPie {
-    /// What it shares with [`Pie`]; the default limit is 10,240 packets.
-    pub pie: Pie,
-    /// Flow queues, 1 to 65,536; 1024. Not to be changed later.
-    pub flows: Option<u32>,
-    /// Bytes a flow sends at a turn, 256 to 2²⁰; the MTU with headers.
-    pub quantum_bytes: Option<u32>,
-    /// Most memory held, bytes of kernel buffers; 32 MB.
-    pub memory_limit_bytes: Option<u32>,
-    /// Up to which drop probability packets are marked rather than dropped, percent; 10.
-    pub ecn_below_percent: Option<u32>,
-}
-
-impl FqPie {
-    pub(super) fn encode(&self, r: &mut Request) {
-        let pie = &self.pie;
-        r.maybe_u32(TCA_FQ_PIE_LIMIT, pie.limit_packets);
-        r.maybe_u32(TCA_FQ_PIE_FLOWS, self.flows);
-        r.maybe_u32(TCA_FQ_PIE_TARGET, pie.target_us);
-        r.maybe_u32(TCA_FQ_PIE_TUPDATE, pie.update_us);
-        r.maybe_u32(TCA_FQ_PIE_ALPHA, pie.alpha);
-        r.maybe_u32(TCA_FQ_PIE_BETA, pie.beta);
-        r.maybe_u32(TCA_FQ_PIE_QUANTUM, self.quantum_bytes);
-        r.maybe_u32(TCA_FQ_PIE_MEMORY_LIMIT, self.memory_limit_bytes);
-        r.maybe_u32(TCA_FQ_PIE_ECN_PROB, self.ecn_below_percent);
-        r.maybe_bool(TCA_FQ_PIE_ECN, pie.ecn);
-        r.maybe_bool(TCA_FQ_PIE_BYTEMODE, pie.byte_mode);
-        r.maybe_bool(TCA_FQ_PIE_DQ_RATE_ESTIMATOR, pie.rate_estimator);
     }
 }

@@ -30,7 +30,7 @@ pub struct RawQdisc {
     pub parent: u32,
     /// The value of `TCA_OPTIONS`, as dumped; `None` where the kind has none.
     pub options: Option<Vec<u8>>,
-    /// What it has that a dump does not tell in full: a size table, a shared filter block, a rate estimator.
+    /// Parts that a dump does not report in full: a size table, a shared filter block, a rate estimator.
     pub extras: Vec<&'static str>,
 }
 
@@ -57,7 +57,7 @@ impl RawQdisc {
     }
 }
 
-/// The options as bytes. Those of `htb` hold a counter of packets too, which is no option (`struct tc_htb_glob`).
+/// The options as bytes. Those of `htb` hold a counter of packets too, which is not an option (`struct tc_htb_glob`).
 fn without_counters(kind: &str, options: &[u8]) -> Vec<u8> {
     const DIRECT_PACKETS: std::ops::Range<usize> = 16..20;
     let mut bytes = options.to_vec();
@@ -130,7 +130,7 @@ impl Netlink {
         traffic_control_header(&mut request, ifindex, qdisc.handle, qdisc.parent, 0);
         request.text(TCA_KIND, &qdisc.kind);
         if let Some(options) = &qdisc.options {
-            // fq_pie parses strictly and wants to be told that there are attributes inside.
+            // fq_pie parses strictly and needs the nested flag.
             const NLA_F_NESTED: u16 = 0x8000;
             let nested = if qdisc.kind == "fq_pie" { NLA_F_NESTED } else { 0 };
             request.attribute(TCA_OPTIONS | nested, options);

@@ -7,11 +7,7 @@ use super::{DisciplineError, Probability, TCA_OPTIONS};
 const TCA_RED_PARMS: u16 = 1;
 const TCA_RED_STAB: u16 = 2;
 const TCA_RED_MAX_P: u16 = 3;
-const TCA_RED_FLAGS: u16 = 4;
 const TC_RED_ECN: u8 = 1;
-const TC_RED_HARDDROP: u8 = 2;
-const TC_RED_ADAPTATIVE: u8 = 4;
-const TC_RED_NODROP: u32 = 8;
 /// `RED_STAB_SIZE` (include/net/red.h).
 const STAB_SIZE: usize = 256;
 /// The kernel keeps averages in 32 bits and takes no shift of 32 or more.
@@ -41,13 +37,6 @@ pub struct Red {
     pub bandwidth_bytes_per_s: u64,
     /// Mark what can be marked instead of dropping it.
     pub ecn: bool,
-    /// Above `max_bytes`, drop even what can be marked.
-    pub hard_drop: bool,
-    /// Below `max_bytes`, never drop what cannot be marked; needs `ecn`, and does not go with
-    /// `adaptive`.
-    pub no_drop: bool,
-    /// Adapt the probability every half second to keep the average in the middle (Adaptive RED, Floyd 2001).
-    pub adaptive: bool,
 }
 
 impl Red {
@@ -96,9 +85,6 @@ impl Red {
         {
             return Err(DisciplineError("red needs a typical packet, a bandwidth and a probability"));
         }
-        if self.no_drop && (!self.ecn || self.adaptive) {
-            return Err(DisciplineError("no_drop needs ecn, and does not go with adaptive"));
-        }
         let weight_log = self
             .weight_log()
             .ok_or(DisciplineError("a burst that long reaches min with any weight: more min or less burst"))?;
@@ -107,27 +93,15 @@ impl Red {
         if bits(self.max_bytes) + u32::from(weight_log) > SHIFT_MAX {
             return Err(DisciplineError("max and burst together are more than the kernel's average can hold"));
         }
-        let mut flags = 0;
-        for (on, flag) in
-            [(self.ecn, TC_RED_ECN), (self.hard_drop, TC_RED_HARDDROP), (self.adaptive, TC_RED_ADAPTATIVE)]
-        {
-            flags |= if on { flag } else { 0 };
-        }
         request.nest(TCA_OPTIONS, |r| {
             // struct tc_red_qopt: limit, qth_min, qth_max, then bytes Wlog, Plog, Scell_log, flags.
             r.around(TCA_RED_PARMS, |r| {
                 r.words(&[self.limit_bytes, self.min_bytes, self.max_bytes]);
-                // The newest flag goes in an attribute of its own, and then all must.
-                let historic = if self.no_drop { 0 } else { flags };
-                r.bytes(&[weight_log, self.probability_log(), cell_log, historic]);
+                let flags = if self.ecn { TC_RED_ECN } else { 0 };
+                r.bytes(&[weight_log, self.probability_log(), cell_log, flags]);
             });
             r.attribute(TCA_RED_STAB, &table);
             r.u32(TCA_RED_MAX_P, self.probability.bits());
-            if self.no_drop {
-                // struct nla_bitfield32: value, selector.
-                let value = u32::from(flags) | TC_RED_NODROP;
-                r.around(TCA_RED_FLAGS, |r| r.words(&[value, value]));
-            }
         });
         Ok(())
     }
@@ -146,7 +120,7 @@ mod tests {
             average_packet_bytes: 1500,
             burst_packets: 334,
             bandwidth_bytes_per_s: 1_250_000_000,
-            ..Red::default()
+            ecn: false,
         }
     }
 

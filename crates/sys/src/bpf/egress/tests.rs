@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use landspeed_testkit::skip;
+use landspeed_testkit::{in_lab_kernel, skip};
 
 use super::*;
 
@@ -65,7 +65,7 @@ fn made(ifindex: u32, by: By) -> Option<(OwnedFd, OwnedFd)> {
 }
 
 #[test]
-fn packets_leave_no_faster_than_the_rate_and_none_waits_long() {
+fn packets_leave_at_the_rate_without_long_waits() {
     // A tenth of a second for each.
     let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64 * 10)) else { return };
     let mut times = Vec::new();
@@ -123,20 +123,21 @@ impl Drop for Group {
 }
 
 #[test]
-fn limits_are_read_back_from_the_group_and_lifted_one_by_one() {
+fn limits_of_a_group_are_listed_and_removed() {
     let group = match Group::new() {
         Ok(group) => group,
-        Err(why) => skip!("no control groups of version 2 here: {why}"),
+        Err(why) => in_lab_kernel!("no control groups of version 2 here: {why}"),
     };
     let (first, second) = (By::Departure(1_125_000_000), By::Class(0x1_0002));
     for (ifindex, by) in [(2, first), (3, second)] {
         if let Err(why) = limit(&group.0, 7, ifindex, by) {
-            skip!("no eBPF programs at control groups here: {why}");
+            in_lab_kernel!("no eBPF programs at control groups here: {why}");
         }
     }
     let found = limits(&group.0).expect("they are there");
-    let told: Vec<_> = found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
-    assert_eq!(told, [(7, 2, first, 0), (7, 3, second, 0)]);
+    let reported: Vec<_> =
+        found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
+    assert_eq!(reported, [(7, 2, first, 0), (7, 3, second, 0)]);
     lift(&group.0, &found[0]).expect("it is lifted");
     assert_eq!(limits(&group.0).expect("one is left"), found[1..]);
     lift(&group.0, &found[1]).expect("it is lifted");

@@ -14,7 +14,7 @@ impl Desk {
         std::fs::write(self.journal(), kept).expect("cut");
     }
 
-    fn outcomes(&self) -> Vec<Outcome> {
+    fn outcomes(&self) -> Vec<RestoreOutcome> {
         let journal = Journal::load(&self.context, 1).expect("its journal");
         let settled = (0..journal.steps().len()).filter_map(|step| match journal.step_state(step) {
             StepState::Settled { outcome, .. } => Some(outcome),
@@ -25,7 +25,7 @@ impl Desk {
 }
 
 #[test]
-fn a_revert_by_a_cut_journal_is_not_reported_as_done() {
+fn a_truncated_journal_is_not_a_complete_revert() {
     // The plan, the watchdog, then two records a step.
     for records in 1..=11 {
         for recovered in [false, true] {
@@ -44,7 +44,7 @@ fn a_revert_by_a_cut_journal_is_not_reported_as_done() {
             let known = records.saturating_sub(1) / 2;
             let complete = known == changes().len();
             assert_eq!(state, if complete { State::Reverted } else { State::NeedsAttention }, "{records}");
-            let drifts = desk.outcomes().iter().filter(|o| matches!(o, Outcome::Drift { .. })).count();
+            let drifts = desk.outcomes().iter().filter(|o| matches!(o, RestoreOutcome::Drift { .. })).count();
             assert_eq!(drifts, changes().len() - known, "{records}: {:?}", desk.outcomes());
             for (target, value) in twin.values() {
                 assert!(value == before[&target] || value == written[&target], "{target}");
@@ -70,7 +70,7 @@ fn a_journal_without_a_plan_needs_attention() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_read_is_not_checked_and_not_confirmed() {
+fn an_unreadable_setting_is_not_confirmed() {
     let (desk, twin) = (Desk::new(), host());
     let engine = desk.engine(&twin);
     desk.apply(&twin, &changes()).expect("it applies");
@@ -80,7 +80,7 @@ fn a_setting_that_cannot_be_read_is_not_checked_and_not_confirmed() {
     assert!(matches!(&error, TuneError::Unhealthy(ills) if ills[0].contains("cannot be checked")), "{error}");
     let (_, state) = engine.revert(None, false).expect("it reverts the rest");
     assert_eq!(state, State::NeedsAttention);
-    assert!(desk.outcomes().iter().any(|outcome| matches!(outcome, Outcome::Unchecked { .. })));
+    assert!(desk.outcomes().iter().any(|outcome| matches!(outcome, RestoreOutcome::Unchecked { .. })));
     let journal = Journal::load(&desk.context, 1).expect("its journal");
     let number = journal.steps().iter().position(|step| step.target == hidden).expect("planned");
     assert!(matches!(engine.check_step(&journal, number), StepCheck::NotChecked { .. }));
@@ -139,7 +139,7 @@ fn an_apply_that_was_taken_over_writes_nothing_more() {
 }
 
 #[test]
-fn a_call_that_hung_and_wrote_late_is_undone_and_nobody_elses_value() {
+fn late_writes_are_undone_and_foreign_values_kept() {
     let (desk, twin) = (Desk::new(), host());
     let engine = desk.engine(&twin);
     desk.apply(&twin, &changes()).expect("it applies");
@@ -156,12 +156,12 @@ fn a_call_that_hung_and_wrote_late_is_undone_and_nobody_elses_value() {
     let state = engine.roll_back(&mut journal, "hangs", &caveat).expect("it rolls back");
     assert_eq!(state, State::NeedsAttention);
     assert_eq!(twin.values(), host().values());
-    // Its call comes to its end; somebody sets another setting to what was planned.
+    // Its call ends; another program sets another setting to the planned value.
     for step in [&steps[2], &steps[0]] {
         twin.set(&step.target, written[&step.target].clone());
     }
     let state = engine.roll_back(&mut journal, "gone", &RollBack::default()).expect("it rolls back");
-    assert_eq!(state, State::NeedsAttention, "one is somebody else's");
+    assert_eq!(state, State::NeedsAttention, "one belongs to another program");
     assert_eq!(twin.values()[&steps[2].target], steps[2].before);
     assert_eq!(twin.values()[&steps[0].target], written[&steps[0].target]);
 }

@@ -17,7 +17,7 @@ fn now(twin: &TwinKnobs) -> String {
 }
 
 #[test]
-fn a_setting_of_an_open_transaction_is_refused_to_another_directory() {
+fn settings_of_an_open_transaction_are_locked() {
     let (desk, twin) = (Desk::new(), host());
     let other = beside(&desk);
     desk.apply(&twin, &changes()[2..]).expect("it applies");
@@ -26,7 +26,7 @@ fn a_setting_of_an_open_transaction_is_refused_to_another_directory() {
     assert!(matches!(error, TuneError::OpenElsewhere { id: 1, .. }) && text.contains("net.core.rmem_max"), "{text}");
     assert!(text.contains("nothing was changed") && text.contains("--state"), "{text}");
     assert_eq!(now(&twin), "536870912");
-    // What they do not share may be changed meanwhile.
+    // Settings that they do not share may change.
     let changes = [Change::sysctl("net.core.default_qdisc", "fq")];
     Engine::new(&twin, other.clone())
         .apply(&plan(&changes, &twin, ALL), 60, None, &mut watchdog)
@@ -71,13 +71,13 @@ fn a_watchdog_leaves_the_value_of_another_directory() {
 }
 
 #[test]
-fn an_entry_whose_journal_and_processes_are_gone_holds_nobody_off() {
+fn a_stale_registry_entry_blocks_nothing() {
     let (desk, twin) = (Desk::new(), host());
     let other = beside(&desk);
     desk.apply(&twin, &changes()[2..3]).expect("it applies");
     // This very process applied: it is alive, and its journal is gone.
     std::fs::remove_dir_all(&desk.context.state).expect("removed");
-    let error = try_apply(&other, &twin, "1000000").expect_err("somebody still works on it");
+    let error = try_apply(&other, &twin, "1000000").expect_err("a process still works on it");
     assert!(matches!(error, TuneError::OpenElsewhere { .. }), "{error}");
     for entry in std::fs::read_dir(&desk.context.registry).expect("there").flatten() {
         let text = std::fs::read_to_string(entry.path()).expect("readable");
@@ -86,7 +86,7 @@ fn an_entry_whose_journal_and_processes_are_gone_holds_nobody_off() {
         let dead = dead.replace("\"watchdog\":[1,", "\"watchdog\":[0,");
         std::fs::write(entry.path(), dead).expect("written");
     }
-    try_apply(&other, &twin, "1000000").expect("nobody works on it");
+    try_apply(&other, &twin, "1000000").expect("no process works on it");
 }
 
 #[test]

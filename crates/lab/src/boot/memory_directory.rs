@@ -9,9 +9,9 @@ use landspeed_units::Bytes;
 /// The variable that names where guests live.
 pub const VARIABLE: &str = "LANDSPEED_LAB_TMP";
 
-/// A directory of its own, gone with the value.
+/// A temporary directory, removed on drop.
 #[derive(Debug)]
-pub struct Place {
+pub struct MemoryDirectory {
     path: PathBuf,
 }
 
@@ -20,17 +20,17 @@ pub struct Place {
 #[error(
     "cannot create the guest's memory: no directory is writable and not mounted noexec: {tried}\nSet {VARIABLE} to such a directory."
 )]
-pub struct PlaceError {
+pub struct MemoryDirectoryError {
     tried: String,
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-impl Place {
+impl MemoryDirectory {
     /// Makes one: in `LANDSPEED_LAB_TMP` if that is set, else wherever it is possible of `/dev/shm`, the temporary
     /// directory and `/var/tmp`.
     /// `room_bytes` must be free there, since the guest's memory is taken as it is used.
-    pub fn make(room_bytes: u64) -> Result<Self, PlaceError> {
+    pub fn make(room_bytes: u64) -> Result<Self, MemoryDirectoryError> {
         let candidates = match std::env::var_os(VARIABLE) {
             Some(named) => vec![PathBuf::from(named)],
             None => vec![PathBuf::from("/dev/shm"), std::env::temp_dir(), PathBuf::from("/var/tmp")],
@@ -43,7 +43,7 @@ impl Place {
                 Err(why) => tried.push(format!("{} ({why})", candidate.display())),
             }
         }
-        Err(PlaceError { tried: tried.join(", ") })
+        Err(MemoryDirectoryError { tried: tried.join(", ") })
     }
 
     fn make_in(directory: &Path, room_bytes: u64, mounts: &str) -> Result<Self, String> {
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for MemoryDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
     }
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_place_is_gone_with_its_value() {
-        let place = Place::make(1 << 20).expect("somewhere");
+        let place = MemoryDirectory::make(1 << 20).expect("somewhere");
         let path = place.path().to_owned();
         assert!(path.is_dir());
         std::fs::write(path.join("memory"), b"x").expect("writable");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_is_swept_and_what_a_living_one_has_is_not() {
+    fn only_directories_of_dead_processes_are_swept() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         // No process has number 0 in /proc.
         let (gone, mine) = (directory.path().join("landspeed-lab.0.0"), format!("{PREFIX}{}.7", std::process::id()));

@@ -1,4 +1,4 @@
-//! The capture of the far end: asked for before a test, fetched after it.
+//! The server's capture: requested before a test, fetched after it.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -17,21 +17,21 @@ use crate::error::FlowError;
 /// How long the server may take for one part of its capture.
 const PART: Duration = Duration::from_secs(20);
 
-/// Where the far end's capture goes, and what became of it.
-pub struct FarTap<'a> {
+/// Where the server's capture is written, and its result.
+pub struct ServerTap<'a> {
     /// Takes the bytes of a pcapng file.
     pub sink: &'a mut dyn Write,
     /// Bytes fetched, or why there are none (or not all); `None` before the server was asked.
     pub outcome: Option<Result<u64, String>>,
 }
 
-impl<'a> FarTap<'a> {
+impl<'a> ServerTap<'a> {
     /// Nothing is asked for yet.
     pub fn new(sink: &'a mut dyn Write) -> Self {
         Self { sink, outcome: None }
     }
 
-    /// Asks the server to capture. That it does not is no failure of the test.
+    /// Asks the server to capture. A refusal does not fail the test.
     pub(super) fn ask(&mut self, tx: &mut Sender, rx: &mut Receiver, stop: &AtomicBool) -> Result<(), FlowError> {
         tx.send(&ToServer::Tap, &Deadline::after(STEP).or_stop(stop))?;
         match rx.wait::<ToClient>("the server to begin its capture", STEP, stop)? {
@@ -43,7 +43,7 @@ impl<'a> FarTap<'a> {
         }
     }
 
-    /// Fetches the capture, which follows the report. What goes wrong is kept as the outcome: the test itself is over.
+    /// Fetches the capture, which follows the report. An error becomes the outcome: the test itself is over.
     pub(super) fn fetch(&mut self, rx: &mut Receiver, stop: &AtomicBool) {
         if matches!(self.outcome, Some(Ok(_))) {
             self.outcome = Some(self.take_all(rx, stop));

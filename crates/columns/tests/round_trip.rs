@@ -13,20 +13,20 @@ use proptest::prelude::*;
 
 /// A frame that owns its bytes.
 #[derive(Debug, Clone, PartialEq)]
-struct Kept {
+struct CapturedFrame {
     time_ns: u64,
     original: u32,
     link: LinkType,
     data: Vec<u8>,
 }
 
-impl Kept {
+impl CapturedFrame {
     fn frame(&self) -> Frame<'_> {
         Frame { interface: 0, link: self.link, time_ns: self.time_ns, original: self.original, data: &self.data }
     }
 }
 
-fn analysed(frames: &[Kept], mut each: impl FnMut(&Frame<'_>, &Row)) -> TraceDocument {
+fn analysed(frames: &[CapturedFrame], mut each: impl FnMut(&Frame<'_>, &Row)) -> TraceDocument {
     let mut analysis = Analysis::new(Limits::default());
     for kept in frames {
         analysis.frame_to(&kept.frame(), &mut |row: &Row| each(&kept.frame(), row));
@@ -39,7 +39,7 @@ fn analysed(frames: &[Kept], mut each: impl FnMut(&Frame<'_>, &Row)) -> TraceDoc
 }
 
 /// Writes the frames and reads them back.
-fn back(frames: &[Kept], detail: Detail) -> (TraceDocument, Vec<Kept>) {
+fn back(frames: &[CapturedFrame], detail: Detail) -> (TraceDocument, Vec<CapturedFrame>) {
     let mut writer = Writer::new(Vec::new(), detail).expect("memory");
     let document = analysed(frames, |frame, row| writer.packet(frame, row).expect("memory"));
     let (file, packets) = writer.finish().expect("memory");
@@ -53,35 +53,42 @@ fn back(frames: &[Kept], detail: Detail) -> (TraceDocument, Vec<Kept>) {
         at += used;
         if let Next::Frame(frame) = next {
             let Frame { time_ns, original, link, data, .. } = frame;
-            read.push(Kept { time_ns, original, link, data: data.to_vec() });
+            read.push(CapturedFrame { time_ns, original, link, data: data.to_vec() });
         }
     }
     (document, read)
 }
 
-fn frame(six: bool, udp: bool, ends: (u8, u8), ports: (u16, u16), numbers: (u32, u32), rest: Rest) -> Vec<u8> {
+fn frame(
+    six: bool,
+    udp: bool,
+    ends: (u8, u8),
+    ports: (u16, u16),
+    numbers: (u32, u32),
+    fields: PacketFields,
+) -> Vec<u8> {
     let start = PacketBuilder::ethernet2([2, 0, 0, 0, 0, ends.0], [2, 0, 0, 0, 0, ends.1]);
     let at = if six {
-        start.ipv6([ends.0; 16], [ends.1; 16], rest.limit)
+        start.ipv6([ends.0; 16], [ends.1; 16], fields.limit)
     } else {
-        start.ipv4([10, 0, 0, ends.0], [10, 0, 0, ends.1], rest.limit)
+        start.ipv4([10, 0, 0, ends.0], [10, 0, 0, ends.1], fields.limit)
     };
-    let payload = vec![rest.filler; rest.payload];
+    let payload = vec![fields.filler; fields.payload];
     let mut frame = Vec::new();
     if udp {
         at.udp(ports.0, ports.1).write(&mut frame, &payload).expect("memory");
     } else {
         let mut options = Vec::new();
-        options.extend(rest.times.map(|(value, echo)| TcpOptionElement::Timestamp(value, echo)));
-        options.extend(rest.sack.map(|block| TcpOptionElement::SelectiveAcknowledgement(block, [None; 3])));
-        let segment = at.tcp(ports.0, ports.1, numbers.0, rest.window).ack(numbers.1);
+        options.extend(fields.times.map(|(value, echo)| TcpOptionElement::Timestamp(value, echo)));
+        options.extend(fields.sack.map(|block| TcpOptionElement::SelectiveAcknowledgement(block, [None; 3])));
+        let segment = at.tcp(ports.0, ports.1, numbers.0, fields.window).ack(numbers.1);
         segment.options(&options).expect("they fit").write(&mut frame, &payload).expect("memory");
     }
     frame
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Rest {
+struct PacketFields {
     limit: u8,
     window: u16,
     payload: usize,
@@ -91,23 +98,23 @@ struct Rest {
 }
 
 prop_compose! {
-    fn rest()(
+    fn packet_fields()(
         limit: u8, window: u16, payload in 0_usize..100, filler: u8, times: Option<(u32, u32)>, sack: Option<(u32, u32)>,
-    ) -> Rest {
-        Rest { limit, window, payload, filler, times, sack }
+    ) -> PacketFields {
+        PacketFields { limit, window, payload, filler, times, sack }
     }
 }
 
 prop_compose! {
     fn captured()(
         frames in prop::collection::vec(
-            ((any::<bool>(), any::<bool>()), (0_u8..3, 0_u8..3), (1_u16..4, 1_u16..4), any::<(u32, u32)>(), rest(), 0_u64..1 << 40),
+            ((any::<bool>(), any::<bool>()), (0_u8..3, 0_u8..3), (1_u16..4, 1_u16..4), any::<(u32, u32)>(), packet_fields(), 0_u64..1 << 40),
             1..60,
         )
-    ) -> Vec<Kept> {
-        let each = frames.into_iter().map(|((six, udp), ends, ports, numbers, rest, time_ns)| {
-            let data = frame(six, udp, ends, ports, numbers, rest);
-            Kept { time_ns, original: data.len() as u32, link: LinkType::ETHERNET, data }
+    ) -> Vec<CapturedFrame> {
+        let each = frames.into_iter().map(|((six, udp), ends, ports, numbers, fields, time_ns)| {
+            let data = frame(six, udp, ends, ports, numbers, fields);
+            CapturedFrame { time_ns, original: data.len() as u32, link: LinkType::ETHERNET, data }
         });
         each.collect()
     }
@@ -121,7 +128,7 @@ proptest! {
         for (before, after) in frames.iter().zip(&read) {
             prop_assert_eq!((before.time_ns, before.original), (after.time_ns, after.original));
             prop_assert_eq!(&before.data[..12], &after.data[..12], "the link's addresses");
-            let of = |kept: &Kept| dissect(kept.link, &kept.data, kept.original).expect("it was built well");
+            let of = |kept: &CapturedFrame| dissect(kept.link, &kept.data, kept.original).expect("it was built well");
             let (before, mut after) = (of(before), of(after));
             // Options come back in a fixed order with their own padding: only the header's length may be another.
             after.network.payload = before.network.payload;
@@ -137,12 +144,17 @@ proptest! {
 }
 
 #[test]
-fn a_file_with_every_column_is_read_as_well_as_one_of_headers() {
-    let rest = Rest { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: None };
-    let frames: Vec<Kept> = (0..200_u32)
+fn files_with_all_or_only_header_columns_are_read() {
+    let fields = PacketFields { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: None };
+    let frames: Vec<CapturedFrame> = (0..200_u32)
         .map(|number| {
-            let data = frame(false, false, (1, 2), (1, 2), (number * 50, 0), rest);
-            Kept { time_ns: u64::from(number) * 1000, original: data.len() as u32, link: LinkType::ETHERNET, data }
+            let data = frame(false, false, (1, 2), (1, 2), (number * 50, 0), fields);
+            CapturedFrame {
+                time_ns: u64::from(number) * 1000,
+                original: data.len() as u32,
+                link: LinkType::ETHERNET,
+                data,
+            }
         })
         .collect();
     assert_eq!(back(&frames, Detail::Headers), back(&frames, Detail::Analysis));
@@ -150,16 +162,16 @@ fn a_file_with_every_column_is_read_as_well_as_one_of_headers() {
 
 #[test]
 fn raw_ip_stays_raw_ip() {
-    let rest = Rest { limit: 64, window: 9, payload: 50, filler: 7, times: None, sack: None };
-    let data = frame(false, true, (1, 2), (1, 2), (0, 0), rest)[14..].to_vec();
-    let frames = vec![Kept { time_ns: 5, original: data.len() as u32, link: LinkType::RAW, data }];
+    let fields = PacketFields { limit: 64, window: 9, payload: 50, filler: 7, times: None, sack: None };
+    let data = frame(false, true, (1, 2), (1, 2), (0, 0), fields)[14..].to_vec();
+    let frames = vec![CapturedFrame { time_ns: 5, original: data.len() as u32, link: LinkType::RAW, data }];
     let (document, read) = back(&frames, Detail::Headers);
     assert_eq!(read[0].link, LinkType::RAW);
     assert_eq!(document, analysed(&read, |_, _| ()));
 }
 
 #[test]
-fn a_parquet_file_of_something_else_is_refused_by_the_column_it_lacks() {
+fn a_foreign_parquet_file_is_refused_by_its_missing_column() {
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;
     let schema =
@@ -174,10 +186,11 @@ fn a_parquet_file_of_something_else_is_refused_by_the_column_it_lacks() {
 }
 
 #[test]
-fn a_file_that_is_cut_or_changed_is_an_error_and_nothing_worse() {
-    let rest = Rest { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: Some((3, 4)) };
-    let data = frame(false, false, (1, 2), (1, 2), (0, 0), rest);
-    let kept = Kept { time_ns: 1, original: data.len() as u32, link: LinkType::ETHERNET, data };
+fn a_truncated_or_changed_file_is_an_error() {
+    let fields =
+        PacketFields { limit: 64, window: 9, payload: 50, filler: 7, times: Some((1, 2)), sack: Some((3, 4)) };
+    let data = frame(false, false, (1, 2), (1, 2), (0, 0), fields);
+    let kept = CapturedFrame { time_ns: 1, original: data.len() as u32, link: LinkType::ETHERNET, data };
     let mut writer = Writer::new(Vec::new(), Detail::Headers).expect("memory");
     analysed(&vec![kept; 100], |frame, row| writer.packet(frame, row).expect("memory"));
     let (file, _) = writer.finish().expect("memory");

@@ -1,0 +1,125 @@
+//! The commands of all advice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use landspeed_checks::{all, audit, out_of_order};
+use landspeed_host::{RecordedHost, collect};
+use landspeed_model::{Facts, Finding, Goal, Role};
+
+use crate::exceptions::{LASTING, PLACEHOLDERS};
+use crate::texts;
+
+/// Changes of a finding that `landspeed check` prints.
+const SHOWN_CHANGES: usize = 2;
+
+const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router];
+
+/// What is to be run, and on what.
+#[derive(Default)]
+pub struct Advice {
+    /// Command lines, each with who prints it.
+    pub commands: BTreeMap<String, String>,
+    /// Interfaces that they name.
+    pub interfaces: BTreeSet<String>,
+}
+
+/// The findings of each check on its example, in every role, and of every recorded host; with the facts.
+fn findings() -> Vec<(Facts, Vec<Finding>)> {
+    let mut found = Vec::new();
+    for check in all() {
+        let (facts, goal) = out_of_order(check);
+        let goals = ROLES.map(|role| Goal { role, ..goal.clone() }).into_iter().chain([goal]);
+        let of = |goal| audit(&facts, &goal, &|asked| asked.code == check.code).expect("audited").findings;
+        let findings = goals.flat_map(of).collect();
+        found.push((facts.clone(), findings));
+    }
+    for host in hosts() {
+        let facts = collect(&RecordedHost::open(&host).expect("a recorded host"));
+        for (gigabits, rtt_ns) in [(10, 1_000_000), (100, 92_000_000)] {
+            let goal = Goal { rate_bps: Some(gigabits * 1_000_000_000), rtt_ns: Some(rtt_ns), ..Goal::default() };
+            let findings = audit(&facts, &goal, &|_| true).expect("audited").findings;
+            found.push((facts.clone(), findings));
+        }
+    }
+    found
+}
+
+fn hosts() -> Vec<PathBuf> {
+    let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
+    let entries = std::fs::read_dir(hosts).expect("the hosts").map(|entry| entry.expect("an entry").path());
+    entries.filter(|path| path.is_dir()).collect()
+}
+
+/// The sentences of all findings, each with its check.
+pub fn finding_texts() -> BTreeMap<String, String> {
+    let findings = findings().into_iter().flat_map(|(_, findings)| findings);
+    findings
+        .flat_map(|finding| {
+            [finding.recommended, finding.why, finding.effect].map(|text| (text, finding.code.clone()))
+        })
+        .collect()
+}
+
+fn marked(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// Every command line that is printed as advice.
+pub fn commands() -> Advice {
+    let mut advice = Advice::default();
+    for (facts, findings) in findings() {
+        for finding in findings {
+            let fixes = finding.changes.iter().take(SHOWN_CHANGES);
+            let fixes =
+                fixes.map(|change| format!("landspeed tune plan --set '{}'", landspeed_tune::setting(change)));
+            let texts = [&finding.recommended, &finding.why, &finding.effect];
+            let sentences = texts.into_iter().flat_map(|text| marked(text)).filter(|part| is_command(part));
+            let sentences = sentences.map(str::to_owned);
+            for line in fixes.chain(sentences).chain([finding.by_hand.clone()]) {
+                advice.commands.insert(line, finding.code.clone());
+            }
+        }
+        let names = facts.interfaces.into_iter().map(|interface| interface.name);
+        advice.interfaces.extend(names.filter(|name| name != "lo"));
+    }
+    for text in texts::texts() {
+        for part in marked(&text).filter(|part| is_command(part)) {
+            advice.commands.insert(filled(part).to_owned(), "a verdict or a warning".to_owned());
+        }
+    }
+    for part in texts::commands() {
+        // What is a command of ours `cli` parses; a verdict fills in what it has to.
+        if part.starts_with("landspeed ") || advice.commands.contains_key(&part) {
+            continue;
+        }
+        let line = filled(&part);
+        assert!(line != part || !part.contains('{'), "exceptions.rs lacks what stands in: {part}");
+        advice.commands.insert(line.to_owned(), "the source".to_owned());
+    }
+    for run in texts::recorded() {
+        let hosts = [run.hosts.client, run.hosts.server].into_iter().flatten();
+        advice.interfaces.extend(hosts.filter_map(|host| Some(host.nic?.name)).filter(|name| name != "lo"));
+    }
+    advice
+}
+
+/// A command with what a host or a person fills in.
+fn filled(command: &str) -> &str {
+    PLACEHOLDERS.iter().find(|(printed, _)| *printed == command).map_or(command, |(_, filled)| filled)
+}
+
+fn is_command(text: &str) -> bool {
+    text.split(' ').next().is_some_and(|word| texts::PROGRAMS.contains(&word))
+}
+
+/// Every option for the next run that has its value, as a verdict prints it.
+pub fn run_options() -> BTreeSet<String> {
+    let texts = texts::texts();
+    let options = texts.iter().flat_map(|text| {
+        let marked = marked(text).filter(|part| part.starts_with('-')).map(str::to_owned);
+        let prose: Vec<String> = text.split('`').step_by(2).flat_map(texts::options).map(|o| o.join(" ")).collect();
+        marked.chain(prose)
+    });
+    options.filter(|option| option.contains(' ') && !option.starts_with(LASTING)).collect()
+}

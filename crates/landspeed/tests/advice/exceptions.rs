@@ -1,0 +1,66 @@
+//! What does not run in the lab's kernel as it is printed.
+
+/// Parts of command lines that cannot succeed there, or on every host whose programs it uses, and why. The shell parses them.
+pub const NOT_HERE: &[(&str, &str)] = &[
+    // Hardware.
+    ("/sys/devices/system/cpu/", "the lab's CPU has no frequencies, idle states, threads or known weaknesses"),
+    ("cpupower ", "the lab's CPU has one frequency"),
+    ("kernel.numa_balancing", "the lab's machine has one NUMA node"),
+    ("vm.zone_reclaim_mode", "the lab's machine has one NUMA node"),
+    ("numactl ", "the lab's machine has one NUMA node"),
+    ("/queues/", "the lab's machine has one CPU: its kernel steers no packets"),
+    ("/proc/irq/", "the lab's interfaces have no interrupts"),
+    ("/sys/bus/pci/", "the lab's machine has no PCI"),
+    ("lspci ", "the lab's machine has no PCI"),
+    ("ethtool -a ", "a virtual interface has no pause frames"),
+    ("ethtool -c ", "a virtual interface has no coalescing"),
+    ("ethtool -g ", "a virtual interface has no rings"),
+    ("ethtool -G ", "a virtual interface has no rings"),
+    ("ethtool -m ", "a virtual interface has no optics"),
+    ("ethtool -x ", "a virtual interface has no indirection table"),
+    ("ethtool -X ", "a virtual interface has no indirection table"),
+    // The kernel.
+    ("/sys/fs/cgroup/", "the first control group has no limits"),
+    ("modprobe ", "the lab's kernel has no modules"),
+    ("nft ", "the lab's kernel has no packet filter"),
+    ("vmstat ", "the lab's kernel counts no paging"),
+    ("net.ipv4.tcp_tw_recycle", "no kernel has it: that is the finding"),
+    // Programs that run beside others, or are not on every host.
+    ("bpftool ", "not on every host"),
+    ("chronyc ", "no clock is synchronised there"),
+    ("networkctl ", "systemd does not run there"),
+    ("systemctl ", "systemd does not run there"),
+    ("tuned-adm ", "tuned does not run there"),
+    ("sudo ", "not on every host; the guest is root"),
+    ("/etc/sysctl.conf", "not on every host"),
+    // A person fills it in.
+    ("PEER", "the peer's name"),
+    ("ip netns exec", "the namespace and a command"),
+    ("tc qdisc del dev X root", "the interface, which has one"),
+    // Not a command.
+    ("ip broadcast", "an expression of a filter"),
+];
+
+/// How options of runs begin that last half a minute and more; the tests of `cli` parse them.
+pub const LASTING: &str = "--time ";
+
+/// Commands as the source has them, and as a host fills them in.
+pub const PLACEHOLDERS: &[(&str, &str)] = &[
+    ("cpupower frequency-set -u {}MHz", "cpupower frequency-set -u 3600MHz"),
+    ("ethtool -G {nic} rx {most}", "ethtool -G ens1f0np0 rx 4096"),
+    ("ethtool -K {} {} on", "ethtool -K ens1f0np0 gro on"),
+    ("ethtool -S IFACE", "ethtool -S ens1f0np0"),
+    ("ethtool -X {} default", "ethtool -X ens1f0np0 default"),
+    ("ip link set {0} up", "ip link set ens1f0np0 up"),
+    ("ip link set {} up", "ip link set ens1f0np0 up"),
+    ("modprobe tcp_{value}", "modprobe tcp_bbr"),
+    ("sudo setcap cap_net_raw+ep \\'{quoted}\\'", "sudo setcap cap_net_raw+ep '/usr/bin/true'"),
+    ("sysctl -w net.core.rmem_max={need}", "sysctl -w net.core.rmem_max=301496"),
+    ("sysctl -w {}", "sysctl -w net.ipv4.tcp_wmem='4096 16384 301496'"),
+    ("tuned-adm profile {NAME}", "tuned-adm profile landspeed"),
+];
+
+/// Why a command line cannot succeed in the lab's kernel.
+pub fn not_here(line: &str) -> Option<&'static str> {
+    NOT_HERE.iter().find(|(part, _)| line.contains(part)).map(|(_, why)| *why)
+}

@@ -1,0 +1,137 @@
+//! Every command that landspeed prints as advice runs as it is printed: in the lab's kernel, a machine that it may change.
+//!
+//! What is run is collected: from the checks of the registry on their examples and on all recorded hosts, from what is diagnosed
+//! of all recorded documents, and from the source of all that speaks to a person. [`exceptions`] names what cannot succeed
+//! there, and why; the shell parses it.
+#![forbid(unsafe_code)]
+
+mod collect;
+mod exceptions;
+// What verdicts and warnings say, collected once for this test and for the ones that parse it.
+#[path = "../../../cli/src/advice/texts.rs"]
+mod texts;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use landspeed_testkit::process::{Process, until};
+use landspeed_testkit::{in_lab_kernel, lab_kernel};
+
+use exceptions::{PLACEHOLDERS, not_here};
+
+/// The program under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+
+/// A command line as a person's shell would run it; it is ended after a minute.
+fn shell(line: &str) -> Output {
+    let beside = Path::new(PROGRAM).parent().expect("a directory");
+    let path = format!("{}:{}", beside.display(), std::env::var("PATH").expect("a path"));
+    let mut bash = Command::new("timeout");
+    bash.args(["60", "bash", "-o", "pipefail", "-c", line]).env("PATH", path).env("NO_COLOR", "1");
+    // Else it would write below /tmp, which the guest sees for reading only.
+    bash.env("NSTAT_HISTORY", "/run/tmp/nstat");
+    bash.stdin(Stdio::null()).output().expect("timeout, of coreutils, runs")
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Whether it did what it was to do. A search may find nothing; a plan may name what this device does not have.
+fn succeeded(line: &str, output: &Output) -> bool {
+    let found_nothing = || line.contains("grep ") && output.stderr.is_empty();
+    let refused = || {
+        let plan = said(output);
+        let lacking = ["is not there", "keeps it fixed", "can be changed"].iter().any(|why| plan.contains(why));
+        line.starts_with("landspeed tune plan ") && plan.starts_with("Plan: ") && lacking
+    };
+    output.status.success() || output.status.code() == Some(1) && (found_nothing() || refused())
+}
+
+/// Interfaces by these names, with queues to tune.
+fn make_interfaces(names: &BTreeSet<String>) {
+    for (number, name) in names.iter().enumerate() {
+        let made = shell(&format!(
+            "ip link add {name} numtxqueues 16 numrxqueues 16 type veth peer name far{number} && ip link set {name} up &&
+             ip link set far{number} up"
+        ));
+        assert!(made.status.success(), "{name}: {}", said(&made));
+    }
+}
+
+#[test]
+fn every_command_in_advice_runs_as_printed() {
+    if !lab_kernel::is_inside() {
+        in_lab_kernel!("commands that change a host run in a machine of their own");
+    }
+    let advice = collect::commands();
+    make_interfaces(&advice.interfaces);
+    let (mut ran, mut failed) = (0, Vec::new());
+    for (line, from) in &advice.commands {
+        let output = shell(line);
+        if succeeded(line, &output) {
+            ran += 1;
+        } else if let Some(why) = not_here(line) {
+            println!("only parsed: {line}: {why}");
+        } else {
+            failed.push(format!("{line} ({from}): {}, {}", output.status, said(&output)));
+        }
+    }
+    println!("{ran} of {} commands ran", advice.commands.len());
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(ran > 100, "only {ran} of {} commands ran", advice.commands.len());
+}
+
+#[test]
+fn every_option_in_advice_runs_as_printed() {
+    if !lab_kernel::is_inside() {
+        in_lab_kernel!("the ends of a run should not share this host's cores with other tests");
+    }
+    let mut command = Command::new(PROGRAM);
+    command.args(["serve", "--listen", "127.0.0.1:0"]).env("NO_COLOR", "1");
+    let server = Process::start(command);
+    until(60, "listening", || server.stdout().contains("listening on"));
+    let said_by = server.stdout();
+    let address = said_by.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("an address");
+    let options = collect::run_options();
+    for option in &options {
+        let output = shell(&format!("landspeed run {address} -t 0.2 {option}"));
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{option}: {}", said(&output));
+    }
+    assert!(options.len() > 5, "{options:?}");
+}
+
+#[test]
+fn every_command_in_advice_is_one_to_the_shell() {
+    for (line, from) in collect::commands().commands {
+        let parsed = Command::new("bash").args(["-n", "-c", &line]).output().expect("bash");
+        assert!(parsed.status.success(), "{line} ({from}): {}", said(&parsed));
+    }
+}
+
+#[test]
+fn no_command_in_a_finding_is_hidden_in_its_prose() {
+    for (text, from) in collect::finding_texts() {
+        let prose: String = text.split('`').step_by(2).collect();
+        let words: Vec<&str> = prose.split_whitespace().collect();
+        let bare = words.windows(2).find(|pair| {
+            // `ethtool -K`, `sysctl --system`, `modprobe tcp_bbr`: a program and its argument, not a word of a sentence.
+            let argument = pair[1].starts_with('-') && pair[1].len() > 1 || pair[1].contains(['_', '.', '=']);
+            texts::PROGRAMS.contains(&pair[0]) && argument
+        });
+        assert!(bare.is_none(), "{from}: {bare:?} in {text}: put commands in backticks");
+    }
+}
+
+#[test]
+fn no_exception_is_left_over() {
+    let advice = collect::commands();
+    for (part, why) in exceptions::NOT_HERE {
+        assert!(advice.commands.keys().any(|line| line.contains(part)), "no command has {part} ({why})");
+    }
+    let source = texts::commands();
+    for (command, _) in PLACEHOLDERS {
+        assert!(source.contains(*command), "no source has {command}");
+    }
+}
