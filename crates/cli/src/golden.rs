@@ -119,7 +119,8 @@ fn a_tap_reads_as_its_file() {
 #[test]
 fn a_watch_reads_as_its_file() {
     let document: WatchDocument = read("fixtures/documents/watch.json");
-    let text = watch::text::interval(&document, document.flows.len()) + &watch::text::summary(&document);
+    let text =
+        watch::text::Table::default().interval(&document, document.flows.len()) + &watch::text::summary(&document);
     golden::same("watch.txt", &format!("# landspeed watch\n{text}"));
 }
 

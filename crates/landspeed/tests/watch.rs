@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use landspeed_testkit::netns::Namespace;
+use landspeed_sys::clock;
+use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::process::{Ended, Process, signal, until};
 use landspeed_testkit::wire::{LEFT, Leg, RIGHT, Wire};
 use landspeed_testkit::{or_skip, skip};
@@ -35,26 +36,33 @@ impl Habit {
     }
 }
 
-/// A path of 10 ms and 200 Mb/s between two namespaces, and one transfer from left to right until it is dropped.
+/// A path of 10 ms and 200 Mb/s between two namespaces (for a slow reader a virtual Ethernet), and one transfer from left to
+/// right until it is dropped.
 struct Transfer {
     left: Namespace,
     right: Namespace,
     streams: Vec<TcpStream>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    _wire: Wire,
+    _wire: Option<Wire>,
 }
 
 impl Transfer {
-    /// `rcvbuf` locks the receive buffer of the right end, bytes.
+    /// `rcvbuf` bounds the receive buffer of the right end, bytes.
     fn start(writes: Habit, reads: Habit, rcvbuf: Option<u32>) -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
-        let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(200e6), queue_bytes: 1 << 20, ..Leg::default() };
-        let wire = Wire::between(&left, &right, [leg, leg], 7)?;
-        let listener = right.run(|| TcpListener::bind((RIGHT, PORT))).map_err(|why| why.to_string())?;
+        // A TUN interface does not aggregate: its packets fill a receive buffer with little payload.
+        let wire = if reads.pause.is_zero() {
+            let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(200e6), queue_bytes: 1 << 20, ..Leg::default() };
+            Some(Wire::between(&left, &right, [leg, leg], 7)?)
+        } else {
+            veth(&left, &right, &format!("{LEFT}/24"), &format!("{RIGHT}/24"));
+            None
+        };
         if let Some(bytes) = rcvbuf {
-            socket2::SockRef::from(&listener).set_recv_buffer_size(bytes as usize).expect("a buffer size");
+            right.sysctl("net.ipv4.tcp_rmem", &format!("4096 {bytes} {bytes}"));
         }
+        let listener = right.run(|| TcpListener::bind((RIGHT, PORT))).map_err(|why| why.to_string())?;
         let near = left.run(|| TcpStream::connect((RIGHT, PORT))).map_err(|why| why.to_string())?;
         let (far, _) = listener.accept().map_err(|why| why.to_string())?;
         let streams = vec![near.try_clone().expect("a copy"), far.try_clone().expect("a copy")];
@@ -86,7 +94,7 @@ fn apply(mut stream: TcpStream, habit: Habit, stop: &Arc<AtomicBool>, writes: bo
             match moved {
                 Ok(0) => break,
                 Err(why) if why.kind() != ErrorKind::Interrupted => break,
-                _ => std::thread::sleep(habit.pause),
+                _ => clock::sleep_until(clock::monotonic_ns() + habit.pause.as_nanos() as u64),
             }
         }
     };

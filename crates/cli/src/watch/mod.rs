@@ -13,7 +13,7 @@ use landspeed_units::Nanos;
 use landspeed_watch::{Limits, Options, Scope, Watch, WatchError};
 
 use crate::output::Sink;
-use crate::{Outcome, options};
+use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,7 +79,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// Watches, and prints what limits each flow.
-pub fn main(args: &Args) -> anyhow::Result<Outcome> {
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let sinks: Vec<&Sink> = [&args.json, &args.jsonl].into_iter().flatten().collect();
     for (i, sink) in sinks.iter().enumerate() {
         sink.check()?;
@@ -97,6 +97,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
     let stop = landspeed_sys::process::catch_interrupts();
     let mut watch = Watch::open(chosen(args)).map_err(advised)?;
     let mut failed = None;
+    let mut table = text::Table::default();
     let watched = watch.run(stop, &mut |watch| {
         let shown = if lines.is_some() { args.top } else { SHOWN };
         let mut document = watch.document(&diagnose_watched, Scope::Running(shown));
@@ -107,7 +108,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         }
         document.flows.truncate(SHOWN);
         if prints {
-            print!("{}", text::interval(&document, watch.busy()));
+            print!("{}", table.interval(&document, watch.busy()));
         }
     });
     // What was seen until then is written also when the kernel stopped answering.
@@ -122,7 +123,7 @@ pub fn main(args: &Args) -> anyhow::Result<Outcome> {
         anyhow::bail!("cannot write {}: {why}", args.jsonl.as_ref().map_or(String::new(), ToString::to_string));
     }
     watched.map_err(advised)?;
-    Ok(Outcome::Clean)
+    Ok(CommandOutcome::Clean)
 }
 
 fn chosen(args: &Args) -> Options {

@@ -1,5 +1,6 @@
 //! What a person reads of a watch.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use landspeed_model::{Confidence, Epoch, WatchDocument, WatchFlow, WatchRole};
@@ -10,32 +11,69 @@ use crate::text::{Page, cause_name, confidence, percent, state_name};
 /// Flows described at the end; the document has all.
 const DESCRIBED: usize = 10;
 
-/// The running flows at the end of an interval, a line each; `busy` is how many are sampled.
-pub fn interval(document: &WatchDocument, busy: usize) -> String {
-    let mut text = String::new();
-    let at = Nanos::new(document.duration_ns / 100_000_000 * 100_000_000);
-    let _ = writeln!(
-        text,
-        "{at}  {busy} of {} connections busy; watch uses {} of a core",
-        document.sockets.now,
-        percent(document.overhead.cpu_share)
-    );
-    for flow in &document.flows {
-        let way = if flow.role == WatchRole::Sender { '>' } else { '<' };
-        let port = flow.local.rsplit(':').next().unwrap_or_default();
-        let rtt = flow.rtt_us.map_or_else(|| "unknown".to_owned(), |us| Nanos::new(u64::from(us) * 1000).to_string());
-        let _ = writeln!(
-            text,
-            "{:>11}  {:<30}  {:<18}  RTT {rtt:<8}  {} retr  {} ({})",
-            rate(flow.goodput_bps).to_string(),
-            format!(":{port} {way} {}", flow.remote),
-            process(flow),
-            flow.retransmits,
+/// The running flows, two lines each, at the end of every interval.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Of each flow printed last: when it was seen, bytes and retransmits until then.
+    last: HashMap<String, (u64, u64, u64)>,
+}
+
+impl Table {
+    /// The flows, the fastest of this interval first; `busy` is how many are sampled.
+    pub fn interval(&mut self, document: &WatchDocument, busy: usize) -> String {
+        let mut rows: Vec<(f64, String)> = document.flows.iter().map(|flow| self.row(flow)).collect();
+        rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        // Flows that are not printed any more are forgotten.
+        self.last = document.flows.iter().map(|flow| (flow.cookie.clone(), counted(flow))).collect();
+        let mut text = format!(
+            "\n{}  {busy} of {} connections busy; watch uses {} of a core\n",
+            tenths(document.duration_ns),
+            document.sockets.now,
+            percent(document.overhead.cpu_share)
+        );
+        if !rows.is_empty() {
+            text += "      rate      RTT  min RTT  retr/s   cwnd  cause (confidence)\n";
+        }
+        text.extend(rows.into_iter().map(|(_, row)| row));
+        text
+    }
+
+    /// Rate since the last interval, bits/s, and the flow's lines.
+    fn row(&self, flow: &WatchFlow) -> (f64, String) {
+        let (now_ns, bytes, retransmits) = counted(flow);
+        let (before_ns, bytes_before, retransmits_before) =
+            self.last.get(&flow.cookie).copied().unwrap_or((flow.seen_ns.0, 0, 0));
+        let seconds = now_ns.saturating_sub(before_ns) as f64 / 1e9;
+        let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let bps = per_s(bytes.saturating_sub(bytes_before)) * 8.0;
+        let micros = |us: Option<u32>| us.map_or_else(|| "-".to_owned(), |us| micros(us).to_string());
+        let (retransmits, cwnd, arrow) = match flow.role {
+            WatchRole::Sender => {
+                let rate = per_s(retransmits.saturating_sub(retransmits_before));
+                (format!("{rate:.1}"), flow.cwnd.to_string(), '>')
+            }
+            // What the other end does: its own figures say nothing of it.
+            WatchRole::Receiver => ("-".to_owned(), "-".to_owned(), '<'),
+        };
+        let figures = format!(
+            "{:>10} {:>8} {:>8} {retransmits:>7} {cwnd:>6}  {} ({})",
+            rate(bps).to_string(),
+            micros(flow.rtt_us),
+            micros(flow.min_rtt_us),
             cause_name(flow.cause),
             sure(flow.confidence),
         );
+        (bps, format!("{figures}\n{:>10} {} {arrow} {} {}\n", "", flow.local, flow.remote, process(flow)))
     }
-    text
+}
+
+/// When a flow was last seen, nanoseconds after the start, and its bytes and retransmits until then.
+fn counted(flow: &WatchFlow) -> (u64, u64, u64) {
+    let bytes = match flow.role {
+        WatchRole::Sender => flow.bytes_acked,
+        WatchRole::Receiver => flow.bytes_received,
+    };
+    (flow.seen_ns.1, bytes, flow.retransmits)
 }
 
 /// Every flow with its verdict, those with the most bytes first.
@@ -58,7 +96,7 @@ pub fn summary(document: &WatchDocument) -> String {
         &format!(
             "{} connections for {}, {} at once, {} ended; {shown}",
             sockets.seen,
-            Nanos::new(document.duration_ns / 100_000_000 * 100_000_000),
+            tenths(document.duration_ns),
             sockets.most,
             sockets.ended
         ),
@@ -98,7 +136,7 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
     };
     let mut result = format!("{} over {span}; {} {direction} in all", rate(flow.goodput_bps), Bytes::new(bytes));
     if flow.role == WatchRole::Sender {
-        let _ = write!(result, ", {} retransmits", flow.retransmits);
+        let _ = write!(result, ", {} retransmits, cwnd {}", flow.retransmits, flow.cwnd);
     }
     if let Some(rtt) = rtt(flow) {
         let _ = write!(result, ", {rtt}");
@@ -137,7 +175,6 @@ fn process(flow: &WatchFlow) -> String {
 
 /// `RTT 20.4 ms (min 20.0 ms)`.
 fn rtt(flow: &WatchFlow) -> Option<String> {
-    let micros = |us: u32| Nanos::new(u64::from(us) * 1000).to_string();
     let min = flow.min_rtt_us.map(|us| format!(" (min {})", micros(us))).unwrap_or_default();
     flow.rtt_us.map(|us| format!("RTT {}{min}", micros(us)))
 }
@@ -148,6 +185,15 @@ fn sure(confidence: Confidence) -> &'static str {
         Confidence::Medium => "medium",
         Confidence::Low => "low",
     }
+}
+
+fn micros(us: u32) -> Nanos {
+    Nanos::from_micros(u64::from(us))
+}
+
+/// A time in whole tenths of a second.
+fn tenths(ns: u64) -> Nanos {
+    Nanos::new(ns / 100_000_000 * 100_000_000)
 }
 
 fn rate(bps: f64) -> BitRate {
