@@ -234,6 +234,24 @@ fn ctrl_c_ends_the_watch_with_its_document_and_the_lines_so_far() {
 }
 
 #[test]
+fn an_ended_flow_keeps_its_process() {
+    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, None));
+    let scratch = tempfile::tempdir().expect("a directory");
+    let json = scratch.path().join("watch.json");
+    let process = start(&transfer.left, &["--interval", "500ms", "--json", json.to_str().expect("text")]);
+    until(PATIENCE_S, "a verdict", || process.stdout().contains(&format!("> {RIGHT}:{PORT} ")));
+    for stream in &transfer.streams {
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+    until(PATIENCE_S, "its end", || process.stdout().contains(" 0 of 0 connections busy"));
+    signal(process.id(), "INT");
+    let Ended { code, stdout, stderr, .. } = process.end(PATIENCE_S);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("a file")).expect("JSON");
+    assert_eq!(the_flow(&document)["ended"], true);
+}
+
+#[test]
 fn a_watch_ends_with_the_process_it_watches() {
     let Ok(namespace) = Namespace::new("alone") else { skip!("network namespaces need root") };
     let mut child = Command::new("sleep").arg("1").spawn().expect("sleep");

@@ -3,6 +3,7 @@
 pub mod text;
 
 use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use ipnet::IpNet;
@@ -18,7 +19,7 @@ use crate::{CommandOutcome, options};
 const EXAMPLES: &str = "\
 Examples:
   landspeed watch                        until Ctrl-C
-  landspeed watch --for 30s              then a verdict for each flow
+  landspeed watch --for 30s              and stop with a verdict for each flow
   landspeed watch --port 443 --for 1m    HTTPS, as client or server
   landspeed watch --peer 198.51.100.0/24 --json flows.json
   landspeed watch --pid 4711             one process
@@ -49,7 +50,7 @@ pub struct Args {
     /// Only processes of this control group and those below it, as in /proc/PID/cgroup
     #[arg(long, value_name = "PATH")]
     cgroup: Option<String>,
-    /// Flows to sample ten times a second: the busiest
+    /// Sample this many of the busiest flows ten times a second
     #[arg(long, value_name = "N", default_value_t = Limits::default().top, value_parser = at_least_one)]
     top: usize,
     /// Time between two reports
@@ -105,6 +106,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             && failed.is_none()
         {
             failed = write_line(out, &document).err();
+            stop.fetch_or(failed.is_some(), Ordering::Relaxed);
         }
         document.flows.truncate(SHOWN);
         if prints {

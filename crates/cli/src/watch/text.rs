@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use landspeed_model::{Confidence, Epoch, WatchDocument, WatchFlow, WatchRole};
+use landspeed_model::{Cause, Confidence, Epoch, WatchDocument, WatchFlow, WatchRole};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::{Page, cause_name, confidence, percent, state_name};
 
 /// Flows described at the end; the document has all.
 const DESCRIBED: usize = 10;
+
+/// Readings named that were not visible; the document has all.
+const UNSEEN: usize = 2;
 
 /// The running flows, two lines each, at the end of every interval.
 #[derive(Debug, Default)]
@@ -119,9 +122,12 @@ pub fn summary(document: &WatchDocument) -> String {
 }
 
 fn describe(flow: &WatchFlow, page: &mut Page) {
-    let way = if flow.role == WatchRole::Sender { "sent to" } else { "received from" };
+    let (verb, arrow) = match flow.role {
+        WatchRole::Sender => ("sends", '>'),
+        WatchRole::Receiver => ("receives", '<'),
+    };
     let ended = if flow.ended { ", ended" } else { "" };
-    page.line("flow", &format!("{} at {}, {way} {}{ended}", process(flow), flow.local, flow.remote));
+    page.line("flow", &format!("{} {verb} {} {arrow} {}{ended}", process(flow), flow.local, flow.remote));
     let place = [flow.unit.as_ref(), flow.container.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>();
     if !place.is_empty() {
         page.line("unit", &place.join(", container "));
@@ -134,7 +140,7 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
         WatchRole::Sender => (flow.bytes_acked, "acknowledged"),
         WatchRole::Receiver => (flow.bytes_received, "received"),
     };
-    let mut result = format!("{} over {span}; {} {direction} in all", rate(flow.goodput_bps), Bytes::new(bytes));
+    let mut result = format!("{} over {span}; {} {direction}", rate(flow.goodput_bps), Bytes::new(bytes));
     if flow.role == WatchRole::Sender {
         let _ = write!(result, ", {} retransmits, cwnd {}", flow.retransmits, flow.cwnd);
     }
@@ -143,19 +149,32 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
     }
     page.line("result", &result);
     let place = flow.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-    let why = flow.summary.split_once(": ").map_or(flow.summary.as_str(), |(_, why)| why);
     page.line(
         "limit",
-        &format!("{}{place}, {}: {}", cause_name(flow.cause), confidence(flow.confidence), why.trim_end_matches('.')),
+        &format!("{}{place}, {}: {}", cause_name(flow.cause), confidence(flow.confidence), reason(flow)),
     );
     let shares = shares(&flow.shares);
     if flow.role == WatchRole::Sender && !shares.is_empty() {
         page.line("time", &shares);
     }
     if !flow.missing.is_empty() {
-        page.line("unseen", &flow.missing.join("; "));
+        let (named, left) = flow.missing.split_at(flow.missing.len().min(UNSEEN));
+        let more = if left.is_empty() { String::new() } else { format!("; {} more in --json", left.len()) };
+        page.line("unseen", &format!("{}{more}", named.join("; ")));
     }
     page.line("next", &flow.next_step);
+}
+
+/// A verdict's summary without the rate, the cause's name, and the list of what was not visible.
+fn reason(flow: &WatchFlow) -> &str {
+    let why = flow.summary.split_once(": ").map_or(flow.summary.as_str(), |(_, why)| why);
+    let why = if flow.cause == Cause::Undetermined {
+        let why = why.strip_prefix("the cause is undetermined: ").unwrap_or(why);
+        why.split_once("; ").map_or(why, |(begin, _)| begin)
+    } else {
+        why
+    };
+    why.trim_end_matches('.')
 }
 
 /// `97.0 % receive-window-limited, 2.1 % recovery`: the states a flow spent at least a hundredth of its time in.
