@@ -10,7 +10,7 @@ use crate::thresholds::READER_KEEPS_UP;
 
 /// How to see what this end cannot.
 const BOTH_ENDS: &str =
-    "`landspeed serve` on the remote host and `landspeed run` here measure the same path from both ends.";
+    "`landspeed serve` on the remote host and `landspeed run HOST` here measure the same path from both ends.";
 
 /// The verdict with advice for a running program, and with the kernel's names as sources: there is no document of a run.
 pub(crate) fn adapt(mut verdict: Verdict, flow: &Flow) -> Verdict {
