@@ -96,7 +96,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         }
     };
     let stop = landspeed_sys::process::catch_interrupts();
-    let mut watch = Watch::open(chosen(args)).map_err(advised)?;
+    let mut watch = Watch::open(chosen(args)).map_err(|error| advised(&error))?;
     let mut failed = None;
     let mut table = text::Table::default();
     let watched = watch.run(stop, &mut |watch| {
@@ -124,7 +124,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(why) = failed {
         anyhow::bail!("cannot write {}: {why}", args.jsonl.as_ref().map_or(String::new(), ToString::to_string));
     }
-    watched.map_err(advised)?;
+    watched.map_err(|error| advised(&error))?;
     Ok(CommandOutcome::Clean)
 }
 
@@ -151,8 +151,8 @@ fn write_line(out: &mut dyn std::io::Write, document: &WatchDocument) -> anyhow:
 }
 
 /// The error with what to do.
-fn advised(error: WatchError) -> anyhow::Error {
-    let advice = match &error {
+fn advised(error: &WatchError) -> anyhow::Error {
+    let advice = match error {
         WatchError::Sockets(_) => "Load the kernel module tcp_diag (`modprobe tcp_diag`), and try `ss -t`.",
         WatchError::Process { why, .. } if why.kind() == std::io::ErrorKind::PermissionDenied => {
             "Run with sudo: files of other users' processes are not readable."
