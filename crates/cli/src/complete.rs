@@ -84,6 +84,7 @@ const BY_VALUE: &[(&str, Takes)] = &[
     ("N[,M]", Takes::Anything),
     ("OMIT", Takes::Anything),
     ("PER_SECOND", Takes::Anything),
+    ("PID", Takes::Anything),
     ("POLICY", Takes::Anything),
     ("PORT", Takes::Anything),
     ("RATE", Takes::Anything),

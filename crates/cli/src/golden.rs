@@ -7,11 +7,12 @@ use clap::{Command, CommandFactory as _};
 use landspeed_host::RecordedHost;
 use landspeed_model::{
     Change, DemoDocument, Direction, Goal, LabDocument, Role, RunDocument, TapDocument, Target, TraceDocument,
+    WatchDocument,
 };
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
 
-use crate::{Cli, check, demo, lab, run, tap, text, trace, tune};
+use crate::{Cli, check, demo, lab, run, tap, text, trace, tune, watch};
 
 /// Columns of the help: what clap takes where the terminal's width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -113,6 +114,14 @@ fn a_trace_reads_as_its_file() {
 fn a_tap_reads_as_its_file() {
     let document: TapDocument = read("fixtures/documents/tap.json");
     golden::same("tap.txt", &format!("# landspeed tap\n{}", tap::text::summary(&document)));
+}
+
+#[test]
+fn a_watch_reads_as_its_file() {
+    let document: WatchDocument = read("fixtures/documents/watch.json");
+    let text =
+        watch::text::Table::default().interval(&document, document.flows.len()) + &watch::text::summary(&document);
+    golden::same("watch.txt", &format!("# landspeed watch\n{text}"));
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod text;
 mod trace;
 mod trust;
 mod tune;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -63,6 +64,7 @@ Examples:
   landspeed serve                        on the server
   landspeed run dtn.example              on the client
   landspeed check --goal 10G --rtt 92ms  is this host ready for that path
+  landspeed watch --for 30s              what limits the transfers of this host
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed tap -i eth0 -w transfer.pcapng
@@ -93,6 +95,8 @@ enum Command {
     Tune(tune::Args),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
+    /// Explain TCP transfers that are already running on this host
+    Watch(Box<watch::Args>),
     /// Analyse captures: loss, RTT, retransmits, windows, and what limits each flow
     Trace(Box<trace::Args>),
     /// Print the JSON Schema of a document
@@ -142,6 +146,7 @@ pub fn main() -> ExitCode {
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
         Command::Tap(args) => tap::main(&args),
+        Command::Watch(args) => watch::main(&args),
         Command::Trace(args) => trace::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => manual::completions(&args),

@@ -112,10 +112,11 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "tracecomparison" => Some(schemars::schema_for!(TraceComparison).to_value()),
         "tap" => Some(schemars::schema_for!(TapDocument).to_value()),
         "demo" => Some(schemars::schema_for!(DemoDocument).to_value()),
+        "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
 pub const SCHEMA_NAMES: &[&str] =
-    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo"];
+    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo", "watch"];

@@ -8,6 +8,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use landspeed_model::{CongestionDetail, Sample, TcpInfo, WatchSockets};
 use landspeed_netlink::sock_diag::{SocketId, TcpSocket};
 
+use crate::processes::{Process, Processes};
+
 /// A flow is sampled for so long after it was last among the busiest, nanoseconds.
 const KEEP_NS: u64 = 10_000_000_000;
 /// Readings of a flow further apart than this do not belong to one span, nanoseconds.
@@ -96,6 +98,8 @@ pub struct SampledFlow {
     wanted_ns: Option<u64>,
     /// Process whose thread the readings are of.
     pid: Option<u32>,
+    /// Process that held the socket when it was last found.
+    pub(crate) process: Option<Process>,
 }
 
 impl SampledFlow {
@@ -136,6 +140,17 @@ pub struct Flows {
 }
 
 impl Flows {
+    /// Remembers who holds each socket: once it is closed, nobody does.
+    pub(crate) fn remember_processes(&mut self, processes: &Processes) {
+        for flow in self.sampled.values_mut().filter(|flow| !flow.ended) {
+            if let Ok(process) = processes.of(flow.inode)
+                && flow.process.as_ref() != Some(process)
+            {
+                flow.process = Some(process.clone());
+            }
+        }
+    }
+
     /// Nothing is known yet.
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -239,6 +254,7 @@ impl Flows {
             samples: VecDeque::new(),
             wanted_ns: Some(now_ns),
             pid: None,
+            process: None,
         };
         self.sampled.insert(cookie, flow);
     }

@@ -217,6 +217,7 @@ impl Watch {
         self.flows.end_dump();
         let inodes: HashSet<u32> = self.flows.sampled().filter(|flow| !flow.ended).map(|flow| flow.inode).collect();
         self.processes.find(&self.host, &inodes, now_ns);
+        self.flows.remember_processes(&self.processes);
         Ok(())
     }
 
@@ -265,7 +266,11 @@ impl Watch {
                 self.routes.as_mut(),
                 self.options.limits.top,
             );
-            flows.push((describe(flow, self.processes.of(flow.inode), &host, judge), flow.moved()));
+            let process = match &flow.process {
+                Some(process) if flow.ended => Ok(process),
+                _ => self.processes.of(flow.inode),
+            };
+            flows.push((describe(flow, process, &host, judge), flow.moved()));
         }
         flows.sort_by(|(a, moved_a), (b, moved_b)| moved_b.cmp(moved_a).then_with(|| a.cookie.cmp(&b.cookie)));
         let mut sockets = self.flows.counts();

@@ -5,7 +5,7 @@ use clap_mangen::roff::Roff;
 /// The longest line of text, bytes; `mandoc -T lint` says so.
 const WIDTH: usize = 79;
 
-const PREAMBLE: &str = ".\\\" Made by `landspeed man` from the program's own definitions.\n";
+const PREAMBLE: &str = ".\\\" Made by `landspeed man DIRECTORY` from the program's own definitions.\n";
 
 /// One page from its parts.
 pub fn page(head: &Roff, options: &str, tail: &Roff) -> String {

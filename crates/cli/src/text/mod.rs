@@ -323,7 +323,7 @@ pub(crate) fn epochs(v: &Verdict) -> Option<String> {
     (!states.is_empty()).then(|| states.join(", "))
 }
 
-fn state_name(state: EpochState) -> &'static str {
+pub(crate) fn state_name(state: EpochState) -> &'static str {
     match state {
         EpochState::SlowStart => "slow start",
         EpochState::Recovery => "recovery",

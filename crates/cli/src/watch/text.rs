@@ -1,0 +1,220 @@
+//! What a person reads of a watch.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use landspeed_model::{Cause, Confidence, Epoch, WatchDocument, WatchFlow, WatchRole};
+use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::text::{Page, cause_name, confidence, percent, state_name};
+
+/// Flows described at the end; the document has all.
+const DESCRIBED: usize = 10;
+
+/// Readings named that were not visible; the document has all.
+const UNSEEN: usize = 2;
+
+/// The running flows, two lines each, at the end of every interval.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// Of each flow printed last: when it was seen, bytes and retransmits until then.
+    last: HashMap<String, (u64, u64, u64)>,
+}
+
+impl Table {
+    /// The flows, the fastest of this interval first; `busy` is how many are sampled.
+    pub fn interval(&mut self, document: &WatchDocument, busy: usize) -> String {
+        let mut rows: Vec<(f64, String)> = document.flows.iter().map(|flow| self.row(flow)).collect();
+        rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        // Flows that are not printed any more are forgotten.
+        self.last = document.flows.iter().map(|flow| (flow.cookie.clone(), counted(flow))).collect();
+        let mut text = format!(
+            "\n{}  {busy} of {} connections busy; watch uses {} of a core\n",
+            tenths(document.duration_ns),
+            document.sockets.now,
+            percent(document.overhead.cpu_share)
+        );
+        if !rows.is_empty() {
+            text += "      rate      RTT  min RTT  retr/s   cwnd  cause (confidence)\n";
+        }
+        text.extend(rows.into_iter().map(|(_, row)| row));
+        text
+    }
+
+    /// Rate since the last interval, bits/s, and the flow's lines.
+    fn row(&self, flow: &WatchFlow) -> (f64, String) {
+        let (now_ns, bytes, retransmits) = counted(flow);
+        let (before_ns, bytes_before, retransmits_before) =
+            self.last.get(&flow.cookie).copied().unwrap_or((flow.seen_ns.0, 0, 0));
+        let seconds = now_ns.saturating_sub(before_ns) as f64 / 1e9;
+        let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let bps = per_s(bytes.saturating_sub(bytes_before)) * 8.0;
+        let micros = |us: Option<u32>| us.map_or_else(|| "-".to_owned(), |us| micros(us).to_string());
+        let (retransmits, cwnd, arrow) = match flow.role {
+            WatchRole::Sender => {
+                let rate = per_s(retransmits.saturating_sub(retransmits_before));
+                (format!("{rate:.1}"), flow.cwnd.to_string(), '>')
+            }
+            // What the other end does: its own figures say nothing of it.
+            WatchRole::Receiver => ("-".to_owned(), "-".to_owned(), '<'),
+        };
+        let figures = format!(
+            "{:>10} {:>8} {:>8} {retransmits:>7} {cwnd:>6}  {} ({})",
+            rate(bps).to_string(),
+            micros(flow.rtt_us),
+            micros(flow.min_rtt_us),
+            cause_name(flow.cause),
+            sure(flow.confidence),
+        );
+        (bps, format!("{figures}\n{:>10} {} {arrow} {} {}\n", "", flow.local, flow.remote, process(flow)))
+    }
+}
+
+/// When a flow was last seen, nanoseconds after the start, and its bytes and retransmits until then.
+fn counted(flow: &WatchFlow) -> (u64, u64, u64) {
+    let bytes = match flow.role {
+        WatchRole::Sender => flow.bytes_acked,
+        WatchRole::Receiver => flow.bytes_received,
+    };
+    (flow.seen_ns.1, bytes, flow.retransmits)
+}
+
+/// Every flow with its verdict, those with the most bytes first.
+pub fn summary(document: &WatchDocument) -> String {
+    let mut page = Page::default();
+    for flow in document.flows.iter().take(DESCRIBED) {
+        page.text.push('\n');
+        describe(flow, &mut page);
+    }
+    page.text.push('\n');
+    let sockets = document.sockets;
+    let left = document.flows.len().saturating_sub(DESCRIBED);
+    let shown = match (document.flows.len(), left) {
+        (0, _) => "none moved data".to_owned(),
+        (n, 0) => format!("{n} moved data"),
+        (n, _) => format!("{n} moved data; --json lists them all"),
+    };
+    page.line(
+        "watched",
+        &format!(
+            "{} connections for {}, {} at once, {} ended; {shown}",
+            sockets.seen,
+            tenths(document.duration_ns),
+            sockets.most,
+            sockets.ended
+        ),
+    );
+    for why in document.unavailable.values() {
+        page.line("unknown", why);
+    }
+    let overhead = document.overhead;
+    let late = if overhead.late > 0 { format!("; {} readings were late", overhead.late) } else { String::new() };
+    page.line(
+        "overhead",
+        &format!(
+            "{} of a core: {} dumps of all sockets, {} readings of busy ones{late}",
+            percent(overhead.cpu_share),
+            overhead.dumps,
+            overhead.readings
+        ),
+    );
+    page.text
+}
+
+fn describe(flow: &WatchFlow, page: &mut Page) {
+    let (verb, arrow) = match flow.role {
+        WatchRole::Sender => ("sends", '>'),
+        WatchRole::Receiver => ("receives", '<'),
+    };
+    let ended = if flow.ended { ", ended" } else { "" };
+    page.line("flow", &format!("{} {verb} {} {arrow} {}{ended}", process(flow), flow.local, flow.remote));
+    let place = [flow.unit.as_ref(), flow.container.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>();
+    if !place.is_empty() {
+        page.line("unit", &place.join(", container "));
+    }
+    if let Some(why) = &flow.process_unknown {
+        page.line("process", &format!("unknown: {why}"));
+    }
+    let span = Nanos::new(flow.span_ns.1.saturating_sub(flow.span_ns.0) / 1_000_000 * 1_000_000);
+    let (bytes, direction) = match flow.role {
+        WatchRole::Sender => (flow.bytes_acked, "acknowledged"),
+        WatchRole::Receiver => (flow.bytes_received, "received"),
+    };
+    let mut result = format!("{} over {span}; {} {direction}", rate(flow.goodput_bps), Bytes::new(bytes));
+    if flow.role == WatchRole::Sender {
+        let _ = write!(result, ", {} retransmits, cwnd {}", flow.retransmits, flow.cwnd);
+    }
+    if let Some(rtt) = rtt(flow) {
+        let _ = write!(result, ", {rtt}");
+    }
+    page.line("result", &result);
+    let place = flow.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    page.line(
+        "limit",
+        &format!("{}{place}, {}: {}", cause_name(flow.cause), confidence(flow.confidence), reason(flow)),
+    );
+    let shares = shares(&flow.shares);
+    if flow.role == WatchRole::Sender && !shares.is_empty() {
+        page.line("time", &shares);
+    }
+    if !flow.missing.is_empty() {
+        let (named, left) = flow.missing.split_at(flow.missing.len().min(UNSEEN));
+        let more = if left.is_empty() { String::new() } else { format!("; {} more in --json", left.len()) };
+        page.line("unseen", &format!("{}{more}", named.join("; ")));
+    }
+    page.line("next", &flow.next_step);
+}
+
+/// A verdict's summary without the rate, the cause's name, and the list of what was not visible.
+fn reason(flow: &WatchFlow) -> &str {
+    let why = flow.summary.split_once(": ").map_or(flow.summary.as_str(), |(_, why)| why);
+    let why = if flow.cause == Cause::Undetermined {
+        let why = why.strip_prefix("the cause is undetermined: ").unwrap_or(why);
+        why.split_once("; ").map_or(why, |(begin, _)| begin)
+    } else {
+        why
+    };
+    why.trim_end_matches('.')
+}
+
+/// `97.0 % receive-window-limited, 2.1 % recovery`: the states a flow spent at least a hundredth of its time in.
+fn shares(epochs: &[Epoch]) -> String {
+    let states = epochs.iter().filter(|epoch| epoch.share_permille >= 10);
+    let states = states.map(|e| format!("{:.1} % {}", f64::from(e.share_permille) / 10.0, state_name(e.state)));
+    states.collect::<Vec<_>>().join(", ")
+}
+
+/// `nginx[812]`.
+fn process(flow: &WatchFlow) -> String {
+    match (&flow.command, flow.pid) {
+        (Some(command), Some(pid)) => format!("{command}[{pid}]"),
+        _ => format!("user {}", flow.uid),
+    }
+}
+
+/// `RTT 20.4 ms (min 20.0 ms)`.
+fn rtt(flow: &WatchFlow) -> Option<String> {
+    let min = flow.min_rtt_us.map(|us| format!(" (min {})", micros(us))).unwrap_or_default();
+    flow.rtt_us.map(|us| format!("RTT {}{min}", micros(us)))
+}
+
+fn sure(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::High => "high",
+        Confidence::Medium => "medium",
+        Confidence::Low => "low",
+    }
+}
+
+fn micros(us: u32) -> Nanos {
+    Nanos::from_micros(u64::from(us))
+}
+
+/// A time in whole tenths of a second.
+fn tenths(ns: u64) -> Nanos {
+    Nanos::new(ns / 100_000_000 * 100_000_000)
+}
+
+fn rate(bps: f64) -> BitRate {
+    BitRate::from_bps(bps as u64)
+}

@@ -1,0 +1,283 @@
+//! `landspeed watch` of transfers that it did not start and was told nothing of: the injected fault is named.
+
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use landspeed_sys::clock;
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::process::{Ended, Process, signal, until};
+use landspeed_testkit::wire::{LEFT, Leg, RIGHT, Wire};
+use landspeed_testkit::{or_skip, skip};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+/// More than a watch of a few seconds takes on a busy machine.
+const PATIENCE_S: u64 = 60;
+const PORT: u16 = 5999;
+
+/// What an application does with its socket: so many bytes, then a pause.
+#[derive(Clone, Copy)]
+struct Habit {
+    bytes: usize,
+    pause: Duration,
+}
+
+impl Habit {
+    const GREEDY: Self = Self { bytes: 1 << 20, pause: Duration::ZERO };
+
+    const fn slow(bytes: usize) -> Self {
+        Self { bytes, pause: Duration::from_millis(50) }
+    }
+}
+
+/// A path of 10 ms and 200 Mb/s between two namespaces (for a slow reader a virtual Ethernet), and one transfer from left to
+/// right until it is dropped.
+struct Transfer {
+    left: Namespace,
+    right: Namespace,
+    streams: Vec<TcpStream>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    _wire: Option<Wire>,
+}
+
+impl Transfer {
+    /// `rcvbuf` bounds the receive buffer of the right end, bytes.
+    fn start(writes: Habit, reads: Habit, rcvbuf: Option<u32>) -> Result<Self, String> {
+        let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
+        // A TUN interface does not aggregate: its packets fill a receive buffer with little payload.
+        let wire = if reads.pause.is_zero() {
+            let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(200e6), queue_bytes: 1 << 20, ..Leg::default() };
+            Some(Wire::between(&left, &right, [leg, leg], 7)?)
+        } else {
+            veth(&left, &right, &format!("{LEFT}/24"), &format!("{RIGHT}/24"));
+            None
+        };
+        if let Some(bytes) = rcvbuf {
+            right.sysctl("net.ipv4.tcp_rmem", &format!("4096 {bytes} {bytes}"));
+        }
+        let listener = right.run(|| TcpListener::bind((RIGHT, PORT))).map_err(|why| why.to_string())?;
+        let near = left.run(|| TcpStream::connect((RIGHT, PORT))).map_err(|why| why.to_string())?;
+        let (far, _) = listener.accept().map_err(|why| why.to_string())?;
+        let streams = vec![near.try_clone().expect("a copy"), far.try_clone().expect("a copy")];
+        let stop = Arc::new(AtomicBool::new(false));
+        let threads = vec![apply(near, writes, &stop, true), apply(far, reads, &stop, false)];
+        Ok(Self { left, right, streams, stop, threads, _wire: wire })
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for stream in &self.streams {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Writes or reads by habit until the connection ends.
+fn apply(mut stream: TcpStream, habit: Habit, stop: &Arc<AtomicBool>, writes: bool) -> JoinHandle<()> {
+    let stop = Arc::clone(stop);
+    let work = move || {
+        let mut buffer = vec![7; habit.bytes];
+        while !stop.load(Ordering::Relaxed) {
+            let moved = if writes { stream.write_all(&buffer).map(|()| 1) } else { stream.read(&mut buffer) };
+            match moved {
+                Ok(0) => break,
+                Err(why) if why.kind() != ErrorKind::Interrupted => break,
+                _ => clock::sleep_until(clock::monotonic_ns() + habit.pause.as_nanos() as u64),
+            }
+        }
+    };
+    std::thread::Builder::new().name("application".into()).spawn(work).expect("a thread")
+}
+
+fn start(namespace: &Namespace, arguments: &[&str]) -> Process {
+    let mut command = Command::new(PROGRAM);
+    command.arg("watch").args(arguments).stdin(Stdio::null()).env("NO_COLOR", "1");
+    namespace.run(|| Process::start(command))
+}
+
+/// Watches from a namespace for five seconds and returns the document.
+fn watch(namespace: &Namespace, arguments: &[&str]) -> Value {
+    let all = [&["--for", "5s", "--json", "-"], arguments].concat();
+    let Ended { code, stdout, stderr, .. } = start(namespace, &all).end(PATIENCE_S);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    serde_json::from_str(&stdout).expect("JSON")
+}
+
+/// The one flow of a document whose remote end or own end has the transfer's port.
+fn the_flow(document: &Value) -> &Value {
+    let flows = document["flows"].as_array().expect("a list");
+    assert_eq!(flows.len(), 1, "{document:#}");
+    let flow = &flows[0];
+    // What every flow must hold.
+    let shares: u64 =
+        flow["shares"].as_array().expect("a list").iter().filter_map(|s| s["share_permille"].as_u64()).sum();
+    assert_eq!(shares, 1000, "{flow:#}");
+    assert_eq!(flow["pid"], std::process::id(), "{flow:#}");
+    let own = std::fs::read_to_string("/proc/self/comm").expect("a name");
+    assert_eq!(flow["command"], own.trim_end());
+    assert_ne!(flow["confidence"], "high", "one end is never sure");
+    assert!(flow["evidence"].as_array().expect("a list").iter().all(|reading| reading["met"] == true));
+    let words = flow.to_string();
+    for absurd in ["--rate", "-P ", "client", "server'", "run again"] {
+        assert!(!words.contains(absurd), "{absurd}: {flow:#}");
+    }
+    let share = document["overhead"]["cpu_share"].as_f64().expect("a number");
+    assert!(share > 0.0 && share < 0.5, "{share}");
+    flow
+}
+
+fn schema_of(document: &Value) {
+    let schema = Command::new(PROGRAM).args(["schema", "watch"]).output().expect("the program runs").stdout;
+    let schema: Value = serde_json::from_slice(&schema).expect("a schema");
+    let validator = jsonschema::validator_for(&schema).expect("a valid schema");
+    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}
+
+#[test]
+fn an_application_that_writes_slowly_is_named_at_the_sender() {
+    let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
+    let document = watch(&transfer.left, &[]);
+    schema_of(&document);
+    let flow = the_flow(&document);
+    assert_eq!((&flow["cause"], &flow["role"]), (&"application".into(), &"sender".into()), "{flow:#}");
+    assert_eq!(flow["remote"], format!("{RIGHT}:{PORT}"));
+    let goodput = flow["goodput_bps"].as_f64().expect("a rate");
+    assert!((2e6..4e6).contains(&goodput), "20 kB every 50 ms are 3.2 Mb/s at most: {goodput}");
+    // The receiver cannot know: its application reads all there is.
+    let document = watch(&transfer.right, &[]);
+    let flow = the_flow(&document);
+    assert_eq!((&flow["cause"], &flow["role"]), (&"undetermined".into(), &"receiver".into()), "{flow:#}");
+    assert!(
+        flow["next_step"].as_str().is_some_and(|step| step.contains("reads as fast as data arrives")),
+        "{flow:#}"
+    );
+}
+
+#[test]
+fn an_application_that_reads_slowly_is_named_at_the_receiver() {
+    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::slow(50_000), None));
+    let document = watch(&transfer.right, &["--port", "5999", "--peer", &format!("{LEFT}/24")]);
+    let flow = the_flow(&document);
+    assert_eq!((&flow["cause"], &flow["confidence"]), (&"slow-reader".into(), &"medium".into()), "{flow:#}");
+    // The sender sees the window only, and says so.
+    let document = watch(&transfer.left, &[]);
+    let flow = the_flow(&document);
+    let named = flow["cause"].as_str().expect("a word");
+    assert!(["receiver-window", "slow-reader"].contains(&named), "{flow:#}");
+    assert_eq!(flow["confidence"], "low", "{flow:#}");
+    assert!(flow["missing"].to_string().contains("receive queue"), "{flow:#}");
+}
+
+#[test]
+fn a_small_receive_buffer_is_named_at_the_sender() {
+    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, Some(32_768)));
+    let document = watch(&transfer.left, &[]);
+    let flow = the_flow(&document);
+    assert_eq!(flow["cause"], "receiver-window", "{flow:#}");
+    let shares = flow["shares"].as_array().expect("a list");
+    assert_eq!(shares[0]["state"], "receive-window-limited", "{flow:#}");
+}
+
+#[test]
+fn filters_leave_other_connections_out() {
+    let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
+    let own = std::process::id().to_string();
+    for (arguments, flows) in [
+        (vec!["--port", "5998"], 0),
+        (vec!["--peer", "192.0.2.0/24"], 0),
+        (vec!["--peer", "2001:db8::/32"], 0),
+        (vec!["--pid", "1"], 0),
+        (vec!["--pid", &own, "--peer", RIGHT], 1),
+    ] {
+        let all = [&["--for", "1s", "--json", "-"], arguments.as_slice()].concat();
+        let Ended { code, stdout, stderr, .. } = start(&transfer.left, &all).end(PATIENCE_S);
+        assert_eq!(code, 0, "{stderr}");
+        let document: Value = serde_json::from_str(&stdout).expect("JSON");
+        assert_eq!(document["flows"].as_array().expect("a list").len(), flows, "{arguments:?}: {document:#}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_watch_with_its_document_and_the_lines_so_far() {
+    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, None));
+    let scratch = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| scratch.path().join(name);
+    let (json, jsonl) = (file("watch.json"), file("watch.jsonl"));
+    let path = |path: &Path| path.to_str().expect("text").to_owned();
+    let process = start(&transfer.left, &["--interval", "500ms", "--json", &path(&json), "--jsonl", &path(&jsonl)]);
+    until(PATIENCE_S, "three reports", || process.stdout().matches("connections busy").count() >= 3);
+    signal(process.id(), "INT");
+    let Ended { code, stdout, stderr, .. } = process.end(PATIENCE_S);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    for part in ["  limit    ", "  overhead ", &format!("{RIGHT}:{PORT}")] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
+    let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
+    let document: Value = serde_json::from_str(&read(&json)).expect("JSON");
+    schema_of(&document);
+    let lines: Vec<Value> = read(&jsonl).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert!(lines.len() >= 3);
+    lines.iter().for_each(schema_of);
+}
+
+#[test]
+fn an_ended_flow_keeps_its_process() {
+    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, None));
+    let scratch = tempfile::tempdir().expect("a directory");
+    let json = scratch.path().join("watch.json");
+    let process = start(&transfer.left, &["--interval", "500ms", "--json", json.to_str().expect("text")]);
+    until(PATIENCE_S, "a verdict", || process.stdout().contains(&format!("> {RIGHT}:{PORT} ")));
+    for stream in &transfer.streams {
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+    until(PATIENCE_S, "its end", || process.stdout().contains(" 0 of 0 connections busy"));
+    signal(process.id(), "INT");
+    let Ended { code, stdout, stderr, .. } = process.end(PATIENCE_S);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("a file")).expect("JSON");
+    assert_eq!(the_flow(&document)["ended"], true);
+}
+
+#[test]
+fn a_watch_ends_with_the_process_it_watches() {
+    let Ok(namespace) = Namespace::new("alone") else { skip!("network namespaces need root") };
+    let mut child = Command::new("sleep").arg("1").spawn().expect("sleep");
+    let watch = start(&namespace, &["--pid", &child.id().to_string()]);
+    child.wait().expect("our own child");
+    let Ended { code, stdout, stderr, .. } = watch.end(PATIENCE_S);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    assert!(stdout.contains("none moved data"), "{stdout}");
+}
+
+#[test]
+fn what_cannot_be_watched_is_named_with_what_to_do() {
+    let run = |arguments: &[&str]| {
+        let output = Command::new(PROGRAM).arg("watch").args(arguments).output().expect("the program runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (arguments, expected) in [
+        (&["--pid", "4194305"][..], "cannot watch process 4194305: No such file or directory"),
+        (&["--cgroup", "/none.slice"], "cannot watch control group /none.slice: "),
+        (&["--peer", "banana"], "write 192.0.2.0/24"),
+        (&["--top", "0"], "write 1 to 1000"),
+        (&["--for", "0"], "a time of zero measures nothing"),
+        (&["--json", "-", "--jsonl", "-"], "two outputs go to standard output"),
+    ] {
+        let (code, error) = run(arguments);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(expected) && !error.contains("panicked"), "{arguments:?}: {error}");
+    }
+}
