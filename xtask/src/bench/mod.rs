@@ -104,7 +104,9 @@ impl Bench {
         if !self.is_isolated {
             return Err("setting the congestion control needs root: it is done in a network namespace".to_owned());
         }
-        std::fs::write(CONGESTION, name).map_err(|error| format!("congestion control {name}: {error}"))
+        std::fs::write(CONGESTION, name).map_err(|error| {
+            format!("congestion control {name}: {error}; add it to net.ipv4.tcp_allowed_congestion_control first")
+        })
     }
 
     fn restore_congestion_control(&self) {

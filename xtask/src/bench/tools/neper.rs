@@ -42,7 +42,7 @@ impl Bulk for Neper {
     }
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {
-        let buffer = ["-B", "262144"];
+        let buffer = ["-B", "1048576"];
         let receiver: Vec<&str> = extra.iter().copied().filter(|option| *option != "-Z").collect();
         let _server = serve_once(&self.stream, None, port, seconds, &[&buffer[..], &receiver].concat())?;
         let mut command = Command::new(&self.stream);
@@ -53,8 +53,9 @@ impl Bulk for Neper {
             .args(buffer)
             .args(sender);
         let said = run_well(&mut command, limit(seconds))?.stdout;
-        let mbps = value(&said, "throughput")?;
-        let (goodput_bps, seconds) = (mbps * 1e6, f64::from(seconds));
+        // What the server received, bits/s (the line of units says otherwise).
+        let goodput_bps = value(&said, "remote_throughput")?;
+        let seconds = f64::from(seconds);
         Ok(Transfer { goodput_bps, bytes: goodput_bps * seconds / 8.0, sent_bps: goodput_bps, lost: 0 })
     }
 
