@@ -108,23 +108,19 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     };
 }
 
-/// Bytes per read. A copying read takes as much as a write gave, up to [`READ_BUFFERS`] for all streams together: what was
-/// read stays in the second-level cache (docs/benchmarks.md). Discarding reads touch no buffer, and are long enough that
-/// their number does not matter while the counters still move every millisecond at 10 Gb/s.
+/// Bytes per read. The copying read of a single stream takes as much as a write gave, up to 1 MiB; those of several streams are
+/// shorter, so that all buffers stay in the second-level cache (docs/decisions/0016-kernel-interfaces.md). Discarding reads
+/// touch no buffer, and are long enough that their number does not matter while the counters still move every millisecond at
+/// 10 Gb/s.
 fn read_bytes(parameters: &Parameters) -> usize {
     match parameters.receive {
         landspeed_model::ReceiveMode::Copy => {
-            let share = (READ_BUFFERS / parameters.streams.max(1) as usize).max(LEAST_READ);
-            (parameters.write_bytes as usize).min(share)
+            let longest = if parameters.streams <= 1 { 1 << 20 } else { 128 << 10 };
+            (parameters.write_bytes as usize).min(longest)
         }
         landspeed_model::ReceiveMode::Discard => 512 * 1024,
     }
 }
-
-/// Read buffers of all streams together, bytes: half of the second-level cache of a core of 2023.
-const READ_BUFFERS: usize = 1 << 20;
-/// Read buffer of one of many streams, bytes.
-const LEAST_READ: usize = 128 << 10;
 
 pub(super) fn send_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished) {
     let Task { stream, parameters, t0_ns, watch, budget, ref done, .. } = *task;
