@@ -1,13 +1,19 @@
 //! Tests: help, and the text of recorded documents, as the files in `golden/` show them.
 
 use std::fmt::Write as _;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use clap::{Command, CommandFactory as _};
+use landspeed_flow::client::{Moved, Progress, Request, RunEvent, TcpState, UdpState};
 use landspeed_host::RecordedHost;
+use landspeed_iperf3::convert::ReportOptions;
+use landspeed_iperf3::report::{Form, Reporter};
+use landspeed_iperf3::text::Style;
 use landspeed_model::{
-    Change, DemoDocument, Direction, Goal, LabDocument, Role, RunDocument, TapDocument, Target, TraceDocument,
-    WatchDocument,
+    Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream, StreamEnd,
+    TapDocument, Target, TraceDocument, WatchDocument,
 };
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
@@ -86,6 +92,105 @@ fn run_summaries_and_details_match_their_golden_files() {
     }
     golden::same("run.txt", &short);
     golden::same("run-verbose.txt", &long);
+}
+
+/// The progress of a recorded run at reading `at` of its ends: what the client's loop would have reported then.
+fn progress(document: &RunDocument, at: usize) -> Option<Progress> {
+    let mut progress = Progress::default();
+    for direction in document.requested.direction.parts() {
+        let streams = || document.streams.iter().filter(|stream| stream.direction == *direction);
+        let of = |end: fn(&Stream) -> Option<&StreamEnd>| -> Option<Vec<&Sample>> {
+            streams().map(|stream| end(stream)?.samples.get(at)).collect()
+        };
+        let (sent, received) = (of(|stream| stream.sender.as_ref())?, of(|stream| stream.receiver.as_ref())?);
+        let packets = |samples: &[&Sample]| samples.iter().filter_map(|sample| sample.packets).sum::<u64>();
+        let udp = (document.requested.protocol == Protocol::Udp).then(|| UdpState {
+            delivered: packets(&received),
+            lost: packets(&sent).saturating_sub(packets(&received)),
+            jitter_ns: document.udp.as_ref().and_then(|udp| udp.jitter_ns).unwrap_or(0),
+        });
+        let moved = Moved {
+            t_ns: received.iter().map(|sample| sample.t_ns).max()?,
+            bytes: received.iter().map(|sample| sample.bytes).sum(),
+            tcp: TcpState::sum(sent.iter().filter_map(|sample| sample.tcp.as_deref().cloned())),
+            udp,
+        };
+        match direction {
+            Direction::Download => progress.download = moved,
+            _ => progress.upload = moved,
+        }
+    }
+    Some(progress)
+}
+
+#[test]
+fn the_interval_lines_of_a_run_are_those_of_their_file() {
+    let mut text = String::new();
+    for (what, path) in [
+        ("one stream over loopback", "crates/diagnose/fixtures/real/bulk-loopback-bbr.json"),
+        ("--bidir", "crates/diagnose/fixtures/real/bidir-loopback-bbr.json"),
+        ("-u, a small socket buffer", "fixtures/documents/udp.json"),
+    ] {
+        let document: RunDocument = read(path);
+        let request = Request {
+            target: "dtn.example".parse().expect("a name"),
+            parameters: document.requested.clone(),
+            key: None,
+            command: Vec::new(),
+            data: None,
+            start_ns: None,
+        };
+        let mut view = run::live::View::new(&request);
+        let _ = writeln!(text, "# landspeed run, while it lasts: {what}");
+        for progress in (0..).map_while(|at| progress(&document, at)) {
+            text += &view.lines(&RunEvent::Progress(progress));
+        }
+        text += &view.last_lines(&document);
+    }
+    golden::same("run-intervals.txt", &text);
+}
+
+/// What is written to it, for who holds a copy.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("the only writer").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn reports_of_the_iperf3_drop_in_read_as_their_file() {
+    let mut downloads: RunDocument = read("crates/diagnose/fixtures/real/bidir-loopback-bbr.json");
+    downloads.streams.retain(|stream| stream.direction == Direction::Download);
+    for parameters in [Some(&mut downloads.requested), downloads.effective.as_mut()].into_iter().flatten() {
+        parameters.direction = Direction::Download;
+    }
+    let mut text = String::new();
+    for (options, document) in [
+        ("", read("crates/diagnose/fixtures/real/bulk-loopback-bbr.json")),
+        (" -V", read("crates/diagnose/fixtures/real/receive-buffer-cubic.json")),
+        (" -R -P 2", downloads),
+        (" -u -b 200M", read("fixtures/documents/udp.json")),
+    ] {
+        let report = ReportOptions {
+            interval_ns: 1_000_000_000,
+            server: ("dtn.example".to_owned(), landspeed_iperf3::DEFAULT_PORT),
+            ..ReportOptions::default()
+        };
+        let page = Page::default();
+        let style = Style { verbose: options.contains("-V"), ..Style::default() };
+        let written = Reporter::new(Form::Text(style), &report, Box::new(page.clone())).finish(&document);
+        written.expect("a page takes everything");
+        let page = String::from_utf8(page.0.lock().expect("written").clone()).expect("text");
+        let _ = write!(text, "# landspeed iperf3 -c dtn.example{options}\n{page}\n");
+    }
+    golden::same("iperf3.txt", &text);
 }
 
 #[test]

@@ -78,58 +78,74 @@ impl View {
         self
     }
 
-    /// Takes in an event.
+    /// Takes in an event, and prints the line that it completes.
     pub fn show(&mut self, event: &RunEvent<'_>) {
+        print!("{}", self.lines(event));
+    }
+
+    /// Prints what is left: the last interval ends where the steady phase does.
+    pub fn finish(self, document: &RunDocument) {
+        print!("{}", self.last_lines(document));
+    }
+
+    /// What [`View::show`] prints.
+    pub fn lines(&mut self, event: &RunEvent<'_>) -> String {
         match event {
             RunEvent::Accepted { parameters, .. } => self.parameters = (*parameters).clone(),
             RunEvent::Progress(progress) if !self.silent => {
                 self.newest = *progress;
                 if self.grid.passes(reading_ns(&self.parameters, progress)) {
-                    self.print(*progress);
+                    return self.until(*progress);
                 }
             }
             RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
         }
+        String::new()
     }
 
-    /// Prints what is left: the last interval ends where the steady phase does.
-    pub fn finish(mut self, document: &RunDocument) {
+    /// What [`View::finish`] prints.
+    pub fn last_lines(mut self, document: &RunDocument) -> String {
         if self.silent {
-            return;
+            return String::new();
         }
         let at_end =
             if self.parameters.rr.is_some() { self.newest } else { at_end(document, &self.parameters, &self.last) };
         let end_ns = reading_ns(&self.parameters, &at_end);
+        let mut text = String::new();
         // What passes after the last line by a tenth of an interval belongs to it.
         if end_ns > reading_ns(&self.parameters, &self.last).saturating_add(self.grid.every_ns / 10) {
-            self.print(at_end);
+            text = self.until(at_end);
         }
         if self.headed {
-            println!();
+            text.push('\n');
         }
+        text
     }
 
-    fn print(&mut self, now: Progress) {
+    /// The lines of the interval that ends with `now`, below the heading if it is the first.
+    fn until(&mut self, now: Progress) -> String {
+        let mut lines = Vec::new();
         if !self.headed {
             self.headed = true;
-            println!("{}", header(&self.parameters));
+            lines.push(header(&self.parameters));
         }
         let span = (reading_ns(&self.parameters, &self.last), reading_ns(&self.parameters, &now));
         if self.parameters.rr.is_some() {
-            println!("{}", transactions(&self.last, &now, span));
+            lines.push(transactions(&self.last, &now, span));
         } else {
             let parts = self.parameters.direction.parts();
             for direction in parts {
                 let (before, now) = (moved(&self.last, *direction), moved(&now, *direction));
                 let line = line(before, now, self.parameters.protocol);
-                match direction {
-                    _ if parts.len() == 1 => println!("{line}"),
-                    Direction::Download => println!("{line}  download"),
-                    _ => println!("{line}  upload"),
-                }
+                lines.push(match direction {
+                    _ if parts.len() == 1 => line,
+                    Direction::Download => format!("{line}  download"),
+                    _ => format!("{line}  upload"),
+                });
             }
         }
         self.last = now;
+        lines.into_iter().map(|line| line + "\n").collect()
     }
 }
 
