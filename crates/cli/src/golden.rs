@@ -172,12 +172,13 @@ fn reports_of_the_iperf3_drop_in_read_as_their_file() {
         parameters.direction = Direction::Download;
     }
     let mut text = String::new();
-    for (options, document) in [
+    let reports: Vec<(&str, RunDocument)> = vec![
         ("", read("crates/diagnose/fixtures/real/bulk-loopback-bbr.json")),
         (" -V", read("crates/diagnose/fixtures/real/receive-buffer-cubic.json")),
         (" -R -P 2", downloads),
         (" -u -b 200M", read("fixtures/documents/udp.json")),
-    ] {
+    ];
+    for (options, document) in reports {
         let report = ReportOptions {
             interval_ns: 1_000_000_000,
             server: ("dtn.example".to_owned(), landspeed_iperf3::DEFAULT_PORT),
