@@ -1,4 +1,4 @@
-//! `landspeed watch` of transfers that it did not start and was told nothing of: the injected fault is named.
+//! `landspeed watch` names the fault injected into a transfer that it did not start.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -133,6 +133,11 @@ fn the_flow(document: &Value) -> &Value {
     for absurd in ["--rate", "-P ", "client", "server'", "run again"] {
         assert!(!words.contains(absurd), "{absurd}: {flow:#}");
     }
+    assert!(
+        document["overhead"]["readings"].as_u64().is_some_and(|readings| readings > 20),
+        "{}",
+        document["overhead"]
+    );
     let share = document["overhead"]["cpu_share"].as_f64().expect("a number");
     assert!(share > 0.0 && share < 0.5, "{share}");
     flow
