@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// offered = delivered + lost + still queued + unaccounted. Nothing is clamped: a negative remainder shows.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conservation {
     /// Whether the accounting balances exactly.
     pub holds: bool,

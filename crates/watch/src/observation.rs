@@ -145,20 +145,7 @@ fn since(sample: &Sample, first: &TcpInfo) -> Option<Sample> {
 
 /// Nothing is known of what the remote end sent or read.
 fn unknown_conservation() -> Conservation {
-    Conservation {
-        holds: false,
-        unit: "bytes".to_owned(),
-        offered: 0,
-        delivered: 0,
-        lost: 0,
-        queued: 0,
-        unaccounted_bytes: 0,
-        unaccounted_packets: None,
-        intervals_minus_totals_bytes: 0,
-        terms: Vec::new(),
-        losses: Vec::new(),
-        notes: Vec::new(),
-    }
+    Conservation { unit: "bytes".to_owned(), ..Conservation::default() }
 }
 
 /// What stands where no judge has been yet.

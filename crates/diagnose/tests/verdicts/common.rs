@@ -139,14 +139,7 @@ impl Scenario {
                 unit: "bytes".to_owned(),
                 offered: bytes,
                 delivered: bytes,
-                lost: 0,
-                queued: 0,
-                unaccounted_bytes: 0,
-                unaccounted_packets: None,
-                intervals_minus_totals_bytes: 0,
-                terms: Vec::new(),
-                losses: Vec::new(),
-                notes: Vec::new(),
+                ..Conservation::default()
             },
             cost: Cost {
                 client: Some(EndCost { tick_ns: 4_000_000, ..EndCost::default() }),
