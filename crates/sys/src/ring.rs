@@ -341,7 +341,7 @@ impl Ring {
     }
 
     /// Stops, and reads what [`Ring::drain`] has not: a block that is not full comes late. Returns the counts since the
-    /// ring was opened, if nobody has asked for [`Ring::statistics`].
+    /// ring was opened. Not for a ring whose [`Ring::statistics`] was called: that resets the counts.
     pub fn finish(&mut self, mut each: impl FnMut(&RingPacket<'_>)) -> Result<RingStatistics, RingError> {
         self.stop()?;
         let mut counted = RingStatistics::default();
@@ -367,7 +367,7 @@ impl Ring {
         (waiting, self.blocks)
     }
 
-    /// Counts since the last time this was asked.
+    /// Counts since the last call.
     pub fn statistics(&self) -> io::Result<RingStatistics> {
         // struct tpacket_stats_v3. Reading resets it.
         let mut counts = [0_u32; 3];

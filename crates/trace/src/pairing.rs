@@ -1,7 +1,7 @@
 //! Packets matched at two taps: losses between them, reordering, and delay.
 //!
 //! A packet is known again by what no hop changes: its numbers, flags, options' timestamps, length and IP identification,
-//! and its ends unless they are translated on the way. Which tap a packet passes first is decided by the clocks' differences
+//! and its addresses and ports, unless a NAT between the taps rewrites them. Which tap a packet passes first is decided by the clocks' differences
 //! themselves: they are greater one way than the other by the round trip between the taps, whatever the clocks say.
 
 use std::collections::HashMap;

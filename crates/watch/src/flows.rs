@@ -140,7 +140,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Remembers who holds each socket: once it is closed, nobody does.
+    /// Keeps the process of each flow: a closed socket no longer belongs to one.
     pub(crate) fn remember_processes(&mut self, processes: &Processes) {
         for flow in self.sampled.values_mut().filter(|flow| !flow.ended) {
             if let Ok(process) = processes.of(flow.inode)

@@ -1,7 +1,7 @@
 //! Which process holds a socket, and where it runs.
 //!
-//! `/proc/PID/fd` is the only place that tells; looking through all of them is expensive. So it is done for sockets that are
-//! asked for, beginning with processes that hold others, and what was found is only checked afterwards.
+//! `/proc/PID/fd` is the only source, and reading it for all processes is expensive. So only requested sockets are searched for,
+//! first in processes that hold others; later, results are checked instead of searched for again.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;

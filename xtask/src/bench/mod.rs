@@ -99,7 +99,7 @@ impl Bench {
     /// Makes `name` the congestion control of all sockets opened from now on, whichever tool opens them.
     ///
     /// # Errors
-    /// Without a network namespace of its own, or where the kernel does not have `name`.
+    /// Outside a separate network namespace, or where the kernel does not have `name`.
     pub fn set_congestion_control(&self, name: &str) -> Result<(), String> {
         if !self.is_isolated {
             return Err("setting the congestion control needs root: it is done in a network namespace".to_owned());

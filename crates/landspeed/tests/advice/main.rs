@@ -63,7 +63,7 @@ fn make_interfaces(names: &BTreeSet<String>) {
 #[test]
 fn every_command_in_advice_runs_as_printed() {
     if !lab_kernel::is_inside() {
-        in_lab_kernel!("commands that change a host run in a machine of their own");
+        in_lab_kernel!("commands that change a host run in a guest");
     }
     let advice = collect::commands();
     make_interfaces(&advice.interfaces);
