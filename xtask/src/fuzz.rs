@@ -30,6 +30,8 @@ pub fn run(options: &Options) -> Result<()> {
     for wanted in &options.targets {
         ensure!(targets.contains(wanted), "no target {wanted}; there are {}", targets.join(", "));
     }
+    // The fuzzers are tried with the versions that the program is built with.
+    std::fs::copy(root.join("Cargo.lock"), root.join("fuzz/Cargo.lock")).context("cannot copy Cargo.lock")?;
     for target in targets.iter().filter(|target| options.targets.is_empty() || options.targets.contains(target)) {
         println!("\n== {target}");
         // The alias `cargo xtask` pins the toolchain for its children; the fuzzers need another one.
