@@ -244,13 +244,14 @@ fn a_demo_reads_as_its_file() {
 
 #[test]
 fn a_plan_of_an_audit_reads_as_its_file() {
-    let recorded = RecordedHost::open(&repository().join("fixtures/hosts/deck-40g")).expect("a recorded host");
+    let directory = landspeed_testkit::hosts::unpack("deck-40g");
+    let recorded = RecordedHost::open(directory.path()).expect("a recorded host");
     let goal = Goal { rate_bps: Some(40_000_000_000), rtt_ns: Some(50_000_000), role: Role::Dtn, interface: None };
     let audit = check::audit(landspeed_host::collect(&recorded), &goal, &|_| true).expect("an audit");
     // Of this host the values of sysctls are recorded as files.
     let value = |change: &Change| {
         let Target::Sysctl { name } = &change.target else { return None };
-        let path = repository().join("fixtures/hosts/deck-40g/proc/sys").join(name.replace('.', "/"));
+        let path = directory.path().join("proc/sys").join(name.replace('.', "/"));
         Some(Value::text(std::fs::read_to_string(path).ok()?.trim()))
     };
     let known = |change: &Change| value(change).map(|value| (change.target.clone(), value));

@@ -3,9 +3,11 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use landspeed_host::{RecordedHost, collect};
 use landspeed_model::{Fact, Facts};
+use landspeed_testkit::hosts::unpack;
 use proptest::prelude::*;
 
 #[path = "../../../fuzz/src/host.rs"]
@@ -27,28 +29,6 @@ const EDITS: [(&str, Edit); 7] = [
     }),
     ("no blanks", |bytes| bytes.into_iter().filter(|b| !b.is_ascii_whitespace()).collect()),
 ];
-
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
-}
-
-/// A copy that a test may damage.
-fn copy(name: &str) -> tempfile::TempDir {
-    fn walk(from: &Path, to: &Path) {
-        fs::create_dir_all(to).expect("directory");
-        for entry in fs::read_dir(from).expect("fixture").flatten() {
-            let (path, target) = (entry.path(), to.join(entry.file_name()));
-            if path.is_dir() {
-                walk(&path, &target);
-            } else {
-                fs::copy(&path, &target).expect("copied");
-            }
-        }
-    }
-    let directory = tempfile::tempdir().expect("directory");
-    walk(&fixtures().join(name), directory.path());
-    directory
-}
 
 fn files(below: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -83,7 +63,7 @@ fn facts(directory: &Path) -> Option<Facts> {
 
 #[test]
 fn one_damaged_file_costs_no_more_than_its_facts() {
-    let tree = copy("container");
+    let tree = unpack("container");
     let whole = facts(tree.path()).expect("whole");
     // Sysctls are texts that are not parsed here.
     for path in files(tree.path()).into_iter().filter(|path| !path.to_string_lossy().contains("/proc/sys/net/")) {
@@ -100,7 +80,7 @@ fn one_damaged_file_costs_no_more_than_its_facts() {
 #[test]
 fn every_file_damaged_at_once_is_still_a_document() {
     for name in ["dtn-100g", "deck-40g", "bonded"] {
-        let tree = copy(name);
+        let tree = unpack(name);
         let all: Vec<_> = files(tree.path())
             .into_iter()
             .filter(|path| !path.ends_with("kernel.json"))
@@ -117,7 +97,7 @@ fn every_file_damaged_at_once_is_still_a_document() {
 
 #[test]
 fn special_files_are_not_opened() {
-    let tree = copy("container");
+    let tree = unpack("container");
     let at = |path: &str| tree.path().join(path);
     let replace = |path: &str| fs::remove_file(at(path)).expect("it was there");
     // A pipe without a writer: opening it would block.
@@ -154,7 +134,7 @@ fn special_files_are_not_opened() {
 
 #[test]
 fn files_without_end_are_read_up_to_a_limit() {
-    let tree = copy("container");
+    let tree = unpack("container");
     for path in
         ["proc/interrupts", "proc/cpuinfo", "proc/self/cgroup", "proc/cmdline", "proc/modules", "etc/os-release"]
     {
@@ -219,6 +199,9 @@ fn names_that_are_paths_lead_nowhere() {
     assert!(matches!(nic.tx_queues, Fact::Unknown(_)), "{:?}", nic.tx_queues);
 }
 
+static ANSWERS: LazyLock<Vec<u8>> =
+    LazyLock::new(|| fs::read(unpack("container").path().join("kernel.json")).expect("a fixture"));
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -229,7 +212,7 @@ proptest! {
 
     #[test]
     fn damaged_answers_break_nothing(at in any::<prop::sample::Index>(), with in "[-0-9a-z\"{}\\[\\]:,.]{0,12}", drop in 0_usize..12) {
-        let mut bytes = fs::read(fixtures().join("container/kernel.json")).expect("a fixture");
+        let mut bytes = ANSWERS.clone();
         let at = at.index(bytes.len());
         let end = (at + drop).min(bytes.len());
         bytes.splice(at..end, with.bytes());

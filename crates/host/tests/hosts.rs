@@ -1,16 +1,11 @@
 //! Recorded hosts of real shapes (`fixtures/hosts`): what must be found on each.
 
-use std::path::{Path, PathBuf};
-
 use landspeed_host::{RecordedHost, collect};
 use landspeed_model::{CoalescingFacts, Extent, Fact, Facts, InterfaceFacts, PciFacts, QdiscFacts};
-
-fn hosts() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
-}
+use landspeed_testkit::hosts::{names, unpack};
 
 fn host(name: &str) -> Facts {
-    let facts = collect(&RecordedHost::open(&hosts().join(name)).expect("a recorded host"));
+    let facts = collect(&RecordedHost::open(unpack(name).path()).expect("a recorded host"));
     assert_eq!((facts.taken.as_str(), facts.collect_ns), ("2026-03-01T08:00:00Z", 0));
     facts
 }
@@ -46,10 +41,10 @@ fn is_unknown<T>(fact: &Fact<T>) -> bool {
 #[test]
 fn every_recorded_host_is_complete_and_names_its_sources() {
     let mut seen = 0;
-    for entry in std::fs::read_dir(hosts()).expect("fixtures").flatten().filter(|entry| entry.path().is_dir()) {
-        let source = std::fs::read_to_string(entry.path().join("SOURCE.md")).expect("its source");
+    for recorded in names() {
+        let source = std::fs::read_to_string(unpack(&recorded).path().join("SOURCE.md")).expect("its source");
         assert!(source.contains("Put together; no such machine was recorded."), "{source}");
-        let facts = host(&entry.file_name().to_string_lossy());
+        let facts = host(&recorded);
         let name = facts.default_interface.known().expect("a default route");
         let nic = interface(&facts, name);
         assert!(!facts.kernel.release.is_empty() && !facts.cpu.online.is_empty(), "{name}");

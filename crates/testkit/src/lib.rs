@@ -4,6 +4,7 @@
 pub mod detour;
 pub mod drip;
 pub mod golden;
+pub mod hosts;
 pub mod iperf3;
 pub mod lab_kernel;
 pub mod netns;

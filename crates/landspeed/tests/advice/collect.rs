@@ -1,11 +1,11 @@
 //! The commands of all advice.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 use landspeed_checks::{all, audit, out_of_order};
 use landspeed_host::{RecordedHost, collect};
 use landspeed_model::{Facts, Finding, Goal, Role};
+use landspeed_testkit::hosts;
 
 use crate::exceptions::{LASTING, PLACEHOLDERS};
 use crate::texts;
@@ -34,8 +34,8 @@ fn findings() -> Vec<(Facts, Vec<Finding>)> {
         let findings = goals.flat_map(of).collect();
         found.push((facts.clone(), findings));
     }
-    for host in hosts() {
-        let facts = collect(&RecordedHost::open(&host).expect("a recorded host"));
+    for host in hosts::names() {
+        let facts = collect(&RecordedHost::open(hosts::unpack(&host).path()).expect("a recorded host"));
         for (gigabits, rtt_ns) in [(10, 1_000_000), (100, 92_000_000)] {
             let goal = Goal { rate_bps: Some(gigabits * 1_000_000_000), rtt_ns: Some(rtt_ns), ..Goal::default() };
             let findings = audit(&facts, &goal, &|_| true).expect("audited").findings;
@@ -43,12 +43,6 @@ fn findings() -> Vec<(Facts, Vec<Finding>)> {
         }
     }
     found
-}
-
-fn hosts() -> Vec<PathBuf> {
-    let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts");
-    let entries = std::fs::read_dir(hosts).expect("the hosts").map(|entry| entry.expect("an entry").path());
-    entries.filter(|path| path.is_dir()).collect()
 }
 
 /// The sentences of all findings, each with its check.

@@ -5,10 +5,10 @@ mod errors;
 mod output;
 
 use std::net::SocketAddr;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use landspeed_testkit::hosts;
 use landspeed_testkit::process::{Process, until};
 use tempfile::TempDir;
 
@@ -18,8 +18,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 /// A directory with `host` (a recorded host), `junk` (no format of ours) and nothing else.
 pub fn directory() -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts/dtn-100g");
-    symlink(host.canonicalize().expect("a recorded host"), directory.path().join("host")).expect("a link");
+    hosts::unpack_into("dtn-100g", &directory.path().join("host"));
     std::fs::write(directory.path().join("junk"), "junk = [\n").expect("a file");
     directory
 }

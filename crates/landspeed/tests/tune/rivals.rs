@@ -1,10 +1,10 @@
 //! Known defects of other tuning tools, each shown to be none of ours. Those that other tests hold already are in the table
 //! of docs/tuning.md.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use landspeed_testkit::skip;
+use landspeed_testkit::{hosts, skip};
 use serde_json::Value;
 
 use crate::bench::{Bench, alive, bench, expect, program, run, said};
@@ -222,30 +222,27 @@ fn later_boot_settings_are_named_and_not_overridden() {
     assert!(ours.contains("net.core.somaxconn = 8192") && !ours.contains("tcp_mtu_probing"), "{ours}");
 }
 
-fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hosts")
-}
-
 /// Audits of the hosts that come with the source: name, goal and document.
 fn audits() -> Vec<(String, Value)> {
     let mut audits = Vec::new();
     // Through a file: a document is larger than a pipe.
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("audit.json");
-    for entry in std::fs::read_dir(fixtures()).expect("the hosts").flatten().filter(|entry| entry.path().is_dir()) {
+    for host in hosts::names() {
+        let recorded = hosts::unpack(&host);
         for goal in GOALS {
             let mut command = Command::new(program());
             command
                 .arg("check")
                 .args(*goal)
                 .arg("--host")
-                .arg(entry.path())
+                .arg(recorded.path())
                 .arg("--json")
                 .arg(&file)
                 .stdin(Stdio::null());
             let output = run(command);
             assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-            let name = format!("{} {}", entry.file_name().to_string_lossy(), goal.join(" "));
+            let name = format!("{} {}", host, goal.join(" "));
             let text = std::fs::read(&file).expect("written");
             audits.push((name, serde_json::from_slice(&text).expect("a document")));
         }
