@@ -105,10 +105,10 @@ fn described(root: &Path, gain: &Gain) -> bool {
     text.is_ok_and(|text| text.contains(&format!("description = \"{}\"\n", gain.path)))
 }
 
-/// Replaces the file whole.
+/// Replaces the file whole: a line for each answer.
 fn write(path: &Path, gains: &[Gain]) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(gains)?;
-    text.push('\n');
+    let lines: Vec<_> = gains.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    let text = format!("[\n{}\n]\n", lines.join(",\n"));
     let fresh = path.with_extension("json.new");
     std::fs::write(&fresh, text).with_context(|| format!("cannot write {}", fresh.display()))?;
     std::fs::rename(&fresh, path).with_context(|| format!("cannot write {}", path.display()))
