@@ -74,6 +74,30 @@ export function onPrint(before: (width: number) => void, after: () => void): voi
   printed.push({ before, after });
 }
 
+/** Fills `holder` with a picture of its width, and of the paper's while printing. */
+export function drawToFit(holder: HTMLElement, first: number, picture: (width: number) => Node): void {
+  const draw = (width: number) => holder.replaceChildren(picture(width));
+  let printing = false;
+  let last = 0;
+  draw(first);
+  new ResizeObserver(() => {
+    const width = Math.floor(holder.clientWidth);
+    if (printing || width < 120 || width === last) return;
+    last = width;
+    draw(width);
+  }).observe(holder);
+  onPrint(
+    (width) => {
+      printing = true;
+      draw(Math.min(width, last || width));
+    },
+    () => {
+      printing = false;
+      if (last > 0) draw(last);
+    },
+  );
+}
+
 /** Paper is white: while printing the light colours hold, whatever was on the screen. */
 export function watchPrint(): void {
   let theme: string | undefined;

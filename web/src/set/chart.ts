@@ -2,7 +2,7 @@
 
 import { h, svg } from "../dom";
 import { fit, integer, nanos, niceStep, percent, rate, significant, ticks } from "../format";
-import { onPrint } from "../theme";
+import { drawToFit } from "../theme";
 import { spreadOf, type Grouped, type Metric, type Spread } from "./groups";
 
 const LEFT = 62;
@@ -38,26 +38,7 @@ export function setChart(grouped: Grouped, metrics: readonly Metric[], names: re
     h("figcaption", null, h("strong", { title: metric.note }, metrics.length > 1 ? "Goodput of each flow" : metric.title), h("span.unit", null, unitOf(drawn, metric)), drawn.length > 1 ? legend(drawn) : null),
     holder,
   );
-  const draw = (width: number) => holder.replaceChildren(picture(grouped, metric, drawn, width, height));
-  let printing = false;
-  let last = 0;
-  draw(620);
-  new ResizeObserver(() => {
-    const width = Math.floor(holder.clientWidth);
-    if (printing || width < 120 || width === last) return;
-    last = width;
-    draw(width);
-  }).observe(holder);
-  onPrint(
-    (width) => {
-      printing = true;
-      draw(Math.min(width, last || width));
-    },
-    () => {
-      printing = false;
-      if (last > 0) draw(last);
-    },
-  );
+  drawToFit(holder, 620, (width) => picture(grouped, metric, drawn, width, height));
   return figure;
 }
 

@@ -3,7 +3,7 @@
 import type { Bucket } from "../document";
 import { h, svg } from "../dom";
 import { integer, nanos, niceStep } from "../format";
-import { onPrint } from "../theme";
+import { drawToFit } from "../theme";
 
 const LEFT = 52;
 const RIGHT = 14;
@@ -31,26 +31,7 @@ export function histogram(id: string, title: string, note: string, list: readonl
   const holder = h("div.plot");
   const legend = drawn.map((d) => h("span.item", null, h("i", { class: `swatch c${d.color}${d.dashed ? " dashed" : ""}` }), h("span", null, `${d.name} (${integer(total(d.buckets))})`)));
   const figure = h("figure.panel.setchart", { id: `chart-${id}` }, h("figcaption", null, h("strong", { title: note }, title), h("span.legend", null, ...legend)), holder);
-  const draw = (width: number) => holder.replaceChildren(picture(drawn, bounds ?? boundsOf(drawn), title, width));
-  let last = 0;
-  let printing = false;
-  draw(560);
-  new ResizeObserver(() => {
-    const width = Math.floor(holder.clientWidth);
-    if (printing || width < 120 || width === last) return;
-    last = width;
-    draw(width);
-  }).observe(holder);
-  onPrint(
-    (width) => {
-      printing = true;
-      draw(Math.min(width, last || width));
-    },
-    () => {
-      printing = false;
-      if (last > 0) draw(last);
-    },
-  );
+  drawToFit(holder, 560, (width) => picture(drawn, bounds ?? boundsOf(drawn), title, width));
   return figure;
 }
 
