@@ -93,7 +93,7 @@ pub enum Verdict {
 /// Everything that was measured.
 pub fn gains() -> &'static [Gain] {
     static GAINS: LazyLock<Vec<Gain>> =
-        LazyLock::new(|| serde_json::from_str(include_str!("../gains.json")).expect("a test reads gains.json"));
+        LazyLock::new(|| Gain::parse(include_str!("../gains.jsonl")).expect("a test reads gains.jsonl"));
     &GAINS
 }
 
@@ -134,6 +134,14 @@ fn spread(values: impl Iterator<Item = u64>) -> Option<[u64; 3]> {
 }
 
 impl Gain {
+    /// The gains of a file that has one a line.
+    ///
+    /// # Errors
+    /// What serde says of the first line that is not one.
+    pub fn parse(text: &str) -> serde_json::Result<Vec<Self>> {
+        text.lines().map(serde_json::from_str).collect()
+    }
+
     /// How many times as good the median is with the recommended value. Infinite where it was nothing before.
     pub fn factor(&self) -> f64 {
         let [before, after] = self.ends().map(|row| row.spread()[1]);

@@ -18,7 +18,7 @@ const PATIENCE: &str = "600";
 /// What the lab says of a stream whose last byte never came.
 const STUCK: &str = "the sender's end of file did not arrive";
 /// Where the figures are kept.
-const FIGURES: &str = "crates/checks/gains.json";
+const FIGURES: &str = "crates/checks/gains.jsonl";
 
 /// Options of `cargo xtask gains`.
 #[derive(clap::Args)]
@@ -36,8 +36,7 @@ pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
     let path = root.join(FIGURES);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let mut gains: Vec<Gain> =
-        serde_json::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut gains = Gain::parse(&text).with_context(|| format!("cannot read {}", path.display()))?;
     let before = gains.len();
     gains.retain(|gain| QUESTIONS.iter().any(|question| question.is(gain)) && described(&root, gain));
     if gains.len() < before {
@@ -107,9 +106,11 @@ fn described(root: &Path, gain: &Gain) -> bool {
 
 /// Replaces the file whole.
 fn write(path: &Path, gains: &[Gain]) -> Result<()> {
-    let mut text = serde_json::to_string_pretty(gains)?;
-    text.push('\n');
-    let fresh = path.with_extension("json.new");
+    let mut text = String::new();
+    for gain in gains {
+        text += &(serde_json::to_string(gain)? + "\n");
+    }
+    let fresh = path.with_extension("jsonl.new");
     std::fs::write(&fresh, text).with_context(|| format!("cannot write {}", fresh.display()))?;
     std::fs::rename(&fresh, path).with_context(|| format!("cannot write {}", path.display()))
 }
