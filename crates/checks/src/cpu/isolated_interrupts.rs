@@ -1,8 +1,5 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
 use crate::hardware::{handled_by, list_text, spread};
-use crate::view::{View, cpu_list};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC's interrupts land on CPUs that were set apart for something else.
@@ -14,20 +11,15 @@ declare_check! {
     ///
     /// **Leave it alone** where the isolated CPUs were set apart for the network itself.
     code: "CPU-011",
-    name: "isolated-interrupts",
-    group: Cpu,
     title: "Interrupts on isolated CPUs",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: isolcpus=, irqaffinity=",
         "Linux kernel, Documentation/core-api/irq/irq-affinity.rst",
     ],
-    example: {
-        good: |facts, _| facts.cpu.isolated = Fact::Known("16-31".into()),
-        bad: |facts, _| facts.cpu.isolated = Fact::Known("0-3".into()),
-    },
+    good: |facts, _| facts.cpu.isolated = Fact::Known("16-31".into()),
+    bad: |facts, _| facts.cpu.isolated = Fact::Known("0-3".into()),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

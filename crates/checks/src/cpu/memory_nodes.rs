@@ -1,9 +1,6 @@
-use landspeed_model::{Applicability, Fact, NumaNode};
+use landspeed_model::NumaNode;
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a host of several sockets shows its NUMA nodes.
@@ -15,21 +12,14 @@ declare_check! {
     ///
     /// **Leave it alone** where one program needs the whole machine's memory and knows nothing of nodes.
     code: "CPU-009",
-    name: "memory-nodes",
-    group: Cpu,
     title: "NUMA nodes",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: numa=",
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
         esnet_2016!("BIOS Setting"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| facts.numa = Fact::Known(vec![NumaNode { id: 0, cpus: "0-31".into() }]),
-    },
+    bad: |facts, _| facts.numa = Fact::Known(vec![NumaNode { id: 0, cpus: "0-31".into() }]),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the firmware says which socket the NIC belongs to.
@@ -15,21 +10,15 @@ declare_check! {
     ///
     /// **Leave it alone** on hosts with one NUMA node.
     code: "PCI-007",
-    name: "memory-node",
-    group: Pci,
     title: "NUMA node of the NIC",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         red_hat_2012!("Tuning- first pass bottleneck resolution"),
         "Linux kernel, Documentation/ABI/testing/sysfs-bus-pci: numa_node",
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::pci(facts, |pci| pci.numa_node = Fact::Absent("the firmware does not say".into())),
-    },
+    bad: |facts, _| example::pci(facts, |pci| pci.numa_node = Fact::Absent("the firmware does not say".into())),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Fact};
-
 use super::{USUAL_PAYLOAD, usable_bps};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// How much data each packet on the bus carries.
@@ -16,20 +11,14 @@ declare_check! {
     ///
     /// **Leave it alone** where the link has room. One device on the path that knows only 128 bytes sets it for all.
     code: "PCI-006",
-    name: "payload",
-    group: Pci,
     title: "PCIe maximum payload",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018",
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: pci=pcie_bus_safe, pcie_bus_perf",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::pci(facts, |pci| pci.max_payload_bytes = Fact::Known(128)),
-    },
+    bad: |facts, _| example::pci(facts, |pci| pci.max_payload_bytes = Fact::Known(128)),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
