@@ -1,6 +1,8 @@
 //! Processes of a test: their output is read all the time, they have a deadline, and none outlives its test.
 
+use std::borrow::BorrowMut;
 use std::io::{BufRead as _, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -29,11 +31,25 @@ pub fn signal(id: u32, name: &str) {
     assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
 }
 
+/// A port that both protocols have free now.
+///
+/// # Panics
+/// If there is none.
+pub fn free_port() -> u16 {
+    for _ in 0..100 {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|tcp| tcp.local_addr()).expect("a port").port();
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port is free for both TCP and UDP");
+}
+
 /// A process whose output is read all the time, killed when dropped.
 pub struct Process {
     child: Child,
-    out: Arc<Mutex<String>>,
-    err: Arc<Mutex<String>>,
+    out: Arc<Mutex<Vec<u8>>>,
+    err: Arc<Mutex<Vec<u8>>>,
     readers: Vec<JoinHandle<()>>,
     started_ns: u64,
 }
@@ -45,6 +61,8 @@ pub struct Ended {
     pub code: i32,
     /// All it printed.
     pub stdout: String,
+    /// The same, where it is no text.
+    pub bytes: Vec<u8>,
     /// All it printed to standard error.
     pub stderr: String,
     /// How long it ran.
@@ -56,7 +74,8 @@ impl Process {
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(mut command: impl BorrowMut<Command>) -> Self {
+        let command = command.borrow_mut();
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let (out, err) = (Arc::default(), Arc::default());
         let readers = vec![
@@ -76,7 +95,7 @@ impl Process {
     /// # Panics
     /// Never in practice: the reader holds the lock only to append.
     pub fn stdout(&self) -> String {
-        self.out.lock().unwrap().clone()
+        text(&self.out)
     }
 
     /// What it has printed to standard error so far.
@@ -84,7 +103,22 @@ impl Process {
     /// # Panics
     /// As [`Process::stdout`].
     pub fn stderr(&self) -> String {
-        self.err.lock().unwrap().clone()
+        text(&self.err)
+    }
+
+    /// Waits for a line of standard output with these words; the address in it.
+    ///
+    /// # Panics
+    /// If there is none within a minute.
+    pub fn address_in(&self, words: &str) -> SocketAddr {
+        let mut address = None;
+        until(60, words, || {
+            let said = self.stdout();
+            let line = said.lines().find(|line| line.contains(words));
+            address = line.and_then(|line| line.split_whitespace().find_map(|word| word.parse().ok()));
+            address.is_some()
+        });
+        address.expect("just found")
     }
 
     /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`).
@@ -125,9 +159,9 @@ impl Process {
         for reader in self.readers.drain(..) {
             reader.join().expect("a reader does not panic");
         }
-        let stderr = self.err.lock().unwrap().clone();
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        Ended { code, stdout: self.stdout(), stderr, seconds }
+        let bytes = std::mem::take(&mut *self.out.lock().unwrap());
+        Ended { code, stdout: String::from_utf8_lossy(&bytes).into_owned(), bytes, stderr: self.stderr(), seconds }
     }
 
     /// Open descriptors and threads right now.
@@ -146,13 +180,16 @@ impl Drop for Process {
     }
 }
 
-fn gather(from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
+fn text(of: &Mutex<Vec<u8>>) -> String {
+    String::from_utf8_lossy(&of.lock().unwrap()).into_owned()
+}
+
+fn gather(from: impl Read + Send + 'static, into: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-            into.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
-            line.clear();
+            into.lock().unwrap().append(&mut line);
         }
     })
 }
