@@ -119,8 +119,8 @@ pub enum Outcome {
     Unknown(String),
 }
 
-/// What a check found.
-#[derive(Debug, Clone, PartialEq)]
+/// What a check found. By default only a person can do something about it, and nobody measured what it brings.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Problem {
     /// Weighs differently than the check's own severity.
     pub severity: Option<Severity>,
@@ -141,7 +141,7 @@ pub struct Problem {
 }
 
 /// What a recommendation brings, and how that is known.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Effect {
     /// Others measured it. Every figure of the text stands in the passages, or is a ratio or a percentage of two that do.
     Measured(String, Vec<&'static Passage>),
@@ -150,6 +150,7 @@ pub enum Effect {
     /// A source of the check states it without a figure: the text, and the beginning of that source.
     Stated(String, &'static str),
     /// No source says anything: the lab's figure is shown where there is one.
+    #[default]
     NotMeasured,
 }
 

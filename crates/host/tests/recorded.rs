@@ -124,7 +124,11 @@ fn dtn() -> tempfile::TempDir {
         format!("{:08x} 00000000 {:08x} {zeros}{core:08x} 00000000 00000000|", core * 1000 + 7, core % 3)
     };
     write(&directory, "proc/cpuinfo", &each(&cpuinfo));
-    write(&directory, "proc/stat", &format!("cpu  32496 310 15500 27900000 620 0 120 0 0 0|{}ctxt 4711", each(&ticks)));
+    write(
+        &directory,
+        "proc/stat",
+        &format!("cpu  32496 310 15500 27900000 620 0 120 0 0 0|{}ctxt 4711", each(&ticks)),
+    );
     write(&directory, "proc/thread-self/net/softnet_stat", &each(&softnet));
     for core in cores() {
         write(&directory, &format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq"), "3600000");

@@ -83,8 +83,7 @@ mod tests {
 
     #[test]
     fn a_fixed_window_is_recommended_instead_of_a_lower_maximum() {
-        let (mut facts, mut goal) = (example::facts(), example::goal());
-        (CHECK.example.bad)(&mut facts, &mut goal);
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
         let findings = CHECK.ask(&facts, &goal).findings;
         assert!(findings[0].changes.is_empty(), "{findings:?}");
         assert!(findings[0].recommended.contains("1.00 MiB"), "{}", findings[0].recommended);

@@ -41,11 +41,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 &[&source::FREQUENCY],
             ),
             by_hand: BY_HAND.into(),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         }),
         (false, false) => Outcome::found(Problem {
-            severity: None,
             observed: "off".into(),
             recommended: "on".into(),
             why: "One busy CPU among idle ones, which is what one flow makes, gains most from turbo.".into(),
@@ -54,8 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 &[&source::FREQUENCY, &source::TURBO],
             ),
             by_hand: BY_HAND.into(),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         }),
     }
 }

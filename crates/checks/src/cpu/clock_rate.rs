@@ -37,13 +37,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
-        severity: None,
         observed: text,
         recommended: format!("3 GHz or more for {} in one flow; otherwise more flows", rate_text(FLOW_BPS)),
         why: "One flow is the work of one CPU at each end, and the receiver's clock usually decides.".into(),
         effect: Effect::measured("At least 3 GHz for 30 Gb/s per flow", &[&source::FLOW_AND_CLOCK]),
         by_hand: "lscpu | grep MHz".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -53,8 +53,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::EIGHT_STREAMS],
         ),
         by_hand: "lscpu".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

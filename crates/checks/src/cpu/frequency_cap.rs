@@ -58,8 +58,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::FREQUENCY],
         ),
         by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/{scaling,cpuinfo}_max_freq".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

@@ -43,7 +43,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let changes = spread(&there, &elsewhere, &allowed);
     let numbers: Vec<u32> = there.iter().map(|interrupt| interrupt.number).collect();
     Outcome::found(Problem {
-        severity: None,
         observed: format!("interrupts {} handled on isolated cpu {text}", list_text(&numbers)),
         recommended: if allowed.is_empty() {
             "every CPU near the NIC is isolated: leave some for its interrupts".into()
@@ -52,9 +51,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         },
         why: "An interrupt disturbs the program its CPU was isolated for, and its work is not moved elsewhere."
             .into(),
-        effect: Effect::NotMeasured,
         by_hand: "cat /sys/devices/system/cpu/isolated; grep . /proc/irq/*/effective_affinity_list".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,
+        ..Problem::default()
     })
 }

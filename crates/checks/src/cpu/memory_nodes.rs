@@ -34,7 +34,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let off = view.facts.kernel.parameter("numa") == Some("off");
     Outcome::found(Problem {
-        severity: None,
         observed: format!(
             "{with_processors} NUMA node for {sockets} sockets{}",
             if off { ", because the command line says numa=off" } else { "" }
@@ -47,7 +46,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "With memory spread over all sockets nothing can be kept near the NIC: half of the accesses cross sockets.".into(),
         effect: Effect::measured("Up to 2x slower for a flow on the wrong CPU socket; the effect of interleaving itself was not measured", &[&source::WRONG_SOCKET]),
         by_hand: "numactl --hardware; lscpu | grep -i -e socket -e numa".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

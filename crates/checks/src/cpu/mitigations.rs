@@ -45,14 +45,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("mitigated: {closed}"));
     };
     Outcome::found(Problem {
-        severity: None,
         observed,
         recommended,
         why: "Mitigations cost time at each system call and interrupt, and without them the host's users can read memory that is not theirs."
             .into(),
-        effect: Effect::NotMeasured,
         by_hand: "grep . /sys/devices/system/cpu/vulnerabilities/*".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -48,7 +48,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     let disabled = view.facts.kernel.parameter(parameter).filter(|value| *value == "disable");
     Outcome::found(Problem {
-        severity: None,
         observed: match disabled {
             Some(value) => format!("acpi-cpufreq, because the command line says {parameter}={value}"),
             None => "acpi-cpufreq".into(),
@@ -65,7 +64,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::FREQUENCY],
         ),
         by_hand: "cat /sys/devices/system/cpu/cpufreq/policy0/scaling_driver".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -48,8 +48,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::HYPERTHREADING],
         ),
         by_hand: "cat /sys/devices/system/cpu/smt/control /sys/devices/system/cpu/smt/active".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

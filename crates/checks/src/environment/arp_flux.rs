@@ -32,7 +32,7 @@ fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
         ..InterfaceFacts::default()
     });
     for setting in ["arp_announce", "arp_filter", "arp_ignore"] {
-        crate::example::sysctl(facts, &conf("ens2f0", setting), "0");
+        example::sysctl(facts, &conf("ens2f0", setting), "0");
     }
 }
 

@@ -38,7 +38,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if gone.is_empty() {
         return Outcome::pass(format!("the kernel has all {} that are read here", read.len()));
     }
-    let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", advice::origin(view, name))).collect();
+    let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", origin(view, name))).collect();
     Outcome::found(advice::by_person(
         join_first(&texts),
         "remove the lines",

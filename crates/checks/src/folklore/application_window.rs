@@ -30,7 +30,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         // An eighth of the window is an eighth of a rate that the window limits.
         severity: (reserved >= 0.125).then_some(Severity::Minor),
-        observed: format!("{NAME} = {value}{}: {} of each window", origin(view, NAME), advice::percent(reserved)),
+        observed: format!("{NAME} = {value}{}: {} of each window", origin(view, NAME), percent(reserved)),
         ..advice::sysctl(NAME, value, STOCK, "What is held back cannot be in flight.")
     })
 }

@@ -74,8 +74,7 @@ mod tests {
     fn the_kernel_default_of_a_small_machine_is_not_low() {
         let mut facts = example::facts();
         example::sysctl_file(&mut facts, "net.ipv4.tcp_rmem", "4096 87380 16777216");
-        let findings =
-            |facts: &_| CHECK.ask(facts, &example::goal()).findings.len();
+        let findings = |facts: &_| CHECK.ask(facts, &example::goal()).findings.len();
         assert_eq!(findings(&facts), 1);
         facts.memory_bytes = Fact::Known(2 << 30);
         assert_eq!(findings(&facts), 0);

@@ -3,7 +3,7 @@
 use landspeed_model::Severity;
 
 use crate::advice::{self, origin};
-use crate::check::{Check, Group, Effect, Outcome, Problem};
+use crate::check::{Check, Effect, Group, Outcome, Problem};
 use crate::view::View;
 
 mod adv_win_scale;

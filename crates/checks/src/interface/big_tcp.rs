@@ -65,14 +65,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         Change::new(target, wanted.to_string())
     };
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{text} bytes; the device takes {device}"),
         recommended: format!("a trial with {wanted} bytes, together with zero copy"),
         why: "Fewer, larger segments pass through the stack.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ip -d link show {} | grep -o 'g[sr]o[a-z0-9_]* [0-9]*'", port.name),
         applicability: Applicability::NeedsCare,
         changes: small.map(change).collect(),
+        ..Problem::default()
     })
 }
 

@@ -88,8 +88,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         by_hand: ports
             .iter()
             .fold(format!("cat /proc/net/bonding/{}", bond.name), |line, port| line + "; ethtool " + &port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

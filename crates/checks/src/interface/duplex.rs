@@ -23,7 +23,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("full");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "half".into(),
         recommended: "full: let both ends negotiate, or set both alike".into(),
         why: "One end believes that the other cannot send and receive at once: packets collide under load.".into(),
@@ -32,7 +31,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "IEEE 802.3",
         ),
         by_hand: format!("ethtool {}", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -37,13 +37,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         );
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "off".into(),
         recommended: "a trial with it on, and the better of the two".into(),
         why: "The receiver's CPU is usually the limit of one flow, and this takes work from it.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep rx-gro-hw", port.name),
         applicability: Applicability::NeedsCare,
         changes: vec![feature(port, "rx-gro-hw", true)],
+        ..Problem::default()
     })
 }

@@ -49,8 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             why: "IPv6 does not work below 1280 bytes: the kernel takes its addresses off the interface.".into(),
             effect: Effect::stated("IPv6 does not work", "RFC 8200"),
             by_hand: format!("ip link show {}", top.name),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         });
     }
     if matches!(view.role(), Role::Latency | Role::Router) {

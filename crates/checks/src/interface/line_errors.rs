@@ -75,8 +75,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::LOSS_2014],
         ),
         by_hand: format!("ethtool -S {0} | grep -iE 'crc|symbol|fec'; ethtool -m {0}", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

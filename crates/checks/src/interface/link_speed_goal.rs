@@ -33,7 +33,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(rate_text(speed));
     }
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{} for a goal of {}", rate_text(speed), rate_text(goal)),
         recommended: format!(
             "a link of {} or more: another port, or what keeps this one from negotiating it",
@@ -42,7 +41,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "The link bounds every transfer, less what headers take.".into(),
         effect: Effect::arithmetic(format!("{} of the goal are out of reach.", rate_text(goal - speed))),
         by_hand: format!("ethtool {} | grep -E 'Speed|Supported|Advertised'", top.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

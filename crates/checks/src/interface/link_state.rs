@@ -29,8 +29,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             why: "Without a link nothing is carried.".into(),
             effect: Effect::arithmetic("The port carries nothing."),
             by_hand: format!("ip link show {0}; ethtool {0}", port.name),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         }),
     }
 }

@@ -31,13 +31,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let changes = if nocache.changeable { vec![feature(port, "tx-nocache-copy", false)] } else { Vec::new() };
     Outcome::found(Problem {
-        severity: None,
         observed: "on".into(),
         recommended: "off, the default".into(),
         why: "Data that was just written is in the cache; copied past it, it has to come from memory again.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep nocache", port.name),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,
+        ..Problem::default()
     })
 }

@@ -82,7 +82,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ),
     };
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{observed}, since the driver was loaded"),
         recommended: recommended.into(),
         why: why.into(),
@@ -90,8 +89,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Each pause frame stops the link for up to 65535 × 512 bit times: 335 µs at 100 Gb/s (IEEE 802.3, Annex 31B).",
         ),
         by_hand: format!("ethtool -S {} | grep -iE 'pause|xoff'", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

@@ -61,8 +61,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::LOSS_2014],
         ),
         by_hand: format!("ip -s -s link show {0}; ethtool -S {0} | grep -iE 'drop|miss|buffer|discard'", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

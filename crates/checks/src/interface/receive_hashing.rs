@@ -30,13 +30,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("off, with one receive queue");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "off".into(),
         recommended: "on".into(),
         why: "The kernel computes a hash for each packet that the NIC has computed already.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep receive-hashing", port.name),
         applicability: Applicability::Safe,
         changes: vec![feature(port, "rx-hashing", true)],
+        ..Problem::default()
     })
 }

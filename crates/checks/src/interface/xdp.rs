@@ -23,14 +23,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("none");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "attached".into(),
         recommended: "find its owner before changing MTU, channels or offloads".into(),
         why: "It may drop or redirect packets before anything that counts them, and bounds what the driver accepts."
             .into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ip -d link show {}; bpftool net", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

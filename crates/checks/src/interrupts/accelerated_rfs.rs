@@ -46,14 +46,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             Outcome::not_applicable("the device's flow rules cannot be switched on")
         }
         Some(_) => Outcome::found(Problem {
-            severity: None,
             observed: format!("RFS with {entries} entries, flow rules of the NIC off"),
             recommended: "on, where driver and kernel support it (CONFIG_RFS_ACCEL)".into(),
             why: "Software hands each packet to the application's CPU though the NIC could choose its queue.".into(),
-            effect: Effect::NotMeasured,
             by_hand: format!("ethtool -k {} | grep ntuple", port.name),
             applicability: Applicability::NeedsCare,
             changes: vec![feature(port, "rx-ntuple-filter", true)],
+            ..Problem::default()
         }),
     }
 }

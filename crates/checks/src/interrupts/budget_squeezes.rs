@@ -52,14 +52,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         settings.join(", ")
     };
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{seen}: up to {:.0} % of them, with a budget of {budget}", share.min(1.0) * 100.0),
         recommended,
         why: "What is left of a round waits for its next turn while the NIC's ring fills.".into(),
-        effect: Effect::NotMeasured,
         by_hand: "cat /proc/net/softnet_stat  # third column, hexadecimal, one line for each CPU".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
+        ..Problem::default()
     })
 }
 

@@ -72,8 +72,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::WRONG_SOCKET],
         ),
         by_hand: "systemctl status irqbalance; cat /etc/sysconfig/irqbalance /etc/default/irqbalance".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

@@ -42,7 +42,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "A queue that the table does not name receives nothing, and its CPU has nothing to do.".into(),
         effect: Effect::arithmetic(format!("{used} of {queues} receive queues get packets.")),
         by_hand: format!("ethtool -x {}", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

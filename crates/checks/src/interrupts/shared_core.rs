@@ -122,8 +122,8 @@ mod tests {
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((16 + interrupt.number % 2).to_string());
         });
-        let [own, numa] =
-            [&CHECK, &remote_node::CHECK].map(|check| check.ask(&facts, &example::goal()).findings[0].changes.clone());
+        let [own, numa] = [&CHECK, &remote_node::CHECK]
+            .map(|check| check.ask(&facts, &example::goal()).findings[0].changes.clone());
         assert!(!own.is_empty());
         assert_eq!(own, numa);
     }

@@ -25,13 +25,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let target = Target::InterfaceFile { interface: port.name.clone(), file: "threaded".into() };
     Outcome::found(Problem {
-        severity: None,
         observed: "on".into(),
         recommended: "off, or the threads pinned to CPUs near the NIC".into(),
         why: "The scheduler chooses where packets are processed: placing interrupts no longer decides it.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("cat /sys/class/net/{0}/threaded; ps -eLo psr,comm | grep napi/{0}", port.name),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(target, "0")],
+        ..Problem::default()
     })
 }

@@ -51,8 +51,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Intel Ethernet 700 Series Linux Performance Tuning Guide",
         ),
         by_hand: format!("cat /sys/bus/pci/devices/{}/iommu_group/type; cat /proc/cmdline", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

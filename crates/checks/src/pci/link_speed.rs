@@ -48,7 +48,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "The speed of the lanes bounds what the device can move, in each direction.".into(),
         effect: Effect::arithmetic(format!("Each PCIe generation doubles the bandwidth: {now} of {most} GT/s.")),
         by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_speed; lspci -s {0} -vv", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -53,8 +53,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             100.0 * f64::from(now) / f64::from(most.max(1))
         )),
         by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_width; lspci -s {0} -vv", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

@@ -34,13 +34,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{bytes} bytes; the link still carries {}", rate_text(now)));
     }
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{bytes} bytes: the link carries {} of data", rate_text(now)),
         recommended: format!("{USUAL_PAYLOAD} bytes, with which it carries {}", rate_text(then)),
         why: "Each packet on the bus costs 24 bytes beside its data.".into(),
         effect: Effect::arithmetic(format!("{} more.", rate_text(then.saturating_sub(now)))),
         by_hand: format!("sudo lspci -s {} -vvv | grep MaxPayload", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

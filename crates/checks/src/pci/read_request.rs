@@ -36,7 +36,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{bytes} bytes"));
     }
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{bytes} bytes"),
         recommended: format!(
             "{DEFAULT_BYTES} bytes or more, set by the firmware or with pci=pcie_bus_perf; not with setpci"
@@ -47,7 +46,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::READ_REQUEST],
         ),
         by_hand: format!("sudo lspci -s {} -vvv | grep MaxReadReq", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -31,14 +31,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("off, which does no harm below 100 Gb/s");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "off".into(),
         recommended: "on, in the firmware's setup or with the NIC's own tool, if the bus turns out to be the limit"
             .into(),
         why: "Writes that keep their order wait for each other on the way to memory.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("sudo lspci -s {} -vvv | grep RlxdOrd", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

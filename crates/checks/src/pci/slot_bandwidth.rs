@@ -70,8 +70,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             rate_text(usable)
         )),
         by_hand: format!("lspci -s {} -vv | grep -E 'LnkCap|LnkSta|MaxPayload'", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

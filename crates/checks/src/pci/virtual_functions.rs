@@ -34,13 +34,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         (observed, "change rings, channels and MTU only when those behind them can bear a reset of the link")
     };
     Outcome::found(Problem {
-        severity: None,
         observed,
         recommended: recommended.into(),
         why: "Virtual functions share the port's bandwidth, link and bus with their parent.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("cat /sys/bus/pci/devices/{}/sriov_numvfs; ip link show {}", pci.address, port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

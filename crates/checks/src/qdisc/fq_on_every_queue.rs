@@ -81,15 +81,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
 mod tests {
     use std::collections::BTreeMap;
 
-    use landspeed_model::{Facts, Goal};
+    use landspeed_model::Facts;
 
     use super::*;
-
-    fn out_of_order() -> (Facts, Goal) {
-        let (mut facts, mut goal) = (example::facts(), example::goal());
-        (CHECK.example.bad)(&mut facts, &mut goal);
-        (facts, goal)
-    }
 
     fn configure(facts: &mut Facts, value: Option<&str>) {
         let Fact::Known(options) = &mut facts.kernel.configuration else { panic!("the example has one") };
@@ -110,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_kernel_built_without_fq_gets_no_change() {
-        let (mut facts, goal) = out_of_order();
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
         hide_fq(&mut facts);
         configure(&mut facts, Some("n"));
         let findings = CHECK.ask(&facts, &goal).findings;
@@ -119,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_configuration_without_fq_is_unknown() {
-        let (mut facts, goal) = out_of_order();
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
         hide_fq(&mut facts);
         configure(&mut facts, None);
         let findings = CHECK.ask(&facts, &goal).findings;
@@ -128,7 +122,7 @@ mod tests {
 
     #[test]
     fn an_attached_fq_refutes_the_configuration() {
-        let (mut facts, goal) = out_of_order();
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
         configure(&mut facts, Some("n"));
         let findings = CHECK.ask(&facts, &goal).findings;
         assert!(!findings[0].changes.is_empty() && !findings[0].recommended.contains("without fq"));

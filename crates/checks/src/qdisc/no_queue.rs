@@ -32,14 +32,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
     known!(&port.driver);
     let change = Change::new(Target::Qdisc { interface: port.name.clone() }, "fq");
     let problem = Problem {
-        severity: None,
         observed: "noqueue on a device with a driver".into(),
         recommended: "fq on every transmit queue".into(),
         why: "A full ring drops packets at once, and nothing paces.".into(),
-        effect: Effect::NotMeasured,
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![change],
+        ..Problem::default()
     };
     Outcome::found(if_fq_exists(view, problem))
 }

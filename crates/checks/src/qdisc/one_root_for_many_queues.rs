@@ -52,14 +52,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             (recommended, vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)])
         };
     let problem = Problem {
-        severity: None,
         observed: format!("{} alone at the root, {queues} transmit queues{speed}", queueing.root),
         recommended,
         why: "All CPUs take one lock to send, though the device has a queue for each.".into(),
-        effect: Effect::NotMeasured,
         by_hand: by_hand(port),
         applicability: if shaper { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
+        ..Problem::default()
     };
     Outcome::found(if_fq_exists(view, problem))
 }

@@ -82,8 +82,7 @@ mod tests {
         for (value, listed, change) in
             [(Some("n"), false, false), (None, false, true), (Some("n"), true, true), (Some("m"), false, true)]
         {
-            let (mut facts, mut goal) = (example::facts(), example::goal());
-            (CHECK.example.bad)(&mut facts, &mut goal);
+            let (mut facts, goal) = crate::out_of_order(&CHECK);
             let names = if listed { "reno cubic bbr" } else { "reno cubic" };
             example::sysctl(&mut facts, "net.ipv4.tcp_available_congestion_control", names);
             let Fact::Known(options) = &mut facts.kernel.configuration else { panic!("the example has one") };

@@ -265,7 +265,9 @@ fn with_peer(
 /// Whether `list` names `check`, by its code, name or group; `None` for an empty list.
 fn names(list: &[String], check: &Check) -> Option<bool> {
     let is = |name: &String| {
-        name.eq_ignore_ascii_case(check.code) || *name == check.name() || name.eq_ignore_ascii_case(check.group.name())
+        name.eq_ignore_ascii_case(check.code)
+            || *name == check.name()
+            || name.eq_ignore_ascii_case(check.group.name())
     };
     (!list.is_empty()).then(|| list.iter().any(is))
 }

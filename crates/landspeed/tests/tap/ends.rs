@@ -30,10 +30,7 @@ fn limits_end_it_and_the_number_of_packets_is_exact() {
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
     for (option, value, ended) in [("-c", "100", "packets"), ("--size", "20k", "size"), ("-t", "0.3", "time")] {
-        let tap = start(
-            &net.left,
-            &["-i", &net.link.a, "-w", name, option, value, "--json", "-", "udp dst port 9"],
-        );
+        let tap = start(&net.left, &["-i", &net.link.a, "-w", name, option, value, "--json", "-", "udp dst port 9"]);
         net.send(400, 20);
         let document = document(&tap.end(PATIENCE_S));
         let frames = read(&path).0.len() as u64;

@@ -90,10 +90,7 @@ fn a_clients_capture_has_only_its_headers() {
         // Other tests from the same address, as from behind the same NAT: they begin before the capture and in the middle.
         let others =
             [&["-t", "8", "-b", "5M"][..], &["-t", "8", "-u", "-b", "2M"], &["-t", "8", "--rr", "--connect"]];
-        let _others: Vec<_> = others
-            .iter()
-            .map(|other| spawn(&net.left, &mut run_command(server, other)))
-            .collect();
+        let _others: Vec<_> = others.iter().map(|other| spawn(&net.left, &mut run_command(server, other))).collect();
         for (number, test) in [&["-P", "2", "-b", "4M"][..], &["-u", "-P", "2", "-b", "2M"], &["-R", "-b", "4M"]]
             .into_iter()
             .enumerate()

@@ -14,8 +14,7 @@ fn every_packet_is_written_with_length_and_time() {
     let path = directory.path().join(file);
     let before_ns = landspeed_sys::clock::realtime_ns();
     let name = path.to_str().expect("plain");
-    let tap =
-        start(&net.left, &["-i", &net.link.a, "-w", name, "-s", "60", "--json", "-", "udp dst port 9"]);
+    let tap = start(&net.left, &["-i", &net.link.a, "-w", name, "-s", "60", "--json", "-", "udp dst port 9"]);
     net.send(5000, 1000);
     let ended = stop(tap);
     let after_ns = landspeed_sys::clock::realtime_ns();
@@ -104,10 +103,7 @@ fn two_interfaces_are_one_file_in_the_order_of_time() {
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
-    let tap = start(
-        &net.left,
-        &["-i", &net.link.a, "-i", &second.a, "-w", name, "--rings", "2", "udp dst port 9"],
-    );
+    let tap = start(&net.left, &["-i", &net.link.a, "-i", &second.a, "-w", name, "--rings", "2", "udp dst port 9"]);
     net.left.run(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").expect("an address");
         for _ in 0..500 {
@@ -149,8 +145,7 @@ fn a_direction_and_a_loopback_show_each_packet_once() {
     for (interface, direction, expected) in [("lo", "both", 20), ("lo", "out", 20), ("lo", "in", 20)] {
         let path = directory.path().join(format!("{direction}.pcapng"));
         let name = path.to_str().expect("plain");
-        let tap =
-            start(&net.left, &["-i", interface, "--direction", direction, "-w", name, "udp dst port 9"]);
+        let tap = start(&net.left, &["-i", interface, "--direction", direction, "-w", name, "udp dst port 9"]);
         net.left.run(|| {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("an address");
             for _ in 0..20 {
