@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn either_half_alone_is_completed() {
+    fn a_missing_setting_is_completed() {
         // Sixteen queues.
         for (entries, each, desired) in
             [("32768", 0, Some(("2048", 16))), ("0", 3000, Some(("65536", 1))), ("0", 0, None)]

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_lanes_weigh_by_whether_the_rest_carry_the_link() {
+    fn missing_lanes_weigh_by_whether_the_others_suffice() {
         for (gts, weight) in [(8.0, Severity::Critical), (16.0, Severity::Minor)] {
             let mut facts = example::facts();
             example::pci(&mut facts, |pci| (pci.width, pci.speed_gts) = (Fact::Known(8), Fact::Known(gts)));

@@ -117,7 +117,7 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
 }
 
 #[test]
-fn a_truncated_journal_reverts_and_names_the_rest() {
+fn a_truncated_journal_reverts_and_names_what_remains() {
     let bench = bench!();
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "600")), 0);

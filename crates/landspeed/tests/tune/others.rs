@@ -285,7 +285,7 @@ fn a_renamed_interface_is_restored_under_its_new_name() {
 }
 
 #[test]
-fn a_removed_interfaces_namesake_is_not_touched() {
+fn a_removed_interfaces_namesake_is_not_changed() {
     let bench = bench!();
     let tcp = bench.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_mtu_probing");
     expect(bench.tune(&apply(PLAN, "600")), 0);

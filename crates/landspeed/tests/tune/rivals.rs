@@ -104,7 +104,7 @@ fn a_buffer_that_the_administrator_made_larger_is_never_lowered() {
 }
 
 #[test]
-fn a_host_that_meets_its_goal_is_left_alone() {
+fn a_host_that_meets_its_goal_is_not_changed() {
     // One profile for all made one site of three slower.
     let bench = bench!();
     let before = bench.snapshot();
@@ -117,7 +117,7 @@ fn a_host_that_meets_its_goal_is_left_alone() {
 }
 
 #[test]
-fn timestamps_and_sack_are_enabled_again() {
+fn timestamps_and_sack_are_enabled() {
     // Vendors' scripts save 12 bytes a segment.
     let bench = bench!();
     bench.shell("for name in timestamps sack window_scaling; do echo 0 > /proc/sys/net/ipv4/tcp_$name; done");
@@ -179,7 +179,7 @@ impl Drop for Daemon {
 }
 
 #[test]
-fn the_firewall_and_daemons_are_never_touched() {
+fn the_firewall_and_daemons_are_never_changed() {
     // mlnx_tune has a profile that flushes the firewall; it and others stop irqbalance for good.
     let bench = bench!();
     let rules =
