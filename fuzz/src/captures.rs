@@ -217,7 +217,7 @@ pub fn two_taps(bytes: &[u8]) {
     let mut analyses = [LIMITS; 2].map(Analysis::new);
     let mut pairing = Pairing::new(first & 1 == 1);
     let mut most = 2 * packets.len() + 2;
-    while let Some(tap) = pairing.wants() {
+    while let Some(tap) = pairing.next_tap() {
         assert!(most > 0, "it asks on and on");
         most -= 1;
         match taps[tap as usize].next() {

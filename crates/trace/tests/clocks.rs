@@ -69,7 +69,7 @@ impl Talk {
         let mut next = [0; 2];
         let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
         let mut pairing = Pairing::new(false);
-        while let Some(tap) = pairing.wants() {
+        while let Some(tap) = pairing.next_tap() {
             let Some(&(time_ns, forth, number)) = taps[tap as usize].get(next[tap as usize]) else {
                 pairing.end(tap);
                 continue;

@@ -144,7 +144,7 @@ impl Story {
         let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
         let mut pairing = Pairing::new(self.translated);
         let mut next = [0; 2];
-        while let Some(tap) = pairing.wants() {
+        while let Some(tap) = pairing.next_tap() {
             let Some(at) = taps[tap as usize].get(next[tap as usize]) else {
                 pairing.end(tap);
                 continue;
@@ -259,7 +259,7 @@ fn captures_of_different_flows_do_not_match() {
         }
         pairing.end(tap);
     }
-    assert_eq!(pairing.wants(), None);
+    assert_eq!(pairing.next_tap(), None);
     let build = BuildInfo { version: String::new(), server_version: None };
     let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
     let second = document.clone();
@@ -284,7 +284,7 @@ fn document_of(taps: &[Vec<(u64, Vec<u8>)>; 2]) -> TraceDocument {
     let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
     let mut pairing = Pairing::new(false);
     let mut next = [0; 2];
-    while let Some(tap) = pairing.wants() {
+    while let Some(tap) = pairing.next_tap() {
         let Some((time_ns, bytes)) = taps[tap as usize].get(next[tap as usize]) else {
             pairing.end(tap);
             continue;

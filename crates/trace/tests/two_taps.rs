@@ -154,7 +154,7 @@ fn analyse(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
     let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
     let mut pairing = Pairing::new(translated);
     let mut next = [0; 2];
-    while let Some(tap) = pairing.wants() {
+    while let Some(tap) = pairing.next_tap() {
         let Some((time_ns, data, payload)) = taps[tap as usize].get(next[tap as usize]) else {
             pairing.end(tap);
             continue;
