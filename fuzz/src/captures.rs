@@ -231,7 +231,7 @@ pub fn two_taps(bytes: &[u8]) {
     let [mut document, second] = analyses.map(finish);
     pairing.finish("a".into(), "b".into()).add_to(&mut document, &second);
     let path = &document.path[0];
-    let ways = [&path.forward, &path.backward];
+    let ways = [&path.forward, &path.reverse];
     let sum = |count: fn(&landspeed_model::PathDirection) -> u64| ways.iter().map(|way| count(way)).sum::<u64>();
     assert_eq!(sum(|way| way.matched), path.matched);
     let single = sum(|way| way.lost_data + way.lost_other + way.appeared);

@@ -939,6 +939,8 @@ export type NumaPolicy = {
 
 export type PaceScope = "stream" | "total";
 
+export type PacketDirection = "forward" | "reverse";
+
 export interface Parameters {
   bind?: string | null | undefined;
   bytes?: number | null | undefined;
@@ -1467,9 +1469,6 @@ export interface TraceBuckets {
   ack_high: number[];
   ack_low: number[];
   acks: number[];
-  again: number[];
-  again_high: number[];
-  again_low: number[];
   at: number[];
   data: number[];
   data_high: number[];
@@ -1481,6 +1480,9 @@ export interface TraceBuckets {
   late: number[];
   late_high: number[];
   late_low: number[];
+  retransmits: number[];
+  retransmits_high: number[];
+  retransmits_low: number[];
   rtt_max_ns: number[];
   rtt_min_ns: number[];
   rtts: number[];
@@ -1616,12 +1618,12 @@ export interface TraceEndpoint {
 }
 
 export interface TraceEvent {
+  direction: PacketDirection;
   frame: number;
   kind: TraceEventKind;
   rto_ns?: number | null | undefined;
   sequence: number;
   time_ns: number;
-  way: TraceWay;
 }
 
 export type TraceEventKind = 
@@ -1712,7 +1714,6 @@ export interface TraceNumbered {
 }
 
 export interface TracePath {
-  backward: PathDirection;
   clock_offset_ns?: number | null | undefined;
   clock_steps: ClockStep[];
   drift_ppm?: number | null | undefined;
@@ -1721,6 +1722,7 @@ export interface TracePath {
   from: string;
   given_up: number;
   matched: number;
+  reverse: PathDirection;
   round_trip_ns?: number | null | undefined;
   to: string;
 }
@@ -1758,13 +1760,13 @@ export interface TraceSeries {
   bucket_ns: number;
   buckets: TraceBuckets;
   detail: TraceDetail[];
+  direction: PacketDirection;
   end_ns: number;
   flow: number;
   kept: number;
   packets: number;
   payload_bytes: number;
   rate: TraceRate;
-  way: TraceWay;
 }
 
 export interface TraceStation {
@@ -1781,8 +1783,6 @@ export interface TraceStation {
 }
 
 export type TraceTransport = "tcp" | "udp";
-
-export type TraceWay = "forward" | "reverse";
 
 export interface Trains {
   gap_ns: number;

@@ -2,7 +2,7 @@
 
 mod play;
 
-use landspeed_model::{BuildInfo, TraceWay};
+use landspeed_model::{BuildInfo, PacketDirection};
 use landspeed_trace::{Analysis, Limits};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
@@ -174,7 +174,7 @@ proptest! {
             let mut flow = play.flow();
             // These are numbers of the packets themselves.
             for event in &mut flow.events {
-                event.sequence = if event.way == TraceWay::Forward { event.sequence.wrapping_sub(first) } else { 0 };
+                event.sequence = if event.direction == PacketDirection::Forward { event.sequence.wrapping_sub(first) } else { 0 };
             }
             flow.handshake.as_mut().expect("a handshake").client_sequence = None;
             flow

@@ -111,7 +111,7 @@ proptest! {
         prop_assert!((told - drift_ppm).abs() <= 3.0 * unsure + 0.05, "{told} ± {unsure} for {drift_ppm}");
         prop_assert!(unsure < 20.0, "± {unsure} over 20 s");
         prop_assert_eq!(path.clock_steps.len(), 0);
-        prop_assert_eq!((path.forward.lost_data, path.backward.lost_other), (0, 0));
+        prop_assert_eq!((path.forward.lost_data, path.reverse.lost_other), (0, 0));
         // An RTT of 20 ms; a drift of 200 ppm would hide 4 ms of it over these 20 s.
         let round_trip = path.round_trip_ns.expect("one") as i64;
         prop_assert!((round_trip - 20 * MS).abs() < MS / 4, "{round_trip}");
@@ -134,7 +134,7 @@ proptest! {
         prop_assert!((told.time_ns - when).abs() < 300 * MS, "{told:?} for {when}");
         prop_assert!((path.drift_ppm.expect("both ways passed") - drift_ppm).abs() < 2.0);
         prop_assert!(path.forward.delay_variation_max_ns.expect("one") < MS as u64 / 2);
-        prop_assert_eq!((path.forward.lost_data, path.backward.lost_other), (0, 0));
+        prop_assert_eq!((path.forward.lost_data, path.reverse.lost_other), (0, 0));
     }
 }
 
@@ -150,7 +150,7 @@ fn a_filling_queue_is_not_a_drift() {
     let quarter = delay.p50_ns.len() / 4;
     let at = |bin: usize| delay.p50_ns[bin].expect("packets") as f64 / MS as f64;
     assert!((at(quarter) - 15.0).abs() < 1.0 && (at(3 * quarter) - 45.0).abs() < 1.0, "{delay:?}");
-    assert!(path.backward.delay_variation_max_ns == Some(0));
+    assert!(path.reverse.delay_variation_max_ns == Some(0));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn one_direction_has_no_drift() {
     let second = document.clone();
     pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     let path = &document.path[0];
-    assert_eq!((path.forward.matched, path.backward.matched), (100, 0), "the sender's capture is named first");
+    assert_eq!((path.forward.matched, path.reverse.matched), (100, 0), "the sender's capture is named first");
     assert_eq!((path.drift_ppm, path.clock_offset_ns), (None, None));
     assert_eq!(path.forward.delay_variation_max_ns, Some(0));
 }

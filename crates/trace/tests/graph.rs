@@ -113,7 +113,7 @@ fn all(series: &TraceSeries) -> Vec<Record> {
 
 fn packets_in_buckets(series: &TraceSeries) -> u64 {
     let b = &series.buckets;
-    [&b.data, &b.again, &b.late, &b.acks].into_iter().flatten().map(|&count| u64::from(count)).sum()
+    [&b.data, &b.retransmits, &b.late, &b.acks].into_iter().flatten().map(|&count| u64::from(count)).sum()
 }
 
 proptest! {

@@ -203,9 +203,9 @@ proptest! {
         prop_assert_eq!(path.forward.lost_data, (story.network.len() - early) as u64);
         // Of the acknowledgements that nothing came after, the first capture says nothing.
         let open = (0..200).rev().take_while(|number| story.acks.contains(number)).count();
-        prop_assert_eq!(path.backward.lost_other, (story.acks.len() - open) as u64);
-        prop_assert_eq!((path.forward.undetermined, path.backward.undetermined), (early as u64, open as u64));
-        prop_assert_eq!((path.forward.appeared, path.backward.appeared, path.given_up), (0, 0, 0));
+        prop_assert_eq!(path.reverse.lost_other, (story.acks.len() - open) as u64);
+        prop_assert_eq!((path.forward.undetermined, path.reverse.undetermined), (early as u64, open as u64));
+        prop_assert_eq!((path.forward.appeared, path.reverse.appeared, path.given_up), (0, 0, 0));
         prop_assert_eq!(path.round_trip_ns, Some(2 * story.one_way_ns));
         prop_assert_eq!(path.clock_offset_ns, Some(story.offset_ns));
         let flow = &document.flows[0];
@@ -349,7 +349,7 @@ proptest! {
             far.push((last_ns + on_ns, other));
         }
         let document = document_of(&[near, far]);
-        let (forward, backward) = (&document.path[0].forward, &document.path[0].backward);
+        let (forward, reverse) = (&document.path[0].forward, &document.path[0].reverse);
         prop_assert_eq!(forward.matched, u64::from(300 - tail - head));
         let (mut lost, mut undetermined) = (0, u64::from(head) + 1);
         *(if later { &mut lost } else { &mut undetermined }) += u64::from(tail);
@@ -357,6 +357,6 @@ proptest! {
         undetermined += u64::from(later);
         prop_assert_eq!((forward.lost_data, forward.undetermined), (lost, undetermined));
         prop_assert_eq!(document.losses.len() as u64, lost);
-        prop_assert_eq!(backward.lost_data + backward.lost_other, 0);
+        prop_assert_eq!(reverse.lost_data + reverse.lost_other, 0);
     }
 }

@@ -205,7 +205,7 @@ proptest! {
         let (flow, path) = (&document.flows[0], &document.path[0]);
         prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
         prop_assert_eq!(flow.lost_receiver, Some(transfer.receiver.len() as u64));
-        prop_assert_eq!((path.forward.undetermined, path.backward.undetermined), (0, 0));
+        prop_assert_eq!((path.forward.undetermined, path.reverse.undetermined), (0, 0));
         prop_assert_eq!(path.clock_steps.len(), 1, "{:?}", path.clock_steps);
         let step_ns = if first { -by_ns } else { by_ns };
         prop_assert!((path.clock_steps[0].step_ns - step_ns).abs() < MS / 100, "{:?}", path.clock_steps);
@@ -262,7 +262,7 @@ proptest! {
             (
                 (flow.lost_network, flow.lost_receiver, flow.retransmits, forward.retransmits),
                 (reverse.duplicate_acks, forward.duplicates, forward.packets, reverse.packets),
-                (path.matched, path.forward.appeared, path.backward.appeared, path.backward.lost_other),
+                (path.matched, path.forward.appeared, path.reverse.appeared, path.reverse.lost_other),
             )
         };
         prop_assert_eq!(figures(&plain), figures(&mirrored_by));

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 use landspeed_model::{
-    TraceBuckets, TraceDocument, TraceEndpoint, TraceGraphs, TraceSeries, TraceTransport, TraceWay,
+    PacketDirection, TraceBuckets, TraceDocument, TraceEndpoint, TraceGraphs, TraceSeries, TraceTransport,
 };
 use landspeed_wire::Flags;
 
@@ -85,7 +85,7 @@ impl Followed {
     }
 }
 
-/// Graphs under direction.
+/// Graphs that are being made.
 #[derive(Debug)]
 pub struct Graphs {
     limits: GraphLimits,
@@ -178,7 +178,8 @@ impl Graphs {
             let most = followed.series.iter().map(|series| series.payload).max().unwrap_or(0);
             for (of, upward) in followed.series.into_iter().zip([true, false]) {
                 if of.payload > 0 && of.payload >= most / MIN_SHARE {
-                    let direction = if upward == upward_is_forward { TraceWay::Forward } else { TraceWay::Reverse };
+                    let direction =
+                        if upward == upward_is_forward { PacketDirection::Forward } else { PacketDirection::Reverse };
                     series.push(of.document(at, direction));
                 }
             }
@@ -242,7 +243,7 @@ impl Series {
         self.detail.take(event, pinned);
     }
 
-    fn document(self, flow: usize, direction: TraceWay) -> TraceSeries {
+    fn document(self, flow: usize, direction: PacketDirection) -> TraceSeries {
         let (bucket_ns, mut buckets) = self.buckets.document();
         if self.detail.packets() == self.packets {
             buckets = TraceBuckets::default();
