@@ -48,8 +48,8 @@ pub fn free_port() -> u16 {
 /// A process whose output is read all the time, killed when dropped.
 pub struct Process {
     child: Child,
-    out: Arc<Mutex<Vec<u8>>>,
-    err: Arc<Mutex<Vec<u8>>>,
+    out: Arc<Mutex<String>>,
+    err: Arc<Mutex<String>>,
     readers: Vec<JoinHandle<()>>,
     started_ns: u64,
 }
@@ -61,8 +61,6 @@ pub struct Ended {
     pub code: i32,
     /// All it printed.
     pub stdout: String,
-    /// The same, where it is no text.
-    pub bytes: Vec<u8>,
     /// All it printed to standard error.
     pub stderr: String,
     /// How long it ran.
@@ -95,7 +93,7 @@ impl Process {
     /// # Panics
     /// Never in practice: the reader holds the lock only to append.
     pub fn stdout(&self) -> String {
-        text(&self.out)
+        self.out.lock().unwrap().clone()
     }
 
     /// What it has printed to standard error so far.
@@ -103,7 +101,7 @@ impl Process {
     /// # Panics
     /// As [`Process::stdout`].
     pub fn stderr(&self) -> String {
-        text(&self.err)
+        self.err.lock().unwrap().clone()
     }
 
     /// Waits for a line of standard output with these words; the address in it.
@@ -160,8 +158,7 @@ impl Process {
             reader.join().expect("a reader does not panic");
         }
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        let bytes = std::mem::take(&mut *self.out.lock().unwrap());
-        Ended { code, stdout: String::from_utf8_lossy(&bytes).into_owned(), bytes, stderr: self.stderr(), seconds }
+        Ended { code, stdout: self.stdout(), stderr: self.stderr(), seconds }
     }
 
     /// Open descriptors and threads right now.
@@ -180,16 +177,13 @@ impl Drop for Process {
     }
 }
 
-fn text(of: &Mutex<Vec<u8>>) -> String {
-    String::from_utf8_lossy(&of.lock().unwrap()).into_owned()
-}
-
-fn gather(from: impl Read + Send + 'static, into: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+fn gather(from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-            into.lock().unwrap().append(&mut line);
+            into.lock().unwrap().push_str(&String::from_utf8_lossy(&line));
+            line.clear();
         }
     })
 }

@@ -138,12 +138,15 @@ fn a_full_disk_keeps_the_earlier_packets_readable() {
 #[test]
 fn a_pipe_can_be_read_while_it_is_written() {
     let net = landspeed_testkit::or_skip!(Net::new());
-    let tap = start(&net.left, &["-i", &net.link.a, "-w", "-", "-c", "20", "udp dst port 9"]);
-    net.send(20, 20);
-    let ended = tap.end(PATIENCE_S);
     let directory = directory();
     let path = directory.path().join("x.pcapng");
-    std::fs::write(&path, &ended.bytes).expect("room enough");
+    let tap = ["tap", "-i", &net.link.a, "-w", "-", "-c", "20", "udp dst port 9"];
+    let mut piped = Command::new("bash");
+    piped.args(["-o", "pipefail", "-c", "\"$0\" \"$@\" | cat > \"$FILE\""]).env("FILE", &path);
+    let tap = spawn(&net.left, piped.arg(landspeed().get_program()).args(tap));
+    wait_until_begun(&tap);
+    net.send(20, 20);
+    let ended = tap.end(PATIENCE_S);
     assert_eq!((ended.code, read(&path).0.len()), (0, 20), "{}", ended.stderr);
     assert!(ended.stderr.contains("20 packets"), "the summary goes elsewhere: {}", ended.stderr);
 }

@@ -12,7 +12,7 @@ use crate::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start,
 /// A server that a run's client finds at 10.91.0.2.
 fn serve(net: &Net, options: &[&str]) -> Process {
     let address = ["--listen", "10.91.0.2:5210"];
-    crate::serve(net, SocketAddr::from(([10, 91, 0, 2], 5210)), &[&address, options].concat())
+    crate::serve(net, SocketAddr::from(([10, 91, 0, 2], 5210)), &[&address[..], options].concat())
 }
 
 fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
