@@ -156,7 +156,7 @@ proptest! {
     /// tcptrace prints 18446744069417598361 bytes in flight once the numbers wrap.
     #[test]
     fn sequence_wrap_changes_nothing(first: u32, losses in prop::collection::btree_set(1_u32..190, 0..8)) {
-        let told = |first: u32| {
+        let analyse = |first: u32| {
             let mut play = Play::with_first(first);
             for round in 0..20_u32 {
                 let ms = 20 + u64::from(round) * 30;
@@ -179,11 +179,11 @@ proptest! {
             flow.handshake.as_mut().expect("a handshake").client_sequence = None;
             flow
         };
-        let flow = told(first);
+        let flow = analyse(first);
         prop_assert_eq!(flow.retransmits, losses.len() as u64);
         prop_assert_eq!(flow.forward.in_flight_max_bytes, 10 * u64::from(MSS));
         prop_assert_eq!(flow.forward.unique_bytes, 200 * u64::from(MSS));
-        prop_assert_eq!(flow, told(1000));
+        prop_assert_eq!(flow, analyse(1000));
     }
 
     #[test]
