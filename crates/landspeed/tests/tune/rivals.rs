@@ -2,8 +2,9 @@
 //! of docs/tuning.md.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use landspeed_testkit::process::Process;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
@@ -36,8 +37,8 @@ fn planned(bench: &Bench, arguments: &[&str]) -> Vec<(String, String)> {
         command.args(arguments);
         command
     });
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    let plan: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    assert!(matches!(output.code, 0 | 1), "{}", said(&output));
+    let plan: Value = serde_json::from_str(&output.stdout).expect("a document");
     let text = |step: &Value, key: &str| step[key].as_str().expect("a text").to_owned();
     let steps = plan["steps"].as_array().expect("a list");
     steps
@@ -159,23 +160,11 @@ fn every_queue_is_set_and_restored() {
     bench.snapshot().must_equal(&before, &"a leaf for each queue");
 }
 
-/// Something that bears the name of a daemon, ended with the value.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(bench: &Bench, name: &str) -> Self {
-        let file = bench.directory.path().join(name);
-        std::fs::copy("/bin/sleep", &file).expect("copied");
-        let mut command = Command::new(&file);
-        Self(command.arg("600").stdin(Stdio::null()).spawn().expect("it starts"))
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts something that bears the name of a daemon.
+fn start_daemon(bench: &Bench, name: &str) -> Process {
+    let file = bench.directory.path().join(name);
+    std::fs::copy("/bin/sleep", &file).expect("copied");
+    Process::start(Command::new(&file).arg("600").stdin(Stdio::null()))
 }
 
 #[test]
@@ -191,10 +180,10 @@ fn the_firewall_and_daemons_are_never_changed() {
     let firewall = || bench.shell("nft list ruleset");
     let before = firewall();
     assert!(before.contains("policy drop"), "{before}");
-    let daemons = ["irqbalance", "tuned", "firewalld"].map(|name| Daemon::start(&bench, name));
+    let daemons = ["irqbalance", "tuned", "firewalld"].map(|name| start_daemon(&bench, name));
     let unharmed = |when: &str| {
         assert_eq!(firewall(), before, "{when}");
-        assert!(daemons.iter().all(|daemon| alive(daemon.0.id())), "{when}");
+        assert!(daemons.iter().all(|daemon| alive(daemon.id())), "{when}");
     };
     expect(bench.tune(&apply(PLAN, "600")), 0);
     unharmed("applied");
@@ -244,7 +233,7 @@ fn audits() -> Vec<(String, Value)> {
                 .arg(&file)
                 .stdin(Stdio::null());
             let output = run(command);
-            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+            assert!(matches!(output.code, 0 | 1), "{}", said(&output));
             let name = format!("{} {}", entry.file_name().to_string_lossy(), goal.join(" "));
             let text = std::fs::read(&file).expect("written");
             audits.push((name, serde_json::from_slice(&text).expect("a document")));
