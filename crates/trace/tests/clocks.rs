@@ -1,5 +1,7 @@
 //! Two clocks that drift and step: what is reported, and the delay without them.
 
+mod taps;
+
 use etherparse::PacketBuilder;
 use landspeed_model::{BuildInfo, TraceDocument, TracePath};
 use landspeed_stats::SplitMix64;
@@ -35,11 +37,11 @@ const QUIET: Talk = Talk {
     queue: |_, _| [0, 0],
 };
 
-fn packet(forth: bool, number: u32) -> Vec<u8> {
+fn packet(forward: bool, number: u32) -> Vec<u8> {
     let (near, far) = (([10, 0, 0, 1], 40_000), ([10, 0, 0, 2], 5_001));
-    let (from, to) = if forth { (near, far) } else { (far, near) };
+    let (from, to) = if forward { (near, far) } else { (far, near) };
     let mut frame = Vec::new();
-    let (sequence, ack, length) = if forth { (number * 1000, 1, 1000) } else { (1, number * 1000, 0) };
+    let (sequence, ack, length) = if forward { (number * 1000, 1, 1000) } else { (1, number * 1000, 0) };
     let built = PacketBuilder::ipv4(from.0, to.0, 64).tcp(from.1, to.1, sequence, 1000).ack(ack);
     built.write(&mut frame, &vec![0; length]).expect("memory");
     frame
@@ -66,26 +68,11 @@ impl Talk {
         }
         // In the order they passed: the second clock may step back in between.
         taps[0].sort_unstable();
-        let mut next = [0; 2];
-        let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
-        let mut pairing = Pairing::new(false);
-        while let Some(tap) = pairing.next_tap() {
-            let Some(&(time_ns, forth, number)) = taps[tap as usize].get(next[tap as usize]) else {
-                pairing.end(tap);
-                continue;
-            };
-            next[tap as usize] += 1;
-            let bytes = packet(forth, number);
-            let (original, data) = (bytes.len() as u32, &bytes[..]);
-            let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: time_ns as u64, original, data };
-            analyses[tap as usize].frame(&frame);
-            pairing.frame(tap, &frame);
-        }
-        let build = || BuildInfo { version: String::new(), server_version: None };
-        let [mut document, second] =
-            analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-        pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
-        document
+        taps::document(&taps, false, |&(time_ns, forward, number)| {
+            let bytes = packet(forward, number);
+            let length = bytes.len() as u32;
+            (time_ns as u64, bytes, length)
+        })
     }
 
     fn path(&self) -> TracePath {

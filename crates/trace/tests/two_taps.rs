@@ -1,12 +1,11 @@
 //! Two taps whose clocks are set, whose captures hold copies, or between which addresses change: what is lost is placed all the
 //! same, and what the receiver host dropped is distinguished from what the network duplicated or reordered.
 
+mod taps;
+
 use std::collections::BTreeSet;
 
-use landspeed_model::{BuildInfo, TraceDocument};
-use landspeed_trace::{Analysis, Limits, Pairing};
-use landspeed_wire::LinkType;
-use landspeed_wire::capture::Frame;
+use landspeed_model::TraceDocument;
 use proptest::prelude::*;
 
 const BEGIN: i64 = 1_700_000_000_000_000_000;
@@ -151,24 +150,9 @@ impl Transfer {
 }
 
 fn analyse(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
-    let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
-    let mut pairing = Pairing::new(translated);
-    let mut next = [0; 2];
-    while let Some(tap) = pairing.next_tap() {
-        let Some((time_ns, data, payload)) = taps[tap as usize].get(next[tap as usize]) else {
-            pairing.end(tap);
-            continue;
-        };
-        next[tap as usize] += 1;
-        let original = data.len() as u32 + payload;
-        let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: *time_ns as u64, original, data };
-        analyses[tap as usize].frame(&frame);
-        pairing.frame(tap, &frame);
-    }
-    let build = || BuildInfo { version: String::new(), server_version: None };
-    let [mut document, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
-    document
+    taps::document(taps, translated, |(time_ns, bytes, payload)| {
+        (*time_ns as u64, bytes.clone(), bytes.len() as u32 + payload)
+    })
 }
 
 fn some(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
