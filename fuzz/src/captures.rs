@@ -241,8 +241,7 @@ pub fn two_taps(bytes: &[u8]) {
 }
 
 fn finish(analysis: Analysis) -> TraceDocument {
-    let build = BuildInfo { version: String::new(), server_version: None };
-    analysis.finish(build, Vec::new(), String::new(), "", None, |_| None)
+    analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None)
 }
 
 /// What holds of every document.

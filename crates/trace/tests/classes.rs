@@ -199,8 +199,7 @@ proptest! {
             let original = original.max(data.len() as u32);
             analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns, original, data: &data });
         }
-        let landspeed = BuildInfo { version: String::new(), server_version: None };
-        let document = analysis.finish(landspeed, Vec::new(), String::new(), "", None, |_| None);
+        let document = analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
         prop_assert!(document.flows.len() <= 2);
         prop_assert!(document.bins.bytes.len() <= 8_192);
     }

@@ -151,8 +151,8 @@ fn one_direction_has_no_drift() {
             pairing.frame(tap, &Frame { interface: 0, link: LinkType::RAW, time_ns, original, data });
         }
     }
-    let build = BuildInfo { version: String::new(), server_version: None };
-    let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
+    let mut document =
+        Analysis::new(Limits::default()).finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
     let second = document.clone();
     pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     let path = &document.path[0];

@@ -63,8 +63,7 @@ impl Tap {
     }
 
     fn document(self) -> TraceDocument {
-        let build = BuildInfo { version: String::new(), server_version: None };
-        self.analysis.finish(build, Vec::new(), String::new(), "", None, |_| None)
+        self.analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None)
     }
 }
 

@@ -44,8 +44,7 @@ impl<O: Observer> Tap<O> {
     }
 
     fn finish(self) -> (TraceDocument, O) {
-        let landspeed = BuildInfo { version: String::new(), server_version: None };
-        let document = self.analysis.finish(landspeed, Vec::new(), "made".into(), "made", None, |_| None);
+        let document = self.analysis.finish(BuildInfo::default(), Vec::new(), "made".into(), "made", None, |_| None);
         (document, self.observer)
     }
 }

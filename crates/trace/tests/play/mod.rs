@@ -126,8 +126,7 @@ impl Play {
     }
 
     pub fn document(self) -> TraceDocument {
-        let landspeed = BuildInfo { version: String::new(), server_version: None };
-        self.analysis.finish(landspeed, Vec::new(), "play".into(), "play", None, |_| None)
+        self.analysis.finish(BuildInfo::default(), Vec::new(), "play".into(), "play", None, |_| None)
     }
 
     pub fn flow(self) -> TraceFlow {

@@ -25,8 +25,8 @@ pub fn document<T>(
         analyses[tap as usize].frame(&frame);
         pairing.frame(tap, &frame);
     }
-    let build = || BuildInfo { version: String::new(), server_version: None };
-    let [mut document, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
+    let [mut document, second] =
+        analyses.map(|a| a.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None));
     pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     document
 }
