@@ -108,14 +108,14 @@ fn dtn() -> tempfile::TempDir {
     let directory = tree(DTN);
     let cores = || (0..32_u32).filter(|core| *core != 5);
     let each = |text: &dyn Fn(u32) -> String| cores().map(text).collect::<String>();
-    let cpuinfo = |core| {
+    let cpuinfo = |core: u32| {
         format!(
             "processor\t: {core}|model name\t: Intel(R) Xeon(R) Gold 6346 CPU @ 3.10GHz|cpu MHz\t\t: 3100.000\
              |physical id\t: {}|flags\t\t: fpu sse2 avx512f||",
             core / 16
         )
     };
-    let ticks = |core| {
+    let ticks = |core: u32| {
         let softirq = if core % 8 == 0 { 30 } else { 0 };
         format!("cpu{core} {} 10 500 {} 20 0 {softirq} 0 0 0|", 1000 + core, 900_000 + core)
     };
