@@ -217,7 +217,7 @@ pub fn two_taps(bytes: &[u8]) {
     let mut analyses = [LIMITS; 2].map(Analysis::new);
     let mut pairing = Pairing::new(first & 1 == 1);
     let mut most = 2 * packets.len() + 2;
-    while let Some(tap) = pairing.wants() {
+    while let Some(tap) = pairing.next_tap() {
         assert!(most > 0, "it asks on and on");
         most -= 1;
         match taps[tap as usize].next() {
@@ -231,7 +231,7 @@ pub fn two_taps(bytes: &[u8]) {
     let [mut document, second] = analyses.map(finish);
     pairing.finish("a".into(), "b".into()).add_to(&mut document, &second);
     let path = &document.path[0];
-    let ways = [&path.forward, &path.backward];
+    let ways = [&path.forward, &path.reverse];
     let sum = |count: fn(&landspeed_model::PathDirection) -> u64| ways.iter().map(|way| count(way)).sum::<u64>();
     assert_eq!(sum(|way| way.matched), path.matched);
     let single = sum(|way| way.lost_data + way.lost_other + way.appeared);
@@ -241,8 +241,7 @@ pub fn two_taps(bytes: &[u8]) {
 }
 
 fn finish(analysis: Analysis) -> TraceDocument {
-    let build = BuildInfo { version: String::new(), server_version: None };
-    analysis.finish(build, Vec::new(), String::new(), "", None, |_| None)
+    analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None)
 }
 
 /// What holds of every document.

@@ -9,7 +9,7 @@ export async function tracePageClaims(page, trace, { claim, settled }) {
   claim("every station has a row", (await page.locator("#stations tbody tr").count()) === trace.stations.length);
   claim("every flow has a row", (await page.locator("#flows tbody tr").count()) === Math.min(100, trace.flows.length));
   for (const path of trace.path) claim("losses between the taps are there", text.includes(path.from) && (await page.locator("#paths").count()) === 1);
-  const unknown = trace.path.flatMap((p) => [p.forward, p.backward]).map((d) => String(d.undetermined ?? 0));
+  const unknown = trace.path.flatMap((p) => [p.forward, p.reverse]).map((d) => String(d.undetermined ?? 0));
   const shown = await page.locator("#paths table").first().locator("tbody tr td:nth-child(6)").allInnerTexts().catch(() => []);
   if (trace.path.length > 0) claim("what only one tap could see is not lost", JSON.stringify(shown.map((t) => t.replaceAll(/\D/g, ""))) === JSON.stringify(unknown), `${shown} is not ${unknown}`);
   const gaps = trace.stations.slice(0, 6).filter((s) => s.gaps.length > 0).length;
@@ -39,7 +39,7 @@ async function graphClaims(page, traces, { claim, settled }) {
   const whole = await range();
   const series = traces[0].graphs.series[0];
   const flow = traces[0].flows[series.flow];
-  const direction = flow[series.way === "forward" ? "forward" : "reverse"];
+  const direction = flow[series.direction === "forward" ? "forward" : "reverse"];
   const label = plain(await says("sequence"));
   const again = Number(/(\d+(?: \d+)*) retransmits/.exec(label)?.[1]?.replaceAll(" ", ""));
   const sent = Object.entries(direction.retransmits).filter(([k]) => !["bytes", "spurious"].includes(k)).reduce((n, [, v]) => n + v, 0);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn cubic_rates_at_100_ms_are_those_of_the_lab_facts() {
+    fn cubic_rates_at_100_ms_match_the_lab() {
         for (loss, mbps) in [(1e-4, 21.7), (1e-5, 122.0), (1e-6, 686.0)] {
             let rate = window_rate_bps(cubic_window_segments(0.1, loss), 1448.0, 0.1) / 1e6;
             assert!((rate / mbps - 1.0).abs() < 0.005, "{rate} Mb/s at {loss}");

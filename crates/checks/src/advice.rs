@@ -33,14 +33,13 @@ pub(crate) fn loss_effect() -> Effect {
 pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why: impl Into<String>) -> Problem {
     let desired = desired.to_string();
     Problem {
-        severity: None,
         observed: format!("{name} = {seen}"),
         recommended: desired.clone(),
         why: why.into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("sysctl {name}"),
         applicability: Applicability::Safe,
         changes: vec![Change::sysctl(name, desired)],
+        ..Problem::default()
     }
 }
 
@@ -52,14 +51,11 @@ pub(crate) fn by_person(
     by_hand: impl Into<String>,
 ) -> Problem {
     Problem {
-        severity: None,
         observed: observed.into(),
         recommended: recommended.into(),
         why: why.into(),
-        effect: Effect::NotMeasured,
         by_hand: by_hand.into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     }
 }
 

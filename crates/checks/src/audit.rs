@@ -148,7 +148,7 @@ fn finding(check: &Check, interface: Option<String>, problem: Problem) -> Findin
     let (source, sources) = check.sources.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
     Finding {
         code: check.code.into(),
-        name: check.name.into(),
+        name: check.name(),
         group: check.group.name().into(),
         severity: problem.severity.unwrap_or(check.severity),
         title: check.title.into(),

@@ -10,8 +10,8 @@ use crate::view::View;
 pub struct Check {
     /// Stable code (`TCP-004`), never reused.
     pub code: &'static str,
-    /// Short name, the file's in kebab case.
-    pub name: &'static str,
+    /// The module that declares it.
+    pub module: &'static str,
     /// The group it is listed in.
     pub group: Group,
     /// What it is about, a noun.
@@ -30,6 +30,19 @@ pub struct Check {
     pub evaluate: fn(&View<'_>) -> Outcome,
     /// A host that has the problem and one that does not.
     pub example: Example,
+}
+
+impl Check {
+    /// Short name, the file's in kebab case.
+    pub fn name(&self) -> String {
+        self.module.rsplit("::").next().unwrap_or_default().replace('_', "-")
+    }
+
+    /// What it alone says of a host.
+    #[cfg(test)]
+    pub(crate) fn ask(&self, facts: &Facts, goal: &Goal) -> crate::audit::Audit {
+        crate::audit::audit_with(facts, goal, [self]).expect("the example's interface is there")
+    }
 }
 
 /// How the host in good order (module `example`) is changed so that a check finds something. Tests and the generated pages
@@ -106,8 +119,8 @@ pub enum Outcome {
     Unknown(String),
 }
 
-/// What a check found.
-#[derive(Debug, Clone, PartialEq)]
+/// What a check found. By default only a person can do something about it, and nobody measured what it brings.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Problem {
     /// Weighs differently than the check's own severity.
     pub severity: Option<Severity>,
@@ -128,7 +141,7 @@ pub struct Problem {
 }
 
 /// What a recommendation brings, and how that is known.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Effect {
     /// Others measured it. Every figure of the text stands in the passages, or is a ratio or a percentage of two that do.
     Measured(String, Vec<&'static Passage>),
@@ -137,6 +150,7 @@ pub enum Effect {
     /// A source of the check states it without a figure: the text, and the beginning of that source.
     Stated(String, &'static str),
     /// No source says anything: the lab's figure is shown where there is one.
+    #[default]
     NotMeasured,
 }
 
@@ -205,34 +219,45 @@ impl Outcome {
     }
 }
 
-/// Declares a check: its documentation, then its fields. The file supplies `fn evaluate(&View) -> Outcome`.
+/// Declares a check: its documentation, then its fields. The file supplies its name and `fn evaluate(&View) -> Outcome`, its
+/// directory the group. A check asks about the host and is as old as landspeed unless it says otherwise; `good` and `bad` are
+/// the fields of its `Example`.
 macro_rules! declare_check {
     (
         $(#[doc = $docs:literal])+
         code: $code:literal,
-        name: $name:literal,
-        group: $group:ident,
         title: $title:literal,
-        scope: $scope:ident,
+        $(scope: $scope:ident,)?
         severity: $severity:ident,
-        since: $since:literal,
+        $(since: $since:literal,)?
         sources: [$($source:expr),+ $(,)?],
-        example: { good: $good:expr, bad: $bad:expr $(,)? } $(,)?
+        $(good: $good:expr,)?
+        bad: $bad:expr $(,)?
     ) => {
         $(#[doc = $docs])+
         pub(crate) static CHECK: $crate::check::Check = $crate::check::Check {
             code: $code,
-            name: $name,
-            group: $crate::check::Group::$group,
+            module: module_path!(),
+            group: super::GROUP,
             title: $title,
-            scope: $crate::check::Scope::$scope,
+            scope: given!($crate::check::Scope::Host $(, $crate::check::Scope::$scope)?),
             severity: landspeed_model::Severity::$severity,
-            since: $since,
+            since: given!("0.1" $(, $since)?),
             sources: &[$($source),+],
             docs: concat!($($docs, "\n"),+),
             evaluate,
-            example: $crate::check::Example { good: $good, bad: $bad },
+            example: $crate::check::Example { good: given!(|_, _| {} $(, $good)?), bad: $bad },
         };
+    };
+}
+
+/// What was given, else the default.
+macro_rules! given {
+    ($default:expr) => {
+        $default
+    };
+    ($default:expr, $given:expr) => {
+        $given
     };
 }
 

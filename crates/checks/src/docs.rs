@@ -38,7 +38,7 @@ pub fn page(check: &Check) -> String {
     let _ = writeln!(
         page,
         "`{}` · group {} · {} · since {}\n",
-        check.name,
+        check.name(),
         check.group.name(),
         severity(check.severity),
         check.since

@@ -12,9 +12,6 @@ use landspeed_model::{
 /// Queues of the interface, and the CPUs of its node.
 const QUEUES: u32 = 16;
 
-/// Changes nothing.
-pub fn as_is(_: &mut Facts, _: &mut Goal) {}
-
 /// Gives a sysctl a value.
 pub fn sysctl(facts: &mut Facts, name: &str, value: &str) {
     facts.sysctls.insert(name.into(), Fact::Known(value.into()));

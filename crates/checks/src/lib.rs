@@ -14,6 +14,7 @@ mod docs;
 mod example;
 mod gain;
 mod hardware;
+mod prelude;
 mod registry;
 mod source;
 mod view;

@@ -8,13 +8,9 @@ use std::path::Path;
 use landspeed_model::{Fact, Facts, Goal, Role};
 use landspeed_testkit::golden;
 
-use crate::audit::{Audit, audit, audit_with};
+use crate::audit::audit;
 use crate::check::Check;
 use crate::{docs, example, registry};
-
-fn audit_one(check: &Check, facts: &Facts, goal: &Goal) -> Audit {
-    audit_with(facts, goal, [check]).expect("the example's interface is there")
-}
 
 #[test]
 fn the_host_in_good_order_passes_every_check() {
@@ -29,11 +25,10 @@ fn every_check_has_a_passing_and_a_failing_example() {
     for check in registry::all() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         (check.example.good)(&mut facts, &mut goal);
-        let good = audit_one(check, &facts, &goal);
+        let good = check.ask(&facts, &goal);
         assert!(!good.passed.is_empty() && good.findings.is_empty(), "{} on its good example: {good:?}", check.code);
-        let (mut facts, mut goal) = (example::facts(), example::goal());
-        (check.example.bad)(&mut facts, &mut goal);
-        let bad = audit_one(check, &facts, &goal);
+        let (facts, goal) = docs::out_of_order(check);
+        let bad = check.ask(&facts, &goal);
         assert!(!bad.findings.is_empty(), "{} on its bad example: {bad:?}", check.code);
         for finding in bad.findings {
             for text in [&finding.observed, &finding.recommended, &finding.why, &finding.effect, &finding.by_hand] {
@@ -46,13 +41,17 @@ fn every_check_has_a_passing_and_a_failing_example() {
 #[test]
 fn codes_and_names_are_unique_and_say_their_group() {
     let codes: BTreeSet<_> = registry::all().map(|check| check.code).collect();
-    let names: BTreeSet<_> = registry::all().map(|check| check.name).collect();
+    let names: BTreeSet<_> = registry::all().map(Check::name).collect();
     assert_eq!((codes.len(), names.len()), (registry::all().count(), registry::all().count()));
     for check in registry::all() {
         let (prefix, number) = check.code.split_once('-').expect("a code is PREFIX-NNN");
         assert!(prefix.chars().all(|c| c.is_ascii_uppercase()) && number.len() == 3, "{}", check.code);
-        let file =
-            format!("{}/src/{}/{}.rs", env!("CARGO_MANIFEST_DIR"), check.group.name(), check.name.replace('-', "_"));
+        let file = format!(
+            "{}/src/{}/{}.rs",
+            env!("CARGO_MANIFEST_DIR"),
+            check.group.name(),
+            check.name().replace('-', "_")
+        );
         assert!(Path::new(&file).exists(), "{} should be {file}", check.code);
     }
 }

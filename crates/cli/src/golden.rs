@@ -124,7 +124,7 @@ fn progress(document: &RunDocument, at: usize) -> Option<Progress> {
 }
 
 #[test]
-fn the_interval_lines_of_a_run_are_those_of_their_file() {
+fn the_interval_lines_of_a_run_match_their_file() {
     let mut text = String::new();
     for (what, path) in [
         ("one stream over loopback", "crates/diagnose/fixtures/real/bulk-loopback-bbr.json"),

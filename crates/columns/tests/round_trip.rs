@@ -31,8 +31,7 @@ fn analysed(frames: &[CapturedFrame], mut each: impl FnMut(&Frame<'_>, &Row)) ->
     for kept in frames {
         analysis.frame_to(&kept.frame(), &mut |row: &Row| each(&kept.frame(), row));
     }
-    let landspeed = BuildInfo { version: String::new(), server_version: None };
-    let mut document = analysis.finish(landspeed, Vec::new(), String::new(), "", None, |_| None);
+    let mut document = analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
     // How much of the frames was captured is not kept.
     document.capture.captured_bytes = 0;
     document

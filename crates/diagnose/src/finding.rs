@@ -4,6 +4,7 @@ use landspeed_model::{Cause, Confidence, Evidence};
 
 use crate::flow::{Figure, Flow};
 use crate::host::End;
+use crate::stream::StreamView;
 use crate::text;
 
 /// How much a cause's own readings support it, before anything else is known.
@@ -175,6 +176,43 @@ impl<'f, 'a> Scales<'f, 'a> {
             self.push(&format!("{metric}, worst stream"), worst, unit, bound, Some(end), stream, source);
         }
         Some(met)
+    }
+
+    /// How full the send buffer is.
+    pub(crate) fn send_fill(&mut self, bound: Bound) -> Option<bool> {
+        let fill = self.flow.figure(StreamView::send_fill);
+        self.figure("send queue memory over SO_SNDBUF", fill, "ratio", bound, "sender.samples[].wmem_queued_bytes")
+    }
+
+    /// How much waits in the send buffer.
+    pub(crate) fn unsent(&mut self, bound: Bound) -> Option<bool> {
+        let unsent = self.flow.figure(StreamView::notsent);
+        self.figure("bytes written and not sent", unsent, "bytes", bound, "sender.samples[].tcp.notsent_bytes")
+    }
+
+    /// Which part of the send buffer waits.
+    pub(crate) fn unsent_share(&mut self, bound: Bound) -> Option<bool> {
+        let (metric, share) = ("bytes not sent over send queue memory", self.flow.figure(StreamView::waiting_share));
+        self.figure(metric, share, "ratio", bound, "sender.samples[].tcp.notsent_bytes")
+    }
+
+    /// How full the congestion window is.
+    pub(crate) fn flight_over_cwnd(&mut self, bound: Bound) -> Option<bool> {
+        let flight = self.flow.figure(StreamView::flight_over_cwnd);
+        let metric = "segments in flight over the congestion window";
+        self.figure(metric, flight, "ratio", bound, "sender.samples[].tcp.snd_cwnd")
+    }
+
+    /// How full the peer's window is.
+    pub(crate) fn flight_over_window(&mut self, bound: Bound) -> Option<bool> {
+        let flight = self.flow.figure(StreamView::flight_over_window);
+        self.figure(
+            "bytes in flight over the peer's window",
+            flight,
+            "ratio",
+            bound,
+            "sender.samples[].tcp.snd_wnd_bytes",
+        )
     }
 
     /// Compares one value with `bound`; `source` is a document path.

@@ -303,19 +303,11 @@ fn fit(flow: &Flow, loss: f64) -> Option<f64> {
 
 /// The readings all three share.
 pub(crate) fn weigh(scales: &mut Scales, flow: &Flow) {
-    scales.figure(
-        "segments in flight over the congestion window",
-        flow.figure(StreamView::flight_over_cwnd),
-        "ratio",
-        Bound::AtLeast(CWND_FULL),
-        "sender.samples[].tcp.snd_cwnd",
-    );
-    let (source, notsent) = ("sender.samples[].tcp.notsent_bytes", flow.figure(StreamView::notsent));
+    scales.flight_over_cwnd(Bound::AtLeast(CWND_FULL));
     let waiting = if flow.is_model_based() { Bound::AtLeast(NOTSENT_LITTLE) } else { Bound::Above(0.0) };
-    scales.figure("bytes written and not sent", notsent, "bytes", waiting, source);
-    if let Some(share) = flow.figure(StreamView::waiting_share) {
-        let bound = Bound::AtLeast(WAITING_SHARE);
-        scales.figure("bytes not sent over send queue memory", Some(share), "ratio", bound, source);
+    scales.unsent(waiting);
+    if flow.figure(StreamView::waiting_share).is_some() {
+        scales.unsent_share(Bound::AtLeast(WAITING_SHARE));
     }
 }
 

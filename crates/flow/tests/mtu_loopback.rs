@@ -114,7 +114,7 @@ fn strangers_and_malformed_requests_get_no_answer() {
 }
 
 #[test]
-fn a_client_whose_welcome_was_lost_is_welcomed_again() {
+fn a_lost_welcome_is_repeated() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     std::thread::scope(|scope| {

@@ -31,14 +31,8 @@ impl Routed {
         for (end, inner, net) in [(&client, &near, "fd97:1::"), (&server, &far, "fd97:2::")] {
             address(end, &inner.a, &format!("{net}1/64"));
             address(&router, &inner.b, &format!("{net}ff/64"));
-            end.exec([
-                "ip",
-                "route",
-                "add",
-                "default",
-                "via",
-                if net == "fd97:1::" { "10.97.1.254" } else { "10.97.2.254" },
-            ]);
+            let gateway = if net == "fd97:1::" { "10.97.1.254" } else { "10.97.2.254" };
+            end.exec(["ip", "route", "add", "default", "via", gateway]);
             end.exec(["ip", "-6", "route", "add", "default", "via", &format!("{net}ff")]);
         }
         Ok(Self { client, router, server, near, far })
@@ -133,36 +127,16 @@ fn each_direction_has_its_own_mtu() {
     path.mtus(9_000, 9_000, 9_000, 9_000);
     // Locked, because a forwarding kernel ignores what it only learned.
     let (near, far) = (&path.near.b, &path.far.b);
-    path.router.exec(["ip", "route", "replace", "10.97.1.0/24", "dev", near, "mtu", "lock", "1400"]);
-    path.router.exec(["ip", "route", "replace", "10.97.2.0/24", "dev", far, "mtu", "lock", "4321"]);
-    path.router.exec([
-        "ip",
-        "-6",
-        "route",
-        "replace",
-        "fd97:1::/64",
-        "dev",
-        near,
-        "metric",
-        "1",
-        "mtu",
-        "lock",
-        "1400",
-    ]);
-    path.router.exec([
-        "ip",
-        "-6",
-        "route",
-        "replace",
-        "fd97:2::/64",
-        "dev",
-        far,
-        "metric",
-        "1",
-        "mtu",
-        "lock",
-        "4321",
-    ]);
+    for (interface, mtu, nets) in
+        [(near, 1400, ["10.97.1.0/24", "fd97:1::/64"]), (far, 4321, ["10.97.2.0/24", "fd97:2::/64"])]
+    {
+        for net in nets {
+            // IPv4's routes have no metric; the kernel's own IPv6 route has a larger one.
+            let metric = if net.contains(':') { "metric 1" } else { "" };
+            let route = format!("ip route replace {net} dev {interface} {metric} mtu lock {mtu}");
+            path.router.exec(route.split_whitespace());
+        }
+    }
     for family in [V4, V6] {
         let (up, down) = path.probe(family);
         assert_found(&up, 4_321, 9_000, "router");

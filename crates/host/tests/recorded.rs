@@ -1,4 +1,4 @@
-//! Hosts recorded as trees of files, whole and damaged.
+//! Hosts as trees of files, whole and damaged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,28 +12,127 @@ type Edit = fn(Vec<u8>) -> Vec<u8>;
 /// 100 ms on the monotonic clock of these tests.
 const STEP_NS: u64 = 10 * TICK_NS;
 
-fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+/// Two nodes of 16 cores, of which core 5 is offline: the files that do not repeat for each core, `|` for a line's end.
+const DTN: &str = "
+boot/config-5.14.0-427.13.1.el9_4.x86_64: CONFIG_HZ_1000=y|CONFIG_HZ=1000
+etc/os-release: NAME=\"Rocky Linux\"|PRETTY_NAME=\"Rocky Linux 9.4 (Blue Onyx)\"
+proc/meminfo: MemTotal:       263856412 kB|MemFree:        201234567 kB
+proc/sys/kernel/hostname: dtn01
+proc/sys/kernel/osrelease: 5.14.0-427.13.1.el9_4.x86_64
+proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC
+proc/sys/net/ipv4/tcp_allowed_congestion_control: reno cubic
+proc/sys/net/ipv4/tcp_available_congestion_control: reno cubic bbr
+proc/sys/net/ipv4/tcp_mem: 3081477\t4108637\t6162954
+proc/sys/net/ipv4/tcp_rmem: 4096\t87380\t536870912
+proc/thread-self/net/netstat: TcpExt: TCPTimeouts TCPMemoryPressures|TcpExt: 1 0|IpExt: InOctets|IpExt: 12345
+proc/thread-self/net/route: Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\
+|eno1\t00000000\t010200C0\t0003\t0\t0\t400\t00000000|enp202s0f0np0\t00000000\t016433C6\t0003\t0\t0\t100\t00000000\
+|enp202s0f0np0\t006433C6\t00000000\t0001\t0\t0\t100\t00FFFFFF
+proc/thread-self/net/snmp: Tcp: RtoAlgorithm MaxConn CurrEstab RetransSegs|Tcp: 1 -1 40 7|Udp: InDatagrams RcvbufErrors|Udp: 5 0
+proc/thread-self/net/sockstat: sockets: used 1200|TCP: inuse 40 orphan 0 tw 2 alloc 44 mem 600000|UDP: inuse 6 mem 3
+sys/class/dmi/id/product_name: PowerEdge R650
+sys/class/dmi/id/sys_vendor: Dell Inc.
+sys/class/net/enp202s0f0np0/address: 02:00:00:00:00:04
+sys/class/net/enp202s0f0np0/device: -> ../../../devices/pci0000:c9/0000:ca:00.0
+sys/class/net/enp202s0f0np0/ifindex: 4
+sys/class/net/enp202s0f0np0/mtu: 9000
+sys/class/net/enp202s0f0np0/speed: 100000
+sys/class/net/enp202s0f0np0/tx_queue_len: 1000
+sys/devices/pci0000:c9/0000:ca:00.0/driver: -> ../../../bus/pci/drivers/mlx5_core
+sys/devices/pci0000:c9/0000:ca:00.0/numa_node: 1
+sys/devices/system/cpu/cpu0/cpufreq/scaling_driver: intel_pstate
+sys/devices/system/cpu/cpu0/cpufreq/scaling_governor: performance
+sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq: 3600000
+sys/devices/system/cpu/cpu0/cpufreq/scaling_min_freq: 800000
+sys/devices/system/cpu/online: 0-4,6-31
+sys/devices/system/cpu/smt/control: on
+sys/devices/system/node/node0/cpulist: 0-4,6-7,16-23
+sys/devices/system/node/node1/cpulist: 8-15,24-31
+";
+
+/// A virtual machine without firmware tables.
+const VM: &str = "
+etc/os-release: PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"
+proc/cpuinfo: processor\t: 0|model name\t: Intel(R) Xeon(R) Processor|cpu MHz\t\t: 2700.000|flags\t\t: fpu sse2 hypervisor\
+||processor\t: 1|model name\t: Intel(R) Xeon(R) Processor|cpu MHz\t\t: 2700.000|flags\t\t: fpu sse2 hypervisor|
+proc/meminfo: MemTotal:       24684096 kB
+proc/pressure/cpu: some avg10=32.09 avg60=28.28 avg300=22.66 total=224934706|full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+proc/pressure/memory: some avg10=0.00 avg60=0.00 avg300=0.00 total=0|full avg10=0.00 avg60=0.00 avg300=0.00 total=0
+proc/stat: cpu  106000 27000 32000 360000 1400 0 6700 2900 0 0|cpu0 53000 13552 16000 180000 700 0 3300 1400 0 0\
+|cpu1 53321 13552 16037 180035 710 0 3356 1476 0 0|intr 12345 0 0 7|ctxt 99
+proc/sys/kernel/arch: x86_64
+proc/sys/kernel/hostname: vm
+proc/sys/kernel/osrelease: 6.18.44
+proc/sys/kernel/version: #1 SMP PREEMPT_DYNAMIC @0
+proc/sys/net/ipv4/tcp_available_congestion_control: reno cubic bbr
+proc/sys/net/ipv4/tcp_mem: 287607\t383476\t575214
+proc/thread-self/net/netstat: TcpExt: TCPTimeouts TCPMemoryPressures|TcpExt: 63 0|IpExt: InOctets OutOctets|IpExt: 1074372213994 7
+proc/thread-self/net/route: Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\
+|eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000  |eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF  |
+proc/thread-self/net/snmp: Icmp: InMsgs InErrors|Icmp: 219 0|Tcp: RtoAlgorithm MaxConn CurrEstab RetransSegs|Tcp: 1 -1 0 10736
+proc/thread-self/net/snmp6: Ip6InReceives                   \t44835|Ip6InHdrErrors                  \t0
+proc/thread-self/net/sockstat: sockets: used 19|TCP: inuse 1 orphan 0 tw 7 alloc 2 mem 0|UDP: inuse 4 mem 0|FRAG: inuse 0 memory 0
+proc/thread-self/net/softnet_stat: 03286b6c 00000000 00000002 00000000 00000000|019b4750 00000000 00000003 00000000 00000000
+sys/class/net/eth0/address: 02:00:00:00:00:01
+sys/class/net/eth0/device: -> ../../../devices/pci0000:00/0000:00:03.0/virtio1
+sys/class/net/eth0/ifindex: 2
+sys/class/net/eth0/mtu: 1400
+sys/class/net/eth0/speed: -1
+sys/devices/pci0000:00/0000:00:03.0/virtio1/driver: -> ../../../../bus/virtio/drivers/virtio_net
+sys/devices/system/clocksource/clocksource0/available_clocksource: tsc kvm-clock
+sys/devices/system/cpu/online: 0-1
+sys/devices/system/cpu/smt/control: notsupported
+sys/devices/system/node/node0/cpulist: 0-1
+";
+
+/// Writes a tree of files, one a line: its path and what is in it, or where it links to.
+fn tree(lines: &str) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("directory");
+    for (path, text) in lines.lines().filter_map(|line| line.split_once(": ")) {
+        write(&directory, path, text);
+    }
+    directory
 }
 
-/// A copy that a test may change.
-fn copy(name: &str) -> tempfile::TempDir {
-    fn walk(from: &Path, to: &Path) {
-        fs::create_dir_all(to).expect("directory");
-        for entry in fs::read_dir(from).expect("fixture").flatten() {
-            let (path, target) = (entry.path(), to.join(entry.file_name()));
-            let kind = entry.file_type().expect("type");
-            if kind.is_dir() {
-                walk(&path, &target);
-            } else if kind.is_symlink() {
-                std::os::unix::fs::symlink(fs::read_link(&path).expect("link"), &target).expect("link");
-            } else {
-                fs::copy(&path, &target).expect("copied");
-            }
-        }
+fn write(directory: &tempfile::TempDir, path: &str, text: &str) {
+    let path = directory.path().join(path);
+    fs::create_dir_all(path.parent().expect("a directory")).expect("directory");
+    match text.strip_prefix("-> ") {
+        Some(target) => std::os::unix::fs::symlink(target, &path).expect("link"),
+        None => fs::write(&path, text.replace('|', "\n") + "\n").expect("written"),
     }
-    let directory = tempfile::tempdir().expect("directory");
-    walk(&fixture(name), directory.path());
+}
+
+/// [`DTN`] with what repeats for each core.
+fn dtn() -> tempfile::TempDir {
+    let directory = tree(DTN);
+    let cores = || (0..32_u32).filter(|core| *core != 5);
+    let each = |text: &dyn Fn(u32) -> String| cores().map(text).collect::<String>();
+    let cpuinfo = |core: u32| {
+        format!(
+            "processor\t: {core}|model name\t: Intel(R) Xeon(R) Gold 6346 CPU @ 3.10GHz|cpu MHz\t\t: 3100.000\
+             |physical id\t: {}|flags\t\t: fpu sse2 avx512f||",
+            core / 16
+        )
+    };
+    let ticks = |core: u32| {
+        let softirq = if core % 8 == 0 { 30 } else { 0 };
+        format!("cpu{core} {} 10 500 {} 20 0 {softirq} 0 0 0|", 1000 + core, 900_000 + core)
+    };
+    let softnet = |core: u32| {
+        let zeros = "00000000 ".repeat(9);
+        format!("{:08x} 00000000 {:08x} {zeros}{core:08x} 00000000 00000000|", core * 1000 + 7, core % 3)
+    };
+    write(&directory, "proc/cpuinfo", &each(&cpuinfo));
+    write(
+        &directory,
+        "proc/stat",
+        &format!("cpu  32496 310 15500 27900000 620 0 120 0 0 0|{}ctxt 4711", each(&ticks)),
+    );
+    write(&directory, "proc/thread-self/net/softnet_stat", &each(&softnet));
+    for core in cores() {
+        write(&directory, &format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq"), "3600000");
+    }
     directory
 }
 
@@ -53,7 +152,7 @@ fn all_files(below: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_transfer_node_is_described_from_its_files() {
-    let host = snapshot_from(&Files::recorded(fixture("dtn")), None);
+    let host = snapshot_from(&Files::recorded(dtn().path()), None);
     assert_eq!(host.hostname, "dtn01");
     assert_eq!(host.os.as_deref(), Some("Rocky Linux 9.4 (Blue Onyx)"));
     assert_eq!(host.cpu_model.as_deref(), Some("Intel(R) Xeon(R) Gold 6346 CPU @ 3.10GHz"));
@@ -76,7 +175,7 @@ fn a_transfer_node_is_described_from_its_files() {
 
 #[test]
 fn a_virtual_machine_is_recognised_by_its_clock() {
-    let host = snapshot_from(&Files::recorded(fixture("vm")), None);
+    let host = snapshot_from(&Files::recorded(tree(VM).path()), None);
     assert_eq!(host.virtualization.as_deref(), Some("kvm"));
     assert_eq!((host.cores_online, host.machine.as_str()), (2, "x86_64"));
     assert_eq!(host.smt.as_deref(), Some("notsupported"));
@@ -110,7 +209,7 @@ fn an_empty_tree_gives_an_empty_host_that_says_so() {
 
 #[test]
 fn a_leftover_container_mark_does_not_make_a_container() {
-    let tree = copy("vm");
+    let tree = tree(VM);
     fs::write(tree.path().join(".dockerenv"), "").expect("written");
     let files = Files::recorded(tree.path());
     assert_eq!(snapshot_from(&files, None).virtualization.as_deref(), Some("docker+kvm"));
@@ -121,7 +220,7 @@ fn a_leftover_container_mark_does_not_make_a_container() {
 
 #[test]
 fn differences_are_reported_and_core_numbers_hold_with_one_offline() {
-    let tree = copy("dtn");
+    let tree = dtn();
     let change = |path: &str, edit: &dyn Fn(String) -> String| {
         let path = tree.path().join(path);
         fs::write(&path, edit(fs::read_to_string(&path).expect("file"))).expect("written");
@@ -169,8 +268,7 @@ fn damaged_files_never_panic_or_break_the_json() {
         ("huge numbers", |bytes| bytes.iter().map(|b| if b.is_ascii_digit() { b'9' } else { *b }).collect()),
         ("no blanks", |bytes| bytes.into_iter().filter(|b| *b != b' ' && *b != b'\t').collect()),
     ];
-    for name in ["vm", "dtn"] {
-        let tree = copy(name);
+    for tree in [tree(VM), dtn()] {
         let files = Files::recorded(tree.path());
         for path in all_files(tree.path()) {
             let whole = fs::read(&path).expect("file");

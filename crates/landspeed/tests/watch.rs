@@ -216,7 +216,7 @@ fn filters_leave_other_connections_out() {
 }
 
 #[test]
-fn ctrl_c_ends_the_watch_with_its_document_and_the_lines_so_far() {
+fn ctrl_c_ends_the_watch_with_document_and_lines() {
     let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, None));
     let scratch = tempfile::tempdir().expect("a directory");
     let file = |name: &str| scratch.path().join(name);

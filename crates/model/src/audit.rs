@@ -50,7 +50,7 @@ pub enum Severity {
 }
 
 /// Whether a recommendation may be carried out by a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Applicability {
     /// Takes effect at once, disturbs nothing, and can be rolled back.
@@ -58,6 +58,7 @@ pub enum Applicability {
     /// Disturbs traffic for a moment, or helps some and harms others: read before applying.
     NeedsCare,
     /// A person has to do it: firmware, boot loader, hardware, another program's configuration.
+    #[default]
     DisplayOnly,
 }
 

@@ -61,8 +61,8 @@ pub use trace::{
 };
 pub use trace_direction::{Retransmits, TraceDirection, TraceEcn, TraceLimits, TraceRto, TraceRtt, ZeroWindow};
 pub use trace_graph::{
-    TraceBuckets, TraceComparison, TraceDetail, TraceDifference, TraceFigure, TraceGraphs, TraceRate, TraceSeries,
-    TraceWay,
+    PacketDirection, TraceBuckets, TraceComparison, TraceDetail, TraceDifference, TraceFigure, TraceGraphs,
+    TraceRate, TraceSeries,
 };
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
@@ -81,7 +81,11 @@ pub const LAB_SCHEMA_1: &str = "landspeed.lab/1";
 pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";
 
 /// The identifier written to `.schema` of an analysed capture.
-pub const TRACE_SCHEMA: &str = "landspeed.trace/1";
+pub const TRACE_SCHEMA: &str = "landspeed.trace/2";
+
+/// The version before [`TRACE_SCHEMA`], which is read alike.
+pub const TRACE_SCHEMA_1: &str = "landspeed.trace/1";
+
 /// The schema of [`TraceComparison`].
 pub const TRACE_COMPARISON_SCHEMA: &str = "landspeed.tracecomparison/1";
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Warning};
 
-/// How a capture was taken. `landspeed.trace/1` describes its content.
+/// How a capture was taken. `landspeed.trace/2` describes its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TapDocument {
     /// `landspeed.tap/1`.

@@ -1,14 +1,14 @@
-//! What a capture shows (`landspeed.trace/1`).
+//! What a capture shows (`landspeed.trace/2`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bucket, BuildInfo, TraceDirection, TraceGraphs, TraceWay, Warning};
+use crate::{Bucket, BuildInfo, PacketDirection, TraceDirection, TraceGraphs, Warning};
 
 /// A capture, analysed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceDocument {
-    /// `landspeed.trace/1`.
+    /// `landspeed.trace/2`; in older documents `landspeed.trace/1`, which is read alike.
     pub schema: String,
     /// The program.
     pub landspeed: BuildInfo,
@@ -62,7 +62,8 @@ pub struct TracePath {
     /// From the first to the second tap.
     pub forward: PathDirection,
     /// From the second to the first.
-    pub backward: PathDirection,
+    #[serde(alias = "backward")]
+    pub reverse: PathDirection,
 }
 
 /// A step of the second tap's clock against the first's.
@@ -117,13 +118,13 @@ pub struct DelayOverTime {
     pub width_ns: u64,
     /// Packets in each.
     pub packets: Vec<u64>,
-    /// Median, nanoseconds, of those that are among the way's 16,384 sampled packets.
+    /// Median, nanoseconds, of those that are among the direction's 16,384 sampled packets.
     pub p50_ns: Vec<Option<u64>>,
     /// Greatest, nanoseconds, of all.
     pub max_ns: Vec<Option<u64>>,
 }
 
-/// One way between two taps.
+/// One direction between two taps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathDirection {
     /// Packets that passed both.
@@ -287,7 +288,8 @@ pub struct TraceEvent {
     /// What.
     pub kind: TraceEventKind,
     /// Whether the packet was the source's or the destination's.
-    pub way: TraceWay,
+    #[serde(alias = "way")]
+    pub direction: PacketDirection,
     /// Number of the frame, from 1.
     pub frame: u64,
     /// When, nanoseconds from the start of the capture.

@@ -1,4 +1,4 @@
-//! What one end of a flow sent, as a tap saw it: a part of `landspeed.trace/1`.
+//! What one end of a flow sent, as a tap saw it: a part of `landspeed.trace/2`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -51,9 +51,9 @@ pub struct TraceDirection {
     pub ecn: Option<TraceEcn>,
     /// Its retransmits.
     pub retransmits: Retransmits,
-    /// Packets that filled a hole and had been overtaken on the way, by their IP identification, timestamp or time.
+    /// Packets that filled a hole and had been reordered, by their IP identification, timestamp or time.
     pub out_of_order: u64,
-    /// Copies that were made on the way: the same packet twice.
+    /// Packets duplicated in the network: the same packet twice.
     pub duplicates: u64,
     /// Payload the other end acknowledged but the tap never saw, bytes: what the capture lacks.
     pub missing_bytes: u64,

@@ -30,7 +30,7 @@ pub struct TraceRate {
 /// Whose data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum TraceWay {
+pub enum PacketDirection {
     /// The flow's source's.
     Forward,
     /// The flow's destination's.
@@ -45,7 +45,8 @@ pub struct TraceSeries {
     /// Which flow: its place in `flows`.
     pub flow: usize,
     /// Whose data.
-    pub way: TraceWay,
+    #[serde(alias = "way")]
+    pub direction: PacketDirection,
     /// Payload, bytes, copies included.
     pub payload_bytes: u64,
     /// Segments and acknowledgements there were.
@@ -78,12 +79,15 @@ pub struct TraceBuckets {
     /// One past the greatest.
     pub data_high: Vec<i64>,
     /// Retransmissions of all kinds.
-    pub again: Vec<u32>,
+    #[serde(alias = "again")]
+    pub retransmits: Vec<u32>,
     /// Lowest sequence number retransmitted.
-    pub again_low: Vec<i64>,
+    #[serde(alias = "again_low")]
+    pub retransmits_low: Vec<i64>,
     /// One past the greatest.
-    pub again_high: Vec<i64>,
-    /// Segments that came out of order, or were copied on the way.
+    #[serde(alias = "again_high")]
+    pub retransmits_high: Vec<i64>,
+    /// Segments that came out of order, or were duplicated in the network.
     pub late: Vec<u32>,
     /// Least sequence number of these.
     pub late_low: Vec<i64>,

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_named_in_the_error() {
+    fn a_missing_interface_is_named_in_the_error() {
         let mut gone = Ethtool::new("nosuch0").expect("a possible name");
         let error = gone.driver().expect_err("no such interface");
         assert!(error.to_string().contains("nosuch0"), "{error}");

@@ -155,7 +155,7 @@ fn words(values: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn a_packet_count_past_32_bits_is_taken_from_where_it_fits() {
+fn a_packet_count_beyond_32_bits_is_read() {
     let mut basic = 1_u64.to_ne_bytes().to_vec();
     basic.extend(words(&[5, 0]));
     let mut nested = attribute(1, &basic);

@@ -15,7 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 render_lab(&serde_json::from_slice(&text)?)?
             }
             Some(landspeed_model::LAB_SET_SCHEMA) => render_lab_set(&serde_json::from_slice(&text)?)?,
-            Some(landspeed_model::TRACE_SCHEMA) => render_trace(&serde_json::from_slice(&text)?)?,
+            Some(landspeed_model::TRACE_SCHEMA | landspeed_model::TRACE_SCHEMA_1) => {
+                render_trace(&serde_json::from_slice(&text)?)?
+            }
             Some(landspeed_model::TRACE_COMPARISON_SCHEMA) => {
                 render_trace_comparison(&serde_json::from_slice(&text)?)?
             }

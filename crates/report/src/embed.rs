@@ -1,8 +1,8 @@
 //! The document as it stands inside the page.
 
 use landspeed_model::{
-    HostSeries, Interval, LAB_SCHEMA, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd, TraceComparison,
-    TraceDocument,
+    HostSeries, Interval, LAB_SCHEMA, LabDocument, LatencyUnderLoad, RunDocument, Sample, StreamEnd, TRACE_SCHEMA,
+    TraceComparison, TraceDocument,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -64,6 +64,7 @@ fn packed_trace(document: &TraceDocument) -> Result<Value, serde_json::Error> {
     }
     let mut json = serde_json::to_value(document)?;
     pack_in(&mut json)?;
+    json["schema"] = TRACE_SCHEMA.into();
     Ok(json)
 }
 

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use landspeed_model::{
     AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA,
-    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDocument,
+    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TRACE_SCHEMA_1, TraceComparison, TraceDocument,
 };
 use thiserror::Error;
 
@@ -93,7 +93,7 @@ pub fn render_audit(document: &AuditDocument) -> Result<String, ReportError> {
 /// # Errors
 /// The document's schema is not the one this version knows.
 pub fn render_trace(document: &TraceDocument) -> Result<String, ReportError> {
-    known(&document.schema, TRACE_SCHEMA)?;
+    known_trace(document)?;
     Ok(page(&title::trace(document), &title::trace_summary(document), &embed::trace(document)?))
 }
 
@@ -103,11 +103,15 @@ pub fn render_trace(document: &TraceDocument) -> Result<String, ReportError> {
 /// The document's schema is not the one this version knows, or that of one of its captures.
 pub fn render_trace_comparison(document: &TraceComparison) -> Result<String, ReportError> {
     known(&document.schema, TRACE_COMPARISON_SCHEMA)?;
-    known(&document.a.schema, TRACE_SCHEMA)?;
-    known(&document.b.schema, TRACE_SCHEMA)?;
+    known_trace(&document.a)?;
+    known_trace(&document.b)?;
     let title = format!("{} · against · {}", title::trace(&document.a), title::trace(&document.b));
     let summary = format!("{} {}", title::trace_summary(&document.a), title::trace_summary(&document.b));
     Ok(page(&title, &summary, &embed::trace_comparison(document)?))
+}
+
+fn known_trace(document: &TraceDocument) -> Result<(), ReportError> {
+    if document.schema == TRACE_SCHEMA_1 { Ok(()) } else { known(&document.schema, TRACE_SCHEMA) }
 }
 
 fn known(found: &str, known: &'static str) -> Result<(), ReportError> {

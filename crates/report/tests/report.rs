@@ -179,6 +179,15 @@ fn lab_documents_of_version_1_are_drawn() {
 }
 
 #[test]
+fn trace_documents_of_version_1_are_drawn() {
+    let old = documents::TRACES[1].1();
+    assert_eq!(old.schema, landspeed_model::TRACE_SCHEMA_1);
+    let page = embedded(&render_trace(&old).unwrap());
+    assert_eq!(page["schema"], landspeed_model::TRACE_SCHEMA);
+    assert_eq!(page["graphs"]["series"][0]["direction"], "forward");
+}
+
+#[test]
 fn the_policy_allows_the_script_in_the_page() {
     let page = render(&document("failed")).unwrap();
     let start = page.rfind("<script>").unwrap() + "<script>".len();

@@ -1,9 +1,7 @@
 //! The real program at both ends of a path: a server that stays, and runs against it.
 
-use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,7 +10,7 @@ use landspeed_sys::thread;
 use serde_json::Value;
 
 use crate::netns::Namespace;
-use crate::process::Process;
+use crate::process::{Process, free_port};
 
 /// Measurements beside each other measure each other: one pair at a time in a test process.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -25,8 +23,7 @@ pub struct Pair {
     program: PathBuf,
     client: Option<String>,
     target: String,
-    server: Child,
-    _log: BufReader<ChildStdout>,
+    server: Process,
     documents: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
 }
@@ -47,23 +44,14 @@ impl Pair {
 
     fn start(program: &str, names: Option<(&str, &str)>, target: &str, alone: MutexGuard<'static, ()>) -> Self {
         let program = std::env::var_os("LANDSPEED_BINARY").map_or_else(|| PathBuf::from(program), PathBuf::from);
-        let mut server = command(&program, names.map(|(_, right)| right))
-            .args(["serve", "--listen", target])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap_or_else(|why| panic!("cannot run {}: {why}", program.display()));
-        let mut log = BufReader::new(server.stdout.take().expect("piped"));
-        let mut line = String::new();
-        while !line.contains("listening") {
-            line.clear();
-            assert!(log.read_line(&mut line).expect("its output") > 0, "the server ended before it listened");
-        }
+        let mut server = command(&program, names.map(|(_, right)| right));
+        let server = Process::start(server.args(["serve", "--listen", target]));
+        server.address_in("listening");
         Self {
             program,
             client: names.map(|(left, _)| left.to_owned()),
             target: target.to_owned(),
             server,
-            _log: log,
             documents: tempfile::tempdir().expect("a place for documents"),
             _alone: alone,
         }
@@ -117,30 +105,12 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
-    fn drop(&mut self) {
-        let _ = self.server.kill();
-        let _ = self.server.wait();
-    }
-}
-
 /// A command, in a namespace (with that namespace's /sys) or here.
 fn command(program: &Path, namespace: Option<&str>) -> Command {
     let Some(name) = namespace else { return Command::new(program) };
     let mut command = Command::new("ip");
     command.args(["netns", "exec", name]).arg(program);
     command
-}
-
-/// A port that both protocols have free now.
-fn free_port() -> u16 {
-    for _ in 0..100 {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|tcp| tcp.local_addr()).expect("a port").port();
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no port is free for both TCP and UDP");
 }
 
 /// Something that keeps a core busy until it is dropped.

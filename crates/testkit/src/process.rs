@@ -1,6 +1,8 @@
 //! Processes of a test: their output is read all the time, they have a deadline, and none outlives its test.
 
+use std::borrow::BorrowMut;
 use std::io::{BufRead as _, BufReader, Read};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -27,6 +29,20 @@ pub fn until(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
 pub fn signal(id: u32, name: &str) {
     let kill = format!("kill -{name} {id}");
     assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
+}
+
+/// A port that both protocols have free now.
+///
+/// # Panics
+/// If there is none.
+pub fn free_port() -> u16 {
+    for _ in 0..100 {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|tcp| tcp.local_addr()).expect("a port").port();
+        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port is free for both TCP and UDP");
 }
 
 /// A process whose output is read all the time, killed when dropped.
@@ -56,7 +72,8 @@ impl Process {
     ///
     /// # Panics
     /// If it cannot be started.
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(mut command: impl BorrowMut<Command>) -> Self {
+        let command = command.borrow_mut();
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let (out, err) = (Arc::default(), Arc::default());
         let readers = vec![
@@ -85,6 +102,21 @@ impl Process {
     /// As [`Process::stdout`].
     pub fn stderr(&self) -> String {
         self.err.lock().unwrap().clone()
+    }
+
+    /// Waits for a line of standard output with these words; the address in it.
+    ///
+    /// # Panics
+    /// If there is none within a minute.
+    pub fn address_in(&self, words: &str) -> SocketAddr {
+        let mut address = None;
+        until(60, words, || {
+            let said = self.stdout();
+            let line = said.lines().find(|line| line.contains(words));
+            address = line.and_then(|line| line.split_whitespace().find_map(|word| word.parse().ok()));
+            address.is_some()
+        });
+        address.expect("just found")
     }
 
     /// Sends a signal by name (`INT`, `TERM`, `STOP`, `CONT`).
@@ -125,9 +157,8 @@ impl Process {
         for reader in self.readers.drain(..) {
             reader.join().expect("a reader does not panic");
         }
-        let stderr = self.err.lock().unwrap().clone();
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        Ended { code, stdout: self.stdout(), stderr, seconds }
+        Ended { code, stdout: self.stdout(), stderr: self.stderr(), seconds }
     }
 
     /// Open descriptors and threads right now.

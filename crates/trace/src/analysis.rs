@@ -1,8 +1,8 @@
 //! The analysis of a capture, in one pass.
 
 use landspeed_model::{
-    BuildInfo, TRACE_SCHEMA, TraceDirection, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow,
-    TraceHandshake, TraceReset, TraceTransport, TraceWay, Warning,
+    BuildInfo, PacketDirection, TRACE_SCHEMA, TraceDirection, TraceDocument, TraceEndpoint, TraceEvent,
+    TraceEventKind, TraceFlow, TraceHandshake, TraceReset, TraceTransport, Warning,
 };
 use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
@@ -251,7 +251,7 @@ fn flow_document(flow: &Flow, start_ns: u64) -> TraceFlow {
             let (events, unlisted_events) = events(connection, upward);
             let reset = events.iter().filter(|event| event.kind == TraceEventKind::Reset);
             let reset = reset.min_by_key(|event| event.frame).map(|event| TraceReset {
-                by: if event.way == TraceWay::Forward { source.clone() } else { destination.clone() },
+                by: if event.direction == PacketDirection::Forward { source.clone() } else { destination.clone() },
                 time_ns: event.time_ns,
                 frame: event.frame,
             });
@@ -311,12 +311,12 @@ fn events(connection: &Connection, upward: bool) -> (Vec<TraceEvent>, u64) {
     let (from, to) = if upward { (up, down) } else { (down, up) };
     let mut listed = Vec::new();
     let mut unlisted = 0;
-    for (direction, way) in [(from, TraceWay::Forward), (to, TraceWay::Reverse)] {
-        let (events, more) = direction.events();
+    for (end, direction) in [(from, PacketDirection::Forward), (to, PacketDirection::Reverse)] {
+        let (events, more) = end.events();
         unlisted += more;
         listed.extend(events.iter().map(|event| TraceEvent {
             kind: event.kind,
-            way,
+            direction,
             frame: event.frame,
             time_ns: event.since_ns,
             sequence: event.sequence,

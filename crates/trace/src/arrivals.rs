@@ -63,7 +63,7 @@ impl Arrival {
 struct Suspect {
     arrival: Arrival,
     /// When the next copy passed.
-    again_ns: i64,
+    repeat_ns: i64,
     /// Whether a receiver that has it would report the next copy at once: it reports copies, and holds nothing out of order,
     /// for which Linux compresses acknowledgements.
     would_report: bool,
@@ -139,12 +139,12 @@ impl Arrivals {
         let from = self.waiting.partition_point(|other| other.end <= arrival.start);
         let mut to = from;
         while let Some(&other) = self.waiting.get(to).filter(|other| other.start < arrival.end) {
-            let again_ns = arrival.time_ns;
+            let repeat_ns = arrival.time_ns;
             // Whatever arrives is acknowledged after that long at the latest.
             let silent = self.latest_ack_ns.is_none_or(|ack_ns| ack_ns < other.time_ns);
-            let lacked = other.lacked || silent && again_ns - other.time_ns >= DELAYED_NS;
+            let lacked = other.lacked || silent && repeat_ns - other.time_ns >= DELAYED_NS;
             let would_report = self.reports && self.held.is_empty() && !self.incomplete;
-            self.suspects.push(Suspect { arrival: Arrival { lacked, ..other }, again_ns, would_report });
+            self.suspects.push(Suspect { arrival: Arrival { lacked, ..other }, repeat_ns, would_report });
             to += 1;
         }
         self.waiting.drain(from..to);
@@ -237,11 +237,11 @@ impl Arrivals {
         }
         self.waiting.drain(first..last);
         self.held.retain(|&(low, high)| {
-            let apart = high < from || to < low;
-            if !apart {
+            let is_disjoint = high < from || to < low;
+            if !is_disjoint {
                 (from, to) = (from.min(low), to.max(high));
             }
-            apart
+            is_disjoint
         });
         if self.held.len() < MAX_HELD {
             self.held.push((from, to));
@@ -298,8 +298,8 @@ impl Arrivals {
     /// Decides on suspects that passed again before `until_ns`, and whose numbers are acknowledged.
     fn settle(&mut self, until_ns: i64, lost: &mut Vec<Arrival>) {
         let Self { acked, lost: count, undetermined, .. } = self;
-        self.suspects.retain(|Suspect { arrival, again_ns, would_report }| {
-            let due = *again_ns <= until_ns && arrival.end <= *acked;
+        self.suspects.retain(|Suspect { arrival, repeat_ns, would_report }| {
+            let due = *repeat_ns <= until_ns && arrival.end <= *acked;
             if due && (arrival.lacked || *would_report) {
                 *count += 1;
                 lost.push(*arrival);

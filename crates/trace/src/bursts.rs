@@ -83,8 +83,8 @@ impl Bursts {
         if self.worst.len() == MOST && self.worst.last().is_some_and(|least| least.bytes >= burst.bytes) {
             return;
         }
-        let place = self.worst.partition_point(|other| other.bytes >= burst.bytes);
-        self.worst.insert(place, burst);
+        let position = self.worst.partition_point(|other| other.bytes >= burst.bytes);
+        self.worst.insert(position, burst);
         self.worst.truncate(MOST);
     }
 

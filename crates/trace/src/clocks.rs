@@ -202,7 +202,7 @@ impl Clocks {
         let since_ns = time_ns.saturating_sub(start_ns).max(0) as u64;
         // Divide only when the bin changes.
         if since_ns.wrapping_sub(self.from_ns) >= self.width_ns {
-            self.turn(since_ns);
+            self.open_bin(since_ns);
         }
         let at = self.at;
         let samples = &mut self.directions[direction];
@@ -224,9 +224,9 @@ impl Clocks {
         shift_ns
     }
 
-    /// Finds the bin of a time.
+    /// Opens the bin of a time.
     #[cold]
-    fn turn(&mut self, since_ns: u64) {
+    fn open_bin(&mut self, since_ns: u64) {
         while since_ns / self.width_ns >= MAX_BINS as u64 {
             self.width_ns *= 2;
             for samples in &mut self.directions {
@@ -336,7 +336,7 @@ impl Clocks {
         let bounds: Vec<(usize, i64, i64)> = bins
             .filter(|(_, (forward, reverse))| forward.packets > 0 && reverse.packets > 0)
             // Bins around a removed step mix packets from before and after it.
-            .filter(|(at, _)| !difference.meets(self.begin_of(*at), self.begin_of(*at + 1)))
+            .filter(|(at, _)| !difference.meets(self.bin_start_ns(*at), self.bin_start_ns(*at + 1)))
             .map(|(at, (forward, reverse))| {
                 let upper = corrected(forward.least, difference, false).ahead_ns;
                 (at, upper, -corrected(reverse.least, difference, true).ahead_ns)
@@ -378,12 +378,13 @@ impl Clocks {
             .iter()
             .filter(as_well)
             .fold((best.0, best.0), |(first, last), jump| (first.min(jump.0), last.max(jump.0)));
-        let (from_ns, to_ns) = (self.begin_of(bounds[first].0), self.begin_of(bounds[last + between - 1].0 + 1));
+        let (from_ns, to_ns) =
+            (self.bin_start_ns(bounds[first].0), self.bin_start_ns(bounds[last + between - 1].0 + 1));
         Some(Step { from_ns, to_ns, by_ns: i64::midpoint(upper, lower) })
     }
 
     /// Returns the start of a bin.
-    fn begin_of(&self, bin: usize) -> i64 {
+    fn bin_start_ns(&self, bin: usize) -> i64 {
         self.start_ns.unwrap_or(0) + bin as i64 * self.width_ns as i64
     }
 
@@ -397,12 +398,12 @@ impl Clocks {
         let (forward, reverse) = (fit(false)?, fit(true)?);
         let reverse = (-reverse.0, reverse.1);
         let plausible = |slope: &(f64, f64)| slope.0.abs() < MAX_DRIFT;
-        let apart = (forward.0 - reverse.0).abs();
+        let gap = (forward.0 - reverse.0).abs();
         match (plausible(&forward), plausible(&reverse)) {
-            (true, true) if apart <= 3.0 * (forward.1 + reverse.1) => {
+            (true, true) if gap <= 3.0 * (forward.1 + reverse.1) => {
                 let [one, two] = [forward, reverse].map(|slope| 1.0 / slope.1.max(1e-12).powi(2));
                 let drift = (forward.0 * one + reverse.0 * two) / (one + two);
-                Some((drift, (apart / 2.0).max((one + two).sqrt().recip())))
+                Some((drift, (gap / 2.0).max((one + two).sqrt().recip())))
             }
             // A queue tilts one of them: the one with the smaller error is the clock.
             (true, true) => Some(if forward.1 < reverse.1 { forward } else { reverse }),
@@ -484,7 +485,7 @@ fn slope(points: &[Point]) -> Option<(f64, f64)> {
     let mut hull: Vec<Point> = Vec::new();
     for &point in points {
         while let [.., before, top] = hull[..]
-            && turns_down(before, top, point)
+            && is_above_line(before, top, point)
         {
             hull.pop();
         }
@@ -505,7 +506,7 @@ fn slope(points: &[Point]) -> Option<(f64, f64)> {
 }
 
 /// Returns whether the middle one of three points, in order of time, lies above the line through the others.
-fn turns_down(a: Point, b: Point, c: Point) -> bool {
+fn is_above_line(a: Point, b: Point, c: Point) -> bool {
     let area = i128::from(b.time_ns - a.time_ns) * i128::from(c.ahead_ns - a.ahead_ns)
         - i128::from(b.ahead_ns - a.ahead_ns) * i128::from(c.time_ns - a.time_ns);
     area <= 0

@@ -68,7 +68,7 @@ impl Connection {
         let Seen { number: frame, since_ns, .. } = *seen;
         let scene = Scene { frame, since_ns, quiet_ns: span_ns, round_trip_ns, sequence: tcp.sequence };
         from.notify(seen.traffic_class, tcp.flags, to);
-        let class = from.pass(tcp, passing, scene, to.is_shut());
+        let class = from.pass(tcp, passing, scene, to.is_window_closed());
         if tcp.flags.has(Flags::SYN) {
             from.negotiate_scale(tcp, to);
         }
@@ -103,9 +103,9 @@ impl Connection {
         let shaking = self.syn_ack_ns.is_some() && self.client_rtt_ns.is_none();
         let [up, down] = &mut self.directions;
         let expected = if upward {
-            up.expects(brief) && !(down.is_shut() && brief.payload == 1)
+            up.expects(brief) && !(down.is_window_closed() && brief.payload == 1)
         } else {
-            down.expects(brief) && !(up.is_shut() && brief.payload == 1)
+            down.expects(brief) && !(up.is_window_closed() && brief.payload == 1)
         };
         if !expected || shaking || self.last_ns == 0 || time_ns < self.last_ns {
             return false;
@@ -120,7 +120,7 @@ impl Connection {
         from.pass_expected(brief, Passing { time_ns, wire, mark, pushed: brief.pushed });
         let scene = || Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
         let window_moved = !from.repeats_window(brief.window) && from.announce(brief.window, Flags::ACK, scene());
-        if brief.payload > 0 && to.has_no_news(brief) {
+        if brief.payload > 0 && to.acknowledges_nothing_new(brief) {
             return true;
         }
         let sack = brief.sack();

@@ -17,7 +17,7 @@ const SOON_ALIKE_NS: u64 = 1_000_000;
 struct Original {
     print: u64,
     time_ns: u64,
-    /// In the order of its direction's packets of its kind; 0 in an empty place.
+    /// In the order of its direction's packets of its kind; 0 in an empty slot.
     number: u64,
 }
 
@@ -79,8 +79,8 @@ impl Copies {
             self.sets = vec![[Original::default(); WAYS]; SETS];
         }
         let Candidate { print, time_ns, upward, identified, moves } = packet;
-        let telling = identified || moves;
-        let share = &mut self.shares[usize::from(!upward)][usize::from(!telling)];
+        let is_distinct = identified || moves;
+        let share = &mut self.shares[usize::from(!upward)][usize::from(!is_distinct)];
         let set = &mut self.sets[(print >> 52) as usize % SETS];
         let soon_ns = if identified { SOON_NS } else { SOON_ALIKE_NS };
         let is_alike = |original: &&mut Original| {
@@ -89,13 +89,13 @@ impl Copies {
         if let Some(original) = set.iter_mut().find(is_alike) {
             // What came after the original may be copied yet.
             share.copies += 1;
-            let copied = if telling {
+            let copied = if is_distinct {
                 self.mirrored = share.copies * 2 >= original.number;
                 self.mirrored
             } else {
                 self.mirrored && share.copies * 4 >= original.number * 3
             };
-            if !telling {
+            if !is_distinct {
                 // The next one alike is another acknowledgement.
                 original.number = 0;
             }

@@ -256,7 +256,7 @@ impl FlowDirection {
     }
 
     /// Accounts for a segment of this direction. Returns its class.
-    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing, scene: Scene, peer_is_shut: bool) -> Class {
+    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing, scene: Scene, peer_window_closed: bool) -> Class {
         let moved_ns = self.last_moved_ns;
         self.packets += 1;
         self.wire_bytes += u64::from(passing.wire);
@@ -290,7 +290,7 @@ impl FlowDirection {
         if length > 0 && self.has_gap() {
             self.settle_gap(tcp.payload);
         }
-        let class = self.place(tcp, length, passing, scene, peer_is_shut);
+        let class = self.classify_segment(tcp, length, passing, scene, peer_window_closed);
         self.log_event(class, tcp, scene, moved_ns, passing.time_ns);
         self.last_ns = passing.time_ns;
         class
@@ -304,7 +304,7 @@ impl FlowDirection {
 
     /// Returns whether a data segment acknowledges nothing new.
     #[inline]
-    pub fn has_no_news(&self, brief: &Brief<'_>) -> bool {
+    pub fn acknowledges_nothing_new(&self, brief: &Brief<'_>) -> bool {
         let near = self.next.wrapping_sub(self.acked) < 1 << 31;
         near && self.acked != 0 && brief.acknowledgement == self.acked as u32 && brief.has_no_sack()
     }
@@ -356,7 +356,14 @@ impl FlowDirection {
     }
 
     /// Classifies a segment by its sequence numbers.
-    fn place(&mut self, tcp: &TcpHeader, length: u64, passing: Passing, scene: Scene, peer_is_shut: bool) -> Class {
+    fn classify_segment(
+        &mut self,
+        tcp: &TcpHeader,
+        length: u64,
+        passing: Passing,
+        scene: Scene,
+        peer_window_closed: bool,
+    ) -> Class {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
             self.begin = self.next;
@@ -370,7 +377,7 @@ impl FlowDirection {
             return if probe { self.probe(0) } else { Class::Bare };
         }
         if start >= self.next {
-            if peer_is_shut && tcp.payload == 1 && start == self.next && start == self.acked {
+            if peer_window_closed && tcp.payload == 1 && start == self.next && start == self.acked {
                 // Others send a byte into a closed window, until it is taken.
                 return self.probe(end);
             }

@@ -62,8 +62,8 @@ impl Flows {
     /// Analyses packets from the intake, in order.
     pub fn batch(&mut self, batch: &[Seen]) {
         for chunk in batch.chunks(AHEAD) {
-            let places = self.prefetch(chunk);
-            for (seen, place) in chunk.iter().zip(places) {
+            let guesses = self.prefetch(chunk);
+            for (seen, place) in chunk.iter().zip(guesses) {
                 self.seen::<Unobserved>(seen, place);
             }
         }
@@ -72,16 +72,16 @@ impl Flows {
     /// Fetches the flows of a batch before they are needed: with many flows each is far away in memory, and waiting for
     /// several at once takes no longer than for one. Returns where they may be.
     fn prefetch(&self, batch: &[Seen]) -> [Option<u32>; AHEAD] {
-        let mut places = [None; AHEAD];
+        let mut guesses = [None; AHEAD];
         if batch.iter().all(|seen| self.table.is_latest(&seen.key)) {
-            return places;
+            return guesses;
         }
-        for (place, seen) in places.iter_mut().zip(batch) {
+        for (place, seen) in guesses.iter_mut().zip(batch) {
             *place = self.table.guess(&seen.key);
         }
-        let sum = places.iter().flatten().fold(0, |sum, place| sum ^ self.table.prefetch(*place));
+        let sum = guesses.iter().flatten().fold(0, |sum, place| sum ^ self.table.prefetch(*place));
         std::hint::black_box(sum);
-        places
+        guesses
     }
 
     /// Analyses a packet from the intake, and gives its row to `observer`.
@@ -95,7 +95,7 @@ impl Flows {
 
     /// Where a flow is.
     pub(crate) fn at(&self, key: &Key) -> Option<FlowAt> {
-        let at = self.table.place(key)?;
+        let at = self.table.position(key)?;
         Some(FlowAt { at, number: self.table.at(at)?.number })
     }
 
@@ -128,10 +128,10 @@ impl Flows {
     #[inline]
     fn packet<O: Observer>(&mut self, seen: &Seen, guess: Option<u32>) -> (bool, Option<RowFlow>) {
         let Self { table, room, evicted, .. } = self;
-        let at = match table.turn_to(&seen.key, guess) {
+        let at = match table.find(&seen.key, guess) {
             Some(at) => {
                 if seen.body == Body::Tcp && seen.tcp.flags.has(TURNING) {
-                    turn(table, at, seen, evicted);
+                    restart_connection(table, at, seen, evicted);
                 }
                 at
             }
@@ -162,7 +162,7 @@ impl Flows {
     #[inline]
     fn bin(&mut self, since_ns: u64, wire: u32, retransmitted: bool) {
         if since_ns < self.open.from_ns || since_ns >= self.open.to_ns {
-            self.turn(since_ns);
+            self.open_bin(since_ns);
         }
         self.open.bytes += u64::from(wire);
         self.open.retransmits += u32::from(retransmitted);
@@ -179,7 +179,7 @@ impl Flows {
 
     /// Opens the bin of a time.
     #[cold]
-    fn turn(&mut self, since_ns: u64) {
+    fn open_bin(&mut self, since_ns: u64) {
         self.settle();
         let bins = &mut self.bins;
         while since_ns / bins.width_ns >= MAX_BINS as u64 {
@@ -272,7 +272,7 @@ fn begin(table: &mut Table, seen: &Seen, evicted: &mut UnlistedFlows) -> u32 {
 
 /// Begins another connection at a position if a segment that opens or closes one opens it.
 #[cold]
-fn turn(table: &mut Table, at: u32, seen: &Seen, evicted: &mut UnlistedFlows) {
+fn restart_connection(table: &mut Table, at: u32, seen: &Seen, evicted: &mut UnlistedFlows) {
     let Some(flow) = table.at_mut(at) else { return };
     if !flow.lifetime.opens_another(&seen.tcp, seen.upward) {
         return;

@@ -210,10 +210,10 @@ impl Groups {
     }
 
     /// Distances between groups so many apart.
-    fn distances(&self, apart: usize) -> impl Iterator<Item = f64> + '_ {
+    fn distances(&self, span: usize) -> impl Iterator<Item = f64> + '_ {
         self.stretches().flat_map(move |stretch| {
             let begins = &self.begins[stretch];
-            begins.iter().zip(begins.iter().skip(apart)).map(|(one, other)| other - one)
+            begins.iter().zip(begins.iter().skip(span)).map(|(one, other)| other - one)
         })
     }
 
@@ -235,19 +235,19 @@ impl Groups {
     /// The period made exact over more and more clusters, and how well they keep to it over many: `None` if its phase
     /// wanders.
     fn keeps_phase(&self, period: f64) -> Option<(f64, f64)> {
-        let over = |apart: usize, period: f64| {
+        let over = |span: usize, period: f64| {
             let mut circle = Circle::default();
-            for distance in self.distances(apart).filter(|distance| *distance < MAX_PERIODS * period * apart as f64) {
+            for distance in self.distances(span).filter(|distance| *distance < MAX_PERIODS * period * span as f64) {
                 circle.add(distance / period);
             }
             circle
         };
         let mut period = period;
-        let mut apart = 1;
+        let mut span = 1;
         let near = over(1, period);
-        while apart < FAR {
-            apart *= 2;
-            let distances = self.distances(apart).filter(|distance| *distance < MAX_PERIODS * period * apart as f64);
+        while span < FAR {
+            span *= 2;
+            let distances = self.distances(span).filter(|distance| *distance < MAX_PERIODS * period * span as f64);
             let (sum, count) = distances.fold((0.0, 0.0), |(sum, count), distance| (sum + distance, count + 1.0));
             if count < 64.0 {
                 return None;
@@ -255,7 +255,7 @@ impl Groups {
             // A third of a turn to either side of the estimate from fewer clusters, then finer.
             for step in [60.0, 1_200.0].map(|parts| period / (sum / count) / parts) {
                 let tried = (-20..=20).map(|number| period * (1.0 + f64::from(number) * step));
-                let tried = tried.map(|period| (period, over(apart, period).agreement()));
+                let tried = tried.map(|period| (period, over(span, period).agreement()));
                 (period, _) = tried.max_by(|one, other| one.1.total_cmp(&other.1))?;
             }
         }
@@ -313,13 +313,13 @@ impl Groups {
         // What is full for a while is full a little later too, and errors last. A rhythm has to recur.
         let (mut filling, mut erring) = (Recurrence::default(), Recurrence::default());
         for lag in 1..longest / 2 {
-            let (mut again, mut tried, mut filled, mut alike) = (0.0, 0.0, 0.0, 0.0);
+            let (mut recurred, mut tried, mut filled, mut alike) = (0.0, 0.0, 0.0, 0.0);
             for Lattice { slots, full, errors } in &lattices {
                 let reach = full.len().saturating_sub(lag) as u64;
                 let within = slots.partition_point(|&slot| slot < reach);
                 for (slot, error) in slots[..within].iter().zip(errors) {
                     if let Some(other) = (full[*slot as usize + lag] as usize).checked_sub(1) {
-                        again += 1.0;
+                        recurred += 1.0;
                         alike += error * errors[other];
                     }
                 }
@@ -329,10 +329,10 @@ impl Groups {
             // Less what chance may add, four deviations.
             if tried >= 128.0 && filled < tried {
                 let base = filled / tried;
-                filling.see((again / tried - base - 4.0 * (base * (1.0 - base) / tried).sqrt()) / (1.0 - base));
+                filling.see((recurred / tried - base - 4.0 * (base * (1.0 - base) / tried).sqrt()) / (1.0 - base));
             }
-            if again >= 128.0 && variance > MIN_ERROR * MIN_ERROR {
-                erring.see(alike / again / variance - 4.0 / again.sqrt());
+            if recurred >= 128.0 && variance > MIN_ERROR * MIN_ERROR {
+                erring.see(alike / recurred / variance - 4.0 / recurred.sqrt());
             }
         }
         let calm = filling.gone && filling.most < MAX_RHYTHM && erring.most < MAX_ERROR_RHYTHM;

@@ -90,12 +90,12 @@ impl Seen {
         let tcp = &self.tcp;
         let bare = Flags(Flags::ACK.0 | Flags::SYN.0 | Flags::FIN.0);
         let pure_ack = tcp.payload == 0 && tcp.flags.0 & bare.0 == Flags::ACK.0;
-        self.place(network, tcp.source, tcp.destination);
+        self.set_key(network, tcp.source, tcp.destination);
         pure_ack
     }
 
     #[inline]
-    fn place(&mut self, network: &Network, source: u16, destination: u16) {
+    fn set_key(&mut self, network: &Network, source: u16, destination: u16) {
         (self.key, self.upward) = Key::of(network, source, destination);
         self.identification = network.identification;
         self.traffic_class = network.traffic_class;
@@ -289,7 +289,7 @@ impl Intake {
                         return seen.segment(&network);
                     }
                     Transport::Udp { source, destination, payload, at } => {
-                        seen.place(&network, source, destination);
+                        seen.set_key(&network, source, destination);
                         seen.datagram = Datagram::new(payload, frame.data.get(at..).unwrap_or_default());
                         seen.body = Body::Udp;
                     }
@@ -315,13 +315,13 @@ impl Intake {
     fn station(&mut self, frame: &Frame<'_>) -> &mut Station {
         let name = Name::of(frame);
         if self.names.get(self.latest_station) != Some(&name) {
-            self.turn(name);
+            self.select_station(name);
         }
         &mut self.stations[self.latest_station]
     }
 
-    /// Turns to another station, which is made if it is new.
-    fn turn(&mut self, name: Name) {
+    /// Selects another station, which is made if it is new.
+    fn select_station(&mut self, name: Name) {
         self.latest_station = match self.names.iter().position(|known| *known == name) {
             Some(at) => at,
             None if self.names.len() < MAX_STATIONS => {

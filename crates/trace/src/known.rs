@@ -6,7 +6,7 @@ use landspeed_wire::{Alike, Brief};
 use crate::flows::FlowAt;
 
 /// Directions known at once: they fit the L1 cache, and more of them gain nothing.
-const PLACES: usize = 64;
+const SLOTS: usize = 64;
 
 /// A direction of a flow.
 #[derive(Debug, Clone, Copy, Default)]
@@ -29,12 +29,12 @@ pub struct Owner {
 
 /// The directions known, by their ports.
 #[derive(Debug)]
-pub struct Directions(Box<[Known; PLACES]>);
+pub struct Directions(Box<[Known; SLOTS]>);
 
 impl Directions {
     /// None yet.
     pub fn new() -> Self {
-        Self(Box::new([Known::default(); PLACES]))
+        Self(Box::new([Known::default(); SLOTS]))
     }
 
     /// Where a frame belongs, and what else it says, if its headers are like those of a packet before.
@@ -63,7 +63,7 @@ pub struct Headers {
 impl Headers {
     /// Of a frame, if it is a plain one.
     pub fn of(frame: &Frame<'_>) -> Option<Self> {
-        let place = Alike::place(frame.data).filter(|&place| place < PLACES)?;
+        let place = Alike::place(frame.data).filter(|&place| place < SLOTS)?;
         Some(Self { alike: Alike::of(frame.link, frame.data)?, place, interface: frame.interface })
     }
 }

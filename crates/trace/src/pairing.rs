@@ -327,13 +327,13 @@ impl Pairing {
         let turns = matches!(body, Body::Tcp(tcp) if tcp.flags.has(TURNING));
         match self.tuples[tuple as usize].now[tap as usize] {
             Some((flow, _)) if !turns => flow,
-            _ => self.turn(tap, tuple, body, upward, time_ns),
+            _ => self.find_flow(tap, tuple, body, upward, time_ns),
         }
     }
 
     /// The same where it may be another one than before: both taps call it by the client's initial sequence number.
     #[cold]
-    fn turn(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
+    fn find_flow(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
         let Some((key, _)) = self.latest else { return 0 };
         let Tuple { flows: own, now } = &mut self.tuples[tuple as usize];
         let now = &mut now[tap as usize];
@@ -477,7 +477,7 @@ impl Pairing {
                     if crowded {
                         self.given_up += 1;
                     } else {
-                        self.lose(tap, &seen, false);
+                        self.count_single(tap, &seen, false);
                     }
                 }
             }
@@ -485,7 +485,7 @@ impl Pairing {
     }
 
     /// Counts a packet at one tap only as lost, or as undetermined if the other tap was not capturing.
-    fn lose(&mut self, side: usize, seen: &Seen, end: bool) {
+    fn count_single(&mut self, side: usize, seen: &Seen, end: bool) {
         let own = (seen.flow, seen.upward);
         let (flow, upward) = if side == 0 { own } else { self.names.get(&own).copied().unwrap_or(own) };
         let outside = self.is_outside(side, seen, (flow, upward), end);
@@ -524,7 +524,7 @@ impl Pairing {
         for side in 0..2 {
             while self.sides[side].waiting.oldest().is_some() {
                 if let Some(seen) = self.sides[side].waiting.take_oldest() {
-                    self.lose(side, &seen, true);
+                    self.count_single(side, &seen, true);
                 }
             }
         }

@@ -69,7 +69,7 @@ impl Placed {
             }
             for (direction, between) in flow.directions.iter().enumerate() {
                 let is_forward = (direction == 0) == flow.upward_is_forward;
-                let sum = if is_forward { &mut path.forward } else { &mut path.backward };
+                let sum = if is_forward { &mut path.forward } else { &mut path.reverse };
                 add(sum, between, is_forward);
             }
         }
@@ -133,12 +133,12 @@ impl Placed {
         self.path.clock_steps = compared.steps;
         let [forward, reverse] = compared.delays;
         vary(&mut self.path.forward, forward);
-        vary(&mut self.path.backward, reverse);
+        vary(&mut self.path.reverse, reverse);
         self.warn(document, second);
         document.path.push(self.path);
         if document.path.len() > 1 {
             share(&mut document.path, |path| &mut path.forward);
-            share(&mut document.path, |path| &mut path.backward);
+            share(&mut document.path, |path| &mut path.reverse);
         }
     }
 

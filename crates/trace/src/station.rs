@@ -52,7 +52,7 @@ impl Bins {
 
     /// Opens the bin of a time, if that is not before the end of the present one: frames that step back in time count to the
     /// bin that is open.
-    fn turn(&mut self, time_ns: u64) {
+    fn open_bin(&mut self, time_ns: u64) {
         if time_ns < self.end_ns {
             return;
         }
@@ -168,7 +168,7 @@ impl Station {
     #[inline(always)]
     pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) -> Option<u64> {
         if time_ns >= self.fine.end_ns {
-            self.turn(time_ns);
+            self.open_bin(time_ns);
         }
         if let Some(bursts) = &mut self.bursts {
             bursts.frame(time_ns, wire);
@@ -207,10 +207,10 @@ impl Station {
 
     /// Opens the bins of a time that is past the end of the open one.
     #[cold]
-    fn turn(&mut self, time_ns: u64) {
+    fn open_bin(&mut self, time_ns: u64) {
         self.coarse.bytes += self.fine.bytes;
-        self.fine.turn(time_ns);
-        self.coarse.turn(time_ns);
+        self.fine.open_bin(time_ns);
+        self.coarse.open_bin(time_ns);
     }
 
     fn end_train(&mut self) {

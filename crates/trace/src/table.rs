@@ -115,7 +115,7 @@ impl Table {
     }
 
     /// Position of the flow with these ends; `None` if it is new.
-    pub fn place(&self, key: &Key) -> Option<u32> {
+    pub fn position(&self, key: &Key) -> Option<u32> {
         let wanted = Entry::new(key, 0);
         let found = self.index.find(wanted.wide(), |entry| entry.hash == wanted.hash && self.is_at(entry.at, key))?;
         Some(found.at)
@@ -129,19 +129,19 @@ impl Table {
     }
 
     /// The flow that is there.
-    pub fn at(&self, place: u32) -> Option<&Flow> {
-        self.flows.get(place as usize)
+    pub fn at(&self, position: u32) -> Option<&Flow> {
+        self.flows.get(position as usize)
     }
 
     /// The flow that is there.
     #[inline]
-    pub fn at_mut(&mut self, place: u32) -> Option<&mut Flow> {
-        self.flows.get_mut(place as usize)
+    pub fn at_mut(&mut self, position: u32) -> Option<&mut Flow> {
+        self.flows.get_mut(position as usize)
     }
 
     /// Reads what the next packet of a flow needs, to prefetch it; the value has no meaning.
-    pub fn prefetch(&self, place: u32) -> u64 {
-        self.flows.get(place as usize).map_or(0, |flow| match &flow.state {
+    pub fn prefetch(&self, position: u32) -> u64 {
+        self.flows.get(position as usize).map_or(0, |flow| match &flow.state {
             State::Tcp(connection) => flow.last_ns ^ connection.prefetch(),
             State::Udp(datagrams) => flow.last_ns ^ datagrams[0].packets ^ datagrams[1].packets,
         })
@@ -149,9 +149,9 @@ impl Table {
 
     /// Position of the flow of the next packet, if there is one with these ends. `guess` is where it may be.
     #[inline]
-    pub fn turn_to(&mut self, key: &Key, guess: Option<u32>) -> Option<u32> {
+    pub fn find(&mut self, key: &Key, guess: Option<u32>) -> Option<u32> {
         let guess = guess.unwrap_or(self.latest);
-        self.latest = if self.is_at(guess, key) { guess } else { self.place(key)? };
+        self.latest = if self.is_at(guess, key) { guess } else { self.position(key)? };
         Some(self.latest)
     }
 

@@ -49,11 +49,11 @@ impl Waiting {
         let number = first.wrapping_add(kept.len() as u32);
         *waiting += 1;
         match index.entry(print, |&number| kept[at(number)].print == print, |&number| kept[at(number)].print) {
-            Entry::Vacant(place) => {
-                place.insert(number);
+            Entry::Vacant(entry) => {
+                entry.insert(number);
             }
-            Entry::Occupied(place) => {
-                let oldest = at(*place.get());
+            Entry::Occupied(entry) => {
+                let oldest = at(*entry.get());
                 let last = at(kept[oldest].last);
                 kept[last].next = number;
                 kept[oldest].last = number;
@@ -67,10 +67,10 @@ impl Waiting {
     pub fn take_best(&mut self, print: u64, unusual: impl Fn(&Seen) -> i64) -> Option<Seen> {
         let Self { index, kept, first, waiting } = self;
         let at = |number: u32| number.wrapping_sub(*first) as usize;
-        let place = index.find_entry(print, |&number| kept[at(number)].print == print).ok()?;
-        let oldest = *place.get();
+        let entry = index.find_entry(print, |&number| kept[at(number)].print == print).ok()?;
+        let oldest = *entry.get();
         if kept[at(oldest)].next == oldest {
-            place.remove();
+            entry.remove();
             *waiting -= 1;
             let taken = &mut kept[at(oldest)];
             taken.waits = false;
@@ -99,11 +99,11 @@ impl Waiting {
         let Kept { next, print, .. } = kept[at(number)];
         if number == oldest {
             let last = kept[at(oldest)].last;
-            if let Ok(mut place) = index.find_entry(print, |&number| number == oldest) {
+            if let Ok(mut entry) = index.find_entry(print, |&number| number == oldest) {
                 if next == oldest {
-                    place.remove();
+                    entry.remove();
                 } else {
-                    *place.get_mut() = next;
+                    *entry.get_mut() = next;
                     kept[at(next)].last = last;
                 }
             }
@@ -160,11 +160,11 @@ mod tests {
         for time_ns in 0..500 {
             assert_eq!(waiting.take_best(7, |_| 0).map(|seen| seen.time_ns), Some(time_ns));
         }
-        let mut rest = Vec::new();
+        let mut remaining = Vec::new();
         while waiting.oldest().is_some() {
-            rest.extend(waiting.take_oldest().map(|seen| seen.time_ns));
+            remaining.extend(waiting.take_oldest().map(|seen| seen.time_ns));
         }
-        assert_eq!((rest, waiting.len()), ((500..1_000).collect(), 0));
+        assert_eq!((remaining, waiting.len()), ((500..1_000).collect(), 0));
     }
 
     proptest! {

@@ -102,7 +102,7 @@ pub struct Xplot<W> {
 }
 
 /// tcptrace's name of a host: `a` to `z`, then `aa` and so on.
-fn letters(mut number: u64) -> String {
+fn letter_name(mut number: u64) -> String {
     let mut name = Vec::new();
     loop {
         name.push(b'a' + (number % 26) as u8);
@@ -135,7 +135,7 @@ impl<W: Write> Xplot<W> {
         if !self.wanted.iter().any(is) {
             return;
         }
-        let (first, second) = (letters(2 * number), letters(2 * number + 1));
+        let (first, second) = (letter_name(2 * number), letter_name(2 * number + 1));
         let directions = [
             GraphDirection::new(&format!("{first}2{second}"), flow.source, flow.destination),
             GraphDirection::new(&format!("{second}2{first}"), flow.destination, flow.source),
@@ -354,11 +354,11 @@ fn join(text: &mut String, color: &str, before: &mut Option<Point>, time_ns: u64
 
 #[cfg(test)]
 mod tests {
-    use super::letters;
+    use super::letter_name;
 
     #[test]
     fn hosts_are_named_as_tcptrace_names_them() {
-        let names = [0, 1, 25, 26, 27, 51, 52, 701, 702].map(letters);
+        let names = [0, 1, 25, 26, 27, 51, 52, 701, 702].map(letter_name);
         assert_eq!(names, ["a", "b", "z", "aa", "ab", "az", "ba", "zz", "aaa"]);
     }
 }

@@ -2,7 +2,7 @@
 
 mod play;
 
-use landspeed_model::{BuildInfo, TraceWay};
+use landspeed_model::{BuildInfo, PacketDirection};
 use landspeed_trace::{Analysis, Limits};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
@@ -156,7 +156,7 @@ proptest! {
     /// tcptrace prints 18446744069417598361 bytes in flight once the numbers wrap.
     #[test]
     fn sequence_wrap_changes_nothing(first: u32, losses in prop::collection::btree_set(1_u32..190, 0..8)) {
-        let told = |first: u32| {
+        let analyse = |first: u32| {
             let mut play = Play::with_first(first);
             for round in 0..20_u32 {
                 let ms = 20 + u64::from(round) * 30;
@@ -174,16 +174,16 @@ proptest! {
             let mut flow = play.flow();
             // These are numbers of the packets themselves.
             for event in &mut flow.events {
-                event.sequence = if event.way == TraceWay::Forward { event.sequence.wrapping_sub(first) } else { 0 };
+                event.sequence = if event.direction == PacketDirection::Forward { event.sequence.wrapping_sub(first) } else { 0 };
             }
             flow.handshake.as_mut().expect("a handshake").client_sequence = None;
             flow
         };
-        let flow = told(first);
+        let flow = analyse(first);
         prop_assert_eq!(flow.retransmits, losses.len() as u64);
         prop_assert_eq!(flow.forward.in_flight_max_bytes, 10 * u64::from(MSS));
         prop_assert_eq!(flow.forward.unique_bytes, 200 * u64::from(MSS));
-        prop_assert_eq!(flow, told(1000));
+        prop_assert_eq!(flow, analyse(1000));
     }
 
     #[test]
@@ -199,8 +199,7 @@ proptest! {
             let original = original.max(data.len() as u32);
             analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns, original, data: &data });
         }
-        let landspeed = BuildInfo { version: String::new(), server_version: None };
-        let document = analysis.finish(landspeed, Vec::new(), String::new(), "", None, |_| None);
+        let document = analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
         prop_assert!(document.flows.len() <= 2);
         prop_assert!(document.bins.bytes.len() <= 8_192);
     }

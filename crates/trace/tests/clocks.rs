@@ -1,5 +1,7 @@
 //! Two clocks that drift and step: what is reported, and the delay without them.
 
+mod taps;
+
 use etherparse::PacketBuilder;
 use landspeed_model::{BuildInfo, TraceDocument, TracePath};
 use landspeed_stats::SplitMix64;
@@ -35,11 +37,11 @@ const QUIET: Talk = Talk {
     queue: |_, _| [0, 0],
 };
 
-fn packet(forth: bool, number: u32) -> Vec<u8> {
+fn packet(forward: bool, number: u32) -> Vec<u8> {
     let (near, far) = (([10, 0, 0, 1], 40_000), ([10, 0, 0, 2], 5_001));
-    let (from, to) = if forth { (near, far) } else { (far, near) };
+    let (from, to) = if forward { (near, far) } else { (far, near) };
     let mut frame = Vec::new();
-    let (sequence, ack, length) = if forth { (number * 1000, 1, 1000) } else { (1, number * 1000, 0) };
+    let (sequence, ack, length) = if forward { (number * 1000, 1, 1000) } else { (1, number * 1000, 0) };
     let built = PacketBuilder::ipv4(from.0, to.0, 64).tcp(from.1, to.1, sequence, 1000).ack(ack);
     built.write(&mut frame, &vec![0; length]).expect("memory");
     frame
@@ -66,26 +68,11 @@ impl Talk {
         }
         // In the order they passed: the second clock may step back in between.
         taps[0].sort_unstable();
-        let mut next = [0; 2];
-        let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
-        let mut pairing = Pairing::new(false);
-        while let Some(tap) = pairing.wants() {
-            let Some(&(time_ns, forth, number)) = taps[tap as usize].get(next[tap as usize]) else {
-                pairing.end(tap);
-                continue;
-            };
-            next[tap as usize] += 1;
-            let bytes = packet(forth, number);
-            let (original, data) = (bytes.len() as u32, &bytes[..]);
-            let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: time_ns as u64, original, data };
-            analyses[tap as usize].frame(&frame);
-            pairing.frame(tap, &frame);
-        }
-        let build = || BuildInfo { version: String::new(), server_version: None };
-        let [mut document, second] =
-            analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-        pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
-        document
+        taps::document(&taps, false, |&(time_ns, forward, number)| {
+            let bytes = packet(forward, number);
+            let length = bytes.len() as u32;
+            (time_ns as u64, bytes, length)
+        })
     }
 
     fn path(&self) -> TracePath {
@@ -111,7 +98,7 @@ proptest! {
         prop_assert!((told - drift_ppm).abs() <= 3.0 * unsure + 0.05, "{told} ± {unsure} for {drift_ppm}");
         prop_assert!(unsure < 20.0, "± {unsure} over 20 s");
         prop_assert_eq!(path.clock_steps.len(), 0);
-        prop_assert_eq!((path.forward.lost_data, path.backward.lost_other), (0, 0));
+        prop_assert_eq!((path.forward.lost_data, path.reverse.lost_other), (0, 0));
         // An RTT of 20 ms; a drift of 200 ppm would hide 4 ms of it over these 20 s.
         let round_trip = path.round_trip_ns.expect("one") as i64;
         prop_assert!((round_trip - 20 * MS).abs() < MS / 4, "{round_trip}");
@@ -134,7 +121,7 @@ proptest! {
         prop_assert!((told.time_ns - when).abs() < 300 * MS, "{told:?} for {when}");
         prop_assert!((path.drift_ppm.expect("both ways passed") - drift_ppm).abs() < 2.0);
         prop_assert!(path.forward.delay_variation_max_ns.expect("one") < MS as u64 / 2);
-        prop_assert_eq!((path.forward.lost_data, path.backward.lost_other), (0, 0));
+        prop_assert_eq!((path.forward.lost_data, path.reverse.lost_other), (0, 0));
     }
 }
 
@@ -150,7 +137,7 @@ fn a_filling_queue_is_not_a_drift() {
     let quarter = delay.p50_ns.len() / 4;
     let at = |bin: usize| delay.p50_ns[bin].expect("packets") as f64 / MS as f64;
     assert!((at(quarter) - 15.0).abs() < 1.0 && (at(3 * quarter) - 45.0).abs() < 1.0, "{delay:?}");
-    assert!(path.backward.delay_variation_max_ns == Some(0));
+    assert!(path.reverse.delay_variation_max_ns == Some(0));
 }
 
 #[test]
@@ -164,12 +151,12 @@ fn one_direction_has_no_drift() {
             pairing.frame(tap, &Frame { interface: 0, link: LinkType::RAW, time_ns, original, data });
         }
     }
-    let build = BuildInfo { version: String::new(), server_version: None };
-    let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
+    let mut document =
+        Analysis::new(Limits::default()).finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
     let second = document.clone();
     pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
     let path = &document.path[0];
-    assert_eq!((path.forward.matched, path.backward.matched), (100, 0), "the sender's capture is named first");
+    assert_eq!((path.forward.matched, path.reverse.matched), (100, 0), "the sender's capture is named first");
     assert_eq!((path.drift_ppm, path.clock_offset_ns), (None, None));
     assert_eq!(path.forward.delay_variation_max_ns, Some(0));
 }

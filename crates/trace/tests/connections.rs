@@ -87,8 +87,7 @@ fn play(connections: &[Transfer]) -> landspeed_model::TraceDocument {
             End::Nothing => {}
         }
     }
-    let build = landspeed_model::BuildInfo { version: String::new(), server_version: None };
-    analysis.finish(build, Vec::new(), String::new(), "", None, |_| None)
+    analysis.finish(landspeed_model::BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None)
 }
 
 proptest! {
@@ -126,8 +125,8 @@ fn a_retransmitted_syn_is_the_same_connection() {
         let time_ns = 1_000_000_000 + number as u64 * 1_000_000_000;
         analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns, original: 40, data: &data });
     }
-    let build = landspeed_model::BuildInfo { version: String::new(), server_version: None };
-    let document = analysis.finish(build, Vec::new(), String::new(), "", None, |_| None);
+    let document =
+        analysis.finish(landspeed_model::BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
     assert_eq!(document.flows.len(), 1, "a SYN retransmitted, and a SYN cookie of another number");
     assert_eq!(document.flows[0].handshake.as_ref().map(|handshake| handshake.syn_retransmits), Some(1));
 }
@@ -142,7 +141,7 @@ fn memory_for_connections_is_bounded() {
         analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns, original: 40, data: &data });
     }
     assert!((1..=3).contains(&analysis.live_flows()), "{}", analysis.live_flows());
-    let build = landspeed_model::BuildInfo { version: String::new(), server_version: None };
-    let document = analysis.finish(build, Vec::new(), String::new(), "", None, |_| None);
+    let document =
+        analysis.finish(landspeed_model::BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
     assert_eq!(document.flows.len() as u64 + document.unlisted.flows, 200, "each of them is counted");
 }

@@ -17,7 +17,7 @@ const CE: u8 = 3;
 /// One packet of the conversation.
 #[derive(Clone, Copy, Default)]
 struct Segment<'a> {
-    forth: bool,
+    forward: bool,
     sequence: u32,
     ack: u32,
     /// The flag AE of RFC 9768, beside the eight of RFC 3168.
@@ -42,7 +42,7 @@ impl Tap {
 
     fn sees(&mut self, segment: Segment<'_>) {
         let ends = [([10, 0, 0, 1], 40_000_u16), ([10, 0, 0, 2], 5_001)];
-        let (from, to) = if segment.forth { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+        let (from, to) = if segment.forward { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
         let words = 5 + segment.options.len() / 4;
         let mut packet = vec![0x45, segment.codepoint];
         packet.extend((20 + 4 * words as u16 + segment.payload).to_be_bytes());
@@ -63,8 +63,7 @@ impl Tap {
     }
 
     fn document(self) -> TraceDocument {
-        let build = BuildInfo { version: String::new(), server_version: None };
-        self.analysis.finish(build, Vec::new(), String::new(), "", None, |_| None)
+        self.analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None)
     }
 }
 
@@ -72,20 +71,20 @@ impl Tap {
 /// acknowledgements carry its counter (RFC 9768, 3.2), else ECE until the sender says CWR (RFC 3168, 6.1).
 fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
     let mut tap = Tap::new();
-    let syn = Segment { forth: true, sequence: 999, ae: accurate, flags: SYN | ECE | CWR, ..Segment::default() };
+    let syn = Segment { forward: true, sequence: 999, ae: accurate, flags: SYN | ECE | CWR, ..Segment::default() };
     tap.sees(syn);
     // CWR alone: the SYN came without ECT, and AccECN is taken; ECE alone: classic ECN is.
     let taken = if accurate { CWR } else { ECE };
     tap.sees(Segment { sequence: 499, ack: 1000, flags: SYN | ACK | taken, ..Segment::default() });
     // The client's first acknowledgement says that the SYN-ACK came without ECT: 0b010.
     let end = if accurate { ACK | CWR } else { ACK };
-    tap.sees(Segment { forth: true, sequence: 1000, ack: 500, flags: end, ..Segment::default() });
+    tap.sees(Segment { forward: true, sequence: 1000, ack: 500, flags: end, ..Segment::default() });
     let mut count = 5_u8;
     for (index, &mark) in (0_u32..).zip(marked) {
         count = count.wrapping_add(u8::from(mark));
         let sequence = 1000 + index * 100;
         let data = Segment {
-            forth: true,
+            forward: true,
             sequence,
             ack: 500,
             // The sender counts nothing: it got no marks.
@@ -103,7 +102,7 @@ fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
             (false, if mark { ECE } else { 0 })
         };
         let ack = Segment { sequence: 500, ack: sequence + 100, ae, flags: ACK | echo, codepoint: NOT_ECT, ..data };
-        tap.sees(Segment { forth: false, payload: 0, ..ack });
+        tap.sees(Segment { forward: false, payload: 0, ..ack });
     }
     let document = tap.document();
     let flow = &document.flows[0];
@@ -140,11 +139,11 @@ fn truncated_options_are_counted_with_a_warning() {
     let options = long_options();
     for (snap, cut) in [(40 + options.len() - 1, 5), (44, 5), (40 + options.len(), 0), (0, 0)] {
         let mut tap = Tap::new();
-        tap.sees(Segment { forth: true, sequence: 999, flags: SYN, ..Segment::default() });
+        tap.sees(Segment { forward: true, sequence: 999, flags: SYN, ..Segment::default() });
         tap.sees(Segment { sequence: 499, ack: 1000, flags: SYN | ACK, ..Segment::default() });
         for index in 0..5 {
             let data = Segment {
-                forth: true,
+                forward: true,
                 sequence: 1000 + index * 100,
                 ack: 500,
                 flags: ACK,

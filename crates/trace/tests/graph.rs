@@ -44,8 +44,7 @@ impl<O: Observer> Tap<O> {
     }
 
     fn finish(self) -> (TraceDocument, O) {
-        let landspeed = BuildInfo { version: String::new(), server_version: None };
-        let document = self.analysis.finish(landspeed, Vec::new(), "made".into(), "made", None, |_| None);
+        let document = self.analysis.finish(BuildInfo::default(), Vec::new(), "made".into(), "made", None, |_| None);
         (document, self.observer)
     }
 }
@@ -113,7 +112,7 @@ fn all(series: &TraceSeries) -> Vec<Record> {
 
 fn packets_in_buckets(series: &TraceSeries) -> u64 {
     let b = &series.buckets;
-    [&b.data, &b.again, &b.late, &b.acks].into_iter().flatten().map(|&count| u64::from(count)).sum()
+    [&b.data, &b.retransmits, &b.late, &b.acks].into_iter().flatten().map(|&count| u64::from(count)).sum()
 }
 
 proptest! {

@@ -200,14 +200,14 @@ proptest! {
         let document = play.document();
         prop_assert_eq!(document.flows.len(), 1);
         let (capture, flow) = (&document.capture, &document.flows[0]);
-        let (forward, again) = (&flow.forward, &flow.forward.retransmits);
-        let told = Labels {
-            fast: again.fast,
-            timeout: again.timeout,
-            tail: again.tail,
-            lost_before_tap: again.lost_before_tap,
-            unclassified: again.unclassified,
-            spurious: again.spurious,
+        let (forward, retransmits) = (&flow.forward, &flow.forward.retransmits);
+        let found = Labels {
+            fast: retransmits.fast,
+            timeout: retransmits.timeout,
+            tail: retransmits.tail,
+            lost_before_tap: retransmits.lost_before_tap,
+            unclassified: retransmits.unclassified,
+            spurious: retransmits.spurious,
             out_of_order: forward.out_of_order,
             duplicates: forward.duplicates,
             zero_windows: flow.reverse.zero_windows,
@@ -218,7 +218,7 @@ proptest! {
             backward_steps: capture.backward_steps,
             not_ip: capture.not_ip,
         };
-        prop_assert_eq!(told, labels);
+        prop_assert_eq!(found, labels);
         prop_assert_eq!(forward.unique_bytes, u64::from(ROUND * MSS) * events.len() as u64);
         prop_assert_eq!(forward.in_flight_max_bytes, u64::from(ROUND * MSS));
     }

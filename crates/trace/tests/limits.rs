@@ -2,7 +2,7 @@
 
 mod play;
 
-use landspeed_model::{TraceEventKind, TraceWay};
+use landspeed_model::{PacketDirection, TraceEventKind};
 use landspeed_trace::{Analysis, Limits};
 use play::{Extra, MS, MSS, Play};
 
@@ -120,7 +120,7 @@ fn an_rto_below_200_ms_is_measured() {
     let rto = flow.forward.rto.expect("an RTO");
     assert_eq!((rto.count, rto.min_ns, rto.max_ns), (1, 50 * MS, 50 * MS));
     let event = flow.events.iter().find(|event| event.kind == TraceEventKind::Timeout).expect("listed");
-    assert_eq!((event.rto_ns, event.time_ns, event.way), (Some(50 * MS), 350 * MS, TraceWay::Forward));
+    assert_eq!((event.rto_ns, event.time_ns, event.direction), (Some(50 * MS), 350 * MS, PacketDirection::Forward));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn reneging_is_reported() {
     let flow = play.flow();
     assert_eq!(flow.reverse.reneged, 1);
     let event = flow.events.iter().find(|event| event.kind == TraceEventKind::Reneging).expect("listed");
-    assert_eq!((event.way, event.time_ns), (TraceWay::Reverse, 310 * MS));
+    assert_eq!((event.direction, event.time_ns), (PacketDirection::Reverse, 310 * MS));
 }
 
 #[test]

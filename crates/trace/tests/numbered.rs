@@ -58,8 +58,7 @@ fn numbered(datagrams: &[(u64, Vec<u8>)]) -> Option<TraceNumbered> {
         let (original, data) = (bytes.len() as u32, &bytes[..]);
         analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns: *time_ns, original, data });
     }
-    let build = BuildInfo { version: String::new(), server_version: None };
-    let document = analysis.finish(build, Vec::new(), String::new(), "", None, |_| None);
+    let document = analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
     document.flows[0].forward.numbered.clone()
 }
 

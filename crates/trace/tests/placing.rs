@@ -1,12 +1,11 @@
 //! Losses between two taps, placed packet for packet whatever the clocks say.
 
+mod taps;
+
 use std::collections::BTreeSet;
 
 use etherparse::{PacketBuilder, TcpOptionElement};
-use landspeed_model::{BuildInfo, LossPlace, TraceDocument, TraceLoss};
-use landspeed_trace::{Analysis, Limits, Pairing, Tap};
-use landspeed_wire::LinkType;
-use landspeed_wire::capture::Frame;
+use landspeed_model::{LossPlace, TraceDocument, TraceLoss};
 use proptest::prelude::*;
 
 const MSS: u32 = 1000;
@@ -22,13 +21,20 @@ struct At {
     length: u32,
 }
 
-fn packet(forth: bool, sequence: u32, ack: u32, length: u32, identification: u16, translated: bool) -> Vec<u8> {
-    reporting(forth, sequence, ack, length, identification, translated, None)
+impl At {
+    /// Its time, the headers that were captured, and its length.
+    fn captured(&self) -> (u64, Vec<u8>, u32) {
+        (self.time_ns, self.bytes[..self.bytes.len().min(80)].to_vec(), self.length)
+    }
+}
+
+fn packet(forward: bool, sequence: u32, ack: u32, length: u32, identification: u16, translated: bool) -> Vec<u8> {
+    reporting(forward, sequence, ack, length, identification, translated, None)
 }
 
 /// A packet with a DSACK: what came twice, and the range around it that is held.
 fn reporting(
-    forth: bool,
+    forward: bool,
     sequence: u32,
     ack: u32,
     length: u32,
@@ -38,7 +44,7 @@ fn reporting(
 ) -> Vec<u8> {
     let (near, far) = if translated { ([192, 0, 2, 9], 33_333) } else { ([10, 0, 0, 1], 40_000) };
     let there = ([10, 0, 0, 2], 5_001);
-    let (from, to) = if forth { ((near, far), there) } else { (there, (near, far)) };
+    let (from, to) = if forward { ((near, far), there) } else { (there, (near, far)) };
     let header = etherparse::Ipv4Header {
         identification,
         source: from.0,
@@ -140,26 +146,7 @@ impl Story {
     }
 
     fn document(&self) -> TraceDocument {
-        let taps = self.taps();
-        let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
-        let mut pairing = Pairing::new(self.translated);
-        let mut next = [0; 2];
-        while let Some(tap) = pairing.wants() {
-            let Some(at) = taps[tap as usize].get(next[tap as usize]) else {
-                pairing.end(tap);
-                continue;
-            };
-            next[tap as usize] += 1;
-            let data = &at.bytes[..at.bytes.len().min(80)];
-            let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: at.time_ns, original: at.length, data };
-            analyses[tap as usize].frame(&frame);
-            pairing.frame(tap, &frame);
-        }
-        let build = || BuildInfo { version: String::new(), server_version: None };
-        let [first, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-        let mut document = first;
-        pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
-        document
+        taps::document(&self.taps(), self.translated, At::captured)
     }
 }
 
@@ -203,9 +190,9 @@ proptest! {
         prop_assert_eq!(path.forward.lost_data, (story.network.len() - early) as u64);
         // Of the acknowledgements that nothing came after, the first capture says nothing.
         let open = (0..200).rev().take_while(|number| story.acks.contains(number)).count();
-        prop_assert_eq!(path.backward.lost_other, (story.acks.len() - open) as u64);
-        prop_assert_eq!((path.forward.undetermined, path.backward.undetermined), (early as u64, open as u64));
-        prop_assert_eq!((path.forward.appeared, path.backward.appeared, path.given_up), (0, 0, 0));
+        prop_assert_eq!(path.reverse.lost_other, (story.acks.len() - open) as u64);
+        prop_assert_eq!((path.forward.undetermined, path.reverse.undetermined), (early as u64, open as u64));
+        prop_assert_eq!((path.forward.appeared, path.reverse.appeared, path.given_up), (0, 0, 0));
         prop_assert_eq!(path.round_trip_ns, Some(2 * story.one_way_ns));
         prop_assert_eq!(path.clock_offset_ns, Some(story.offset_ns));
         let flow = &document.flows[0];
@@ -245,25 +232,7 @@ fn captures_of_different_flows_do_not_match() {
     };
     let [near, _] = story.taps();
     let [_, far] = Story { first: 900_000_000, ..story }.taps();
-    let mut pairing = Pairing::new(false);
-    for (tap, packets) in [(Tap::First, near), (Tap::Second, far)] {
-        for at in packets {
-            let frame = Frame {
-                interface: 0,
-                link: LinkType::RAW,
-                time_ns: at.time_ns,
-                original: at.length,
-                data: &at.bytes,
-            };
-            pairing.frame(tap, &frame);
-        }
-        pairing.end(tap);
-    }
-    assert_eq!(pairing.wants(), None);
-    let build = BuildInfo { version: String::new(), server_version: None };
-    let mut document = Analysis::new(Limits::default()).finish(build, Vec::new(), String::new(), "", None, |_| None);
-    let second = document.clone();
-    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
+    let document = taps::document(&[near, far], false, At::captured);
     assert_eq!(document.path[0].matched, 0);
     assert!(document.warnings.iter().any(|warning| warning.code == "nothing-in-common"));
 }
@@ -281,24 +250,9 @@ fn datagram(number: u32, length: usize) -> Vec<u8> {
 
 /// What two taps say of packets given with their times.
 fn document_of(taps: &[Vec<(u64, Vec<u8>)>; 2]) -> TraceDocument {
-    let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
-    let mut pairing = Pairing::new(false);
-    let mut next = [0; 2];
-    while let Some(tap) = pairing.wants() {
-        let Some((time_ns, bytes)) = taps[tap as usize].get(next[tap as usize]) else {
-            pairing.end(tap);
-            continue;
-        };
-        next[tap as usize] += 1;
-        let (original, data) = (bytes.len() as u32, &bytes[..bytes.len().min(80)]);
-        let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: *time_ns, original, data };
-        analyses[tap as usize].frame(&frame);
-        pairing.frame(tap, &frame);
-    }
-    let build = || BuildInfo { version: String::new(), server_version: None };
-    let [mut document, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
-    document
+    taps::document(taps, false, |(time_ns, bytes)| {
+        (*time_ns, bytes[..bytes.len().min(80)].to_vec(), bytes.len() as u32)
+    })
 }
 
 proptest! {
@@ -349,7 +303,7 @@ proptest! {
             far.push((last_ns + on_ns, other));
         }
         let document = document_of(&[near, far]);
-        let (forward, backward) = (&document.path[0].forward, &document.path[0].backward);
+        let (forward, reverse) = (&document.path[0].forward, &document.path[0].reverse);
         prop_assert_eq!(forward.matched, u64::from(300 - tail - head));
         let (mut lost, mut undetermined) = (0, u64::from(head) + 1);
         *(if later { &mut lost } else { &mut undetermined }) += u64::from(tail);
@@ -357,6 +311,6 @@ proptest! {
         undetermined += u64::from(later);
         prop_assert_eq!((forward.lost_data, forward.undetermined), (lost, undetermined));
         prop_assert_eq!(document.losses.len() as u64, lost);
-        prop_assert_eq!(backward.lost_data + backward.lost_other, 0);
+        prop_assert_eq!(reverse.lost_data + reverse.lost_other, 0);
     }
 }

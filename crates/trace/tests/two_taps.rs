@@ -1,12 +1,11 @@
 //! Two taps whose clocks are set, whose captures hold copies, or between which addresses change: what is lost is placed all the
 //! same, and what the receiver host dropped is distinguished from what the network duplicated or reordered.
 
+mod taps;
+
 use std::collections::BTreeSet;
 
-use landspeed_model::{BuildInfo, TraceDocument};
-use landspeed_trace::{Analysis, Limits, Pairing};
-use landspeed_wire::LinkType;
-use landspeed_wire::capture::Frame;
+use landspeed_model::TraceDocument;
 use proptest::prelude::*;
 
 const BEGIN: i64 = 1_700_000_000_000_000_000;
@@ -60,9 +59,9 @@ impl Default for Transfer {
 /// A packet at one tap: its time, and its bytes without the payload.
 type At = (i64, Vec<u8>, u32);
 
-fn packet(sender: [u8; 4], forth: bool, numbers: [u32; 2], payload: u32, id: u16, sack: &[(u32, u32)]) -> Vec<u8> {
+fn packet(sender: [u8; 4], forward: bool, numbers: [u32; 2], payload: u32, id: u16, sack: &[(u32, u32)]) -> Vec<u8> {
     let ends = [(sender, 40_000_u16), ([10, 0, 0, 2], 5_001)];
-    let (from, to) = if forth { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+    let (from, to) = if forward { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
     let mut options = Vec::new();
     if !sack.is_empty() {
         options.extend([1, 1, 5, 2 + 8 * sack.len() as u8]);
@@ -89,20 +88,20 @@ impl Transfer {
         let number = |segment: u32| FIRST.wrapping_add(segment * MSS);
         let mut sent: Vec<(i64, u32, bool)> =
             (0..self.segments).map(|segment| (BEGIN + i64::from(segment) * self.apart_ns, segment, false)).collect();
-        let again = |segment: &u32| {
+        let is_retransmitted = |segment: &u32| {
             let lost = self.network.contains(segment) || self.receiver.contains(segment);
             lost || self.late.contains(segment) && self.late_ns > 10 * MS
         };
-        sent.extend((0..self.segments).filter(again).map(|segment| {
+        sent.extend((0..self.segments).filter(is_retransmitted).map(|segment| {
             (BEGIN + i64::from(segment) * self.apart_ns + 2 * self.one_way_ns + 10 * MS, segment, true)
         }));
         sent.sort_unstable();
         let (mut near, mut far, mut arrived) = (Vec::new(), Vec::new(), Vec::new());
-        for (order, &(time_ns, segment, again)) in sent.iter().enumerate() {
+        for (order, &(time_ns, segment, retransmit)) in sent.iter().enumerate() {
             let id = if self.identified { order as u16 % 60_000 + 1 } else { 0 };
             let bytes = |sender| packet(sender, true, [number(segment), 1], MSS, id, &[]);
             near.push((time_ns, bytes([10, 0, 0, 1]), MSS));
-            let late_ns = if !again && self.late.contains(&segment) { self.late_ns } else { 0 };
+            let late_ns = if !retransmit && self.late.contains(&segment) { self.late_ns } else { 0 };
             let there_ns = time_ns + self.one_way_ns + late_ns;
             let mut arrive = |time_ns: i64, dropped: bool| {
                 far.push((time_ns, bytes(self.sender_there), MSS));
@@ -110,9 +109,9 @@ impl Transfer {
                     arrived.push((time_ns, segment));
                 }
             };
-            if again || !self.network.contains(&segment) {
-                arrive(there_ns, !again && self.receiver.contains(&segment));
-                if !again && self.twice.contains(&segment) {
+            if retransmit || !self.network.contains(&segment) {
+                arrive(there_ns, !retransmit && self.receiver.contains(&segment));
+                if !retransmit && self.twice.contains(&segment) {
                     arrive(there_ns + self.twice_after_ns, false);
                 }
             }
@@ -151,24 +150,9 @@ impl Transfer {
 }
 
 fn analyse(taps: &[Vec<At>; 2], translated: bool) -> TraceDocument {
-    let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
-    let mut pairing = Pairing::new(translated);
-    let mut next = [0; 2];
-    while let Some(tap) = pairing.wants() {
-        let Some((time_ns, data, payload)) = taps[tap as usize].get(next[tap as usize]) else {
-            pairing.end(tap);
-            continue;
-        };
-        next[tap as usize] += 1;
-        let original = data.len() as u32 + payload;
-        let frame = Frame { interface: 0, link: LinkType::RAW, time_ns: *time_ns as u64, original, data };
-        analyses[tap as usize].frame(&frame);
-        pairing.frame(tap, &frame);
-    }
-    let build = || BuildInfo { version: String::new(), server_version: None };
-    let [mut document, second] = analyses.map(|a| a.finish(build(), Vec::new(), String::new(), "", None, |_| None));
-    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
-    document
+    taps::document(taps, translated, |(time_ns, bytes, payload)| {
+        (*time_ns as u64, bytes.clone(), bytes.len() as u32 + payload)
+    })
 }
 
 fn some(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
@@ -176,7 +160,7 @@ fn some(most: usize) -> impl Strategy<Value = BTreeSet<u32>> {
 }
 
 /// Sets that have nothing in common, and no neighbours.
-fn apart(sets: [BTreeSet<u32>; 3]) -> [BTreeSet<u32>; 3] {
+fn make_disjoint(sets: [BTreeSet<u32>; 3]) -> [BTreeSet<u32>; 3] {
     let mut taken: BTreeSet<u32> = BTreeSet::new();
     sets.map(|set| {
         let free = |segment: &u32| (segment.saturating_sub(3)..segment + 4).all(|near| !taken.contains(&near));
@@ -194,7 +178,7 @@ proptest! {
         network in some(8), receiver in some(8), at in 0.3_f64..0.7, first: bool,
         by_ns in prop_oneof![-4_000 * MS..-2 * MS, -300 * MS..-2 * MS, 2 * MS..300 * MS, 2 * MS..4_000 * MS, Just(3_600_000 * MS), Just(-3_600_000 * MS)],
     ) {
-        let [network, receiver, _] = apart([network, receiver, BTreeSet::new()]);
+        let [network, receiver, _] = make_disjoint([network, receiver, BTreeSet::new()]);
         let transfer = Transfer { network, receiver, ..Transfer::default() };
         let mut taps = transfer.taps();
         let when = BEGIN + (at * 200.0) as i64 * MS;
@@ -205,7 +189,7 @@ proptest! {
         let (flow, path) = (&document.flows[0], &document.path[0]);
         prop_assert_eq!(flow.lost_network, Some(transfer.network.len() as u64));
         prop_assert_eq!(flow.lost_receiver, Some(transfer.receiver.len() as u64));
-        prop_assert_eq!((path.forward.undetermined, path.backward.undetermined), (0, 0));
+        prop_assert_eq!((path.forward.undetermined, path.reverse.undetermined), (0, 0));
         prop_assert_eq!(path.clock_steps.len(), 1, "{:?}", path.clock_steps);
         let step_ns = if first { -by_ns } else { by_ns };
         prop_assert!((path.clock_steps[0].step_ns - step_ns).abs() < MS / 100, "{:?}", path.clock_steps);
@@ -216,7 +200,7 @@ proptest! {
     fn receiver_host_drops_are_counted_with_proof(
         network in some(20), receiver in some(20), twice in some(40), sack: bool, dsack: bool, identified: bool,
     ) {
-        let [network, receiver, twice] = apart([network, receiver, twice]);
+        let [network, receiver, twice] = make_disjoint([network, receiver, twice]);
         let transfer = Transfer { network, receiver, twice, sack, dsack, identified, ..Transfer::default() };
         let document = analyse(&transfer.taps(), false);
         let flow = &document.flows[0];
@@ -242,7 +226,7 @@ proptest! {
     ) {
         // Without an identification a copy must come before a retransmission could.
         let after_ns = if identified { after_ns } else { after_ns % MS };
-        let [network, receiver, _] = apart([network, receiver, BTreeSet::new()]);
+        let [network, receiver, _] = make_disjoint([network, receiver, BTreeSet::new()]);
         let transfer = Transfer { network, receiver, identified, ..Transfer::default() };
         let taps = transfer.taps();
         let mut copied = taps.clone();
@@ -262,7 +246,7 @@ proptest! {
             (
                 (flow.lost_network, flow.lost_receiver, flow.retransmits, forward.retransmits),
                 (reverse.duplicate_acks, forward.duplicates, forward.packets, reverse.packets),
-                (path.matched, path.forward.appeared, path.backward.appeared, path.backward.lost_other),
+                (path.matched, path.forward.appeared, path.reverse.appeared, path.reverse.lost_other),
             )
         };
         prop_assert_eq!(figures(&plain), figures(&mirrored_by));

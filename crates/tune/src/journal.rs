@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_records_are_written_again() {
+    fn truncated_records_are_rewritten() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
         three(directory.path());

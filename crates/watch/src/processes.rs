@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_changed_hands_is_found_again() {
+    fn a_socket_that_changed_its_process_is_found() {
         let root = tempfile::tempdir().expect("a directory");
         process(root.path(), 10, "inetd", "", &[7]);
         let host = Files::recorded(root.path());

@@ -144,8 +144,8 @@ function flightScene(model: Model, from: number, to: number, pixels: number, on:
 }
 
 function greatestWindow(model: Model): number {
-  const way = model.series.way === "forward" ? model.flow?.reverse : model.flow?.forward;
-  return way?.window_max_bytes ?? 0;
+  const direction = model.series.direction === "forward" ? model.flow?.reverse : model.flow?.forward;
+  return direction?.window_max_bytes ?? 0;
 }
 
 const windowColumns = ({ ack, edge }: Columns): Float64Array => edge.high.map((h, x) => h - (ack.high[x] as number));
@@ -193,7 +193,7 @@ export function rttChart(model: Model, id: string, title: string): ChartOptions 
 export function delayChart(path: TracePath, origin: number, id: string): ChartOptions {
   const directions = [
     { id: "forward", label: "forward, max", delay: path.forward.delay, color: blue },
-    { id: "reverse", label: "reverse, max", delay: path.backward.delay, color: orange },
+    { id: "reverse", label: "reverse, max", delay: path.reverse.delay, color: orange },
   ];
   const median = { id: "median", label: "p50", color: (c: Colors) => c.muted };
   return {

@@ -154,7 +154,7 @@ export class Model {
         if ((count[i] as number) > 0) for (let x = first; x <= last; x++) widen(extent, x, low[i] as number, high[i] as number);
       };
       put(out.data, b.data, b.data_low, b.data_high);
-      put(out.again, b.again, b.again_low, b.again_high);
+      put(out.again, b.retransmits, b.retransmits_low, b.retransmits_high);
       put(out.late, b.late, b.late_low, b.late_high);
       put(out.ack, b.acks, b.ack_low, b.ack_high);
       put(out.edge, b.acks, b.edge_low, b.edge_high);
@@ -163,7 +163,7 @@ export class Model {
       for (let x = first; x <= last; x++) out.flight[x] = greater(out.flight[x] as number, b.in_flight_max[i] as number);
       out.duplicates[first] = (out.duplicates[first] as number) + (b.duplicate_acks[i] as number);
       out.counts.data += b.data[i] as number;
-      out.counts.again += b.again[i] as number;
+      out.counts.again += b.retransmits[i] as number;
       out.counts.late += b.late[i] as number;
       out.counts.acks += b.acks[i] as number;
       out.counts.duplicates += b.duplicate_acks[i] as number;
@@ -199,8 +199,8 @@ export class Model {
     if (this.whole) {
       for (let i = 0; i < this.records.length; i++) if (isAgain(this.records.kind[i] as number)) add(this.records.t[i] as number);
     } else {
-      const { again, at } = this.series.buckets;
-      again.forEach((count, i) => count > 0 && add(((at[i] as number) + 0.5) * this.series.bucket_ns));
+      const { retransmits, at } = this.series.buckets;
+      retransmits.forEach((count, i) => count > 0 && add(((at[i] as number) + 0.5) * this.series.bucket_ns));
     }
     return out;
   }
@@ -212,14 +212,14 @@ export class Model {
 
   private guessAnew(): Guess {
     const flow = this.flow;
-    const way = this.series.way === "forward" ? flow?.forward : flow?.reverse;
-    const rtt = way?.rtt?.p50_ns ?? way?.rtt?.mean_ns ?? flow?.rtt_ns ?? 0;
+    const direction = this.series.direction === "forward" ? flow?.forward : flow?.reverse;
+    const rtt = direction?.rtt?.p50_ns ?? direction?.rtt?.mean_ns ?? flow?.rtt_ns ?? 0;
     const span = this.end > 0 ? this.end : 1;
     const step = Math.max(rtt / NS, span / 4_000, this.whole ? 0 : this.series.bucket_ns / NS);
     const count = Math.ceil(span / step);
     if (!(rtt > 0) || count < 2) return { t: [], bytes: [] };
     const columns = this.columns(0, count * step, count);
-    const mss = way?.mss ?? 1448;
+    const mss = direction?.mss ?? 1448;
     let { ack, edge } = this.held(0);
     const guess: Guess = { t: [], bytes: [] };
     for (let x = 0; x < count; x++) {

@@ -258,7 +258,7 @@ function seriesName(trace: TraceDocument, series: TraceSeries): string {
   const flow = trace.flows[series.flow];
   const name = flowName(flow);
   const kept = series.kept >= series.packets ? "" : `, ${integer(series.kept)} of ${integer(series.packets)} packets kept individually`;
-  return `${series.way === "reverse" ? `${name}, reverse` : name}: ${bytes(series.payload_bytes)}${kept}`;
+  return `${series.direction === "reverse" ? `${name}, reverse` : name}: ${bytes(series.payload_bytes)}${kept}`;
 }
 
 function chartRows(timeline: Timeline, models: readonly Model[], fit: () => Fit): Row[] {

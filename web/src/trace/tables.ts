@@ -119,7 +119,7 @@ export function pathsSection(trace: TraceDocument, id = "paths"): HTMLElement | 
     num(nanos(d.delay_variation_max_ns)),
     ...(chain ? [num(isNumber(d.delay_share) ? percent(d.delay_share) : NONE)] : []),
   ];
-  const rows = trace.path.flatMap((p) => [row(`${p.from} → ${p.to}`, p.forward), row(`${p.to} → ${p.from}`, p.backward)]);
+  const rows = trace.path.flatMap((p) => [row(`${p.from} → ${p.to}`, p.forward), row(`${p.to} → ${p.from}`, p.reverse)]);
   const clocks = trace.path.map((p) =>
     h("li", null, `${p.from} and ${p.to}: ${isNumber(p.round_trip_ns) ? `min RTT between taps ${nanos(p.round_trip_ns)}` : "min RTT between taps unknown"}${isNumber(p.clock_offset_ns) ? `; second clock ${nanos(Math.abs(p.clock_offset_ns))} ${p.clock_offset_ns < 0 ? "behind" : "ahead"}, assuming equal one-way delays` : ""}${p.given_up > 0 ? `; ${integer(p.given_up)} packets not matched for lack of memory` : ""}.`),
   );

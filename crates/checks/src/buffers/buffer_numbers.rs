@@ -1,10 +1,5 @@
-use landspeed_model::{Change, Fact};
-
 use super::{STOCK, desired, rate_of_window, signed};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the buffer sizes make sense as numbers.
@@ -16,18 +11,13 @@ declare_check! {
     ///
     /// **Leave it alone** never: nothing wants such numbers.
     code: "BUF-012",
-    name: "buffer-numbers",
-    group: Buffers,
     title: "Order of the TCP buffer sizes",
-    scope: Host,
     severity: Critical,
-    since: "0.1",
     sources: [
         "bpftune issue 36: negative receive buffers written by a tuning program",
         "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem: min, default, max",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 131072 \
-        -1845493760") },
+    bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 131072 -1845493760"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -58,8 +48,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn numbers_that_fall_or_overflow_are_found() {
@@ -72,7 +61,7 @@ mod tests {
         ] {
             let mut facts = example::facts();
             example::sysctl(&mut facts, "net.ipv4.tcp_wmem", value);
-            let audit = audit_with(&facts, &example::goal(), [&super::CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             assert_eq!(!audit.findings.is_empty(), bad, "{value}");
         }
     }

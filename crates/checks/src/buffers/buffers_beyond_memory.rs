@@ -1,8 +1,5 @@
 use super::page_bytes;
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether one socket may take more than all of TCP (`tcp_mem`).
@@ -15,15 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** where single flows with little delay are all there is: the maximum is then never asked for.
     code: "BUF-011",
-    name: "buffers-beyond-memory",
-    group: Buffers,
     title: "TCP buffers larger than tcp_mem",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_mem: pages allowed for all TCP sockets"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_mem", "95000 127000 \
-        190000") },
+    bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_mem", "95000 127000 190000"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

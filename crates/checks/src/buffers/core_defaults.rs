@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Change};
-
-use crate::advice::{self, origin};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAMES: [&str; 2] = ["net.core.rmem_default", "net.core.wmem_default"];
 
@@ -23,18 +18,14 @@ declare_check! {
     ///
     /// **Leave it alone** where a UDP program that cannot set its own buffer needs it.
     code: "BUF-007",
-    name: "core-defaults",
-    group: Buffers,
     title: "Default socket buffers",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem: overrides net.core.rmem_default, which other \
          protocols use",
         "socket(7), rmem_default",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAMES[0], "16777216") },
+    bad: |facts, _| example::sysctl(facts, NAMES[0], "16777216"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

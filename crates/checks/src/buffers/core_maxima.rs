@@ -1,10 +1,5 @@
-use landspeed_model::Change;
-
 use super::{buffer_bytes, rate_of_window, window_bytes};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAMES: [&str; 2] = ["net.core.rmem_max", "net.core.wmem_max"];
 
@@ -19,14 +14,10 @@ declare_check! {
     ///
     /// **Leave it alone** if no program sets its buffers: setting them turns autotuning off for that socket.
     code: "BUF-004",
-    name: "core-maxima",
-    group: Buffers,
     title: "Maximum socket buffers (SO_RCVBUF, SO_SNDBUF)",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [esnet_2016!("TCP Buffers"), "socket(7), SO_RCVBUF and SO_SNDBUF"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.core.rmem_max", "212992") },
+    bad: |facts, _| example::sysctl(facts, "net.core.rmem_max", "212992"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -4,7 +4,7 @@ use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES};
 use landspeed_model::{Fact, KernelOption};
 
 use crate::advice;
-use crate::check::Check;
+use crate::check::{Check, Group};
 use crate::view::View;
 
 mod buffer_numbers;
@@ -22,6 +22,8 @@ mod tcp_mem_small;
 mod udp_mem_copied;
 mod udp_receive_buffer;
 mod wan_buffers_on_a_lan;
+
+const GROUP: Group = Group::Buffers;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

@@ -1,9 +1,6 @@
 use landspeed_calc::{flow_rate_ceiling_bps, flows_needed};
 
-use crate::advice::{self, long_path};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 /// Below this share of the goal the ceiling is worth a word: a paced host stays below its interface anyway: the deck
 /// paces four streams to 20 of 100 Gb/s each (ESnet 2016, "FQ on 100G Hosts").
@@ -19,14 +16,10 @@ declare_check! {
     ///
     /// **Leave it alone** if transfers use several flows: then there is nothing to do.
     code: "BUF-003",
-    name: "one-flow-ceiling",
-    group: Buffers,
     title: "Maximum rate of one TCP flow",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["RFC 7323 section 2.3: the scale factor is at most 14"],
-    example: { good: example::as_is, bad: |_, goal| goal.rate_bps = Some(200_000_000_000) },
+    bad: |_, goal| goal.rate_bps = Some(200_000_000_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,10 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::{View, bytes_text, rate_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.core.optmem_max";
 
@@ -25,19 +19,15 @@ declare_check! {
     ///
     /// **Leave it alone** if no program sends with `MSG_ZEROCOPY`; `sendfile` does not need it.
     code: "BUF-010",
-    name: "option-memory",
-    group: Buffers,
     title: "optmem_max for zero copy",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks (AmLight, ESnet), INDIS workshop at SC24",
         "ESnet fasterdata, Linux host tuning: 1 MB for MSG_ZEROCOPY",
         "Linux Documentation/networking/msg_zerocopy.rst: ENOBUFS when the socket's option memory is exceeded",
         "Linux Documentation/admin-guide/sysctl/net.rst, optmem_max",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "131072") },
+    bad: |facts, _| example::sysctl(facts, NAME, "131072"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_moderate_rcvbuf";
 
@@ -15,14 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** only for an experiment with fixed buffers; a program can fix its own with `SO_RCVBUF`.
     code: "BUF-009",
-    name: "receive-autotuning",
-    group: Buffers,
     title: "Receive buffer autotuning",
-    scope: Host,
     severity: Critical,
-    since: "0.1",
     sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_moderate_rcvbuf"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,8 +1,5 @@
 use super::{desired, rate_of_window, severity_of, usable, window_bytes};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_rmem";
 
@@ -18,18 +15,14 @@ declare_check! {
     /// **Leave it alone** on a local network: autotuning takes what it needs below the default, and more only spoils
     /// caches. The maximum costs nothing until a flow needs it.
     code: "BUF-001",
-    name: "receive-buffer",
-    group: Buffers,
     title: "Maximum TCP receive buffer",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         esnet_2016!("TCP Buffers"),
         "RFC 7323 section 2.3: the largest window",
         "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "4096 131072 33554432") },
+    bad: |facts, _| example::sysctl(facts, NAME, "4096 131072 33554432"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -63,16 +56,15 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn an_older_kernel_needs_more_buffer_for_the_same_window() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         goal.rate_bps = Some(10_000_000_000);
         goal.rtt_ns = Some(100_000_000);
-        example::sysctl(&mut facts, super::NAME, "4096 131072 200000000");
-        let findings = |facts: &_| audit_with(facts, &goal, [&super::CHECK]).expect("audited").findings;
+        example::sysctl(&mut facts, NAME, "4096 131072 200000000");
+        let findings = |facts: &_| CHECK.ask(facts, &goal).findings;
         assert!(findings(&facts).is_empty());
         facts.kernel.release = "5.14.0-503.el9".into();
         assert_eq!(findings(&facts)[0].changes[0].desired, "4096 131072 250000000");
@@ -82,8 +74,8 @@ mod tests {
     fn without_an_rtt_the_check_does_not_apply() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         goal.rtt_ns = None;
-        example::sysctl(&mut facts, super::NAME, "4096 131072 6291456");
-        let audit = audit_with(&facts, &goal, [&super::CHECK]).expect("audited");
+        example::sysctl(&mut facts, NAME, "4096 131072 6291456");
+        let audit = CHECK.ask(&facts, &goal);
         assert!(audit.findings.is_empty() && audit.not_applicable.len() == 1);
     }
 }

@@ -1,9 +1,5 @@
 use super::{desired, rate_of_window, severity_of, window_bytes};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_wmem";
 
@@ -18,19 +14,15 @@ declare_check! {
     ///
     /// **Leave it alone** on a local network: 4 MB carry 33 Gb/s over 1 ms.
     code: "BUF-002",
-    name: "send-buffer",
-    group: Buffers,
     title: "Maximum TCP send buffer",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         red_hat_2012!("Tuning – step 4"),
         red_hat_2012!("Tuning – step 3"),
         "Linux Documentation/networking/ip-sysctl.rst, tcp_wmem",
         "landspeed's own experiment on Linux 6.18: with the defaults the send buffer limits first",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "4096 16384 4194304") },
+    bad: |facts, _| example::sysctl(facts, NAME, "4096 16384 4194304"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -66,15 +58,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn the_default_is_enough_for_a_local_network() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
-        example::sysctl(&mut facts, super::NAME, "4096 16384 4194304");
+        example::sysctl(&mut facts, NAME, "4096 16384 4194304");
         goal.rtt_ns = Some(54_000);
-        let audit = audit_with(&facts, &goal, [&super::CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &goal);
         assert!(audit.findings.is_empty(), "{:?}", audit.findings);
     }
 }

@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Change};
-
 use super::{RAISED_INITIAL, STOCK, desired, triple};
-use crate::advice::{self, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether every TCP connection begins with a large buffer.
@@ -16,19 +11,12 @@ declare_check! {
     ///
     /// **Leave it alone** on a host that does one kind of short, fast transfer and was measured with it.
     code: "BUF-008",
-    name: "tcp-initial-sizes",
-    group: Buffers,
     title: "Initial TCP buffers",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux Documentation/networking/ip-sysctl.rst, tcp_rmem and tcp_wmem: the second number is the initial size",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 16777216 2147483647"),
-    },
+    bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_rmem", "4096 16777216 2147483647"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

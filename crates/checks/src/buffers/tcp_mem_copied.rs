@@ -1,10 +1,5 @@
-use landspeed_model::Applicability;
-
 use super::{default_tcp_mem, page_bytes, triple};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_mem";
 
@@ -19,17 +14,13 @@ declare_check! {
     ///
     /// **Leave it alone** where it was worked out for this machine: three rising numbers below its memory.
     code: "BUF-005",
-    name: "tcp-mem-copied",
-    group: Buffers,
     title: "tcp_mem copied from a guide",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux Documentation/networking/ip-sysctl.rst, tcp_mem: pages, derived from the memory at boot",
         "Linux net/ipv4/tcp.c, tcp_init_mem: 4.68, 6.25 and 9.37 % of memory",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "16777216 16777216 16777216") },
+    bad: |facts, _| example::sysctl(facts, NAME, "16777216 16777216 16777216"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

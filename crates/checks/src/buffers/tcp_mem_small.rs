@@ -1,10 +1,5 @@
-use landspeed_model::Applicability;
-
 use super::{page_bytes, rate_of_window, triple, usable, window_bytes};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_mem";
 
@@ -19,14 +14,10 @@ declare_check! {
     /// **Leave it alone** on a local network. Where a quarter of the memory does not suffice, the machine needs more of
     /// it (ENV-022).
     code: "BUF-006",
-    name: "tcp-mem-small",
-    group: Buffers,
     title: "tcp_mem for the goal",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_mem"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "38000 51000 76000") },
+    bad: |facts, _| example::sysctl(facts, NAME, "38000 51000 76000"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,10 +1,5 @@
-use landspeed_model::Applicability;
-
 use super::{default_tcp_mem, page_bytes, triple};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.udp_mem";
 
@@ -18,14 +13,10 @@ declare_check! {
     ///
     /// **Leave it alone** where it was worked out for this machine.
     code: "BUF-014",
-    name: "udp-mem-copied",
-    group: Buffers,
     title: "udp_mem copied from a guide",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux Documentation/networking/ip-sysctl.rst, udp_mem: pages, derived from the memory at boot"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "67108864 134217728 268435456") },
+    bad: |facts, _| example::sysctl(facts, NAME, "67108864 134217728 268435456"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

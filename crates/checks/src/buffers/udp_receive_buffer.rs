@@ -1,9 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.core.rmem_max";
 
@@ -23,17 +18,13 @@ declare_check! {
     ///
     /// **Leave it alone** if nothing here receives UDP at such rates: TCP does not need it.
     code: "BUF-013",
-    name: "udp-receive-buffer",
-    group: Buffers,
     title: "UDP receive buffer for the goal",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [esnet_2016!("Our Current Best Single Flow Results"), "udp(7) and socket(7), SO_RCVBUF"],
-    example: { good: example::as_is, bad: |facts, goal| {
-            goal.rtt_ns = None;
-            example::sysctl(facts, NAME, "212992");
-        } },
+    bad: |facts, goal| {
+        goal.rtt_ns = None;
+        example::sysctl(facts, NAME, "212992");
+    },
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

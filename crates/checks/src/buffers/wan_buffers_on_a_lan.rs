@@ -1,12 +1,5 @@
-use landspeed_model::{Fact, Role};
-
 use super::short_path;
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::source;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 /// RTTs below which the kernel slows the growth of receive buffers, microseconds (Linux 6.18).
 const LOW_RTT: &str = "net.ipv4.tcp_rcvbuf_low_rtt";
@@ -27,26 +20,20 @@ declare_check! {
     /// **Leave it alone** below 100 Gb/s, and where `tcp_rcvbuf_low_rtt` is larger than the RTT: the kernel then grows
     /// receive buffers slowly by itself.
     code: "BUF-015",
-    name: "wan-buffers-on-a-lan",
-    group: Buffers,
     title: "Receive autotuning on a short path",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         esnet_2016!("TCP Buffers"),
         esnet_2016!("Our Current Best Single Flow Results"),
         "Linux Documentation/networking/ip-sysctl.rst, tcp_rcvbuf_low_rtt",
     ],
-    example: {
-        good: |facts, goal| {
-            goal.rtt_ns = Some(54_000);
-            example::sysctl(facts, LOW_RTT, "1000");
-        },
-        bad: |facts, goal| {
-            goal.rtt_ns = Some(54_000);
-            facts.sysctls.insert(LOW_RTT.into(), Fact::Absent("this kernel has no tcp_rcvbuf_low_rtt".into()));
-        },
+    good: |facts, goal| {
+        goal.rtt_ns = Some(54_000);
+        example::sysctl(facts, LOW_RTT, "1000");
+    },
+    bad: |facts, goal| {
+        goal.rtt_ns = Some(54_000);
+        facts.sysctls.insert(LOW_RTT.into(), Fact::Absent("this kernel has no tcp_rcvbuf_low_rtt".into()));
     },
 }
 
@@ -92,21 +79,17 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use landspeed_model::Fact;
-
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn a_fixed_window_is_recommended_instead_of_a_lower_maximum() {
-        let (mut facts, mut goal) = (example::facts(), example::goal());
-        (CHECK.example.bad)(&mut facts, &mut goal);
-        let findings = audit_with(&facts, &goal, [&CHECK]).expect("audited").findings;
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
+        let findings = CHECK.ask(&facts, &goal).findings;
         assert!(findings[0].changes.is_empty(), "{findings:?}");
         assert!(findings[0].recommended.contains("1.00 MiB"), "{}", findings[0].recommended);
         // The maximum of tcp_rmem makes no difference.
         example::sysctl(&mut facts, "net.ipv4.tcp_rmem", "4096 131072 33554432");
-        assert_eq!(audit_with(&facts, &goal, [&CHECK]).expect("audited").findings, findings);
+        assert_eq!(CHECK.ask(&facts, &goal).findings, findings);
     }
 
     #[test]
@@ -115,7 +98,7 @@ mod tests {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             goal.rtt_ns = Some(54_000);
             facts.sysctls.insert(LOW_RTT.into(), Fact::Known(value.into()));
-            assert_eq!(audit_with(&facts, &goal, [&CHECK]).expect("audited").findings.len(), findings, "{value}");
+            assert_eq!(CHECK.ask(&facts, &goal).findings.len(), findings, "{value}");
         }
     }
 }

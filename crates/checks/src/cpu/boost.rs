@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Fact, Role, Severity};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the CPUs may exceed their nominal frequency.
@@ -16,17 +11,13 @@ declare_check! {
     ///
     /// **Leave it alone** where a power budget forbids turbo. For a benchmark this check only notes that it is on.
     code: "CPU-005",
-    name: "boost",
-    group: Cpu,
     title: "Turbo or boost",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         esnet_2016!("BIOS Setting"),
         "Linux kernel, Documentation/admin-guide/pm/cpufreq.rst: Frequency Boost Support",
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.cpu.boost = Fact::Known(false) },
+    bad: |facts, _| facts.cpu.boost = Fact::Known(false),
 }
 
 const BY_HAND: &str = "cat /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost";
@@ -50,11 +41,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 &[&source::FREQUENCY],
             ),
             by_hand: BY_HAND.into(),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         }),
         (false, false) => Outcome::found(Problem {
-            severity: None,
             observed: "off".into(),
             recommended: "on".into(),
             why: "One busy CPU among idle ones, which is what one flow makes, gains most from turbo.".into(),
@@ -63,8 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 &[&source::FREQUENCY, &source::TURBO],
             ),
             by_hand: BY_HAND.into(),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         }),
     }
 }

@@ -1,10 +1,5 @@
-use landspeed_model::Applicability;
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::{FAST_BPS, FLOW_BPS};
-use crate::source;
-use crate::view::{View, rate_text};
+use crate::hardware::FLOW_BPS;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the CPU's clock suffices for fast single flows.
@@ -16,20 +11,13 @@ declare_check! {
     ///
     /// **Leave it alone** where many flows share the link; no setting changes it.
     code: "CPU-015",
-    name: "clock-rate",
-    group: Cpu,
     title: "CPU clock for single flows",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
         esnet_2014!("Conclusions"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::policies(facts, |p| p.hardware_max_khz = Some(2_400_000)),
-    },
+    bad: |facts, _| example::policies(facts, |p| p.hardware_max_khz = Some(2_400_000)),
 }
 
 /// ESnet's figure, kHz.
@@ -49,13 +37,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
-        severity: None,
         observed: text,
         recommended: format!("3 GHz or more for {} in one flow; otherwise more flows", rate_text(FLOW_BPS)),
         why: "One flow is the work of one CPU at each end, and the receiver's clock usually decides.".into(),
         effect: Effect::measured("At least 3 GHz for 30 Gb/s per flow", &[&source::FLOW_AND_CLOCK]),
         by_hand: "lscpu | grep MHz".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

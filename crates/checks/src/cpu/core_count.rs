@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Fact, Role, Severity};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::FLOW_BPS;
-use crate::source;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether there are enough CPUs for the rate.
@@ -16,22 +11,15 @@ declare_check! {
     ///
     /// **Leave it alone** where the kernel does not move the data (RDMA, DPDK, a NIC with its own TCP).
     code: "CPU-010",
-    name: "core-count",
-    group: Cpu,
     title: "CPU cores for the rate",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            facts.cpu.cores = Fact::Known(4);
-            facts.cpu.online = (0..4).collect();
-        },
+    bad: |facts, _| {
+        facts.cpu.cores = Fact::Known(4);
+        facts.cpu.online = (0..4).collect();
     },
 }
 
@@ -65,15 +53,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::EIGHT_STREAMS],
         ),
         by_hand: "lscpu".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn two_cores_for_each_thirty_gigabits() {
@@ -86,7 +72,7 @@ mod tests {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             facts.cpu.cores = Fact::Known(cores);
             goal.rate_bps = Some(rate);
-            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &goal);
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{cores} cores, {rate}");
         }
     }

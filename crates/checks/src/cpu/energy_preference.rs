@@ -1,10 +1,7 @@
-use landspeed_model::{Change, CpuPolicy, Severity, Target};
+use landspeed_model::CpuPolicy;
 
 use super::{distinct, processors_of, safe_if};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Which way the CPU leans between energy and speed where it chooses its frequency itself.
@@ -17,21 +14,14 @@ declare_check! {
     /// **Leave it alone** where power or heat is the limit. Under the governor `performance` of `intel_pstate` and
     /// `amd-pstate` the kernel holds the preference at its fast end by itself.
     code: "CPU-003",
-    name: "energy-preference",
-    group: Cpu,
     title: "Energy performance preference",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         esnet_2016!("CPU governor"),
         "Linux kernel, Documentation/admin-guide/pm/intel_pstate.rst: Energy vs Performance Hints",
         "Linux kernel, Documentation/admin-guide/pm/amd-pstate.rst: energy_performance_preference",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::policies(facts, |p| p.energy_preference = Some("balance_power".into())),
-    },
+    bad: |facts, _| example::policies(facts, |p| p.energy_preference = Some("balance_power".into())),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

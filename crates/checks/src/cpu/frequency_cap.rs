@@ -1,11 +1,8 @@
-use landspeed_model::{Applicability, CpuPolicy, Role, Severity};
+use landspeed_model::CpuPolicy;
 
 use super::processors_of;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::weigh;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether something holds the clock below what the CPU can do.
@@ -18,17 +15,13 @@ declare_check! {
     /// **Leave it alone** where a power budget or a thermal daemon needs it. A benchmark may hold a fixed frequency on
     /// purpose: there it is a note.
     code: "CPU-004",
-    name: "frequency-cap",
-    group: Cpu,
     title: "CPU frequency limit",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/pm/cpufreq.rst: scaling_max_freq",
         esnet_2016!("Fast Host to Slow host"),
     ],
-    example: { good: example::as_is, bad: |facts, _| example::policies(facts, |p| p.max_khz = Some(1_200_000)) },
+    bad: |facts, _| example::policies(facts, |p| p.max_khz = Some(1_200_000)),
 }
 
 /// A limit within this share of the maximum is how turbo is left out or rounded, not a cap.
@@ -65,8 +58,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::FREQUENCY],
         ),
         by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/{scaling,cpuinfo}_max_freq".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
@@ -77,14 +69,13 @@ fn mhz(khz: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn a_limit_close_to_the_maximum_is_not_a_cap() {
         for (khz, findings) in [(3_600_000, 0), (3_240_000, 0), (3_200_000, 1)] {
             let mut facts = example::facts();
             example::policies(&mut facts, |policy| policy.max_khz = Some(khz));
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             assert_eq!(audit.findings.len(), findings, "{khz} kHz");
         }
     }

@@ -1,11 +1,8 @@
-use landspeed_model::{Change, CpuPolicy, Role, Severity, Target};
+use landspeed_model::CpuPolicy;
 
 use super::{distinct, processors_of, safe_if};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::weigh;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Which frequency governor the CPUs use.
@@ -19,18 +16,14 @@ declare_check! {
     /// **Leave it alone** below 10 Gb/s, where power or heat is the limit, on laptops, and in a virtual machine, whose
     /// host decides. A benchmark may hold a fixed frequency with `userspace`.
     code: "CPU-001",
-    name: "governor",
-    group: Cpu,
     title: "CPU frequency governor",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         esnet_2016!("CPU governor"),
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
         "Linux kernel, Documentation/admin-guide/pm/cpufreq.rst",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::policies(facts, |p| p.governor = "powersave".into()) },
+    bad: |facts, _| example::policies(facts, |p| p.governor = "powersave".into()),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -66,13 +59,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     fn weight(rate_bps: u64, role: Role) -> Option<Severity> {
         let mut facts = example::facts();
         example::policies(&mut facts, |policy| policy.governor = "schedutil".into());
         let goal = landspeed_model::Goal { rate_bps: Some(rate_bps), role, ..example::goal() };
-        let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &goal);
         audit.findings.first().map(|finding| finding.severity)
     }
 
@@ -89,9 +81,9 @@ mod tests {
         let mut facts = example::facts();
         example::policies(&mut facts, |policy| policy.governor = "userspace".into());
         let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };
-        assert!(audit_with(&facts, &goal, [&CHECK]).expect("audited").findings.is_empty());
+        assert!(CHECK.ask(&facts, &goal).findings.is_empty());
         example::policies(&mut facts, |policy| policy.governors = vec!["userspace".into()]);
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
-        assert_eq!(audit.findings[0].applicability, landspeed_model::Applicability::DisplayOnly);
+        let audit = CHECK.ask(&facts, &example::goal());
+        assert_eq!(audit.findings[0].applicability, Applicability::DisplayOnly);
     }
 }

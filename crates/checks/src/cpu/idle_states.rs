@@ -1,8 +1,5 @@
-use landspeed_model::{Applicability, Change, Fact, Role, Target};
-
-use crate::check::{Effect, Outcome, Problem};
 use crate::hardware::handled_by;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether idle CPUs may sleep deeper than small messages can bear.
@@ -17,23 +14,17 @@ declare_check! {
     /// **Leave it alone** on every host but one for latency: CPUs that sleep save power.
     /// The advice is for the CPUs that handle the NIC's interrupts, not for all.
     code: "CPU-006",
-    name: "idle-states",
-    group: Cpu,
     title: "Deep idle states",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/pm/cpuidle.rst: Power Management Quality of Service for CPUs",
         red_hat_2012!("Cstates impact on Latency"),
     ],
-    example: {
-        good: |facts, goal| {
-            goal.role = Role::Latency;
-            facts.cpu.resume_latency_us = Fact::Known(1);
-        },
-        bad: |_, goal| goal.role = Role::Latency,
+    good: |facts, goal| {
+        goal.role = Role::Latency;
+        facts.cpu.resume_latency_us = Fact::Known(1);
     },
+    bad: |_, goal| goal.role = Role::Latency,
 }
 
 /// Time to wake up that a host for latency accepts, µs: that of the shallow states (C1 takes 1 to 2 µs and C1E up to 10 in

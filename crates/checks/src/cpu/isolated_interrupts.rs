@@ -1,8 +1,5 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
 use crate::hardware::{handled_by, list_text, spread};
-use crate::view::{View, cpu_list};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC's interrupts land on CPUs that were set apart for something else.
@@ -14,20 +11,15 @@ declare_check! {
     ///
     /// **Leave it alone** where the isolated CPUs were set apart for the network itself.
     code: "CPU-011",
-    name: "isolated-interrupts",
-    group: Cpu,
     title: "Interrupts on isolated CPUs",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: isolcpus=, irqaffinity=",
         "Linux kernel, Documentation/core-api/irq/irq-affinity.rst",
     ],
-    example: {
-        good: |facts, _| facts.cpu.isolated = Fact::Known("16-31".into()),
-        bad: |facts, _| facts.cpu.isolated = Fact::Known("0-3".into()),
-    },
+    good: |facts, _| facts.cpu.isolated = Fact::Known("16-31".into()),
+    bad: |facts, _| facts.cpu.isolated = Fact::Known("0-3".into()),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -51,7 +43,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let changes = spread(&there, &elsewhere, &allowed);
     let numbers: Vec<u32> = there.iter().map(|interrupt| interrupt.number).collect();
     Outcome::found(Problem {
-        severity: None,
         observed: format!("interrupts {} handled on isolated cpu {text}", list_text(&numbers)),
         recommended: if allowed.is_empty() {
             "every CPU near the NIC is isolated: leave some for its interrupts".into()
@@ -60,9 +51,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         },
         why: "An interrupt disturbs the program its CPU was isolated for, and its work is not moved elsewhere."
             .into(),
-        effect: Effect::NotMeasured,
         by_hand: "cat /sys/devices/system/cpu/isolated; grep . /proc/irq/*/effective_affinity_list".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,
+        ..Problem::default()
     })
 }

@@ -1,9 +1,6 @@
-use landspeed_model::{Applicability, Fact, NumaNode};
+use landspeed_model::NumaNode;
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a host of several sockets shows its NUMA nodes.
@@ -15,21 +12,14 @@ declare_check! {
     ///
     /// **Leave it alone** where one program needs the whole machine's memory and knows nothing of nodes.
     code: "CPU-009",
-    name: "memory-nodes",
-    group: Cpu,
     title: "NUMA nodes",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: numa=",
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
         esnet_2016!("BIOS Setting"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| facts.numa = Fact::Known(vec![NumaNode { id: 0, cpus: "0-31".into() }]),
-    },
+    bad: |facts, _| facts.numa = Fact::Known(vec![NumaNode { id: 0, cpus: "0-31".into() }]),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -44,7 +34,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let off = view.facts.kernel.parameter("numa") == Some("off");
     Outcome::found(Problem {
-        severity: None,
         observed: format!(
             "{with_processors} NUMA node for {sockets} sockets{}",
             if off { ", because the command line says numa=off" } else { "" }
@@ -57,7 +46,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "With memory spread over all sockets nothing can be kept near the NIC: half of the accesses cross sockets.".into(),
         effect: Effect::measured("Up to 2x slower for a flow on the wrong CPU socket; the effect of interleaving itself was not measured", &[&source::WRONG_SOCKET]),
         by_hand: "numactl --hardware; lscpu | grep -i -e socket -e numa".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

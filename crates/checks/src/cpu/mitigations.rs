@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Role};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// How the CPU's known vulnerabilities are dealt with. Reported, never changed.
@@ -15,21 +11,14 @@ declare_check! {
     ///
     /// **Leave it alone**, always: landspeed does not trade security for rate.
     code: "CPU-012",
-    name: "mitigations",
-    group: Cpu,
     title: "Mitigations of CPU vulnerabilities",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/hw-vuln/index.rst",
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: mitigations=",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            facts.cpu.vulnerabilities.insert("mds".into(), "Vulnerable; SMT vulnerable".into());
-        },
+    bad: |facts, _| {
+        facts.cpu.vulnerabilities.insert("mds".into(), "Vulnerable; SMT vulnerable".into());
     },
 }
 
@@ -56,14 +45,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("mitigated: {closed}"));
     };
     Outcome::found(Problem {
-        severity: None,
         observed,
         recommended,
         why: "Mitigations cost time at each system call and interrupt, and without them the host's users can read memory that is not theirs."
             .into(),
-        effect: Effect::NotMeasured,
         by_hand: "grep . /sys/devices/system/cpu/vulnerabilities/*".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

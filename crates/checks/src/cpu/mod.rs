@@ -2,7 +2,7 @@
 
 use landspeed_model::{Applicability, CpuPolicy};
 
-use crate::check::Check;
+use crate::check::{Check, Group};
 use crate::hardware::list_text;
 use crate::view::cpu_list;
 
@@ -21,6 +21,8 @@ mod resume_latency;
 mod scaling_driver;
 mod smt;
 mod zone_reclaim;
+
+const GROUP: Group = Group::Cpu;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Change, Role};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the kernel moves memory between nodes during a benchmark that has pinned everything.
@@ -14,23 +10,17 @@ declare_check! {
     ///
     /// **Leave it alone** in production: programs that nobody pinned are what it is for.
     code: "CPU-013",
-    name: "numa-balancing",
-    group: Cpu,
     title: "Automatic NUMA balancing",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/sysctl/kernel.rst: numa_balancing",
         esnet_2016!("Test Environment"),
     ],
-    example: {
-        good: |facts, goal| {
-            goal.role = Role::Benchmark;
-            example::sysctl(facts, "kernel.numa_balancing", "0");
-        },
-        bad: |_, goal| goal.role = Role::Benchmark,
+    good: |facts, goal| {
+        goal.role = Role::Benchmark;
+        example::sysctl(facts, "kernel.numa_balancing", "0");
     },
+    bad: |_, goal| goal.role = Role::Benchmark,
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

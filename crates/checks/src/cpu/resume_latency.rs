@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Change, Fact, Role, Target};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether CPUs are kept awake on a host that does not need it.
@@ -17,17 +12,13 @@ declare_check! {
     ///
     /// **Leave it alone** on hosts for latency, and during a benchmark, where it removes one source of spread.
     code: "CPU-007",
-    name: "resume-latency",
-    group: Cpu,
     title: "CPUs kept awake",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/pm/cpuidle.rst: Power Management Quality of Service for CPUs; Idle States Control Via Kernel Command Line",
         red_hat_2012!("CSTATE disabled – Note speed"),
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.cpu.resume_latency_us = Fact::Known(0) },
+    bad: |facts, _| facts.cpu.resume_latency_us = Fact::Known(0),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -92,13 +83,12 @@ fn unread<T>(fact: &Fact<T>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn a_held_dma_latency_keeps_all_cpus_awake() {
         let mut facts = example::facts();
         facts.cpu.dma_latency_us = Fact::Known(0);
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert!(audit.findings[0].observed.contains("/dev/cpu_dma_latency"), "{:?}", audit.findings);
         assert!(audit.findings[0].changes.is_empty());
     }

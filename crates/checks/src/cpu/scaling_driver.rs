@@ -1,10 +1,5 @@
-use landspeed_model::Applicability;
-
 use super::distinct;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the CPU's own frequency driver is in use rather than the generic ACPI one.
@@ -19,21 +14,14 @@ declare_check! {
     /// **Leave it alone** on CPUs older than the drivers, where the firmware keeps frequencies to itself, and where
     /// a benchmark needs a fixed frequency from the table.
     code: "CPU-002",
-    name: "scaling-driver",
-    group: Cpu,
     title: "CPU frequency driver",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         esnet_2016!("CPU frequency"),
         "Linux kernel, Documentation/admin-guide/pm/intel_pstate.rst",
         "Linux kernel, Documentation/admin-guide/pm/amd-pstate.rst",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::policies(facts, |p| p.driver = "acpi-cpufreq".into()),
-    },
+    bad: |facts, _| example::policies(facts, |p| p.driver = "acpi-cpufreq".into()),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -60,7 +48,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     let disabled = view.facts.kernel.parameter(parameter).filter(|value| *value == "disable");
     Outcome::found(Problem {
-        severity: None,
         observed: match disabled {
             Some(value) => format!("acpi-cpufreq, because the command line says {parameter}={value}"),
             None => "acpi-cpufreq".into(),
@@ -77,7 +64,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::FREQUENCY],
         ),
         by_hand: "cat /sys/devices/system/cpu/cpufreq/policy0/scaling_driver".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

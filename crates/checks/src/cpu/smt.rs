@@ -1,10 +1,4 @@
-use landspeed_model::{Applicability, Fact, Role, Severity};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::source;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether two threads share each core.
@@ -18,18 +12,14 @@ declare_check! {
     /// **Leave it alone** below 100 Gb/s, and on hosts that run many transfers at once or have other work: there it adds
     /// throughput.
     code: "CPU-008",
-    name: "smt",
-    group: Cpu,
     title: "Simultaneous multithreading",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
         esnet_2016!("BIOS Setting"),
         "Linux kernel, Documentation/ABI/testing/sysfs-devices-system-cpu: smt/control",
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.cpu.smt = Fact::Known("on".into()) },
+    bad: |facts, _| facts.cpu.smt = Fact::Known("on".into()),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -58,15 +48,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::HYPERTHREADING],
         ),
         by_hand: "cat /sys/devices/system/cpu/smt/control /sys/devices/system/cpu/smt/active".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn severity_depends_on_rate_and_role() {
@@ -74,7 +62,7 @@ mod tests {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             facts.cpu.smt = Fact::Known("on".into());
             (goal.rate_bps, goal.role) = (Some(rate), role);
-            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &goal);
             audit.findings.first().map(|finding| finding.severity)
         };
         assert_eq!(weight(99_000_000_000, Role::Dtn), None);

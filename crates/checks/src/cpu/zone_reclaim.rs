@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Change};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the kernel throws cached files away rather than use another node's memory.
@@ -15,17 +11,13 @@ declare_check! {
     ///
     /// **Leave it alone** where jobs are partitioned so that each fits into its node, as on some HPC hosts.
     code: "CPU-014",
-    name: "zone-reclaim",
-    group: Cpu,
     title: "Zone reclaim",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/sysctl/vm.rst: zone_reclaim_mode",
         "Linux commit 4f9b16a64753 (2014), mm: disable zone_reclaim_mode by default",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "vm.zone_reclaim_mode", "1") },
+    bad: |facts, _| example::sysctl(facts, "vm.zone_reclaim_mode", "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

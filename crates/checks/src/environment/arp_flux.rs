@@ -1,11 +1,9 @@
 use std::net::Ipv4Addr;
 
-use landspeed_model::{Applicability, InterfaceFacts};
+use landspeed_model::InterfaceFacts;
 
 use super::{conf, effective};
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether interfaces on one subnet answer for each other.
@@ -18,17 +16,11 @@ declare_check! {
     /// **Leave it alone** with one interface for each subnet, or a bond instead of two interfaces (the better remedy).
     /// `arp_filter` needs routes by source address to work.
     code: "ENV-018",
-    name: "arp-flux",
-    group: Environment,
     title: "ARP flux",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux Documentation/networking/ip-sysctl.rst, arp_filter, arp_ignore, arp_announce", red_hat_2012!("Network Tuning Tips")],
-    example: {
-        good: |facts, _| second_card(facts, "198.51.100.7/24"),
-        bad: |facts, _| second_card(facts, "192.0.2.11/24"),
-    },
+    good: |facts, _| second_card(facts, "198.51.100.7/24"),
+    bad: |facts, _| second_card(facts, "192.0.2.11/24"),
 }
 
 /// Gives the example host another card.
@@ -40,7 +32,7 @@ fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
         ..InterfaceFacts::default()
     });
     for setting in ["arp_announce", "arp_filter", "arp_ignore"] {
-        crate::example::sysctl(facts, &conf("ens2f0", setting), "0");
+        example::sysctl(facts, &conf("ens2f0", setting), "0");
     }
 }
 
@@ -103,8 +95,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
-    use crate::example;
 
     #[test]
     fn subnets_are_those_of_ipv4_with_more_than_one_address() {
@@ -121,7 +111,7 @@ mod tests {
         let mut facts = example::facts();
         second_card(&mut facts, "192.0.2.11/24");
         example::sysctl(&mut facts, "net.ipv4.conf.all.arp_filter", "1");
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert_eq!((audit.findings.len(), audit.passed.len()), (0, 1));
     }
 }

@@ -1,10 +1,4 @@
-use landspeed_model::{Fact, Severity};
-
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::{View, cpu_list};
+use crate::prelude::*;
 
 declare_check! {
     /// Which CPUs programs in this cgroup may use.
@@ -16,14 +10,11 @@ declare_check! {
     ///
     /// **Leave it alone** where the CPUs were picked for the NIC.
     code: "ENV-005",
-    name: "cgroup-cpuset",
-    group: Environment,
     title: "Cpuset of this cgroup",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux Documentation/admin-guide/cgroup-v2.rst, cpuset.cpus.effective", esnet_2016!("Don't Forget about NUMA Issues")],
-    example: { good: example::as_is, bad: |facts, _| facts.cgroup.cpus = Fact::Known("16-31".into()) },
+    bad: |facts, _| facts.cgroup.cpus = Fact::Known("16-31".into()),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

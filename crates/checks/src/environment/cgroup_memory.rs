@@ -1,10 +1,5 @@
-use landspeed_model::Fact;
-
-use crate::advice;
 use crate::buffers::{usable, window_bytes};
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::{View, bytes_text, rate_text};
+use crate::prelude::*;
 
 /// What sockets need may take this share of a group's memory; the program needs the rest.
 const SHARE: f64 = 0.5;
@@ -19,14 +14,10 @@ declare_check! {
     ///
     /// **Leave it alone** on a local network.
     code: "ENV-006",
-    name: "cgroup-memory",
-    group: Environment,
     title: "Memory limit of this cgroup",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: ["Linux Documentation/admin-guide/cgroup-v2.rst, memory.max and sock in memory.stat"],
-    example: { good: example::as_is, bad: |facts, _| facts.cgroup.memory_max_bytes = Fact::Known(2 << 30) },
+    bad: |facts, _| facts.cgroup.memory_max_bytes = Fact::Known(2 << 30),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::{Fact, Severity};
-
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// A transfer at a high rate keeps two CPUs busy: one for the program, one for the kernel's share on its behalf.
 const TWO_MILLIS: u32 = 2000;
@@ -18,14 +13,10 @@ declare_check! {
     ///
     /// **Leave it alone** where the quota is intended and the goal fits into it.
     code: "ENV-004",
-    name: "cgroup-processors",
-    group: Environment,
     title: "CPU quota",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux Documentation/admin-guide/cgroup-v2.rst, cpu.max"],
-    example: { good: example::as_is, bad: |facts, _| facts.cgroup.cpu_millis = Fact::Known(1500) },
+    bad: |facts, _| facts.cgroup.cpu_millis = Fact::Known(1500),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

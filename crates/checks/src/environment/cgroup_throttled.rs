@@ -1,9 +1,4 @@
-use landspeed_model::Fact;
-
-use crate::advice;
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether this cgroup was throttled.
@@ -15,14 +10,10 @@ declare_check! {
     ///
     /// **Leave it alone** if it comes from work that has nothing to do with transfers.
     code: "ENV-007",
-    name: "cgroup-throttled",
-    group: Environment,
     title: "CPU throttling",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux Documentation/scheduler/sched-bwc.rst, nr_throttled"],
-    example: { good: example::as_is, bad: |facts, _| facts.cgroup.throttled_periods = Fact::Known(1200) },
+    bad: |facts, _| facts.cgroup.throttled_periods = Fact::Known(1200),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

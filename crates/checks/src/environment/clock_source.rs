@@ -1,9 +1,4 @@
-use landspeed_model::Fact;
-
-use crate::advice;
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// Read over a bus, or coarse: a microsecond or more for each reading, against some 20 ns.
 const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
@@ -19,17 +14,13 @@ declare_check! {
     /// **Leave it alone** where the kernel gave up the CPU's counter for a reason: it says so in its log.
     /// Counters of hypervisors (kvm-clock, Hyper-V's, Xen's) are as good.
     code: "ENV-008",
-    name: "clock-source",
-    group: Environment,
     title: "Clock source",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux Documentation/virt/kvm/x86/timekeeping.rst: TSC, HPET and ACPI timers",
         "Linux Documentation/timers/timekeeping.rst",
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.time.clocksource = Fact::Known("hpet".into()) },
+    bad: |facts, _| facts.time.clocksource = Fact::Known("hpet".into()),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

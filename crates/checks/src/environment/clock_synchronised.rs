@@ -1,9 +1,4 @@
-use landspeed_model::Fact;
-
-use crate::advice;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the clock is synchronised.
@@ -15,17 +10,13 @@ declare_check! {
     ///
     /// **Leave it alone** in a guest whose host sets its clock without informing the kernel.
     code: "ENV-009",
-    name: "clock-synchronised",
-    group: Environment,
     title: "Clock synchronisation",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "adjtimex(2), STA_UNSYNC",
         "RFC 7679, A One-Way Delay Metric for IP Performance Metrics, section 2.2: synchronisation",
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.time.synchronised = Fact::Known(false) },
+    bad: |facts, _| facts.time.synchronised = Fact::Known(false),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

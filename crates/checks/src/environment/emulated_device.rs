@@ -1,9 +1,4 @@
-use landspeed_model::Fact;
-
-use crate::advice;
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// Drivers of NICs that hypervisors emulate.
 const IMITATED: [&str; 7] = ["e1000", "e1000e", "8139cp", "8139too", "ne2k_pci", "pcnet32", "tulip"];
@@ -18,25 +13,20 @@ declare_check! {
     ///
     /// **Leave it alone** where the guest system has no driver for anything better.
     code: "ENV-003",
-    name: "emulated-device",
-    group: Environment,
     title: "Emulated NIC",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Red Hat Enterprise Linux 7, Virtualization Deployment and Administration Guide, KVM paravirtualized (virtio) drivers",
         "Virtual I/O Device (VIRTIO) specification 1.2, section 5.1, network device",
         "Linux Documentation/PCI/pci-iov-howto.rst, SR-IOV",
     ],
-    example: {
-        good: |facts, _| facts.virtualization.hypervisor = Fact::Known("kvm".into()),
-        bad: |facts, _| {
-            facts.virtualization.hypervisor = Fact::Known("vmware".into());
-            if let Fact::Known(driver) = &mut example::port(facts).driver {
-                driver.name = "e1000".into();
-            }
-        },
+    good: |facts, _| facts.virtualization.hypervisor = Fact::Known("kvm".into()),
+    bad: |facts, _| {
+        facts.virtualization.hypervisor = Fact::Known("vmware".into());
+        if let Fact::Known(driver) = &mut example::port(facts).driver {
+            driver.name = "e1000".into();
+        }
     },
 }
 

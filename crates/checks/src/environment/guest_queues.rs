@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Change, Fact, Target};
-
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a virtio interface has as many queues as it could.
@@ -14,21 +9,16 @@ declare_check! {
     ///
     /// **Leave it alone** with one or two CPUs, or where the guest moves little data.
     code: "ENV-002",
-    name: "guest-queues",
-    group: Environment,
     title: "Queues of a virtio NIC",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Red Hat Enterprise Linux 7, Virtualization Tuning and Optimization Guide, section 5.4.2, Multi-Queue virtio-net",
         "Virtual I/O Device (VIRTIO) specification 1.2, section 5.1.6.5.6: multiqueue",
         "QEMU documentation: -device virtio-net-pci,mq=on",
     ],
-    example: {
-        good: |facts, _| virtio(facts, 16, 16),
-        bad: |facts, _| virtio(facts, 1, 1),
-    },
+    good: |facts, _| virtio(facts, 16, 16),
+    bad: |facts, _| virtio(facts, 1, 1),
 }
 
 /// Turns the example's port into a virtio interface with so many channels.

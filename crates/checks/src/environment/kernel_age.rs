@@ -1,10 +1,4 @@
-use landspeed_model::Severity;
-
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 /// Slowest goal at which the CPU is the limit, so that a kernel's improvements are seen, bits/s.
 const FAST_BPS: u64 = 25_000_000_000;
@@ -20,16 +14,12 @@ declare_check! {
     /// **Leave it alone** on enterprise kernels without a look at their notes: they carry much of it under an old
     /// number.
     code: "ENV-021",
-    name: "kernel-age",
-    group: Environment,
     title: "Kernel version",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks (AmLight, ESnet), INDIS workshop at SC24",
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.kernel.release = "5.15.0-130-generic".into() },
+    bad: |facts, _| facts.kernel.release = "5.15.0-130-generic".into(),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

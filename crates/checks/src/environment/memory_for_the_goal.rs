@@ -1,8 +1,5 @@
-use crate::advice;
 use crate::buffers::{usable, window_bytes};
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::{View, bytes_text, rate_text};
+use crate::prelude::*;
 
 /// TCP may take a quarter of a machine's memory; more starves programs and the page cache.
 const SHARE: f64 = 0.25;
@@ -17,17 +14,13 @@ declare_check! {
     ///
     /// **Leave it alone** on a local network.
     code: "ENV-022",
-    name: "memory-for-the-goal",
-    group: Environment,
     title: "Memory for the goal",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "RFC 7323 section 1.1: bandwidth times delay is what must be stored",
         "Linux net/ipv4/tcp.c, tcp_init_mem: by default 6.25 % of memory before pressure",
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.memory_bytes = landspeed_model::Fact::Known(4 << 30) },
+    bad: |facts, _| facts.memory_bytes = Fact::Known(4 << 30),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

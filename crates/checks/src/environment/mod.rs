@@ -2,7 +2,7 @@
 
 use landspeed_model::Fact;
 
-use crate::check::Check;
+use crate::check::{Check, Group};
 use crate::view::View;
 
 mod arp_flux;
@@ -27,6 +27,8 @@ mod sysctl_drift;
 mod sysctl_gone;
 mod sysctl_set_twice;
 mod tuned_profile;
+
+const GROUP: Group = Group::Environment;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

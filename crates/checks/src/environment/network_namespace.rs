@@ -1,9 +1,4 @@
-use landspeed_model::Fact;
-
-use crate::advice;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether this is the machine's own network namespace.
@@ -17,17 +12,13 @@ declare_check! {
     ///
     /// **Leave it alone**: this is for information only.
     code: "ENV-020",
-    name: "network-namespace",
-    group: Environment,
     title: "Network namespace",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "network_namespaces(7)",
         "landspeed's own experiment on Linux 6.18: which sysctls a new namespace inherits",
     ],
-    example: { good: example::as_is, bad: |facts, _| facts.first_network_namespace = Fact::Known(false) },
+    bad: |facts, _| facts.first_network_namespace = Fact::Known(false),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,8 +1,5 @@
 use super::running;
-use crate::advice;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether two programs configure interfaces.
@@ -14,14 +11,10 @@ declare_check! {
     ///
     /// **Leave it alone** where each has its own interfaces and neither touches the other's.
     code: "ENV-013",
-    name: "one-network-manager",
-    group: Environment,
     title: "Several network managers",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["systemd.network(5), Unmanaged=", "NetworkManager.conf(5), unmanaged-devices"],
-    example: { good: example::as_is, bad: |facts, _| example::service(facts, "NetworkManager", None) },
+    bad: |facts, _| example::service(facts, "NetworkManager", None),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

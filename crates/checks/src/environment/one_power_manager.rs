@@ -1,8 +1,5 @@
 use super::running;
-use crate::advice;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether two programs set CPU frequencies.
@@ -14,22 +11,16 @@ declare_check! {
     ///
     /// **Leave it alone** where tuned's own replacement of the daemon (tuned-ppd) runs: it only passes requests on.
     code: "ENV-011",
-    name: "one-power-manager",
-    group: Environment,
     title: "Several CPU frequency managers",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "power-profiles-daemon, README: it sets governor and energy preference",
         "tuned(8) and tuned-profiles(7)",
     ],
-    example: {
-        good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
-        bad: |facts, _| {
-            example::service(facts, "tuned", Some("throughput-performance"));
-            example::service(facts, "power-profiles-daemon", None);
-        },
+    good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
+    bad: |facts, _| {
+        example::service(facts, "tuned", Some("throughput-performance"));
+        example::service(facts, "power-profiles-daemon", None);
     },
 }
 

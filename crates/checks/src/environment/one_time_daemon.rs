@@ -1,8 +1,5 @@
 use super::running;
-use crate::advice;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether two programs set the same clock.
@@ -13,14 +10,10 @@ declare_check! {
     ///
     /// **Leave it alone** with ptp4l beside one of them, if ptp4l sets only the NIC's clock.
     code: "ENV-010",
-    name: "one-time-daemon",
-    group: Environment,
     title: "Several time daemons",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["Debian's packages of chrony and ntp: each conflicts with any other time daemon"],
-    example: { good: example::as_is, bad: |facts, _| example::service(facts, "ntpd", None) },
+    bad: |facts, _| example::service(facts, "ntpd", None),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,10 +1,6 @@
-use landspeed_model::{Applicability, Change};
-
 use super::{conf, effective};
-use crate::advice::{self, FEW_EVENTS, counter};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::advice::{FEW_EVENTS, counter};
+use crate::prelude::*;
 
 /// Drop what would not be answered the same way.
 const STRICT: u64 = 1;
@@ -22,22 +18,16 @@ declare_check! {
     ///
     /// **Leave it alone** while nothing is dropped, or where what is dropped is spoofed.
     code: "ENV-019",
-    name: "reverse-path-filter",
-    group: Environment,
     title: "Reverse path filter drops",
     scope: Interface,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux Documentation/networking/ip-sysctl.rst, rp_filter: the larger of all and the interface's counts",
         "RFC 3704 section 2.4, loose reverse path forwarding",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::sysctl(facts, "net.ipv4.conf.all.rp_filter", "1");
-            example::counter(facts, "TcpExt.IPReversePathFilter", 48_000);
-        },
+    bad: |facts, _| {
+        example::sysctl(facts, "net.ipv4.conf.all.rp_filter", "1");
+        example::counter(facts, "TcpExt.IPReversePathFilter", 48_000);
     },
 }
 

@@ -1,10 +1,5 @@
-use landspeed_model::{Role, Severity};
-
 use super::running;
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a program changes settings while you measure.
@@ -16,14 +11,10 @@ declare_check! {
     ///
     /// **Leave it alone** where it is what you want and nothing is compared.
     code: "ENV-012",
-    name: "self-tuning",
-    group: Environment,
     title: "Automatic tuning",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["bpftune(8): what it tunes", "bpftune issue 36: negative receive buffers"],
-    example: { good: example::as_is, bad: |facts, _| example::service(facts, "bpftune", None) },
+    bad: |facts, _| example::service(facts, "bpftune", None),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,8 +1,4 @@
-use landspeed_model::Severity;
-
-use crate::advice::{self, percent};
-use crate::check::{Effect, Outcome, Problem};
-use crate::view::View;
+use crate::prelude::*;
 
 /// A CPU that is away for one per cent of the time is away for milliseconds at a stretch: receive rings overflow.
 const FELT: f64 = 0.01;
@@ -20,19 +16,13 @@ declare_check! {
     ///
     /// **Leave it alone** on a burstable instance that is idle most of the time.
     code: "ENV-001",
-    name: "steal",
-    group: Environment,
     title: "Steal time",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["proc_stat(5), steal", "Linux Documentation/virt/kvm/x86/msr.rst, steal time"],
-    example: {
-        good: |facts, _| facts.virtualization.hypervisor = landspeed_model::Fact::Known("kvm".into()),
-        bad: |facts, _| {
-            facts.virtualization.hypervisor = landspeed_model::Fact::Known("kvm".into());
-            facts.virtualization.steal_share = landspeed_model::Fact::Known(0.08);
-        },
+    good: |facts, _| facts.virtualization.hypervisor = Fact::Known("kvm".into()),
+    bad: |facts, _| {
+        facts.virtualization.hypervisor = Fact::Known("kvm".into());
+        facts.virtualization.steal_share = Fact::Known(0.08);
     },
 }
 

@@ -1,11 +1,8 @@
 use std::collections::BTreeMap;
 
-use landspeed_model::{Fact, SysctlAssignment};
+use landspeed_model::SysctlAssignment;
 
-use crate::advice::{self, join_first};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether running values are those of the files.
@@ -17,17 +14,11 @@ declare_check! {
     ///
     /// **Leave it alone** while an experiment runs.
     code: "ENV-015",
-    name: "sysctl-drift",
-    group: Environment,
     title: "Running sysctls differ from the files",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["sysctl.d(5): the file that is applied last wins"],
-    example: {
-        good: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_mtu_probing", "1"),
-        bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 87380 16777216"),
-    },
+    good: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_mtu_probing", "1"),
+    bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 87380 16777216"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,11 +1,6 @@
 use std::collections::BTreeSet;
 
-use landspeed_model::Fact;
-
-use crate::advice::{self, join_first};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether files set what this kernel does not have.
@@ -17,20 +12,14 @@ declare_check! {
     ///
     /// **Leave it alone** where one file serves kernels of several ages.
     code: "ENV-017",
-    name: "sysctl-gone",
-    group: Environment,
     title: "Sysctls unknown to the kernel",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["sysctl.d(5)", "Linux Documentation/networking/ip-sysctl.rst"],
-    example: {
-        good: |facts, _| example::sysctl_file(facts, "net.core.rmem_max", "2147483647"),
-        bad: |facts, _| {
-            example::sysctl_file(facts, "net.ipv4.tcp_tw_recycle", "1");
-            facts.sysctls.insert("net.ipv4.tcp_tw_recycle".into(), Fact::Absent("this kernel has no such \
-                sysctl".into()));
-        },
+    good: |facts, _| example::sysctl_file(facts, "net.core.rmem_max", "2147483647"),
+    bad: |facts, _| {
+        example::sysctl_file(facts, "net.ipv4.tcp_tw_recycle", "1");
+        facts.sysctls.insert("net.ipv4.tcp_tw_recycle".into(), Fact::Absent("this kernel has no such \
+            sysctl".into()));
     },
 }
 
@@ -49,7 +38,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if gone.is_empty() {
         return Outcome::pass(format!("the kernel has all {} that are read here", read.len()));
     }
-    let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", advice::origin(view, name))).collect();
+    let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", origin(view, name))).collect();
     Outcome::found(advice::by_person(
         join_first(&texts),
         "remove the lines",

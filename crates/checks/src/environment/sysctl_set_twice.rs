@@ -2,10 +2,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::SysctlAssignment;
 
-use crate::advice::{self, join_first};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether files contradict each other.
@@ -17,19 +14,13 @@ declare_check! {
     ///
     /// **Leave it alone** where a file of the distribution is overridden on purpose: that is what the order is for.
     code: "ENV-016",
-    name: "sysctl-set-twice",
-    group: Environment,
     title: "Sysctls set in several files",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["sysctl.d(5): order of files"],
-    example: {
-        good: |facts, _| example::sysctl_file(facts, "net.core.rmem_max", "2147483647"),
-        bad: |facts, _| {
-            example::sysctl_file(facts, "net.core.rmem_max", "16777216");
-            example::sysctl_file(facts, "net.core.rmem_max", "2147483647");
-        },
+    good: |facts, _| example::sysctl_file(facts, "net.core.rmem_max", "2147483647"),
+    bad: |facts, _| {
+        example::sysctl_file(facts, "net.core.rmem_max", "16777216");
+        example::sysctl_file(facts, "net.core.rmem_max", "2147483647");
     },
 }
 

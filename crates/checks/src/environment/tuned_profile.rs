@@ -1,11 +1,5 @@
-use landspeed_model::{Fact, Role, Severity};
-
-use crate::advice;
 use crate::buffers::window_bytes;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::{View, bytes_text, rate_text};
+use crate::prelude::*;
 
 /// What tuned's network-throughput sets as the maxima of `tcp_rmem` and `tcp_wmem`, bytes.
 const NETWORK_THROUGHPUT: f64 = 16_777_216.0;
@@ -21,21 +15,15 @@ declare_check! {
     ///
     /// **Leave it alone** on laptops and desktops.
     code: "ENV-014",
-    name: "tuned-profile",
-    group: Environment,
     title: "tuned profile",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         esnet_2016!("CPU governor"),
         "tuned-profiles(7)",
         "tuned, profiles/network-throughput/tuned.conf: tcp_rmem and tcp_wmem end at 16777216",
     ],
-    example: {
-        good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
-        bad: |facts, _| example::service(facts, "tuned", Some("network-throughput")),
-    },
+    good: |facts, _| example::service(facts, "tuned", Some("throughput-performance")),
+    bad: |facts, _| example::service(facts, "tuned", Some("network-throughput")),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::IP_SYSCTL;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_adv_win_scale";
 
@@ -16,14 +13,10 @@ declare_check! {
     /// **Leave it alone** on older kernels, where 1 (one half) is the default and a larger one gives more window for a
     /// buffer.
     code: "OLD-001",
-    name: "adv-win-scale",
-    group: Folklore,
     title: "tcp_adv_win_scale",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "2") },
+    bad: |facts, _| example::sysctl(facts, NAME, "2"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -32,15 +25,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn the_check_does_not_apply_before_linux_6_6() {
         let mut facts = example::facts();
-        example::sysctl(&mut facts, super::NAME, "2");
+        example::sysctl(&mut facts, NAME, "2");
         facts.kernel.release = "6.5.0".into();
-        let audit = audit_with(&facts, &example::goal(), [&super::CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert_eq!((audit.findings.len(), audit.not_applicable.len()), (0, 1));
     }
 }

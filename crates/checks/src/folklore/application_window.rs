@@ -1,9 +1,4 @@
-use landspeed_model::Severity;
-
-use crate::advice::{self, IP_SYSCTL, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_app_win";
 
@@ -20,14 +15,10 @@ declare_check! {
     ///
     /// **Leave it alone** at 31; 0 reserves nothing either.
     code: "OLD-013",
-    name: "application-window",
-    group: Folklore,
     title: "tcp_app_win",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "2") },
+    bad: |facts, _| example::sysctl(facts, NAME, "2"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -39,7 +30,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         // An eighth of the window is an eighth of a rate that the window limits.
         severity: (reserved >= 0.125).then_some(Severity::Minor),
-        observed: format!("{NAME} = {value}{}: {} of each window", origin(view, NAME), advice::percent(reserved)),
+        observed: format!("{NAME} = {value}{}: {} of each window", origin(view, NAME), percent(reserved)),
         ..advice::sysctl(NAME, value, STOCK, "What is held back cannot be in flight.")
     })
 }

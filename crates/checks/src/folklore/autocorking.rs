@@ -1,9 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice::IP_SYSCTL;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_autocorking";
 
@@ -17,14 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** on a host of small messages where it was measured.
     code: "OLD-017",
-    name: "autocorking",
-    group: Folklore,
     title: "tcp_autocorking turned off",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::{Change, Role};
-
-use crate::advice::{self, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAMES: [&str; 2] = ["net.core.busy_poll", "net.core.busy_read"];
 
@@ -17,16 +12,12 @@ declare_check! {
     ///
     /// **Leave it alone** on hosts of small messages with CPUs to spare.
     code: "OLD-011",
-    name: "busy-polling",
-    group: Folklore,
     title: "Busy polling on a bulk host",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux Documentation/admin-guide/sysctl/net.rst, busy_poll and busy_read: processor and power for latency",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAMES[0], "50") },
+    bad: |facts, _| example::sysctl(facts, NAMES[0], "50"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::IP_SYSCTL;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_fack";
 
@@ -14,14 +11,10 @@ declare_check! {
     ///
     /// **Leave it alone** on older kernels.
     code: "OLD-003",
-    name: "forward-acknowledgement",
-    group: Folklore,
     title: "tcp_fack",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["tcp(7), tcp_fack: ignored since Linux 4.15", IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+    bad: |facts, _| example::sysctl(facts, NAME, "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_frto";
 
@@ -16,14 +13,10 @@ declare_check! {
     ///
     /// **Leave it alone** at 1 or 2.
     code: "OLD-004",
-    name: "frto",
-    group: Folklore,
     title: "tcp_frto turned off",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["RFC 5682, Forward RTO-Recovery (F-RTO)", IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::{self, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.core.netdev_max_backlog";
 
@@ -22,14 +19,10 @@ declare_check! {
     ///
     /// **Leave it alone** where it was raised against drops that were counted.
     code: "OLD-006",
-    name: "input-backlog",
-    group: Folklore,
     title: "netdev_max_backlog raised",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [esnet_2016!("Settings to leave alone in CentOS7"), red_hat_2012!("Tuning – sysctl settings"), "Linux Documentation/admin-guide/sysctl/net.rst, netdev_max_backlog"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "250000") },
+    bad: |facts, _| example::sysctl(facts, NAME, "250000"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

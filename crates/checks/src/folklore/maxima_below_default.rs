@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL, join_first};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 /// Linux's largest default for receiving, bytes: since 6.16 and before (with enough memory).
 const RECEIVE: u64 = 32 << 20;
@@ -23,17 +20,11 @@ declare_check! {
     ///
     /// **Leave it alone** on a machine with little memory, where the kernel default is lower too.
     code: "OLD-015",
-    name: "maxima-below-default",
-    group: Folklore,
     title: "Buffer maxima below the default",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [IP_SYSCTL, red_hat_2012!("Tuning – sysctl settings")],
-    example: {
-        good: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 131072 2147483647"),
-        bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 87380 16777216"),
-    },
+    good: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 131072 2147483647"),
+    bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_rmem", "4096 87380 16777216"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -77,17 +68,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use landspeed_model::Fact;
-
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn the_kernel_default_of_a_small_machine_is_not_low() {
         let mut facts = example::facts();
         example::sysctl_file(&mut facts, "net.ipv4.tcp_rmem", "4096 87380 16777216");
-        let findings =
-            |facts: &_| audit_with(facts, &example::goal(), [&super::CHECK]).expect("audited").findings.len();
+        let findings = |facts: &_| CHECK.ask(facts, &example::goal()).findings.len();
         assert_eq!(findings(&facts), 1);
         facts.memory_bytes = Fact::Known(2 << 30);
         assert_eq!(findings(&facts), 0);

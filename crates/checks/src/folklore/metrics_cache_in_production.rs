@@ -1,9 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice::IP_SYSCTL;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_no_metrics_save";
 
@@ -19,14 +14,10 @@ declare_check! {
     /// **Leave it alone** for benchmarks (TCP-011), and on kernels without the second setting if it was measured to
     /// help.
     code: "OLD-010",
-    name: "metrics-cache-in-production",
-    group: Folklore,
     title: "tcp_no_metrics_save in production",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+    bad: |facts, _| example::sysctl(facts, NAME, "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

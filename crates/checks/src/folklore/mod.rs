@@ -3,7 +3,7 @@
 use landspeed_model::Severity;
 
 use crate::advice::{self, origin};
-use crate::check::{Check, Effect, Outcome, Problem};
+use crate::check::{Check, Effect, Group, Outcome, Problem};
 use crate::view::View;
 
 mod adv_win_scale;
@@ -24,6 +24,8 @@ mod transmit_queue_length;
 mod tso_window_divisor;
 mod udp_minimum;
 mod web_server_advice;
+
+const GROUP: Group = Group::Folklore;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

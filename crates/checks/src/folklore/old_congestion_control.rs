@@ -1,9 +1,4 @@
-use landspeed_model::Applicability;
-
-use crate::advice::{self, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
@@ -20,14 +15,10 @@ declare_check! {
     ///
     /// **Leave it alone** where it was compared with CUBIC on your path, recently.
     code: "OLD-014",
-    name: "old-congestion-control",
-    group: Folklore,
     title: "Old congestion control",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["RFC 9438, CUBIC for Fast and Long-Distance Networks", esnet_2016!("Initial BBR TCP results (bwctl, 3 streams, 40 sec test)")],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "htcp") },
+    bad: |facts, _| example::sysctl(facts, NAME, "htcp"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::Severity;
-
-use crate::advice::{self, join_first};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// Name, the version without it, and what it did.
 const REMOVED: [(&str, (u32, u32), &str); 3] = [
@@ -22,14 +17,10 @@ declare_check! {
     ///
     /// **Leave it alone** never: nothing is lost with the lines.
     code: "OLD-009",
-    name: "removed-settings",
-    group: Folklore,
     title: "Removed sysctls",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["tcp(7): tcp_tw_recycle up to Linux 4.11, tcp_abc up to 3.8, cookies removed in 3.10"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_tw_recycle", "1") },
+    bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_tw_recycle", "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_reordering";
 
@@ -18,14 +15,10 @@ declare_check! {
     ///
     /// **Leave it alone** where links are bonded packet by packet and connections are short.
     code: "OLD-018",
-    name: "reordering",
-    group: Folklore,
     title: "tcp_reordering raised",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL, "RFC 8985 section 3.3"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "30") },
+    bad: |facts, _| example::sysctl(facts, NAME, "30"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

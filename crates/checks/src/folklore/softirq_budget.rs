@@ -1,7 +1,4 @@
-use crate::advice::{self, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.core.netdev_budget";
 
@@ -21,14 +18,10 @@ declare_check! {
     ///
     /// **Leave it alone** where rounds did run out and more helped.
     code: "OLD-007",
-    name: "softirq-budget",
-    group: Folklore,
     title: "netdev_budget raised",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["Linux Documentation/admin-guide/sysctl/net.rst, netdev_budget and netdev_budget_usecs"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "50000") },
+    bad: |facts, _| example::sysctl(facts, NAME, "50000"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

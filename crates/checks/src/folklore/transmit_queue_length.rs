@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Change, Severity, Target};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
+use crate::prelude::*;
 use crate::qdisc::Queueing;
-use crate::view::View;
 
 /// What Linux gives an Ethernet interface, packets.
 const STOCK: u32 = 1000;
@@ -18,17 +14,11 @@ declare_check! {
     ///
     /// **Leave it alone**: the 2016 ESnet deck lists it among the settings not to touch.
     code: "OLD-005",
-    name: "transmit-queue-length",
-    group: Folklore,
     title: "txqueuelen raised",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [esnet_2016!("Settings to leave alone in CentOS7"), "tc-fq(8), limit and flow_limit"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::port(facts).tx_queue_len = landspeed_model::Fact::Known(10_000),
-    },
+    bad: |facts, _| example::port(facts).tx_queue_len = Fact::Known(10_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

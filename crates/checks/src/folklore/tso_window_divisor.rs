@@ -1,7 +1,4 @@
-use crate::advice::IP_SYSCTL;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_tso_win_divisor";
 
@@ -15,14 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** at 3.
     code: "OLD-016",
-    name: "tso-window-divisor",
-    group: Folklore,
     title: "tcp_tso_win_divisor",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+    bad: |facts, _| example::sysctl(facts, NAME, "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::Change;
-
-use crate::advice::{self, IP_SYSCTL, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// What each socket may have when memory is short, bytes; the kernel default is 4096.
 const NAMES: [&str; 2] = ["net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min"];
@@ -22,14 +17,10 @@ declare_check! {
     ///
     /// **Leave it alone** at the kernel's 4096.
     code: "OLD-012",
-    name: "udp-minimum",
-    group: Folklore,
     title: "udp_rmem_min and udp_wmem_min raised",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAMES[0], "1048576") },
+    bad: |facts, _| example::sysctl(facts, NAMES[0], "1048576"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

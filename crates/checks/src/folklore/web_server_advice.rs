@@ -1,9 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice::{self, IP_SYSCTL, join_first};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// What lists for busy web servers set; each is about many short connections.
 const NAMES: [&str; 8] = [
@@ -28,14 +23,10 @@ declare_check! {
     ///
     /// **Leave it alone** where the host serves many short connections as well.
     code: "OLD-008",
-    name: "web-server-advice",
-    group: Folklore,
     title: "Web server settings on a transfer node",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_tw_reuse", "1") },
+    bad: |facts, _| example::sysctl_file(facts, "net.ipv4.tcp_tw_reuse", "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,6 @@
-use landspeed_model::{Applicability, Change, Fact, InterfaceFacts, Role, Target};
+use landspeed_model::InterfaceFacts;
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a benchmark has tried segments larger than 64 KiB (BIG TCP).
@@ -17,26 +14,21 @@ declare_check! {
     /// **Leave it alone** in production until it was measured: captures show packets that other tools cannot read, and
     /// drivers differ. Sizes of 150 to 185 KB are in use; more than `tso_max_size` is cut by the kernel.
     code: "NIC-016",
-    name: "big-tcp",
-    group: Interface,
     title: "BIG TCP",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/netlink/specs/rt-link.yaml: gso-max-size, gro-max-size, gso-ipv4-max-size",
         "ip-link(8): gso_max_size, gro_max_size (BIG TCP)",
         "Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks (AmLight, ESnet), INDIS workshop at SC24",
     ],
-    example: {
-        good: |facts, goal| {
-            goal.role = Role::Benchmark;
-            let port = example::port(facts);
-            (port.gso_max_size_bytes, port.gro_max_size_bytes) = (Fact::Known(185_000), Fact::Known(185_000));
-            (port.gso_ipv4_max_size_bytes, port.gro_ipv4_max_size_bytes) = (Fact::Known(185_000), Fact::Known(185_000));
-        },
-        bad: |_, goal| goal.role = Role::Benchmark,
+    good: |facts, goal| {
+        goal.role = Role::Benchmark;
+        let port = example::port(facts);
+        (port.gso_max_size_bytes, port.gro_max_size_bytes) = (Fact::Known(185_000), Fact::Known(185_000));
+        (port.gso_ipv4_max_size_bytes, port.gro_ipv4_max_size_bytes) = (Fact::Known(185_000), Fact::Known(185_000));
     },
+    bad: |_, goal| goal.role = Role::Benchmark,
 }
 
 /// The largest length that an IP header can hold, bytes: the limit without BIG TCP.
@@ -73,14 +65,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         Change::new(target, wanted.to_string())
     };
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{text} bytes; the device takes {device}"),
         recommended: format!("a trial with {wanted} bytes, together with zero copy"),
         why: "Fewer, larger segments pass through the stack.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ip -d link show {} | grep -o 'g[sr]o[a-z0-9_]* [0-9]*'", port.name),
         applicability: Applicability::NeedsCare,
         changes: small.map(change).collect(),
+        ..Problem::default()
     })
 }
 
@@ -98,14 +89,13 @@ fn sizes(port: &InterfaceFacts) -> Vec<(&'static str, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn recommended_sizes_stay_within_the_device_limit() {
         let mut facts = example::facts();
         example::port(&mut facts).tso_max_size_bytes = Fact::Known(131_072);
         let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };
-        let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &goal);
         assert!(audit.findings[0].changes.iter().all(|change| change.desired == "131072"));
         assert_eq!(audit.findings[0].changes.len(), 4);
     }

@@ -1,8 +1,6 @@
-use landspeed_model::{Applicability, Facts, Goal, InterfaceFacts, Severity};
+use landspeed_model::{Facts, Goal, InterfaceFacts};
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::source;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the ports of a bond are alike.
@@ -14,27 +12,22 @@ declare_check! {
     ///
     /// **Leave it alone** for active and backup, where the second port only stands by.
     code: "NIC-019",
-    name: "bond-ports",
-    group: Interface,
     title: "Bond ports",
     scope: Interface,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/bonding.rst: 802.3ad needs ports of one speed and duplex",
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
     ],
-    example: {
-        good: |facts, goal| bond(facts, goal, 100_000_000_000),
-        bad: |facts, goal| bond(facts, goal, 40_000_000_000),
-    },
+    good: |facts, goal| bond(facts, goal, 100_000_000_000),
+    bad: |facts, goal| bond(facts, goal, 40_000_000_000),
 }
 
 /// Puts a bond over the example's interface and a second one.
 fn bond(facts: &mut Facts, goal: &mut Goal, second_bps: u64) {
     let mut second = facts.interfaces[0].clone();
     second.name = "ens1f1np1".into();
-    second.speed_bps = landspeed_model::Fact::Known(second_bps);
+    second.speed_bps = Fact::Known(second_bps);
     facts.interfaces.push(second);
     facts.interfaces.push(InterfaceFacts {
         name: "bond0".into(),
@@ -95,8 +88,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         by_hand: ports
             .iter()
             .fold(format!("cat /proc/net/bonding/{}", bond.name), |line, port| line + "; ethtool " + &port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 

@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the link carries both directions at once.
@@ -14,14 +10,11 @@ declare_check! {
     ///
     /// **Leave it alone** never: only hubs need it.
     code: "NIC-002",
-    name: "duplex",
-    group: Interface,
     title: "Duplex",
     scope: Port,
     severity: Critical,
-    since: "0.1",
     sources: ["IEEE 802.3: auto-negotiation; a partner that does not negotiate is taken for half duplex", "ethtool(8)"],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).full_duplex = Fact::Known(false) },
+    bad: |facts, _| example::port(facts).full_duplex = Fact::Known(false),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -30,7 +23,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("full");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "half".into(),
         recommended: "full: let both ends negotiate, or set both alike".into(),
         why: "One end believes that the other cannot send and receive at once: packets collide under load.".into(),
@@ -39,7 +31,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "IEEE 802.3",
         ),
         by_hand: format!("ethtool {}", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

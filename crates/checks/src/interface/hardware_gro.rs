@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Role};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::view::{View, feature};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a benchmark has tried GRO in the NIC.
@@ -15,20 +10,15 @@ declare_check! {
     ///
     /// **Leave it alone** in production until it was measured on the same NIC.
     code: "NIC-010",
-    name: "hardware-gro",
-    group: Interface,
     title: "Hardware GRO",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/netdev-features.rst: rx-gro-hw"],
-    example: {
-        good: |facts, goal| {
-            goal.role = Role::Benchmark;
-            example::feature(facts, "rx-gro-hw", true);
-        },
-        bad: |_, goal| goal.role = Role::Benchmark,
+    good: |facts, goal| {
+        goal.role = Role::Benchmark;
+        example::feature(facts, "rx-gro-hw", true);
     },
+    bad: |_, goal| goal.role = Role::Benchmark,
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -47,13 +37,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         );
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "off".into(),
         recommended: "a trial with it on, and the better of the two".into(),
         why: "The receiver's CPU is usually the limit of one flow, and this takes work from it.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep rx-gro-hw", port.name),
         applicability: Applicability::NeedsCare,
         changes: vec![feature(port, "rx-gro-hw", true)],
+        ..Problem::default()
     })
 }

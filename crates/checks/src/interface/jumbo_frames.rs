@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Change, Role, Severity, Target};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the MTU is large enough for fast bulk data.
@@ -17,18 +12,15 @@ declare_check! {
     /// subnet carry it: a hop that does not, and that hides its ICMP, swallows every full packet. In a cloud the provider's
     /// network decides. Routers carry what their neighbours send.
     code: "NIC-004",
-    name: "jumbo-frames",
-    group: Interface,
     title: "MTU for bulk data",
     scope: Interface,
     severity: Minor,
-    since: "0.1",
     sources: [
         red_hat_2012!("Why Bother – A quick teaser"),
         esnet_2016!("Test Environment"),
         "RFC 8200: IPv6 needs an MTU of 1280 bytes",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).mtu_bytes = 1500 },
+    bad: |facts, _| example::port(facts).mtu_bytes = 1500,
 }
 
 /// What research networks agree on, bytes.
@@ -57,8 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             why: "IPv6 does not work below 1280 bytes: the kernel takes its addresses off the interface.".into(),
             effect: Effect::stated("IPv6 does not work", "RFC 8200"),
             by_hand: format!("ip link show {}", top.name),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         });
     }
     if matches!(view.role(), Role::Latency | Role::Router) {
@@ -106,7 +97,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn recommended_mtus_stay_within_the_driver_limit() {
@@ -115,8 +105,8 @@ mod tests {
         {
             let mut facts = example::facts();
             let port = example::port(&mut facts);
-            (port.mtu_bytes, port.max_mtu_bytes) = (mtu, landspeed_model::Fact::Known(most));
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            (port.mtu_bytes, port.max_mtu_bytes) = (mtu, Fact::Known(most));
+            let audit = CHECK.ask(&facts, &example::goal());
             let found = audit.findings.first().map(|finding| finding.changes[0].desired.as_str());
             assert_eq!(found, desired, "{mtu} of {most}");
         }
@@ -131,7 +121,7 @@ mod tests {
         facts.interfaces[0].mtu_bytes = 1500;
         facts.interfaces.push(vlan);
         let goal = landspeed_model::Goal { interface: Some("v7".into()), ..example::goal() };
-        let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &goal);
         let order: Vec<_> = audit.findings[0].changes.iter().map(|change| change.target.to_string()).collect();
         assert_eq!(order, ["ens1f0np0 mtu", "v7 mtu"]);
     }

@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Fact, Role, Severity};
-
 use super::forwards;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, feature};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a host that forwards packets lets the NIC merge them.
@@ -16,23 +12,17 @@ declare_check! {
     ///
     /// **Leave it alone** on hosts that only receive; GRO does the same work there, correctly for all.
     code: "NIC-009",
-    name: "large-receive",
-    group: Interface,
     title: "LRO on a host that forwards",
     scope: Port,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/segmentation-offloads.rst: LRO and GRO",
         "Linux kernel, net/core/dev.c: dev_disable_lro, called for routers and bridges",
         esnet_2016!("Settings to leave alone in CentOS7"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, goal| {
-            goal.role = Role::Router;
-            example::feature(facts, "rx-lro", true);
-        },
+    bad: |facts, goal| {
+        goal.role = Role::Router;
+        example::feature(facts, "rx-lro", true);
     },
 }
 
@@ -68,7 +58,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn lro_is_a_fault_only_on_forwarding_hosts() {
@@ -81,7 +70,7 @@ mod tests {
             example::feature(&mut facts, "rx-lro", true);
             example::sysctl(&mut facts, "net.ipv4.ip_forward", forward);
             goal.role = role;
-            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &goal);
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{forward} {role:?}");
         }
     }

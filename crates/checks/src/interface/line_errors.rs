@@ -1,11 +1,6 @@
-use landspeed_model::{Applicability, Severity};
-
 use super::largest;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::share_text;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether packets arrive with CRC, symbol or FEC errors.
@@ -17,22 +12,16 @@ declare_check! {
     ///
     /// **Leave it alone** where the count stalls: errors from the time the cable was plugged in stay in it.
     code: "NIC-015",
-    name: "line-errors",
-    group: Interface,
     title: "CRC, symbol and FEC errors",
     scope: Port,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/statistics.rst: rx_crc_errors, FEC statistics",
         "IEEE 802.3: Ethernet's objective is one wrong bit in 10^12",
         esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::port(facts).statistics.insert("rx_crc_errors_phy".into(), 60_000);
-        },
+    bad: |facts, _| {
+        example::port(facts).statistics.insert("rx_crc_errors_phy".into(), 60_000);
     },
 }
 
@@ -86,15 +75,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::LOSS_2014],
         ),
         by_hand: format!("ethtool -S {0} | grep -iE 'crc|symbol|fec'; ethtool -m {0}", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn error_rates_that_ethernet_allows_pass() {
@@ -104,7 +91,7 @@ mod tests {
         {
             let mut facts = example::facts();
             example::port(&mut facts).statistics.insert("rx_crc_errors".into(), errors);
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{errors} errors");
         }
     }

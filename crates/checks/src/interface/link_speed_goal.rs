@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the link is as fast as the goal.
@@ -14,17 +10,14 @@ declare_check! {
     ///
     /// **Leave it alone** where the goal is for another host.
     code: "NIC-003",
-    name: "link-speed-goal",
-    group: Interface,
     title: "Link speed for the goal",
     scope: Interface,
     severity: Critical,
-    since: "0.1",
     sources: [
         "ethtool(8): speed; a link is as fast as both ends agreed",
         "IEEE 802.3, Clauses 28 and 73: auto-negotiation falls back to what both ends can do",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).speed_bps = Fact::Known(40_000_000_000) },
+    bad: |facts, _| example::port(facts).speed_bps = Fact::Known(40_000_000_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -40,7 +33,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(rate_text(speed));
     }
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{} for a goal of {}", rate_text(speed), rate_text(goal)),
         recommended: format!(
             "a link of {} or more: another port, or what keeps this one from negotiating it",
@@ -49,7 +41,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "The link bounds every transfer, less what headers take.".into(),
         effect: Effect::arithmetic(format!("{} of the goal are out of reach.", rate_text(goal - speed))),
         by_hand: format!("ethtool {} | grep -E 'Speed|Supported|Advertised'", top.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Severity};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the port has a link.
@@ -13,14 +9,11 @@ declare_check! {
     ///
     /// **Leave it alone** where a port is a spare that is switched on by hand.
     code: "NIC-001",
-    name: "link-state",
-    group: Interface,
     title: "Link state",
     scope: Port,
     severity: Critical,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/operstates.rst"],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).state = "down".into() },
+    bad: |facts, _| example::port(facts).state = "down".into(),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -36,8 +29,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             why: "Without a link nothing is carried.".into(),
             effect: Effect::arithmetic("The port carries nothing."),
             by_hand: format!("ip link show {0}; ethtool {0}", port.name),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         }),
     }
 }

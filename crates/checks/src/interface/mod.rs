@@ -2,7 +2,7 @@
 
 use landspeed_model::{Change, Fact, FeatureFacts, InterfaceFacts};
 
-use crate::check::Check;
+use crate::check::{Check, Group};
 use crate::view::{View, feature};
 
 mod big_tcp;
@@ -24,6 +24,8 @@ mod rings;
 mod stacked_mtu;
 mod transmit_offloads;
 mod xdp;
+
+const GROUP: Group = Group::Interface;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

@@ -1,8 +1,4 @@
-use landspeed_model::Applicability;
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, feature};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether sent data is copied past the CPU's cache.
@@ -14,17 +10,14 @@ declare_check! {
     ///
     /// **Leave it alone** off; a benchmark may try it where the sender's cache is what is short.
     code: "NIC-011",
-    name: "nocache-copy",
-    group: Interface,
     title: "tx-nocache-copy",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux commit, net: Do not enable tx-nocache-copy by default (in SUSE's kernels as bnc#845378)",
         "Linux commit c6e1a0d12ca7 (2011), net: Allow no-cache copy from user on transmit",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::feature(facts, "tx-nocache-copy", true) },
+    bad: |facts, _| example::feature(facts, "tx-nocache-copy", true),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -38,13 +31,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let changes = if nocache.changeable { vec![feature(port, "tx-nocache-copy", false)] } else { Vec::new() };
     Outcome::found(Problem {
-        severity: None,
         observed: "on".into(),
         recommended: "off, the default".into(),
         why: "Data that was just written is in the cache; copied past it, it has to come from memory again.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep nocache", port.name),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,
+        ..Problem::default()
     })
 }

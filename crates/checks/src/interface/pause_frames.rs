@@ -1,10 +1,6 @@
-use landspeed_model::Applicability;
-
 use super::largest;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::share_text;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// How often pause frames stopped the link, and which side sent them.
@@ -16,24 +12,19 @@ declare_check! {
     ///
     /// **Leave it alone** while they are rare: now and then is what they are for.
     code: "NIC-013",
-    name: "pause-frames",
-    group: Interface,
     title: "Pause frame rate",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "IEEE 802.3, Annex 31B: a pause lasts up to 65535 times 512 bit times",
         "Linux kernel, Documentation/networking/statistics.rst: IEEE 802.3 flow control statistics",
         red_hat_2012!("Tuning – checking ethtool -S eth4"),
     ],
-    example: {
-        good: |facts, _| {
-            example::port(facts).statistics.insert("rx_pause_ctrl_phy".into(), 12);
-        },
-        bad: |facts, _| {
-            example::port(facts).statistics.insert("rx_pause_ctrl_phy".into(), 40_000_000);
-        },
+    good: |facts, _| {
+        example::port(facts).statistics.insert("rx_pause_ctrl_phy".into(), 12);
+    },
+    bad: |facts, _| {
+        example::port(facts).statistics.insert("rx_pause_ctrl_phy".into(), 40_000_000);
     },
 }
 
@@ -91,7 +82,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ),
     };
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{observed}, since the driver was loaded"),
         recommended: recommended.into(),
         why: why.into(),
@@ -99,15 +89,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Each pause frame stops the link for up to 65535 × 512 bit times: 335 µs at 100 Gb/s (IEEE 802.3, Annex 31B).",
         ),
         by_hand: format!("ethtool -S {} | grep -iE 'pause|xoff'", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn pause_direction_is_named_and_few_pauses_pass() {
@@ -118,7 +106,7 @@ mod tests {
         ] {
             let mut facts = example::facts();
             example::port(&mut facts).statistics.insert(name.into(), count);
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             let why = audit.findings.first().map(|finding| finding.why.as_str());
             match says {
                 None => assert_eq!(why, None, "{name} {count}"),

@@ -1,11 +1,6 @@
-use landspeed_model::{Applicability, Severity};
-
 use super::{NO_ROOM, largest};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::{loss_severity, share_text};
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the host dropped packets that it received.
@@ -19,22 +14,16 @@ declare_check! {
     /// **Leave it alone** while it is less than one in ten million, or where `rx_dropped` only counts frames that nobody
     /// here listens to.
     code: "NIC-014",
-    name: "receive-drops",
-    group: Interface,
     title: "Packets dropped by the receiver host",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/statistics.rst: rx_missed_errors, rx_dropped, rx_fifo_errors",
         esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
         "Linux kernel, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst: rx_out_of_buffer, rx_discards_phy",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::port(facts).statistics.insert("rx_missed_errors".into(), 230_000);
-        },
+    bad: |facts, _| {
+        example::port(facts).statistics.insert("rx_missed_errors".into(), 230_000);
     },
 }
 
@@ -72,15 +61,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::LOSS_2014],
         ),
         by_hand: format!("ip -s -s link show {0}; ethtool -S {0} | grep -iE 'drop|miss|buffer|discard'", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn frames_without_a_listener_are_only_a_note() {
@@ -93,7 +80,7 @@ mod tests {
         ] {
             let mut facts = example::facts();
             example::port(&mut facts).statistics.insert(name.into(), lost);
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{name} {lost}");
         }
     }

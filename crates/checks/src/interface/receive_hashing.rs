@@ -1,8 +1,4 @@
-use landspeed_model::Applicability;
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, feature};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC passes its flow hash to the kernel.
@@ -14,14 +10,11 @@ declare_check! {
     ///
     /// **Leave it alone** where a driver's hash is known to be wrong.
     code: "NIC-017",
-    name: "receive-hashing",
-    group: Interface,
     title: "Receive hash offload",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: RPS uses the hash of the hardware where there is one"],
-    example: { good: example::as_is, bad: |facts, _| example::feature(facts, "rx-hashing", false) },
+    bad: |facts, _| example::feature(facts, "rx-hashing", false),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -37,13 +30,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("off, with one receive queue");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "off".into(),
         recommended: "on".into(),
         why: "The kernel computes a hash for each packet that the NIC has computed already.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ethtool -k {} | grep receive-hashing", port.name),
         applicability: Applicability::Safe,
         changes: vec![feature(port, "rx-hashing", true)],
+        ..Problem::default()
     })
 }

@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Fact, Severity};
-
 use super::switched_off;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether receive checksum offload and GRO are on.
@@ -17,18 +12,15 @@ declare_check! {
     /// **Leave it alone** while capturing packets as they are on the wire. Unlike LRO, GRO can be undone exactly and is safe
     /// for routers.
     code: "NIC-008",
-    name: "receive-offloads",
-    group: Interface,
     title: "Receive offloads",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/segmentation-offloads.rst: Generic Receive Offload",
         esnet_2016!("Settings to leave alone in CentOS7"),
         tokyo_2006!("Linux 2.6.12 IPv6 Xeon Performance"),
     ],
-    example: { good: example::as_is, bad: |facts, _| example::feature(facts, "rx-gro", false) },
+    bad: |facts, _| example::feature(facts, "rx-gro", false),
 }
 
 /// Below this rate one CPU manages without, bits/s.

@@ -1,10 +1,9 @@
-use landspeed_model::{Applicability, Change, Extent, Role, Severity, Side};
+use landspeed_model::{Extent, Side};
 
 use super::{NO_ROOM, largest};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::{FAST_BPS, loss_severity, share_text};
-use crate::view::{View, ring};
+use crate::hardware::{loss_severity, share_text};
+use crate::prelude::*;
+use crate::view::ring;
 
 declare_check! {
     /// Whether the rings are large enough for bursts.
@@ -19,26 +18,20 @@ declare_check! {
     /// **Leave it alone** without losses: a larger ring is a longer queue, and leaves the CPU's cache. Changing it
     /// resets the link.
     code: "NIC-006",
-    name: "rings",
-    group: Interface,
     title: "Ring sizes",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
         esnet_2016!("Settings to leave alone in CentOS7"),
         "Linux kernel, Documentation/networking/statistics.rst: rx_missed_errors",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            let port = example::port(facts);
-            if let landspeed_model::Fact::Known(rings) = &mut port.rings {
-                (rings.rx.now, rings.tx.now) = (1024, 1024);
-            }
-            port.statistics.insert("rx_out_of_buffer".into(), 90_000);
-        },
+    bad: |facts, _| {
+        let port = example::port(facts);
+        if let Fact::Known(rings) = &mut port.rings {
+            (rings.rx.now, rings.tx.now) = (1024, 1024);
+        }
+        port.statistics.insert("rx_out_of_buffer".into(), 90_000);
     },
 }
 
@@ -98,7 +91,6 @@ fn text_of(change: &Change) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn without_losses_only_old_kernels_at_100g_need_larger_rings() {
@@ -112,13 +104,13 @@ mod tests {
             let mut facts = example::facts();
             facts.kernel.release = release.into();
             let port = example::port(&mut facts);
-            port.speed_bps = landspeed_model::Fact::Known(speed);
-            port.rings = landspeed_model::Fact::Known(landspeed_model::RingFacts {
+            port.speed_bps = Fact::Known(speed);
+            port.rings = Fact::Known(landspeed_model::RingFacts {
                 rx: Extent { now: 1024, max: 16384 },
                 tx: Extent { now: 1024, max: 16384 },
             });
             port.statistics.insert("rx_missed_errors".into(), lost);
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             assert_eq!(audit.findings.len(), findings, "{release}, {speed}, {lost} lost");
             assert!(
                 audit.findings.iter().flat_map(|finding| &finding.changes).all(|change| change.desired == "8192")

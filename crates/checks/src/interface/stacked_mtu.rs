@@ -1,7 +1,6 @@
-use landspeed_model::{Applicability, Change, InterfaceFacts, Target};
+use landspeed_model::InterfaceFacts;
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the devices below a bond or VLAN have at least its MTU.
@@ -13,20 +12,15 @@ declare_check! {
     ///
     /// **Leave it alone** never, where the upper one is the larger. The tag of a VLAN is not part of the MTU.
     code: "NIC-005",
-    name: "stacked-mtu",
-    group: Interface,
     title: "MTU of stacked interfaces",
     scope: Interface,
     severity: Critical,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/bonding.rst",
         "IEEE 802.1Q: the tag's four bytes come on top of the payload",
     ],
-    example: {
-        good: |facts, goal| vlan(facts, goal, 9000),
-        bad: |facts, goal| vlan(facts, goal, 9500),
-    },
+    good: |facts, goal| vlan(facts, goal, 9000),
+    bad: |facts, goal| vlan(facts, goal, 9500),
 }
 
 /// Puts a VLAN on the example's interface.

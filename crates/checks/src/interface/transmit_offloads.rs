@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Fact, Severity};
-
 use super::switched_off;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether transmit offloads are on.
@@ -20,19 +15,16 @@ declare_check! {
     /// wire. TSO off was once tried against bursts into small switch buffers and brought 100 to 200 Mb/s at 10 Gb/s (ESnet
     /// 2015); pacing with fq is the better remedy.
     code: "NIC-007",
-    name: "transmit-offloads",
-    group: Interface,
     title: "Transmit offloads",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/segmentation-offloads.rst",
         tokyo_2006!("Linux 2.6.18-rc5 IPv4 TSO on"),
         lbnl_2015!("Effects of TCP Segmentation Offload"),
         "Linux kernel, Documentation/networking/netdev-features.rst: features that need others",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::feature(facts, "tx-tcp-segmentation", false) },
+    bad: |facts, _| example::feature(facts, "tx-tcp-segmentation", false),
 }
 
 /// Those that others need come first: the order of the changes.

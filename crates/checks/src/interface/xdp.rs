@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a program sees every packet before the kernel does.
@@ -14,14 +10,11 @@ declare_check! {
     ///
     /// **Leave it alone** where you know its owner (load balancers, DDoS filters, container networks).
     code: "NIC-018",
-    name: "xdp",
-    group: Interface,
     title: "XDP program",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/af_xdp.rst", "ip-link(8): xdp"],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).xdp = Fact::Known(true) },
+    bad: |facts, _| example::port(facts).xdp = Fact::Known(true),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -30,14 +23,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("none");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "attached".into(),
         recommended: "find its owner before changing MTU, channels or offloads".into(),
         why: "It may drop or redirect packets before anything that counts them, and bounds what the driver accepts."
             .into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("ip -d link show {}; bpftool net", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

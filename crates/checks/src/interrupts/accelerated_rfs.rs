@@ -1,9 +1,5 @@
-use landspeed_model::Applicability;
-
 use super::side;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, feature};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether flow steering that is in use is left to software though the NIC could do it.
@@ -15,22 +11,17 @@ declare_check! {
     ///
     /// **Leave it alone** without RFS, and where the NIC's flow rules are used for something else.
     code: "IRQ-015",
-    name: "accelerated-rfs",
-    group: Interrupts,
     title: "Accelerated RFS",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: Accelerated RFS Suggested Configuration"],
-    example: {
-        good: |facts, _| {
-            steered(facts);
-            example::feature(facts, "rx-ntuple-filter", true);
-        },
-        bad: |facts, _| {
-            steered(facts);
-            example::feature(facts, "rx-ntuple-filter", false);
-        },
+    good: |facts, _| {
+        steered(facts);
+        example::feature(facts, "rx-ntuple-filter", true);
+    },
+    bad: |facts, _| {
+        steered(facts);
+        example::feature(facts, "rx-ntuple-filter", false);
     },
 }
 
@@ -55,14 +46,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             Outcome::not_applicable("the device's flow rules cannot be switched on")
         }
         Some(_) => Outcome::found(Problem {
-            severity: None,
             observed: format!("RFS with {entries} entries, flow rules of the NIC off"),
             recommended: "on, where driver and kernel support it (CONFIG_RFS_ACCEL)".into(),
             why: "Software hands each packet to the application's CPU though the NIC could choose its queue.".into(),
-            effect: Effect::NotMeasured,
             by_hand: format!("ethtool -k {} | grep ntuple", port.name),
             applicability: Applicability::NeedsCare,
             changes: vec![feature(port, "rx-ntuple-filter", true)],
+            ..Problem::default()
         }),
     }
 }

@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Change, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether softirq rounds often run out of budget.
@@ -14,22 +10,15 @@ declare_check! {
     ///
     /// **Leave it alone** otherwise, and on hosts for latency: longer rounds keep everything else waiting.
     code: "IRQ-014",
-    name: "budget-squeezes",
-    group: Interrupts,
     title: "Softirq budget squeezes",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/sysctl/net.rst: netdev_budget, netdev_budget_usecs",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            if let Fact::Known(softnet) = &mut facts.softnet {
-                softnet.squeezed = 10_000_000;
-            }
-        },
+    bad: |facts, _| {
+        if let Fact::Known(softnet) = &mut facts.softnet {
+            softnet.squeezed = 10_000_000;
+        }
     },
 }
 
@@ -63,14 +52,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         settings.join(", ")
     };
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{seen}: up to {:.0} % of them, with a budget of {budget}", share.min(1.0) * 100.0),
         recommended,
         why: "What is left of a round waits for its next turn while the NIC's ring fills.".into(),
-        effect: Effect::NotMeasured,
         by_hand: "cat /proc/net/softnet_stat  # third column, hexadecimal, one line for each CPU".into(),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
+        ..Problem::default()
     })
 }
 

@@ -1,10 +1,4 @@
-use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether interrupt coalescing suits the role of the host.
@@ -19,25 +13,19 @@ declare_check! {
     /// **Leave it alone** otherwise: the driver's defaults are the best start, and a change needs a measurement. On virtual
     /// NICs the hypervisor coalesces. A benchmark may fix the wait so that runs do not differ.
     code: "IRQ-010",
-    name: "coalescing",
-    group: Interrupts,
     title: "Interrupt coalescing",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
         esnet_2016!("Coalescing Parameters"),
         "ethtool(8): --coalesce",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            facts.kernel.release = "6.1.0-30-amd64".into();
-            if let Fact::Known(coalescing) = &mut example::port(facts).coalescing {
-                coalescing.adaptive_rx = Some(false);
-            }
-        },
+    bad: |facts, _| {
+        facts.kernel.release = "6.1.0-30-amd64".into();
+        if let Fact::Known(coalescing) = &mut example::port(facts).coalescing {
+            coalescing.adaptive_rx = Some(false);
+        }
     },
 }
 
@@ -122,12 +110,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn latency_wants_the_opposite_of_bulk() {
         let goal = landspeed_model::Goal { role: Role::Latency, ..example::goal() };
-        let audit = audit_with(&example::facts(), &goal, [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&example::facts(), &goal);
         let desired: Vec<_> = audit.findings[0].changes.iter().map(|change| change.desired.as_str()).collect();
         assert_eq!(desired, ["off", "0"]);
     }
@@ -150,7 +137,7 @@ mod tests {
             if let Fact::Known(coalescing) = &mut port.coalescing {
                 coalescing.adaptive_rx = Some(false);
             }
-            let findings = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited").findings;
+            let findings = CHECK.ask(&facts, &example::goal()).findings;
             assert_eq!(findings.first().map(|finding| finding.severity), weight, "{driver} {speed} {release}");
             // Never carried out without being asked for by name.
             assert!(findings.iter().all(|finding| finding.applicability == Applicability::NeedsCare));

@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
-
 use super::receive_queues;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::view::View;
+use crate::prelude::*;
 
 const COMMIT: &str = "Linux commit 6f8b12d661d0 (2020), net: napi: add hard irqs deferral feature";
 
@@ -20,17 +15,14 @@ declare_check! {
     ///
     /// **Leave it alone** unless interrupts are what holds the host back: it is an option to try, not a default.
     code: "IRQ-011",
-    name: "hard-irq-deferral",
-    group: Interrupts,
     title: "Deferred hard interrupts",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         COMMIT,
         "Linux kernel, Documentation/networking/napi.rst: Software IRQ coalescing",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).napi_defer_hard_irqs = Fact::Known(10) },
+    bad: |facts, _| example::port(facts).napi_defer_hard_irqs = Fact::Known(10),
 }
 
 /// Queues from which the commit speaks of a cost.
@@ -96,7 +88,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn one_of_two_settings_is_found_and_latency_needs_neither() {
@@ -111,7 +102,7 @@ mod tests {
             let port = example::port(&mut facts);
             (port.gro_flush_timeout_ns, port.napi_defer_hard_irqs) = (Fact::Known(timeout), Fact::Known(defer));
             let goal = landspeed_model::Goal { role, ..example::goal() };
-            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &goal);
             let found: Vec<_> = audit.findings.iter().flat_map(|f| &f.changes).map(|c| c.desired.as_str()).collect();
             assert_eq!(found, desired, "{timeout} {defer} {role:?}");
         }
@@ -123,7 +114,7 @@ mod tests {
         if let Fact::Known(channels) = &mut example::port(&mut facts).channels {
             channels.combined.now = MANY_QUEUES;
         }
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert_eq!((audit.findings[0].severity, audit.findings[0].changes.len()), (Severity::Note, 2));
     }
 }

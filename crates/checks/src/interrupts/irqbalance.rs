@@ -1,9 +1,6 @@
-use landspeed_model::{Applicability, Fact, Role, ServiceFacts, Severity};
+use landspeed_model::ServiceFacts;
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether irqbalance moves the NIC's interrupts.
@@ -17,23 +14,17 @@ declare_check! {
     /// production host: there it is better to take the NIC's interrupts out of its hands (`--banirq`, or a policy script)
     /// than to stop it.
     code: "IRQ-003",
-    name: "irqbalance",
-    group: Interrupts,
     title: "irqbalance",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
         red_hat_2012!("Tuning- first pass bottleneck resolution"),
         "irqbalance(1): --banirq, --policyscript, --interval",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            let service = ServiceFacts { running: true, detail: None };
-            facts.services.insert("irqbalance".into(), Fact::Known(service));
-        },
+    bad: |facts, _| {
+        let service = ServiceFacts { running: true, detail: None };
+        facts.services.insert("irqbalance".into(), Fact::Known(service));
     },
 }
 
@@ -81,15 +72,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::WRONG_SOCKET],
         ),
         by_hand: "systemctl status irqbalance; cat /etc/sysconfig/irqbalance /etc/default/irqbalance".into(),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn a_ban_passes_and_one_node_lowers_the_severity() {
@@ -101,7 +90,7 @@ mod tests {
                 all.truncate(nodes);
             }
             let goal = landspeed_model::Goal { role, ..example::goal() };
-            let audit = audit_with(&facts, &goal, [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &goal);
             audit.findings.first().map(|finding| finding.severity)
         };
         assert_eq!(weight(None, 2, Role::Dtn), Some(Severity::Minor));

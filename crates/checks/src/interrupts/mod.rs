@@ -2,7 +2,7 @@
 
 use landspeed_model::{Fact, InterfaceFacts, QueueFacts};
 
-use crate::check::Check;
+use crate::check::{Check, Group};
 use crate::view::View;
 
 mod accelerated_rfs;
@@ -20,6 +20,8 @@ mod single_queue;
 mod softnet_drops;
 mod threaded_napi;
 mod transmit_steering;
+
+const GROUP: Group = Group::Interrupts;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

@@ -1,11 +1,8 @@
-use landspeed_model::{Applicability, Change, Extent, Fact, Severity, Target};
+use landspeed_model::Extent;
 
 use super::{cores_of_a_node, receive_queues};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::FLOW_BPS;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC has a sensible number of queues.
@@ -18,24 +15,18 @@ declare_check! {
     ///
     /// **Leave it alone** where AF_XDP or flow rules use particular queues. Changing the number resets the link.
     code: "IRQ-004",
-    name: "queue-count",
-    group: Interrupts,
     title: "Number of queues",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/scaling.rst: RSS Suggested Configuration",
         "Linux kernel, net/core/dev.c: netif_get_num_default_rss_queues",
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            if let Fact::Known(channels) = &mut example::port(facts).channels {
-                channels.combined.now = 2;
-            }
-        },
+    bad: |facts, _| {
+        if let Fact::Known(channels) = &mut example::port(facts).channels {
+            channels.combined.now = 2;
+        }
     },
 }
 
@@ -81,7 +72,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn between_half_and_all_of_the_cores_passes() {
@@ -99,7 +89,7 @@ mod tests {
             if let Fact::Known(channels) = &mut example::port(&mut facts).channels {
                 channels.combined = Extent { now: queues, max };
             }
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{queues} of {max}");
         }
     }

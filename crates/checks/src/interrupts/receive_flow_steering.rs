@@ -1,9 +1,7 @@
-use landspeed_model::{Applicability, Change, Fact, QueueFacts, Target};
+use landspeed_model::QueueFacts;
 
 use super::side;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether receive flow steering (RFS) is switched on in both of its places, or in neither.
@@ -15,14 +13,11 @@ declare_check! {
     ///
     /// **Leave it alone** where both are zero: bulk transfers that are placed by hand do not need it.
     code: "IRQ-008",
-    name: "receive-flow-steering",
-    group: Interrupts,
     title: "RFS configured in both places",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: RFS Configuration"],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.core.rps_sock_flow_entries", "32768") },
+    bad: |facts, _| example::sysctl(facts, "net.core.rps_sock_flow_entries", "32768"),
 }
 
 /// The most entries that the kernel takes (`net/core/sysctl_net_core.c`).
@@ -85,10 +80,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
-    fn either_half_alone_is_completed() {
+    fn a_missing_setting_is_completed() {
         // Sixteen queues.
         for (entries, each, desired) in
             [("32768", 0, Some(("2048", 16))), ("0", 3000, Some(("65536", 1))), ("0", 0, None)]
@@ -96,7 +90,7 @@ mod tests {
             let mut facts = example::facts();
             example::sysctl(&mut facts, "net.core.rps_sock_flow_entries", entries);
             example::queues(&mut facts, "rx-", |queue| queue.rps_flow_count = Some(each));
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             let found = audit.findings.first().map(|f| (f.changes[0].desired.as_str(), f.changes.len()));
             assert_eq!(found, desired, "{entries} entries, {each} for each queue");
         }

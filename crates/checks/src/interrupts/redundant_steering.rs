@@ -1,10 +1,8 @@
-use landspeed_model::{Applicability, Change, QueueFacts, Target};
+use landspeed_model::QueueFacts;
 
 use super::side;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::cpu_mask;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether software spreads packets that the NIC has already spread.
@@ -17,17 +15,11 @@ declare_check! {
     /// **Leave it alone** where there are fewer queues than CPUs, and where the NIC cannot hash the traffic (tunnels
     /// it does not look into).
     code: "IRQ-006",
-    name: "redundant-steering",
-    group: Interrupts,
     title: "RPS beside enough receive queues",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: RPS Suggested Configuration"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::queues(facts, "rx-", |queue| queue.rps_cpus = Some("0000ffff".into())),
-    },
+    bad: |facts, _| example::queues(facts, "rx-", |queue| queue.rps_cpus = Some("0000ffff".into())),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

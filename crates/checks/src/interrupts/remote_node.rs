@@ -1,10 +1,7 @@
-use landspeed_model::{Applicability, Fact, Interrupt, Severity};
+use landspeed_model::Interrupt;
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::{handled_by, list_text, spread, weigh};
-use crate::source;
-use crate::view::{View, cpu_list};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC's interrupts are handled on the socket the NIC is attached to.
@@ -19,19 +16,16 @@ declare_check! {
     /// **Leave it alone** where the near CPUs are set apart for other work. Programs have to run there too:
     /// interrupts at the right place are half of it.
     code: "IRQ-001",
-    name: "remote-node",
-    group: Interrupts,
     title: "Interrupts on the NUMA node of the NIC",
     scope: Port,
     severity: Major,
-    since: "0.1",
     sources: [
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
         red_hat_2012!("Tuning – sanity check"),
         esnet_2014!("Intel Sandy/Ivy Bridge"),
         "Linux kernel, Documentation/core-api/irq/irq-affinity.rst",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::interrupts(facts, |i| i.effective = at(16 + i.number % 4)) },
+    bad: |facts, _| example::interrupts(facts, |i| i.effective = at(16 + i.number % 4)),
 }
 
 fn at(cpu: u32) -> Fact<String> {
@@ -81,7 +75,6 @@ pub(super) fn strays<'a>(interrupts: Vec<&'a Interrupt>, local: &[u32]) -> (Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn only_misplaced_interrupts_move_to_free_cores() {
@@ -91,7 +84,7 @@ mod tests {
                 interrupt.effective = at(20);
             }
         });
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert_eq!(audit.findings[0].severity, Severity::Minor);
         assert_eq!(audit.findings[0].changes.len(), 1);
         assert_eq!(audit.findings[0].changes[0].desired, "3");

@@ -1,10 +1,6 @@
-use landspeed_model::{Applicability, Fact, Severity};
-
 use super::receive_queues;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::list_text;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether every queue gets flows.
@@ -16,20 +12,14 @@ declare_check! {
     ///
     /// **Leave it alone** where queues are kept free for flow rules, AF_XDP or a second RSS context.
     code: "IRQ-005",
-    name: "rss-table",
-    group: Interrupts,
     title: "RSS indirection table",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: RSS Configuration"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            if let Fact::Known(rss) = &mut example::port(facts).rss {
-                rss.queues = vec![0, 1, 2, 3];
-            }
-        },
+    bad: |facts, _| {
+        if let Fact::Known(rss) = &mut example::port(facts).rss {
+            rss.queues = vec![0, 1, 2, 3];
+        }
     },
 }
 
@@ -52,7 +42,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "A queue that the table does not name receives nothing, and its CPU has nothing to do.".into(),
         effect: Effect::arithmetic(format!("{used} of {queues} receive queues get packets.")),
         by_hand: format!("ethtool -x {}", port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -1,12 +1,10 @@
 use std::collections::BTreeMap;
 
-use landspeed_model::{Applicability, Fact, Interrupt, Severity};
+use landspeed_model::Interrupt;
 
 use super::remote_node;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::{handled_by, list_text, spread, weigh};
-use crate::view::{View, cpu_list};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether several queues' interrupts share one CPU while others have none.
@@ -19,20 +17,14 @@ declare_check! {
     /// **Leave it alone** on a benchmark that binds all interrupts to one chosen core on purpose (ESnet's advice for
     /// repeatable single flows).
     code: "IRQ-002",
-    name: "shared-core",
-    group: Interrupts,
     title: "One core per receive queue",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/scaling.rst: RSS IRQ Configuration",
         esnet_2016!("Benchmarking vs. Production Host Settings"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::interrupts(facts, |i| i.effective = Fact::Known("0".into())),
-    },
+    bad: |facts, _| example::interrupts(facts, |i| i.effective = Fact::Known("0".into())),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -97,7 +89,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn sharing_is_found_only_where_there_is_room() {
@@ -107,7 +98,7 @@ mod tests {
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((interrupt.number % 8).to_string());
         });
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert!(audit.findings.is_empty(), "{:?}", audit.findings);
     }
 
@@ -117,7 +108,7 @@ mod tests {
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((interrupt.number % 2).to_string());
         });
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         let mut desired: Vec<u32> =
             audit.findings[0].changes.iter().map(|change| change.desired.parse().expect("one CPU")).collect();
         desired.sort_unstable();
@@ -131,10 +122,9 @@ mod tests {
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((16 + interrupt.number % 2).to_string());
         });
-        let both = [&CHECK, &remote_node::CHECK];
-        let findings = audit_with(&facts, &example::goal(), both).expect("audited").findings;
-        assert_eq!(findings.len(), 2, "{findings:?}");
-        assert!(!findings[0].changes.is_empty());
-        assert_eq!(findings[0].changes, findings[1].changes);
+        let [own, numa] = [&CHECK, &remote_node::CHECK]
+            .map(|check| check.ask(&facts, &example::goal()).findings[0].changes.clone());
+        assert!(!own.is_empty());
+        assert_eq!(own, numa);
     }
 }

@@ -1,10 +1,6 @@
-use landspeed_model::{Applicability, Change, Role, Severity, Target};
-
 use super::{receive_queues, side};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::{cpu_mask, handled_by, list_text, mask_text};
-use crate::view::{View, cpu_list};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a NIC with one receive queue leaves all packets to one CPU.
@@ -17,23 +13,18 @@ declare_check! {
     /// **Leave it alone** for single flows, which stay on one CPU either way, and where the NIC or the virtual
     /// machine can be given more queues: that is better and another check's advice.
     code: "IRQ-007",
-    name: "single-queue",
-    group: Interrupts,
     title: "RPS for a single receive queue",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/networking/scaling.rst: RPS Suggested Configuration",
         red_hat_2012!("Receive Steering – improved message rates"),
     ],
-    example: {
-        good: |facts, _| {
-            example::single_queue(facts);
-            example::queues(facts, "rx-", |queue| queue.rps_cpus = Some("0000fffe".into()));
-        },
-        bad: |facts, _| example::single_queue(facts),
+    good: |facts, _| {
+        example::single_queue(facts);
+        example::queues(facts, "rx-", |queue| queue.rps_cpus = Some("0000fffe".into()));
     },
+    bad: |facts, _| example::single_queue(facts),
 }
 
 /// With fewer CPUs no other CPU than that of the application can take packets.

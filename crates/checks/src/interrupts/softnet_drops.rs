@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Change, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::{loss_severity, share_text};
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether packets were lost between the NIC and the protocol because a CPU's backlog was full.
@@ -17,24 +12,17 @@ declare_check! {
     /// **Leave it alone** at zero drops. Guides set 250000 blindly; ESnet lists it among the settings to leave, and a long
     /// backlog adds delay.
     code: "IRQ-013",
-    name: "softnet-drops",
-    group: Interrupts,
     title: "Backlog drops",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux kernel, Documentation/admin-guide/sysctl/net.rst: netdev_max_backlog",
         esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
         esnet_2016!("Settings to leave alone in CentOS7"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            if let Fact::Known(softnet) = &mut facts.softnet {
-                softnet.dropped = 180_000;
-            }
-        },
+    bad: |facts, _| {
+        if let Fact::Known(softnet) = &mut facts.softnet {
+            softnet.dropped = 180_000;
+        }
     },
 }
 

@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Change, Fact, Target};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether packets are processed in kernel threads rather than where the interrupt was handled.
@@ -15,14 +11,11 @@ declare_check! {
     /// **Leave it alone** where somebody switched it on to give packet processing a share that can be scheduled. Pin the
     /// threads next to the NIC.
     code: "IRQ-012",
-    name: "threaded-napi",
-    group: Interrupts,
     title: "Threaded NAPI",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/napi.rst: Threaded NAPI"],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).threaded_napi = Fact::Known(true) },
+    bad: |facts, _| example::port(facts).threaded_napi = Fact::Known(true),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -32,13 +25,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let target = Target::InterfaceFile { interface: port.name.clone(), file: "threaded".into() };
     Outcome::found(Problem {
-        severity: None,
         observed: "on".into(),
         recommended: "off, or the threads pinned to CPUs near the NIC".into(),
         why: "The scheduler chooses where packets are processed: placing interrupts no longer decides it.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("cat /sys/class/net/{0}/threaded; ps -eLo psr,comm | grep napi/{0}", port.name),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(target, "0")],
+        ..Problem::default()
     })
 }

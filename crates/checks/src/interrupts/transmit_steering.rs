@@ -1,10 +1,8 @@
-use landspeed_model::{Applicability, Change, QueueFacts, Severity, Target};
+use landspeed_model::QueueFacts;
 
 use super::side;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
 use crate::hardware::{cpu_mask, mask_text};
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether each CPU sends through its own queue.
@@ -16,17 +14,11 @@ declare_check! {
     ///
     /// **Leave it alone** where the driver picks queues by itself, and where queues are mapped to traffic classes.
     code: "IRQ-009",
-    name: "transmit-steering",
-    group: Interrupts,
     title: "XPS maps",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/networking/scaling.rst: XPS Suggested Configuration"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::queues(facts, "tx-", |queue| queue.xps_cpus = Some("00000000".into())),
-    },
+    bad: |facts, _| example::queues(facts, "tx-", |queue| queue.xps_cpus = Some("00000000".into())),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -70,13 +62,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn every_processor_is_dealt_to_exactly_one_queue() {
         let mut facts = example::facts();
         example::queues(&mut facts, "tx-", |queue| queue.xps_cpus = Some("0".into()));
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         let masks = audit.findings[0].changes.iter().filter_map(|change| cpu_mask(&change.desired));
         let mut all: Vec<u32> = masks.flatten().collect();
         all.sort_unstable();

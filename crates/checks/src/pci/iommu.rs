@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Fact, Severity};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether every packet buffer is mapped and unmapped in the IOMMU.
@@ -16,12 +12,9 @@ declare_check! {
     /// **Leave it alone** where devices are not trusted (Thunderbolt, removable cards): translation is what keeps them from
     /// reading all of memory. It is a boot option: landspeed prints it and does not touch the boot loader.
     code: "PCI-008",
-    name: "iommu",
-    group: Pci,
     title: "IOMMU translation",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Intel Ethernet 700 Series Linux Performance Tuning Guide, Kernel Boot Parameters: IOMMU in pass-through mode",
         "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
@@ -29,7 +22,7 @@ declare_check! {
         "Linux kernel, Documentation/ABI/testing/sysfs-kernel-iommu_groups: type",
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018: impact of IOMMUs",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::pci(facts, |pci| pci.iommu = Fact::Known("DMA-FQ".into())) },
+    bad: |facts, _| example::pci(facts, |pci| pci.iommu = Fact::Known("DMA-FQ".into())),
 }
 
 /// Below this rate, bits/s, translation is seldom what holds a host back: the sources speak of 40 Gb/s and more.
@@ -58,15 +51,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Intel Ethernet 700 Series Linux Performance Tuning Guide",
         ),
         by_hand: format!("cat /sys/bus/pci/devices/{}/iommu_group/type; cat /proc/cmdline", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn the_option_depends_on_architecture_and_link_speed() {
@@ -74,11 +65,11 @@ mod tests {
         example::pci(&mut facts, |pci| pci.iommu = Fact::Known("DMA".into()));
         facts.kernel.command_line = Fact::Known("ro".into());
         facts.kernel.machine = "aarch64".into();
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert!(audit.findings[0].recommended.contains("iommu.passthrough=1"));
         assert_eq!(audit.findings[0].severity, Severity::Minor);
         example::port(&mut facts).speed_bps = Fact::Known(10_000_000_000);
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert_eq!(audit.findings[0].severity, Severity::Note);
     }
 }

@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Fact, Severity};
-
 use super::{assumed, link_text, usable_now};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC's lanes run as fast as they can.
@@ -16,18 +12,15 @@ declare_check! {
     /// **Leave it alone** where the link carries the rate all the same: a Gen4 NIC in a Gen3
     /// slot is common and harmless.
     code: "PCI-002",
-    name: "link-speed",
-    group: Pci,
     title: "PCIe link speed",
     scope: Port,
     severity: Critical,
-    since: "0.1",
     sources: [
         esnet_2016!("PCI Bus Commands"),
         red_hat_2012!("PCI Bus – and related issues"),
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::pci(facts, |pci| pci.speed_gts = Fact::Known(5.0)) },
+    bad: |facts, _| example::pci(facts, |pci| pci.speed_gts = Fact::Known(5.0)),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -55,7 +48,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "The speed of the lanes bounds what the device can move, in each direction.".into(),
         effect: Effect::arithmetic(format!("Each PCIe generation doubles the bandwidth: {now} of {most} GT/s.")),
         by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_speed; lspci -s {0} -vv", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Fact, Severity};
-
 use super::{assumed, link_text, usable_now};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC uses all of its lanes.
@@ -15,19 +11,16 @@ declare_check! {
     ///
     /// **Leave it alone** where the slot was chosen on purpose and still carries the link's rate.
     code: "PCI-001",
-    name: "link-width",
-    group: Pci,
     title: "PCIe link width",
     scope: Port,
     severity: Critical,
-    since: "0.1",
     sources: [
         esnet_2016!("PCI Bus Commands"),
         red_hat_2012!("PCI Bus – and related issues"),
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018",
         "Linux kernel, Documentation/ABI/testing/sysfs-bus-pci: current_link_width, max_link_width",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::pci(facts, |pci| pci.width = Fact::Known(8)) },
+    bad: |facts, _| example::pci(facts, |pci| pci.width = Fact::Known(8)),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -60,22 +53,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
             100.0 * f64::from(now) / f64::from(most.max(1))
         )),
         by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_width; lspci -s {0} -vv", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
-    fn missing_lanes_weigh_by_whether_the_rest_carry_the_link() {
+    fn missing_lanes_weigh_by_whether_the_others_suffice() {
         for (gts, weight) in [(8.0, Severity::Critical), (16.0, Severity::Minor)] {
             let mut facts = example::facts();
             example::pci(&mut facts, |pci| (pci.width, pci.speed_gts) = (Fact::Known(8), Fact::Known(gts)));
-            let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &example::goal());
             assert_eq!(audit.findings[0].severity, weight, "{gts} GT/s x8");
         }
     }

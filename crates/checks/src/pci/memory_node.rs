@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the firmware says which socket the NIC belongs to.
@@ -15,21 +10,15 @@ declare_check! {
     ///
     /// **Leave it alone** on hosts with one NUMA node.
     code: "PCI-007",
-    name: "memory-node",
-    group: Pci,
     title: "NUMA node of the NIC",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         red_hat_2012!("Tuning- first pass bottleneck resolution"),
         "Linux kernel, Documentation/ABI/testing/sysfs-bus-pci: numa_node",
         "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::pci(facts, |pci| pci.numa_node = Fact::Absent("the firmware does not say".into())),
-    },
+    bad: |facts, _| example::pci(facts, |pci| pci.numa_node = Fact::Absent("the firmware does not say".into())),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -42,14 +31,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         Fact::Known(node) => Outcome::pass(format!("node {node}")),
         Fact::Unknown(why) => Outcome::unknown(why.clone()),
         Fact::Absent(_) => Outcome::found(Problem {
-            severity: None,
             observed: format!("-1 (the firmware does not say) on a host with {} nodes", nodes.len()),
             recommended: "the slot's socket from the board's manual; a newer firmware may state it".into(),
             why: "Interrupts, buffers and programs cannot be placed near a NIC whose place is unknown.".into(),
             effect: Effect::measured("Up to 2x slower on the wrong CPU socket", &[&source::WRONG_SOCKET]),
             by_hand: format!("cat /sys/bus/pci/devices/{}/numa_node", pci.address),
-            applicability: Applicability::DisplayOnly,
-            changes: Vec::new(),
+            ..Problem::default()
         }),
     }
 }

@@ -2,7 +2,7 @@
 
 use landspeed_model::PciFacts;
 
-use crate::check::Check;
+use crate::check::{Check, Group};
 
 mod iommu;
 mod link_speed;
@@ -13,6 +13,8 @@ mod read_request;
 mod relaxed_ordering;
 mod slot_bandwidth;
 mod virtual_functions;
+
+const GROUP: Group = Group::Pci;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

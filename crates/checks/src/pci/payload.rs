@@ -1,10 +1,5 @@
-use landspeed_model::{Applicability, Fact};
-
 use super::{USUAL_PAYLOAD, usable_bps};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// How much data each packet on the bus carries.
@@ -16,20 +11,14 @@ declare_check! {
     ///
     /// **Leave it alone** where the link has room. One device on the path that knows only 128 bytes sets it for all.
     code: "PCI-006",
-    name: "payload",
-    group: Pci,
     title: "PCIe maximum payload",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018",
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: pci=pcie_bus_safe, pcie_bus_perf",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::pci(facts, |pci| pci.max_payload_bytes = Fact::Known(128)),
-    },
+    bad: |facts, _| example::pci(facts, |pci| pci.max_payload_bytes = Fact::Known(128)),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -45,13 +34,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{bytes} bytes; the link still carries {}", rate_text(now)));
     }
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{bytes} bytes: the link carries {} of data", rate_text(now)),
         recommended: format!("{USUAL_PAYLOAD} bytes, with which it carries {}", rate_text(then)),
         why: "Each packet on the bus costs 24 bytes beside its data.".into(),
         effect: Effect::arithmetic(format!("{} more.", rate_text(then.saturating_sub(now)))),
         by_hand: format!("sudo lspci -s {} -vvv | grep MaxPayload", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

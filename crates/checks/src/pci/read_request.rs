@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// How much the NIC may ask of memory at once when it sends.
@@ -16,21 +11,15 @@ declare_check! {
     /// **Leave it alone** at 512 and above. landspeed never writes PCI configuration space: a wrong offset stops the
     /// machine.
     code: "PCI-004",
-    name: "read-request",
-    group: Pci,
     title: "PCIe maximum read request",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         esnet_2016!("BIOS Setting"),
         red_hat_2012!("PCI Bus – and related issues"),
         "Linux kernel, Documentation/admin-guide/kernel-parameters.txt: pci=pcie_bus_perf",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::pci(facts, |pci| pci.max_read_request_bytes = Fact::Known(128)),
-    },
+    bad: |facts, _| example::pci(facts, |pci| pci.max_read_request_bytes = Fact::Known(128)),
 }
 
 /// The rate from which the size of a request is worth a word: the slowest NIC whose vendor's guide speaks of it in the
@@ -47,7 +36,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{bytes} bytes"));
     }
     Outcome::found(Problem {
-        severity: None,
         observed: format!("{bytes} bytes"),
         recommended: format!(
             "{DEFAULT_BYTES} bytes or more, set by the firmware or with pci=pcie_bus_perf; not with setpci"
@@ -58,7 +46,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::READ_REQUEST],
         ),
         by_hand: format!("sudo lspci -s {} -vvv | grep MaxReadReq", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

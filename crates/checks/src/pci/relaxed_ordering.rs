@@ -1,9 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::hardware::FAST_BPS;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC's writes may be reordered on the bus.
@@ -16,20 +11,14 @@ declare_check! {
     /// **Leave it alone** unless the bus is what holds the rate back. landspeed never writes PCI configuration space; the
     /// NIC's firmware tool and the firmware's setup are the places.
     code: "PCI-005",
-    name: "relaxed-ordering",
-    group: Pci,
     title: "PCIe relaxed ordering",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "PCI Express Base Specification: device control register, Enable Relaxed Ordering",
         "Linux kernel, drivers/pci/quirks.c: PCI_DEV_FLAGS_NO_RELAXED_ORDERING for root ports that mishandle it",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::pci(facts, |pci| pci.relaxed_ordering = Fact::Known(false)),
-    },
+    bad: |facts, _| example::pci(facts, |pci| pci.relaxed_ordering = Fact::Known(false)),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -42,14 +31,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass("off, which does no harm below 100 Gb/s");
     }
     Outcome::found(Problem {
-        severity: None,
         observed: "off".into(),
         recommended: "on, in the firmware's setup or with the NIC's own tool, if the bus turns out to be the limit"
             .into(),
         why: "Writes that keep their order wait for each other on the way to memory.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("sudo lspci -s {} -vvv | grep RlxdOrd", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

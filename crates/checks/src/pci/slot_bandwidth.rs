@@ -1,9 +1,7 @@
-use landspeed_model::{Applicability, Fact, InterfaceFacts, PciFacts, Severity};
+use landspeed_model::{InterfaceFacts, PciFacts};
 
 use super::{USUAL_PAYLOAD, assumed, link_text, usable_bps, usable_now};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the slot carries the rate of all ports of the NIC.
@@ -16,21 +14,15 @@ declare_check! {
     ///
     /// **Leave it alone** where the second port only stands by.
     code: "PCI-003",
-    name: "slot-bandwidth",
-    group: Pci,
     title: "PCIe bandwidth of the slot",
     scope: Port,
     severity: Critical,
-    since: "0.1",
     sources: [
         "Neugebauer et al., Understanding PCIe performance for end host networking, SIGCOMM 2018: section on the model",
         red_hat_2012!("PCI Bus – and related issues"),
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::port(facts).speed_bps = Fact::Known(200_000_000_000);
-        },
+    bad: |facts, _| {
+        example::port(facts).speed_bps = Fact::Known(200_000_000_000);
     },
 }
 
@@ -78,8 +70,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             rate_text(usable)
         )),
         by_hand: format!("lspci -s {} -vv | grep -E 'LnkCap|LnkSta|MaxPayload'", pci.address),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }
 
@@ -95,7 +86,6 @@ fn same_card(other: &InterfaceFacts, pci: &PciFacts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::audit_with;
 
     #[test]
     fn two_ports_of_one_card_share_its_slot() {
@@ -106,7 +96,7 @@ mod tests {
             pci.address = "0000:3b:00.1".into();
         }
         facts.interfaces.push(second);
-        let audit = audit_with(&facts, &example::goal(), [&CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &example::goal());
         assert_eq!(audit.findings[0].severity, Severity::Minor);
         assert!(
             audit.findings[0].observed.ends_with("the NIC's 2 ports have 200 Gb/s"),

@@ -1,8 +1,4 @@
-use landspeed_model::{Applicability, Fact};
-
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether the NIC is shared with virtual functions.
@@ -15,14 +11,11 @@ declare_check! {
     ///
     /// **Leave it alone**: it is something to know before changing anything, not a fault.
     code: "PCI-009",
-    name: "virtual-functions",
-    group: Pci,
     title: "Virtual functions (SR-IOV)",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["Linux kernel, Documentation/PCI/pci-iov-howto.rst"],
-    example: { good: example::as_is, bad: |facts, _| example::port(facts).virtual_functions = Fact::Known((4, 8)) },
+    bad: |facts, _| example::port(facts).virtual_functions = Fact::Known((4, 8)),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -41,13 +34,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         (observed, "change rings, channels and MTU only when those behind them can bear a reset of the link")
     };
     Outcome::found(Problem {
-        severity: None,
         observed,
         recommended: recommended.into(),
         why: "Virtual functions share the port's bandwidth, link and bus with their parent.".into(),
-        effect: Effect::NotMeasured,
         by_hand: format!("cat /sys/bus/pci/devices/{}/sriov_numvfs; ip link show {}", pci.address, port.name),
-        applicability: Applicability::DisplayOnly,
-        changes: Vec::new(),
+        ..Problem::default()
     })
 }

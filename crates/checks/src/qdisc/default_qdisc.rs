@@ -1,10 +1,5 @@
-use landspeed_model::Role;
-
 use super::if_fq_exists;
-use crate::advice;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Which qdisc new interfaces get.
@@ -16,17 +11,10 @@ declare_check! {
     ///
     /// **Leave it alone** on a router and on a host of small messages, where `fq_codel` is as good or better.
     code: "QDISC-004",
-    name: "default-qdisc",
-    group: Qdisc,
     title: "Default qdisc",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc", esnet_2016!("TCP option: Fair Queuing Scheduler (FQ)")],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::sysctl(facts, "net.core.default_qdisc", "pfifo_fast"),
-    },
+    bad: |facts, _| example::sysctl(facts, "net.core.default_qdisc", "pfifo_fast"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

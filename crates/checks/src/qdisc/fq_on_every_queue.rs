@@ -1,11 +1,5 @@
-use landspeed_model::{Applicability, Change, Role, Severity, Target};
-
 use super::{by_hand, desired, if_fq_exists, queueing};
-use crate::advice::long_path;
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether `fq` sits on every transmit queue.
@@ -21,26 +15,20 @@ declare_check! {
     /// shaper was put on purpose. Since Linux 4.13 TCP paces by itself for BBR without `fq`, at the cost of one timer
     /// for each flow.
     code: "QDISC-001",
-    name: "fq-on-every-queue",
-    group: Qdisc,
     title: "fq on every transmit queue",
     scope: Port,
     severity: Major,
-    since: "0.1",
     sources: [
         lbnl_2015!("Fair Queuing and Pacing in Kernel 4.1.4"),
         esnet_2016!("Fair Queuing and Small Switch Buffers"),
         "iproute2, tc-fq(8)",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::each_qdisc(facts, |qdisc| {
-                if qdisc.parent.as_deref() == Some("8001:3") {
-                    qdisc.kind = "fq_codel".into();
-                }
-            });
-        },
+    bad: |facts, _| {
+        example::each_qdisc(facts, |qdisc| {
+            if qdisc.parent.as_deref() == Some("8001:3") {
+                qdisc.kind = "fq_codel".into();
+            }
+        });
     },
 }
 
@@ -93,16 +81,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
 mod tests {
     use std::collections::BTreeMap;
 
-    use landspeed_model::{Fact, Facts, Goal};
+    use landspeed_model::Facts;
 
-    use crate::audit::audit_with;
-    use crate::example;
-
-    fn out_of_order() -> (Facts, Goal) {
-        let (mut facts, mut goal) = (example::facts(), example::goal());
-        (super::CHECK.example.bad)(&mut facts, &mut goal);
-        (facts, goal)
-    }
+    use super::*;
 
     fn configure(facts: &mut Facts, value: Option<&str>) {
         let Fact::Known(options) = &mut facts.kernel.configuration else { panic!("the example has one") };
@@ -123,27 +104,27 @@ mod tests {
 
     #[test]
     fn a_kernel_built_without_fq_gets_no_change() {
-        let (mut facts, goal) = out_of_order();
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
         hide_fq(&mut facts);
         configure(&mut facts, Some("n"));
-        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        let findings = CHECK.ask(&facts, &goal).findings;
         assert!(findings[0].changes.is_empty() && findings[0].recommended.contains("CONFIG_NET_SCH_FQ"));
     }
 
     #[test]
     fn a_configuration_without_fq_is_unknown() {
-        let (mut facts, goal) = out_of_order();
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
         hide_fq(&mut facts);
         configure(&mut facts, None);
-        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        let findings = CHECK.ask(&facts, &goal).findings;
         assert!(!findings[0].changes.is_empty() && !findings[0].recommended.contains("without fq"));
     }
 
     #[test]
     fn an_attached_fq_refutes_the_configuration() {
-        let (mut facts, goal) = out_of_order();
+        let (mut facts, goal) = crate::out_of_order(&CHECK);
         configure(&mut facts, Some("n"));
-        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        let findings = CHECK.ask(&facts, &goal).findings;
         assert!(!findings[0].changes.is_empty() && !findings[0].recommended.contains("without fq"));
     }
 }

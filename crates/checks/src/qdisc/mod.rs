@@ -3,7 +3,7 @@
 use landspeed_model::{Applicability, InterfaceFacts, KernelOption, QdiscFacts, Role, Severity};
 
 use crate::advice::tc_rate;
-use crate::check::{Check, Problem};
+use crate::check::{Check, Group, Problem};
 use crate::view::View;
 
 mod default_qdisc;
@@ -14,6 +14,8 @@ mod one_root_for_many_queues;
 mod pacing;
 mod qdisc_drops;
 mod rate_below_goal;
+
+const GROUP: Group = Group::Qdisc;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Change, Target};
-
 use super::{by_hand, if_fq_exists, queueing};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a real device has any queue.
@@ -15,18 +11,12 @@ declare_check! {
     ///
     /// **Leave it alone** on virtual interfaces (bridge, VLAN, veth, bond): they have no ring, the device below queues.
     code: "QDISC-002",
-    name: "no-queue",
-    group: Qdisc,
     title: "Qdisc in front of the device",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: ["tc(8), section QDISCS", "Linux Documentation/networking/ip-sysctl.rst, tcp_limit_output_bytes"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "noqueue".into() });
-        },
+    bad: |facts, _| {
+        example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "noqueue".into() });
     },
 }
 
@@ -42,14 +32,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
     known!(&port.driver);
     let change = Change::new(Target::Qdisc { interface: port.name.clone() }, "fq");
     let problem = Problem {
-        severity: None,
         observed: "noqueue on a device with a driver".into(),
         recommended: "fq on every transmit queue".into(),
         why: "A full ring drops packets at once, and nothing paces.".into(),
-        effect: Effect::NotMeasured,
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
         changes: vec![change],
+        ..Problem::default()
     };
     Outcome::found(if_fq_exists(view, problem))
 }

@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Change, Target};
-
 use super::{by_hand, desired, queueing};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether all transmit queues have the same `maxrate`.
@@ -15,22 +11,16 @@ declare_check! {
     ///
     /// **Leave it alone** where queues are given out on purpose (`mqprio`, XPS for one group of processes).
     code: "QDISC-008",
-    name: "one-rate-on-every-queue",
-    group: Qdisc,
     title: "Same pacing rate on every queue",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: ["tc-fq(8), maxrate", "Linux net/sched/sch_mq.c: one child for each transmit queue"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::each_qdisc(facts, |qdisc| {
-                if qdisc.parent.as_deref() == Some("8001:5") {
-                    qdisc.max_rate_bps = None;
-                }
-            });
-        },
+    bad: |facts, _| {
+        example::each_qdisc(facts, |qdisc| {
+            if qdisc.parent.as_deref() == Some("8001:5") {
+                qdisc.max_rate_bps = None;
+            }
+        });
     },
 }
 

@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Change, Target};
-
 use super::{by_hand, desired, if_fq_exists, queueing};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 /// Disciplines that hold traffic to a rate or order: somebody put them there for what they do.
 const SHAPERS: [&str; 7] = ["htb", "hfsc", "tbf", "cake", "prio", "drr", "ets"];
@@ -19,21 +15,15 @@ declare_check! {
     ///
     /// **Leave it alone** where a shaper (`htb`, `cake` …) must see all traffic to hold it to one rate.
     code: "QDISC-003",
-    name: "one-root-for-many-queues",
-    group: Qdisc,
     title: "One qdisc for many transmit queues",
     scope: Port,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux net/sched/sch_mq.c: one child for each transmit queue, each with its own lock",
         "landspeed's own experiment on Linux 6.18: `tc qdisc del dev X root` brings mq back, restoring a saved \
          line does not",
     ],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "fq".into() }),
-    },
+    bad: |facts, _| example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "fq".into() }),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -62,14 +52,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
             (recommended, vec![Change::new(Target::Qdisc { interface: port.name.clone() }, desired)])
         };
     let problem = Problem {
-        severity: None,
         observed: format!("{} alone at the root, {queues} transmit queues{speed}", queueing.root),
         recommended,
         why: "All CPUs take one lock to send, though the device has a queue for each.".into(),
-        effect: Effect::NotMeasured,
         by_hand: by_hand(port),
         applicability: if shaper { Applicability::DisplayOnly } else { Applicability::NeedsCare },
         changes,
+        ..Problem::default()
     };
     Outcome::found(if_fq_exists(view, problem))
 }

@@ -1,11 +1,6 @@
-use landspeed_model::{Applicability, Change, Role, Target};
-
 use super::{by_hand, queueing};
-use crate::advice::{long_path, tc_rate};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::{View, rate_text};
+use crate::advice::tc_rate;
+use crate::prelude::*;
 
 /// Slowest goal worth pacing by a fixed rate, bits/s: the decks' experiments begin there.
 const SLOWEST_BPS: u64 = 10_000_000_000;
@@ -34,19 +29,16 @@ declare_check! {
     /// **Leave it alone** where transfers use one stream that must have the whole rate, where programs pace themselves
     /// (`SO_MAX_PACING_RATE`, `iperf3 --fq-rate`), and on a short path, where loss is repaired at once.
     code: "QDISC-005",
-    name: "pacing",
-    group: Qdisc,
     title: "Pacing for parallel streams",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: [
         esnet_2016!("Parallel Stream Test 1"),
         esnet_2016!("FQ on 100G Hosts"),
         esnet_2016!("TCP option: Fair Queuing Scheduler (FQ)"),
         "tc-fq(8), maxrate",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = None) },
+    bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = None),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -98,17 +90,14 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use landspeed_model::Target;
-
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn ten_gigabits_are_four_streams_of_2400_megabits() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         example::each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = None);
         goal.rate_bps = Some(10_000_000_000);
-        let audit = audit_with(&facts, &goal, [&super::CHECK]).expect("audited");
+        let audit = CHECK.ask(&facts, &goal);
         let change = &audit.findings[0].changes[0];
         assert_eq!(change.desired, "fq maxrate 2400mbit");
         assert_eq!(change.target, Target::Qdisc { interface: "ens1f0np0".into() });
@@ -121,7 +110,7 @@ mod tests {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             example::each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = None);
             goal.rate_bps = Some(gigabits * 1_000_000_000);
-            let audit = audit_with(&facts, &goal, [&super::CHECK]).expect("audited");
+            let audit = CHECK.ask(&facts, &goal);
             assert_eq!(audit.findings[0].changes[0].desired, format!("fq maxrate {desired}"), "{gigabits} Gb/s");
         }
     }

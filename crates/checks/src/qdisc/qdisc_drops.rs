@@ -1,9 +1,6 @@
 use super::{by_hand, queueing};
-use crate::advice::{self, LOSS_THAT_MATTERS, percent, share};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::advice::share;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether a qdisc drops packets before they are sent.
@@ -16,14 +13,11 @@ declare_check! {
     ///
     /// **Leave it alone** on a router or behind a shaper: drops are how it signals senders to slow down.
     code: "QDISC-007",
-    name: "qdisc-drops",
-    group: Qdisc,
     title: "Qdisc drops",
     scope: Port,
     severity: Minor,
-    since: "0.1",
     sources: ["tc-fq(8), limit and flow_limit", lbnl_2015!("Impact of packet loss at different distances")],
-    example: { good: example::as_is, bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.drops = 200_000) },
+    bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.drops = 200_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

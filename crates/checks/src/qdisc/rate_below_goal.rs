@@ -1,9 +1,5 @@
-use landspeed_model::{Applicability, Change, Severity, Target};
-
 use super::{STREAMS, by_hand, desired, queueing, streams};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether `maxrate` is too low for the goal.
@@ -15,18 +11,12 @@ declare_check! {
     ///
     /// **Leave it alone** where more than eight streams share the goal on purpose, or a receiver is that slow.
     code: "QDISC-006",
-    name: "rate-below-goal",
-    group: Qdisc,
     title: "Pacing rate below the goal",
     scope: Port,
     severity: Major,
-    since: "0.1",
     sources: ["tc-fq(8), maxrate: the maximum sending rate of a flow"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = qdisc.max_rate_bps.map(|_| 1_000_000_000));
-        },
+    bad: |facts, _| {
+        example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = qdisc.max_rate_bps.map(|_| 1_000_000_000));
     },
 }
 

@@ -1,7 +1,4 @@
-use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether segments are dropped while a program holds its socket.
@@ -13,17 +10,13 @@ declare_check! {
     ///
     /// **Leave it alone** while it stays a rare event.
     code: "TCP-020",
-    name: "backlog-drops",
-    group: Tcp,
     title: "Socket backlog drops",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux net/ipv4/tcp_ipv4.c, tcp_add_backlog: LINUX_MIB_TCPBACKLOGDROP",
         esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
     ],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPBacklogDrop", 1_000_000) },
+    bad: |facts, _| example::counter(facts, "TcpExt.TCPBacklogDrop", 1_000_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

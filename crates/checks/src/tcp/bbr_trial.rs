@@ -1,10 +1,6 @@
-use landspeed_model::{Applicability, KernelOption, Role};
+use landspeed_model::KernelOption;
 
-use crate::advice::{self, LOSS_THAT_MATTERS, counted, long_path};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
@@ -19,14 +15,10 @@ declare_check! {
     /// **Leave it alone** where the loss can be repaired (it should be), and where others share a small buffer with
     /// you: BBR retransmits far more. Compare on your own path before keeping it.
     code: "TCP-008",
-    name: "bbr-trial",
-    group: Tcp,
     title: "BBR for a long path with losses",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [esnet_2016!("Initial BBR TCP results (bwctl, 3 streams, 40 sec test)")],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "Tcp.RetransSegs", 5_000_000) },
+    bad: |facts, _| example::counter(facts, "Tcp.RetransSegs", 5_000_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -83,24 +75,20 @@ fn has_bbr(view: &View<'_>) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use landspeed_model::Fact;
-
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn bbr_is_missing_only_where_the_configuration_says_so() {
         for (value, listed, change) in
             [(Some("n"), false, false), (None, false, true), (Some("n"), true, true), (Some("m"), false, true)]
         {
-            let (mut facts, mut goal) = (example::facts(), example::goal());
-            (super::CHECK.example.bad)(&mut facts, &mut goal);
+            let (mut facts, goal) = crate::out_of_order(&CHECK);
             let names = if listed { "reno cubic bbr" } else { "reno cubic" };
             example::sysctl(&mut facts, "net.ipv4.tcp_available_congestion_control", names);
             let Fact::Known(options) = &mut facts.kernel.configuration else { panic!("the example has one") };
             options.remove("CONFIG_TCP_CONG_BBR");
             options.extend(value.map(|value| ("CONFIG_TCP_CONG_BBR".to_owned(), value.to_owned())));
-            let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+            let findings = CHECK.ask(&facts, &goal).findings;
             assert_eq!(!findings[0].changes.is_empty(), change, "{value:?} {listed}");
             assert_eq!(findings[0].recommended.contains("without bbr"), !change, "{value:?} {listed}");
         }

@@ -1,10 +1,6 @@
 use landspeed_calc::{cubic_recovery_s, reno_recovery_s, window_segments};
-use landspeed_model::{Fact, Severity};
 
-use crate::advice::{self, IP_SYSCTL, long_path};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
@@ -23,19 +19,15 @@ declare_check! {
     /// **Leave it alone** where a program chooses its own for each connection, and with BBR where it was compared on
     /// your path: the 2016 ESnet deck has from 4.4 times H-TCP's rate to 39 % less, always with many more retransmits.
     code: "TCP-007",
-    name: "congestion-control",
-    group: Tcp,
     title: "Congestion control",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "RFC 9438, CUBIC for Fast and Long-Distance Networks",
         "RFC 8257 section 1: DCTCP is for controlled data centres",
         "RFC 6297, A Survey of Lower-than-Best-Effort Transport Protocols: TCP-LP, Vegas",
         IP_SYSCTL,
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "reno") },
+    bad: |facts, _| example::sysctl(facts, NAME, "reno"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,7 @@
 use landspeed_model::SysctlAssignment;
 
-use crate::advice::{self, IP_SYSCTL, assigned};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::advice::assigned;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
@@ -17,17 +15,11 @@ declare_check! {
     ///
     /// **Leave it alone** if the file is for another kernel of this host.
     code: "TCP-009",
-    name: "congestion-control-missing",
-    group: Tcp,
     title: "Congestion control named in a file",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: {
-        good: |facts, _| example::sysctl_file(facts, NAME, "cubic"),
-        bad: |facts, _| example::sysctl_file(facts, NAME, "bbr3"),
-    },
+    good: |facts, _| example::sysctl_file(facts, NAME, "cubic"),
+    bad: |facts, _| example::sysctl_file(facts, NAME, "bbr3"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::IP_SYSCTL;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_dsack";
 
@@ -15,18 +12,14 @@ declare_check! {
     ///
     /// **Leave it alone** never: it costs nothing while nothing is duplicated.
     code: "TCP-004",
-    name: "dsack",
-    group: Tcp,
     title: "DSACK",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "RFC 2883, An Extension to the Selective Acknowledgement Option for TCP",
         "RFC 8985 section 3.3: RACK adapts its reordering window by DSACK",
         IP_SYSCTL,
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

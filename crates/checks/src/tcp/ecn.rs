@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_ecn";
 
@@ -15,14 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** where a device on the path is known to drop such connections.
     code: "TCP-015",
-    name: "ecn",
-    group: Tcp,
     title: "ECN",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: ["RFC 3168, The Addition of Explicit Congestion Notification (ECN) to IP", IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice::{self, IP_SYSCTL, long_path};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_slow_start_after_idle";
 
@@ -18,14 +13,10 @@ declare_check! {
     /// **Leave it alone** on short paths, where doubling is quick, and where the path changes its capacity between
     /// transfers.
     code: "TCP-012",
-    name: "idle-restart",
-    group: Tcp,
     title: "Slow start after idle",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["RFC 2861, TCP Congestion Window Validation", IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+    bad: |facts, _| example::sysctl(facts, NAME, "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::{self, counted, percent};
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// One in a thousand connections that has to try again, a second later.
 const SHARE: f64 = 0.001;
@@ -17,14 +14,10 @@ declare_check! {
     ///
     /// **Leave it alone** on a host under a scan or a flood: that is what the queue's limit is for.
     code: "TCP-023",
-    name: "listen-overflows",
-    group: Tcp,
     title: "Listen queue overflows",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["RFC 6298 section 2: the initial RTO is 1 second", "Linux Documentation/networking/snmp_counter.rst, ListenOverflows", "listen(2), backlog and somaxconn"],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.ListenOverflows", 50_000) },
+    bad: |facts, _| example::counter(facts, "TcpExt.ListenOverflows", 50_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

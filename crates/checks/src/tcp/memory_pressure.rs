@@ -1,9 +1,5 @@
-use landspeed_model::Severity;
-
-use crate::advice::{self, counter};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::advice::counter;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether TCP ran short of memory.
@@ -15,18 +11,14 @@ declare_check! {
     ///
     /// **Leave it alone** if it happened once, in an experiment you know of.
     code: "TCP-022",
-    name: "memory-pressure",
-    group: Tcp,
     title: "TCP memory pressure",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "Linux Documentation/networking/ip-sysctl.rst, tcp_mem",
         "Linux Documentation/networking/snmp_counter.rst, TCPAbortOnMemory",
         "Linux net/ipv4/tcp.c, tcp_enter_memory_pressure: LINUX_MIB_TCPMEMORYPRESSURES",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPMemoryPressures", 3) },
+    bad: |facts, _| example::counter(facts, "TcpExt.TCPMemoryPressures", 3),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_no_metrics_save";
 
@@ -17,20 +12,14 @@ declare_check! {
     ///
     /// **Leave it alone** in production: the memory usually helps, as the kernel's documentation says.
     code: "TCP-011",
-    name: "metrics-cache",
-    group: Tcp,
     title: "Metrics cache between benchmark runs",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: {
-        good: |facts, goal| {
-            goal.role = Role::Benchmark;
-            example::sysctl(facts, NAME, "1");
-        },
-        bad: |_, goal| goal.role = Role::Benchmark,
+    good: |facts, goal| {
+        goal.role = Role::Benchmark;
+        example::sysctl(facts, NAME, "1");
     },
+    bad: |_, goal| goal.role = Role::Benchmark,
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,7 @@
 //! TCP and UDP behaviour: one check, one file.
 
 use crate::advice;
-use crate::check::{Check, Outcome};
+use crate::check::{Check, Group, Outcome};
 use crate::view::View;
 
 mod backlog_drops;
@@ -31,6 +31,8 @@ mod udp_receive_errors;
 mod unsent_limit;
 mod window_scaling;
 mod zero_windows;
+
+const GROUP: Group = Group::Tcp;
 
 /// In the order of their codes.
 pub(crate) static CHECKS: &[&Check] = &[

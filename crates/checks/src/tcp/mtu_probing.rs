@@ -1,9 +1,4 @@
-use landspeed_model::Fact;
-
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_mtu_probing";
 
@@ -20,18 +15,15 @@ declare_check! {
     ///
     /// **Leave it alone** at an MTU of 1500. 2 is for experiments: it begins every connection with small segments.
     code: "TCP-010",
-    name: "mtu-probing",
-    group: Tcp,
     title: "MTU probing",
     scope: Interface,
     severity: Minor,
-    since: "0.1",
     sources: [
         "RFC 4821, Packetization Layer Path MTU Discovery",
         "ESnet fasterdata, Linux host tuning: 1 with jumbo frames",
         IP_SYSCTL,
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

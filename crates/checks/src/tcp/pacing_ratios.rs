@@ -1,9 +1,4 @@
-use landspeed_model::{Change, Severity};
-
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// Name, and the kernel default, per cent.
 const RATIOS: [(&str, u64); 2] = [("net.ipv4.tcp_pacing_ss_ratio", 200), ("net.ipv4.tcp_pacing_ca_ratio", 120)];
@@ -21,14 +16,10 @@ declare_check! {
     ///
     /// **Leave it alone** above 100; BBR sets its own rate.
     code: "TCP-027",
-    name: "pacing-ratios",
-    group: Tcp,
     title: "TCP pacing ratios",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, RATIOS[1].0, "80") },
+    bad: |facts, _| example::sysctl(facts, RATIOS[1].0, "80"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

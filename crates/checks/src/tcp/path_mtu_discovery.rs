@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.ip_no_pmtu_disc";
 
@@ -15,14 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** at 3 on a host that must distrust ICMP.
     code: "TCP-016",
-    name: "path-mtu-discovery",
-    group: Tcp,
     title: "Path MTU discovery",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: ["RFC 1191, Path MTU Discovery", IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1") },
+    bad: |facts, _| example::sysctl(facts, NAME, "1"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

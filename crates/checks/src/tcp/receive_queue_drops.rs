@@ -1,7 +1,4 @@
-use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether sockets drop received segments for lack of buffer space.
@@ -14,18 +11,14 @@ declare_check! {
     ///
     /// **Leave it alone** where a program set a small buffer on purpose (`SO_RCVBUF`).
     code: "TCP-019",
-    name: "receive-queue-drops",
-    group: Tcp,
     title: "Segments dropped from receive queues",
-    scope: Host,
     severity: Major,
-    since: "0.1",
     sources: [
         "Linux Documentation/networking/snmp_counter.rst, prune: PruneCalled, OfoPruned, RcvPruned; TCPOFODrop",
         "Linux net/ipv4/tcp_input.c, tcp_data_queue: LINUX_MIB_TCPRCVQDROP",
         esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
     ],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPRcvQDrop", 1_000_000) },
+    bad: |facts, _| example::counter(facts, "TcpExt.TCPRcvQDrop", 1_000_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -48,14 +41,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn compacting_a_receive_queue_is_not_a_drop() {
         let mut facts = example::facts();
         example::counter(&mut facts, "TcpExt.PruneCalled", 1_000_000_000);
-        let findings = |facts: &_| audit_with(facts, &example::goal(), [&super::CHECK]).expect("audited").findings;
+        let findings = |facts: &_| CHECK.ask(facts, &example::goal()).findings;
         assert!(findings(&facts).is_empty());
         example::counter(&mut facts, "TcpExt.RcvPruned", 1_000_000);
         assert_eq!(findings(&facts).len(), 1);

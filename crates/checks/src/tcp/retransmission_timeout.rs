@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_rto_min_us";
 
@@ -18,14 +15,10 @@ declare_check! {
     /// **Leave it alone** below 200 ms if the RTTs are short and it was measured; the timer follows the round
     /// trip upwards by itself.
     code: "TCP-017",
-    name: "retransmission-timeout",
-    group: Tcp,
     title: "Minimum RTO",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1000000") },
+    bad: |facts, _| example::sysctl(facts, NAME, "1000000"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

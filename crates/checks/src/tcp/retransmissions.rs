@@ -1,10 +1,4 @@
-use landspeed_model::{Role, Severity};
-
-use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::source;
-use crate::view::View;
+use crate::prelude::*;
 
 /// From this share on no loss-based congestion control is near a fast path's rate: by Mathis, 0.1 % over 10 ms with segments
 /// of 1460 bytes is 45 Mb/s for a Reno flow.
@@ -20,18 +14,14 @@ declare_check! {
     ///
     /// **Leave it alone** with BBR, which retransmits much by design, and on hosts that serve distant, poor networks.
     code: "TCP-018",
-    name: "retransmissions",
-    group: Tcp,
     title: "Retransmission rate",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         lbnl_2015!("Impact of packet loss at different distances"),
         esnet_2014!("A small amount of packet loss makes a huge difference in TCP performance"),
         "Mathis, Semke, Mahdavi, Ott: The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, CCR 1997",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "Tcp.RetransSegs", 5_000_000) },
+    bad: |facts, _| example::counter(facts, "Tcp.RetransSegs", 5_000_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,6 @@
-use landspeed_model::{Applicability, Change};
 use landspeed_units::Nanos;
 
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 declare_check! {
     /// Whether selective ACKs are on.
@@ -16,17 +13,13 @@ declare_check! {
     ///
     /// **Leave it alone** when the kernel is older than the fixes for CVE-2019-11477 and cannot be replaced.
     code: "TCP-001",
-    name: "sack",
-    group: Tcp,
     title: "SACK",
-    scope: Host,
     severity: Critical,
-    since: "0.1",
     sources: [
         "RFC 2018, TCP Selective Acknowledgment Options",
         "RFC 8985, The RACK-TLP Loss Detection Algorithm for TCP: requires SACK",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_sack", "0") },
+    bad: |facts, _| example::sysctl(facts, "net.ipv4.tcp_sack", "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::{View, bytes_text, rate_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_limit_output_bytes";
 
@@ -26,17 +23,13 @@ declare_check! {
     ///
     /// **Leave it alone** below 100 Gb/s and on a host of small messages: what waits is delay.
     code: "TCP-014",
-    name: "small-queue-limit",
-    group: Tcp,
     title: "TCP small queue limit",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux commit \"tcp: increase tcp_limit_output_bytes default value to 4MB\", Dumazet, May 2025",
         IP_SYSCTL,
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "1048576") },
+    bad: |facts, _| example::sysctl(facts, NAME, "1048576"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -56,17 +49,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use crate::audit::audit_with;
-    use crate::example;
+    use super::*;
 
     #[test]
     fn the_older_default_is_enough_below_100_gigabits() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
-        example::sysctl(&mut facts, super::NAME, "1048576");
+        example::sysctl(&mut facts, NAME, "1048576");
         goal.rate_bps = Some(40_000_000_000);
-        assert!(audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings.is_empty());
-        example::sysctl(&mut facts, super::NAME, "131072");
-        let findings = audit_with(&facts, &goal, [&super::CHECK]).expect("audited").findings;
+        assert!(CHECK.ask(&facts, &goal).findings.is_empty());
+        example::sysctl(&mut facts, NAME, "131072");
+        let findings = CHECK.ask(&facts, &goal).findings;
         assert_eq!(findings[0].changes[0].desired, "1048576");
     }
 }

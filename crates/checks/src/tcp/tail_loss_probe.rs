@@ -1,7 +1,4 @@
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_early_retrans";
 
@@ -15,14 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** in experiments on recovery itself.
     code: "TCP-006",
-    name: "tail-loss-probe",
-    group: Tcp,
     title: "Tail loss probe (TLP)",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["RFC 8985 section 7, Tail Loss Probe", IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::{self, LOSS_THAT_MATTERS, counted, percent};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// With SACK, RACK and tail loss probes a timeout is the exception; one for ten retransmitted segments is not.
 const SHARE: f64 = 0.1;
@@ -17,19 +14,12 @@ declare_check! {
     ///
     /// **Leave it alone** where peers vanish silently (laptops, scanners): their connections time out too.
     code: "TCP-021",
-    name: "timeouts",
-    group: Tcp,
     title: "RTO share of retransmits",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["Linux Documentation/networking/ip-sysctl.rst, tcp_rto_min_us: 200 ms", "RFC 8985 section 1: what a timeout costs", "RFC 6298, Computing TCP's Retransmission Timer"],
-    example: {
-        good: example::as_is,
-        bad: |facts, _| {
-            example::counter(facts, "Tcp.RetransSegs", 1_000_000);
-            example::counter(facts, "TcpExt.TCPTimeouts", 400_000);
-        },
+    bad: |facts, _| {
+        example::counter(facts, "Tcp.RetransSegs", 1_000_000);
+        example::counter(facts, "TcpExt.TCPTimeouts", 400_000);
     },
 }
 

@@ -1,9 +1,4 @@
-use landspeed_model::{Fact, Severity};
-
-use crate::advice::{self, IP_SYSCTL};
-use crate::check::{Effect, Outcome, Problem};
-use crate::example;
-use crate::view::{View, rate_text};
+use crate::prelude::*;
 
 declare_check! {
     /// Whether segments carry timestamps.
@@ -17,18 +12,14 @@ declare_check! {
     /// **Leave it alone**: the 2016 ESnet deck lists it among the settings not to touch. Timestamps do not
     /// reveal the uptime: Linux offsets them at random per connection since 4.10.
     code: "TCP-002",
-    name: "timestamps",
-    group: Tcp,
     title: "TCP timestamps",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: [
         "RFC 7323, sections 4 and 5: RTT measurement and protection against wrapped sequence numbers",
         esnet_2016!("Settings to leave alone in CentOS7"),
         IP_SYSCTL,
     ],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 const NAME: &str = "net.ipv4.tcp_timestamps";

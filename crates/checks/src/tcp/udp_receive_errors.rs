@@ -1,7 +1,4 @@
-use crate::advice::{self, counted, percent};
-use crate::check::{Effect, Outcome};
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// One datagram in ten thousand: tools that measure loss by UDP would show it as the network's.
 const SHARE: f64 = 0.0001;
@@ -16,14 +13,10 @@ declare_check! {
     ///
     /// **Leave it alone** where a receiver drops what it cannot use by design (multicast, logs).
     code: "TCP-024",
-    name: "udp-receive-errors",
-    group: Tcp,
     title: "UDP receive buffer errors",
-    scope: Host,
     severity: Minor,
-    since: "0.1",
     sources: ["RFC 4113, udpInErrors", "udp(7), SO_RCVBUF"],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "Udp.RcvbufErrors", 30_000) },
+    bad: |facts, _| example::counter(facts, "Udp.RcvbufErrors", 30_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,9 +1,4 @@
-use landspeed_model::Role;
-
-use crate::advice::{self, IP_SYSCTL, origin};
-use crate::check::{Outcome, Problem};
-use crate::example;
-use crate::view::{View, bytes_text};
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_notsent_lowat";
 
@@ -23,14 +18,10 @@ declare_check! {
     ///
     /// **Leave it alone** on a host of small messages, and where a program sets it for its own sockets.
     code: "TCP-013",
-    name: "unsent-limit",
-    group: Tcp,
     title: "tcp_notsent_lowat",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "16384") },
+    bad: |facts, _| example::sysctl(facts, NAME, "16384"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -1,7 +1,4 @@
-use crate::advice::IP_SYSCTL;
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 const NAME: &str = "net.ipv4.tcp_window_scaling";
 
@@ -15,14 +12,10 @@ declare_check! {
     ///
     /// **Leave it alone** never on a host that transfers data; it was turned off for broken firewalls twenty years ago.
     code: "TCP-003",
-    name: "window-scaling",
-    group: Tcp,
     title: "TCP window scaling",
-    scope: Host,
     severity: Critical,
-    since: "0.1",
     sources: ["RFC 7323 section 2", IP_SYSCTL],
-    example: { good: example::as_is, bad: |facts, _| example::sysctl(facts, NAME, "0") },
+    bad: |facts, _| example::sysctl(facts, NAME, "0"),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

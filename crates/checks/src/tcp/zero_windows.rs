@@ -1,7 +1,4 @@
-use crate::advice::{self, counted, percent};
-use crate::check::Outcome;
-use crate::example;
-use crate::view::View;
+use crate::prelude::*;
 
 /// A window closed once in ten thousand segments: about once for every 90 MB at MTU 9000.
 const SHARE: f64 = 0.0001;
@@ -16,17 +13,13 @@ declare_check! {
     ///
     /// **Leave it alone** where receivers hold senders back by design (a queue, a tape).
     code: "TCP-026",
-    name: "zero-windows",
-    group: Tcp,
     title: "Zero windows",
-    scope: Host,
     severity: Note,
-    since: "0.1",
     sources: [
         "Linux Documentation/networking/snmp_counter.rst, TCPToZeroWindowAdv",
         "RFC 9293 section 3.8.6.1, Zero-Window Probing",
     ],
-    example: { good: example::as_is, bad: |facts, _| example::counter(facts, "TcpExt.TCPToZeroWindowAdv", 2_000_000) },
+    bad: |facts, _| example::counter(facts, "TcpExt.TCPToZeroWindowAdv", 2_000_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

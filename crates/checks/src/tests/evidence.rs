@@ -11,7 +11,7 @@ use crate::audit::outcomes;
 use crate::check::{Check, Effect, Outcome, Problem};
 use crate::gain::{Verdict, gains};
 use crate::source::{Document, ESNET_2014, ESNET_2016, LBNL_2015, RED_HAT_2012, TOKYO_2006};
-use crate::{example, registry};
+use crate::{docs, registry};
 
 /// The most characters from a slide's title to the end of the slide.
 const SLIDE: usize = 2500;
@@ -21,8 +21,7 @@ const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest
 /// Every finding of every check on its bad example, in every role.
 fn findings() -> impl Iterator<Item = (&'static Check, Problem)> {
     registry::all().flat_map(|check| {
-        let (mut facts, mut goal) = (example::facts(), example::goal());
-        (check.example.bad)(&mut facts, &mut goal);
+        let (facts, goal) = docs::out_of_order(check);
         let mut answers = Vec::new();
         for goal in std::iter::once(goal.clone()).chain(ROLES.map(|role| Goal { role, ..goal.clone() })) {
             answers.extend(outcomes(&facts, &goal, check).expect("asked").into_iter().map(|(_, outcome)| outcome));

@@ -265,7 +265,9 @@ fn with_peer(
 /// Whether `list` names `check`, by its code, name or group; `None` for an empty list.
 fn names(list: &[String], check: &Check) -> Option<bool> {
     let is = |name: &String| {
-        name.eq_ignore_ascii_case(check.code) || name == check.name || name.eq_ignore_ascii_case(check.group.name())
+        name.eq_ignore_ascii_case(check.code)
+            || *name == check.name()
+            || name.eq_ignore_ascii_case(check.group.name())
     };
     (!list.is_empty()).then(|| list.iter().any(is))
 }
@@ -279,6 +281,6 @@ fn known(name: &str) -> anyhow::Result<()> {
 }
 
 fn find(code: &str) -> anyhow::Result<&'static Check> {
-    let found = landspeed_checks::all().find(|check| code.eq_ignore_ascii_case(check.code) || code == check.name);
+    let found = landspeed_checks::all().find(|check| code.eq_ignore_ascii_case(check.code) || code == check.name());
     found.with_context(|| format!("no check is called `{code}`; `landspeed check --list` names them"))
 }

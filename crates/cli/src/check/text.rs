@@ -234,7 +234,7 @@ pub fn list(checks: impl Iterator<Item = &'static Check>) -> String {
             group = Some(check.group);
             let _ = writeln!(text, "{}", check.group.name());
         }
-        let _ = writeln!(text, "  {:<10}{:<32}{}", check.code, check.name, check.title);
+        let _ = writeln!(text, "  {:<10}{:<32}{}", check.code, check.name(), check.title);
     }
     text
 }

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_without_a_place_fails_the_datagrams() {
+    fn an_unaccounted_packet_fails_the_datagrams() {
         let missing = failure(datagram_run(), |d| d.udp.as_mut().expect("there").sent_packets += 1, datagrams);
         assert_eq!(missing, "1 packets unaccounted for");
         let kernel = failure(

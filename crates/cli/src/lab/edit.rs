@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_value_is_toml_if_it_parses_and_a_string_otherwise() {
+    fn a_set_value_is_toml_or_else_a_string() {
         for (text, toml) in [("4", "4"), ("true", "true"), ("\"64MB\"", "\"64MB\""), ("64MB", "\"64MB\"")] {
             assert_eq!(literal(text).to_string(), toml);
         }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_is_replaced_or_takes_the_place_of_a_blank_line() {
+    fn repeats_is_replaced_or_fills_a_blank_line() {
         let once = after(&["repeats=1"]);
         assert_eq!(once, TEXT.replace("\"\n\n[[vary]]\n", "\"\nrepeats = 1\n[[vary]]\n"));
         assert_eq!(set(&once, &["repeats=2".to_owned()]), once.replace("repeats = 1", "repeats = 2"));

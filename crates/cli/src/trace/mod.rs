@@ -265,7 +265,7 @@ fn cores(args: &Args) -> usize {
 
 /// Analyses two taps and matches their packets, in one pass.
 fn analyse_pair(mut readings: [CaptureAnalysis; 2], pairing: &mut Pairing) -> anyhow::Result<[TraceDocument; 2]> {
-    while let Some(tap) = pairing.wants() {
+    while let Some(tap) = pairing.next_tap() {
         if !readings[tap as usize].step(|frame| pairing.frame(tap, frame))? {
             pairing.end(tap);
         }
@@ -287,7 +287,7 @@ fn analyse_pair_on_two_cores(
             let [first, second] = readings;
             anyhow::Ok([first.read_all()?, second.read_all()?])
         });
-        while let Some(tap) = pairing.wants() {
+        while let Some(tap) = pairing.next_tap() {
             // The analysis reports errors of the file.
             let more = captures[tap as usize].step(&mut files::Frames(|frame: &Frame<'_>| pairing.frame(tap, frame)));
             if !more.unwrap_or(false) {

@@ -349,7 +349,7 @@ fn add_path(page: &mut Page, path: &TracePath) {
     let rtt = path.round_trip_ns.map(|ns| format!("min RTT between taps {}, ", Nanos::new(ns)));
     let words = format!("{}{} packets matched: {} to {}", rtt.unwrap_or_default(), path.matched, path.from, path.to);
     page.line("path", &words);
-    for (label, direction) in [("forward", &path.forward), ("reverse", &path.backward)] {
+    for (label, direction) in [("forward", &path.forward), ("reverse", &path.reverse)] {
         let mut words = format!(
             "{} of {} lost ({} with data)",
             direction.lost_data + direction.lost_other,

@@ -52,27 +52,9 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
             Bound::Below(OUTSTANDING_LITTLE),
             "sender.samples[].tcp.busy_time_us",
         ) == Some(true);
-    let empty = scales.figure(
-        "send queue memory over SO_SNDBUF",
-        flow.figure(StreamView::send_fill),
-        "ratio",
-        Bound::Below(SEND_EMPTY),
-        "sender.samples[].wmem_queued_bytes",
-    );
-    let sent = scales.figure(
-        "bytes written and not sent",
-        flow.figure(StreamView::notsent),
-        "bytes",
-        Bound::Below(NOTSENT_LITTLE),
-        "sender.samples[].tcp.notsent_bytes",
-    );
-    let open = scales.figure(
-        "segments in flight over the congestion window",
-        flow.figure(StreamView::flight_over_cwnd),
-        "ratio",
-        Bound::Below(CWND_FULL),
-        "sender.samples[].tcp.snd_cwnd",
-    );
+    let empty = scales.send_fill(Bound::Below(SEND_EMPTY));
+    let sent = scales.unsent(Bound::Below(NOTSENT_LITTLE));
+    let open = scales.flight_over_cwnd(Bound::Below(CWND_FULL));
     if let (Some(asked), Some(true)) = (asked, reached) {
         let why = format!(
             "the sender offers {} (--rate) and no more, and {} of it was delivered",

@@ -53,14 +53,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         && !udp.loses()
         && udp.reached().is_some_and(|reached| reached < RATE_REACHED)
     {
-        let fill = flow.figure(crate::stream::StreamView::send_fill);
-        let queued = scales.figure(
-            "send queue memory over SO_SNDBUF",
-            fill,
-            "ratio",
-            Bound::AtLeast(SEND_FULL),
-            "sender.samples[].wmem_queued_bytes",
-        );
+        let queued = scales.send_fill(Bound::AtLeast(SEND_FULL));
         if queued == Some(true) {
             let why = format!(
                 "the {}'s interface or its qdisc took no more: the socket's send queue stayed full",

@@ -17,39 +17,13 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         return Finding::not_applicable(Cause::SendBuffer);
     }
     let mut scales = Scales::new(flow, Cause::SendBuffer);
-    let fill = flow.figure(StreamView::send_fill);
-    let full = scales.figure(
-        "send queue memory over SO_SNDBUF",
-        fill,
-        "ratio",
-        Bound::AtLeast(SEND_FULL),
-        "sender.samples[].wmem_queued_bytes",
-    );
+    let full = scales.send_fill(Bound::AtLeast(SEND_FULL));
     let sndbuf = flow.figure(StreamView::sndbuf).map(|figure| figure.value);
     let little = NOTSENT_LITTLE.max(NOTSENT_SHARE * sndbuf.unwrap_or(0.0));
-    let sent = scales.figure(
-        "bytes written and not sent",
-        flow.figure(StreamView::notsent),
-        "bytes",
-        Bound::Below(little),
-        "sender.samples[].tcp.notsent_bytes",
-    );
-    let share = flow.figure(StreamView::waiting_share);
-    let in_flight = scales.figure(
-        "bytes not sent over send queue memory",
-        share,
-        "ratio",
-        Bound::Below(WAITING_SHARE),
-        "sender.samples[].tcp.notsent_bytes",
-    );
+    let sent = scales.unsent(Bound::Below(little));
+    let in_flight = scales.unsent_share(Bound::Below(WAITING_SHARE));
     let sent = if in_flight == Some(false) { in_flight } else { sent };
-    let open = scales.figure(
-        "segments in flight over the congestion window",
-        flow.figure(StreamView::flight_over_cwnd),
-        "ratio",
-        Bound::Below(CWND_FULL),
-        "sender.samples[].tcp.snd_cwnd",
-    );
+    let open = scales.flight_over_cwnd(Bound::Below(CWND_FULL));
     let limited = scales.figure(
         "time limited by the send buffer over busy time",
         flow.sndbuf_limited(),

@@ -26,10 +26,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(mut strength) = own.strength.max(delayed) else { return scales.refuted() };
     // Another program may spin while it waits: its thread is late only where its send queue runs empty.
     if flow.observed && !matches!(own.kind, Kind::Softirq | Kind::Crowded) {
-        let fill = flow.figure(StreamView::send_fill);
-        let metric = "send queue memory over SO_SNDBUF";
-        let empty = Bound::Below(SEND_EMPTY);
-        if scales.figure(metric, fill, "ratio", empty, "sender.samples[].wmem_queued_bytes") != Some(true) {
+        if scales.send_fill(Bound::Below(SEND_EMPTY)) != Some(true) {
             return scales.refuted();
         }
     }

@@ -101,13 +101,7 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, behind: bool) {
         Bound::AtLeast(RWND_LIMITED),
         "sender.samples[].tcp.rwnd_limited_us",
     );
-    scales.figure(
-        "bytes in flight over the peer's window",
-        flow.figure(StreamView::flight_over_window),
-        "ratio",
-        Bound::AtLeast(WINDOW_FULL),
-        "sender.samples[].tcp.snd_wnd_bytes",
-    );
+    scales.flight_over_window(Bound::AtLeast(WINDOW_FULL));
     let bound = if behind { Bound::AtLeast(READER_BEHIND) } else { Bound::Below(READER_KEEPS_UP) };
     let fill = flow.figure(StreamView::receive_fill);
     scales.figure("unread bytes over SO_RCVBUF", fill, "ratio", bound, "receiver.samples[].receive_queue_bytes");

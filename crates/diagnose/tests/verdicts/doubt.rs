@@ -50,7 +50,7 @@ fn three_contenders_leave_the_cause_undetermined() {
 }
 
 #[test]
-fn one_end_alone_is_never_sure() {
+fn one_end_is_never_sure() {
     for scenario in [send_buffer(), receiver_window()] {
         let scenario = Scenario { receiver_report: false, ..scenario };
         let verdict = judge(&scenario.document());
@@ -108,7 +108,7 @@ fn the_worst_stream_is_shown_when_it_disagrees() {
 }
 
 #[test]
-fn evidence_can_be_found_again() {
+fn evidence_names_its_source_in_the_document() {
     let verdict = judge(&send_buffer().document());
     for line in verdict.evidence.iter().chain(&verdict.ruled_out) {
         assert!(!line.source.is_empty() && !line.threshold.is_empty() && !line.unit.is_empty(), "{line:?}");

@@ -67,7 +67,7 @@ fn an_application_that_pauses_is_named_with_the_kernels_clock() {
 }
 
 #[test]
-fn a_program_that_spins_on_a_full_queue_is_not_short_of_cpu() {
+fn spinning_on_a_full_queue_is_not_a_cpu_limit() {
     let busy = Scenario { sender_thread: 1.0, ..Scenario::default() };
     let spins = Scenario { fill: 0.9, flight_cwnd: 1.0, notsent: 3_000_000, resent_ratio: 0.01, ..busy.clone() };
     let verdict = judged(&at_sender(&spins), Direction::Upload);
@@ -78,7 +78,7 @@ fn a_program_that_spins_on_a_full_queue_is_not_short_of_cpu() {
 }
 
 #[test]
-fn losses_from_before_do_not_make_slow_start_of_the_first_readings() {
+fn earlier_losses_do_not_make_a_slow_start() {
     let scenario = Scenario { flight_cwnd: 1.0, ..Scenario::default() };
     let mut document = at_sender(&scenario);
     for (k, sample) in document.streams[0].sender.as_mut().expect("a sender").samples.iter_mut().enumerate() {

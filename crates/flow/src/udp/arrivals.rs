@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_and_damaged_datagrams_touch_nothing_but_their_count() {
+    fn foreign_and_damaged_datagrams_change_only_their_count() {
         let mut arrivals = Arrivals::new(FORMAT);
         let mut other = datagram(5, 30);
         Format::Landspeed { tag: 0x5eed_0002 }.write_constant(&mut other);

@@ -57,7 +57,7 @@ proptest! {
     }
 
     #[test]
-    fn shares_of_a_core_add_up_to_one_or_nothing_passed(ticks in any::<[u32; 7]>()) {
+    fn shares_of_a_core_add_up_to_one(ticks in any::<[u32; 7]>()) {
         let [user, system, softirq, irq, steal, iowait, idle] = ticks.map(u64::from);
         let shares = CoreTicks { user, system, softirq, irq, steal, iowait, idle }.shares();
         let sum = shares.busy() + shares.iowait + shares.idle;

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_gone_with_its_value() {
+    fn a_memory_directory_is_removed_with_its_value() {
         let place = MemoryDirectory::make(1 << 20).expect("somewhere");
         let path = place.path().to_owned();
         assert!(path.is_dir());

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use landspeed_testkit::process::{Process, until};
+use landspeed_testkit::process::Process;
 use landspeed_testkit::{in_lab_kernel, lab_kernel};
 
 use exceptions::{PLACEHOLDERS, not_here};
@@ -91,9 +91,7 @@ fn every_option_in_advice_runs_as_printed() {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--listen", "127.0.0.1:0"]).env("NO_COLOR", "1");
     let server = Process::start(command);
-    until(60, "listening", || server.stdout().contains("listening on"));
-    let said_by = server.stdout();
-    let address = said_by.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).expect("an address");
+    let address = server.address_in("listening on");
     let options = collect::run_options();
     for option in &options {
         let output = shell(&format!("landspeed run {address} -t 0.2 {option}"));

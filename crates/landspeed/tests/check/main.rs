@@ -5,9 +5,9 @@ mod here;
 mod peer;
 mod recorded;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
+use landspeed_testkit::process::Process;
 use serde_json::Value;
 
 /// The program under test.
@@ -43,30 +43,9 @@ fn codes<'a>(document: &'a Value, list: &str) -> Vec<&'a str> {
     document[list].as_array().expect("a list").iter().filter_map(|entry| entry["code"].as_str()).collect()
 }
 
-/// A server on loopback, ended when dropped.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(arguments: &[&str]) -> Self {
-        let mut child = landspeed()
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-        let address = line.split_whitespace().nth(3).expect("landspeed: listening on ADDRESS").to_owned();
-        Self { child, address }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A server on loopback, ended when dropped; its address.
+fn serve(arguments: &[&str]) -> (Process, String) {
+    let server = Process::start(landspeed().args(["serve", "--listen", "127.0.0.1:0"]).args(arguments));
+    let address = server.address_in("listening on").to_string();
+    (server, address)
 }

@@ -1,11 +1,11 @@
 //! Both ends of a path.
 
-use crate::{Server, document, failure, landspeed};
+use crate::{document, failure, landspeed, serve};
 
 #[test]
 fn a_peer_that_may_be_asked_is_audited_and_compared() {
-    let server = Server::start(&["--describe"]);
-    let document = document(&["--peer", &server.address, "--goal", "10G"]);
+    let (_server, address) = serve(&["--describe"]);
+    let document = document(&["--peer", &address, "--goal", "10G"]);
     assert_eq!(document["peer"]["hostname"], document["hostname"]);
     assert_eq!(document["peer"]["goal"]["rate_bps"], 10_000_000_000_u64);
     // Both ends are this host: the same answers and no differences.
@@ -15,8 +15,8 @@ fn a_peer_that_may_be_asked_is_audited_and_compared() {
 
 #[test]
 fn a_server_describes_its_host_only_when_allowed() {
-    let server = Server::start(&[]);
-    let said = failure(&["--peer", &server.address]);
+    let (_server, address) = serve(&[]);
+    let said = failure(&["--peer", &address]);
     assert!(said.contains("only to holders of a key") && said.contains("--describe"), "{said}");
 }
 
@@ -26,10 +26,10 @@ fn the_holder_of_the_key_may_ask() {
     let path = directory.path().join("key");
     let key = path.to_str().expect("plain");
     assert!(landspeed().args(["serve", "--new-key", key]).output().expect("started").status.success());
-    let server = Server::start(&["--key-file", key]);
-    let document = document(&["--peer", &server.address, "--key-file", key]);
+    let (_server, address) = serve(&["--key-file", key]);
+    let document = document(&["--peer", &address, "--key-file", key]);
     assert!(document["peer"]["facts"]["kernel"]["release"].as_str().is_some_and(|text| !text.is_empty()));
-    assert!(failure(&["--peer", &server.address]).contains("--key-file"));
+    assert!(failure(&["--peer", &address]).contains("--key-file"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use landspeed_testkit::iperf3;
+use landspeed_testkit::process::Process;
 use serde_json::Value;
 
 use super::{Server, json, landspeed, run};
@@ -113,12 +114,13 @@ fn every_iperf3_release_is_served_like_its_own() {
             let unsaid = if kind.contains(&"-R") { 4 * 131_072 } else { 0 };
             assert!(received > 0 && received <= sent + unsaid, "{program} {kind:?}: {sent} and {received}");
             // Theirs to ours.
-            let mut server = Server::start(&landspeed(), &["iperf3"]);
+            let server = Server::start(&landspeed(), &["iperf3"]);
             let port = server.port.to_string();
             let words = [&["-c", "127.0.0.1", "-p", &port, "-J"][..], kind].concat();
             let theirs = json(&run(&program.path, &words));
             assert_eq!(theirs.get("error"), None, "{program} {kind:?}: {theirs:#}");
-            assert!(server.ended(), "{program} {kind:?}: -1 is one test");
+            // -1 is one test.
+            server.end();
         }
     }
 }
@@ -126,33 +128,14 @@ fn every_iperf3_release_is_served_like_its_own() {
 #[test]
 fn a_run_against_our_own_server_reads_like_iperf3_too() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let (far, written) = (directory.path().join("far.log"), directory.path().join("run.json"));
+    let written = directory.path().join("run.json");
     // `demo` would do: a server of ours whose port the kernel chooses says where it listens.
-    let log = std::fs::File::create(&far).expect("writable");
-    let mut server = std::process::Command::new(landspeed())
-        .args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3"])
-        .stdin(std::process::Stdio::null())
-        .stdout(log)
-        .spawn()
-        .expect("a server");
-    let deadline = landspeed_sys::clock::monotonic_ns() + super::PATIENCE_S * 1_000_000_000;
-    let at = loop {
-        let said = std::fs::read_to_string(&far).unwrap_or_default();
-        if let Some((_, rest)) = said.split_once("listening on ")
-            && let Some(at) = rest.split_whitespace().next()
-            && rest.contains('\n')
-        {
-            break at.to_owned();
-        }
-        let now = landspeed_sys::clock::monotonic_ns();
-        assert!(now < deadline, "it does not listen: {said}");
-        landspeed_sys::clock::sleep_until(now + 5_000_000);
-    };
+    let mut command = std::process::Command::new(landspeed());
+    let server = Process::start(command.args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3"]));
+    let at = server.address_in("listening on").to_string();
     let path = written.to_string_lossy().into_owned();
     let out =
         run(&landspeed(), &["run", &at, "-t", "1", "-O", "1", "-q", "--json", &path, "--format", "iperf3-json"]);
-    let _ = server.kill();
-    let _ = server.wait();
     let text = std::fs::read_to_string(&written).unwrap_or_else(|error| panic!("{error}: {out:?}"));
     let document: Value = serde_json::from_str(&text).expect("JSON");
     let intervals = document["intervals"].as_array().expect("intervals");

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 
 use landspeed_sys::clock;
+use landspeed_testkit::process::free_port;
 
 use super::{PATIENCE_S, Server, json, landspeed, run};
 
@@ -34,8 +35,7 @@ fn called_iperf3_it_is_iperf3() {
 fn a_background_server_outlives_its_parent() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let pid = directory.path().join("pid");
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = free.expect("a free port").port().to_string();
+    let port = free_port().to_string();
     // Written as scripts write it. It serves one test, so that nothing is left behind.
     let out = run(&landspeed(), &["iperf3", "-s1D", "-p", &port, "-I", &pid.to_string_lossy()]);
     assert!(out.status.success(), "{out:?}");
@@ -138,8 +138,7 @@ fn an_endless_test_runs_until_the_server_ends() {
 
 #[test]
 fn an_absent_server_is_an_error_with_status_1() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let port = free.expect("a free port").port().to_string();
+    let port = free_port().to_string();
     let out = run(&landspeed(), &["iperf3", "-c", "127.0.0.1", "-p", &port]);
     assert_eq!(out.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&out.stderr).starts_with("iperf3: error - "), "{out:?}");

@@ -6,11 +6,10 @@ mod consumers;
 mod far;
 mod flags;
 
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use landspeed_sys::clock;
+use landspeed_testkit::process::{Process, free_port, until};
 use serde_json::Value;
 
 /// More than any test here takes on a busy machine, seconds.
@@ -37,7 +36,7 @@ pub fn json(output: &Output) -> Value {
 
 /// A server for one test, ended when dropped.
 pub struct Server {
-    child: Child,
+    process: Process,
     /// Where it listens.
     pub port: u16,
 }
@@ -45,40 +44,16 @@ pub struct Server {
 impl Server {
     /// `PROGRAM WORDS -s -1` on a free port; it listens.
     pub fn start(program: &Path, words: &[&str]) -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("a free port").port();
-        let mut child = Command::new(program)
-            .args(words)
-            .args(["-s", "-1", "--forceflush", "-p", &port.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let listens = lines.by_ref().map_while(Result::ok).any(|line| line.contains("Server listening on"));
-        assert!(listens, "{} ended without listening", program.display());
-        // The rest is read, lest it block.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, port }
+        let port = free_port();
+        let mut command = Command::new(program);
+        command.args(words).args(["-s", "-1", "--forceflush", "-p", &port.to_string()]).stdin(Stdio::null());
+        let process = Process::start(command);
+        until(PATIENCE_S, "the server to listen", || process.stdout().contains("Server listening on"));
+        Self { process, port }
     }
 
-    /// Waits until it has ended by itself.
-    pub fn ended(&mut self) -> bool {
-        let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
-        while clock::monotonic_ns() < deadline {
-            if let Some(status) = self.child.try_wait().expect("a child of ours") {
-                return status.success();
-            }
-            clock::sleep_until(clock::monotonic_ns() + 5_000_000);
-        }
-        false
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    /// Waits until it has ended by itself, successfully.
+    pub fn end(self) {
+        assert_eq!(self.process.end(PATIENCE_S).code, 0);
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use landspeed_testkit::hosts;
-use landspeed_testkit::process::{Process, until};
+use landspeed_testkit::process::Process;
 use tempfile::TempDir;
 
 /// The program under test.
@@ -28,8 +28,7 @@ pub fn serve() -> (Process, SocketAddr) {
     let mut command = Command::new(PROGRAM);
     command.args(["serve", "--listen", "127.0.0.1:0", "--max-duration", "5s"]).env("NO_COLOR", "1");
     let server = Process::start(command);
-    until(30, "listening", || server.stdout().contains("listening on"));
-    let address = server.stdout().split_whitespace().find_map(|word| word.parse().ok()).expect("an address");
+    let address = server.address_in("listening on");
     (server, address)
 }
 

@@ -40,14 +40,8 @@ impl Server {
     /// Any command that becomes a server.
     pub fn of(command: Command) -> Self {
         let process = Process::start(command);
-        let mut addr = None;
-        until(PATIENCE_S, "the server's address", || {
-            let said = process.stdout();
-            let found = said.split_once("listening on ").and_then(|(_, rest)| rest.split_once(' '));
-            addr = found.and_then(|(addr, _)| addr.parse().ok());
-            addr.is_some()
-        });
-        Self { process, addr: addr.expect("just found") }
+        let addr = process.address_in("listening on");
+        Self { process, addr }
     }
 
     /// A run against it, its document on standard output.

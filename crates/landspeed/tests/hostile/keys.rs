@@ -52,7 +52,7 @@ fn only_the_servers_key_opens_it() {
 }
 
 #[test]
-fn a_key_is_not_shown_to_a_server_that_has_none() {
+fn a_key_is_not_shown_to_a_keyless_server() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let server = Server::start(&[]);

@@ -159,7 +159,7 @@ fn readings_are_made_coarser_where_they_would_not_fit() {
 }
 
 #[test]
-fn a_client_that_leaves_before_the_start_frees_its_place() {
+fn a_client_that_leaves_early_frees_its_slot() {
     let server = Server::start(&["--max-tests", "2"]);
     for _ in 0..6 {
         let mut held = None;

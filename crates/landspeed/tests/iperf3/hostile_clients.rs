@@ -289,7 +289,7 @@ fn ask_from(source: [u8; 4], addr: SocketAddr, wanted: &str) -> (Client, Option<
 }
 
 #[test]
-fn one_address_does_not_take_all_places() {
+fn one_address_does_not_take_all_slots() {
     let (_server, addr) = our_server(&["--max-tests", "8"]);
     let (mut held, mut answers) = (Vec::new(), Vec::new());
     for _ in 0..8 {

@@ -1,25 +1,14 @@
 //! Servers and clients of both kinds.
 
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use landspeed_testkit::iperf3::Iperf3;
-use landspeed_testkit::process::{Process, until};
+use landspeed_testkit::process::{Process, free_port, until};
 use serde_json::Value;
 
 /// More than any run of these tests takes on a busy machine, seconds.
 pub const PATIENCE_S: u64 = 60;
-
-/// A port that both protocols have free now.
-pub fn free_port() -> u16 {
-    for _ in 0..100 {
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|tcp| tcp.local_addr()).expect("a port").port();
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-    panic!("no port is free for both TCP and UDP");
-}
 
 /// The program under test.
 pub fn landspeed(arguments: &[&str]) -> Command {
@@ -63,14 +52,8 @@ pub fn our_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) 
     let mut command = landspeed(&["serve", "--listen", listen, "--iperf3-port", "0"]);
     command.args(arguments);
     let process = Process::start(command);
-    let mut addr = None;
-    until(PATIENCE_S, "the server's address", || {
-        let said = process.stdout();
-        let line = said.lines().find(|line| line.contains("iperf3 clients"));
-        addr = line.and_then(|line| line.split_once("listening on ")?.1.split_once(' ')?.0.parse().ok());
-        addr.is_some()
-    });
-    (process, addr.expect("just found"))
+    let address = process.address_in("iperf3 clients");
+    (process, address)
 }
 
 /// `landspeed run --iperf3` to its end: exit status and document.

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::{Net, Running, landspeed};
+use crate::{Net, PATIENCE_S, landspeed, spawn};
 
 /// Exit status and standard error of a tap that cannot begin.
-fn refused(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
-    let ended = Running::spawn(&net.left, landspeed().arg("tap").args(arguments)).end();
+fn refused(net: &Net, arguments: &[&str]) -> (i32, String) {
+    let ended = spawn(&net.left, landspeed().arg("tap").args(arguments)).end(PATIENCE_S);
     (ended.code, ended.stderr)
 }
 
@@ -30,7 +30,7 @@ fn invalid_options_are_refused_with_advice() {
     ];
     for (arguments, words) in cases {
         let (code, said) = refused(&net, arguments);
-        assert_eq!(code, Some(2), "{arguments:?}: {said}");
+        assert_eq!(code, 2, "{arguments:?}: {said}");
         assert!(said.contains(words), "{arguments:?}: {said}");
     }
 }
@@ -41,11 +41,11 @@ fn a_missing_capability_is_named_with_advice() {
     let program = landspeed().get_program().to_owned();
     let mut command = Command::new("setpriv");
     command.arg("--bounding-set=-net_raw").arg(program).args(["tap", "-i", &net.link.a]);
-    let ended = Running::spawn(&net.left, &mut command).end();
+    let ended = spawn(&net.left, &mut command).end(PATIENCE_S);
     if ended.stderr.contains("setpriv:") {
         landspeed_testkit::skip!("no capability can be given up here: {}", ended.stderr);
     }
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(
         ended.stderr.contains("CAP_NET_RAW") && ended.stderr.contains("setcap cap_net_raw+ep /"),
         "{}",

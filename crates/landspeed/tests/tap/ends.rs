@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use landspeed_sys::clock;
+use landspeed_testkit::process::until;
 use serde_json::Value;
 
-use crate::{Net, Running, directory, landspeed, read};
+use crate::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop, wait_until_begun};
 
 #[test]
 fn every_signal_ends_it_with_everything_written() {
@@ -14,11 +15,11 @@ fn every_signal_ends_it_with_everything_written() {
     for signal in ["INT", "TERM", "HUP"] {
         let path = directory.path().join(format!("{signal}.pcapng"));
         let name = path.to_str().expect("plain");
-        let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", name, "udp dst port 9"]);
+        let tap = start(&net.left, &["-i", &net.link.a, "-w", name, "udp dst port 9"]);
         net.send(777, 20);
         tap.signal(signal);
-        let ended = tap.end();
-        assert_eq!((ended.code, read(&path).0.len()), (Some(0), 777), "{signal}: {}", ended.stderr);
+        let ended = tap.end(PATIENCE_S);
+        assert_eq!((ended.code, read(&path).0.len()), (0, 777), "{signal}: {}", ended.stderr);
     }
 }
 
@@ -29,12 +30,9 @@ fn limits_end_it_and_the_number_of_packets_is_exact() {
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
     for (option, value, ended) in [("-c", "100", "packets"), ("--size", "20k", "size"), ("-t", "0.3", "time")] {
-        let tap = Running::start(
-            &net.left,
-            &["-i", &net.link.a, "-w", name, option, value, "--json", "-", "udp dst port 9"],
-        );
+        let tap = start(&net.left, &["-i", &net.link.a, "-w", name, option, value, "--json", "-", "udp dst port 9"]);
         net.send(400, 20);
-        let document = tap.end().document();
+        let document = document(&tap.end(PATIENCE_S));
         let frames = read(&path).0.len() as u64;
         assert_eq!(document["ended"], ended);
         assert_eq!(document["written"].as_u64(), Some(frames));
@@ -55,9 +53,9 @@ fn ring_files_are_readable_separately_and_complete() {
     let name = directory.path().join("ring.pcapng");
     let name = name.to_str().expect("plain");
     let options = ["-i", &net.link.a, "-w", name, "--file-size", "20k", "--json", "-", "udp dst port 9"];
-    let tap = Running::start(&net.left, &options);
+    let tap = start(&net.left, &options);
     net.send(1000, 20);
-    let document = tap.stop().document();
+    let document = document(&stop(tap));
     let files = document["files"].as_array().expect("a list");
     assert!(files.len() >= 5, "{}", files.len());
     let each: Vec<_> = files.iter().map(|file| read(file["path"].as_str().expect("a path").as_ref())).collect();
@@ -74,12 +72,12 @@ fn a_removed_interface_ends_the_capture_cleanly() {
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
-    let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", name, "--json", "-", "udp dst port 9"]);
+    let tap = start(&net.left, &["-i", &net.link.a, "-w", name, "--json", "-", "udp dst port 9"]);
     net.send(50, 20);
     net.left.exec(["ip", "link", "delete", &net.link.a]);
-    let ended = tap.end();
-    let document = ended.document();
-    assert_eq!((ended.code, &document["ended"]), (Some(1), &Value::from("interface-gone")), "{}", ended.stderr);
+    let ended = tap.end(PATIENCE_S);
+    let document = document(&ended);
+    assert_eq!((ended.code, &document["ended"]), (1, &Value::from("interface-gone")), "{}", ended.stderr);
     assert_eq!(document["interfaces"][0]["gone"], true);
     assert_eq!(read(&path).0.len(), 50);
 }
@@ -87,19 +85,16 @@ fn a_removed_interface_ends_the_capture_cleanly() {
 #[test]
 fn an_interface_that_comes_back_up_is_tapped_on() {
     let net = landspeed_testkit::or_skip!(Net::new());
-    let tap = Running::start(&net.left, &["-i", &net.link.a, "--json", "-", "udp dst port 9"]);
+    let tap = start(&net.left, &["-i", &net.link.a, "--json", "-", "udp dst port 9"]);
     net.send(5, 20);
     net.left.exec(["ip", "link", "set", &net.link.a, "down"]);
     // Long enough for the tap to see it.
     clock::sleep_until(clock::monotonic_ns() + 400_000_000);
     net.left.exec(["ip", "link", "set", &net.link.a, "up"]);
     let carrier = || net.left.exec(["ip", "-o", "link", "show", &net.link.a]).contains("LOWER_UP");
-    let deadline_ns = clock::monotonic_ns() + 10_000_000_000;
-    while !carrier() && clock::monotonic_ns() < deadline_ns {
-        clock::sleep_until(clock::monotonic_ns() + 10_000_000);
-    }
+    until(PATIENCE_S, "a carrier", carrier);
     net.send(5, 20);
-    let document = tap.stop().document();
+    let document = document(&stop(tap));
     assert!(document["packets"].as_u64() > Some(5), "{document}");
     assert!(document.to_string().contains("was down for a while"), "{document}");
 }
@@ -122,14 +117,14 @@ fn a_full_disk_keeps_the_earlier_packets_readable() {
         json = directory.path().join("x.json").display(),
         saved = saved.display(),
     );
-    let tap = Running::spawn(&net.left, Command::new("unshare").args(["--mount", "sh", "-c", &script]));
-    tap.wait_until_begun();
+    let tap = spawn(&net.left, Command::new("unshare").args(["--mount", "sh", "-c", &script]));
+    wait_until_begun(&tap);
     net.send(5000, 100);
-    let ended = tap.end();
-    if ended.code == Some(77) {
+    let ended = tap.end(PATIENCE_S);
+    if ended.code == 77 {
         landspeed_testkit::skip!("no tmpfs can be mounted here: {}", ended.stderr);
     }
-    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("No space left on device"), "{}", ended.stderr);
     let frames = read(&saved).0.len() as u64;
     let text = std::fs::read(directory.path().join("x.json")).expect("it is written");
@@ -143,13 +138,16 @@ fn a_full_disk_keeps_the_earlier_packets_readable() {
 #[test]
 fn a_pipe_can_be_read_while_it_is_written() {
     let net = landspeed_testkit::or_skip!(Net::new());
-    let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", "-", "-c", "20", "udp dst port 9"]);
-    net.send(20, 20);
-    let ended = tap.end();
     let directory = directory();
     let path = directory.path().join("x.pcapng");
-    std::fs::write(&path, &ended.stdout).expect("room enough");
-    assert_eq!((ended.code, read(&path).0.len()), (Some(0), 20), "{}", ended.stderr);
+    let tap = ["tap", "-i", &net.link.a, "-w", "-", "-c", "20", "udp dst port 9"];
+    let mut piped = Command::new("bash");
+    piped.args(["-o", "pipefail", "-c", "\"$0\" \"$@\" | cat > \"$FILE\""]).env("FILE", &path);
+    let tap = spawn(&net.left, piped.arg(landspeed().get_program()).args(tap));
+    wait_until_begun(&tap);
+    net.send(20, 20);
+    let ended = tap.end(PATIENCE_S);
+    assert_eq!((ended.code, read(&path).0.len()), (0, 20), "{}", ended.stderr);
     assert!(ended.stderr.contains("20 packets"), "the summary goes elsewhere: {}", ended.stderr);
 }
 
@@ -159,11 +157,11 @@ fn a_header_trace_is_complete_and_small() {
     let directory = directory();
     let path = directory.path().join("x.parquet");
     let name = path.to_str().expect("plain");
-    let tap = Running::start(&net.left, &["-i", &net.link.a, "-w", name, "udp dst port 9"]);
+    let tap = start(&net.left, &["-i", &net.link.a, "-w", name, "udp dst port 9"]);
     net.send(20_000, 50);
     assert!(!path.exists(), "it is not whole yet");
-    let ended = tap.stop();
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let ended = stop(tap);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
     let bytes = std::fs::metadata(&path).expect("it is whole").len();
     let traced = landspeed().args(["trace", name, "--json", "-"]).output().expect("the program runs");
     let document: Value = serde_json::from_slice(&traced.stdout).expect("a document");

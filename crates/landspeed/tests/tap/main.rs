@@ -6,21 +6,17 @@ mod own_data;
 mod packets;
 mod tests_of_runs;
 
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::UdpSocket;
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
-use landspeed_sys::clock;
 use landspeed_testkit::netns::{Namespace, Veth, veth};
+use landspeed_testkit::process::{Ended, Process, until};
 use landspeed_wire::capture::{Next, Reader};
 use serde_json::Value;
 
-/// More than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// More than anything here takes on a busy machine, seconds.
+const PATIENCE_S: u64 = 60;
 
 /// Two namespaces and the link between them.
 struct Net {
@@ -52,27 +48,6 @@ impl Net {
     }
 }
 
-/// A running tap.
-struct Running {
-    child: Child,
-    stderr: Option<JoinHandle<String>>,
-    begun: mpsc::Receiver<()>,
-}
-
-/// How a tap ended.
-struct Ended {
-    code: Option<i32>,
-    stdout: Vec<u8>,
-    stderr: String,
-}
-
-impl Ended {
-    /// The document, where it was asked for with `--json -`.
-    fn document(&self) -> Value {
-        serde_json::from_slice(&self.stdout).unwrap_or_else(|why| panic!("{why}: {}", self.stderr))
-    }
-}
-
 /// The program.
 fn landspeed() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
@@ -80,85 +55,39 @@ fn landspeed() -> Command {
     command
 }
 
-impl Running {
-    /// Starts `tap` in a namespace; it takes packets when this returns.
-    fn start(namespace: &Namespace, arguments: &[&str]) -> Self {
-        let running = Self::spawn(namespace, landspeed().arg("tap").args(arguments));
-        running.begun.recv_timeout(PATIENCE).expect("it begins");
-        running
-    }
-
-    /// Starts a command that taps.
-    fn spawn(namespace: &Namespace, command: &mut Command) -> Self {
-        let mut child = namespace
-            .run(|| command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn())
-            .expect("the program starts");
-        let (ready, begun) = mpsc::channel();
-        let errors = child.stderr.take().expect("piped");
-        let stderr = std::thread::spawn(move || {
-            let mut all = String::new();
-            for line in BufReader::new(errors).lines().map_while(Result::ok) {
-                if line.contains("capturing on") {
-                    let _ = ready.send(());
-                }
-                all.push_str(&line);
-                all.push('\n');
-            }
-            all
-        });
-        Self { child, stderr: Some(stderr), begun }
-    }
-
-    fn id(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Waits until it takes packets.
-    fn wait_until_begun(&self) {
-        self.begun.recv_timeout(PATIENCE).expect("it begins");
-    }
-
-    fn signal(&self, name: &str) {
-        let kill = format!("kill -{name} {}", self.id());
-        assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
-    }
-
-    /// Waits for its end.
-    fn end(mut self) -> Ended {
-        let mut stdout = Vec::new();
-        let pipe = self.child.stdout.take();
-        let reader = std::thread::spawn(move || {
-            if let Some(mut pipe) = pipe {
-                let _ = pipe.read_to_end(&mut stdout);
-            }
-            stdout
-        });
-        let deadline_ns = clock::monotonic_ns() + PATIENCE.as_nanos() as u64;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("our own child") {
-                break status;
-            }
-            assert!(clock::monotonic_ns() < deadline_ns, "it does not end");
-            clock::sleep_until(clock::monotonic_ns() + 5_000_000);
-        };
-        let stdout = reader.join().expect("it does not panic");
-        let stderr = self.stderr.take().expect("once").join().expect("it does not panic");
-        assert!(!stderr.contains("panicked"), "{stderr}");
-        Ended { code: status.code(), stdout, stderr }
-    }
-
-    /// Ends it by SIGINT.
-    fn stop(self) -> Ended {
-        self.signal("INT");
-        self.end()
-    }
+/// Starts `tap` in a namespace; it takes packets when this returns.
+fn start(namespace: &Namespace, arguments: &[&str]) -> Process {
+    let tap = spawn(namespace, landspeed().arg("tap").args(arguments));
+    wait_until_begun(&tap);
+    tap
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Starts a command that taps.
+fn spawn(namespace: &Namespace, command: &mut Command) -> Process {
+    namespace.run(|| Process::start(command))
+}
+
+/// Waits until a tap takes packets.
+fn wait_until_begun(tap: &Process) {
+    until(PATIENCE_S, "it begins", || tap.stderr().contains("capturing on"));
+}
+
+/// Ends a tap by SIGINT.
+fn stop(tap: Process) -> Ended {
+    tap.signal("INT");
+    tap.end(PATIENCE_S)
+}
+
+/// The document of a tap that was asked for it with `--json -`.
+fn document(ended: &Ended) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|why| panic!("{why}: {}", ended.stderr))
+}
+
+/// Starts `serve` in the right namespace, where `at` can be reached from the left one when this returns.
+fn serve(net: &Net, at: SocketAddr, options: &[&str]) -> Process {
+    let server = spawn(&net.right, landspeed().arg("serve").args(options));
+    until(PATIENCE_S, "the server", || net.left.run(|| TcpStream::connect(at).is_ok()));
+    server
 }
 
 /// A frame of a file.

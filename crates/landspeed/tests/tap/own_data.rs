@@ -1,39 +1,21 @@
 //! A client of `serve --allow-tap` gets headers of its test's data sockets, and nothing else.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
-use landspeed_sys::clock;
 use landspeed_testkit::netns::Namespace;
+use landspeed_testkit::process::{Process, until};
 use landspeed_wire::capture::{Next, Reader};
 use landspeed_wire::{Flags, Transport, dissect_headers};
 use serde_json::Value;
 
-use crate::{Net, directory, landspeed};
+use crate::{Net, PATIENCE_S, directory, landspeed, spawn};
 
-/// A process that is ended when dropped.
-struct Background(Child);
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A server in the right namespace, on all of its addresses.
-fn serve(net: &Net, server: SocketAddr) -> Background {
-    let mut command = landspeed();
-    command.args(["serve", "--listen", "[::]:5210", "--no-iperf3", "--allow-tap"]).stdout(Stdio::null());
-    let background = Background(net.right.run(|| command.spawn()).expect("the program starts"));
-    let deadline_ns = clock::monotonic_ns() + 30_000_000_000;
-    while !net.left.run(|| TcpStream::connect(server).is_ok()) {
-        assert!(clock::monotonic_ns() < deadline_ns, "no server");
-        clock::sleep_until(clock::monotonic_ns() + 10_000_000);
-    }
-    background
+/// A server on all addresses of the right namespace.
+fn serve(net: &Net, at: SocketAddr) -> Process {
+    crate::serve(net, at, &["--listen", "[::]:5210", "--no-iperf3", "--allow-tap"])
 }
 
 fn run_command(server: SocketAddr, arguments: &[&str]) -> Command {
@@ -108,10 +90,7 @@ fn a_clients_capture_has_only_its_headers() {
         // Other tests from the same address, as from behind the same NAT: they begin before the capture and in the middle.
         let others =
             [&["-t", "8", "-b", "5M"][..], &["-t", "8", "-u", "-b", "2M"], &["-t", "8", "--rr", "--connect"]];
-        let _others: Vec<_> = others
-            .iter()
-            .map(|other| Background(net.left.run(|| run_command(server, other).spawn()).expect("the program starts")))
-            .collect();
+        let _others: Vec<_> = others.iter().map(|other| spawn(&net.left, &mut run_command(server, other))).collect();
         for (number, test) in [&["-P", "2", "-b", "4M"][..], &["-u", "-P", "2", "-b", "2M"], &["-R", "-b", "4M"]]
             .into_iter()
             .enumerate()
@@ -140,7 +119,7 @@ fn connect_mode_connections_are_captured_from_the_syn() {
     let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
     let _server = serve(&net, server);
     let other = ["-t", "6", "--rr", "--connect"];
-    let _other = Background(net.left.run(|| run_command(server, &other).spawn()).expect("the program starts"));
+    let _other = spawn(&net.left, &mut run_command(server, &other));
     let [name, json] = ["own", "own.json"].map(|name| directory.path().join(name));
     let [name, json] = [&name, &json].map(|path| path.to_str().expect("plain"));
     let test = ["-t", "1", "--rr", "--connect", "--tap", name, "--json", json];
@@ -169,8 +148,9 @@ fn each_address_has_one_capture_at_a_time() {
     let _server = serve(&net, server);
     let name = |which: &str| directory.path().join(which).to_str().expect("plain").to_owned();
     let long = ["-t", "8", "-b", "1M", "--tap", &name("first")];
-    let _first = Background(net.left.run(|| run_command(server, &long).spawn()).expect("the program starts"));
-    wait_for(&format!("{}.client.pcapng", name("first")));
+    let _first = spawn(&net.left, &mut run_command(server, &long));
+    let first = format!("{}.client.pcapng", name("first"));
+    until(PATIENCE_S, "a capture", || Path::new(&first).exists());
     let warnings = |namespace: &Namespace, which: &str, bind: &str| {
         let (capture, json) = (name(which), name(&format!("{which}.json")));
         let test = ["-t", "0.3", "-b", "1M", "--bind", bind, "--tap", &capture, "--json", &json];
@@ -179,20 +159,8 @@ fn each_address_has_one_capture_at_a_time() {
         document["warnings"].to_string()
     };
     // The capture of the first test begins before its near file has anything in it, or shortly after.
-    let deadline_ns = clock::monotonic_ns() + 4_000_000_000;
-    let mut refused = false;
-    while !refused && clock::monotonic_ns() < deadline_ns {
-        refused = warnings(&net.left, "second", "10.91.0.1").contains("captures another test of this address");
-    }
-    assert!(refused);
+    until(4, "a refusal", || {
+        warnings(&net.left, "second", "10.91.0.1").contains("captures another test of this address")
+    });
     assert!(!warnings(&net.left, "third", "10.91.0.3").contains("no-server-capture"));
-}
-
-/// Waits until a file is there.
-fn wait_for(path: &str) {
-    let deadline_ns = clock::monotonic_ns() + 30_000_000_000;
-    while !Path::new(path).exists() {
-        assert!(clock::monotonic_ns() < deadline_ns, "{path}");
-        clock::sleep_until(clock::monotonic_ns() + 5_000_000);
-    }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use landspeed_testkit::netns::veth;
 
-use crate::{Net, Running, directory, read};
+use crate::{Net, directory, document, read, start, stop};
 
 #[test]
 fn every_packet_is_written_with_length_and_time() {
@@ -14,13 +14,12 @@ fn every_packet_is_written_with_length_and_time() {
     let path = directory.path().join(file);
     let before_ns = landspeed_sys::clock::realtime_ns();
     let name = path.to_str().expect("plain");
-    let tap =
-        Running::start(&net.left, &["-i", &net.link.a, "-w", name, "-s", "60", "--json", "-", "udp dst port 9"]);
+    let tap = start(&net.left, &["-i", &net.link.a, "-w", name, "-s", "60", "--json", "-", "udp dst port 9"]);
     net.send(5000, 1000);
-    let ended = tap.stop();
+    let ended = stop(tap);
     let after_ns = landspeed_sys::clock::realtime_ns();
-    let (document, (frames, counts)) = (ended.document(), read(&path));
-    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let (document, (frames, counts)) = (document(&ended), read(&path));
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
     for key in ["packets", "written"] {
         assert_eq!(document[key], 5000, "{key}");
     }
@@ -43,20 +42,20 @@ fn drops_at_a_full_ring_are_counted() {
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
     let options = ["-i", &net.link.a, "-w", name, "-s", "1514", "--ring", "128K", "--json", "-", "udp dst port 9"];
-    let tap = Running::start(&net.left, &options);
+    let tap = start(&net.left, &options);
     // The reader stands still meanwhile: the ring must overflow.
     tap.signal("STOP");
     net.send(2000, 1400);
     tap.signal("CONT");
-    let ended = tap.stop();
-    let (document, (frames, counts)) = (ended.document(), read(&path));
+    let ended = stop(tap);
+    let (document, (frames, counts)) = (document(&ended), read(&path));
     let count = |key: &str| document[key].as_u64().expect(key);
     assert_eq!(count("packets"), 2000);
     assert!(count("dropped") > 0 && count("written") > 0, "{document}");
     assert_eq!(count("written") + count("dropped") + count("unwritten"), 2000);
     assert_eq!(frames.len() as u64, count("written"));
     assert_eq!(counts.map(|(_, dropped)| dropped), Some(count("dropped")), "also in the file");
-    assert_eq!(ended.code, Some(1), "drops are findings");
+    assert_eq!(ended.code, 1, "drops are findings");
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn a_removed_vlan_tag_is_restored() {
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
-    let tap = Running::start(right, &["-i", &net.link.b, "-w", name, "vlan 5 and udp dst port 9"]);
+    let tap = start(right, &["-i", &net.link.b, "-w", name, "vlan 5 and udp dst port 9"]);
     left.run(|| {
         let socket = UdpSocket::bind("10.92.0.1:0").expect("an address");
         for _ in 0..10 {
@@ -88,7 +87,7 @@ fn a_removed_vlan_tag_is_restored() {
         }
     });
     net.send(10, 100);
-    let ended = tap.stop();
+    let ended = stop(tap);
     let (frames, _) = read(&path);
     assert_eq!(frames.len(), 10, "{}", ended.stderr);
     for frame in frames {
@@ -104,10 +103,7 @@ fn two_interfaces_are_one_file_in_the_order_of_time() {
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
-    let tap = Running::start(
-        &net.left,
-        &["-i", &net.link.a, "-i", &second.a, "-w", name, "--rings", "2", "udp dst port 9"],
-    );
+    let tap = start(&net.left, &["-i", &net.link.a, "-i", &second.a, "-w", name, "--rings", "2", "udp dst port 9"]);
     net.left.run(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").expect("an address");
         for _ in 0..500 {
@@ -116,7 +112,7 @@ fn two_interfaces_are_one_file_in_the_order_of_time() {
             }
         }
     });
-    let ended = tap.stop();
+    let ended = stop(tap);
     let (frames, _) = read(&path);
     assert_eq!(frames.len(), 1000, "{}", ended.stderr);
     assert!(frames.is_sorted_by_key(|frame| frame.time_ns));
@@ -129,13 +125,13 @@ fn two_taps_at_once_see_the_same() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let directory = directory();
     let paths = ["one.pcapng", "two.pcapng"].map(|name| directory.path().join(name));
-    let start = |path: &std::path::Path| {
-        Running::start(&net.left, &["-i", &net.link.a, "-w", path.to_str().expect("plain"), "udp dst port 9"])
+    let tap = |path: &std::path::Path| {
+        start(&net.left, &["-i", &net.link.a, "-w", path.to_str().expect("plain"), "udp dst port 9"])
     };
-    let taps = [start(&paths[0]), start(&paths[1])];
+    let taps = [tap(&paths[0]), tap(&paths[1])];
     net.send(300, 50);
     for tap in taps {
-        assert_eq!(tap.stop().code, Some(0));
+        assert_eq!(stop(tap).code, 0);
     }
     let [one, two] = paths.map(|path| read(&path).0);
     assert_eq!(one.len(), 300);
@@ -149,8 +145,7 @@ fn a_direction_and_a_loopback_show_each_packet_once() {
     for (interface, direction, expected) in [("lo", "both", 20), ("lo", "out", 20), ("lo", "in", 20)] {
         let path = directory.path().join(format!("{direction}.pcapng"));
         let name = path.to_str().expect("plain");
-        let tap =
-            Running::start(&net.left, &["-i", interface, "--direction", direction, "-w", name, "udp dst port 9"]);
+        let tap = start(&net.left, &["-i", interface, "--direction", direction, "-w", name, "udp dst port 9"]);
         net.left.run(|| {
             let socket = UdpSocket::bind("127.0.0.1:0").expect("an address");
             for _ in 0..20 {
@@ -159,7 +154,7 @@ fn a_direction_and_a_loopback_show_each_packet_once() {
                 let _ = socket.take_error();
             }
         });
-        assert_eq!(tap.stop().code, Some(0));
+        assert_eq!(stop(tap).code, 0);
         let frames = read(&path).0.len();
         assert!((expected / 2..=expected).contains(&frames), "{direction}: {frames}");
     }
@@ -168,9 +163,9 @@ fn a_direction_and_a_loopback_show_each_packet_once() {
 #[test]
 fn a_missing_hardware_clock_is_reported() {
     let net = landspeed_testkit::or_skip!(Net::new());
-    let tap = Running::start(&net.left, &["-i", &net.link.a, "--clock", "hardware", "-J", "-", "udp dst port 9"]);
+    let tap = start(&net.left, &["-i", &net.link.a, "--clock", "hardware", "-J", "-", "udp dst port 9"]);
     net.send(10, 10);
-    let document = tap.stop().document();
+    let document = document(&stop(tap));
     assert_eq!(document["interfaces"][0]["clock"], "software");
     let codes: Vec<&str> =
         document["warnings"].as_array().expect("a list").iter().filter_map(|w| w["code"].as_str()).collect();

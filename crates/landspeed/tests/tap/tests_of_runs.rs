@@ -1,37 +1,18 @@
 //! Taps beside tests, the kernel's events, and what a tap does to the traffic.
 
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Stdio;
 
 use landspeed_netlink::ethtool::Ethtool;
-use landspeed_sys::clock;
+use landspeed_testkit::process::Process;
 use serde_json::Value;
 
-use crate::{Net, Running, directory, landspeed, read};
+use crate::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop};
 
-/// A server in the right namespace; ended when dropped.
-struct Server(std::process::Child);
-
-impl Server {
-    fn start(net: &Net, options: &[&str]) -> Self {
-        let mut command = landspeed();
-        command.args(["serve", "--listen", "10.91.0.2:5210"]).args(options).stdout(Stdio::null());
-        let server = Self(net.right.run(|| command.spawn()).expect("the program starts"));
-        let deadline_ns = clock::monotonic_ns() + 20_000_000_000;
-        let there = || net.left.run(|| std::net::TcpStream::connect("10.91.0.2:5210").is_ok());
-        while !there() {
-            assert!(clock::monotonic_ns() < deadline_ns, "no server");
-            clock::sleep_until(clock::monotonic_ns() + 10_000_000);
-        }
-        server
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// A server that a run's client finds at 10.91.0.2.
+fn serve(net: &Net, options: &[&str]) -> Process {
+    let address = ["--listen", "10.91.0.2:5210"];
+    crate::serve(net, SocketAddr::from(([10, 91, 0, 2], 5210)), &[&address[..], options].concat())
 }
 
 fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
@@ -47,7 +28,7 @@ fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
 fn a_run_captures_and_compares_both_ends() {
     let net = landspeed_testkit::or_skip!(Net::new());
     frames_as_on_a_wire(&net);
-    let server = Server::start(&net, &["--allow-tap=16M"]);
+    let server = serve(&net, &["--allow-tap=16M"]);
     let directory = directory();
     let name = directory.path().join("both");
     let name = name.to_str().expect("plain");
@@ -65,7 +46,7 @@ fn a_run_captures_and_compares_both_ends() {
     let left: Vec<_> = std::fs::read_dir(std::env::temp_dir())
         .expect("it is there")
         .flatten()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("landspeed-tap-{}-", server.0.id())))
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&format!("landspeed-tap-{}-", server.id())))
         .collect();
     assert!(left.is_empty(), "{left:?}");
 }
@@ -89,7 +70,7 @@ fn loss_behind_the_server_tap_is_placed_there() {
         "table inet f { counter lost { }; chain c { type filter hook prerouting priority -300; \
          tcp dport 5210 meta length > 1000 numgen random mod 100 0 counter name lost drop; }; }\n",
     );
-    let _server = Server::start(&net, &["--allow-tap"]);
+    let _server = serve(&net, &["--allow-tap"]);
     let directory = directory();
     let name = directory.path().join("fault");
     let name = name.to_str().expect("plain");
@@ -110,7 +91,7 @@ fn loss_behind_the_server_tap_is_placed_there() {
 #[test]
 fn a_refused_server_capture_does_not_fail_the_run() {
     let net = landspeed_testkit::or_skip!(Net::new());
-    let _server = Server::start(&net, &[]);
+    let _server = serve(&net, &[]);
     let directory = directory();
     let name = directory.path().join("one.pcapng");
     let json = directory.path().join("run.json");
@@ -130,22 +111,22 @@ fn kernel_events_are_captured_and_cleaned_up() {
     if !instances.is_dir() {
         landspeed_testkit::in_lab_kernel!("no tracefs here");
     }
-    let _server = Server::start(&net, &[]);
+    let _server = serve(&net, &[]);
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
     let options = ["-i", &net.link.a, "-w", name, "--events", "--json", "-", "tcp port 5210"];
     let mine = |id: u32| instances.join(format!("landspeed-tap-{id}-{}", start_ticks(id)));
     // One that is killed leaves its instance, which the next one removes.
-    let killed = Running::start(&net.left, &options);
+    let killed = start(&net.left, &options);
     let left = mine(killed.id());
     assert!(left.is_dir(), "{}", left.display());
     drop(killed);
-    let tap = Running::start(&net.left, &options);
+    let tap = start(&net.left, &options);
     let instance = mine(tap.id());
     assert!(instance.is_dir() && !left.is_dir());
     run(&net, &["-t", "0.3", "-b", "5M"]);
-    let document = tap.stop().document();
+    let document = document(&stop(tap));
     assert!(!instance.is_dir());
     assert!(document["events"]["taken"].as_u64() > Some(0), "{document}");
     let bytes = std::fs::read(&path).expect("it is there");
@@ -162,7 +143,7 @@ fn start_ticks(id: u32) -> u64 {
 fn the_taps_effect_on_traffic_is_an_interval() {
     let net = landspeed_testkit::or_skip!(Net::new());
     let options = ["-i", &net.link.a, "--measure-perturbation=4s", "-t", "0.1", "--json", "-"];
-    let tap = Running::spawn(&net.left, landspeed().arg("tap").args(options));
+    let tap = spawn(&net.left, landspeed().arg("tap").args(options));
     let done = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -170,9 +151,9 @@ fn the_taps_effect_on_traffic_is_an_interval() {
                 net.send(200, 20);
             }
         });
-        let ended = tap.end();
+        let ended = tap.end(PATIENCE_S);
         done.store(true, std::sync::atomic::Ordering::Relaxed);
-        let slices = &ended.document()["perturbation"]["slices"];
+        let slices = &document(&ended)["perturbation"]["slices"];
         assert!(slices["pairs"].as_u64() >= Some(6), "{slices}");
         let ratio = slices["rate_ratio"].as_f64().expect("packets passed");
         let (low, high) = (slices["rate_ratio_ci"][0].as_f64(), slices["rate_ratio_ci"][1].as_f64());

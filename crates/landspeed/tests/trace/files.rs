@@ -45,7 +45,7 @@ fn a_document_matches_its_schema() {
     let validator = jsonschema::validator_for(&schema).expect("a schema that can be used");
     let wrong: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
-    assert_eq!(document["schema"], "landspeed.trace/1");
+    assert_eq!(document["schema"], "landspeed.trace/2");
     assert_eq!(document["capture"]["frames"], 1000);
     assert_eq!(document["flows"][0]["forward"]["payload_bytes"], 100_000);
     assert_eq!(document["stations"][0]["gaps"][0]["histogram"][0]["count"], 999);

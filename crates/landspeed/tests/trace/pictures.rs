@@ -105,7 +105,7 @@ fn series_are_in_the_document_only_on_request() {
     let series = &embedded(&page)["graphs"]["series"][0];
     assert_eq!(series["packets"], series["kept"]);
     let found = document(&[&file, "--series"]);
-    assert_eq!(found["graphs"]["series"][0]["way"], "forward");
+    assert_eq!(found["graphs"]["series"][0]["direction"], "forward");
     assert_eq!(found["flows"][0]["retransmits"], 4);
     let schema = program().args(["schema", "trace"]).output().expect("the program runs").stdout;
     let schema = serde_json::from_slice(&schema).expect("a schema");

@@ -1,10 +1,10 @@
 //! A sender, a router and a receiver in namespaces, nftables rules that count what they drop, and tcpdump.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use landspeed_testkit::netns::{Namespace, Veth, veth};
+use landspeed_testkit::process::{Process, until};
 use serde_json::Value;
 
 /// A sender, a router and a receiver, frames as on a wire.
@@ -46,50 +46,25 @@ impl Road {
 
 /// tcpdump on an interface, of headers. Dropping it ends it.
 pub struct Tcpdump {
-    child: Child,
+    process: Process,
     file: PathBuf,
 }
 
 impl Tcpdump {
     pub fn start(namespace: &Namespace, interface: &str, file: &Path) -> Self {
-        let mut command = Command::new("ip");
-        command.args([
-            "netns",
-            "exec",
-            namespace.name(),
-            "tcpdump",
-            "-i",
-            interface,
-            "-s",
-            "128",
-            "-B",
-            "32768",
-            "-w",
-        ]);
-        command.arg(file).args(["-Z", "root", "--time-stamp-precision=nano", "--immediate-mode"]);
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("ip runs");
-        let mut said = BufReader::new(child.stderr.take().expect("piped"));
-        let mut line = String::new();
-        while !line.contains("listening on") {
-            line.clear();
-            assert!(said.read_line(&mut line).expect("its output") > 0, "tcpdump ended before it listened");
-        }
-        Self { child, file: file.to_owned() }
+        let mut command = Command::new("tcpdump");
+        command.args(["-i", interface, "-s", "128", "-B", "32768", "-w"]).arg(file);
+        command.args(["-Z", "root", "--time-stamp-precision=nano", "--immediate-mode"]);
+        let process = namespace.run(|| Process::start(command));
+        until(60, "tcpdump to listen", || process.stderr().contains("listening on"));
+        Self { process, file: file.to_owned() }
     }
 
-    pub fn stop(mut self) -> String {
-        let id = self.child.id().to_string();
+    pub fn stop(self) -> String {
         // tcpdump writes its buffer when asked to end.
-        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
-        assert!(self.child.wait().expect("it ends").success());
+        self.process.signal("INT");
+        assert_eq!(self.process.end(60).code, 0);
         self.file.to_str().expect("plain").to_owned()
-    }
-}
-
-impl Drop for Tcpdump {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

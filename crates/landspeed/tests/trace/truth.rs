@@ -143,7 +143,7 @@ fn two_taps_locate_every_loss() {
     assert!(ran.lost() > 3, "{} losses say nothing", ran.lost());
     assert_eq!((count(&flow["lost_network"]), count(&flow["lost_receiver"])), (ran.lost(), 0));
     assert_eq!(count(&path["forward"]["lost_data"]) + count(&path["forward"]["lost_other"]), ran.lost());
-    let back = &path["backward"];
+    let back = &path["reverse"];
     assert_eq!((&back["lost_data"], &back["lost_other"], &back["appeared"]), (&0.into(), &0.into(), &0.into()));
     let captured: u64 = ran.lab["captures"].as_array().expect("a list").iter().map(|c| count(&c["packets"])).sum();
     assert_eq!(2 * count(&path["matched"]) + ran.lost(), captured, "no packet is left over");

@@ -1,9 +1,9 @@
 //! The numbers in datagrams: what the trace makes of them is what the program that sent them says, and what nftables dropped.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use landspeed_testkit::pair::Pair;
+use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
@@ -61,21 +61,14 @@ fn iperf3_datagrams_match_iperf3s_count() {
     for (option, name) in [("--udp", "iperf3"), ("--udp-counters-64bit", "iperf3, 64-bit counters")] {
         road.router.exec(["nft", "flush", "ruleset"]);
         road.router.nft(&drop_one_in(&road.near.b, "udp", 101));
-        let inside = ["netns", "exec", road.receiver.name(), "iperf3", "-s", "-1", "--forceflush"];
-        let mut server = Command::new("ip").args(inside).stdout(Stdio::piped()).spawn().expect("ip runs");
-        let mut said = BufReader::new(server.stdout.take().expect("piped"));
-        let mut line = String::new();
-        while !line.contains("listening") {
-            line.clear();
-            assert!(said.read_line(&mut line).expect("its output") > 0, "iperf3 ended before it listened");
-        }
+        let server = road.receiver.run(|| Process::start(Command::new("iperf3").args(["-s", "-1", "--forceflush"])));
+        until(60, "iperf3 to listen", || server.stdout().contains("listening"));
         let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
         let client = [
             "timeout", "20", "iperf3", "-c", RECEIVER, "--udp", option, "-b", "20M", "-l", "1200", "-k", "2000", "-J",
         ];
         let run: Value = serde_json::from_str(&road.sender.exec(client)).expect("JSON");
-        let _ = server.kill();
-        let _ = server.wait();
+        drop(server);
         let found = numbered(&far.stop());
         let (lost, dropped) = (run["end"]["sum"]["lost_packets"].as_u64(), Road::dropped(&road.router));
         assert_eq!((found["protocol"].as_str(), found["lost"].as_u64()), (Some(name), Some(dropped)), "{found}");

@@ -1,16 +1,15 @@
 //! A host to tune: a network namespace with two interfaces of several queues, a directory for journals, and the program.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use landspeed_sys::clock;
 use landspeed_testkit::netns::Namespace;
+use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longest wait for anything, nanoseconds.
-const WAIT_NS: u64 = 60_000_000_000;
-const POLL_NS: u64 = 5_000_000;
+/// Longest wait for anything, seconds.
+pub const WAIT_S: u64 = 60;
 
 /// A namespace with `v0` and `v1` (four queues each), and where its journals are.
 pub struct Bench {
@@ -93,8 +92,8 @@ impl Bench {
     /// `tune status` as a document. It also brings orphans to an end.
     pub fn status(&self) -> Value {
         let output = run(self.tune(&["status", "--json", "-"]));
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-        serde_json::from_slice(&output.stdout).expect("a document")
+        assert!(matches!(output.code, 0 | 1), "{}", said(&output));
+        serde_json::from_str(&output.stdout).expect("a document")
     }
 
     /// The text of the journal of a transaction; empty if there is none.
@@ -189,50 +188,31 @@ pub fn program() -> PathBuf {
 }
 
 /// Runs a command to its end, which must come in time.
-pub fn run(mut command: Command) -> Output {
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    finish(child)
-}
-
-/// Waits for a child with its output; ends it if it takes too long.
-pub fn finish(mut child: Child) -> Output {
-    let deadline = clock::monotonic_ns() + WAIT_NS;
-    while child.try_wait().expect("a child").is_none() {
-        if clock::monotonic_ns() > deadline {
-            let _ = child.kill();
-            panic!("it took too long: {}", said(&child.wait_with_output().expect("its output")));
-        }
-        clock::sleep_until(clock::monotonic_ns() + POLL_NS);
-    }
-    child.wait_with_output().expect("its output")
+pub fn run(command: Command) -> Ended {
+    Process::start(command).end(WAIT_S)
 }
 
 /// Runs a command that must come to this exit status.
 pub fn expect(command: Command, status: i32) -> String {
     let shown = format!("{command:?}");
-    let output = run(command);
-    assert_eq!(output.status.code(), Some(status), "{shown}: {}", said(&output));
-    said(&output)
+    let ended = run(command);
+    assert_eq!(ended.code, status, "{shown}: {}", said(&ended));
+    said(&ended)
 }
 
 /// Both streams.
-pub fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+pub fn said(ended: &Ended) -> String {
+    format!("{}{}", ended.stdout, ended.stderr)
 }
 
 /// Whether a process ended by SIGKILL.
-pub fn was_killed(output: &Output) -> bool {
-    use std::os::unix::process::ExitStatusExt as _;
-    output.status.signal() == Some(9)
+pub fn was_killed(ended: &Ended) -> bool {
+    ended.code == 128 + 9
 }
 
 /// Waits until something is so.
-pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = clock::monotonic_ns() + WAIT_NS;
-    while !so() {
-        assert!(clock::monotonic_ns() < deadline, "in vain: {what}");
-        clock::sleep_until(clock::monotonic_ns() + POLL_NS);
-    }
+pub fn eventually(what: &str, so: impl FnMut() -> bool) {
+    until(WAIT_S, what, so);
 }
 
 /// Sends a signal by name.

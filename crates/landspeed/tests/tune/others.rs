@@ -1,47 +1,42 @@
 //! What others do meanwhile: a second apply, other writers, a full disk, an interface that goes, a link that is cut, a signal.
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 
+use landspeed_testkit::process::{Ended, Process};
 use landspeed_testkit::skip;
 
-use crate::bench::{Bench, alive, bench, eventually, expect, finish, forget, run, said, signal, state_of};
+use crate::bench::{Bench, WAIT_S, alive, bench, eventually, expect, forget, run, said, signal, state_of};
 use crate::crash::{PLAN, apply, plant_tree};
 
 const FAULT: &str = "LANDSPEED_TUNE_FAULT";
 
 /// An apply that stands still after one of its records, until it is let go.
-#[derive(Debug)]
 pub struct Paused {
-    child: Child,
+    process: Process,
 }
 
 impl Paused {
     /// Starts one and waits until it stands still; the output instead if it came to its end.
-    pub fn after(bench: &Bench, arguments: &[&str], record: u64) -> Result<Self, Output> {
+    pub fn after(bench: &Bench, arguments: &[&str], record: u64) -> Result<Self, Ended> {
         Self::of(bench.tune(arguments), record)
     }
 
-    fn of(mut command: Command, record: u64) -> Result<Self, Output> {
-        command.env(FAULT, format!("stop-after-record:{record}")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        let mut ended = false;
-        eventually("it stops or ends", || {
-            ended = child.try_wait().expect("a child").is_some();
-            ended || state_of(child.id()) == Some('T')
-        });
-        if ended { Err(child.wait_with_output().expect("its output")) } else { Ok(Self { child }) }
+    fn of(mut command: Command, record: u64) -> Result<Self, Ended> {
+        let mut process = Process::start(command.env(FAULT, format!("stop-after-record:{record}")));
+        eventually("it stops or ends", || process.has_ended() || state_of(process.id()) == Some('T'));
+        if process.has_ended() { Err(process.end(WAIT_S)) } else { Ok(Self { process }) }
     }
 
     /// Its process.
     pub fn process(&self) -> u32 {
-        self.child.id()
+        self.process.id()
     }
 
     /// Lets it go on to its end.
-    pub fn go_on(self) -> Output {
-        signal(self.child.id(), "CONT");
-        finish(self.child)
+    pub fn go_on(self) -> Ended {
+        self.process.signal("CONT");
+        self.process.end(WAIT_S)
     }
 }
 
@@ -59,11 +54,11 @@ fn one_of_two_concurrent_applies_is_refused() {
             expect(bench.tune(&["revert"]), 0);
             break;
         };
-        let second = bench.tune(&other).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let second = Process::start(bench.tune(&other));
         let first = paused.go_on();
-        let second = finish(second);
-        assert!(first.status.success(), "{record}: {}", said(&first));
-        assert_eq!(second.status.code(), Some(2), "{record}: {}", said(&second));
+        let second = second.end(WAIT_S);
+        assert!(first.code == 0, "{record}: {}", said(&first));
+        assert_eq!(second.code, 2, "{record}: {}", said(&second));
         assert!(said(&second).contains("transaction 1 awaits its confirmation"), "{record}: {}", said(&second));
         assert!(bench.journal(2).is_empty());
         expect(bench.tune(&["revert"]), 0);
@@ -74,12 +69,9 @@ fn one_of_two_concurrent_applies_is_refused() {
     // All at once, without an order.
     for _ in 0..5 {
         bench.forget();
-        let start = |arguments: &[&str]| {
-            bench.tune(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
-        };
-        let children: Vec<Child> = [&one, &other, &one, &other].map(|arguments| start(arguments)).into();
-        let outputs: Vec<Output> = children.into_iter().map(finish).collect();
-        let won = outputs.iter().filter(|output| output.status.success()).count();
+        let processes = [&one, &other, &one, &other].map(|arguments| Process::start(bench.tune(arguments)));
+        let outputs = processes.map(|process| process.end(WAIT_S));
+        let won = outputs.iter().filter(|output| output.code == 0).count();
         assert_eq!(won, 1, "{}", outputs.iter().map(said).collect::<String>());
         expect(bench.tune(&["revert"]), 0);
         bench.snapshot().must_equal(&before, &"four at once");
@@ -97,7 +89,7 @@ fn values_changed_since_the_plan_are_kept() {
         bench.shell("echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing");
         let theirs = bench.snapshot();
         let output = paused.go_on();
-        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(output.code, 2);
         let text = said(&output);
         assert!(
             text.contains("another program is changing it") && text.contains("everything was put back"),
@@ -150,14 +142,14 @@ fn an_interrupted_apply_is_rolled_back() {
             let paused = match Paused::of(command, record) {
                 Ok(paused) => paused,
                 Err(output) => {
-                    assert!(output.status.success(), "{}", said(&output));
+                    assert!(output.code == 0, "{}", said(&output));
                     expect(bench.tune(&["revert"]), 0);
                     break;
                 }
             };
             signal(paused.process(), name);
             let output = paused.go_on();
-            assert!(!output.status.success(), "{name} {record}: {}", said(&output));
+            assert!(output.code != 0, "{name} {record}: {}", said(&output));
             bench.settle();
             bench.recovered();
             bench.snapshot().must_equal(&before, &format_args!("{name} after record {record}"));
@@ -196,7 +188,7 @@ fn a_full_disk_stops_applies_but_not_reverts() {
     // Full from the start.
     fill(&place);
     let output = run(bench.tune_of(&[], &apply(PLAN, "600"), &state));
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.code, 2);
     let text = said(&output);
     assert!(text.contains("No space left") && text.contains("--state"), "{text}");
     bench.snapshot().must_equal(&before, &"full from the start");
@@ -205,13 +197,12 @@ fn a_full_disk_stops_applies_but_not_reverts() {
     for record in 1..=3 + 2 * PLAN.len() as u64 {
         forget(&state);
         let mut command = bench.tune_of(&[], &apply(PLAN, "600"), &state);
-        command.env(FAULT, format!("stop-after-record:{record}")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().expect("it starts");
-        eventually("it stops", || state_of(child.id()) == Some('T'));
+        let process = Process::start(command.env(FAULT, format!("stop-after-record:{record}")));
+        eventually("it stops", || state_of(process.id()) == Some('T'));
         fill(&place);
-        signal(child.id(), "CONT");
-        let output = finish(child);
-        if output.status.success() {
+        process.signal("CONT");
+        let output = process.end(WAIT_S);
+        if output.code == 0 {
             expect(bench.tune_of(&[], &["revert"], &state), 0);
         }
         bench.snapshot().must_equal(&before, &format_args!("full from record {record}: {}", said(&output)));
@@ -285,7 +276,7 @@ fn a_renamed_interface_is_restored_under_its_new_name() {
 }
 
 #[test]
-fn a_removed_interfaces_namesake_is_not_touched() {
+fn a_removed_interfaces_namesake_is_not_changed() {
     let bench = bench!();
     let tcp = bench.shell("cat /proc/sys/net/ipv4/tcp_rmem /proc/sys/net/ipv4/tcp_mtu_probing");
     expect(bench.tune(&apply(PLAN, "600")), 0);

@@ -127,7 +127,7 @@ fn foreign_edits_of_our_files_are_kept_and_reported() {
     let theirs = std::fs::read_to_string(root.join(OURS)).expect("written") + "net.ipv4.tcp_ecn = 1\n";
     std::fs::write(root.join(OURS), &theirs).expect("written");
     let output = run(bench.tune(&["revert", "--persisted"]));
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!(output.code, 1, "{}", said(&output));
     assert!(said(&output).contains("was changed since"), "{}", said(&output));
     assert_eq!(std::fs::read_to_string(root.join(OURS)).expect("there"), theirs);
 }

@@ -2,8 +2,9 @@
 //! of docs/tuning.md.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
+use landspeed_testkit::process::Process;
 use landspeed_testkit::{hosts, skip};
 use serde_json::Value;
 
@@ -36,8 +37,8 @@ fn planned(bench: &Bench, arguments: &[&str]) -> Vec<(String, String)> {
         command.args(arguments);
         command
     });
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    let plan: Value = serde_json::from_slice(&output.stdout).expect("a document");
+    assert!(matches!(output.code, 0 | 1), "{}", said(&output));
+    let plan: Value = serde_json::from_str(&output.stdout).expect("a document");
     let text = |step: &Value, key: &str| step[key].as_str().expect("a text").to_owned();
     let steps = plan["steps"].as_array().expect("a list");
     steps
@@ -104,7 +105,7 @@ fn a_buffer_that_the_administrator_made_larger_is_never_lowered() {
 }
 
 #[test]
-fn a_host_that_meets_its_goal_is_left_alone() {
+fn a_host_that_meets_its_goal_is_not_changed() {
     // One profile for all made one site of three slower.
     let bench = bench!();
     let before = bench.snapshot();
@@ -117,7 +118,7 @@ fn a_host_that_meets_its_goal_is_left_alone() {
 }
 
 #[test]
-fn timestamps_and_sack_are_enabled_again() {
+fn timestamps_and_sack_are_enabled() {
     // Vendors' scripts save 12 bytes a segment.
     let bench = bench!();
     bench.shell("for name in timestamps sack window_scaling; do echo 0 > /proc/sys/net/ipv4/tcp_$name; done");
@@ -159,27 +160,15 @@ fn every_queue_is_set_and_restored() {
     bench.snapshot().must_equal(&before, &"a leaf for each queue");
 }
 
-/// Something that bears the name of a daemon, ended with the value.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(bench: &Bench, name: &str) -> Self {
-        let file = bench.directory.path().join(name);
-        std::fs::copy("/bin/sleep", &file).expect("copied");
-        let mut command = Command::new(&file);
-        Self(command.arg("600").stdin(Stdio::null()).spawn().expect("it starts"))
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts something that bears the name of a daemon.
+fn start_daemon(bench: &Bench, name: &str) -> Process {
+    let file = bench.directory.path().join(name);
+    std::fs::copy("/bin/sleep", &file).expect("copied");
+    Process::start(Command::new(&file).arg("600").stdin(Stdio::null()))
 }
 
 #[test]
-fn the_firewall_and_daemons_are_never_touched() {
+fn the_firewall_and_daemons_are_never_changed() {
     // mlnx_tune has a profile that flushes the firewall; it and others stop irqbalance for good.
     let bench = bench!();
     let rules =
@@ -191,10 +180,10 @@ fn the_firewall_and_daemons_are_never_touched() {
     let firewall = || bench.shell("nft list ruleset");
     let before = firewall();
     assert!(before.contains("policy drop"), "{before}");
-    let daemons = ["irqbalance", "tuned", "firewalld"].map(|name| Daemon::start(&bench, name));
+    let daemons = ["irqbalance", "tuned", "firewalld"].map(|name| start_daemon(&bench, name));
     let unharmed = |when: &str| {
         assert_eq!(firewall(), before, "{when}");
-        assert!(daemons.iter().all(|daemon| alive(daemon.0.id())), "{when}");
+        assert!(daemons.iter().all(|daemon| alive(daemon.id())), "{when}");
     };
     expect(bench.tune(&apply(PLAN, "600")), 0);
     unharmed("applied");
@@ -241,7 +230,7 @@ fn audits() -> Vec<(String, Value)> {
                 .arg(&file)
                 .stdin(Stdio::null());
             let output = run(command);
-            assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
+            assert!(matches!(output.code, 0 | 1), "{}", said(&output));
             let name = format!("{} {}", host, goal.join(" "));
             let text = std::fs::read(&file).expect("written");
             audits.push((name, serde_json::from_slice(&text).expect("a document")));

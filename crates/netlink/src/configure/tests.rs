@@ -175,7 +175,7 @@ fn every_kind() -> Vec<(Discipline, &'static [&'static str])> {
 }
 
 #[test]
-fn every_discipline_this_kernel_has_reads_back_as_it_was_asked_for() {
+fn every_qdisc_of_this_kernel_reads_back_as_configured() {
     let mut missing = Vec::new();
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
@@ -234,7 +234,7 @@ fn a_class_shapes_and_its_leaf_counts_the_drops() {
 }
 
 #[test]
-fn a_wire_of_two_ports_carries_what_comes_in_to_the_other_side() {
+fn a_wire_carries_frames_to_the_other_port() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         let (a0, b0) = pair(&mut netlink)?;
@@ -265,7 +265,7 @@ fn a_wire_of_two_ports_carries_what_comes_in_to_the_other_side() {
 }
 
 #[test]
-fn super_packets_can_be_switched_off_and_on_again() {
+fn super_packets_can_be_switched_off_and_on() {
     let outcome = netns::in_new(|| {
         let mut netlink = Netlink::open()?;
         pair(&mut netlink)?;

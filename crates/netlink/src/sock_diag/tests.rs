@@ -73,7 +73,7 @@ fn the_kernel_applies_the_filter() {
 }
 
 #[test]
-fn ipv4_in_an_ipv6_socket_is_shown_and_filtered_as_ipv4() {
+fn ipv4_in_an_ipv6_socket_is_shown_as_ipv4() {
     let Ok(listener) = TcpListener::bind("[::]:0") else { landspeed_testkit::skip!("no IPv6 here") };
     let port = listener.local_addr().expect("an address").port();
     let client = TcpStream::connect(("127.0.0.1", port)).expect("a connection");

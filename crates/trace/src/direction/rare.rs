@@ -97,7 +97,7 @@ impl FlowDirection {
     pub(super) fn take_late(&mut self, start: u64, end: u64, time_ns: u64) -> Option<(u64, bool)> {
         let rare = self.rare.as_mut().filter(|rare| !rare.late.is_empty())?;
         let (mut new, mut soon) = (0, true);
-        let mut rest = Vec::new();
+        let mut remaining = Vec::new();
         rare.late.retain_mut(|range| {
             let (from, to, since_ns) = *range;
             let (low, high) = (from.max(start), to.min(end));
@@ -107,12 +107,12 @@ impl FlowDirection {
             new += high - low;
             soon &= time_ns.saturating_sub(since_ns) <= LATE_NS;
             if high < to && from < low {
-                rest.push((high, to, since_ns));
+                remaining.push((high, to, since_ns));
             }
             *range = if from < low { (from, low, since_ns) } else { (high, to, since_ns) };
             range.0 < range.1
         });
-        rare.late.extend(rest);
+        rare.late.extend(remaining);
         (new > 0).then_some((new, soon))
     }
 
@@ -140,11 +140,11 @@ impl FlowDirection {
             return;
         }
         held.retain(|&(low, high)| {
-            let apart = high < from || to < low;
-            if !apart {
+            let is_disjoint = high < from || to < low;
+            if !is_disjoint {
                 (from, to) = (from.min(low), to.max(high));
             }
-            apart
+            is_disjoint
         });
         if held.len() >= MAX_RANGES {
             held.remove(0);

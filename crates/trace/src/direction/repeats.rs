@@ -77,10 +77,10 @@ impl FlowDirection {
             }
             new += to - from;
             first = first.or(Some(hole));
-            let rest = [(hole.start, from), (to, hole.end)];
-            let mut rest =
-                rest.into_iter().filter(|(from, to)| from < to).map(|(start, end)| Hole { start, end, ..hole });
-            match (rest.next(), rest.next()) {
+            let remaining = [(hole.start, from), (to, hole.end)];
+            let mut remaining =
+                remaining.into_iter().filter(|(from, to)| from < to).map(|(start, end)| Hole { start, end, ..hole });
+            match (remaining.next(), remaining.next()) {
                 (None, _) => {
                     holes.remove(at);
                 }

@@ -208,7 +208,7 @@ impl FlowDirection {
 
     /// Whether the window is closed.
     #[inline]
-    pub fn is_shut(&self) -> bool {
+    pub fn is_window_closed(&self) -> bool {
         self.window == Some(0)
     }
 

@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn an_rtt_near_a_multiple_of_the_spacing_is_not_framing(
+    fn an_rtt_near_a_multiple_of_spacing_is_not_framing(
         periods in 2_u32..40, off in 0.1_f64..0.9, spacing in 20_000.0_f64..200_000.0, share in 0.1_f64..0.6,
         jitter in 0.0_f64..0.02, seed: u64,
     ) {

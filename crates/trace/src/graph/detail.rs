@@ -77,7 +77,7 @@ pub struct Detail {
     pinned: u64,
 }
 
-fn leb(bytes: &mut Vec<u8>, mut value: u64) {
+fn write_leb128(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -86,7 +86,7 @@ fn leb(bytes: &mut Vec<u8>, mut value: u64) {
 }
 
 fn zigzag(bytes: &mut Vec<u8>, value: i64) {
-    leb(bytes, ((value << 1) ^ (value >> 63)) as u64);
+    write_leb128(bytes, ((value << 1) ^ (value >> 63)) as u64);
 }
 
 impl Detail {
@@ -96,7 +96,7 @@ impl Detail {
     }
 
     /// Packets kept that may be given up.
-    pub fn loose(&self) -> u64 {
+    pub fn removable(&self) -> u64 {
         self.packets - self.pinned
     }
 
@@ -113,7 +113,7 @@ impl Detail {
         let Some(chunk) = self.chunks.last_mut() else { return };
         // A silence counts by its length in milliseconds, a loss like a second of it.
         chunk.weight += event.since_ns.saturating_sub(self.before.since_ns).div_euclid(1_000_000);
-        chunk.weight += telling(event);
+        chunk.weight += importance(event);
         chunk.packets += 1;
         chunk.end_ns = chunk.end_ns.max(event.since_ns);
         self.seen += 1;
@@ -124,7 +124,7 @@ impl Detail {
 
     /// Drops the least important chunks until so many packets that are not pinned are left, or nothing may go.
     pub fn shrink(&mut self, to: u64) {
-        while self.loose() > to {
+        while self.removable() > to {
             let last = self.chunks.len().saturating_sub(1);
             let may_go = |&(at, chunk): &(usize, &Chunk)| !chunk.pinned && at >= FIRST && at < last;
             // Of equals, the one whose neighbours are closest, so that what is left samples all of the time.
@@ -153,7 +153,7 @@ impl Detail {
 }
 
 /// The importance of an event beyond its bucket.
-fn telling(event: &Event<'_>) -> u64 {
+fn importance(event: &Event<'_>) -> u64 {
     match event.what {
         What::Data { syn: true, .. } | What::Data { fin: true, .. } | What::Reset => 1_000,
         What::Data { class, .. } if class.is_retransmission() => 1_000,
@@ -196,7 +196,7 @@ fn write(bytes: &mut Vec<u8>, before: &mut Before, event: &Event<'_>) {
                 zigzag(bytes, start.wrapping_sub(before.next));
             }
             if !same {
-                leb(bytes, length.unsigned_abs());
+                write_leb128(bytes, length.unsigned_abs());
             }
             before.next = before.next.max(end);
             before.length = length;
@@ -214,10 +214,10 @@ fn write(bytes: &mut Vec<u8>, before: &mut Before, event: &Event<'_>) {
                 zigzag(bytes, window.wrapping_sub(before.window) as i64);
             }
             if let Some(rtt_ns) = rtt_ns {
-                leb(bytes, rtt_ns);
+                write_leb128(bytes, rtt_ns);
             }
             if !sack.is_empty() {
-                leb(bytes, sack.len() as u64);
+                write_leb128(bytes, sack.len() as u64);
                 for &(low, high) in sack {
                     zigzag(bytes, low.wrapping_sub(ack));
                     zigzag(bytes, high.wrapping_sub(low));

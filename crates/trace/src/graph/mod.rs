@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use foldhash::fast::FixedState;
 use landspeed_model::{
-    TraceBuckets, TraceDocument, TraceEndpoint, TraceGraphs, TraceSeries, TraceTransport, TraceWay,
+    PacketDirection, TraceBuckets, TraceDocument, TraceEndpoint, TraceGraphs, TraceSeries, TraceTransport,
 };
 use landspeed_wire::Flags;
 
@@ -85,7 +85,7 @@ impl Followed {
     }
 }
 
-/// Graphs under way.
+/// Graphs that are being made.
 #[derive(Debug)]
 pub struct Graphs {
     limits: GraphLimits,
@@ -124,7 +124,7 @@ impl Graphs {
         let most = self.limits.packets;
         for series in [from, to] {
             // Not for each packet: a chunk is the least that can go.
-            if series.detail.loose() > most + most / 8 {
+            if series.detail.removable() > most + most / 8 {
                 series.detail.shrink(most);
             }
         }
@@ -138,7 +138,7 @@ impl Graphs {
     /// Keeps the packets of all series within their limit, by a limit to each that the largest ones feel.
     fn share(&mut self) {
         let kept = |flows: &HashMap<u64, Box<Followed>, FixedState>, most: u64| -> u64 {
-            flows.values().flat_map(|flow| &flow.series).map(|series| series.detail.loose().min(most)).sum()
+            flows.values().flat_map(|flow| &flow.series).map(|series| series.detail.removable().min(most)).sum()
         };
         let mut most = self.limits.packets;
         while most > 1_024 && kept(&self.flows, most) > self.limits.all_packets {
@@ -178,8 +178,9 @@ impl Graphs {
             let most = followed.series.iter().map(|series| series.payload).max().unwrap_or(0);
             for (of, upward) in followed.series.into_iter().zip([true, false]) {
                 if of.payload > 0 && of.payload >= most / MIN_SHARE {
-                    let way = if upward == upward_is_forward { TraceWay::Forward } else { TraceWay::Reverse };
-                    series.push(of.document(at, way));
+                    let direction =
+                        if upward == upward_is_forward { PacketDirection::Forward } else { PacketDirection::Reverse };
+                    series.push(of.document(at, direction));
                 }
             }
         }
@@ -224,8 +225,8 @@ impl Series {
         if bare {
             self.in_flight = tcp.in_flight;
         }
-        let news = self.latest != Some((ack, window)) || !sack.is_empty() || tcp.duplicate_ack;
-        let counts = news || (bare && self.payload > 0);
+        let is_new = self.latest != Some((ack, window)) || !sack.is_empty() || tcp.duplicate_ack;
+        let counts = is_new || (bare && self.payload > 0);
         if !counts {
             return;
         }
@@ -242,14 +243,14 @@ impl Series {
         self.detail.take(event, pinned);
     }
 
-    fn document(self, flow: usize, way: TraceWay) -> TraceSeries {
+    fn document(self, flow: usize, direction: PacketDirection) -> TraceSeries {
         let (bucket_ns, mut buckets) = self.buckets.document();
         if self.detail.packets() == self.packets {
             buckets = TraceBuckets::default();
         }
         TraceSeries {
             flow,
-            way,
+            direction,
             payload_bytes: self.payload,
             packets: self.packets,
             kept: self.detail.packets(),

@@ -47,8 +47,8 @@ impl Play {
         Self::with_first(1000)
     }
 
-    pub fn segment(&mut self, time_ns: u64, forth: bool, sequence: u32, ack: u32, length: u32, extra: Extra<'_>) {
-        let (from, to) = if forth { (SENDER, RECEIVER) } else { (RECEIVER, SENDER) };
+    pub fn segment(&mut self, time_ns: u64, forward: bool, sequence: u32, ack: u32, length: u32, extra: Extra<'_>) {
+        let (from, to) = if forward { (SENDER, RECEIVER) } else { (RECEIVER, SENDER) };
         let mut options = Vec::new();
         if extra.syn {
             options.push(TcpOptionElement::MaximumSegmentSize(MSS as u16));
@@ -75,7 +75,7 @@ impl Play {
         if extra.syn {
             built = built.syn();
         }
-        if !(extra.syn && forth) {
+        if !(extra.syn && forward) {
             built = built.ack(ack);
         }
         if extra.push {
@@ -126,8 +126,7 @@ impl Play {
     }
 
     pub fn document(self) -> TraceDocument {
-        let landspeed = BuildInfo { version: String::new(), server_version: None };
-        self.analysis.finish(landspeed, Vec::new(), "play".into(), "play", None, |_| None)
+        self.analysis.finish(BuildInfo::default(), Vec::new(), "play".into(), "play", None, |_| None)
     }
 
     pub fn flow(self) -> TraceFlow {

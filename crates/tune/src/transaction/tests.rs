@@ -239,7 +239,7 @@ fn another_boot_undid_it_and_nothing_is_written() {
 }
 
 #[test]
-fn another_network_namespace_is_not_touched() {
+fn another_network_namespace_is_not_changed() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &changes()).expect("it applies");
     let other = host();

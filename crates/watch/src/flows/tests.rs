@@ -130,7 +130,7 @@ fn moved_of(flows: &Flows, cookie: u64) -> u64 {
 }
 
 #[test]
-fn a_flow_that_ends_between_dumps_is_kept_with_what_it_moved() {
+fn a_flow_that_ends_between_dumps_keeps_its_bytes() {
     let mut flows = top(4);
     dump(&mut flows, 0, &[]);
     let twin = Twin::new(1, 1).counters(100, 0);
@@ -173,7 +173,7 @@ fn memory_is_bounded_however_many_connections_come_and_go() {
 }
 
 #[test]
-fn readings_before_a_pause_do_not_count_for_the_span_after_it() {
+fn readings_before_a_pause_do_not_count_after_it() {
     let mut flows = top(1);
     let twin = |n: u64| Twin::new(1, 1).counters(n, 0);
     dump(&mut flows, 0, &[twin(0)]);
@@ -215,7 +215,7 @@ fn counters_that_wrap_go_on_in_the_observation() {
 }
 
 #[test]
-fn most_bytes_decide_whether_a_flow_is_judged_as_sender_or_receiver() {
+fn a_flow_is_judged_in_the_direction_of_most_bytes() {
     let mut flows = top(1);
     let twin = |n: u64| Twin::new(1, 1).counters(n, 50 * n);
     dump(&mut flows, 0, &[twin(0)]);
@@ -234,7 +234,7 @@ fn most_bytes_decide_whether_a_flow_is_judged_as_sender_or_receiver() {
 }
 
 #[test]
-fn a_kernel_without_byte_counters_lists_sockets_and_invents_no_rate() {
+fn a_kernel_without_byte_counters_gets_no_rates() {
     let mut flows = top(1);
     let old = Twin { info: vec![1; 104], send_queue: 5, ..Twin::new(1, 1) };
     dump(&mut flows, 0, std::slice::from_ref(&old));

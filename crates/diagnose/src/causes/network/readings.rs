@@ -8,7 +8,6 @@ use crate::finding::{Bound, Scales};
 use crate::flow::Flow;
 use crate::network::{Symptoms, rtt_follows_flight, weigh, weigh_loss, weigh_loss_pattern, weigh_rtt};
 use crate::route::{DropPlace, Hop};
-use crate::stream::StreamView;
 use crate::thresholds::{
     ACKS_LOST, AT_CEILING, CEILING, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR, EARLY_LOSS,
     EXPLAINS, FULL_LINK, LOSES_SELDOM, LOST_IN_BURSTS, MODEL_LOSS, MSS_FELL, PEAKS_ALIKE, POLICER_FRAMES, RAMP_RATIO,
@@ -145,15 +144,9 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
                 let metric = "packets dropped by the sender's queueing disciplines";
                 scales.value(metric, Some(seen.qdisc_drops), "packets", bound, end, &source);
             }
-            let (source, bound) = ("sender.samples[].tcp.notsent_bytes", Bound::AtLeast(WAITING_SHARE));
-            let waiting = flow.figure(StreamView::waiting_share);
-            scales.figure("bytes not sent over send queue memory", waiting, "ratio", bound, source);
-            let (source, bound) = ("sender.samples[].tcp.snd_cwnd", Bound::Below(CWND_MOSTLY));
-            let filled = flow.figure(StreamView::flight_over_cwnd);
-            scales.figure("segments in flight over the congestion window", filled, "ratio", bound, source);
-            let (source, bound) = ("sender.samples[].tcp.snd_wnd_bytes", Bound::Below(CWND_MOSTLY));
-            let filled = flow.figure(StreamView::flight_over_window);
-            scales.figure("bytes in flight over the peer's window", filled, "ratio", bound, source);
+            scales.unsent_share(Bound::AtLeast(WAITING_SHARE));
+            scales.flight_over_cwnd(Bound::Below(CWND_MOSTLY));
+            scales.flight_over_window(Bound::Below(CWND_MOSTLY));
             let source = format!("host_series.{}.qdiscs", flow.sender.name());
             let metric = "over-limit events of the shaper over packets";
             scales.optional(metric, seen.shaped, "ratio", Bound::AtLeast(SHAPED), end, &source);

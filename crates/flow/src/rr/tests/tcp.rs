@@ -73,7 +73,7 @@ fn uneven_sizes_and_ipv6_work() {
 }
 
 #[test]
-fn spinning_measures_the_same_thing() {
+fn spinning_measures_the_same_rtt() {
     for load in [Load::ClosedLoop, open(500.0)] {
         let (near, far) = tcp_pair("127.0.0.1");
         let mut plan = plan(64, 64, load, 60);
@@ -193,7 +193,7 @@ fn a_peer_that_sends_too_much_is_found_out() {
 }
 
 #[test]
-fn blocked_ends_see_their_stop_within_some_ticks() {
+fn blocked_ends_see_their_stop_within_ticks() {
     let (near, far) = tcp_pair("127.0.0.1");
     let plan = RrPlan { end_ns: u64::MAX, ..plan(8, 8, Load::ClosedLoop, 0) };
     // Nobody answers: both ends are responders at first, then both requesters.

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_get_most_of_the_descriptors_and_visitors_some() {
+    fn tests_get_most_of_the_descriptors() {
         for free in [40, 220, 1000, 4000, 524_000] {
             let Descriptors { tests, waiting, greeting, leaving } = Descriptors::divide(free);
             let all = tests + waiting as u64 + 3 * greeting as u64 + leaving as u64;

@@ -409,7 +409,7 @@ mod tests {
 
         /// One host fills what it can: a newcomer finds a place.
         #[test]
-        fn a_newcomer_finds_a_place_beside_one_greedy_host(places in 4u64..5000) {
+        fn a_new_client_finds_a_slot_beside_one_greedy_host(places in 4u64..5000) {
             let shares = tests(places);
             let greedy = fill(&shares, host(1), one_test());
             prop_assert!(greedy.len() as u64 <= places - places / 4);

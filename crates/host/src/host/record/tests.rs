@@ -27,7 +27,7 @@ fn a_recorded_host_gives_the_facts_that_were_seen() {
 }
 
 #[test]
-fn a_directory_that_holds_something_is_left_alone() {
+fn a_directory_with_files_is_not_changed() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("thesis.txt"), "years of work").expect("written");
     let error = record(directory.path(), false).expect_err("not empty");

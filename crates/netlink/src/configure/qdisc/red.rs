@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_the_length_asked_for_stays_below_the_minimum() {
+    fn a_burst_of_the_requested_length_stays_below_the_minimum() {
         let red = red();
         let log = red.weight_log().expect("possible");
         let follow = |log: u8| {

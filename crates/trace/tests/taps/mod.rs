@@ -1,0 +1,32 @@
+//! What two taps captured, analysed and paired.
+
+use landspeed_model::{BuildInfo, TraceDocument};
+use landspeed_trace::{Analysis, Limits, Pairing};
+use landspeed_wire::LinkType;
+use landspeed_wire::capture::Frame;
+
+/// The document of two taps' packets. `packet` says when one passed, what was captured of it and how long it was.
+pub fn document<T>(
+    taps: &[Vec<T>; 2],
+    translated: bool,
+    packet: impl Fn(&T) -> (u64, Vec<u8>, u32),
+) -> TraceDocument {
+    let mut analyses = [(); 2].map(|()| Analysis::new(Limits::default()));
+    let mut pairing = Pairing::new(translated);
+    let mut next = [0; 2];
+    while let Some(tap) = pairing.next_tap() {
+        let Some(at) = taps[tap as usize].get(next[tap as usize]) else {
+            pairing.end(tap);
+            continue;
+        };
+        next[tap as usize] += 1;
+        let (time_ns, data, original) = packet(at);
+        let frame = Frame { interface: 0, link: LinkType::RAW, time_ns, original, data: &data };
+        analyses[tap as usize].frame(&frame);
+        pairing.frame(tap, &frame);
+    }
+    let [mut document, second] =
+        analyses.map(|a| a.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None));
+    pairing.finish("near".into(), "far".into()).add_to(&mut document, &second);
+    document
+}
