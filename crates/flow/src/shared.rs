@@ -1,6 +1,10 @@
 //! What a stream's thread shares with the sampler and with the code that stops it.
 
+use std::os::fd::BorrowedFd;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use landspeed_sys::socket::{self, RawTcpInfo};
 
 /// Counters of one stream at one end. The stream's own thread is the only writer; the sampler reads them.
 ///
@@ -24,6 +28,21 @@ pub struct Counters {
     last_ns: AtomicU64,
     /// Kernel number of the stream's thread; 0 before it runs.
     thread: AtomicU32,
+    info: InfoRequest,
+}
+
+/// A reading of `tcp_info` that the sampler asks of the stream's thread. That thread holds the socket's lock most of the
+/// time: a sampler that waits for the lock costs two context switches a reading.
+#[derive(Default)]
+struct InfoRequest {
+    asked: AtomicBool,
+    answer: Mutex<Option<RawTcpInfo>>,
+}
+
+impl std::fmt::Debug for InfoRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InfoRequest").field("asked", &self.asked).finish_non_exhaustive()
+    }
 }
 
 impl Counters {
@@ -35,6 +54,35 @@ impl Counters {
     /// The thread this stream runs on, as the kernel numbers it.
     pub fn thread(&self) -> Option<u32> {
         Some(self.thread.load(Ordering::Relaxed)).filter(|&id| id != 0)
+    }
+
+    /// Asks the stream's thread for `tcp_info`.
+    pub fn ask_info(&self) {
+        self.info.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// The thread's answer; `None` when it has not come back from the kernel since it was asked. Either way nothing is
+    /// asked any more.
+    pub fn take_info(&self) -> Option<RawTcpInfo> {
+        let mut answer = self.info.answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.info.asked.store(false, Ordering::Relaxed);
+        answer.take()
+    }
+
+    /// Reads `tcp_info` if the sampler asked for it. Called by the stream's thread.
+    #[inline]
+    pub fn answer_info(&self, fd: BorrowedFd<'_>) {
+        if self.info.asked.load(Ordering::Relaxed) {
+            self.read_info(fd);
+        }
+    }
+
+    #[cold]
+    fn read_info(&self, fd: BorrowedFd<'_>) {
+        let mut answer = self.info.answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if self.info.asked.swap(false, Ordering::Relaxed) {
+            *answer = socket::tcp_info(fd).ok();
+        }
     }
 
     /// Publishes the running totals. One writer, so plain stores are enough.

@@ -110,7 +110,7 @@ pub struct UdpParameters {
     /// Packets that leave together; the mean rate is kept. 1 spaces every packet.
     pub burst_packets: u32,
     /// Every burst leaves at its own time, which takes a core at short gaps; otherwise what has come due within
-    /// 0.05 ms leaves together.
+    /// 0.25 ms leaves together.
     pub exact_departures: bool,
     /// Whether generic segmentation offload may be used.
     pub gso: bool,

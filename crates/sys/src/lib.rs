@@ -8,6 +8,7 @@ pub mod interface;
 pub mod mtu;
 pub mod netlink;
 pub mod netns;
+pub mod payload;
 pub mod process;
 pub mod random;
 pub mod ring;

@@ -332,69 +332,7 @@ pub fn wait_any(fds: &[BorrowedFd<'_>], ready: &mut Vec<bool>, timeout_ms: u32) 
     Ok(rc as usize)
 }
 
-/// Memory for payload: page-aligned, touched, on huge pages where the system gives them.
-#[derive(Debug)]
-pub struct Buffer {
-    pointer: std::ptr::NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: the mapping is owned by the value and has no thread affinity.
-unsafe impl Send for Buffer {}
-
-impl Buffer {
-    /// Maps and touches `len` bytes (rounded up to pages).
-    pub fn new(len: usize) -> io::Result<Self> {
-        const HUGE: usize = 2 << 20;
-        let page = 4096;
-        let len = if len >= HUGE { len.next_multiple_of(HUGE) } else { len.max(1).next_multiple_of(page) };
-        // SAFETY: a fresh private anonymous mapping; no existing memory is affected.
-        let pointer = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if pointer == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        if len >= HUGE {
-            // SAFETY: the range is the mapping just made; the advice changes no content.
-            unsafe { libc::madvise(pointer, len, libc::MADV_HUGEPAGE) };
-        }
-        let pointer = std::ptr::NonNull::new(pointer.cast::<u8>()).ok_or_else(io::Error::last_os_error)?;
-        let mut buffer = Self { pointer, len };
-        for chunk in buffer.as_mut_slice().chunks_mut(page) {
-            chunk[0] = 0;
-        }
-        Ok(buffer)
-    }
-
-    /// The bytes.
-    pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: the mapping is `len` readable bytes, alive as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.pointer.as_ptr(), self.len) }
-    }
-
-    /// The bytes, to be written.
-    pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and exclusively borrowed.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        // SAFETY: the range is the mapping made in `new`, unmapped once.
-        unsafe { libc::munmap(self.pointer.as_ptr().cast(), self.len) };
-    }
-}
-
-fn check(rc: libc::ssize_t) -> io::Result<usize> {
+pub(crate) fn check(rc: libc::ssize_t) -> io::Result<usize> {
     if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(rc as usize) }
 }
 

@@ -107,7 +107,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "UDP and request/response",
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     burst: u32,
-    /// UDP: send what comes due within 0.05 ms together: less exact, much cheaper
+    /// UDP: send what comes due within 0.25 ms together: less exact, much cheaper
     #[arg(long, help_heading = "UDP and request/response")]
     coarse: bool,
     /// UDP: no segmentation offload at the sender

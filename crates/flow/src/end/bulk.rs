@@ -108,16 +108,11 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     };
 }
 
-/// Bytes per read. The copying read of a single stream takes as much as a write gave, up to 1 MiB; those of several streams are
-/// shorter, so that all buffers stay in the second-level cache (docs/decisions/0016-kernel-interfaces.md). Discarding reads
-/// touch no buffer, and are long enough that their number does not matter while the counters still move every millisecond at
-/// 10 Gb/s.
+/// Bytes per read. A copying read takes as much as a write gave, up to 1 MiB. Discarding reads touch no buffer, and are long
+/// enough that their number does not matter while the counters still move every millisecond at 10 Gb/s.
 fn read_bytes(parameters: &Parameters) -> usize {
     match parameters.receive {
-        landspeed_model::ReceiveMode::Copy => {
-            let longest = if parameters.streams <= 1 { 1 << 20 } else { 128 << 10 };
-            (parameters.write_bytes as usize).min(longest)
-        }
+        landspeed_model::ReceiveMode::Copy => (parameters.write_bytes as usize).min(1 << 20),
         landspeed_model::ReceiveMode::Discard => 512 * 1024,
     }
 }

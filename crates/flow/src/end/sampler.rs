@@ -22,6 +22,9 @@ const INFO_BYTES: usize = 320;
 /// Readings beyond `tcp_info` and queues (memory, scheduler, congestion control) are taken no more often than this: at
 /// finer intervals they would cost more than they reveal, nanoseconds.
 const DETAIL_NS: u64 = 10_000_000;
+/// Readings that the sampler takes itself after a sender did not answer within an interval: it waits inside a call, and
+/// leaves the socket's lock free.
+const READ_ITSELF: u8 = 15;
 /// A look at the flags that comes so much later than the longest nap allows is a gap: the sampler was not run. Ten times
 /// what a scheduler keeps a woken thread waiting on a busy core, nanoseconds.
 const GAP_NS: u64 = 100_000_000;
@@ -58,6 +61,10 @@ pub struct Series {
     congestion: String,
     tcp: bool,
     meter: Option<thread::ThreadMeter>,
+    /// The stream's thread was asked for the `tcp_info` of the last reading.
+    asked: bool,
+    /// Readings to take before it is asked again.
+    read_itself: u8,
 }
 
 #[derive(Debug)]
@@ -148,6 +155,8 @@ impl<'a> Sampler<'a> {
                     .unwrap_or_default(),
                 tcp: stream.socket.is_tcp(),
                 meter: None,
+                asked: false,
+                read_itself: 0,
             })
             .collect();
         let counted = Vec::with_capacity(plan.streams.len());
@@ -167,7 +176,7 @@ impl<'a> Sampler<'a> {
         thread::set_timer_slack_ns(1);
         clock::sleep_until(t0_ns);
         self.sample_host();
-        self.sample_streams(clock::monotonic_ns());
+        self.sample_streams(clock::monotonic_ns(), false);
         let (mut streams, mut host) = (Grid::new(parameters.interval_ns), Grid::new(parameters.host_interval_ns));
         loop {
             let all_finished = all_finished();
@@ -185,7 +194,7 @@ impl<'a> Sampler<'a> {
             }
             // One reading for all that is due now: it follows the clock's at once.
             if streams.is_due(t_ns) || actions.read_streams {
-                self.sample_streams(now);
+                self.sample_streams(now, !actions.read_streams && !all_finished);
             }
             if actions.stop_senders {
                 self.watch.stop.stop_sending();
@@ -215,8 +224,9 @@ impl<'a> Sampler<'a> {
     /// Reads every bulk stream once, all at one boundary: `now`, which the clock has just said.
     ///
     /// The counters come first, in one pass without a system call: they decide what belongs to which interval and phase. What
-    /// the kernel says of each socket is read after that and may be a few microseconds younger.
-    fn sample_streams(&mut self, now: u64) {
+    /// the kernel says of each socket is read after that and may be a few microseconds younger. With `may_ask` and at a fine
+    /// interval a sender's own thread reads it after its next write, no later than the next reading.
+    fn sample_streams(&mut self, now: u64, may_ask: bool) {
         let t_ns = now.saturating_sub(self.plan.t0_ns);
         let detailed = now >= self.next_detail_ns;
         if detailed {
@@ -226,6 +236,7 @@ impl<'a> Sampler<'a> {
             stream.job.is_bulk() && stream.socket.fd().is_some() && series.raw.len() < MAX_SAMPLES as usize
         };
         let streams = || self.plan.streams.iter().enumerate();
+        let is_fine = self.plan.parameters.interval_ns < DETAIL_NS;
         self.counted.clear();
         self.counted.extend(
             streams().filter(|(at, stream)| is_read(stream, &self.series[*at])).map(|(at, stream)| Counted {
@@ -240,7 +251,19 @@ impl<'a> Sampler<'a> {
             if series.meter.is_none() {
                 series.meter = stream.counters.thread().and_then(|id| thread::ThreadMeter::open(id).ok());
             }
-            let reading = read(stream, fd, (t_ns, counted), series, detailed);
+            series.take_answer(stream);
+            let ask = may_ask && series.read_itself == 0 && stream.job.sends() && series.tcp && is_fine;
+            let mut reading = read(stream, fd, (t_ns, counted), series, detailed);
+            if ask {
+                stream.counters.ask_info();
+                series.asked = true;
+            } else if series.tcp && (detailed || stream.job.sends()) {
+                // At the receiver a fine interval does without: its thread holds the lock, too.
+                series.read_itself = series.read_itself.saturating_sub(1);
+                if let Ok(info) = socket::tcp_info(fd) {
+                    reading.keep_info(&info);
+                }
+            }
             series.raw.push(reading);
         }
         if detailed {
@@ -251,10 +274,16 @@ impl<'a> Sampler<'a> {
 
 impl Sampler<'_> {
     /// Shows the reading at `t_ns` to the control thread.
-    fn publish_live(&self, t_ns: u64) {
+    fn publish_live<'s>(&'s self, t_ns: u64) {
         let sends = |at: usize| self.plan.streams[at].job.sends();
-        let last = self.series.iter().enumerate().filter(|(at, _)| sends(*at)).filter_map(|(_, s)| s.raw.last());
-        let infos = last.filter(|r| r.info_len > 0).map(|r| TcpInfo::decode(&r.info[..usize::from(r.info_len)]));
+        let last = |series: &'s Series| series.raw.iter().rev().find(|reading| reading.info_len > 0);
+        let infos = self
+            .series
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| sends(*at))
+            .filter_map(|(_, s)| last(s))
+            .map(|r| TcpInfo::decode(&r.info[..usize::from(r.info_len)]));
         self.watch.publish_live(t_ns, infos);
     }
 }
@@ -285,17 +314,6 @@ fn read(
         // For UDP this would be the next datagram's length, not the queue's.
         reading.receive_queue = socket::receive_queue(fd).ok();
     }
-    // SocketReading `tcp_info` (and the receive queue) takes the socket's lock, which its thread holds most of the time. At the
-    // sender a fine interval needs it; at the receiver the queue's memory shows as much without the lock.
-    if stream.socket.is_tcp()
-        && (detailed || stream.job.sends())
-        && let Ok(info) = socket::tcp_info(fd)
-    {
-        let bytes = info.as_bytes();
-        let n = bytes.len().min(INFO_BYTES);
-        reading.info[..n].copy_from_slice(&bytes[..n]);
-        reading.info_len = n as u16;
-    }
     if stream.socket.is_tcp()
         && detailed
         && series.congestion == "bbr"
@@ -307,7 +325,27 @@ fn read(
     reading
 }
 
+impl SocketReading {
+    fn keep_info(&mut self, info: &socket::RawTcpInfo) {
+        let bytes = info.as_bytes();
+        let n = bytes.len().min(INFO_BYTES);
+        self.info[..n].copy_from_slice(&bytes[..n]);
+        self.info_len = n as u16;
+    }
+}
+
 impl Series {
+    /// Completes the last reading with what the stream's thread read for it.
+    fn take_answer(&mut self, stream: &StreamPlan) {
+        if !std::mem::take(&mut self.asked) {
+            return;
+        }
+        match (stream.counters.take_info(), self.raw.last_mut()) {
+            (Some(info), Some(last)) => last.keep_info(&info),
+            _ => self.read_itself = READ_ITSELF,
+        }
+    }
+
     /// Decodes the readings and closes them with the stream's final totals.
     pub fn into_samples(self, final_bytes: u64, final_packets: u64) -> Vec<Sample> {
         let Self { mut raw, congestion, tcp, .. } = self;

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use landspeed_model::ReceiveMode;
+use landspeed_sys::payload::RepeatedBuffer;
 use landspeed_sys::{clock, socket};
 
 use super::is_tick;
@@ -56,7 +57,7 @@ fn drive(
     outcome: &mut ReceiveOutcome,
 ) -> io::Result<()> {
     let mut buffer = match plan.mode {
-        ReceiveMode::Copy => Some(socket::Buffer::new(plan.read_bytes)?),
+        ReceiveMode::Copy => Some(RepeatedBuffer::new(plan.read_bytes)?),
         ReceiveMode::Discard => None,
     };
     let read_bytes = match plan.rate_bytes_per_s {
@@ -82,7 +83,7 @@ fn drive(
         }
         outcome.syscalls += 1;
         let result = match &mut buffer {
-            Some(buffer) => socket::recv(fd, &mut buffer.as_mut_slice()[..read_bytes], 0),
+            Some(buffer) => buffer.receive(fd, read_bytes),
             None => socket::recv_discard(fd, read_bytes, gathers && outcome.bytes > 0 && !stop.sending()),
         };
         match result {

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use landspeed_model::{SendMode, ZeroCopyUse};
 use landspeed_stats::SplitMix64;
+use landspeed_sys::payload::{Buffer, RepeatedBuffer};
 use landspeed_sys::{clock, socket};
 
 use super::is_tick;
@@ -57,7 +58,7 @@ pub fn send_stream(
     let mut outcome = SendOutcome::default();
     let result = Writer::new(fd, plan).and_then(|mut writer| {
         clock::sleep_until(plan.start_ns);
-        drive(&mut writer, plan, counters, stop, budget, &mut outcome)?;
+        drive(fd, &mut writer, plan, counters, stop, budget, &mut outcome)?;
         finish_block(&mut writer, plan, counters, stop, &mut outcome)?;
         writer.finish(stop, &mut outcome)
     });
@@ -67,6 +68,7 @@ pub fn send_stream(
 }
 
 fn drive(
+    fd: BorrowedFd<'_>,
     writer: &mut Writer<'_>,
     plan: &SendPlan,
     counters: &Counters,
@@ -96,6 +98,7 @@ fn drive(
                     outcome.bytes += n as u64;
                     chunk -= n as u64;
                     counters.publish(outcome.bytes, 0);
+                    counters.answer_info(fd);
                 }
                 Err(error) if is_tick(&error) => {}
                 Err(error) => {
@@ -172,10 +175,10 @@ impl Schedule {
 
 /// The four ways of handing bytes to the kernel.
 enum Writer<'a> {
-    Copy { fd: BorrowedFd<'a>, buffer: socket::Buffer },
+    Copy { fd: BorrowedFd<'a>, block: RepeatedBuffer },
     Sendfile { fd: BorrowedFd<'a>, file: std::fs::File, len: usize },
-    Splice { fd: BorrowedFd<'a>, buffer: socket::Buffer, pipe: Pipe },
-    Zerocopy { fd: BorrowedFd<'a>, buffer: socket::Buffer, sends: u64, done: socket::Completions, enobufs: u64 },
+    Splice { fd: BorrowedFd<'a>, buffer: Buffer, pipe: Pipe },
+    Zerocopy { fd: BorrowedFd<'a>, buffer: Buffer, sends: u64, done: socket::Completions, enobufs: u64 },
 }
 
 struct Pipe {
@@ -188,12 +191,16 @@ struct Pipe {
 impl<'a> Writer<'a> {
     fn new(fd: BorrowedFd<'a>, plan: &SendPlan) -> io::Result<Self> {
         let buffer = || {
-            let mut buffer = socket::Buffer::new(plan.write_bytes)?;
+            let mut buffer = Buffer::new(plan.write_bytes)?;
             SplitMix64::default().fill(buffer.as_mut_slice());
             Ok::<_, io::Error>(buffer)
         };
         Ok(match plan.mode {
-            SendMode::Copy => Self::Copy { fd, buffer: buffer()? },
+            SendMode::Copy => {
+                let mut block = RepeatedBuffer::new(plan.write_bytes)?;
+                SplitMix64::default().fill(block.as_mut_slice());
+                Self::Copy { fd, block }
+            }
             SendMode::Sendfile => {
                 let pattern = SplitMix64::padding(64 * 1024);
                 Self::Sendfile { fd, file: socket::memory_file(plan.write_bytes, &pattern)?, len: plan.write_bytes }
@@ -214,10 +221,7 @@ impl<'a> Writer<'a> {
     #[inline]
     fn write(&mut self, want: usize, outcome: &mut SendOutcome) -> io::Result<usize> {
         match self {
-            Self::Copy { fd, buffer } => {
-                let data = buffer.as_slice();
-                socket::send(*fd, &data[..want.min(data.len())], 0)
-            }
+            Self::Copy { fd, block } => block.send(*fd, want),
             Self::Sendfile { fd, file, len } => socket::send_file(*fd, file.as_fd(), 0, want.min(*len)),
             Self::Splice { fd, buffer, pipe } => {
                 if pipe.held == 0 {

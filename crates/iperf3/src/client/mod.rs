@@ -193,7 +193,7 @@ fn spare_the_receiver(p: &mut Parameters, loopback: bool, cores: usize) -> Optio
         return None;
     }
     udp.exact_departures = false;
-    Some("departures are gathered over 50 µs: a sender that spins would take the server's core".to_owned())
+    Some("departures are gathered over 250 µs: a sender that spins would take the server's core".to_owned())
 }
 
 /// A test whose streams are open.
