@@ -116,7 +116,7 @@ fn dtn() -> tempfile::TempDir {
         )
     };
     let ticks = |core: u32| {
-        let softirq = if core % 8 == 0 { 30 } else { 0 };
+        let softirq = if core.is_multiple_of(8) { 30 } else { 0 };
         format!("cpu{core} {} 10 500 {} 20 0 {softirq} 0 0 0|", 1000 + core, 900_000 + core)
     };
     let softnet = |core: u32| {

@@ -178,7 +178,7 @@ impl Pairing {
     }
 
     /// Which tap's next frame is due, so that both stay at the same moment; `None` when both are at their end.
-    pub fn wants(&self) -> Option<Tap> {
+    pub fn next_tap(&self) -> Option<Tap> {
         let [first, second] = &self.sides;
         match (first.ended, second.ended) {
             (true, true) => return None,

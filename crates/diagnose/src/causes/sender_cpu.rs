@@ -25,10 +25,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let delayed = (late && own.kept_waiting()).then_some(Strength::Moderate);
     let Some(mut strength) = own.strength.max(delayed) else { return scales.refuted() };
     // Another program may spin while it waits: its thread is late only where its send queue runs empty.
-    if flow.observed && !matches!(own.kind, Kind::Softirq | Kind::Crowded) {
-        if scales.send_fill(Bound::Below(SEND_EMPTY)) != Some(true) {
-            return scales.refuted();
-        }
+    let spins = flow.observed && !matches!(own.kind, Kind::Softirq | Kind::Crowded);
+    if spins && scales.send_fill(Bound::Below(SEND_EMPTY)) != Some(true) {
+        return scales.refuted();
     }
     if let Some(udp) = udp {
         scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
