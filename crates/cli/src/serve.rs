@@ -308,8 +308,9 @@ fn host_changes(args: &Args, file: &File, keyed: bool) -> anyhow::Result<Option<
     if !args.allow_host_changes && !file.allow_host_changes {
         return Ok(None);
     }
-    let changer = ChangesForClients::new(args.trust)
-        .map_err(|why| anyhow!("cannot serve with --allow-host-changes: {}; run it as root, or leave the option out", why.message))?;
+    let changer = ChangesForClients::new(args.trust).map_err(|why| {
+        anyhow!("cannot serve with --allow-host-changes: {}; run it as root, or leave the option out", why.message)
+    })?;
     if !keyed {
         eprintln!(
             "landspeed: warning: every client that this server admits may change settings of this host; --key-file limits \
@@ -425,7 +426,9 @@ impl Log {
             ServerEvent::NotListening { protocol, addr, why } => {
                 line(&format!("landspeed: not listening on {addr} for {protocol} clients: {why}"));
             }
-            ServerEvent::HostChanged { peer, what } => event_line(NO_TEST, &format!("{}  host     {what}", display(*peer))),
+            ServerEvent::HostChanged { peer, what } => {
+                event_line(NO_TEST, &format!("{}  host     {what}", display(*peer)))
+            }
             _ if self.quiet => {}
             ServerEvent::TestStarted { id, peer, what } => {
                 event_line(short(id), &format!("{}  start    {what}", display(*peer)));

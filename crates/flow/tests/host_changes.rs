@@ -228,8 +228,7 @@ fn a_server_that_stops_rolls_back_and_says_so() {
 fn an_interrupted_request_does_not_confuse_the_next() {
     static STOP: AtomicBool = AtomicBool::new(false);
     let server = Running::start(true, None);
-    let mut session =
-        RemoteChanges::begin(&server.target(), Family::Any, None, LIMIT, &STOP).expect("it begins");
+    let mut session = RemoteChanges::begin(&server.target(), Family::Any, None, LIMIT, &STOP).expect("it begins");
     let soon = std::thread::spawn(|| {
         std::thread::park_timeout(Duration::from_millis(200));
         STOP.store(true, Ordering::Relaxed);

@@ -230,7 +230,7 @@ fn server_config() -> ServerConfig {
         data_from_anywhere: false,
         describe: false,
         tap: None,
-            changes: None,
+        changes: None,
     }
 }
 

@@ -50,8 +50,7 @@ impl Holder {
         let context = tune::context(&state).map_err(|why| entry("unavailable", format!("{why:#}")))?;
         let limit_ns = limit.as_secs().clamp(*CONFIRM_RANGE_S.start(), LONGEST_S).saturating_mul(1_000_000_000);
         let ends_ns = clock::monotonic_ns().saturating_add(limit_ns);
-        let holder =
-            Self { state, context, ends_ns, objection, held: Vec::new(), transaction: None, warned: false };
+        let holder = Self { state, context, ends_ns, objection, held: Vec::new(), transaction: None, warned: false };
         holder.engine().recover_orphans().map_err(|why| entry("unavailable", why.to_string()))?;
         Ok(holder)
     }
@@ -166,7 +165,8 @@ impl HeldChanges for Holder {
         let Some(Applied { id, .. }) = self.transaction else { return Ok(false) };
         // If it cannot be done now, it is tried again at the end.
         let released = self.engine().release(id);
-        let state = released.map_err(|why| self.not_restored(format!("transaction {id} is not rolled back: {why}")))?;
+        let state =
+            released.map_err(|why| self.not_restored(format!("transaction {id} is not rolled back: {why}")))?;
         self.transaction = None;
         match state {
             State::Reverted => Ok(true),

@@ -70,8 +70,7 @@ impl ChangeError {
     }
 
     fn local(entry: ErrorEntry) -> Self {
-        let kind =
-            if entry.code == NOT_RESTORED { ChangeErrorKind::NotRestored } else { ChangeErrorKind::Refused };
+        let kind = if entry.code == NOT_RESTORED { ChangeErrorKind::NotRestored } else { ChangeErrorKind::Refused };
         Self { kind, entry }
     }
 
@@ -117,9 +116,7 @@ impl HostChanges {
     pub fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, ChangeError> {
         match self {
             Self::Local(holder) => holder.plan(changes).map_err(ChangeError::local),
-            Self::Remote(session, _) => {
-                session.plan(changes).map_err(|error| ChangeError::remote(&error, session))
-            }
+            Self::Remote(session, _) => session.plan(changes).map_err(|error| ChangeError::remote(&error, session)),
         }
     }
 

@@ -53,8 +53,7 @@ impl RemoteChanges {
         let server = target.resolve(family, stop)?;
         let (tx, rx, _) = connect::control(server, None, key, stop)?;
         let tx = Arc::new(Mutex::new(tx));
-        let mut session =
-            Self { tx, rx, place: String::new(), number: 0, stop, is_lost: false, heartbeat: None };
+        let mut session = Self { tx, rx, place: String::new(), number: 0, stop, is_lost: false, heartbeat: None };
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let limit_s = limit.as_secs();
         match session.ask(ChangeRequest::Begin { version, limit_s }, stop).map_err(older)? {

@@ -165,13 +165,7 @@ impl Session {
     }
 
     /// Changes this host for a client until its connection ends, if it may and no other client does.
-    fn change_host(
-        &mut self,
-        n: u32,
-        limit: Duration,
-        tx: &mut Sender,
-        rx: &mut Receiver,
-    ) -> Result<(), FlowError> {
+    fn change_host(&mut self, n: u32, limit: Duration, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let shared = Arc::clone(&self.shared);
         let Some(hook) = &shared.config.changes else { return self.refuse(changes::without_permission(), tx, rx) };
         let Some(_turn) = Turn::take(&shared) else { return self.refuse(changes::taken(), tx, rx) };

@@ -67,7 +67,9 @@ impl Journal {
     /// The process that it lasts as long as; `None` for one that awaits a confirmation.
     pub fn holder(&self) -> Option<Identity> {
         match self.entries().next()? {
-            Entry::Planned { held: true, applier: (pid, started), .. } => Some(Identity { pid: *pid, started: *started }),
+            Entry::Planned { held: true, applier: (pid, started), .. } => {
+                Some(Identity { pid: *pid, started: *started })
+            }
             _ => None,
         }
     }

@@ -40,11 +40,8 @@ fn the_watchdog_outlives_only_the_holder() {
         let (desk, twin) = (Desk::new(), host());
         let made = plan(&changes(), &twin, ALL);
         let engine = desk.engine(&twin);
-        let applied = if held {
-            engine.hold(&made, 2, &mut watchdog)
-        } else {
-            engine.apply(&made, 2, None, &mut watchdog)
-        };
+        let applied =
+            if held { engine.hold(&made, 2, &mut watchdog) } else { engine.apply(&made, 2, None, &mut watchdog) };
         let applied = applied.expect("it applies");
         if gone {
             orphan(&desk, applied.id);
