@@ -10,7 +10,7 @@ use landspeed_model::{Change, Family};
 use landspeed_sys::{clock, process};
 use landspeed_tune::parse_setting;
 
-use crate::host_changes::HostChanges;
+use crate::host_changes::{ChangeErrorKind, HostChanges};
 use crate::{CommandOutcome, options, trust};
 
 /// How often an interrupt is looked for, nanoseconds.
@@ -28,6 +28,9 @@ pub struct Args {
     /// Key of the server
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Let them stay at the end
+    #[arg(long)]
+    keep: bool,
     /// Longest time, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
@@ -52,11 +55,20 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     for applied in changes.apply(&args.set)? {
         println!("{}: {} -> {}", applied.change.target, applied.before, applied.after);
     }
-    println!("held");
+    println!("held: {} at {}", changes.held().len(), changes.place());
     while !interrupted.load(Ordering::Relaxed) {
         clock::sleep_until(clock::monotonic_ns() + POLL_NS);
     }
-    changes.roll_back()?;
-    println!("rolled back");
-    Ok(CommandOutcome::Clean)
+    let (ended, word) = if args.keep { (changes.keep(), "kept") } else { (changes.roll_back(), "rolled back") };
+    match ended {
+        Ok(()) => {
+            println!("{word}");
+            Ok(CommandOutcome::Clean)
+        }
+        Err(error) if error.kind == ChangeErrorKind::NotRestored => {
+            eprintln!("landspeed: {error}");
+            Ok(CommandOutcome::Findings)
+        }
+        Err(error) => Err(error.into()),
+    }
 }

@@ -19,6 +19,8 @@ use crate::error::FlowError;
 
 /// A client that sends nothing for this long is gone, nanoseconds. It sends a heartbeat.
 const SILENCE_NS: u64 = 15_000_000_000;
+/// Longest session.
+pub(super) const LONGEST: Duration = Duration::from_hours(1);
 /// How often the stop flag is looked at.
 const POLL: Duration = Duration::from_millis(100);
 /// How long an answer may take to leave.
@@ -79,13 +81,15 @@ impl Drop for Turn<'_> {
 /// held is rolled back, whatever the reason.
 pub(super) fn serve(
     held: Box<dyn HeldChanges>,
+    limit: Duration,
     begun: u32,
     (peer, shared): (SocketAddr, &Shared),
     tx: &mut Sender,
     rx: &mut Receiver,
 ) -> Result<(), FlowError> {
     rx.set_limit(MAX_MESSAGE);
-    let mut session = Session { held, peer, shared };
+    let ends_ns = clock::monotonic_ns().saturating_add(limit.as_nanos() as u64);
+    let mut session = Session { held, ends_ns, peer, shared };
     let place = session.held.place();
     let begun = answer(tx, shared, begun, ChangeAnswer::Begun { place });
     let outcome = begun.and_then(|()| session.listen(tx, rx));
@@ -111,6 +115,7 @@ fn answer(tx: &mut Sender, shared: &Shared, n: u32, answer: ChangeAnswer) -> Res
 
 struct Session<'a> {
     held: Box<dyn HeldChanges>,
+    ends_ns: u64,
     peer: SocketAddr,
     shared: &'a Shared,
 }
@@ -121,11 +126,10 @@ impl Session<'_> {
         let mut heard_ns = clock::monotonic_ns();
         loop {
             if self.shared.stopping() {
-                return Err(FlowError::Refused {
-                    code: "server-stopped".to_owned(),
-                    message: "the server stops".to_owned(),
-                    advice: None,
-                });
+                return Err(ended("server-stopped", "the server stops"));
+            }
+            if clock::monotonic_ns() > self.ends_ns {
+                return Err(ended("timeout", "the time that changes were asked for is over"));
             }
             match rx.poll::<ToServer>(POLL)? {
                 Some(ToServer::Changes { n, request }) => {
@@ -157,6 +161,9 @@ impl Session<'_> {
                     Ok(applied) => applied.iter().for_each(|change| self.log(&describe(change))),
                     Err(entry) => self.log(&format!("not changed: {}", entry.message)),
                 }
+                if changes.is_empty() && applied.is_ok() {
+                    self.log("rolled back: the client asked for it");
+                }
                 Ok(ChangeAnswer::Applied { changes: applied? })
             }
             ChangeRequest::RollBack => {
@@ -177,6 +184,11 @@ impl Session<'_> {
     fn log(&self, what: &str) {
         self.shared.report(ServerEvent::HostChanged { peer: self.peer, what: printable(what, 400) });
     }
+}
+
+/// Why a session ends without a fault of its client.
+fn ended(code: &'static str, message: &str) -> FlowError {
+    FlowError::Other { code, message: message.to_owned(), advice: "begin again; everything was rolled back" }
 }
 
 /// One line of the log.

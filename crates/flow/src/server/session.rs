@@ -172,8 +172,9 @@ impl Session {
         if !self.visit.leave_greeting() {
             return Err(self.crowded_out(Some(tx)).unwrap_or(FlowError::Interrupted));
         }
+        let limit = limit.min(changes::LONGEST);
         match hook.0.begin(limit) {
-            Ok(held) => changes::serve(held, n, (self.peer, &shared), tx, rx),
+            Ok(held) => changes::serve(held, limit, n, (self.peer, &shared), tx, rx),
             Err(why) => self.refuse(why, tx, rx),
         }
     }

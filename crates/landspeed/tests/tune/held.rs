@@ -56,7 +56,7 @@ impl Two {
     /// The same, until they are held.
     fn held(&self, changes: &[&str]) -> Process {
         let client = self.hold(changes);
-        eventually("changes are held", || client.stdout().contains("\nheld") || !client.stderr().is_empty());
+        eventually("changes are held", || client.stdout().contains("\nheld: ") || !client.stderr().is_empty());
         assert_eq!(client.stderr(), "");
         client
     }
@@ -241,7 +241,7 @@ fn both_ends_of_one_machine_hold_changes_at_once() {
     let _server = two.serve_changes();
     let remote = two.held(CHANGES);
     let mut local = Process::start(within(&two.client, &["tune", "hold", CHANGES[0], CHANGES[1]]));
-    eventually("changes are held here", || local.stdout().contains("\nheld") || !local.stderr().contains("error"));
+    eventually("changes are held here", || local.stdout().contains("\nheld: ") || !local.stderr().contains("error"));
     eventually("they are written", || rmem() != mine);
     two.must_be_changed();
     local.kill();
@@ -250,6 +250,36 @@ fn both_ends_of_one_machine_hold_changes_at_once() {
     remote.signal("INT");
     assert_eq!(remote.end(30).code, 0);
     two.server.snapshot().must_equal(&before, &"both were held");
+}
+
+#[test]
+fn a_value_of_another_program_is_left_and_reported() {
+    let two = or_skip!(Two::new());
+    let _server = two.serve_changes();
+    let client = two.held(CHANGES);
+    two.server.shell("echo 4096 65536 22222222 > /proc/sys/net/ipv4/tcp_rmem");
+    client.signal("INT");
+    let ended = client.end(30);
+    assert!(ended.code == 1 && ended.stderr.contains("net.ipv4.tcp_rmem"), "{ended:?}");
+    assert_eq!(two.server.shell("cat /proc/sys/net/ipv4/tcp_rmem").trim(), "4096\t65536\t22222222");
+    assert!(!two.server.shell("tc qdisc show dev v0").contains("pfifo limit"), "the rest is rolled back");
+}
+
+#[test]
+fn kept_changes_stay_until_they_are_reverted() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let mut server = two.serve_changes();
+    let client = two.held(&[CHANGES, &["--keep"]].concat());
+    client.signal("INT");
+    let ended = client.end(30);
+    assert!(ended.code == 0 && ended.stdout.ends_with("kept\n"), "{ended:?}");
+    assert!(server.stdout().contains("kept"), "{}", server.stdout());
+    server.kill();
+    eventually("the watchdog ends", || two.watchdogs().is_empty());
+    two.must_be_changed();
+    crate::bench::expect(two.server.tune_of(&[], &["revert"], &two.states[0]), 0);
+    two.server.snapshot().must_equal(&before, &"reverted");
 }
 
 #[test]
