@@ -299,16 +299,14 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
     let tap = tap.map(|bytes| TapHook(Arc::new(ForClients::new(bytes.get()))));
     let data_from_anywhere = args.data_from_anywhere || file.data_from_anywhere;
     let describe = args.describe || file.describe;
-    let changes = host_changes(args, &file, key.is_some())?;
+    let permitted = args.allow_host_changes || file.allow_host_changes;
+    let changes = if permitted { Some(host_changes(args.trust, key.is_some())?) } else { None };
     Ok((ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, tap, changes }, users, iperf3))
 }
 
-/// What changes this host for clients, if they may.
-fn host_changes(args: &Args, file: &File, keyed: bool) -> anyhow::Result<Option<ChangeHook>> {
-    if !args.allow_host_changes && !file.allow_host_changes {
-        return Ok(None);
-    }
-    let changer = ChangesForClients::new(args.trust).map_err(|why| {
+/// What changes this host for clients.
+fn host_changes(trust: trust::TrustArgs, keyed: bool) -> anyhow::Result<ChangeHook> {
+    let changer = ChangesForClients::new(trust).map_err(|why| {
         anyhow!("cannot serve with --allow-host-changes: {}; run it as root, or leave the option out", why.message)
     })?;
     if !keyed {
@@ -317,7 +315,7 @@ fn host_changes(args: &Args, file: &File, keyed: bool) -> anyhow::Result<Option<
              that to holders of a key"
         );
     }
-    Ok(Some(ChangeHook(Arc::new(changer))))
+    Ok(ChangeHook(Arc::new(changer)))
 }
 
 /// Where iperf3 clients are served. They cannot have the pre-shared key: a server with one serves them only when given a

@@ -99,6 +99,7 @@ fn a_series_of_held_transactions_leaves_one_journal() {
 fn one_open_transaction_excludes_a_held_one() {
     let (desk, twin) = (Desk::new(), host());
     desk.apply(&twin, &[Change::new(mtu(), "9000")]).expect("it applies");
+    let _awake = desk.engine(&twin).try_lock("0001.watchdog").expect("a lock").expect("it is free");
     let error = hold(&desk, &twin, &[Change::sysctl("net.core.rmem_max", "536870912")]).expect_err("one is open");
     assert!(matches!(error, TuneError::Open { id: 1 }), "{error}");
 }
