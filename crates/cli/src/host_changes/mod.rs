@@ -28,7 +28,7 @@ const NOT_RESTORED: &str = "not-restored";
 /// Changes that are held at one end.
 pub enum HostChanges {
     /// This host.
-    Local(Holder),
+    Local(Box<Holder>),
     /// The host of a server.
     Remote(Box<RemoteChanges>, Vec<Change>),
 }
@@ -87,7 +87,7 @@ impl ChangeError {
 impl HostChanges {
     /// Changes of this host. Nothing stays changed for longer than `limit`. Needs root.
     pub fn local(limit: Duration, trust: TrustArgs) -> Result<Self, ChangeError> {
-        Holder::begin(limit, trust).map(Self::Local).map_err(ChangeError::unavailable)
+        Holder::begin(limit, trust).map(|holder| Self::Local(Box::new(holder))).map_err(ChangeError::unavailable)
     }
 
     /// Changes of a server's host, on a connection of their own. `stop` ends every wait but that for a rollback.
