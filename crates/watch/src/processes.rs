@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use landspeed_host::Host;
+use landspeed_sys::foreign::incoming_cpu_of;
 
 use crate::flows::ThreadTimes;
 
@@ -119,6 +120,13 @@ impl Processes {
             () if self.denied => "held by a process of another user (root sees all processes)",
             () => "no process of this PID namespace holds the socket",
         })
+    }
+
+    /// Core that took in the last segment of a socket. `None` without root, or before the first segment.
+    pub fn receive_cpu(&self, inode: u32, cookie: u64) -> Option<u32> {
+        let holder = self.holders.get(&inode)?;
+        let fd = holder.path.rsplit('/').next()?.parse().ok()?;
+        incoming_cpu_of(holder.pid, fd, cookie).ok()
     }
 
     /// Whether processes were found whose sockets may not be seen.

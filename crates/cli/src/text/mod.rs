@@ -362,6 +362,10 @@ pub(crate) fn cause_name(cause: Cause) -> &'static str {
         Cause::LocalQdisc => "local qdisc",
         Cause::PathMtu => "path MTU",
         Cause::RoundTrip => "round trip",
+        Cause::Storage => "storage",
+        Cause::RequestGaps => "request gaps",
+        Cause::CpuQuota => "CPU quota",
+        Cause::Firewall => "firewall",
         Cause::Undetermined => "undetermined",
     }
 }

@@ -6,7 +6,7 @@ const DOC: &str = include_str!("../../../../docs/verdicts.md");
 const THRESHOLDS: &str = include_str!("../../src/thresholds.rs");
 
 /// Every cause. The match below fails to compile when one is added and not listed here.
-const CAUSES: [Cause; 22] = [
+const CAUSES: [Cause; 26] = [
     Cause::ReceiverWindow,
     Cause::SlowReader,
     Cause::ReceiveBuffer,
@@ -28,6 +28,10 @@ const CAUSES: [Cause; 22] = [
     Cause::LocalQdisc,
     Cause::PathMtu,
     Cause::RoundTrip,
+    Cause::Storage,
+    Cause::RequestGaps,
+    Cause::CpuQuota,
+    Cause::Firewall,
     Cause::Undetermined,
 ];
 
@@ -54,7 +58,11 @@ fn position(cause: Cause) -> usize {
         Cause::LocalQdisc => 18,
         Cause::PathMtu => 19,
         Cause::RoundTrip => 20,
-        Cause::Undetermined => 21,
+        Cause::Storage => 21,
+        Cause::RequestGaps => 22,
+        Cause::CpuQuota => 23,
+        Cause::Firewall => 24,
+        Cause::Undetermined => 25,
     }
 }
 

@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 
-use landspeed_model::{HostSnapshot, WatchRole};
+use landspeed_model::{HostSeries, HostSnapshot, WatchRole};
 use landspeed_netlink::sock_diag::SocketMemory;
 
 use super::*;
@@ -205,7 +205,7 @@ fn counters_that_wrap_go_on_in_the_observation() {
     flows.read(S, &twin(u32::MAX, u32::MAX - 9, 5_000_000).socket(), None);
     flows.read(2 * S, &twin(4, 90, 6_250_000).socket(), None);
     let flow = flows.sampled().next().expect("a flow");
-    let seen = observe(flow, &HostSnapshot::default()).expect("two readings");
+    let seen = observe(flow, &HostSnapshot::default(), HostSeries::default()).expect("two readings");
     assert_eq!((seen.role, seen.span_ns, seen.bytes), (WatchRole::Sender, (S, 2 * S), 1_250_000));
     let stream = &seen.document.streams[0];
     assert!(stream.receiver.is_none());
@@ -223,7 +223,7 @@ fn most_bytes_decide_whether_a_flow_is_judged_as_sender_or_receiver() {
     flows.read(S, &twin(1000).socket(), None);
     flows.read(2 * S, &twin(2000).socket(), Some(ThreadTimes { pid: 9, cpu_ns: 5, wait_ns: 6 }));
     let flow = flows.sampled().next().expect("a flow");
-    let seen = observe(flow, &HostSnapshot::default()).expect("two readings");
+    let seen = observe(flow, &HostSnapshot::default(), HostSeries::default()).expect("two readings");
     assert_eq!((seen.role, seen.bytes), (WatchRole::Receiver, 50_000));
     let end = seen.document.streams[0].receiver.as_ref().expect("this end");
     assert_eq!(end.samples[1].thread_cpu_ns, Some(5));
@@ -241,9 +241,9 @@ fn a_kernel_without_byte_counters_lists_sockets_and_invents_no_rate() {
     dump(&mut flows, S, std::slice::from_ref(&old));
     flows.read(S, &old.socket(), None);
     flows.read(2 * S, &old.socket(), None);
-    let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default()).expect("two readings");
+    let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default()).expect("two readings");
     assert_eq!(seen.bytes, 0);
     let bare = Twin { info: Vec::new(), ..old };
     flows.read(2 * S + 1, &bare.socket(), None);
-    assert!(observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default()).is_some());
+    assert!(observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default()).is_some());
 }

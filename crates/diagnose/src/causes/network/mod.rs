@@ -74,7 +74,7 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
         return CAUSES.into_iter().map(Finding::not_applicable).collect();
     }
     let seen = symptoms(flow);
-    let mut named = name(flow, &seen);
+    let mut named = name(flow, &seen).or_else(|| receiver_drops::at_this_end(flow));
     CAUSES
         .into_iter()
         .map(|cause| {
