@@ -2,7 +2,8 @@
 
 use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
 use landspeed_model::{
-    Direction, LabDocument, LabFlow, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo, WatchHost,
+    Direction, LabDocument, LabFlow, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo,
+    WatchHost,
 };
 
 use crate::host::{End, HostView, mean};

@@ -170,7 +170,8 @@ fn a_reader_held_by_its_quota_is_named_at_the_receiver() {
 /// A file whose reads are held to a rate, and the group that does it for those in it.
 fn slow_storage(directory: &Path, bytes_per_s: u64) -> Result<(Group, PathBuf), String> {
     let path = directory.join("data");
-    let device = Command::new("stat").args(["-c", "%Hd:%Ld"]).arg(directory).output().map_err(|why| why.to_string())?;
+    let device =
+        Command::new("stat").args(["-c", "%Hd:%Ld"]).arg(directory).output().map_err(|why| why.to_string())?;
     let device = String::from_utf8_lossy(&device.stdout).trim().to_owned();
     if device.starts_with("0:") {
         return Err("the temporary directory is on no block device".to_owned());
@@ -333,7 +334,9 @@ fn a_transfer_without_a_fault_has_none_of_these_causes() {
 #[test]
 fn a_qdisc_that_drops_is_named_with_the_interface() {
     let (left, right, link) = or_skip!(two_hosts());
-    left.exec(["tc", "qdisc", "add", "dev", &link.a, "root", "tbf", "rate", "50mbit", "burst", "32k", "limit", "30k"]);
+    left.exec([
+        "tc", "qdisc", "add", "dev", &link.a, "root", "tbf", "rate", "50mbit", "burst", "32k", "limit", "30k",
+    ]);
     let _reader = or_skip!(reader(&right, "pass"));
     let _sender = or_skip!(sender(&left, "    return zeros"));
     let document = watch(&left, &[]);
@@ -363,7 +366,9 @@ fn the_core_of_the_receive_queue_is_told_where_the_thread_shares_it() {
 #[test]
 fn tracepoints_count_drops_by_reason_where_permitted() {
     let (left, right, _wire, _programs) = or_skip!(greedy());
-    right.nft("table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 50 < 1 drop; } }");
+    right.nft(
+        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 50 < 1 drop; } }",
+    );
     let document = watch(&right, &[]);
     assert!(document["events"].is_null(), "{document:#}");
     assert!(document["unavailable"]["tracepoints"].as_str().is_some_and(|why| why.contains("--tracepoints")));
@@ -375,7 +380,12 @@ fn tracepoints_count_drops_by_reason_where_permitted() {
     );
     command.args(["-m", "sh", "-c", &script, "sh"]);
     let mut probe = Command::new("unshare");
-    probe.args(["-m", "sh", "-c", "mount -t tracefs tracefs /sys/kernel/tracing && test -d /sys/kernel/tracing/instances"]);
+    probe.args([
+        "-m",
+        "sh",
+        "-c",
+        "mount -t tracefs tracefs /sys/kernel/tracing && test -d /sys/kernel/tracing/instances",
+    ]);
     if !probe.output().is_ok_and(|output| output.status.success()) {
         skip!("no tracefs here");
     }

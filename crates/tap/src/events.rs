@@ -64,7 +64,8 @@ impl Events {
         let name = format!("{PREFIX}{process}-{}", start_ticks(process).unwrap_or(0));
         let instance = root.join("instances").join(name);
         std::fs::create_dir(&instance).map_err(|why| fail("make an instance of tracefs", &why))?;
-        let made = Self::prepare(&instance, wanted, buffer_kib).map_err(|why| fail("prepare the instance of tracefs", &why));
+        let made =
+            Self::prepare(&instance, wanted, buffer_kib).map_err(|why| fail("prepare the instance of tracefs", &why));
         if made.is_err() {
             let _ = std::fs::remove_dir(&instance);
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Cause, Confidence, Direction, Epoch, EpochState, HostSeries, HostSnapshot, RunDocument, Verdict, WatchFlow, WatchHost,
-    WatchRole,
+    Cause, Confidence, Direction, Epoch, EpochState, HostSeries, HostSnapshot, RunDocument, Verdict, WatchFlow,
+    WatchHost, WatchRole,
 };
 
 use crate::flows::SampledFlow;

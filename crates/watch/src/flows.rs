@@ -53,12 +53,8 @@ pub(crate) struct Counters {
 
 impl Counters {
     fn of(tcp_info: &[u8]) -> Self {
-        let tcp = TcpInfo::decode(tcp_info);
-        Self {
-            acked: tcp.bytes_acked.unwrap_or(0),
-            received: tcp.bytes_received.unwrap_or(0),
-            retransmits: tcp.total_retrans,
-        }
+        let (acked, received, retransmits) = TcpInfo::moved(tcp_info);
+        Self { acked, received, retransmits }
     }
 
     fn moved_since(self, earlier: Self) -> u64 {

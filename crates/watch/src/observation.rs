@@ -1,9 +1,9 @@
 //! The readings of one flow in the form of a run, of which the remote end did not report.
 
 use landspeed_model::{
-    BuildInfo, Cause, Confidence, Conservation, Cost, Direction, Ends, HostSeries, HostSnapshot, Interval, Parameters, PathInfo,
-    Phase, PhaseName, RUN_SCHEMA, RunDocument, Sample, Status, Stream, StreamEnd, Summary, TcpInfo, Verdict,
-    WatchRole,
+    BuildInfo, Cause, Confidence, Conservation, Cost, Direction, Ends, HostSeries, HostSnapshot, Interval,
+    Parameters, PathInfo, Phase, PhaseName, RUN_SCHEMA, RunDocument, Sample, Status, Stream, StreamEnd, Summary,
+    TcpInfo, Verdict, WatchRole,
 };
 
 use crate::flows::SampledFlow;

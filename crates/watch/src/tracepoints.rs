@@ -79,7 +79,10 @@ mod tests {
             ("kfree_skb", "skbaddr=00 rx_sk=00 protocol=2048 location=nf_hook_slow+0xa0/0xb0 reason: NETFILTER_DROP"),
             ("kfree_skb", "skbaddr=00 rx_sk=00 protocol=2048 location=nf_hook_slow+0xa0/0xb0 reason: NETFILTER_DROP"),
             ("kfree_skb", "skbaddr=00 protocol=2048 location=00"),
-            ("tcp_retransmit_skb", "family=AF_INET sport=1 dport=2 saddr=10.0.0.1 daddr=10.0.0.2 state=TCP_ESTABLISHED"),
+            (
+                "tcp_retransmit_skb",
+                "family=AF_INET sport=1 dport=2 saddr=10.0.0.1 daddr=10.0.0.2 state=TCP_ESTABLISHED",
+            ),
             ("other", "reason: X"),
         ] {
             count(&Event { time_ns: 0, name: name.to_owned(), text: text.to_owned() }, &mut counted);

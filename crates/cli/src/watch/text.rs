@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use landspeed_model::{Cause, Confidence, Epoch, WatchDocument, WatchFlow, WatchRole};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use crate::text::{Page, cause_name, confidence, percent, state_name};
+use crate::text::{Page, cause_name, cause_page, confidence, percent, state_name};
 
 /// Flows described at the end; the document has all.
 const DESCRIBED: usize = 10;
@@ -163,6 +163,7 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
         page.line("unseen", &format!("{}{more}", named.join("; ")));
     }
     page.line("next", &flow.next_step);
+    page.line("page", &cause_page(flow.cause));
 }
 
 /// A verdict's summary without the rate, the cause's name, and the list of what was not visible.

@@ -93,10 +93,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
                     text::percent(share),
                     text::percent(waits.value)
                 ),
-                None => format!(
-                    "{core} of the {name} is full, and the {thread} gets {} of it",
-                    text::percent(share)
-                ),
+                None => format!("{core} of the {name} is full, and the {thread} gets {} of it", text::percent(share)),
             }
         }
         (Kind::Turns, _) => format!(
@@ -149,9 +146,9 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
             "Free the {}'s cores of other work, or pin the streams to idle ones ({})",
             host.name(),
             match host.end {
-                crate::host::End::Client => "--cpus",
-                crate::host::End::Server if flow.document.iperf3.is_some() => "start iperf3 there with -A",
-                crate::host::End::Server => "--peer-cpus",
+                End::Client => "--cpus",
+                End::Server if flow.document.iperf3.is_some() => "start iperf3 there with -A",
+                End::Server => "--peer-cpus",
             }
         ),
         (_, Role::Sender) if flow.parameters.protocol == Protocol::Tcp => match flow.parameters.send {

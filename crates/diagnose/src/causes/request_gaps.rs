@@ -60,7 +60,8 @@ fn answering(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let open = |tcp: &TcpInfo| tcp.unacked > 0 || tcp.last_data_recv_ms < tcp.last_data_sent_ms;
     let idle = share(&readings, |(tcp, _)| !open(tcp));
     let metric = "readings with the last answer complete and no request since";
-    let waits = scales.value(metric, idle, "ratio", Bound::AtLeast(IDLE_BETWEEN), end, &format!("{source}last_data_recv_ms"));
+    let waits =
+        scales.value(metric, idle, "ratio", Bound::AtLeast(IDLE_BETWEEN), end, &format!("{source}last_data_recv_ms"));
     (asked == Some(true) && pauses == Some(true) && waits == Some(true)).then_some(1.0 - busy?.value)
 }
 
@@ -75,10 +76,12 @@ fn asking(flow: &Flow, scales: &mut Scales) -> Option<f64> {
     let quiet = |tcp: &TcpInfo| tcp.last_data_recv_ms >= QUIET_MS && tcp.last_data_sent_ms > tcp.last_data_recv_ms;
     let idle = share(&readings, |(tcp, unread)| *unread == 0 && quiet(tcp));
     let metric = "readings with the last answer complete and no request since";
-    let waits = scales.value(metric, idle, "ratio", Bound::AtLeast(IDLE_BETWEEN), end, &format!("{source}last_data_sent_ms"));
+    let waits =
+        scales.value(metric, idle, "ratio", Bound::AtLeast(IDLE_BETWEEN), end, &format!("{source}last_data_sent_ms"));
     idle.filter(|_| asked == Some(true) && waits == Some(true))
 }
 
 fn share<T>(readings: &[T], of: impl Fn(&T) -> bool) -> Option<f64> {
-    (!readings.is_empty()).then(|| readings.iter().filter(|reading| of(reading)).count() as f64 / readings.len() as f64)
+    (!readings.is_empty())
+        .then(|| readings.iter().filter(|reading| of(reading)).count() as f64 / readings.len() as f64)
 }

@@ -18,7 +18,13 @@ fn late() -> RunDocument {
 
 /// A sender whose queue and congestion window are full, with losses.
 fn lossy() -> RunDocument {
-    at_sender(&Scenario { fill: 0.9, flight_cwnd: 1.0, notsent: 3_000_000, resent_ratio: 0.01, ..Scenario::default() })
+    at_sender(&Scenario {
+        fill: 0.9,
+        flight_cwnd: 1.0,
+        notsent: 3_000_000,
+        resent_ratio: 0.01,
+        ..Scenario::default()
+    })
 }
 
 /// A receiver whose queue is full.

@@ -13,6 +13,7 @@ use landspeed_netlink::Netlink;
 use landspeed_netlink::nft::NfTables;
 
 use self::process::History;
+use crate::flows::ThreadTimes;
 
 /// Threads that are read, two open files each.
 const MOST_THREADS: usize = 256;
@@ -58,7 +59,13 @@ impl Beside {
 
     /// Reads all counters: of these processes and interfaces, and of the network stack. `filtered`: packets that packet filters
     /// dropped so far, by the kernel's tracepoint.
-    pub(crate) fn read(&mut self, now_ns: u64, pids: &HashSet<u32>, interfaces: &HashSet<u32>, filtered: Option<u64>) {
+    pub(crate) fn read(
+        &mut self,
+        now_ns: u64,
+        pids: &HashSet<u32>,
+        interfaces: &HashSet<u32>,
+        filtered: Option<u64>,
+    ) {
         self.processes.retain(|pid, _| pids.contains(pid));
         let mut open: usize = self.processes.values().map(|history| history.threads().count()).sum();
         for &pid in pids {
@@ -99,6 +106,12 @@ impl Beside {
         }
     }
 
+    /// CPU time of a process's only thread. `None` where it has several: which of them serves a socket is not visible.
+    pub(crate) fn thread_times(&self, pid: u32) -> Option<ThreadTimes> {
+        let (cpu_ns, wait_ns) = self.processes.get(&pid)?.only_thread()?;
+        Some(ThreadTimes { pid, cpu_ns, wait_ns })
+    }
+
     /// What happened in a flow's span.
     pub(crate) fn of(&self, pid: Option<u32>, interface: u32, span_ns: (u64, u64)) -> (WatchHost, HostSeries) {
         let mut host = WatchHost::default();
@@ -123,7 +136,7 @@ impl Beside {
         (host, series)
     }
 
-    /// Why rules of nftables are not counted.
+    /// Whether rules of nftables are counted.
     pub(crate) fn sees_nft(&self) -> bool {
         self.nft.is_some()
     }

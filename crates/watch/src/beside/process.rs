@@ -83,6 +83,12 @@ impl History {
         self.threads.keys().copied()
     }
 
+    /// Time on a core and waiting for one of the only thread there is, nanoseconds.
+    pub(super) fn only_thread(&self) -> Option<(u64, u64)> {
+        let thread = self.threads.values().next().filter(|_| self.count == Some(1))?;
+        read(&thread.schedstat, &mut [0; LONGEST]).and_then(two_numbers)
+    }
+
     /// Looks at a thread's state and core.
     pub(super) fn look(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
@@ -175,9 +181,7 @@ impl History {
             share: share(delta.looks),
             readings: delta.looks.0,
         });
-        let bps = |of: fn((u64, u64)) -> u64| {
-            Some(of(now.io?).saturating_sub(of(before.io?)) as f64 * 8e9 / elapsed)
-        };
+        let bps = |of: fn((u64, u64)) -> u64| Some(of(now.io?).saturating_sub(of(before.io?)) as f64 * 8e9 / elapsed);
         host.storage_read_bps = bps(|io| io.0);
         host.storage_write_bps = bps(|io| io.1);
         let uses = now.quotas.iter().filter_map(|(group, periods, throttled)| {
@@ -246,7 +250,9 @@ fn quotas(files: &Files, text: &str) -> Vec<Quota> {
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
         let roots: &[&str] = match controllers {
             "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-            names if names.split(',').any(|name| name == "cpu") => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],
+            names if names.split(',').any(|name| name == "cpu") => {
+                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+            }
             _ => continue,
         };
         // The root itself has none.
@@ -277,7 +283,8 @@ mod tests {
 
     use super::*;
 
-    const STAT: &str = "10 (a ) b) D 1 10 10 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0 7\n";
+    const STAT: &str =
+        "10 (a ) b) D 1 10 10 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0 7\n";
 
     fn write(root: &Path, path: &str, text: &str) {
         let path = root.join(path);
@@ -329,7 +336,10 @@ mod tests {
         assert_eq!((blocked.readings, blocked.share), (4, 1.0));
         assert_eq!(host.storage_read_bps, Some(8e6));
         let quota = host.quota.expect("a quota above");
-        assert_eq!((quota.group.as_str(), quota.cores, quota.periods, quota.throttled_periods), ("/a.slice", 0.5, 10, 6));
+        assert_eq!(
+            (quota.group.as_str(), quota.cores, quota.periods, quota.throttled_periods),
+            ("/a.slice", 0.5, 10, 6)
+        );
         assert_eq!(host.threads, Some(2));
     }
 

@@ -241,9 +241,12 @@ fn a_kernel_without_byte_counters_lists_sockets_and_invents_no_rate() {
     dump(&mut flows, S, std::slice::from_ref(&old));
     flows.read(S, &old.socket(), None);
     flows.read(2 * S, &old.socket(), None);
-    let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default()).expect("two readings");
+    let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default())
+        .expect("two readings");
     assert_eq!(seen.bytes, 0);
     let bare = Twin { info: Vec::new(), ..old };
     flows.read(2 * S + 1, &bare.socket(), None);
-    assert!(observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default()).is_some());
+    assert!(
+        observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default()).is_some()
+    );
 }
