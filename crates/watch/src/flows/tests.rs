@@ -173,6 +173,31 @@ fn memory_is_bounded_however_many_connections_come_and_go() {
 }
 
 #[test]
+fn memory_is_bounded_for_a_day_of_a_thousand_new_connections_a_second() {
+    const EACH: u64 = 1000;
+    let mut flows = top(100);
+    let mut twin = Twin::new(1, 0).counters(5000, 0);
+    // Of a connection that begins and ends between two dumps nothing is known or kept: one dump in ten tells as much as all.
+    for second in (0..86_400).step_by(10) {
+        flows.begin_dump(second * S);
+        for n in 0..EACH {
+            twin.cookie = second * EACH + n + 1;
+            flows.dumped(&twin.socket());
+        }
+        flows.end_dump();
+        for cookie in wanted(&flows).into_iter().take(3) {
+            twin.cookie = cookie;
+            flows.read(second * S + 1, &twin.socket(), None);
+        }
+        assert!(flows.known.len() == EACH as usize && flows.sampled.len() <= REMEMBERED * 100, "{second} s");
+    }
+    assert_eq!(flows.counts().seen, 8640 * EACH);
+    assert!(flows.known.capacity() < 8 * EACH as usize && flows.candidates.capacity() < 4 * EACH as usize);
+    let readings: usize = flows.sampled().map(|flow| flow.samples.len()).sum();
+    assert!(readings <= flows.sampled.len() * 302, "{readings}");
+}
+
+#[test]
 fn readings_before_a_pause_do_not_count_for_the_span_after_it() {
     let mut flows = top(1);
     let twin = |n: u64| Twin::new(1, 1).counters(n, 0);
