@@ -116,6 +116,9 @@ fn receive_core(flow: &Flow) -> Option<String> {
 /// `tcp_info.rwnd_limited_us` instead of the path in a run's document. Text that is no such path stays.
 fn source(reading: &Evidence) -> String {
     let path = reading.source.as_str();
+    if path.contains("].thread_") {
+        return "/proc/PID/task/TID/schedstat".to_owned();
+    }
     let name = ["sender.", "receiver."].iter().find_map(|end| path.split_once(end)).map_or(path, |(_, name)| name);
     match name.strip_prefix("samples[].") {
         Some(field) => {

@@ -147,10 +147,6 @@ impl Watch {
         // Rates are known after a second dump: it follows soon.
         self.next_dump_ns = next_ns;
         while !stop.load(Ordering::Relaxed) {
-            // Without a busy flow there is nothing to read before the next dump.
-            if self.busy() == 0 {
-                next_ns = next_ns.max(self.next_dump_ns.min(next_call_ns));
-            }
             sleep_until(next_ns.min(end_ns));
             let now_ns = monotonic_ns();
             if now_ns >= end_ns {

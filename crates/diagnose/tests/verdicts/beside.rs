@@ -1,7 +1,8 @@
 //! Causes of watched flows that the host shows beside the socket: quota, storage, threads, requests, packet filters.
 
 use landspeed_model::{
-    BlockedThread, Cause, Confidence, Direction, QuotaUse, RunDocument, TcpInfo, ThreadUse, Verdict, WatchHost,
+    BlockedThread, Cause, Confidence, Direction, QdiscDelta, QuotaUse, RunDocument, TcpInfo, ThreadUse, Verdict,
+    WatchHost,
 };
 
 use crate::common::Scenario;
@@ -176,4 +177,20 @@ fn drops_of_the_backlog_are_named_where_segments_arrive_disordered() {
         let verdict = judged_beside(&receiver(dropped, per_reading), Direction::Download, &WatchHost::default());
         assert_ne!(verdict.cause, Cause::ReceiverHostDrops, "{dropped} {per_reading}: {}", verdict.summary);
     }
+}
+
+#[test]
+fn drops_of_a_qdisc_that_carries_others_packets_are_doubted() {
+    let with = |drops: u64, bytes: u64| {
+        let mut document = lossy();
+        let qdisc = QdiscDelta { kind: "tbf".into(), drops, bytes, ..QdiscDelta::default() };
+        document.host_series.client.as_mut().expect("a series").qdiscs.push(qdisc);
+        judged_beside(&document, Direction::Upload, &WatchHost::default())
+    };
+    // 1 Gb/s for 10 s.
+    let verdict = with(20_000, 1_300_000_000);
+    assert_eq!(named(&verdict), (Cause::LocalQdisc, Confidence::Medium), "{}", verdict.summary);
+    let verdict = with(20_000, 9_000_000_000);
+    assert_eq!(named(&verdict), (Cause::LocalQdisc, Confidence::Low), "{}", verdict.summary);
+    assert_ne!(with(3, 9_000_000_000).cause, Cause::LocalQdisc);
 }

@@ -1,6 +1,8 @@
 //! `landspeed watch` names faults of the host beside the socket, injected into programs it did not start: a CPU quota, slow storage,
 //! a busy thread, gaps between requests, a packet filter, a shaper.
 
+mod programs;
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
