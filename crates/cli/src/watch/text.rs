@@ -110,8 +110,8 @@ pub fn summary(document: &WatchDocument) -> String {
         page.line("unknown", why);
     }
     if let Some(events) = &document.events {
-        page.line("drops", &counts(&events.drops));
-        page.line("resent", &counts(&events.retransmits));
+        let (drops, retransmits) = (counts(&events.drops), counts(&events.retransmits));
+        page.line("kernel", &format!("on the whole host: drops {drops}; retransmits {retransmits}"));
     }
     let overhead = document.overhead;
     let late = if overhead.late > 0 { format!("; {} readings were late", overhead.late) } else { String::new() };
@@ -132,7 +132,7 @@ fn counts(of: &BTreeMap<String, u64>) -> String {
     let mut all: Vec<(&String, &u64)> = of.iter().collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let all: Vec<String> = all.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    if all.is_empty() { "none".to_owned() } else { format!("{} (whole host)", all.join(", ")) }
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 fn describe(flow: &WatchFlow, page: &mut Page) {
