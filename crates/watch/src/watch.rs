@@ -285,7 +285,7 @@ impl Watch {
             self.overhead.readings += seen.len() as u64;
             broken = dumped.is_err();
             if !broken {
-                for id in ids.iter().filter(|(cookie, _)| !seen.contains(cookie)).map(|(_, id)| id) {
+                for id in ids.iter().filter(|(cookie, _)| !seen.contains(*cookie)).map(|(_, id)| id) {
                     self.flows.gone(id);
                 }
             }

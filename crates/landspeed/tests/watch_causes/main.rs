@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 use landspeed_testkit::netns::{Namespace, Veth, veth};
@@ -103,8 +103,10 @@ struct Group(PathBuf);
 impl Group {
     /// A new one below the mount that has `file` in its groups.
     fn new(mounts: &[&str], file: &str) -> Result<Self, String> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         for mount in mounts {
-            let path = Path::new(mount).join(format!("lstest-{}", std::process::id()));
+            let path = Path::new(mount).join(format!("lstest-{}-{number}", std::process::id()));
             if std::fs::create_dir(&path).is_ok() {
                 let group = Self(path);
                 if group.0.join(file).exists() {

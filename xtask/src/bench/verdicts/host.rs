@@ -11,7 +11,6 @@ use landspeed_model::{RunDocument, Status};
 use super::judge::on_run;
 use super::score::{Row, Score, Scores};
 use super::truth::{Accept, View};
-use super::view::seen;
 use crate::bench::child::{Running, run};
 use crate::bench::net;
 

@@ -64,7 +64,7 @@ pub fn watched(run: &RunDocument, direction: Direction) -> (RunDocument, WatchHo
             from_acknowledgements(stream);
         }
     }
-    let bytes =
+    let bytes: u64 =
         run.streams.iter().flat_map(|s| &s.intervals).filter(|i| i.phase == PhaseName::Steady).map(|i| i.bytes).sum();
     run.phases.retain(|phase| phase.direction == Direction::Upload && phase.name == PhaseName::Steady);
     for phase in &mut run.phases {
