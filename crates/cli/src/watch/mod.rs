@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = Limits::default().top, value_parser = at_least_one)]
     top: usize,
     /// Count retransmits and drops by the kernel's reason (tracefs; root)
-    #[arg(long)]
+    #[arg(long, hide = true)]
     tracepoints: bool,
     /// Time between two reports
     #[arg(short, long, value_parser = options::time, default_value = "5s", value_name = "TIME")]
