@@ -159,6 +159,10 @@ export function causeName(cause: string): string {
     "local-qdisc": "Sender’s queueing discipline",
     "path-mtu": "Path MTU black hole",
     "round-trip": "Round trips",
+    storage: "Storage",
+    "request-gaps": "Gaps between requests",
+    "cpu-quota": "CPU quota",
+    firewall: "Packet filter of this host",
     undetermined: "Undetermined",
   };
   return Object.hasOwn(names, cause) ? (names[cause] as string) : cause;

@@ -3,6 +3,7 @@
 use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
 use landspeed_model::{
     Direction, LabDocument, LabFlow, Parameters, PhaseName, Protocol, RunDocument, Status, StreamEnd, TcpInfo,
+    WatchHost,
 };
 
 use crate::host::{End, HostView, mean};
@@ -38,6 +39,8 @@ pub(crate) struct Flow<'a> {
     pub route: Option<Route<'a>>,
     /// Whether other programs' data was observed from this host, without a test of one's own.
     pub observed: bool,
+    /// Of an observed flow: what this host did beside its socket.
+    pub beside: Option<&'a WatchHost>,
 }
 
 /// A figure over all streams of a direction.
@@ -83,20 +86,32 @@ impl<'a> Flow<'a> {
             udp: None,
             route: None,
             observed: false,
+            beside: None,
         };
         flow.udp = flow.is_udp().then(|| Udp::new(&flow));
         flow
     }
 
     /// [`Self::new`] of a flow that other programs made and this host, the client, observed.
-    pub(crate) fn observed(document: &'a RunDocument, direction: Direction) -> Self {
+    pub(crate) fn observed(document: &'a RunDocument, direction: Direction, beside: &'a WatchHost) -> Self {
         let mut flow = Self::new(document, direction);
         flow.observed = true;
+        flow.beside = Some(beside);
         for host in [&mut flow.sender, &mut flow.receiver] {
             host.name = if host.end == End::Client { "local host" } else { "remote host" };
         }
         flow.streams.iter_mut().for_each(|stream| stream.observed = true);
         flow
+    }
+
+    /// Whether the client sends: of an observed flow, this host.
+    pub(crate) fn sends(&self) -> bool {
+        self.sender.end == End::Client
+    }
+
+    /// The client: of an observed flow, this host.
+    pub(crate) fn local(&self) -> &HostView<'a> {
+        self.host(End::Client)
     }
 
     /// The host at an end.
@@ -248,6 +263,12 @@ impl<'a> Flow<'a> {
     /// A counter's movement summed over streams; `None` when no stream has it.
     pub(crate) fn moved(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
         let moved: Vec<f64> = self.streams.iter().filter_map(|stream| stream.moved(&counter)).collect();
+        (!moved.is_empty()).then(|| moved.iter().sum())
+    }
+
+    /// [`Self::moved`] of the receivers' counters.
+    pub(crate) fn received(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
+        let moved: Vec<f64> = self.streams.iter().filter_map(|stream| stream.received(&counter)).collect();
         (!moved.is_empty()).then(|| moved.iter().sum())
     }
 

@@ -31,7 +31,7 @@ mod udp;
 mod warnings;
 mod watched;
 
-use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict};
+use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict, WatchHost};
 
 pub use contradictions::{WITHDRAWN, contradictions, withdraw_contradicted};
 pub use warnings::warnings;
@@ -44,9 +44,10 @@ pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
 }
 
 /// [`diagnose`] for a flow of other programs that this host observed from its end: the document's client is this host, and the
-/// server reported nothing. The rules are the same; texts speak of the local and the remote host and advise no options of `run`.
-pub fn diagnose_watched(document: &RunDocument, direction: Direction) -> Verdict {
-    let flow = flow::Flow::observed(document, direction);
+/// server reported nothing. `beside` is what this host did beside the flow's socket. The rules are the same; texts speak of the
+/// local and the remote host and advise no options of `run`.
+pub fn diagnose_watched(document: &RunDocument, direction: Direction, beside: &WatchHost) -> Verdict {
+    let flow = flow::Flow::observed(document, direction, beside);
     watched::adapt(withdraw_contradicted(decide::decide(&flow), document, None), &flow)
 }
 

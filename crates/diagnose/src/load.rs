@@ -4,7 +4,7 @@ use landspeed_model::StreamEnd;
 
 use crate::finding::Strength;
 use crate::flow::{Figure, Flow};
-use crate::host::{CoreMean, HostView};
+use crate::host::{CoreMean, End, HostView};
 use crate::stream::{StreamView, ThreadShare};
 use crate::thresholds::{
     CORE_BUSY, KEPT_WAITING, READER_BEHIND, RWND_LIMITED, SHORT_PATH_US, SOFTIRQ_SHARE, THREAD_BUSY, THREAD_STARVED,
@@ -70,9 +70,17 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let host = host_of(flow, role);
     let end = |stream: &StreamView<'a>| end_of(stream, role);
     let shares = |of: &dyn Fn(ThreadShare) -> Option<f64>| flow.figure(|stream| of(thread_of(stream, role)?));
-    let threads = shares(&|thread| Some(thread.cpu));
-    let waits = shares(&|thread| thread.wait);
-    let work = shares(&|thread| Some(thread.work()));
+    let mut threads = shares(&|thread| Some(thread.cpu));
+    let mut waits = shares(&|thread| thread.wait);
+    let mut work = shares(&|thread| Some(thread.work()));
+    // Of several threads the one that serves the socket is not visible: the busiest one may be.
+    let guessed = threads.is_none() && host.end == End::Client;
+    if let Some(thread) = flow.beside.and_then(|beside| beside.busiest.as_ref()).filter(|_| guessed) {
+        let figure = |value| Some(Figure { value, largest: (0, value), smallest: (0, value) });
+        threads = figure(thread.cpu_share);
+        waits = figure(thread.wait_share);
+        work = figure(thread.cpu_share + thread.wait_share);
+    }
     let (system, user) = flow.streams.iter().filter_map(end).fold((0.0, 0.0), |(system, user), end| {
         (system + end.thread_system_ns as f64, user + end.thread_user_ns as f64)
     });
@@ -113,7 +121,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     // A thread cannot have what the hypervisor takes.
     let stolen = host.steal().unwrap_or(0.0).clamp(0.0, 0.5);
     if work.value >= THREAD_BUSY {
-        load.strength = Some(Strength::Strong);
+        load.strength = Some(if guessed { Strength::Moderate } else { Strength::Strong });
     } else if work.value >= THREAD_BUSY * (1.0 - stolen) {
         load.strength = Some(Strength::Moderate);
     } else if cores > 0 && all >= THREAD_BUSY * f64::from(cores) {

@@ -59,6 +59,13 @@ impl<'a> StreamView<'a> {
         last.checked_sub(first).map(|delta| delta as f64)
     }
 
+    /// Last minus first of a cumulative counter of the receiver's `tcp_info`.
+    pub(crate) fn received(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
+        let mut readings = self.read.iter().filter_map(|sample| counter(sample.tcp.as_deref()?));
+        let first = readings.next()?;
+        readings.next_back()?.checked_sub(first).map(|delta| delta as f64)
+    }
+
     /// Mean of a gauge of the sender's `tcp_info`.
     pub(crate) fn gauge(&self, gauge: impl Fn(&TcpInfo) -> Option<f64>) -> Option<f64> {
         mean(self.tcp().filter_map(gauge))

@@ -82,6 +82,15 @@ pub(crate) fn in_unit(value: f64, unit: &str) -> String {
     }
 }
 
+/// Whether a list as the kernel writes it (`0-3,8`) has a number.
+pub(crate) fn lists(list: &str, number: u32) -> bool {
+    list.split(',').any(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let bounds = first.trim().parse::<u32>().ok().zip(last.trim().parse::<u32>().ok());
+        bounds.is_some_and(|(first, last)| (first..=last).contains(&number))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +111,12 @@ mod tests {
         assert_eq!(rate_argument(9.4149e9), "9.41G");
         assert_eq!(rate_argument(12_000.0), "12k");
         assert_eq!(rate_argument(f64::NAN), "0");
+    }
+
+    #[test]
+    fn a_core_is_found_in_a_list() {
+        assert!(lists("0-3,8", 2) && lists("0-3,8\n", 8));
+        assert!(!lists("0-3,8", 4) && !lists("", 0) && !lists("a-b", 1));
     }
 
     #[test]

@@ -67,6 +67,25 @@ pub(crate) const MIN_JUDGED_NS: u64 = 200_000_000;
 /// The kernel's clock (`busy_time`) runs whenever anything is written and not acknowledged: what is left is the application's.
 pub(crate) const OUTSTANDING_LITTLE: f64 = 0.5;
 
+/// Enforcement periods in which a control group used up its CPU quota, over all in which it ran, from which the quota holds a flow
+/// back. A group that stays below its quota has none.
+pub(crate) const QUOTA_USED_UP: f64 = 0.25;
+
+/// Share of the readings with a thread in state D (uninterruptible sleep) from which it waits for storage.
+pub(crate) const STATE_BLOCKED: f64 = 0.3;
+
+/// Bytes read from storage (at a receiver: written to it) over bytes of the flow from which that storage is the flow's.
+pub(crate) const STORAGE_MOVES: f64 = 0.5;
+
+/// Readings with a new request from which a flow answers requests.
+pub(crate) const FEW_REQUESTS: f64 = 3.0;
+
+/// Share of the readings between an answer and the next request from which the gaps limit.
+pub(crate) const IDLE_BETWEEN: f64 = 0.4;
+
+/// Time without new data after which an answer is over, at the end that receives it, milliseconds.
+pub(crate) const QUIET_MS: u32 = 20;
+
 /// Share of its life the sender waits for its own schedule from which it had time to spare.
 pub(crate) const WAITS: f64 = 0.1;
 

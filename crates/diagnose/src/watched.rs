@@ -6,6 +6,7 @@ use crate::advice::{RECEIVE, SEND, enlarge};
 use crate::flow::{Figure, Flow};
 use crate::host::End;
 use crate::stream::StreamView;
+use crate::text;
 use crate::thresholds::READER_KEEPS_UP;
 
 /// How to see what this end cannot.
@@ -46,9 +47,7 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
                                processing); neither buffers nor the network are the limit."
             .to_owned(),
         Cause::Pacing => "The application, or a BPF program, set SO_MAX_PACING_RATE: raise it there if more is wanted.".to_owned(),
-        Cause::SenderCpu | Cause::ReceiverCpu => "Profile the application's thread (`perf top -t TID`); spread its work over more \
-                                                  threads or connections, or give it a faster core."
-            .to_owned(),
+        Cause::SenderCpu | Cause::ReceiverCpu => busy_thread(flow),
         Cause::LinkRate => "This is the interface's rate: use a faster one.".to_owned(),
         Cause::LocalQdisc => format!("Look at the qdiscs here: `tc -s qdisc`. {BOTH_ENDS}"),
         Cause::NetworkPath => format!("The rate is the path's as congestion control finds it. {BOTH_ENDS}"),
@@ -72,13 +71,54 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
         Cause::Undetermined if flow.loopback() => {
             "Both ends are on this host: compare with the other end of the connection in the same list.".to_owned()
         }
+        Cause::Storage | Cause::RequestGaps | Cause::CpuQuota | Cause::Firewall => verdict.next_step.clone(),
+        Cause::ReceiverHostDrops if !sends => verdict.next_step.clone(),
         _ => format!("Run `landspeed watch` on the remote host as well. {BOTH_ENDS}"),
     }
+}
+
+/// Advice for a thread that fills its core.
+fn busy_thread(flow: &Flow) -> String {
+    let thread = flow.beside.and_then(|beside| beside.busiest.as_ref());
+    let tid = thread.map_or_else(|| "TID".to_owned(), |thread| thread.tid.to_string());
+    let profile = format!(
+        "Profile the application's thread (`perf top -t {tid}`); spread its work over more threads or connections, or give it a \
+         faster core."
+    );
+    match receive_core(flow) {
+        Some(where_it_runs) => format!("{profile} {where_it_runs}"),
+        None => profile,
+    }
+}
+
+/// Where the core that takes in the flow's segments is the thread's own, or on another NUMA node.
+fn receive_core(flow: &Flow) -> Option<String> {
+    let (thread, receive) = (flow.beside?.busiest.as_ref()?.cpu?, flow.beside?.receive_cpu?);
+    let node = |core: u32| {
+        let numa = &flow.local().snapshot?.numa;
+        numa.iter().find(|node| text::lists(&node.cpus, core)).map(|node| node.id)
+    };
+    if thread == receive {
+        return Some(format!(
+            "Its core {thread} also takes in the flow's segments: move the thread (`taskset`) or the receive queue \
+             (`/proc/irq/N/smp_affinity_list`, RPS) to another core of the node."
+        ));
+    }
+    let (own, other) = (node(thread)?, node(receive)?);
+    (own != other).then(|| {
+        format!(
+            "It runs on node {own}, and core {receive} of node {other} takes in its segments: run it on node {other} \
+             (`numactl -N {other}`)."
+        )
+    })
 }
 
 /// `tcp_info.rwnd_limited_us` instead of the path in a run's document. Text that is no such path stays.
 fn source(reading: &Evidence) -> String {
     let path = reading.source.as_str();
+    if path.contains("].thread_") {
+        return "/proc/PID/task/TID/schedstat".to_owned();
+    }
     let name = ["sender.", "receiver."].iter().find_map(|end| path.split_once(end)).map_or(path, |(_, name)| name);
     match name.strip_prefix("samples[].") {
         Some(field) => {

@@ -162,7 +162,7 @@ impl Interface {
 }
 
 /// Those that moved. A driver's gauge may fall; a counter narrower than 64 bits that wrapped shows as a fall too.
-fn deltas(names: impl Iterator<Item = String>, before: &[u64], now: &[u64]) -> Vec<CounterDelta> {
+pub(crate) fn deltas(names: impl Iterator<Item = String>, before: &[u64], now: &[u64]) -> Vec<CounterDelta> {
     names
         .zip(before.iter().zip(now))
         .filter(|(_, (before, now))| before != now)
@@ -172,7 +172,7 @@ fn deltas(names: impl Iterator<Item = String>, before: &[u64], now: &[u64]) -> V
 
 /// Every queueing discipline there is now, by handle and parent. One that is new, or whose byte count fell, was made
 /// during the test and counts from zero.
-fn qdisc_deltas(before: &[Qdisc], now: &[Qdisc], missing: &mut Unavailable) -> Vec<QdiscDelta> {
+pub(crate) fn qdisc_deltas(before: &[Qdisc], now: &[Qdisc], missing: &mut Unavailable) -> Vec<QdiscDelta> {
     let key = |qdisc: &Qdisc| (qdisc.handle, qdisc.parent, qdisc.kind.clone());
     let known: BTreeMap<_, _> = before.iter().map(|qdisc| (key(qdisc), qdisc)).collect();
     let new = Qdisc::default();

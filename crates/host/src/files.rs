@@ -121,6 +121,11 @@ impl Files {
         Ok(names)
     }
 
+    /// Opens a file.
+    pub fn open(&self, path: &str) -> io::Result<File> {
+        File::open(self.inside(path)?)
+    }
+
     /// Opens a file to be read many times.
     pub(crate) fn keep(&self, path: &str) -> Result<Kept, FileError> {
         match File::open(self.at(path)) {

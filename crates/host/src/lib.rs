@@ -11,6 +11,7 @@ mod counters;
 mod files;
 mod host;
 mod machine;
+mod moment;
 mod nic;
 mod parse;
 mod sampler;
@@ -24,6 +25,7 @@ pub use host::{
     ClockAnswer, DriverAnswer, Host, InterfaceAnswers, KernelAnswers, LinkAnswer, LiveHost, OpenError, QdiscAnswer,
     RecordError, RecordedHost, collect, record,
 };
+pub use moment::{InterfaceMoment, StackMoment, moved_between};
 pub use sampler::{HostSampler, MIN_SPAN_NS};
 pub use snapshot::{snapshot, snapshot_from};
 pub use usage::{HostUse, cores_between, use_between};

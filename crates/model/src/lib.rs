@@ -66,7 +66,10 @@ pub use trace_graph::{
 };
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
-pub use watch::{WatchDocument, WatchFlow, WatchOverhead, WatchRole, WatchSockets};
+pub use watch::{
+    BlockedThread, QuotaUse, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,
+    WatchSockets,
+};
 
 /// The identifier written to `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";

@@ -49,6 +49,14 @@ pub enum Cause {
     PathMtu,
     /// Round trips bound the rate (request/response).
     RoundTrip,
+    /// A process waits for storage: it is blocked in file I/O.
+    Storage,
+    /// The connection is idle between requests: the next one comes late.
+    RequestGaps,
+    /// The CPU quota of the process's control group is used up.
+    CpuQuota,
+    /// This host's packet filter (nft, conntrack) drops packets.
+    Firewall,
     /// The evidence does not name one cause.
     Undetermined,
 }

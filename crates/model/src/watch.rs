@@ -30,6 +30,9 @@ pub struct WatchDocument {
     pub sockets: WatchSockets,
     /// What watching cost this host.
     pub overhead: WatchOverhead,
+    /// What the kernel's tracepoints counted, where they may be read. `unavailable.tracepoints` says why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<WatchEvents>,
     /// What could not be read, and why.
     pub unavailable: BTreeMap<String, String>,
 }
@@ -103,6 +106,99 @@ pub struct WatchFlow {
     /// What limited the sender at which time of the span: the shares add up to 1000 thousandths. `unknown` where it was not
     /// visible: at a receiver, all of it.
     pub shares: Vec<Epoch>,
+    /// What this host did beside the flow's socket in the same span.
+    #[serde(default)]
+    pub host: WatchHost,
+}
+
+/// What a host did beside a flow's socket, in the span of the flow's readings. `None`: not visible.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchHost {
+    /// The thread of the flow's process with the most CPU time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest: Option<ThreadUse>,
+    /// Threads of the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// The thread of the process that was blocked most (state D).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<BlockedThread>,
+    /// What the process read from storage, bits/s (`read_bytes` of `/proc/PID/io`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_read_bps: Option<f64>,
+    /// What the process wrote to storage, bits/s (`write_bytes` of `/proc/PID/io`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_write_bps: Option<f64>,
+    /// CPU quota of the process's control group, or of the one above it that was held back most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaUse>,
+    /// Core that took in the flow's last segment (`SO_INCOMING_CPU`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_cpu: Option<u32>,
+    /// Interface by which packets to the remote end leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// Packets dropped by rules of this network namespace's nftables that have a counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nft_drops: Option<u64>,
+    /// Packets that conntrack dropped, or could not assign to a connection (`drop`, `early_drop`, `insert_failed`, `invalid`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conntrack_drops: Option<u64>,
+    /// Packets dropped by a packet filter in any network namespace (`skb:kfree_skb`, reason `NETFILTER_DROP`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter_drops: Option<u64>,
+}
+
+/// What a thread of a process did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadUse {
+    /// Its number (TID).
+    pub tid: u32,
+    /// Its name (`comm`).
+    pub name: String,
+    /// Share of the time on a core, 0..=1.
+    pub cpu_share: f64,
+    /// Share of the time ready to run without a core, 0..=1.
+    pub wait_share: f64,
+    /// Core it was last seen on.
+    pub cpu: Option<u32>,
+}
+
+/// A thread that waits where signals do not wake it: nearly always for storage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockedThread {
+    /// Its number (TID).
+    pub tid: u32,
+    /// Its name (`comm`).
+    pub name: String,
+    /// Share of the readings in which its state was D, 0..=1.
+    pub share: f64,
+    /// Readings.
+    pub readings: u32,
+}
+
+/// A CPU quota (CFS bandwidth control) and how often it was used up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaUse {
+    /// Control group that has it.
+    pub group: String,
+    /// Cores it allows.
+    pub cores: f64,
+    /// Enforcement periods in which the group ran.
+    pub periods: u64,
+    /// Of these, those in which the quota was used up.
+    pub throttled_periods: u64,
+}
+
+/// What tracepoints counted on the whole host, every network namespace included.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WatchEvents {
+    /// Segments retransmitted, by the state of the connection (`tcp:tcp_retransmit_skb`).
+    pub retransmits: BTreeMap<String, u64>,
+    /// Packets dropped, by the kernel's reason (`skb:kfree_skb`).
+    pub drops: BTreeMap<String, u64>,
+    /// Events that were overwritten before they were read.
+    pub lost: u64,
 }
 
 /// Which way most bytes of a flow moved.

@@ -1,5 +1,5 @@
 //! The kernel's own answers about a network: links, addresses, routes and queueing disciplines by route netlink, drivers by
-//! [`ethtool`], TCP sockets by [`sock_diag`]; and changes to them, by [`configure`]. Codecs only: the sockets are `landspeed_sys`'s.
+//! [`ethtool`], TCP sockets by [`sock_diag`], counters of packet filters by [`nft`]; and changes to them, by [`configure`]. Codecs only: the sockets are `landspeed_sys`'s.
 //!
 //! Why not one of the crates for it: docs/decisions/0014-own-netlink-codecs.md.
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ pub mod configure;
 mod connection;
 pub mod ethtool;
 mod family;
+pub mod nft;
 mod parse;
 mod reading;
 pub mod sock_diag;

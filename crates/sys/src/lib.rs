@@ -3,6 +3,7 @@ pub mod bpf;
 pub mod clock;
 pub mod disk;
 pub mod filter;
+pub mod foreign;
 pub mod guest;
 pub mod interface;
 pub mod mtu;

@@ -347,6 +347,20 @@ fn ioctl_int(fd: BorrowedFd<'_>, request: libc::Ioctl) -> io::Result<u32> {
     Ok(value.max(0) as u32)
 }
 
+/// `SO_COOKIE`: the kernel's number of a socket, as in sock_diag.
+pub fn socket_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut cookie = [0; 8];
+    get_bytes(fd, libc::SOL_SOCKET, libc::SO_COOKIE, &mut cookie)?;
+    Ok(u64::from_ne_bytes(cookie))
+}
+
+/// `SO_INCOMING_CPU`: the core that took in the last segment; -1 before the first.
+pub fn incoming_cpu(fd: BorrowedFd<'_>) -> io::Result<i32> {
+    let mut cpu = [0; 4];
+    get_bytes(fd, libc::SOL_SOCKET, libc::SO_INCOMING_CPU, &mut cpu)?;
+    Ok(i32::from_ne_bytes(cpu))
+}
+
 fn get_bytes(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, into: &mut [u8]) -> io::Result<usize> {
     let mut len = into.len() as libc::socklen_t;
     // SAFETY: pointer and length describe `into`.

@@ -88,7 +88,7 @@ impl Tap {
                 sources.push(Source::new(ring, number));
             }
         }
-        let events = if options.events { Some(Events::open()?) } else { None };
+        let events = if options.events { Some(Events::of_capture()?) } else { None };
         if let Some(events) = &events {
             for missing in events.missing() {
                 warn(&mut warnings, "event-missing", format!("this kernel has no tracepoint {missing}"));

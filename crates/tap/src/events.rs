@@ -39,12 +39,18 @@ pub struct Events {
     instance: PathBuf,
     pipe: File,
     rest: Vec<u8>,
+    wanted: &'static [&'static str],
     summary: TapEvents,
 }
 
 impl Events {
-    /// Makes an instance and switches on what the kernel has of the tracepoints wanted.
-    pub fn open() -> Result<Self, TapError> {
+    /// Those that a capture is read with.
+    pub(crate) fn of_capture() -> Result<Self, TapError> {
+        Self::open(WANTED, BUFFER_KIB)
+    }
+
+    /// Makes an instance with so many KiB for each CPU, and switches on what the kernel has of the tracepoints wanted.
+    pub fn open(wanted: &'static [&'static str], buffer_kib: u32) -> Result<Self, TapError> {
         let fail = |what: &str, why: &std::io::Error| TapError::Events(format!("{what}: {why} (needs root)"));
         let root = ROOTS.iter().map(Path::new).find(|root| root.join("instances").is_dir());
         let root = root.ok_or_else(|| {
@@ -58,30 +64,31 @@ impl Events {
         let name = format!("{PREFIX}{process}-{}", start_ticks(process).unwrap_or(0));
         let instance = root.join("instances").join(name);
         std::fs::create_dir(&instance).map_err(|why| fail("make an instance of tracefs", &why))?;
-        let made = Self::prepare(&instance).map_err(|why| fail("prepare the instance of tracefs", &why));
+        let made =
+            Self::prepare(&instance, wanted, buffer_kib).map_err(|why| fail("prepare the instance of tracefs", &why));
         if made.is_err() {
             let _ = std::fs::remove_dir(&instance);
         }
         made
     }
 
-    fn prepare(instance: &Path) -> std::io::Result<Self> {
+    fn prepare(instance: &Path, wanted: &'static [&'static str], buffer_kib: u32) -> std::io::Result<Self> {
         std::fs::write(instance.join("trace_clock"), "mono")?;
-        std::fs::write(instance.join("buffer_size_kb"), BUFFER_KIB.to_string())?;
+        std::fs::write(instance.join("buffer_size_kb"), buffer_kib.to_string())?;
         let mut names = Vec::new();
-        for event in WANTED {
+        for event in wanted {
             if std::fs::write(instance.join("events").join(event).join("enable"), "1").is_ok() {
                 names.push((*event).to_owned());
             }
         }
         let pipe = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(instance.join("trace_pipe"))?;
         let summary = TapEvents { names, ..TapEvents::default() };
-        Ok(Self { instance: instance.to_owned(), pipe, rest: Vec::new(), summary })
+        Ok(Self { instance: instance.to_owned(), pipe, rest: Vec::new(), wanted, summary })
     }
 
     /// Tracepoints that this kernel does not have.
     pub fn missing(&self) -> Vec<&'static str> {
-        WANTED.iter().copied().filter(|wanted| !self.summary.names.iter().any(|name| name == wanted)).collect()
+        self.wanted.iter().copied().filter(|wanted| !self.summary.names.iter().any(|name| name == wanted)).collect()
     }
 
     /// Switches the tracepoints off; what was taken can still be read.
@@ -128,7 +135,7 @@ impl Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        for event in WANTED {
+        for event in self.wanted {
             let _ = std::fs::write(self.instance.join("events").join(event).join("enable"), "0");
         }
         // The pipe holds the instance: it is closed first.

@@ -29,6 +29,7 @@ mod tcpdump;
 
 pub use capture::{Progress, Tap};
 pub use error::TapError;
+pub use events::{Event, Events};
 pub use excerpt::{Excerpt, excerpt};
 pub use options::{Clock, Limits, Options, Output, Pipe, Rotation, TapDirection};
 pub use selection::{Selection, TapFlow, TapTransport};

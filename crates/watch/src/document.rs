@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Cause, Confidence, Direction, Epoch, EpochState, HostSnapshot, RunDocument, Verdict, WatchFlow, WatchRole,
+    Cause, Confidence, Direction, Epoch, EpochState, HostSeries, HostSnapshot, RunDocument, Verdict, WatchFlow,
+    WatchHost, WatchRole,
 };
 
 use crate::flows::SampledFlow;
@@ -11,17 +12,20 @@ use crate::observation::{Observation, observe};
 use crate::processes::Process;
 
 /// Names what limits one direction of a run whose remote end did not report.
-pub type Judge<'a> = &'a dyn Fn(&RunDocument, Direction) -> Verdict;
+///
+/// The last argument is what this host did beside the flow.
+pub type Judge<'a> = &'a dyn Fn(&RunDocument, Direction, &WatchHost) -> Verdict;
 
 /// One flow, judged.
 pub(crate) fn describe(
     flow: &SampledFlow,
     process: Result<&Process, &str>,
     host: &HostSnapshot,
+    (beside, series): (WatchHost, HostSeries),
     judge: Judge<'_>,
 ) -> WatchFlow {
-    let observed = observe(flow, host);
-    let verdict = observed.as_ref().map_or_else(too_short, |seen| judge(&seen.document, seen.direction));
+    let observed = observe(flow, host, series);
+    let verdict = observed.as_ref().map_or_else(too_short, |seen| judge(&seen.document, seen.direction, &beside));
     let (role, span_ns, bytes) = observed.as_ref().map_or((role_of(flow), (0, 0), 0), parts);
     let verdict = with_threads(verdict, process.ok());
     let tcp = flow.samples.iter().rev().find_map(|sample| sample.tcp.as_deref());
@@ -58,6 +62,7 @@ pub(crate) fn describe(
         missing: verdict.missing,
         next_step: verdict.next_step,
         shares: shares(verdict.epochs, span_ns),
+        host: beside,
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use landspeed_model::{CongestionDetail, Sample, TcpInfo, WatchSockets};
+use landspeed_model::{CongestionDetail, HostSeries, Sample, TcpInfo, WatchHost, WatchSockets};
 use landspeed_netlink::sock_diag::{SocketId, TcpSocket};
 
 use crate::processes::{Process, Processes};
@@ -53,12 +53,8 @@ pub(crate) struct Counters {
 
 impl Counters {
     fn of(tcp_info: &[u8]) -> Self {
-        let tcp = TcpInfo::decode(tcp_info);
-        Self {
-            acked: tcp.bytes_acked.unwrap_or(0),
-            received: tcp.bytes_received.unwrap_or(0),
-            retransmits: tcp.total_retrans,
-        }
+        let (acked, received, retransmits) = TcpInfo::moved(tcp_info);
+        Self { acked, received, retransmits }
     }
 
     fn moved_since(self, earlier: Self) -> u64 {
@@ -100,6 +96,8 @@ pub struct SampledFlow {
     pid: Option<u32>,
     /// Process that held the socket when it was last found.
     pub(crate) process: Option<Process>,
+    /// Of a flow that is read no more: what the host did beside it until then.
+    pub(crate) beside: Option<Box<(WatchHost, HostSeries)>>,
 }
 
 impl SampledFlow {
@@ -115,6 +113,12 @@ impl SampledFlow {
             tcp.map_or(0, |tcp| tcp.bytes_acked.unwrap_or(0).saturating_add(tcp.bytes_received.unwrap_or(0)))
         };
         bytes(self.samples.back()).saturating_sub(bytes(self.samples.front()))
+    }
+
+    /// First and last reading that is kept, nanoseconds after the start.
+    pub(crate) fn span_ns(&self) -> (u64, u64) {
+        let at = |sample: Option<&Sample>| sample.map_or(0, |sample| sample.t_ns);
+        (at(self.samples.front()), at(self.samples.back()))
     }
 
     /// Whether it is being sampled.
@@ -255,6 +259,7 @@ impl Flows {
             wanted_ns: Some(now_ns),
             pid: None,
             process: None,
+            beside: None,
         };
         self.sampled.insert(cookie, flow);
     }
@@ -325,6 +330,17 @@ impl Flows {
     /// Every flow that is, or was, among the busiest.
     pub fn sampled(&self) -> impl Iterator<Item = &SampledFlow> {
         self.sampled.values()
+    }
+
+    /// Keeps what `of` says with each flow that is read no more.
+    pub(crate) fn keep_beside(&mut self, of: impl Fn(&SampledFlow) -> (WatchHost, HostSeries)) {
+        for flow in self.sampled.values_mut() {
+            if flow.is_wanted() {
+                flow.beside = None;
+            } else if flow.beside.is_none() {
+                flow.beside = Some(Box::new(of(flow)));
+            }
+        }
     }
 
     /// How many sockets there are and were.

@@ -6,10 +6,12 @@
 //! that `landspeed-diagnose` judges; [`Watch::document`] takes the judge as an argument.
 #![forbid(unsafe_code)]
 
+mod beside;
 mod document;
 mod flows;
 mod observation;
 mod processes;
+mod tracepoints;
 mod watch;
 
 pub use document::Judge;

@@ -1,9 +1,9 @@
 //! The readings of one flow in the form of a run, of which the remote end did not report.
 
 use landspeed_model::{
-    BuildInfo, Cause, Confidence, Conservation, Cost, Direction, Ends, HostSnapshot, Interval, Parameters, PathInfo,
-    Phase, PhaseName, RUN_SCHEMA, RunDocument, Sample, Status, Stream, StreamEnd, Summary, TcpInfo, Verdict,
-    WatchRole,
+    BuildInfo, Cause, Confidence, Conservation, Cost, Direction, Ends, HostSeries, HostSnapshot, Interval,
+    Parameters, PathInfo, Phase, PhaseName, RUN_SCHEMA, RunDocument, Sample, Status, Stream, StreamEnd, Summary,
+    TcpInfo, Verdict, WatchRole,
 };
 
 use crate::flows::SampledFlow;
@@ -24,8 +24,8 @@ pub struct Observation {
 }
 
 /// Puts a flow's readings into the form of a run. `host` is this host, with the interface that leads to the remote end if it is
-/// known. `None` with fewer than two readings.
-pub fn observe(flow: &SampledFlow, host: &HostSnapshot) -> Option<Observation> {
+/// known, and `series` what its counters did in the span. `None` with fewer than two readings.
+pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> Option<Observation> {
     let first = flow.samples.iter().find_map(|sample| sample.tcp.as_deref())?;
     let samples: Vec<Sample> = flow.samples.iter().filter_map(|sample| since(sample, first)).collect();
     let last = samples.last()?;
@@ -99,7 +99,7 @@ pub fn observe(flow: &SampledFlow, host: &HostSnapshot) -> Option<Observation> {
         latency_under_load: None,
         conservation: unknown_conservation(),
         cost: Cost::default(),
-        host_series: Ends::default(),
+        host_series: Ends { client: Some(series), server: None },
         iperf3: None,
         verdict: no_verdict(),
         reverse_verdict: None,

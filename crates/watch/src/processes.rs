@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use landspeed_host::Host;
-
-use crate::flows::ThreadTimes;
+use landspeed_sys::foreign::incoming_cpu_of;
 
 /// No more processes than this are looked at in one search.
 const MOST_PROCESSES: usize = 65_536;
@@ -119,6 +118,25 @@ impl Processes {
             () if self.denied => "held by a process of another user (root sees all processes)",
             () => "no process of this PID namespace holds the socket",
         })
+    }
+
+    /// Core that took in the last segment of a socket. `None` without root, or before the first segment.
+    pub fn receive_cpu(&self, inode: u32, cookie: u64) -> Option<u32> {
+        let holder = self.holders.get(&inode)?;
+        let fd = holder.path.rsplit('/').next()?.parse().ok()?;
+        incoming_cpu_of(holder.pid, fd, cookie).ok()
+    }
+
+    /// Whether processes were found whose sockets may not be seen.
+    pub fn denied(&self) -> bool {
+        self.denied
+    }
+
+    /// Core that took in the last segment of a socket. `None` without root, or before the first segment.
+    pub fn receive_cpu(&self, inode: u32, cookie: u64) -> Option<u32> {
+        let holder = self.holders.get(&inode)?;
+        let fd = holder.path.rsplit('/').next()?.parse().ok()?;
+        incoming_cpu_of(holder.pid, fd, cookie).ok()
     }
 
     /// Whether processes were found whose sockets may not be seen.
@@ -236,7 +254,6 @@ mod tests {
         std::fs::create_dir_all(directory.join(format!("task/{pid}"))).expect("a directory");
         std::fs::write(directory.join("comm"), format!("{command}\n")).expect("a file");
         std::fs::write(directory.join("cgroup"), cgroup).expect("a file");
-        std::fs::write(directory.join("schedstat"), "5000 70 3\n").expect("a file");
         for (number, inode) in sockets.iter().enumerate() {
             symlink(format!("socket:[{inode}]"), directory.join(format!("fd/{number}"))).expect("a link");
         }
@@ -258,8 +275,6 @@ mod tests {
         assert_eq!(processes.of(9).expect("found").container.as_deref(), Some("0123456789ab"));
         assert!(processes.of(99).unwrap_err().contains("PID namespace"));
         assert!(processes.of(0).unwrap_err().contains("any more"));
-        let times = ThreadTimes { pid: 12, cpu_ns: 5000, wait_ns: 70 };
-        assert_eq!(processes.thread_times(&host, 9), Some(times));
     }
 
     #[test]

@@ -8,13 +8,15 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use landspeed_host::{LiveHost, snapshot};
 use landspeed_model::{BuildInfo, HostSnapshot, WATCH_SCHEMA, WatchDocument, WatchFlow, WatchOverhead};
-use landspeed_netlink::sock_diag::{SockDiag, SocketFilter};
+use landspeed_netlink::sock_diag::{Detail, SockDiag, SocketFilter, SocketId, TcpSocket};
 use landspeed_netlink::{Netlink, NetlinkError};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns};
 
+use crate::beside::Beside;
 use crate::document::{Judge, describe, unavailable};
 use crate::flows::{Flows, Limits, SampledFlow, ThreadTimes};
 use crate::processes::{Processes, inodes_of, processes_in_cgroup};
+use crate::tracepoints::Tracepoints;
 
 /// Busy flows are read so often, nanoseconds.
 const PERIOD_NS: u64 = 100_000_000;
@@ -36,6 +38,8 @@ pub struct Options {
     pub pid: Option<u32>,
     /// Only processes in this control group and below.
     pub cgroup: Option<String>,
+    /// Count retransmits and drops by the kernel's tracepoints.
+    pub tracepoints: bool,
     /// Time between two calls of the observer, nanoseconds.
     pub interval_ns: u64,
     /// How long; `None`: until it is stopped, or its process ends.
@@ -88,6 +92,8 @@ pub struct Watch {
     flows: Flows,
     /// Interface that leads to an address.
     interfaces: HashMap<IpAddr, u32>,
+    beside: Beside,
+    tracepoints: Result<Tracepoints, String>,
     command: Vec<String>,
     started: String,
     start_ns: u64,
@@ -112,6 +118,11 @@ impl Watch {
             processes: Processes::default(),
             flows: Flows::new(options.limits),
             interfaces: HashMap::new(),
+            beside: Beside::new(options.limits.window_ns),
+            tracepoints: match options.tracepoints {
+                true => Tracepoints::open(),
+                false => Err("not asked for: --tracepoints counts retransmits and drops by reason (root)".to_owned()),
+            },
             command: std::env::args().collect(),
             started,
             start_ns: monotonic_ns(),
@@ -149,6 +160,7 @@ impl Watch {
                 self.dump_or_retry(now_ns)?;
             }
             self.read_wanted()?;
+            self.beside.look();
             if now_ns >= next_call_ns {
                 each(self);
                 next_call_ns = now_ns.max(next_call_ns + self.options.interval_ns);
@@ -213,31 +225,88 @@ impl Watch {
         self.overhead.dumps += 1;
         self.flows.begin_dump(now_ns);
         let flows = &mut self.flows;
-        self.diag.dump(&self.options.filter, |socket| flows.dumped(socket))?;
+        self.diag.dump(&self.options.filter, Detail::Counters, |socket| flows.dumped(socket))?;
         self.flows.end_dump();
         let inodes: HashSet<u32> = self.flows.sampled().filter(|flow| !flow.ended).map(|flow| flow.inode).collect();
         self.processes.find(&self.host, &inodes, now_ns);
         self.flows.remember_processes(&self.processes);
+        self.read_beside(now_ns);
         Ok(())
     }
 
-    /// Reads the busy sockets.
+    /// Reads what the processes, interfaces and filters of the busy flows did. What is known of a flow that is read no more is kept
+    /// with it.
+    fn read_beside(&mut self, now_ns: u64) {
+        let (mut pids, mut interfaces) = (HashSet::new(), HashSet::new());
+        for (remote, inode) in
+            self.flows.sampled().filter(|flow| flow.is_wanted()).map(|f| (f.id.remote().ip(), f.inode))
+        {
+            pids.extend(self.processes.of(inode).map(|process| process.pid));
+            let index =
+                interface_towards(remote, &mut self.interfaces, self.routes.as_mut(), self.options.limits.top);
+            interfaces.extend((index != 0).then_some(index));
+        }
+        let (beside, known) = (&self.beside, &self.interfaces);
+        self.flows.keep_beside(|flow| {
+            let index = known.get(&flow.id.remote().ip()).copied().unwrap_or(0);
+            beside.of(flow.process.as_ref().map(|process| process.pid), index, flow.span_ns())
+        });
+        let filtered = self.tracepoints.as_mut().ok().map(|tracepoints| {
+            tracepoints.take();
+            tracepoints.filtered()
+        });
+        self.beside.read(now_ns, &pids, &interfaces, filtered);
+    }
+
+    /// Reads the busy sockets: one by one, or where most sockets are busy all of them at once, which costs less.
     fn read_wanted(&mut self) -> Result<(), WatchError> {
+        let mut wanted = self.flows.wanted();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let now_ns = monotonic_ns().saturating_sub(self.start_ns);
         let mut threads: HashMap<u32, Option<ThreadTimes>> = HashMap::new();
-        for id in self.flows.wanted() {
-            let (flows, processes, host) = (&mut self.flows, &self.processes, &self.host);
-            let now_ns = monotonic_ns().saturating_sub(self.start_ns);
-            let read = self.diag.single(&id, |socket| {
-                let pid = processes.of(socket.inode).map_or(0, |process| process.pid);
-                let thread = *threads.entry(pid).or_insert_with(|| processes.thread_times(host, socket.inode));
-                flows.read(now_ns, socket, thread);
+        let sockets = self.flows.counts().now;
+        let (flows, processes, beside) = (&mut self.flows, &self.processes, &self.beside);
+        let mut read = |now_ns: u64, socket: &TcpSocket<'_>| {
+            let pid = processes.of(socket.inode).map_or(0, |process| process.pid);
+            let thread = *threads.entry(pid).or_insert_with(|| beside.thread_times(pid));
+            flows.read(now_ns, socket, thread);
+        };
+        let mut broken = false;
+        if flows_are_most(wanted.len(), sockets) {
+            let ids: HashMap<u64, SocketId> = wanted.drain(..).map(|id| (id.cookie(), id)).collect();
+            let mut seen = HashSet::with_capacity(ids.len());
+            let dumped = self.diag.dump(&self.options.filter, Detail::Full, |socket| {
+                if ids.contains_key(&socket.id.cookie()) && seen.insert(socket.id.cookie()) {
+                    read(now_ns, socket);
+                }
             });
-            match read {
-                Ok(Some(())) => self.overhead.readings += 1,
-                Ok(None) => self.flows.gone(&id),
-                // The next dump says whether the kernel still answers.
-                Err(_) => self.diag = SockDiag::open().map_err(WatchError::Sockets)?,
+            self.overhead.readings += seen.len() as u64;
+            broken = dumped.is_err();
+            if !broken {
+                for id in ids.iter().filter(|(cookie, _)| !seen.contains(*cookie)).map(|(_, id)| id) {
+                    self.flows.gone(id);
+                }
             }
+        } else {
+            let mut gone = Vec::new();
+            for id in wanted {
+                let now_ns = monotonic_ns().saturating_sub(self.start_ns);
+                match self.diag.single(&id, |socket| read(now_ns, socket)) {
+                    Ok(Some(())) => self.overhead.readings += 1,
+                    Ok(None) => gone.push(id),
+                    Err(_) => broken = true,
+                }
+                if broken {
+                    break;
+                }
+            }
+            gone.iter().for_each(|id| self.flows.gone(id));
+        }
+        if broken {
+            // The next dump says whether the kernel still answers.
+            self.diag = SockDiag::open().map_err(WatchError::Sockets)?;
         }
         Ok(())
     }
@@ -259,18 +328,23 @@ impl Watch {
         }
         let mut flows: Vec<(WatchFlow, u64)> = Vec::new();
         for flow in chosen {
-            let host = host_towards(
-                &self.snapshot,
-                flow.id.remote().ip(),
-                &mut self.interfaces,
-                self.routes.as_mut(),
-                self.options.limits.top,
-            );
+            let remote = flow.id.remote().ip();
+            let index =
+                interface_towards(remote, &mut self.interfaces, self.routes.as_mut(), self.options.limits.top);
+            let mut host = self.snapshot.clone();
+            host.nic = host.nic.filter(|nic| nic.ifindex == index);
             let process = match &flow.process {
                 Some(process) if flow.ended => Ok(process),
                 _ => self.processes.of(flow.inode),
             };
-            flows.push((describe(flow, process, &host, judge), flow.moved()));
+            let (mut beside, series) = match &flow.beside {
+                Some(kept) => (**kept).clone(),
+                None => self.beside.of(process.ok().map(|process| process.pid), index, flow.span_ns()),
+            };
+            if flow.is_wanted() {
+                beside.receive_cpu = self.processes.receive_cpu(flow.inode, flow.id.cookie());
+            }
+            flows.push((describe(flow, process, &host, (beside, series), judge), flow.moved()));
         }
         flows.sort_by(|(a, moved_a), (b, moved_b)| moved_b.cmp(moved_a).then_with(|| a.cookie.cmp(&b.cookie)));
         let mut sockets = self.flows.counts();
@@ -282,6 +356,14 @@ impl Watch {
             sockets.ended_unlisted += u64::from(flow.ended && !kept);
             kept
         });
+        let mut unavailable = unavailable(&self.snapshot, self.processes.denied(), self.failure.as_deref());
+        if let Err(why) = &self.tracepoints {
+            unavailable.insert("tracepoints".into(), why.clone());
+        }
+        if !self.beside.sees_nft() {
+            unavailable
+                .insert("nft".into(), "drops of nft rules are not counted: that needs root, and nftables".into());
+        }
         let wall_ns = monotonic_ns().saturating_sub(self.start_ns).max(1);
         let cpu_ns = thread_cpu_ns().saturating_sub(self.start_cpu_ns);
         WatchDocument {
@@ -295,28 +377,31 @@ impl Watch {
             flows: flows.into_iter().map(|(flow, _)| flow).collect(),
             sockets,
             overhead: WatchOverhead { cpu_share: cpu_ns as f64 / wall_ns as f64, cpu_ns, wall_ns, ..self.overhead },
-            unavailable: unavailable(&self.snapshot, self.processes.denied(), self.failure.as_deref()),
+            events: self.tracepoints.as_ref().ok().map(|tracepoints| tracepoints.counted().clone()),
+            unavailable,
         }
     }
 }
 
-/// This host, with its interface only if packets to `remote` leave by it.
-fn host_towards(
-    snapshot: &HostSnapshot,
+/// Whether so many of all sockets are wanted that a dump of all costs less than a request for each. Measured: a request costs two to
+/// three times what a socket of a dump does.
+fn flows_are_most(wanted: usize, all: u64) -> bool {
+    wanted as u64 * 2 >= all
+}
+
+/// Interface by which packets to `remote` leave; 0 if it is not known.
+fn interface_towards(
     remote: IpAddr,
     interfaces: &mut HashMap<IpAddr, u32>,
     routes: Option<&mut Netlink>,
     top: usize,
-) -> HostSnapshot {
+) -> u32 {
     // Addresses of flows that are gone are not kept for ever.
     if interfaces.len() > top.saturating_mul(8) {
         interfaces.clear();
     }
-    let interface = *interfaces.entry(remote).or_insert_with(|| {
+    *interfaces.entry(remote).or_insert_with(|| {
         let route = routes.and_then(|routes| routes.route((remote, 0).into()).ok());
         route.map_or(0, |route| route.out_ifindex)
-    });
-    let mut host = snapshot.clone();
-    host.nic = host.nic.filter(|nic| nic.ifindex == interface);
-    host
+    })
 }

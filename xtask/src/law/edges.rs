@@ -32,7 +32,7 @@ pub const TABLE: &[Edges] = &[
     edges("tune", &["host", "model", "netlink", "sys", "units"]),
     edges("lab", &["model", "netlink", "stats", "sys", "units"]),
     edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
-    edges("watch", &["host", "model", "netlink", "sys"]),
+    edges("watch", &["host", "model", "netlink", "sys", "tap"]),
     edges("report", &["model", "units"]),
     edges("testkit", &["model", "stats", "sys", "units"]),
     edges(

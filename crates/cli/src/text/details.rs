@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use landspeed_model::{Cause, Direction, EndCost, PhaseName, Protocol, RunDocument, Status, Verdict};
 use landspeed_units::BitRate;
 
-use super::{Page, bytes, epochs, latency, loss, of, percent, plural, way};
+use super::{Page, bytes, cause_page, epochs, latency, loss, of, percent, plural, way};
 
 /// Everything but the summary.
 pub fn details(document: &RunDocument) -> String {
@@ -192,6 +192,7 @@ fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page)
     if !v.next_step.is_empty() {
         page.line("next", &format!("{label}{}", v.next_step));
     }
+    page.line("page", &format!("{label}{}", cause_page(v.cause)));
 }
 
 fn number(value: f64, unit: &str) -> String {

@@ -338,6 +338,12 @@ pub(crate) fn state_name(state: EpochState) -> &'static str {
     }
 }
 
+/// The page about a cause: meaning, confirmation, what to do.
+pub(crate) fn cause_page(cause: Cause) -> String {
+    let name = serde_json::to_value(cause).ok().and_then(|name| name.as_str().map(str::to_owned));
+    format!("docs/causes/{}.md", name.unwrap_or_default())
+}
+
 /// A cause in words.
 pub(crate) fn cause_name(cause: Cause) -> &'static str {
     match cause {
@@ -362,6 +368,10 @@ pub(crate) fn cause_name(cause: Cause) -> &'static str {
         Cause::LocalQdisc => "local qdisc",
         Cause::PathMtu => "path MTU",
         Cause::RoundTrip => "round trip",
+        Cause::Storage => "storage",
+        Cause::RequestGaps => "request gaps",
+        Cause::CpuQuota => "CPU quota",
+        Cause::Firewall => "firewall",
         Cause::Undetermined => "undetermined",
     }
 }

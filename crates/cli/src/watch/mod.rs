@@ -53,6 +53,9 @@ pub struct Args {
     /// Sample this many of the busiest flows ten times a second
     #[arg(long, value_name = "N", default_value_t = Limits::default().top, value_parser = at_least_one)]
     top: usize,
+    /// Count retransmits and drops by the kernel's reason (tracefs; root)
+    #[arg(long, hide = true)]
+    tracepoints: bool,
     /// Time between two reports
     #[arg(short, long, value_parser = options::time, default_value = "5s", value_name = "TIME")]
     interval: Nanos,
@@ -137,6 +140,7 @@ fn chosen(args: &Args) -> Options {
         },
         pid: args.pid,
         cgroup: args.cgroup.clone(),
+        tracepoints: args.tracepoints,
         interval_ns: args.interval.get(),
         duration_ns: args.duration.map(Nanos::get),
     }

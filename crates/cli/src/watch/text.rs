@@ -1,12 +1,12 @@
 //! What a person reads of a watch.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use landspeed_model::{Cause, Confidence, Epoch, WatchDocument, WatchFlow, WatchRole};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use crate::text::{Page, cause_name, confidence, percent, state_name};
+use crate::text::{Page, cause_name, cause_page, confidence, percent, state_name};
 
 /// Flows described at the end; the document has all.
 const DESCRIBED: usize = 10;
@@ -104,8 +104,14 @@ pub fn summary(document: &WatchDocument) -> String {
             sockets.ended
         ),
     );
-    for why in document.unavailable.values() {
+    // What was not asked for is not missing.
+    let asked = |what: &str| what != "tracepoints" || document.command.iter().any(|word| word == "--tracepoints");
+    for (_, why) in document.unavailable.iter().filter(|(what, _)| asked(what)) {
         page.line("unknown", why);
+    }
+    if let Some(events) = &document.events {
+        let (drops, retransmits) = (counts(&events.drops), counts(&events.retransmits));
+        page.line("kernel", &format!("on the whole host: drops {drops}; retransmits {retransmits}"));
     }
     let overhead = document.overhead;
     let late = if overhead.late > 0 { format!("; {} readings were late", overhead.late) } else { String::new() };
@@ -119,6 +125,14 @@ pub fn summary(document: &WatchDocument) -> String {
         ),
     );
     page.text
+}
+
+/// `57 NETFILTER_DROP, 3 NO_SOCKET`, the most first.
+fn counts(of: &BTreeMap<String, u64>) -> String {
+    let mut all: Vec<(&String, &u64)> = of.iter().collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let all: Vec<String> = all.into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 fn describe(flow: &WatchFlow, page: &mut Page) {
@@ -163,6 +177,7 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
         page.line("unseen", &format!("{}{more}", named.join("; ")));
     }
     page.line("next", &flow.next_step);
+    page.line("page", &cause_page(flow.cause));
 }
 
 /// A verdict's summary without the rate, the cause's name, and the list of what was not visible.

@@ -1,9 +1,10 @@
 //! What the two CPU causes share: readings, texts and advice.
 
-use landspeed_model::{Protocol, SendMode};
+use landspeed_model::{Protocol, SendMode, ThreadUse};
 
 use crate::finding::{Bound, Scales};
 use crate::flow::Flow;
+use crate::host::End;
 use crate::load::{Kind, Load, Role, host_of};
 use crate::text;
 use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
@@ -55,13 +56,25 @@ pub(crate) fn load_location(flow: &Flow, role: Role, load: &Load) -> String {
     }
 }
 
+/// The thread that is meant, where this host observes it.
+fn own_thread<'a>(flow: &Flow<'a>, role: Role) -> Option<&'a ThreadUse> {
+    flow.beside?.busiest.as_ref().filter(|_| host_of(flow, role).end == End::Client)
+}
+
 /// Why, after the rate.
 pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role);
     let name = host.name();
     let (thread, does) = match role {
-        Role::Sender => ("sending", "sender"),
-        Role::Receiver => ("receiving", "receiver"),
+        Role::Sender => ("sending thread", "sender"),
+        Role::Receiver => ("receiving thread", "receiver"),
+    };
+    let thread = match own_thread(flow, role) {
+        Some(own) if flow.beside.is_some_and(|beside| beside.threads > Some(1)) => {
+            format!("busiest thread {} (TID {})", own.name, own.tid)
+        }
+        Some(own) => format!("{thread} {} (TID {})", own.name, own.tid),
+        None => thread.to_owned(),
     };
     let share = load.threads.map_or(0.0, |figure| figure.value);
     match (load.kind, load.core) {
@@ -76,18 +89,15 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
                 core.filter(|_| load.core_certain).map_or("a core".to_owned(), |core| format!("core {}", core.core));
             match load.waits {
                 Some(waits) => format!(
-                    "the {thread} thread on the {name} ran on {core} {} of the time and waited for it {}",
+                    "the {thread} on the {name} ran on {core} {} of the time and waited for it {}",
                     text::percent(share),
                     text::percent(waits.value)
                 ),
-                None => format!(
-                    "{core} of the {name} is full, and the {thread} thread gets {} of it",
-                    text::percent(share)
-                ),
+                None => format!("{core} of the {name} is full, and the {thread} gets {} of it", text::percent(share)),
             }
         }
         (Kind::Turns, _) => format!(
-            "both ends share this host and take turns on its cores: the {thread} thread is runnable {} of the time{}",
+            "both ends share this host and take turns on its cores: the {thread} is runnable {} of the time{}",
             text::percent(load.work.map_or(share, |figure| figure.value)),
             match load.waits.filter(|_| load.kept_waiting()) {
                 Some(waits) => format!(" and waits for a core {} of the time", text::percent(waits.value)),
@@ -95,7 +105,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
             }
         ),
         _ => format!(
-            "the {thread} thread on the {name} uses its core {} of the time{}",
+            "the {thread} on the {name} uses its core {} of the time{}",
             text::percent(share.min(1.0)),
             match load.system_share {
                 Some(system) if load.kind == Kind::Copy =>
@@ -136,9 +146,9 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
             "Free the {}'s cores of other work, or pin the streams to idle ones ({})",
             host.name(),
             match host.end {
-                crate::host::End::Client => "--cpus",
-                crate::host::End::Server if flow.document.iperf3.is_some() => "start iperf3 there with -A",
-                crate::host::End::Server => "--peer-cpus",
+                End::Client => "--cpus",
+                End::Server if flow.document.iperf3.is_some() => "start iperf3 there with -A",
+                End::Server => "--peer-cpus",
             }
         ),
         (_, Role::Sender) if flow.parameters.protocol == Protocol::Tcp => match flow.parameters.send {

@@ -3,7 +3,9 @@
 
 mod application;
 mod cpu;
+mod cpu_quota;
 mod datagrams;
+mod firewall;
 mod link_rate;
 mod network;
 mod pacing;
@@ -11,10 +13,12 @@ mod receive_buffer;
 mod receiver_cpu;
 mod receiver_drops;
 mod receiver_window;
+mod request_gaps;
 mod round_trip;
 mod send_buffer;
 mod sender_cpu;
 mod slow_reader;
+mod storage;
 
 use landspeed_model::Cause;
 
@@ -27,14 +31,18 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
     let hosts = [
         pacing::evaluate,
         round_trip::evaluate,
+        cpu_quota::evaluate,
         receiver_cpu::evaluate,
         sender_cpu::evaluate,
         link_rate::evaluate,
+        storage::evaluate,
+        request_gaps::evaluate,
         slow_reader::evaluate,
         receive_buffer::evaluate,
         receiver_window::evaluate,
         send_buffer::evaluate,
         application::evaluate,
+        firewall::evaluate,
     ];
     let mut findings: Vec<Finding> = hosts.into_iter().map(|evaluate| evaluate(flow)).collect();
     findings.extend(network::evaluate_all(flow));
@@ -58,6 +66,24 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
         )
         // A sender without CPU time leaves its queue empty.
         | (Cause::SenderCpu, Cause::Application)
+        // A group without CPU time, or a thread without data from storage, is late as an application is.
+        | (
+            Cause::CpuQuota,
+            Cause::SenderCpu | Cause::ReceiverCpu | Cause::Application | Cause::SlowReader | Cause::ReceiverWindow
+        )
+        | (Cause::Storage, Cause::Application | Cause::SlowReader | Cause::ReceiverWindow)
+        // Between two requests the answering application has nothing to send.
+        | (Cause::RequestGaps, Cause::Application | Cause::Storage)
+        // What a filter drops is lost on the path, by what TCP sees of it.
+        | (
+            Cause::Firewall,
+            Cause::NetworkLoss
+                | Cause::NetworkCongestion
+                | Cause::ShallowBuffer
+                | Cause::Policer
+                | Cause::NetworkPath
+                | Cause::ReceiverHostDrops
+        )
         // A full interface is a full path.
         | (
             Cause::LinkRate,

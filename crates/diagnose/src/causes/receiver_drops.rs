@@ -2,12 +2,13 @@
 
 use landspeed_model::Cause;
 
+use crate::causes::firewall::signs_of_loss;
 use crate::causes::network::Named;
 use crate::finding::{Bound, Scales, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Role, load};
 use crate::text;
-use crate::thresholds::EXPLAINS;
+use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS};
 
 /// NIC counters that mean the host did not take packets from the ring in time (mlx5, ixgbe/i40e/ice, ena, generic).
 fn ring_counter(name: &str) -> bool {
@@ -95,12 +96,27 @@ pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
         return None;
     };
     let why = format!(
-        "the {name} dropped {} packets in its {what} before TCP saw them, and the sender retransmitted {}",
+        "the {name} dropped {} packets in its {what} before TCP saw them, and {}",
         text::number(packets),
-        text::number(resent)
+        match signs_of_loss(flow).filter(|_| flow.beside.is_some()) {
+            Some(segments) => format!("{} segments arrived out of order", text::number(segments)),
+            None => format!("the sender retransmitted {}", text::number(resent)),
+        }
     );
     // These counters are shared with whatever else the host receives.
     Some(Named::new(Cause::ReceiverHostDrops, Strength::Moderate, why, next).at(format!("{name}, {what}")))
+}
+
+/// The same where this host receives an observed flow: it does not know what was retransmitted, but what arrived behind a gap.
+pub(super) fn at_this_end(flow: &Flow) -> Option<Named> {
+    let here = flow.beside.is_some() && !flow.sends();
+    let disordered = signs_of_loss(flow).filter(|&segments| here && segments >= FEW_RETRANSMITS)?;
+    by_counters(flow, FEW_RETRANSMITS / EXPLAINS).filter(|_| {
+        let counted = counted(flow);
+        let dropped = [counted.backlog, counted.ring, counted.discards].into_iter().flatten().fold(0.0, f64::max);
+        // Packets of others that were dropped put nothing out of order here.
+        disordered >= dropped * EXPLAINS
+    })
 }
 
 /// The lab counted what the receiving host dropped.

@@ -1,4 +1,4 @@
-//! `docs/verdicts.md` and the code say the same.
+//! `docs/verdicts.md`, `docs/causes` and the code say the same.
 
 use landspeed_model::Cause;
 
@@ -6,7 +6,7 @@ const DOC: &str = include_str!("../../../../docs/verdicts.md");
 const THRESHOLDS: &str = include_str!("../../src/thresholds.rs");
 
 /// Every cause. The match below fails to compile when one is added and not listed here.
-const CAUSES: [Cause; 22] = [
+const CAUSES: [Cause; 26] = [
     Cause::ReceiverWindow,
     Cause::SlowReader,
     Cause::ReceiveBuffer,
@@ -28,6 +28,10 @@ const CAUSES: [Cause; 22] = [
     Cause::LocalQdisc,
     Cause::PathMtu,
     Cause::RoundTrip,
+    Cause::Storage,
+    Cause::RequestGaps,
+    Cause::CpuQuota,
+    Cause::Firewall,
     Cause::Undetermined,
 ];
 
@@ -54,22 +58,43 @@ fn position(cause: Cause) -> usize {
         Cause::LocalQdisc => 18,
         Cause::PathMtu => 19,
         Cause::RoundTrip => 20,
-        Cause::Undetermined => 21,
+        Cause::Storage => 21,
+        Cause::RequestGaps => 22,
+        Cause::CpuQuota => 23,
+        Cause::Firewall => 24,
+        Cause::Undetermined => 25,
     }
 }
 
+/// The longest page, lines.
+const LONGEST: usize = 40;
+
+fn name(cause: Cause) -> String {
+    let name = serde_json::to_value(cause).expect("a cause serialises");
+    name.as_str().expect("a cause is a word").to_owned()
+}
+
 #[test]
-fn the_page_has_a_section_for_every_cause() {
+fn every_cause_has_a_page_and_every_page_a_cause() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/causes");
+    let mut pages: Vec<String> = std::fs::read_dir(&directory)
+        .expect("the directory of the pages")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
     for (index, cause) in CAUSES.into_iter().enumerate() {
         assert_eq!(position(cause), index);
-        let name = serde_json::to_value(cause).expect("a cause serialises");
-        let heading = format!("\n### {}\n", name.as_str().expect("a cause is a word"));
-        let section = DOC.split_once(&heading).map(|(_, rest)| rest.split("\n##").next().unwrap_or_default());
-        let section = section.unwrap_or_else(|| panic!("docs/verdicts.md has no section{heading}"));
-        for part in ["**Decided by**", "**Try**"] {
-            assert!(section.contains(part), "{heading} lacks {part}");
+        let name = name(cause);
+        let file = format!("{name}.md");
+        pages.retain(|page| *page != file);
+        let page = std::fs::read_to_string(directory.join(&file)).unwrap_or_else(|why| panic!("{file}: {why}"));
+        assert!(page.starts_with(&format!("# {name}: ")), "{file} begins with its cause");
+        for part in ["\n## How it is recognised\n", "\n## Confirm it\n", "\n```\n", "\n## What to do\n"] {
+            assert!(page.contains(part), "{file} lacks {part:?}");
         }
+        assert!(page.lines().count() <= LONGEST, "{file} is longer than {LONGEST} lines");
+        assert!(DOC.contains(&format!("| [{name}](causes/{file}) | ")), "docs/verdicts.md does not link {file}");
     }
+    assert!(pages.is_empty(), "pages without a cause: {pages:?}");
 }
 
 /// `NAME value` of every threshold in the code.

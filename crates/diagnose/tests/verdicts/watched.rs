@@ -1,12 +1,12 @@
 //! Flows of other programs, seen from one end: the same causes as for a run, never sure, in words that fit.
 
 use landspeed_diagnose::diagnose_watched;
-use landspeed_model::{Cause, Confidence, Direction, RunDocument, Status, Verdict};
+use landspeed_model::{Cause, Confidence, Direction, RunDocument, Status, Verdict, WatchHost};
 
 use crate::common::Scenario;
 
 /// What the sending host sees of a scenario.
-fn at_sender(scenario: &Scenario) -> RunDocument {
+pub fn at_sender(scenario: &Scenario) -> RunDocument {
     let mut document = Scenario { receiver_report: false, ..scenario.clone() }.document();
     document.status = Status::Complete;
     document.cost.server = None;
@@ -14,7 +14,7 @@ fn at_sender(scenario: &Scenario) -> RunDocument {
 }
 
 /// What the receiving host sees of it, which is the client there.
-fn at_receiver(scenario: &Scenario) -> RunDocument {
+pub fn at_receiver(scenario: &Scenario) -> RunDocument {
     let mut document = scenario.document();
     document.hosts.client = document.hosts.server.take();
     document.host_series.client = document.host_series.server.take();
@@ -28,7 +28,11 @@ fn at_receiver(scenario: &Scenario) -> RunDocument {
 }
 
 fn judged(document: &RunDocument, direction: Direction) -> Verdict {
-    let verdict = diagnose_watched(document, direction);
+    judged_beside(document, direction, &WatchHost::default())
+}
+
+pub fn judged_beside(document: &RunDocument, direction: Direction, beside: &WatchHost) -> Verdict {
+    let verdict = diagnose_watched(document, direction, beside);
     let words = serde_json::to_string(&verdict).expect("a verdict");
     for foreign in ["--rate", "(-P", "client", "server)", "run again", "Run again", "app_wait_ns", "streams["] {
         assert!(!words.contains(foreign), "{foreign}: {words}");

@@ -17,7 +17,7 @@ fn pair(address: &str) -> (TcpStream, TcpStream, u16) {
 fn found(filter: SocketFilter) -> Vec<(SocketAddr, SocketAddr)> {
     let mut sockets = Vec::new();
     let mut diag = SockDiag::open().expect("a socket needs no privilege");
-    diag.dump(&filter, |socket| sockets.push((socket.id.local(), socket.id.remote()))).expect("a dump");
+    diag.dump(&filter, Detail::Full, |socket| sockets.push((socket.id.local(), socket.id.remote()))).expect("a dump");
     sockets
 }
 
@@ -31,7 +31,7 @@ fn both_ends_of_a_connection_are_described_with_their_queues() {
         let mut diag = SockDiag::open().expect("a socket");
         let mut seen = Vec::new();
         let filter = SocketFilter { port: Some(port), ..SocketFilter::default() };
-        diag.dump(&filter, |socket| {
+        diag.dump(&filter, Detail::Full, |socket| {
             assert!(socket.tcp_info.len() >= 192 && socket.memory.is_some() && !socket.congestion.is_empty());
             assert!(socket.id.cookie() != 0 && socket.inode != 0 && socket.state == 1);
             seen.push((socket.id.local(), socket.receive_queue_bytes, socket.id));

@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 
-use landspeed_model::{HostSnapshot, WatchRole};
+use landspeed_model::{HostSeries, HostSnapshot, WatchRole};
 use landspeed_netlink::sock_diag::SocketMemory;
 
 use super::*;
@@ -173,6 +173,31 @@ fn memory_is_bounded_however_many_connections_come_and_go() {
 }
 
 #[test]
+fn a_day_of_short_connections_takes_bounded_memory() {
+    const EACH: u64 = 1000;
+    let mut flows = top(100);
+    let mut twin = Twin::new(1, 0).counters(5000, 0);
+    // Of a connection that begins and ends between two dumps nothing is known or kept: one dump in ten tells as much as all.
+    for second in (0..86_400).step_by(10) {
+        flows.begin_dump(second * S);
+        for n in 0..EACH {
+            twin.cookie = second * EACH + n + 1;
+            flows.dumped(&twin.socket());
+        }
+        flows.end_dump();
+        for cookie in wanted(&flows).into_iter().take(3) {
+            twin.cookie = cookie;
+            flows.read(second * S + 1, &twin.socket(), None);
+        }
+        assert!(flows.known.len() == EACH as usize && flows.sampled.len() <= REMEMBERED * 100, "{second} s");
+    }
+    assert_eq!(flows.counts().seen, 8640 * EACH);
+    assert!(flows.known.capacity() < 8 * EACH as usize && flows.candidates.capacity() < 4 * EACH as usize);
+    let readings: usize = flows.sampled().map(|flow| flow.samples.len()).sum();
+    assert!(readings <= flows.sampled.len() * 302, "{readings}");
+}
+
+#[test]
 fn readings_before_a_pause_do_not_count_after_it() {
     let mut flows = top(1);
     let twin = |n: u64| Twin::new(1, 1).counters(n, 0);
@@ -205,7 +230,7 @@ fn counters_that_wrap_go_on_in_the_observation() {
     flows.read(S, &twin(u32::MAX, u32::MAX - 9, 5_000_000).socket(), None);
     flows.read(2 * S, &twin(4, 90, 6_250_000).socket(), None);
     let flow = flows.sampled().next().expect("a flow");
-    let seen = observe(flow, &HostSnapshot::default()).expect("two readings");
+    let seen = observe(flow, &HostSnapshot::default(), HostSeries::default()).expect("two readings");
     assert_eq!((seen.role, seen.span_ns, seen.bytes), (WatchRole::Sender, (S, 2 * S), 1_250_000));
     let stream = &seen.document.streams[0];
     assert!(stream.receiver.is_none());
@@ -223,7 +248,7 @@ fn a_flow_is_judged_in_the_direction_of_most_bytes() {
     flows.read(S, &twin(1000).socket(), None);
     flows.read(2 * S, &twin(2000).socket(), Some(ThreadTimes { pid: 9, cpu_ns: 5, wait_ns: 6 }));
     let flow = flows.sampled().next().expect("a flow");
-    let seen = observe(flow, &HostSnapshot::default()).expect("two readings");
+    let seen = observe(flow, &HostSnapshot::default(), HostSeries::default()).expect("two readings");
     assert_eq!((seen.role, seen.bytes), (WatchRole::Receiver, 50_000));
     let end = seen.document.streams[0].receiver.as_ref().expect("this end");
     assert_eq!(end.samples[1].thread_cpu_ns, Some(5));
@@ -241,9 +266,12 @@ fn a_kernel_without_byte_counters_gets_no_rates() {
     dump(&mut flows, S, std::slice::from_ref(&old));
     flows.read(S, &old.socket(), None);
     flows.read(2 * S, &old.socket(), None);
-    let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default()).expect("two readings");
+    let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default())
+        .expect("two readings");
     assert_eq!(seen.bytes, 0);
     let bare = Twin { info: Vec::new(), ..old };
     flows.read(2 * S + 1, &bare.socket(), None);
-    assert!(observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default()).is_some());
+    assert!(
+        observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default()).is_some()
+    );
 }

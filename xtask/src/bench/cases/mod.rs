@@ -11,6 +11,7 @@ mod tap;
 mod tcp;
 mod trace;
 mod udp;
+mod watch;
 
 use anyhow::{Result, ensure};
 
@@ -49,6 +50,8 @@ pub const ALL: &[(&str, Build)] = &[
     ("iperf3-server-udp-8948", |bench, name| iperf3::server_udp(bench, name, 8948)),
     ("iperf3-server-udp-1448", |bench, name| iperf3::server_udp(bench, name, 1448)),
     ("tap", tap::case),
+    ("watch-idle", watch::idle),
+    ("watch-busy", watch::busy),
     ("lab-single", lab::single),
     ("lab-long-fat", lab::long_fat),
     ("lab-memory", lab::memory),

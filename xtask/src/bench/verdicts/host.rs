@@ -11,7 +11,6 @@ use landspeed_model::{RunDocument, Status};
 use super::judge::on_run;
 use super::score::{Row, Score, Scores};
 use super::truth::{Accept, View};
-use super::view::seen;
 use crate::bench::child::{Running, run};
 use crate::bench::net;
 
@@ -98,7 +97,7 @@ pub fn play(directory: &Path, binary: Option<&Path>, rounds: usize, chosen: &[St
     );
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut scores: Vec<Scores> =
-        [View::TwoEnds, View::OneEnd].into_iter().map(|view| Scores { view, rows: Vec::new() }).collect();
+        View::ALL.into_iter().skip(1).map(|view| Scores { view, rows: Vec::new() }).collect();
     let is_chosen =
         |case: &&HostCase| chosen.is_empty() || chosen.iter().any(|start| case.name.starts_with(start.as_str()));
     for case in ALL.iter().filter(is_chosen) {
@@ -127,7 +126,7 @@ fn row(name: &str, case: &HostCase, run: &RunDocument, view: View) -> Row {
     if matches!(case.truth, "receiver-cpu" | "slow-reader") {
         accept.extend(["receiver-window", "slow-reader"].map(|cause| Accept { cause, from: View::OneEnd }));
     }
-    let said = on_run(&seen(run, view));
+    let said = on_run(run, view);
     let score = Score::new(case.truth, &accept, view, &said);
     Row { name: name.to_owned(), truth: case.truth, said, score }
 }

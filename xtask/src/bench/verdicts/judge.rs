@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, TcpInfo, Verdict};
 
 use super::truth::View;
-use super::view::seen;
+use super::view::{seen, watched};
 
 /// Who decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,21 +50,28 @@ impl Judge {
                     .as_ref()
                     .map(Said::from)
             }
+            (Self::Tree, View::WatchSender | View::WatchReceiver) => Some(on_run(run, view)),
             (Self::Tree, _) => {
                 let mut run = seen(run, view);
                 // The lab's hosts share a kernel and its name; two real ones do not.
                 if let Some(server) = &mut run.hosts.server {
                     server.hostname.push_str("-server");
                 }
-                Some(on_run(&run))
+                Some(Said::from(&landspeed_diagnose::diagnose(&run, Direction::Upload)))
             }
         }
     }
 }
 
-/// The verdict of the tree on a run.
-pub fn on_run(run: &RunDocument) -> Said {
-    Said::from(&landspeed_diagnose::diagnose(run, Direction::Upload))
+/// The verdict of the tree on a run, in a view without a lab.
+pub fn on_run(run: &RunDocument, view: View) -> Said {
+    let direction = match view {
+        View::WatchSender => Direction::Upload,
+        View::WatchReceiver => Direction::Download,
+        _ => return Said::from(&landspeed_diagnose::diagnose(&seen(run, view), Direction::Upload)),
+    };
+    let (run, beside) = watched(run, direction);
+    Said::from(&landspeed_diagnose::diagnose_watched(&run, direction, &beside))
 }
 
 /// Share of the busy time from which on a limit is the cause.

@@ -14,11 +14,15 @@ pub enum View {
     TwoEnds,
     /// The sender alone.
     OneEnd,
+    /// What `landspeed watch` at the sender reads of one of the connections.
+    WatchSender,
+    /// The same at the receiver.
+    WatchReceiver,
 }
 
 impl View {
     /// Every view, the one that shows most first.
-    pub const ALL: [Self; 3] = [Self::Lab, Self::TwoEnds, Self::OneEnd];
+    pub const ALL: [Self; 5] = [Self::Lab, Self::TwoEnds, Self::OneEnd, Self::WatchSender, Self::WatchReceiver];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -26,6 +30,8 @@ impl View {
             Self::Lab => "two ends and the lab's queues",
             Self::TwoEnds => "two ends",
             Self::OneEnd => "one end (the sender)",
+            Self::WatchSender => "`watch` at the sender",
+            Self::WatchReceiver => "`watch` at the receiver",
         }
     }
 }

@@ -1,6 +1,9 @@
 //! What each view shows of a run.
 
-use landspeed_model::{Direction, Ends, Phase, PhaseName, RunDocument, Status, Stream};
+use landspeed_model::{
+    Cost, Direction, Ends, Parameters, Phase, PhaseName, RunDocument, Sample, Status, Stream, StreamEnd, ThreadUse,
+    WatchHost,
+};
 
 use super::truth::View;
 
@@ -11,6 +14,78 @@ pub fn seen(run: &RunDocument, view: View) -> RunDocument {
         forget_server(&mut run);
     }
     run
+}
+
+/// What `watch` has of the first connection of an upload: one socket's readings in the steady phase, no options, no schedule, and of the
+/// host the counters and the busiest thread. `Upload`: at the sender; `Download`: at the receiver, which is the client there.
+pub fn watched(run: &RunDocument, direction: Direction) -> (RunDocument, WatchHost) {
+    let mut run = run.clone();
+    let steady =
+        run.phases.iter().find(|phase| phase.direction == Direction::Upload && phase.name == PhaseName::Steady);
+    let span_ns = steady.map_or((0, u64::MAX), |phase| (phase.start_ns, phase.end_ns));
+    let sends = direction == Direction::Upload;
+    if !sends {
+        run.hosts.client = run.hosts.server.take();
+        run.host_series.client = run.host_series.server.take();
+    }
+    (run.hosts.server, run.host_series.server) = (None, None);
+    // Of the host `watch` reads counters; it does not read the use of each core.
+    if let Some(series) = &mut run.host_series.client {
+        series.samples.clear();
+    }
+    run.status = Status::Complete;
+    run.requested = Parameters { direction, time_ns: None, ..Parameters::default() };
+    (run.effective, run.udp, run.latency_under_load) = (None, None, None);
+    run.latency.clear();
+    (run.totals, run.cost) = (Ends::default(), Cost::default());
+    run.streams.retain(|stream| stream.direction == Direction::Upload);
+    run.streams.truncate(1);
+    let mut beside = WatchHost { threads: Some(2), ..WatchHost::default() };
+    for stream in &mut run.streams {
+        stream.direction = direction;
+        let own = if sends { stream.sender.take() } else { stream.receiver.take() };
+        let own = own.map(|mut end| {
+            end.samples.retain(|sample| (span_ns.0..=span_ns.1).contains(&sample.t_ns));
+            beside.busiest = busiest(&end.samples);
+            for sample in &mut end.samples {
+                (sample.thread_cpu_ns, sample.thread_wait_ns) = (None, None);
+            }
+            StreamEnd {
+                bytes: end.bytes,
+                congestion: end.congestion,
+                sndbuf_bytes: end.sndbuf_bytes,
+                rcvbuf_bytes: end.rcvbuf_bytes,
+                samples: end.samples,
+                ..StreamEnd::default()
+            }
+        });
+        (stream.sender, stream.receiver) = if sends { (own, None) } else { (None, own) };
+        if sends {
+            from_acknowledgements(stream);
+        }
+    }
+    let bytes: u64 =
+        run.streams.iter().flat_map(|s| &s.intervals).filter(|i| i.phase == PhaseName::Steady).map(|i| i.bytes).sum();
+    run.phases.retain(|phase| phase.direction == Direction::Upload && phase.name == PhaseName::Steady);
+    for phase in &mut run.phases {
+        (phase.direction, phase.bytes) = (direction, bytes);
+    }
+    (run, beside)
+}
+
+/// The thread of a stream, from its samples.
+fn busiest(samples: &[Sample]) -> Option<ThreadUse> {
+    let mut timed = samples.iter().filter(|sample| sample.thread_cpu_ns.is_some());
+    let (first, last) = (timed.next()?, timed.next_back()?);
+    let elapsed = (last.t_ns - first.t_ns) as f64;
+    let share = |of: fn(&Sample) -> Option<u64>| Some(of(last)?.saturating_sub(of(first)?) as f64 / elapsed);
+    Some(ThreadUse {
+        tid: 0,
+        name: "landspeed".to_owned(),
+        cpu_share: share(|sample| sample.thread_cpu_ns)?,
+        wait_share: share(|sample| sample.thread_wait_ns).unwrap_or(0.0),
+        cpu: None,
+    })
 }
 
 /// Removes everything that the server reported, where the client sends: what is left is what the client has when the
@@ -74,6 +149,19 @@ mod tests {
     use super::*;
 
     const RUN: &str = include_str!("../../../../crates/diagnose/fixtures/real/loss-cubic.json");
+
+    #[test]
+    fn a_watch_shows_one_socket_and_no_options() {
+        let run: RunDocument = serde_json::from_str(RUN).unwrap();
+        for (direction, sends) in [(Direction::Upload, true), (Direction::Download, false)] {
+            let (seen, _) = watched(&run, direction);
+            let [stream] = &seen.streams[..] else { panic!("one stream") };
+            assert_eq!((stream.sender.is_some(), stream.receiver.is_some()), (sends, !sends));
+            assert!(seen.hosts.server.is_none() && seen.requested.rate_bps.is_none());
+            let end = stream.sender.as_ref().or(stream.receiver.as_ref()).unwrap();
+            assert!(end.samples.iter().all(|sample| sample.thread_cpu_ns.is_none()) && end.app_wait_ns == 0);
+        }
+    }
 
     #[test]
     fn one_end_shows_nothing_that_the_server_reported() {

@@ -74,7 +74,7 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
         return CAUSES.into_iter().map(Finding::not_applicable).collect();
     }
     let seen = symptoms(flow);
-    let mut named = name(flow, &seen);
+    let mut named = name(flow, &seen).or_else(|| receiver_drops::at_this_end(flow));
     CAUSES
         .into_iter()
         .map(|cause| {
@@ -135,6 +135,13 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
 fn own_rate(flow: &Flow) -> bool {
     flow.parameters.pace_bps.is_some()
         || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()))
+}
+
+/// Share of the bytes that left by the sender's interface that are the flow's.
+fn interface_share(flow: &Flow) -> f64 {
+    let qdiscs = flow.sender.series.into_iter().flat_map(|series| &series.qdiscs);
+    let sent = qdiscs.map(|qdisc| qdisc.bytes).max().unwrap_or(0);
+    if sent == 0 { 0.0 } else { flow.goodput_bps * flow.seconds() / 8.0 / sent as f64 }
 }
 
 /// Kinds of the sender's queueing disciplines.
@@ -278,7 +285,11 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     let resent = seen.resent.unwrap_or(0.0);
     let lossy = resent > 0.0;
     if seen.qdisc_drops >= resent * EXPLAINS && seen.qdisc_drops > 0.0 {
-        return local_drops(flow, seen.qdisc_drops, Strength::Strong);
+        // An interface that an observed flow shares drops others' packets too.
+        let own = !flow.observed || interface_share(flow) >= EXPLAINS && lossy;
+        if own || seen.qdisc_drops >= FEW_RETRANSMITS {
+            return local_drops(flow, seen.qdisc_drops, if own { Strength::Strong } else { Strength::Moderate });
+        }
     }
     if lossy && let Some(named) = receiver_drops::by_counters(flow, resent) {
         return named;

@@ -1,0 +1,55 @@
+//! The CPU quota of the process's control group.
+
+use landspeed_model::Cause;
+
+use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::flow::Flow;
+use crate::reader::{Reader, reader};
+use crate::stream::StreamView;
+use crate::text;
+use crate::thresholds::{QUOTA_USED_UP, SEND_EMPTY, SEND_FULL};
+
+/// The group is held back in many of its periods, and the end here is the one that is late.
+pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    let Some(beside) = flow.beside else { return Finding::not_applicable(Cause::CpuQuota) };
+    let mut scales = Scales::new(flow, Cause::CpuQuota);
+    // No quota: nothing to weigh, and nothing is missing.
+    let Some(quota) = &beside.quota else { return Finding::not_applicable(Cause::CpuQuota) };
+    let share = (quota.periods > 0).then(|| quota.throttled_periods as f64 / quota.periods as f64);
+    let metric = "periods in which the quota was used up over periods";
+    let used_up = Bound::AtLeast(QUOTA_USED_UP);
+    if scales.value(metric, share, "ratio", used_up, Some(flow.local().end), "cpu.stat nr_throttled") != Some(true) {
+        return scales.refuted();
+    }
+    let strength = if flow.sends() {
+        let fill = flow.figure(StreamView::send_fill);
+        let metric = "send queue memory over SO_SNDBUF";
+        scales.figure(metric, fill, "ratio", Bound::Below(SEND_FULL), "sender.samples[].wmem_queued_bytes");
+        match fill {
+            Some(fill) if fill.value < SEND_EMPTY => Strength::Strong,
+            Some(fill) if fill.value < SEND_FULL => Strength::Moderate,
+            _ => return scales.refuted(),
+        }
+    } else {
+        match reader(flow) {
+            Reader::Behind => Strength::Strong,
+            Reader::Unclear => Strength::Moderate,
+            _ => return scales.refuted(),
+        }
+    };
+    let share = share.unwrap_or(0.0);
+    let why = format!(
+        "the CPU quota of control group {} ({} cores) was used up in {} of its periods",
+        quota.group,
+        text::number(quota.cores),
+        text::percent(share)
+    );
+    let next = format!(
+        "Raise or remove the quota (`systemctl set-property UNIT CPUQuota=`, `cpu.max`; a container's CPU limit); `cat \
+         /sys/fs/cgroup{}/cpu.stat` shows nr_throttled rise.",
+        quota.group
+    );
+    let mut finding = scales.holds(strength, why, next);
+    finding.place = Some(format!("{}, control group {}", flow.local().name(), quota.group));
+    finding
+}

@@ -1,0 +1,60 @@
+//! This host's packet filter drops packets.
+
+use landspeed_model::Cause;
+
+use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::flow::Flow;
+use crate::text;
+use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS};
+
+/// What it dropped accounts for the losses that the end here sees.
+pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    let Some(beside) = flow.beside else { return Finding::not_applicable(Cause::Firewall) };
+    let mut scales = Scales::new(flow, Cause::Firewall);
+    let end = Some(flow.local().end);
+    let count = |packets: Option<u64>| packets.map(|packets| packets as f64);
+    let Some(lost) = signs_of_loss(flow) else { return scales.refuted() };
+    // One packet that is missing puts many out of order.
+    let least = if flow.sends() { lost * EXPLAINS } else { 0.0 };
+    let enough = Bound::AtLeast(least.max(FEW_RETRANSMITS));
+    let mut dropped: Option<(&str, f64)> = None;
+    for (metric, packets, source) in [
+        ("packets dropped by nft rules with a counter", beside.nft_drops, "nft list ruleset"),
+        ("packets dropped or not tracked by conntrack", beside.conntrack_drops, "/proc/net/stat/nf_conntrack"),
+        ("packets dropped by a packet filter on this host", beside.filter_drops, "skb:kfree_skb NETFILTER_DROP"),
+    ] {
+        let met = scales.optional(metric, count(packets), "packets", enough, end, source) == Some(true);
+        let others = |packets: f64| !flow.sends() && lost < packets * EXPLAINS;
+        if let Some(packets) = count(packets).filter(|&packets| met && dropped.is_none() && !others(packets)) {
+            dropped = Some((source, packets));
+        }
+    }
+    if beside.nft_drops.is_none() && beside.filter_drops.is_none() {
+        scales.lacks("drops of the packet filter (nft counters need root)");
+    }
+    let Some((source, packets)) = dropped else { return scales.refuted() };
+    let why = format!(
+        "the {}'s packet filter dropped {} packets ({source}), and {} segments {}",
+        flow.local().name(),
+        text::number(packets),
+        text::number(lost),
+        if flow.sends() { "were retransmitted" } else { "arrived out of order" }
+    );
+    let next = "Find the rule whose counter rises: `nft list ruleset`, `conntrack -S`; a rule without a counter shows with `perf \
+                trace -e skb:kfree_skb`."
+        .to_owned();
+    // The counters are of all packets that pass here.
+    let mut finding = scales.holds(Strength::Moderate, why, next);
+    finding.place = Some(format!("{}, packet filter", flow.local().name()));
+    finding
+}
+
+/// Segments retransmitted here, or that arrived here behind a gap; `None` where nothing was lost.
+pub(super) fn signs_of_loss(flow: &Flow) -> Option<f64> {
+    let lost = if flow.sends() {
+        flow.moved(|tcp| Some(u64::from(tcp.total_retrans)))
+    } else {
+        flow.received(|tcp| tcp.rcv_ooopack.map(u64::from))
+    };
+    lost.filter(|&segments| segments > 0.0)
+}

@@ -1,0 +1,87 @@
+//! The connection is idle between one answer and the next request.
+
+use landspeed_model::{Cause, TcpInfo};
+
+use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::flow::Flow;
+use crate::stream::StreamView;
+use crate::text;
+use crate::thresholds::{FEW_REQUESTS, IDLE_BETWEEN, OUTSTANDING_LITTLE, QUIET_MS};
+
+/// In most readings nothing is under way and the last data was the answer: the requesting application has not asked again.
+pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    if flow.beside.is_none() {
+        return Finding::not_applicable(Cause::RequestGaps);
+    }
+    let mut scales = Scales::new(flow, Cause::RequestGaps);
+    let gaps = if flow.sends() { answering(flow, &mut scales) } else { asking(flow, &mut scales) };
+    let Some(share) = gaps else { return scales.refuted() };
+    let (whose, at) = if flow.sends() {
+        ("the remote application", flow.receiver.name())
+    } else {
+        ("the local application", flow.receiver.name())
+    };
+    let why = format!(
+        "{whose} requests too little at a time: {} of the time the last answer was complete and no request was open",
+        text::percent(share)
+    );
+    let next = "Let the requesting application ask ahead (pipelining, larger ranges, read-ahead) or use several connections: \
+                each gap is its own processing and one round trip."
+        .to_owned();
+    let mut finding = scales.holds(Strength::Strong, why, next);
+    finding.place = Some(format!("{at}, requesting application"));
+    finding
+}
+
+/// Readings of the end here.
+fn readings<'a>(flow: &Flow<'a>) -> Vec<(&'a TcpInfo, u32)> {
+    let samples = flow.streams.iter().flat_map(|stream| if flow.sends() { &stream.sent } else { &stream.read });
+    samples.filter_map(|sample| Some((sample.tcp.as_deref()?, sample.receive_queue_bytes.unwrap_or(0)))).collect()
+}
+
+/// How often a counter rose from one reading to the next.
+fn rises(readings: &[(&TcpInfo, u32)], counter: impl Fn(&TcpInfo) -> Option<u64>) -> f64 {
+    let rises = readings.windows(2).filter(|pair| counter(pair[1].0) > counter(pair[0].0));
+    rises.count() as f64
+}
+
+/// At the end that answers. The share of idle readings.
+fn answering(flow: &Flow, scales: &mut Scales) -> Option<f64> {
+    let readings = readings(flow);
+    let source = "sender.samples[].tcp.";
+    let asked = rises(&readings, |tcp| tcp.bytes_received);
+    let (metric, few) = ("readings with new requests", Bound::AtLeast(FEW_REQUESTS));
+    let end = Some(flow.sender.end);
+    let asked = scales.value(metric, Some(asked), "readings", few, end, &format!("{source}bytes_received"));
+    let busy = flow.figure(StreamView::busy_share);
+    let (metric, little) = ("time with data outstanding over time", Bound::Below(OUTSTANDING_LITTLE));
+    let pauses = scales.figure(metric, busy, "ratio", little, &format!("{source}busy_time_us"));
+    // Both ages count from now: the smaller one is of what happened last.
+    let open = |tcp: &TcpInfo| tcp.unacked > 0 || tcp.last_data_recv_ms < tcp.last_data_sent_ms;
+    let idle = share(&readings, |(tcp, _)| !open(tcp));
+    let metric = "readings with the last answer complete and no request since";
+    let waits =
+        scales.value(metric, idle, "ratio", Bound::AtLeast(IDLE_BETWEEN), end, &format!("{source}last_data_recv_ms"));
+    (asked == Some(true) && pauses == Some(true) && waits == Some(true)).then_some(1.0 - busy?.value)
+}
+
+/// At the end that asks.
+fn asking(flow: &Flow, scales: &mut Scales) -> Option<f64> {
+    let readings = readings(flow);
+    let source = "receiver.samples[].tcp.";
+    let end = Some(flow.receiver.end);
+    let asked = rises(&readings, |tcp| tcp.data_segs_out.map(u64::from));
+    let (metric, few) = ("readings with new requests", Bound::AtLeast(FEW_REQUESTS));
+    let asked = scales.value(metric, Some(asked), "readings", few, end, &format!("{source}data_segs_out"));
+    let quiet = |tcp: &TcpInfo| tcp.last_data_recv_ms >= QUIET_MS && tcp.last_data_sent_ms > tcp.last_data_recv_ms;
+    let idle = share(&readings, |(tcp, unread)| *unread == 0 && quiet(tcp));
+    let metric = "readings with the last answer complete and no request since";
+    let waits =
+        scales.value(metric, idle, "ratio", Bound::AtLeast(IDLE_BETWEEN), end, &format!("{source}last_data_sent_ms"));
+    idle.filter(|_| asked == Some(true) && waits == Some(true))
+}
+
+fn share<T>(readings: &[T], of: impl Fn(&T) -> bool) -> Option<f64> {
+    (!readings.is_empty())
+        .then(|| readings.iter().filter(|reading| of(reading)).count() as f64 / readings.len() as f64)
+}

@@ -1,0 +1,196 @@
+//! Causes of watched flows that the host shows beside the socket: quota, storage, threads, requests, packet filters.
+
+use landspeed_model::{
+    BlockedThread, Cause, Confidence, Direction, QdiscDelta, QuotaUse, RunDocument, TcpInfo, ThreadUse, Verdict,
+    WatchHost,
+};
+
+use crate::common::Scenario;
+use crate::watched::{at_receiver, at_sender, judged_beside};
+
+fn named(verdict: &Verdict) -> (Cause, Confidence) {
+    (verdict.cause, verdict.confidence)
+}
+
+/// A sender whose queue is empty.
+fn late() -> RunDocument {
+    at_sender(&Scenario { fill: 0.02, flight_cwnd: 0.2, notsent: 0, sender_thread: 0.0, ..Scenario::default() })
+}
+
+/// A sender whose queue and congestion window are full, with losses.
+fn lossy() -> RunDocument {
+    at_sender(&Scenario {
+        fill: 0.9,
+        flight_cwnd: 1.0,
+        notsent: 3_000_000,
+        resent_ratio: 0.01,
+        ..Scenario::default()
+    })
+}
+
+/// A receiver whose queue is full.
+fn behind() -> RunDocument {
+    at_receiver(&Scenario { recv_fill: 0.6, receiver_thread: 0.0, ..Scenario::default() })
+}
+
+fn quota(throttled_periods: u64) -> WatchHost {
+    let quota = QuotaUse { group: "/a.slice".into(), cores: 0.3, periods: 100, throttled_periods };
+    WatchHost { quota: Some(quota), ..WatchHost::default() }
+}
+
+fn blocked(share: f64, bps: Option<f64>) -> WatchHost {
+    let thread = BlockedThread { tid: 12, name: "rsync".into(), share, readings: 50 };
+    WatchHost { blocked: Some(thread), storage_read_bps: bps, storage_write_bps: bps, ..WatchHost::default() }
+}
+
+fn busy(cpu_share: f64, wait_share: f64, threads: u32) -> WatchHost {
+    let thread = ThreadUse { tid: 34, name: "ssh".into(), cpu_share, wait_share, cpu: Some(1) };
+    WatchHost { busiest: Some(thread), threads: Some(threads), ..WatchHost::default() }
+}
+
+/// Changes each reading of the end that reported.
+fn each_reading(mut document: RunDocument, change: impl Fn(u32, &mut TcpInfo)) -> RunDocument {
+    let ends = document.streams.iter_mut().flat_map(|s| s.sender.iter_mut().chain(&mut s.receiver));
+    for (k, sample) in (0..).zip(ends.flat_map(|end| &mut end.samples)) {
+        change(k, sample.tcp.as_mut().expect("a reading"));
+    }
+    document
+}
+
+#[test]
+fn a_quota_that_is_used_up_is_named_with_its_group() {
+    let verdict = judged_beside(&late(), Direction::Upload, &quota(60));
+    assert_eq!(named(&verdict), (Cause::CpuQuota, Confidence::Medium), "{}", verdict.summary);
+    assert!(verdict.summary.contains("/a.slice (0.30 cores) was used up in 60 %"), "{}", verdict.summary);
+    assert!(verdict.next_step.contains("cpu.max"), "{}", verdict.next_step);
+    let verdict = judged_beside(&behind(), Direction::Download, &quota(60));
+    assert_eq!(named(&verdict), (Cause::CpuQuota, Confidence::Medium), "{}", verdict.summary);
+}
+
+#[test]
+fn a_quota_that_is_seldom_used_up_or_no_hindrance_is_not_named() {
+    assert_ne!(judged_beside(&late(), Direction::Upload, &quota(10)).cause, Cause::CpuQuota);
+    assert_ne!(judged_beside(&lossy(), Direction::Upload, &quota(90)).cause, Cause::CpuQuota, "data always waits");
+}
+
+#[test]
+fn a_thread_blocked_in_file_io_is_named() {
+    let verdict = judged_beside(&late(), Direction::Upload, &blocked(0.8, Some(1e9)));
+    assert_eq!(named(&verdict), (Cause::Storage, Confidence::Medium), "{}", verdict.summary);
+    assert!(verdict.summary.contains("rsync (TID 12) was blocked in file I/O 80 %"), "{}", verdict.summary);
+    let verdict = judged_beside(&late(), Direction::Upload, &blocked(0.8, None));
+    assert_eq!(named(&verdict), (Cause::Storage, Confidence::Low), "{}", verdict.summary);
+    assert!(verdict.missing.iter().any(|what| what.contains("read from storage")), "{:?}", verdict.missing);
+    let verdict = judged_beside(&behind(), Direction::Download, &blocked(0.5, Some(1e9)));
+    assert_eq!(named(&verdict), (Cause::Storage, Confidence::Medium), "{}", verdict.summary);
+}
+
+#[test]
+fn a_blocked_thread_whose_queue_is_full_is_not_the_limit() {
+    assert_eq!(judged_beside(&late(), Direction::Upload, &blocked(0.1, Some(1e9))).cause, Cause::Application);
+    assert_ne!(judged_beside(&lossy(), Direction::Upload, &blocked(0.9, Some(1e9))).cause, Cause::Storage);
+}
+
+#[test]
+fn a_busy_thread_among_several_is_named_and_doubted() {
+    let verdict = judged_beside(&late(), Direction::Upload, &busy(0.97, 0.0, 8));
+    assert_eq!(named(&verdict), (Cause::SenderCpu, Confidence::Low), "{}", verdict.summary);
+    assert!(verdict.summary.contains("busiest thread ssh (TID 34)"), "{}", verdict.summary);
+    assert!(verdict.next_step.contains("perf top -t 34"), "{}", verdict.next_step);
+    assert_eq!(judged_beside(&late(), Direction::Upload, &busy(0.3, 0.0, 8)).cause, Cause::Application);
+    assert_ne!(judged_beside(&lossy(), Direction::Upload, &busy(0.97, 0.0, 8)).cause, Cause::SenderCpu);
+}
+
+#[test]
+fn a_thread_on_the_core_of_its_receive_queue_is_told_so() {
+    let mut beside = busy(0.97, 0.0, 1);
+    beside.receive_cpu = Some(1);
+    let verdict = judged_beside(&behind(), Direction::Download, &beside);
+    assert_eq!(verdict.cause, Cause::ReceiverCpu, "{}", verdict.summary);
+    assert!(verdict.next_step.contains("Its core 1 also takes in the flow's segments"), "{}", verdict.next_step);
+    beside.receive_cpu = Some(0);
+    let verdict = judged_beside(&behind(), Direction::Download, &beside);
+    assert!(!verdict.next_step.contains("takes in"), "one node: {}", verdict.next_step);
+}
+
+#[test]
+fn gaps_between_requests_are_told_from_a_slow_answer() {
+    let serves = |sent_ms: u32, recv_ms: u32| {
+        each_reading(late(), |k, tcp| {
+            tcp.busy_time_us = tcp.busy_time_us.map(|us| us / 10);
+            (tcp.unacked, tcp.last_data_sent_ms, tcp.last_data_recv_ms) = (0, sent_ms, recv_ms);
+            tcp.bytes_received = Some(u64::from(k) * 100);
+        })
+    };
+    let verdict = judged_beside(&serves(40, 60), Direction::Upload, &WatchHost::default());
+    assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
+    let verdict = judged_beside(&serves(60, 40), Direction::Upload, &WatchHost::default());
+    assert_eq!(verdict.cause, Cause::Application, "the request waits for its answer: {}", verdict.summary);
+    let silent = each_reading(serves(40, 60), |_, tcp| tcp.bytes_received = Some(0));
+    assert_eq!(judged_beside(&silent, Direction::Upload, &WatchHost::default()).cause, Cause::Application);
+}
+
+#[test]
+fn a_receiver_that_asks_late_is_named_at_its_own_end() {
+    let asks = |sent_ms: u32, recv_ms: u32| {
+        let keeps_up = at_receiver(&Scenario { receiver_thread: 0.0, ..Scenario::default() });
+        each_reading(keeps_up, |k, tcp| {
+            (tcp.last_data_sent_ms, tcp.last_data_recv_ms) = (sent_ms, recv_ms);
+            tcp.data_segs_out = Some(k);
+        })
+    };
+    let verdict = judged_beside(&asks(90, 60), Direction::Download, &WatchHost::default());
+    assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
+    let verdict = judged_beside(&asks(40, 60), Direction::Download, &WatchHost::default());
+    assert_eq!(verdict.cause, Cause::Undetermined, "the answer is late: {}", verdict.summary);
+}
+
+#[test]
+fn drops_of_a_packet_filter_are_named_where_segments_are_lost() {
+    let drops = |nft_drops: u64| WatchHost { nft_drops: Some(nft_drops), ..WatchHost::default() };
+    let verdict = judged_beside(&lossy(), Direction::Upload, &drops(100_000));
+    assert_eq!(verdict.cause, Cause::Firewall, "{}", verdict.summary);
+    assert!(verdict.next_step.contains("nft list ruleset"), "{}", verdict.next_step);
+    assert_ne!(judged_beside(&lossy(), Direction::Upload, &drops(5)).cause, Cause::Firewall, "too few");
+    assert_ne!(judged_beside(&late(), Direction::Upload, &drops(100_000)).cause, Cause::Firewall, "nothing is lost");
+    let disordered = |per_reading: u32| {
+        let receiver = at_receiver(&Scenario { receiver_thread: 0.0, ..Scenario::default() });
+        each_reading(receiver, move |k, tcp| tcp.rcv_ooopack = Some(k * per_reading))
+    };
+    let verdict = judged_beside(&disordered(100), Direction::Download, &drops(50));
+    assert_eq!(named(&verdict), (Cause::Firewall, Confidence::Low), "{}", verdict.summary);
+    let verdict = judged_beside(&disordered(1), Direction::Download, &drops(50_000));
+    assert_ne!(verdict.cause, Cause::Firewall, "others' packets");
+}
+
+#[test]
+fn drops_of_the_backlog_are_named_where_segments_arrive_disordered() {
+    let receiver = |dropped: u64, per_reading: u32| {
+        let receiver = at_receiver(&Scenario { receiver_thread: 0.0, ..Scenario::default() });
+        let mut document = each_reading(receiver, move |k, tcp| tcp.rcv_ooopack = Some(k * per_reading));
+        document.host_series.client.as_mut().expect("a series").softnet.dropped = dropped;
+        document
+    };
+    let verdict = judged_beside(&receiver(60, 50), Direction::Download, &WatchHost::default());
+    assert_eq!(named(&verdict), (Cause::ReceiverHostDrops, Confidence::Low), "{}", verdict.summary);
+    for (dropped, per_reading) in [(60, 0), (0, 50), (60_000, 1)] {
+        let verdict = judged_beside(&receiver(dropped, per_reading), Direction::Download, &WatchHost::default());
+        assert_ne!(verdict.cause, Cause::ReceiverHostDrops, "{dropped} {per_reading}: {}", verdict.summary);
+    }
+}
+
+#[test]
+fn drops_of_a_qdisc_that_carries_others_packets_are_doubted() {
+    let with = |drops: u64, bytes: u64| {
+        let mut document = lossy();
+        let qdisc = QdiscDelta { kind: "tbf".into(), drops, bytes, ..QdiscDelta::default() };
+        document.host_series.client.as_mut().expect("a series").qdiscs.push(qdisc);
+        judged_beside(&document, Direction::Upload, &WatchHost::default())
+    };
+    // 1 Gb/s for 10 s.
+    let verdict = with(20_000, 1_300_000_000);
+    assert_eq!(named(&verdict), (Cause::LocalQdisc, Confidence::Medium), "{}", verdict.summary);
+    let verdict = with(20_000, 9_000_000_000);
+    assert_eq!(named(&verdict), (Cause::LocalQdisc, Confidence::Low), "{}", verdict.summary);
+    assert_ne!(with(3, 9_000_000_000).cause, Cause::LocalQdisc);
+}

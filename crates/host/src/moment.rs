@@ -1,0 +1,116 @@
+//! Counters of an interface and of the network stack at a moment, for those who look at spans that are not known beforehand.
+
+use landspeed_model::{CounterDelta, HostSeries, SoftnetDelta};
+use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, NetlinkError, Qdisc};
+
+use crate::counters::{deltas, qdisc_deltas};
+use crate::files::Files;
+use crate::parse::{Counters, SoftnetRow, paired_lines, softnet_rows};
+use crate::snapshot::Unavailable;
+
+/// An interface's queueing disciplines and standard statistics.
+#[derive(Debug, Clone)]
+pub struct InterfaceMoment {
+    name: String,
+    qdiscs: Vec<Qdisc>,
+    standard: Vec<u64>,
+}
+
+impl InterfaceMoment {
+    /// Reads them now, in the network namespace of `netlink`.
+    pub fn read(netlink: &mut Netlink, ifindex: u32) -> Result<Self, NetlinkError> {
+        let link = netlink.link(LinkId::Index(ifindex))?;
+        Ok(Self { name: link.name, qdiscs: netlink.qdiscs(ifindex)?, standard: link.stats })
+    }
+
+    /// The interface.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// What the network stack of a namespace counted, on all interfaces.
+#[derive(Debug, Clone)]
+pub struct StackMoment {
+    softnet: Vec<SoftnetRow>,
+    snmp: Counters,
+    conntrack: Option<u64>,
+}
+
+impl StackMoment {
+    /// Reads it now, in the calling thread's network namespace.
+    pub fn read(files: &Files) -> Self {
+        let text = |path: &str| files.read(path).unwrap_or_default();
+        let mut softnet = Vec::new();
+        softnet_rows(&text("/proc/thread-self/net/softnet_stat"), &mut softnet);
+        let mut snmp = Counters::default();
+        paired_lines(&text("/proc/thread-self/net/snmp"), &mut snmp);
+        Self { softnet, snmp, conntrack: untracked(&text("/proc/thread-self/net/stat/nf_conntrack")) }
+    }
+
+    /// Packets since `before` that conntrack dropped or could not assign to a connection.
+    pub fn conntrack_since(&self, before: &Self) -> Option<u64> {
+        Some(self.conntrack?.wrapping_sub(before.conntrack?))
+    }
+}
+
+/// What moved between two moments, as a series without samples over time.
+pub fn moved_between(
+    stack: Option<(&StackMoment, &StackMoment)>,
+    interface: Option<(&InterfaceMoment, &InterfaceMoment)>,
+) -> HostSeries {
+    let mut series = HostSeries::default();
+    if let Some((before, now)) = stack {
+        series.snmp = now.snmp.moved_since(&before.snmp);
+        for row in &now.softnet {
+            if let Some(then) = before.softnet.iter().find(|then| then.core == row.core) {
+                add(&mut series.softnet, &row.since(*then));
+            }
+        }
+    }
+    if let Some((before, now)) = interface {
+        let names = LINK_STATS_NAMES.iter().map(|name| format!("rtnl.{name}"));
+        let moved: Vec<CounterDelta> = deltas(names, &before.standard, &now.standard);
+        series.nic = moved;
+        series.qdiscs = qdisc_deltas(&before.qdiscs, &now.qdiscs, &mut Unavailable::new());
+    }
+    series
+}
+
+fn add(sum: &mut SoftnetDelta, row: &SoftnetDelta) {
+    sum.processed += row.processed;
+    sum.dropped += row.dropped;
+    sum.time_squeeze += row.time_squeeze;
+    sum.received_rps += row.received_rps;
+    sum.flow_limit += row.flow_limit;
+}
+
+/// `drop`, `early_drop`, `insert_failed` and `invalid` of all cores: a header, then a row of hexadecimal numbers for each core.
+fn untracked(text: &str) -> Option<u64> {
+    const WANTED: [&str; 4] = ["drop", "early_drop", "insert_failed", "invalid"];
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next()?.split_ascii_whitespace().collect();
+    let columns: Vec<usize> =
+        header.iter().enumerate().filter(|(_, name)| WANTED.contains(name)).map(|(column, _)| column).collect();
+    let rows = lines.flat_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let value = |&column: &usize| u64::from_str_radix(words.get(column)?, 16).ok();
+        columns.iter().filter_map(value).collect::<Vec<u64>>()
+    });
+    (!columns.is_empty()).then(|| rows.fold(0, u64::wrapping_add))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conntracks_columns_are_found_by_name() {
+        let text = "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop\n\
+                    00000003 00000000 00 00 00000010 0 0 0 0 00000001 00000002 00000004\n\
+                    00000003 00000000 00 00 00000001 0 0 0 0 0 0 0\n";
+        assert_eq!(untracked(text), Some(0x10 + 1 + 2 + 4 + 1));
+        assert_eq!((untracked(""), untracked("a b\n1 2\n")), (None, None));
+        assert_eq!(untracked("drop\nzz\n\n"), Some(0));
+    }
+}

@@ -1,0 +1,402 @@
+//! `landspeed watch` names faults of the host beside the socket, injected into programs it did not start: a CPU quota, slow storage,
+//! a busy thread, gaps between requests, a packet filter, a shaper.
+
+mod programs;
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+
+use landspeed_testkit::netns::{Namespace, Veth, veth};
+use landspeed_testkit::process::{Ended, Process, until};
+use landspeed_testkit::wire::{Leg, Wire};
+use landspeed_testkit::{or_skip, skip};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+const LEFT: &str = "10.93.0.1";
+const RIGHT: &str = "10.93.0.2";
+const PORT: u16 = 5998;
+const PATIENCE_S: u64 = 60;
+/// Causes that only `watch` names.
+const BESIDE: [&str; 4] = ["storage", "cpu-quota", "request-gaps", "firewall"];
+
+/// Sends what `chunk()` returns, for ever.
+const SENDER: &str = "
+import socket, sys, time, os, hashlib
+s = socket.create_connection(('10.93.0.2', 5998))
+while True:
+    s.sendall(chunk())
+";
+/// Reads, and does `work(data)` with it.
+const READER: &str = "
+import socket, sys, time, os, hashlib
+l = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+l.bind(('10.93.0.2', 5998)); l.listen(); print('ready', flush=True)
+s, _ = l.accept()
+while True:
+    data = s.recv(1 << 20)
+    if not data: break
+    work(data)
+";
+
+/// Two namespaces joined by a virtual Ethernet.
+fn two_hosts() -> Result<(Namespace, Namespace, Veth), String> {
+    let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
+    let link = veth(&left, &right, &format!("{LEFT}/24"), &format!("{RIGHT}/24"));
+    Ok((left, right, link))
+}
+
+fn python(namespace: &Namespace, program: &str) -> Result<Process, String> {
+    let found = Command::new("python3").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        return Err("no python3 here".to_owned());
+    }
+    let mut command = Command::new("python3");
+    command.args(["-c", program]).stdin(Stdio::null());
+    Ok(namespace.run(|| Process::start(command)))
+}
+
+/// A reader on the right that does `work` with what it reads.
+fn reader(right: &Namespace, work: &str) -> Result<Process, String> {
+    let process = python(right, &format!("def work(data): {work}\n{READER}"))?;
+    until(PATIENCE_S, "a listener", || process.stdout().contains("ready"));
+    Ok(process)
+}
+
+/// A sender on the left; `chunk` is the body of the function that makes what it sends.
+fn sender(left: &Namespace, chunk: &str) -> Result<Process, String> {
+    python(left, &format!("import os, time, hashlib\nzeros = bytes(1 << 18)\ndef chunk():\n{chunk}\n{SENDER}"))
+}
+
+fn watch_with(namespace: &Namespace, mut command: Command) -> Value {
+    command.args(["--for", "6s", "--json", "-"]).stdin(Stdio::null()).env("NO_COLOR", "1");
+    let Ended { code, stdout, stderr, .. } = namespace.run(|| Process::start(command)).end(PATIENCE_S);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    serde_json::from_str(&stdout).expect("JSON")
+}
+
+fn watch(namespace: &Namespace, arguments: &[&str]) -> Value {
+    let mut command = Command::new(PROGRAM);
+    command.arg("watch").args(arguments);
+    watch_with(namespace, command)
+}
+
+fn the_flow(document: &Value) -> &Value {
+    let flows = document["flows"].as_array().expect("a list");
+    assert_eq!(flows.len(), 1, "{document:#}");
+    let flow = &flows[0];
+    let shares: u64 =
+        flow["shares"].as_array().expect("a list").iter().filter_map(|s| s["share_permille"].as_u64()).sum();
+    assert_eq!(shares, 1000, "{flow:#}");
+    assert_ne!(flow["confidence"], "high", "{flow:#}");
+    flow
+}
+
+/// A directory of control groups, removed with what is in it.
+struct Group(PathBuf);
+
+impl Group {
+    /// A new one below the mount that has `file` in its groups.
+    fn new(mounts: &[&str], file: &str) -> Result<Self, String> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        for mount in mounts {
+            let path = Path::new(mount).join(format!("lstest-{}-{number}", std::process::id()));
+            if std::fs::create_dir(&path).is_ok() {
+                let group = Self(path);
+                if group.0.join(file).exists() {
+                    return Ok(group);
+                }
+            }
+        }
+        Err(format!("no control groups with {file} here"))
+    }
+
+    fn set(&self, file: &str, value: &str) -> bool {
+        std::fs::write(self.0.join(file), value).is_ok()
+    }
+
+    fn take(&self, process: &Process) {
+        assert!(self.set("cgroup.procs", &process.id().to_string()), "{}", self.0.display());
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The processes in it end when they are dropped, which is before: fields and variables go in reverse order.
+        until(PATIENCE_S, "an empty control group", || std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// A group that may use a tenth of a core.
+fn a_tenth_of_a_core() -> Result<Group, String> {
+    if let Ok(group) = Group::new(&["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"], "cpu.cfs_quota_us") {
+        assert!(group.set("cpu.cfs_period_us", "100000") && group.set("cpu.cfs_quota_us", "10000"));
+        return Ok(group);
+    }
+    let group = Group::new(&["/sys/fs/cgroup"], "cpu.max")?;
+    assert!(group.set("cpu.max", "10000 100000"));
+    Ok(group)
+}
+
+#[test]
+fn a_cpu_quota_is_named_with_its_control_group() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let group = or_skip!(a_tenth_of_a_core());
+    let _reader = or_skip!(reader(&right, "pass"));
+    let sender = or_skip!(sender(&left, "    return zeros"));
+    group.take(&sender);
+    let document = watch(&left, &[]);
+    let flow = the_flow(&document);
+    assert_eq!(flow["cause"], "cpu-quota", "{flow:#}");
+    let name = group.0.file_name().expect("a name").to_str().expect("text");
+    assert!(flow["place"].as_str().is_some_and(|place| place.contains(name)), "{flow:#}");
+    let cores = flow["host"]["quota"]["cores"].as_f64().expect("a number");
+    assert!((cores - 0.1).abs() < 1e-9, "{flow:#}");
+}
+
+#[test]
+fn a_reader_held_by_its_quota_is_named_at_the_receiver() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let group = or_skip!(a_tenth_of_a_core());
+    let reader = or_skip!(reader(&right, "hashlib.sha256(data)"));
+    group.take(&reader);
+    let _sender = or_skip!(sender(&left, "    return zeros"));
+    let document = watch(&right, &[]);
+    assert_eq!(the_flow(&document)["cause"], "cpu-quota", "{document:#}");
+}
+
+/// A file whose reads are held to a rate, and the group that does it for those in it.
+fn slow_storage(directory: &Path, bytes_per_s: u64) -> Result<(Group, PathBuf), String> {
+    let path = directory.join("data");
+    let device =
+        Command::new("stat").args(["-c", "%Hd:%Ld"]).arg(directory).output().map_err(|why| why.to_string())?;
+    let device = String::from_utf8_lossy(&device.stdout).trim().to_owned();
+    if device.starts_with("0:") {
+        return Err("the temporary directory is on no block device".to_owned());
+    }
+    let group = Group::new(&["/sys/fs/cgroup/blkio"], "blkio.throttle.read_bps_device");
+    let group = group.or_else(|_| Group::new(&["/sys/fs/cgroup"], "io.max"))?;
+    // Version 1 is asked first: its file does not exist in a group of version 2.
+    if !group.set("blkio.throttle.read_bps_device", &format!("{device} {bytes_per_s}"))
+        && !group.set("io.max", &format!("{device} rbps={bytes_per_s}"))
+    {
+        return Err(format!("no rate of reading can be set for device {device}"));
+    }
+    std::fs::write(&path, vec![7; 64 << 20]).map_err(|why| why.to_string())?;
+    Ok((group, path))
+}
+
+#[test]
+fn slow_storage_is_named_with_the_thread_it_blocks() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let scratch = tempfile::tempdir().expect("a directory");
+    let (group, file) = or_skip!(slow_storage(scratch.path(), 4 << 20));
+    let _reader = or_skip!(reader(&right, "pass"));
+    // Written back, dropped from the page cache, and read again and again.
+    let chunk = format!(
+        "    global at, f\n    if at == 0: f = os.open('{}', os.O_RDONLY); os.fsync(f); os.posix_fadvise(f, 0, 0, 4)\n    d = \
+         os.pread(f, 1 << 18, at)\n    at = (at + len(d)) % (64 << 20)\n    return d\nat = 0",
+        file.display()
+    );
+    let sender = or_skip!(sender(&left, &chunk));
+    group.take(&sender);
+    let document = watch(&left, &[]);
+    let flow = the_flow(&document);
+    assert_eq!(flow["cause"], "storage", "{flow:#}");
+    assert!(flow["host"]["blocked"]["share"].as_f64().is_some_and(|share| share > 0.3), "{flow:#}");
+    assert_eq!(flow["confidence"], "medium", "the process read what it sent: {flow:#}");
+}
+
+#[test]
+fn a_busy_thread_is_named() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let _reader = or_skip!(reader(&right, "pass"));
+    let chunk = "    d = zeros[:4096]\n    for _ in range(200): hashlib.sha256(d)\n    return d";
+    let sender = or_skip!(sender(&left, chunk));
+    let document = watch(&left, &[]);
+    let flow = the_flow(&document);
+    assert_eq!((&flow["cause"], &flow["confidence"]), (&"sender-cpu".into(), &"medium".into()), "{flow:#}");
+    let words = format!("(TID {})", sender.id());
+    assert!(flow["summary"].as_str().is_some_and(|summary| summary.contains(&words)), "{flow:#}");
+}
+
+#[test]
+fn one_busy_thread_of_several_is_named() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let listener = right.run(|| TcpListener::bind((RIGHT, PORT))).expect("a port");
+    let mut near = left.run(|| TcpStream::connect((RIGHT, PORT))).expect("a connection");
+    let (mut far, _) = listener.accept().expect("a connection");
+    let stop = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&stop);
+    let busy: JoinHandle<()> = std::thread::Builder::new()
+        .name("encrypts".into())
+        .spawn(move || {
+            let mut key = 1_u64;
+            while !ends.load(Ordering::Relaxed) {
+                for _ in 0..2_000_000 {
+                    key = std::hint::black_box(key.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+                }
+                near.write_all(&vec![key as u8; 20_000]).expect("sent");
+            }
+        })
+        .expect("a thread");
+    let reads = std::thread::spawn(move || while far.read(&mut [0; 65_536]).is_ok_and(|n| n > 0) {});
+    let document = watch(&left, &[]);
+    stop.store(true, Ordering::Relaxed);
+    busy.join().expect("ended");
+    reads.join().expect("ended");
+    let flow = the_flow(&document);
+    assert_eq!((&flow["cause"], &flow["confidence"]), (&"sender-cpu".into(), &"low".into()), "{flow:#}");
+    assert_eq!(flow["host"]["busiest"]["name"], "encrypts", "{flow:#}");
+    assert!(flow["summary"].as_str().is_some_and(|text| text.contains("busiest thread encrypts")), "{flow:#}");
+}
+
+/// A server that answers each 4 bytes with 256 KiB after `think`, and a client that asks again after `pause`, seconds.
+fn conversation(left: &Namespace, right: &Namespace, think: f64, pause: f64) -> Result<[Process; 2], String> {
+    let server = format!(
+        "import socket, time\nl = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\nl.bind(('{RIGHT}', \
+         {PORT})); l.listen(); print('ready', flush=True)\ns, _ = l.accept()\nwhile s.recv(4):\n    time.sleep({think})\n    \
+         s.sendall(bytes(1 << 18))\n"
+    );
+    let server = python(right, &server)?;
+    until(PATIENCE_S, "a listener", || server.stdout().contains("ready"));
+    let client = format!(
+        "import socket, time\ns = socket.create_connection(('{RIGHT}', {PORT}))\nwhile True:\n    s.sendall(b'more')\n    n = 0\n    \
+         while n < 1 << 18: n += len(s.recv(1 << 18))\n    time.sleep({pause})\n"
+    );
+    Ok([server, python(left, &client)?])
+}
+
+#[test]
+fn gaps_between_requests_are_named_at_both_ends() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let _programs = or_skip!(conversation(&left, &right, 0.0, 0.07));
+    for namespace in [&right, &left] {
+        let document = watch(namespace, &[]);
+        let flow = the_flow(&document);
+        assert_eq!((&flow["cause"], &flow["confidence"]), (&"request-gaps".into(), &"medium".into()), "{flow:#}");
+    }
+}
+
+#[test]
+fn an_answer_that_comes_late_is_not_a_gap_between_requests() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let _programs = or_skip!(conversation(&left, &right, 0.07, 0.0));
+    let document = watch(&right, &[]);
+    assert_eq!(the_flow(&document)["cause"], "application", "{document:#}");
+    let document = watch(&left, &[]);
+    assert_eq!(the_flow(&document)["cause"], "undetermined", "{document:#}");
+}
+
+/// A path of 10 ms and 100 Mb/s with a greedy transfer from left to right.
+fn greedy() -> Result<(Namespace, Namespace, Wire, [Process; 2]), String> {
+    let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
+    let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(100e6), queue_bytes: 1 << 20, ..Leg::default() };
+    let wire = Wire::between(&left, &right, [leg, leg], 7)?;
+    let (from, to) = (landspeed_testkit::wire::LEFT, landspeed_testkit::wire::RIGHT);
+    let moved = |program: &str| program.replace(RIGHT, to).replace(LEFT, from);
+    let reads = python(&right, &moved(&format!("def work(data): pass\n{READER}")))?;
+    until(PATIENCE_S, "a listener", || reads.stdout().contains("ready"));
+    let sends = python(&left, &moved(&format!("zeros = bytes(1 << 18)\ndef chunk(): return zeros\n{SENDER}")))?;
+    Ok((left, right, wire, [reads, sends]))
+}
+
+#[test]
+fn a_packet_filter_is_named_at_the_end_that_has_it() {
+    let (left, right, _wire, _programs) = or_skip!(greedy());
+    right.nft(
+        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 100 < 1 counter drop; } }",
+    );
+    let document = watch(&right, &[]);
+    let flow = the_flow(&document);
+    assert_eq!((&flow["cause"], &flow["confidence"]), (&"firewall".into(), &"low".into()), "{flow:#}");
+    assert!(flow["host"]["nft_drops"].as_u64().is_some_and(|drops| drops > 10), "{flow:#}");
+    let document = watch(&left, &[]);
+    assert_ne!(the_flow(&document)["cause"], "firewall", "the sender has none: {document:#}");
+}
+
+#[test]
+fn a_transfer_without_a_fault_has_none_of_these_causes() {
+    let (left, right, _wire, _programs) = or_skip!(greedy());
+    for namespace in [&left, &right] {
+        let document = watch(namespace, &[]);
+        let flow = the_flow(&document);
+        let cause = flow["cause"].as_str().expect("a word");
+        let local = ["receiver-host-drops", "local-qdisc", "sender-cpu", "receiver-cpu"];
+        assert!(!BESIDE.contains(&cause) && !local.contains(&cause), "{flow:#}");
+        assert_eq!(flow["host"]["nft_drops"], 0, "{flow:#}");
+        assert!(flow["host"]["quota"].is_null(), "{flow:#}");
+    }
+}
+
+#[test]
+fn a_qdisc_that_drops_is_named_with_the_interface() {
+    let (left, right, link) = or_skip!(two_hosts());
+    left.exec([
+        "tc", "qdisc", "add", "dev", &link.a, "root", "tbf", "rate", "50mbit", "burst", "32k", "limit", "30k",
+    ]);
+    let _reader = or_skip!(reader(&right, "pass"));
+    let _sender = or_skip!(sender(&left, "    return zeros"));
+    let document = watch(&left, &[]);
+    let flow = the_flow(&document);
+    assert_eq!(flow["cause"], "local-qdisc", "{flow:#}");
+    assert_eq!(flow["host"]["interface"], link.a, "{flow:#}");
+}
+
+#[test]
+fn the_core_of_the_receive_queue_is_told_where_the_thread_shares_it() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    let reader = or_skip!(reader(&right, "[hashlib.sha256(data) for _ in range(4)]"));
+    let sender = or_skip!(sender(&left, "    return zeros"));
+    for process in [&reader, &sender] {
+        let pinned = Command::new("taskset").args(["-acp", "0", &process.id().to_string()]).output();
+        if !pinned.is_ok_and(|output| output.status.success()) {
+            skip!("no taskset here");
+        }
+    }
+    let document = watch(&right, &[]);
+    let flow = the_flow(&document);
+    assert_eq!((&flow["cause"], &flow["host"]["receive_cpu"]), (&"receiver-cpu".into(), &0.into()), "{flow:#}");
+    let step = flow["next_step"].as_str().expect("text");
+    assert!(step.contains("Its core 0 also takes in the flow's segments"), "{flow:#}");
+}
+
+#[test]
+fn tracepoints_count_drops_by_reason_where_permitted() {
+    let (left, right, _wire, _programs) = or_skip!(greedy());
+    right.nft(
+        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 50 < 1 drop; } }",
+    );
+    let document = watch(&right, &[]);
+    assert!(document["events"].is_null(), "{document:#}");
+    assert!(document["unavailable"]["tracepoints"].as_str().is_some_and(|why| why.contains("--tracepoints")));
+    assert_ne!(the_flow(&document)["cause"], "firewall", "a rule without a counter is not visible: {document:#}");
+    // tracefs is mounted for this process only.
+    let mut command = Command::new("unshare");
+    let script = format!(
+        "mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null || exit 77; exec {PROGRAM} watch --tracepoints \"$@\""
+    );
+    command.args(["-m", "sh", "-c", &script, "sh"]);
+    let mut probe = Command::new("unshare");
+    probe.args([
+        "-m",
+        "sh",
+        "-c",
+        "mount -t tracefs tracefs /sys/kernel/tracing && test -d /sys/kernel/tracing/instances",
+    ]);
+    if !probe.output().is_ok_and(|output| output.status.success()) {
+        skip!("no tracefs here");
+    }
+    let document = watch_with(&right, command);
+    let drops = &document["events"]["drops"]["NETFILTER_DROP"];
+    assert!(drops.as_u64().is_some_and(|drops| drops > 10), "{document:#}");
+    assert!(!document["events"]["retransmits"].as_object().expect("counts").is_empty(), "{document:#}");
+    assert_eq!(the_flow(&document)["cause"], "firewall", "{document:#}");
+    assert!(document["unavailable"]["tracepoints"].is_null());
+}

@@ -1,0 +1,182 @@
+//! What this host does beside the sockets: the processes of the busy flows, the interfaces they leave by, the network stack.
+//!
+//! Counters are read once a second and kept for as long as readings of flows are, so that what moved in any flow's span is known
+//! afterwards. The states of threads are looked at ten times a second, a bounded number of them each time.
+
+mod process;
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use landspeed_host::{Files, InterfaceMoment, StackMoment, moved_between};
+use landspeed_model::{HostSeries, WatchHost};
+use landspeed_netlink::Netlink;
+use landspeed_netlink::nft::NfTables;
+
+use self::process::History;
+use crate::flows::ThreadTimes;
+
+/// Threads that are read, two open files each.
+const MOST_THREADS: usize = 256;
+/// Interfaces that are read.
+const MOST_INTERFACES: usize = 16;
+/// States of threads that are looked at in one period, about 2 µs each.
+const LOOKS: usize = 32;
+
+/// Everything that is kept.
+pub(crate) struct Beside {
+    files: Files,
+    netlink: Option<Netlink>,
+    nft: Option<NfTables>,
+    keep_ns: u64,
+    processes: BTreeMap<u32, History>,
+    interfaces: HashMap<u32, VecDeque<(u64, InterfaceMoment)>>,
+    stack: VecDeque<(u64, Stack)>,
+    /// The thread that is looked at next.
+    cursor: usize,
+}
+
+/// The network stack and its filters at a moment.
+struct Stack {
+    moment: StackMoment,
+    nft: Option<u64>,
+    filtered: Option<u64>,
+}
+
+impl Beside {
+    /// Reads in the calling thread's network namespace, and keeps `keep_ns` of it.
+    pub(crate) fn new(keep_ns: u64) -> Self {
+        Self {
+            files: Files::live(),
+            netlink: Netlink::open().ok(),
+            nft: NfTables::open().ok(),
+            keep_ns,
+            processes: BTreeMap::new(),
+            interfaces: HashMap::new(),
+            stack: VecDeque::new(),
+            cursor: 0,
+        }
+    }
+
+    /// Reads all counters: of these processes and interfaces, and of the network stack. `filtered`: packets that packet filters
+    /// dropped so far, by the kernel's tracepoint.
+    pub(crate) fn read(
+        &mut self,
+        now_ns: u64,
+        pids: &HashSet<u32>,
+        interfaces: &HashSet<u32>,
+        filtered: Option<u64>,
+    ) {
+        self.processes.retain(|pid, _| pids.contains(pid));
+        let mut open: usize = self.processes.values().map(|history| history.threads().count()).sum();
+        for &pid in pids {
+            let history = self.processes.entry(pid).or_insert_with(|| History::new(pid));
+            let before = history.threads().count();
+            history.read(&self.files, now_ns, self.keep_ns, MOST_THREADS.saturating_sub(open));
+            open = open + history.threads().count() - before;
+        }
+        self.interfaces.retain(|index, _| interfaces.contains(index));
+        if let Some(netlink) = &mut self.netlink {
+            for &index in interfaces.iter().take(MOST_INTERFACES) {
+                let Ok(moment) = InterfaceMoment::read(netlink, index) else { continue };
+                keep(self.interfaces.entry(index).or_default(), (now_ns, moment), self.keep_ns);
+            }
+        }
+        if pids.is_empty() && interfaces.is_empty() {
+            return;
+        }
+        let nft = self.nft.as_mut().and_then(|nft| nft.dropped().ok());
+        if nft.is_none() {
+            // Not permitted, or not there: it stays so.
+            self.nft = None;
+        }
+        let stack = Stack { moment: StackMoment::read(&self.files), nft, filtered };
+        keep(&mut self.stack, (now_ns, stack), self.keep_ns);
+    }
+
+    /// Looks at the states of some threads, in turn.
+    pub(crate) fn look(&mut self) {
+        let all: Vec<(u32, u32)> =
+            self.processes.iter().flat_map(|(pid, history)| history.threads().map(|tid| (*pid, tid))).collect();
+        let first = if all.len() > LOOKS { self.cursor % all.len() } else { 0 };
+        self.cursor = first + LOOKS;
+        for &(pid, tid) in all.iter().cycle().skip(first).take(LOOKS.min(all.len())) {
+            if let Some(history) = self.processes.get_mut(&pid) {
+                history.look(tid);
+            }
+        }
+    }
+
+    /// CPU time of a process's only thread. `None` where it has several: which of them serves a socket is not visible.
+    pub(crate) fn thread_times(&self, pid: u32) -> Option<ThreadTimes> {
+        let (cpu_ns, wait_ns) = self.processes.get(&pid)?.only_thread()?;
+        Some(ThreadTimes { pid, cpu_ns, wait_ns })
+    }
+
+    /// What happened in a flow's span.
+    pub(crate) fn of(&self, pid: Option<u32>, interface: u32, span_ns: (u64, u64)) -> (WatchHost, HostSeries) {
+        let mut host = WatchHost::default();
+        if let Some(history) = pid.and_then(|pid| self.processes.get(&pid)) {
+            history.describe(span_ns, &mut host);
+        }
+        let ends = |kept| nearest(kept, span_ns, |(t_ns, _)| *t_ns);
+        let interface = self.interfaces.get(&interface);
+        host.interface = interface.and_then(|kept| kept.back()).map(|(_, moment)| moment.name().to_owned());
+        let interface = interface.and_then(|kept| nearest(kept, span_ns, |(t_ns, _)| *t_ns));
+        let stack = ends(&self.stack);
+        if let Some(((_, before), (_, now))) = stack {
+            let moved = |of: fn(&Stack) -> Option<u64>| Some(of(now)?.saturating_sub(of(before)?));
+            host.nft_drops = moved(|stack| stack.nft);
+            host.filter_drops = moved(|stack| stack.filtered);
+            host.conntrack_drops = now.moment.conntrack_since(&before.moment);
+        }
+        let series = moved_between(
+            stack.map(|((_, before), (_, now))| (&before.moment, &now.moment)),
+            interface.map(|((_, before), (_, now))| (before, now)),
+        );
+        (host, series)
+    }
+
+    /// Whether rules of nftables are counted.
+    pub(crate) fn sees_nft(&self) -> bool {
+        self.nft.is_some()
+    }
+}
+
+fn keep<T>(kept: &mut VecDeque<(u64, T)>, reading: (u64, T), keep_ns: u64) {
+    let now_ns = reading.0;
+    kept.push_back(reading);
+    while kept.front().is_some_and(|(t_ns, _)| now_ns.saturating_sub(*t_ns) > keep_ns) {
+        kept.pop_front();
+    }
+}
+
+/// The readings nearest to the ends of a span, if they are two.
+fn nearest<T>(kept: &VecDeque<T>, span_ns: (u64, u64), at: impl Fn(&T) -> u64) -> Option<(&T, &T)> {
+    let closest = |t_ns: u64| kept.iter().min_by_key(|reading| at(reading).abs_diff(t_ns));
+    let (before, now) = (closest(span_ns.0)?, closest(span_ns.1)?);
+    (at(now) > at(before)).then_some((before, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_readings_nearest_to_a_span_are_taken() {
+        let kept: VecDeque<u64> = (0..10).map(|k| k * 1000).collect();
+        let ends = |from, to| nearest(&kept, (from, to), |t| *t).map(|(a, b)| (*a, *b));
+        assert_eq!(ends(2400, 7600), Some((2000, 8000)));
+        assert_eq!(ends(0, 90_000), Some((0, 9000)));
+        assert_eq!(ends(3100, 3200), None, "one reading has no span");
+        assert_eq!(nearest(&VecDeque::<u64>::new(), (0, 1), |t| *t), None);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_time() {
+        let mut kept = VecDeque::new();
+        for second in 0..100_000 {
+            keep(&mut kept, (second * 1_000_000_000, ()), 30_000_000_000);
+        }
+        assert_eq!(kept.len(), 31);
+    }
+}

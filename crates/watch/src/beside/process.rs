@@ -1,0 +1,356 @@
+//! What the threads of one process do, and what holds them.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use landspeed_host::{Files, Host};
+use landspeed_model::{BlockedThread, QuotaUse, ThreadUse, WatchHost};
+
+use super::nearest;
+
+/// Of a process with more threads none is read.
+const MOST_THREADS: usize = 64;
+/// Threads and quotas are looked for again after this time, nanoseconds.
+const CHECK_NS: u64 = 5_000_000_000;
+/// Longest text of a file that is read many times.
+const LONGEST: usize = 1024;
+
+/// A process and its readings, one a second.
+#[derive(Debug)]
+pub(super) struct History {
+    pid: u32,
+    threads: BTreeMap<u32, Thread>,
+    /// How many there are; also of a process with too many.
+    count: Option<u32>,
+    io: Option<File>,
+    quotas: Vec<Quota>,
+    checked_ns: Option<u64>,
+    readings: VecDeque<Reading>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    name: String,
+    schedstat: File,
+    stat: File,
+    /// Looks at its state, and how often it was D.
+    looks: (u32, u32),
+    core: Option<u32>,
+}
+
+/// A control group with a CPU quota.
+#[derive(Debug)]
+struct Quota {
+    group: String,
+    cores: f64,
+    stat: File,
+}
+
+/// Counters at a moment.
+#[derive(Debug, Clone)]
+struct Reading {
+    t_ns: u64,
+    threads: Vec<(u32, ThreadReading)>,
+    /// Bytes read from and written to storage.
+    io: Option<(u64, u64)>,
+    /// Periods and throttled periods, by group.
+    quotas: Vec<(String, u64, u64)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct ThreadReading {
+    cpu_ns: u64,
+    wait_ns: u64,
+    looks: (u32, u32),
+}
+
+impl History {
+    pub(super) fn new(pid: u32) -> Self {
+        Self {
+            pid,
+            threads: BTreeMap::new(),
+            count: None,
+            io: None,
+            quotas: Vec::new(),
+            checked_ns: None,
+            readings: VecDeque::new(),
+        }
+    }
+
+    /// Threads whose state is looked at.
+    pub(super) fn threads(&self) -> impl Iterator<Item = u32> + '_ {
+        self.threads.keys().copied()
+    }
+
+    /// Time on a core and waiting for one of the only thread there is, nanoseconds.
+    pub(super) fn only_thread(&self) -> Option<(u64, u64)> {
+        let thread = self.threads.values().next().filter(|_| self.count == Some(1))?;
+        read(&thread.schedstat, &mut [0; LONGEST]).and_then(two_numbers)
+    }
+
+    /// Looks at a thread's state and core.
+    pub(super) fn look(&mut self, tid: u32) {
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let mut text = [0; LONGEST];
+        let Some((state, core)) = read(&thread.stat, &mut text).and_then(state_and_core) else { return };
+        thread.looks.0 += 1;
+        thread.looks.1 += u32::from(state == b'D');
+        thread.core = core.or(thread.core);
+    }
+
+    /// Reads all counters. `room`: threads that may be opened besides.
+    pub(super) fn read(&mut self, files: &Files, now_ns: u64, keep_ns: u64, room: usize) {
+        if self.checked_ns.is_none_or(|at| now_ns.saturating_sub(at) >= CHECK_NS) {
+            self.checked_ns = Some(now_ns);
+            self.find(files, room);
+        }
+        let mut text = [0; LONGEST];
+        let mut threads = Vec::with_capacity(self.threads.len());
+        for (&tid, thread) in &self.threads {
+            if let Some((cpu_ns, wait_ns)) = read(&thread.schedstat, &mut text).and_then(two_numbers) {
+                threads.push((tid, ThreadReading { cpu_ns, wait_ns, looks: thread.looks }));
+            }
+        }
+        let io = self.io.as_ref().and_then(|file| read(file, &mut text)).and_then(storage_bytes);
+        let mut quotas = Vec::new();
+        for quota in &self.quotas {
+            if let Some((periods, throttled)) = read(&quota.stat, &mut text).and_then(throttled) {
+                quotas.push((quota.group.clone(), periods, throttled));
+            }
+        }
+        self.readings.push_back(Reading { t_ns: now_ns, threads, io, quotas });
+        while self.readings.front().is_some_and(|first| now_ns.saturating_sub(first.t_ns) > keep_ns) {
+            self.readings.pop_front();
+        }
+    }
+
+    /// Opens what there is to read.
+    fn find(&mut self, files: &Files, room: usize) {
+        let pid = self.pid;
+        let names = Host::names(files, &format!("/proc/{pid}/task"), "").unwrap_or_default();
+        let tids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        self.count = (!tids.is_empty()).then_some(tids.len() as u32);
+        self.threads.retain(|tid, _| tids.contains(tid));
+        if tids.len() <= MOST_THREADS.min(room + self.threads.len()) {
+            for tid in tids {
+                if let std::collections::btree_map::Entry::Vacant(place) = self.threads.entry(tid)
+                    && let Some(thread) = Thread::open(files, pid, tid)
+                {
+                    place.insert(thread);
+                }
+            }
+        }
+        // Another user's needs root.
+        self.io = self.io.take().or_else(|| files.open(&format!("/proc/{pid}/io")).ok());
+        self.quotas = quotas(files, &files.read(&format!("/proc/{pid}/cgroup")).unwrap_or_default());
+    }
+
+    /// What it did in a span, into `host`.
+    pub(super) fn describe(&self, span_ns: (u64, u64), host: &mut WatchHost) {
+        host.threads = self.count;
+        let Some((before, now)) = nearest(&self.readings, span_ns, |reading| reading.t_ns) else { return };
+        let elapsed = (now.t_ns - before.t_ns) as f64;
+        let then = |tid: u32| before.threads.iter().find(|(known, _)| *known == tid).map(|(_, reading)| *reading);
+        let moved: Vec<(u32, &Thread, ThreadReading)> = now
+            .threads
+            .iter()
+            .filter_map(|&(tid, reading)| {
+                let then = then(tid)?;
+                let delta = ThreadReading {
+                    cpu_ns: reading.cpu_ns.saturating_sub(then.cpu_ns),
+                    wait_ns: reading.wait_ns.saturating_sub(then.wait_ns),
+                    looks: (reading.looks.0 - then.looks.0, reading.looks.1 - then.looks.1),
+                };
+                Some((tid, self.threads.get(&tid)?, delta))
+            })
+            .collect();
+        let busiest = moved.iter().max_by_key(|(_, _, delta)| delta.cpu_ns + delta.wait_ns);
+        host.busiest = busiest.map(|(tid, thread, delta)| ThreadUse {
+            tid: *tid,
+            name: thread.name.clone(),
+            cpu_share: delta.cpu_ns as f64 / elapsed,
+            wait_share: delta.wait_ns as f64 / elapsed,
+            cpu: thread.core,
+        });
+        let share = |looks: (u32, u32)| f64::from(looks.1) / f64::from(looks.0.max(1));
+        let blocked = moved.iter().max_by(|a, b| share(a.2.looks).total_cmp(&share(b.2.looks)));
+        host.blocked = blocked.filter(|(_, _, delta)| delta.looks.0 > 0).map(|(tid, thread, delta)| BlockedThread {
+            tid: *tid,
+            name: thread.name.clone(),
+            share: share(delta.looks),
+            readings: delta.looks.0,
+        });
+        let bps = |of: fn((u64, u64)) -> u64| Some(of(now.io?).saturating_sub(of(before.io?)) as f64 * 8e9 / elapsed);
+        host.storage_read_bps = bps(|io| io.0);
+        host.storage_write_bps = bps(|io| io.1);
+        let uses = now.quotas.iter().filter_map(|(group, periods, throttled)| {
+            let (_, periods_before, throttled_before) = before.quotas.iter().find(|(known, ..)| known == group)?;
+            Some(QuotaUse {
+                group: group.clone(),
+                cores: self.quotas.iter().find(|quota| quota.group == *group)?.cores,
+                periods: periods.saturating_sub(*periods_before),
+                throttled_periods: throttled.saturating_sub(*throttled_before),
+            })
+        });
+        host.quota = uses.max_by_key(|quota| quota.throttled_periods);
+    }
+}
+
+impl Thread {
+    fn open(files: &Files, pid: u32, tid: u32) -> Option<Self> {
+        let path = |name: &str| format!("/proc/{pid}/task/{tid}/{name}");
+        let name = files.read(&path("comm")).ok()?.trim_end().chars().filter(|c| !c.is_control()).collect();
+        let (schedstat, stat) = (files.open(&path("schedstat")).ok()?, files.open(&path("stat")).ok()?);
+        Some(Self { name, schedstat, stat, looks: (0, 0), core: None })
+    }
+}
+
+/// The text of a short file, from its start.
+fn read<'a>(file: &File, into: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
+    let length = file.read_at(into, 0).ok()?;
+    into.get(..length)
+}
+
+/// Fields 3 and 39 of `/proc/PID/stat` (proc_pid_stat(5)); the name in field 2 may hold anything.
+fn state_and_core(text: &[u8]) -> Option<(u8, Option<u32>)> {
+    let behind = text.iter().rposition(|&byte| byte == b')')? + 1;
+    let mut words = text.get(behind..)?.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    let state = *words.next()?.first()?;
+    let core = words.nth(35).and_then(|word| std::str::from_utf8(word).ok()?.trim().parse().ok());
+    Some((state, core))
+}
+
+/// Time on a core and time waiting for one, nanoseconds (`schedstat`).
+fn two_numbers(text: &[u8]) -> Option<(u64, u64)> {
+    let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(str::parse);
+    Some((words.next()?.ok()?, words.next()?.ok()?))
+}
+
+/// `read_bytes` and `write_bytes` of `/proc/PID/io`.
+fn storage_bytes(text: &[u8]) -> Option<(u64, u64)> {
+    Some((value(text, "read_bytes:")?, value(text, "write_bytes:")?))
+}
+
+/// `nr_periods` and `nr_throttled` of `cpu.stat`.
+fn throttled(text: &[u8]) -> Option<(u64, u64)> {
+    Some((value(text, "nr_periods ")?, value(text, "nr_throttled ")?))
+}
+
+fn value(text: &[u8], name: &str) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+/// The groups of `/proc/PID/cgroup` and those above them that have a CPU quota.
+fn quotas(files: &Files, text: &str) -> Vec<Quota> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let roots: &[&str] = match controllers {
+            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
+            names if names.split(',').any(|name| name == "cpu") => {
+                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+            }
+            _ => continue,
+        };
+        // The root itself has none.
+        let ends = path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]);
+        for group in ends.filter_map(|end| path.get(..end)).filter(|group| group.len() > 1) {
+            found.extend(roots.iter().find_map(|root| quota(files, &format!("{root}{group}"), group)));
+        }
+    }
+    found
+}
+
+fn quota(files: &Files, directory: &str, group: &str) -> Option<Quota> {
+    let number = |name: &str| files.number::<f64>(&format!("{directory}/{name}")).ok();
+    let cores = match files.word(&format!("{directory}/cpu.max")) {
+        Ok(text) => {
+            let (quota, period) = text.split_once(' ')?;
+            quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?
+        }
+        Err(_) => number("cpu.cfs_quota_us").filter(|&quota| quota > 0.0)? / number("cpu.cfs_period_us")?,
+    };
+    let stat = files.open(&format!("{directory}/cpu.stat")).ok()?;
+    cores.is_finite().then(|| Quota { group: group.to_owned(), cores, stat })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const STAT: &str =
+        "10 (a ) b) D 1 10 10 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 3 0 0 7\n";
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    #[test]
+    fn odd_texts_give_nothing() {
+        assert_eq!(state_and_core(STAT.as_bytes()), Some((b'D', Some(3))));
+        for text in ["", "1 (x)", "1 (x) ", ")", "\u{0}"] {
+            assert_eq!(state_and_core(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(state_and_core(b"1 (x) R 1"), Some((b'R', None)));
+        assert_eq!((two_numbers(b"12"), two_numbers(b"12 x"), two_numbers(b"1 2 3")), (None, None, Some((1, 2))));
+        assert_eq!(throttled(b"nr_periods 7\nnr_throttled 3\n"), Some((7, 3)));
+    }
+
+    #[test]
+    fn a_busy_thread_a_quota_and_storage_are_read_over_a_span() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = root.path();
+        for (tid, name) in [(10, "main"), (11, "worker")] {
+            write(at, &format!("proc/10/task/{tid}/comm"), &format!("{name}\n"));
+            write(at, &format!("proc/10/task/{tid}/stat"), STAT);
+            write(at, &format!("proc/10/task/{tid}/schedstat"), "0 0 0\n");
+        }
+        write(at, "proc/10/io", "rchar: 9\nread_bytes: 0\nwrite_bytes: 0\n");
+        write(at, "proc/10/cgroup", "0::/a.slice/b.service\n");
+        write(at, "sys/fs/cgroup/a.slice/cpu.max", "50000 100000\n");
+        write(at, "sys/fs/cgroup/a.slice/cpu.stat", "nr_periods 0\nnr_throttled 0\n");
+        write(at, "sys/fs/cgroup/a.slice/b.service/cpu.max", "max 100000\n");
+        let files = Files::recorded(at);
+        let mut history = History::new(10);
+        history.read(&files, 0, 30_000_000_000, 100);
+        for _ in 0..4 {
+            history.look(11);
+        }
+        write(at, "proc/10/task/11/schedstat", "900000000 50000000 3\n");
+        write(at, "proc/10/io", "rchar: 9\nread_bytes: 1000000\nwrite_bytes: 8\n");
+        write(at, "sys/fs/cgroup/a.slice/cpu.stat", "nr_periods 10\nnr_throttled 6\n");
+        history.read(&files, 1_000_000_000, 30_000_000_000, 100);
+        let mut host = WatchHost::default();
+        history.describe((0, 1_000_000_000), &mut host);
+        let busiest = host.busiest.expect("a thread");
+        assert_eq!((busiest.name.as_str(), busiest.tid, busiest.cpu), ("worker", 11, Some(3)));
+        assert!((busiest.cpu_share - 0.9).abs() < 1e-9 && (busiest.wait_share - 0.05).abs() < 1e-9);
+        let blocked = host.blocked.expect("looked at");
+        assert_eq!((blocked.readings, blocked.share), (4, 1.0));
+        assert_eq!(host.storage_read_bps, Some(8e6));
+        let quota = host.quota.expect("a quota above");
+        assert_eq!(
+            (quota.group.as_str(), quota.cores, quota.periods, quota.throttled_periods),
+            ("/a.slice", 0.5, 10, 6)
+        );
+        assert_eq!(host.threads, Some(2));
+    }
+
+    #[test]
+    fn a_process_with_too_many_threads_is_counted_only() {
+        let root = tempfile::tempdir().expect("a directory");
+        for tid in 10..90 {
+            write(root.path(), &format!("proc/10/task/{tid}/comm"), "t\n");
+        }
+        let mut history = History::new(10);
+        history.read(&Files::recorded(root.path()), 0, 1, 1000);
+        assert_eq!((history.threads().count(), history.count), (0, Some(80)));
+    }
+}

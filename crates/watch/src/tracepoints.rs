@@ -1,0 +1,94 @@
+//! Retransmits and drops as the kernel's tracepoints report them, counted. They cover the whole host, every network namespace.
+
+use std::collections::BTreeMap;
+
+use landspeed_model::WatchEvents;
+use landspeed_tap::{Event, Events};
+
+const WANTED: &[&str] = &["tcp/tcp_retransmit_skb", "skb/kfree_skb"];
+/// Of each CPU, KiB: some thousand events, taken once a second.
+const BUFFER_KIB: u32 = 256;
+/// Reasons counted one by one; the kernel has about a hundred.
+const MOST_REASONS: usize = 256;
+
+/// Tracepoints that are switched on as long as this exists.
+pub(crate) struct Tracepoints {
+    events: Events,
+    taken: Vec<Event>,
+    counted: WatchEvents,
+}
+
+impl Tracepoints {
+    /// Switches them on, or says what that needs.
+    pub(crate) fn open() -> Result<Self, String> {
+        let events = Events::open(WANTED, BUFFER_KIB).map_err(|why| why.to_string())?;
+        Ok(Self { events, taken: Vec::new(), counted: WatchEvents::default() })
+    }
+
+    /// Counts what happened since the last time.
+    pub(crate) fn take(&mut self) {
+        self.taken.clear();
+        self.events.take(&mut self.taken);
+        for event in &self.taken {
+            count(event, &mut self.counted);
+        }
+        self.counted.lost = self.events.summary().lost;
+    }
+
+    /// What was counted so far.
+    pub(crate) fn counted(&self) -> &WatchEvents {
+        &self.counted
+    }
+
+    /// Packets that packet filters dropped so far.
+    pub(crate) fn filtered(&self) -> u64 {
+        self.counted.drops.get("NETFILTER_DROP").copied().unwrap_or(0)
+    }
+}
+
+fn count(event: &Event, into: &mut WatchEvents) {
+    match event.name.as_str() {
+        "kfree_skb" => add(&mut into.drops, word_behind(&event.text, "reason: ")),
+        "tcp_retransmit_skb" => add(&mut into.retransmits, word_behind(&event.text, "state=")),
+        _ => {}
+    }
+}
+
+fn add(counts: &mut BTreeMap<String, u64>, reason: &str) {
+    if let Some(count) = counts.get_mut(reason) {
+        *count += 1;
+    } else if counts.len() < MOST_REASONS {
+        counts.insert(reason.to_owned(), 1);
+    }
+}
+
+/// `not said` on kernels whose event has no such field: the reasons came with 5.17.
+fn word_behind<'a>(text: &'a str, name: &str) -> &'a str {
+    let word = text.split_once(name).and_then(|(_, rest)| rest.split_whitespace().next());
+    word.unwrap_or("not said")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_and_retransmits_are_counted_by_reason() {
+        let mut counted = WatchEvents::default();
+        for (name, text) in [
+            ("kfree_skb", "skbaddr=00 rx_sk=00 protocol=2048 location=nf_hook_slow+0xa0/0xb0 reason: NETFILTER_DROP"),
+            ("kfree_skb", "skbaddr=00 rx_sk=00 protocol=2048 location=nf_hook_slow+0xa0/0xb0 reason: NETFILTER_DROP"),
+            ("kfree_skb", "skbaddr=00 protocol=2048 location=00"),
+            (
+                "tcp_retransmit_skb",
+                "family=AF_INET sport=1 dport=2 saddr=10.0.0.1 daddr=10.0.0.2 state=TCP_ESTABLISHED",
+            ),
+            ("other", "reason: X"),
+        ] {
+            count(&Event { time_ns: 0, name: name.to_owned(), text: text.to_owned() }, &mut counted);
+        }
+        let of = |counts: &BTreeMap<String, u64>| counts.clone().into_iter().collect::<Vec<_>>();
+        assert_eq!(of(&counted.drops), [("NETFILTER_DROP".to_owned(), 2), ("not said".to_owned(), 1)]);
+        assert_eq!(of(&counted.retransmits), [("TCP_ESTABLISHED".to_owned(), 1)]);
+    }
+}
