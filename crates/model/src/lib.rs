@@ -23,6 +23,7 @@ mod trace_graph;
 mod tune;
 mod verdict;
 mod watch;
+mod watch_series;
 
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
@@ -67,6 +68,7 @@ pub use trace_graph::{
 pub use tune::{Change, Side, Target};
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{WatchDocument, WatchFlow, WatchOverhead, WatchRole, WatchSockets};
+pub use watch_series::{WatchChange, WatchRecent, WatchSeries};
 
 /// The identifier written to `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";

@@ -58,6 +58,9 @@ pub(crate) fn describe(
         missing: verdict.missing,
         next_step: verdict.next_step,
         shares: shares(verdict.epochs, span_ns),
+        timeline: Vec::new(),
+        recent: None,
+        series: None,
     }
 }
 

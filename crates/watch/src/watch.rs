@@ -1,5 +1,7 @@
 //! The watch itself: the kernel's answers and the clock on one side, [`Flows`] on the other.
 
+mod live;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
@@ -14,7 +16,10 @@ use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns
 
 use crate::document::{Judge, describe, unavailable};
 use crate::flows::{Flows, Limits, SampledFlow, ThreadTimes};
+use crate::process_cpu::ProcessCpu;
 use crate::processes::{Processes, inodes_of, processes_in_cgroup};
+
+pub use live::{FlowGlance, Glance};
 
 /// Busy flows are read so often, nanoseconds.
 const PERIOD_NS: u64 = 100_000_000;
@@ -49,6 +54,8 @@ pub enum Scope {
     All,
     /// At most so many of those that are sampled now, the busiest first.
     Running(usize),
+    /// The one with this cookie.
+    One(u64),
 }
 
 /// Why a watch cannot begin or go on.
@@ -85,6 +92,7 @@ pub struct Watch {
     host: LiveHost,
     snapshot: HostSnapshot,
     processes: Processes,
+    cpu: ProcessCpu,
     flows: Flows,
     /// Interface that leads to an address.
     interfaces: HashMap<IpAddr, u32>,
@@ -110,6 +118,7 @@ impl Watch {
             host: LiveHost::new(),
             snapshot: snapshot(None),
             processes: Processes::default(),
+            cpu: ProcessCpu::default(),
             flows: Flows::new(options.limits),
             interfaces: HashMap::new(),
             command: std::env::args().collect(),
@@ -218,6 +227,8 @@ impl Watch {
         let inodes: HashSet<u32> = self.flows.sampled().filter(|flow| !flow.ended).map(|flow| flow.inode).collect();
         self.processes.find(&self.host, &inodes, now_ns);
         self.flows.remember_processes(&self.processes);
+        let holders = inodes.iter().filter_map(|inode| self.processes.of(*inode).ok());
+        self.cpu.read(&self.host, &holders.map(|process| process.pid).collect(), now_ns);
         Ok(())
     }
 
@@ -252,6 +263,7 @@ impl Watch {
         let mut chosen: Vec<&SampledFlow> = match scope {
             Scope::All => self.flows.sampled().collect(),
             Scope::Running(_) => self.flows.sampled().filter(|flow| flow.is_wanted()).collect(),
+            Scope::One(cookie) => self.flows.flow(cookie).into_iter().collect(),
         };
         if let Scope::Running(most) = scope {
             chosen.sort_by_key(|flow| (std::cmp::Reverse(flow.moved_lately()), flow.id.cookie()));
@@ -282,6 +294,7 @@ impl Watch {
             sockets.ended_unlisted += u64::from(flow.ended && !kept);
             kept
         });
+        let flows = self.with_past(flows.into_iter().map(|(flow, _)| flow).collect(), scope);
         let wall_ns = monotonic_ns().saturating_sub(self.start_ns).max(1);
         let cpu_ns = thread_cpu_ns().saturating_sub(self.start_cpu_ns);
         WatchDocument {
@@ -292,7 +305,7 @@ impl Watch {
             hostname: self.snapshot.hostname.clone(),
             kernel_release: self.snapshot.kernel_release.clone(),
             duration_ns: wall_ns,
-            flows: flows.into_iter().map(|(flow, _)| flow).collect(),
+            flows,
             sockets,
             overhead: WatchOverhead { cpu_share: cpu_ns as f64 / wall_ns as f64, cpu_ns, wall_ns, ..self.overhead },
             unavailable: unavailable(&self.snapshot, self.processes.denied(), self.failure.as_deref()),
