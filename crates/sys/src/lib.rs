@@ -5,6 +5,7 @@ pub mod disk;
 pub mod filter;
 pub mod guest;
 pub mod interface;
+pub mod job;
 pub mod mtu;
 pub mod netlink;
 pub mod netns;
