@@ -1864,6 +1864,98 @@ export interface Warning {
   message: string;
 }
 
+export interface WatchChange {
+  cause: Cause;
+  confidence: Confidence;
+  t_ns: number;
+}
+
+export interface WatchDocument {
+  command: string[];
+  duration_ns: number;
+  flows: WatchFlow[];
+  hostname: string;
+  kernel_release: string;
+  landspeed: BuildInfo;
+  overhead: WatchOverhead;
+  schema: string;
+  sockets: WatchSockets;
+  started: string;
+  unavailable: Record<string, string>;
+}
+
+export interface WatchFlow {
+  bytes_acked: number;
+  bytes_received: number;
+  cause: Cause;
+  command?: string | null | undefined;
+  confidence: Confidence;
+  congestion?: string | null | undefined;
+  container?: string | null | undefined;
+  cookie: string;
+  cwnd: number;
+  ended: boolean;
+  evidence: Evidence[];
+  goodput_bps: number;
+  local: string;
+  min_rtt_us?: number | null | undefined;
+  missing: string[];
+  next_step: string;
+  pid?: number | null | undefined;
+  place?: string | null | undefined;
+  process_unknown?: string | null | undefined;
+  readings: number;
+  recent?: WatchRecent | null | undefined;
+  remote: string;
+  retransmits: number;
+  role: WatchRole;
+  rtt_us?: number | null | undefined;
+  ruled_out: Evidence[];
+  seen_ns: [number, number];
+  series?: WatchSeries | null | undefined;
+  shares: Epoch[];
+  span_ns: [number, number];
+  summary: string;
+  timeline?: WatchChange[] | null | undefined;
+  uid: number;
+  unit?: string | null | undefined;
+}
+
+export interface WatchOverhead {
+  cpu_ns: number;
+  cpu_share: number;
+  dumps: number;
+  late: number;
+  readings: number;
+  wall_ns: number;
+}
+
+export interface WatchRecent {
+  goodput_bps: number;
+  process_cpu?: number | null | undefined;
+  queue_bytes: number;
+  retransmits_per_s: number;
+  window_use?: number | null | undefined;
+}
+
+export type WatchRole = "sender" | "receiver";
+
+export interface WatchSeries {
+  bytes: number[];
+  cwnd: number[];
+  retransmits: number[];
+  rtt_us: number[];
+  t_ns: number[];
+}
+
+export interface WatchSockets {
+  ended: number;
+  ended_unlisted: number;
+  most: number;
+  now: number;
+  seen: number;
+}
+
 export interface ZeroCopyUse {
   completions: number;
   copied: number;
