@@ -3,7 +3,7 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { auditPage } from "./audit/page";
-import type { AuditDocument, LabDocument, LabSetDocument, RunDocument, TraceComparison, TraceDocument } from "./document";
+import type { AuditDocument, LabDocument, LabSetDocument, RunDocument, TraceComparison, TraceDocument, WatchDocument } from "./document";
 import { append, type Child } from "./dom";
 import { labPage } from "./lab/page";
 import { runPage } from "./run";
@@ -12,8 +12,9 @@ import { setPage } from "./set/page";
 import { watchPrint, watchSystem } from "./theme";
 import { comparisonPage, tracePage } from "./trace/page";
 import { unpackDeep, unpackDocument, unpackLab } from "./unpack";
+import { watchPage } from "./watch/page";
 
-type Document = AuditDocument | RunDocument | LabDocument | LabSetDocument | TraceDocument | TraceComparison;
+type Document = AuditDocument | RunDocument | LabDocument | LabSetDocument | TraceDocument | TraceComparison | WatchDocument;
 
 function main(): void {
   const root = document.getElementById("report");
@@ -31,6 +32,7 @@ function page(read: Document): Child[] {
   }
   if (isSet(read)) return setPage(read, () => saveJson(read, read.name));
   if (isAudit(read)) return auditPage(read, () => saveJson(read, read.hostname));
+  if (isWatch(read)) return watchPage(read, () => saveJson(read, read.hostname || "watch"));
   if (isTrace(read)) {
     const trace = unpackDeep(read) as TraceDocument;
     return tracePage(trace, () => saveJson(trace, trace.capture.file.split("/").at(-1) ?? "trace"));
@@ -46,6 +48,7 @@ function page(read: Document): Child[] {
 const isAudit = (read: Document): read is AuditDocument => read.schema.startsWith("landspeed.audit/");
 const isLab = (read: Document): read is LabDocument => read.schema.startsWith("landspeed.lab/");
 const isSet = (read: Document): read is LabSetDocument => read.schema.startsWith("landspeed.labset/");
+const isWatch = (read: Document): read is WatchDocument => read.schema.startsWith("landspeed.watch/");
 const isTrace = (read: Document): read is TraceDocument => read.schema.startsWith("landspeed.trace/");
 const isComparison = (read: Document): read is TraceComparison => read.schema.startsWith("landspeed.tracecomparison/");
 

@@ -11,6 +11,7 @@ import { pathToFileURL } from "node:url";
 import { auditPageClaims } from "./audit.mjs";
 import { labPageClaims, setPageClaims } from "./lab.mjs";
 import { comparisonPageClaims, tracePageClaims } from "./trace.mjs";
+import { watchPageClaims } from "./watch.mjs";
 
 const skip = (why) => {
   console.log(`SKIPPED: the report was not tested in a browser: ${why}`);
@@ -97,6 +98,7 @@ async function inspect(report) {
   else if (kind === "landspeed.audit") await auditPageClaims(page, run, { claim });
   else if (kind === "landspeed.trace") await tracePageClaims(page, run, { claim, settled });
   else if (kind === "landspeed.tracecomparison") await comparisonPageClaims(page, run, { claim, settled });
+  else if (kind === "landspeed.watch") await watchPageClaims(page, run, { claim });
   else if (kind === "landspeed.labset") await setPageClaims(page, run, { claim, settled });
   else {
     await sections(page, run);

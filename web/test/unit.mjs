@@ -7,7 +7,7 @@ import { build } from "esbuild";
 const source = `export * as series from "./src/series"; export * as format from "./src/format"; export * as unpack from "./src/unpack";
 export { chartOf } from "./src/evidence";
 export * as flows from "./src/lab/flows"; export { layout } from "./src/lab/layout"; export { onto } from "./src/lab/timeline";
-export * as values from "./src/set/values"; export * as groups from "./src/set/groups"; export { fileName } from "./src/save";`;
+export * as watch from "./src/watch/series"; export * as values from "./src/set/values"; export * as groups from "./src/set/groups"; export { fileName } from "./src/save";`;
 const bundle = await build({
   stdin: { contents: source, resolveDir: fileURLToPath(new URL("..", import.meta.url)) },
   bundle: true,
@@ -17,7 +17,7 @@ const bundle = await build({
   loader: { ".css": "empty" },
   mainFields: ["module", "main"],
 });
-const { series, format, unpack, chartOf, flows, layout, onto, values, groups, fileName } = await import(
+const { series, format, unpack, chartOf, flows, layout, onto, values, groups, fileName, watch } = await import(
   `data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString("base64")}`
 );
 
@@ -246,4 +246,15 @@ test("a thread never waits longer than a span lasts, and the sum of its waits st
 test("a requested size is shown as written", () => {
   const sizes = { 1000000: "1 MB", 16000000: "16 MB", 250000: "250 kB", 1500000: "1.5 MB", 115000000: "115 MB", 1500: "1\u202f500 B", 1000001: "977 KiB", 1048576: "1 MiB", 65536: "64 KiB", 9014: "9\u202f014 B", 0: "0 B" };
   for (const [bytes, text] of Object.entries(sizes)) assert.equal(format.bytes(Number(bytes)), text);
+});
+
+test("a watch's rates keep what a flow moved", () => {
+  const series = { t_ns: [1e9, 2e9, 4e9], bytes: [0, 100, 500], retransmits: [0, 0, 2], rtt_us: [0, 30, 40], cwnd: [1, 2, 3] };
+  const later = { ...series, t_ns: [3e9, 4e9, 5e9] };
+  const edges = watch.cellEdges([series, later, { ...series, t_ns: [] }]);
+  assert.deepEqual(edges, [1e9, 3e9, 5e9]);
+  const rates = watch.ratesIn(edges, series.t_ns, series.bytes, 8);
+  assert.ok(Math.abs((rates[0] + rates[1]) * 2 - 500 * 8) < 1e-6, String(rates));
+  assert.deepEqual(watch.levelsAt([1e9, 2e9, 3.9e9, 5e9], series.t_ns, series.rtt_us), [null, 30, 40, null]);
+  assert.deepEqual(watch.cellEdges([]), []);
 });

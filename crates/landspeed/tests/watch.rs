@@ -197,6 +197,47 @@ fn a_small_receive_buffer_is_named_at_the_sender() {
 }
 
 #[test]
+fn advice_is_input_for_tune_plan_as_printed() {
+    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, Some(32_768)));
+    let Ended { code, stdout, stderr, .. } = start(&transfer.left, &["--for", "5s", "--advise"]).end(PATIENCE_S);
+    assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
+    assert!(stdout.contains("  advice   receiver window: "), "{stdout}");
+    assert!(stdout.contains(&format!("  where    {RIGHT}, ")), "the receiver's host has the setting: {stdout}");
+    let line = stdout.lines().find_map(|line| line.trim_start().strip_prefix("plan ")).expect("a command").trim();
+    let rmem = || transfer.right.run(|| std::fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem")).expect("a file");
+    let before = rmem();
+    // As a shell reads it, on the host that it is for.
+    let directory = Path::new(PROGRAM).parent().expect("a directory").display();
+    let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).stdin(Stdio::null()).env("PATH", path);
+    let planned = transfer.right.run(|| Process::start(shell)).end(PATIENCE_S);
+    assert!(planned.code <= 1, "{line}: {planned:?}");
+    assert!(planned.stdout.contains("net.ipv4.tcp_rmem"), "{line}: {planned:?}");
+    assert_eq!(rmem(), before, "nothing is changed");
+}
+
+#[test]
+fn a_report_of_a_watch_has_its_series() {
+    let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
+    let scratch = tempfile::tempdir().expect("a directory");
+    let report = scratch.path().join("watch.html");
+    let document = watch(&transfer.left, &["--report", report.to_str().expect("text")]);
+    schema_of(&document);
+    let flow = the_flow(&document);
+    let series = &flow["series"];
+    let column = |name: &str| series[name].as_array().expect("a list").clone();
+    let readings = column("t_ns").len();
+    assert!((8..=121).contains(&readings), "two a second for five seconds: {series:#}");
+    let last = column("bytes")[readings - 1].as_u64().expect("a number");
+    assert!(last > 0 && last <= flow["bytes_acked"].as_u64().expect("a number"), "{last}");
+    assert!(flow["recent"]["goodput_bps"].as_f64().is_some_and(|bps| bps > 1e6), "{flow:#}");
+    assert_eq!(flow["timeline"].as_array().expect("a list").last().expect("a verdict")["cause"], flow["cause"]);
+    let page = std::fs::read_to_string(report).expect("a report");
+    assert!(page.contains("landspeed watch</title>") && page.contains(RIGHT), "{:.200}", page);
+}
+
+#[test]
 fn filters_leave_other_connections_out() {
     let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
     let own = std::process::id().to_string();
@@ -280,6 +321,8 @@ fn what_cannot_be_watched_is_named_with_what_to_do() {
         (&["--top", "0"], "write 1 to 1000"),
         (&["--for", "0"], "a time of zero measures nothing"),
         (&["--json", "-", "--jsonl", "-"], "two outputs go to standard output"),
+        (&["--json", "-", "--advise"], "--advise prints to standard output: give the document a file"),
+        (&["--report", "/nonexistent/watch.html"], "cannot write /nonexistent/watch.html"),
     ] {
         let (code, error) = run(arguments);
         assert_eq!(code, Some(2), "{error}");

@@ -23,6 +23,7 @@ mod trace_graph;
 mod tune;
 mod verdict;
 mod watch;
+mod watch_series;
 
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene};
@@ -70,6 +71,7 @@ pub use watch::{
     BlockedThread, QuotaUse, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,
     WatchSockets,
 };
+pub use watch_series::{WatchChange, WatchRecent, WatchSeries};
 
 /// The identifier written to `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";

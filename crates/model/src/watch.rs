@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildInfo, Cause, Confidence, Epoch, Evidence};
+use crate::{BuildInfo, Cause, Confidence, Epoch, Evidence, WatchChange, WatchRecent, WatchSeries};
 
 /// What was seen of a host's TCP flows in a while.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -109,6 +109,16 @@ pub struct WatchFlow {
     /// What this host did beside the flow's socket in the same span.
     #[serde(default)]
     pub host: WatchHost,
+    /// When the verdict changed, from the first one on; the last 32 changes. A flow is judged at each interval while it is among
+    /// the busiest that are shown, and at the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<WatchChange>,
+    /// The last second. `None` for a flow that ended or was not read for a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recent: Option<WatchRecent>,
+    /// The whole time it was sampled. Only in the document that is written at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<WatchSeries>,
 }
 
 /// What a host did beside a flow's socket, in the span of the flow's readings. `None`: not visible.

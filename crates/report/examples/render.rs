@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{env, error::Error, fs};
 
-use landspeed_report::{render, render_lab, render_lab_set, render_trace, render_trace_comparison};
+use landspeed_report::{render, render_lab, render_lab_set, render_trace, render_trace_comparison, render_watch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     for argument in env::args().skip(1) {
@@ -21,6 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(landspeed_model::TRACE_COMPARISON_SCHEMA) => {
                 render_trace_comparison(&serde_json::from_slice(&text)?)?
             }
+            Some(landspeed_model::WATCH_SCHEMA) => render_watch(&serde_json::from_slice(&text)?)?,
             _ => render(&serde_json::from_slice(&text)?)?,
         };
         fs::write(path.with_extension("html"), page)?;

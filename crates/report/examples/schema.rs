@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// Documents that a page is drawn from, with the names of their types.
-const DOCUMENTS: [(&str, &str); 6] = [
+const DOCUMENTS: [(&str, &str); 7] = [
     ("run", "RunDocument"),
     ("lab", "LabDocument"),
     ("labset", "LabSetDocument"),
     ("audit", "AuditDocument"),
     ("trace", "TraceDocument"),
     ("tracecomparison", "TraceComparison"),
+    ("watch", "WatchDocument"),
 ];
 
 /// What of a schema says which values there are.

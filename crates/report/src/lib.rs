@@ -1,5 +1,5 @@
-//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, an audit, a demo, or what one or
-//! two captures show.
+//! One self-contained HTML file from a document: a run, a lab's run, a set of a lab's cells, an audit, a demo, a watch, or what
+//! one or two captures show.
 //!
 //! The page is built from `web/` and embedded here as text, so nothing is fetched when it is opened and Node is not
 //! needed to build it. The document goes in as inert JSON, and a content security policy lets the browser use one
@@ -15,7 +15,8 @@ use std::fmt::Write as _;
 
 use landspeed_model::{
     AUDIT_SCHEMA, AuditDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA, LabDocument, LabSetDocument, RUN_SCHEMA,
-    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TRACE_SCHEMA_1, TraceComparison, TraceDocument,
+    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TRACE_SCHEMA_1, TraceComparison, TraceDocument, WATCH_SCHEMA,
+    WatchDocument,
 };
 use thiserror::Error;
 
@@ -112,6 +113,15 @@ pub fn render_trace_comparison(document: &TraceComparison) -> Result<String, Rep
 
 fn known_trace(document: &TraceDocument) -> Result<(), ReportError> {
     if document.schema == TRACE_SCHEMA_1 { Ok(()) } else { known(&document.schema, TRACE_SCHEMA) }
+}
+
+/// Draws what was seen of running flows, as [`render`] does a run.
+///
+/// # Errors
+/// The document's schema is not the one this version knows.
+pub fn render_watch(document: &WatchDocument) -> Result<String, ReportError> {
+    known(&document.schema, WATCH_SCHEMA)?;
+    Ok(page(&title::watch(document), &title::watch_summary(document), &embed::plain(document)?))
 }
 
 fn known(found: &str, known: &'static str) -> Result<(), ReportError> {

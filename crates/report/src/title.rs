@@ -1,6 +1,8 @@
 //! What stands on a browser's tab, and what is said where the page's script does not run.
 
-use landspeed_model::{AuditDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status, TraceDocument};
+use landspeed_model::{
+    AuditDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status, TraceDocument, WatchDocument,
+};
 use landspeed_units::BitRate;
 
 /// What was measured and the figure.
@@ -108,6 +110,17 @@ pub(crate) fn trace_summary(document: &TraceDocument) -> String {
         document.flows.len() as u64 + document.unlisted.flows,
         again
     )
+}
+
+/// The host.
+pub(crate) fn watch(document: &WatchDocument) -> String {
+    format!("{} · landspeed watch", if document.hostname.is_empty() { "a host" } else { &document.hostname })
+}
+
+/// The verdict of the flow that moved most.
+pub(crate) fn watch_summary(document: &WatchDocument) -> String {
+    let first = document.flows.first().map_or("None moved data.", |flow| flow.summary.as_str());
+    format!("{} flows moved data. {first}", document.flows.len())
 }
 
 /// Payload rate of all flows together.

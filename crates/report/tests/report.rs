@@ -16,6 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use landspeed_model::RunDocument;
 use landspeed_report::{
     ReportError, render, render_audit, render_lab, render_lab_set, render_trace, render_trace_comparison,
+    render_watch,
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -81,6 +82,9 @@ fn hostile_strings_of_other_documents_stay_inert() {
     }
     for (name, make) in documents::TRACE_COMPARISONS {
         assert_inert(name, &render_trace_comparison(&make()).unwrap());
+    }
+    for (name, make) in documents::WATCHES {
+        assert_inert(name, &render_watch(&make()).unwrap());
     }
 }
 

@@ -6,6 +6,7 @@ pub mod filter;
 pub mod foreign;
 pub mod guest;
 pub mod interface;
+pub mod job;
 pub mod mtu;
 pub mod netlink;
 pub mod netns;

@@ -63,6 +63,9 @@ pub(crate) fn describe(
         next_step: verdict.next_step,
         shares: shares(verdict.epochs, span_ns),
         host: beside,
+        timeline: Vec::new(),
+        recent: None,
+        series: None,
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use landspeed_model::{CongestionDetail, HostSeries, Sample, TcpInfo, WatchHost, WatchSockets};
 use landspeed_netlink::sock_diag::{SocketId, TcpSocket};
 
+use crate::history::History;
 use crate::processes::{Process, Processes};
 
 /// A flow is sampled for so long after it was last among the busiest, nanoseconds.
@@ -90,6 +91,8 @@ pub struct SampledFlow {
     pub(crate) last: Counters,
     /// The last readings, at most [`Limits::window_ns`] of them. Counters are the kernel's, since the connection began.
     pub samples: VecDeque<Sample>,
+    /// What is kept of the time before.
+    pub(crate) history: History,
     /// When it was last among the busiest; `None` while it is not sampled.
     wanted_ns: Option<u64>,
     /// Process whose thread the readings are of.
@@ -256,6 +259,7 @@ impl Flows {
             first: known.first,
             last: known.last,
             samples: VecDeque::new(),
+            history: History::default(),
             wanted_ns: Some(now_ns),
             pid: None,
             process: None,
@@ -313,7 +317,9 @@ impl Flows {
                 (earlier.thread_cpu_ns, earlier.thread_wait_ns) = (None, None);
             }
         }
-        flow.samples.push_back(sample(now_ns, socket, thread));
+        let sample = sample(now_ns, socket, thread);
+        flow.history.push(&sample);
+        flow.samples.push_back(sample);
         let oldest_ns = now_ns.saturating_sub(self.limits.window_ns);
         while flow.samples.front().is_some_and(|sample| sample.t_ns < oldest_ns) {
             flow.samples.pop_front();
@@ -341,6 +347,16 @@ impl Flows {
                 flow.beside = Some(Box::new(of(flow)));
             }
         }
+    }
+
+    /// One of [`Self::sampled`].
+    pub(crate) fn flow(&self, cookie: u64) -> Option<&SampledFlow> {
+        self.sampled.get(&cookie)
+    }
+
+    /// The same, to change it.
+    pub(crate) fn flow_mut(&mut self, cookie: u64) -> Option<&mut SampledFlow> {
+        self.sampled.get_mut(&cookie)
     }
 
     /// How many sockets there are and were.

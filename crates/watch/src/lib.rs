@@ -9,13 +9,16 @@
 mod beside;
 mod document;
 mod flows;
+mod history;
 mod observation;
+mod process_cpu;
 mod processes;
 mod tracepoints;
 mod watch;
 
 pub use document::Judge;
 pub use flows::{Flows, Limits, SampledFlow, ThreadTimes};
+pub use history::Point;
 pub use observation::{Observation, observe};
 pub use processes::{Process, Processes};
-pub use watch::{Options, Scope, Watch, WatchError};
+pub use watch::{FlowGlance, Glance, Options, Scope, Watch, WatchError};

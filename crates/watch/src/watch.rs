@@ -1,5 +1,7 @@
 //! The watch itself: the kernel's answers and the clock on one side, [`Flows`] on the other.
 
+mod live;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::IpAddr;
@@ -15,8 +17,11 @@ use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns
 use crate::beside::Beside;
 use crate::document::{Judge, describe, unavailable};
 use crate::flows::{Flows, Limits, SampledFlow, ThreadTimes};
+use crate::process_cpu::ProcessCpu;
 use crate::processes::{Processes, inodes_of, processes_in_cgroup};
 use crate::tracepoints::Tracepoints;
+
+pub use live::{FlowGlance, Glance};
 
 /// Busy flows are read so often, nanoseconds.
 const PERIOD_NS: u64 = 100_000_000;
@@ -53,6 +58,8 @@ pub enum Scope {
     All,
     /// At most so many of those that are sampled now, the busiest first.
     Running(usize),
+    /// The one with this cookie.
+    One(u64),
 }
 
 /// Why a watch cannot begin or go on.
@@ -89,6 +96,7 @@ pub struct Watch {
     host: LiveHost,
     snapshot: HostSnapshot,
     processes: Processes,
+    cpu: ProcessCpu,
     flows: Flows,
     /// Interface that leads to an address.
     interfaces: HashMap<IpAddr, u32>,
@@ -116,6 +124,7 @@ impl Watch {
             host: LiveHost::new(),
             snapshot: snapshot(None),
             processes: Processes::default(),
+            cpu: ProcessCpu::default(),
             flows: Flows::new(options.limits),
             interfaces: HashMap::new(),
             beside: Beside::new(options.limits.window_ns),
@@ -231,6 +240,8 @@ impl Watch {
         self.processes.find(&self.host, &inodes, now_ns);
         self.flows.remember_processes(&self.processes);
         self.read_beside(now_ns);
+        let holders = inodes.iter().filter_map(|inode| self.processes.of(*inode).ok());
+        self.cpu.read(&self.host, &holders.map(|process| process.pid).collect(), now_ns);
         Ok(())
     }
 
@@ -321,6 +332,7 @@ impl Watch {
         let mut chosen: Vec<&SampledFlow> = match scope {
             Scope::All => self.flows.sampled().collect(),
             Scope::Running(_) => self.flows.sampled().filter(|flow| flow.is_wanted()).collect(),
+            Scope::One(cookie) => self.flows.flow(cookie).into_iter().collect(),
         };
         if let Scope::Running(most) = scope {
             chosen.sort_by_key(|flow| (std::cmp::Reverse(flow.moved_lately()), flow.id.cookie()));
@@ -356,6 +368,7 @@ impl Watch {
             sockets.ended_unlisted += u64::from(flow.ended && !kept);
             kept
         });
+        let flows = self.with_past(flows.into_iter().map(|(flow, _)| flow).collect(), scope);
         let mut unavailable = unavailable(&self.snapshot, self.processes.denied(), self.failure.as_deref());
         if let Err(why) = &self.tracepoints {
             unavailable.insert("tracepoints".into(), why.clone());
@@ -374,7 +387,7 @@ impl Watch {
             hostname: self.snapshot.hostname.clone(),
             kernel_release: self.snapshot.kernel_release.clone(),
             duration_ns: wall_ns,
-            flows: flows.into_iter().map(|(flow, _)| flow).collect(),
+            flows,
             sockets,
             overhead: WatchOverhead { cpu_share: cpu_ns as f64 / wall_ns as f64, cpu_ns, wall_ns, ..self.overhead },
             events: self.tracepoints.as_ref().ok().map(|tracepoints| tracepoints.counted().clone()),

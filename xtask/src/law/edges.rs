@@ -65,6 +65,8 @@ pub const CONFINED: &[(&str, &[&str])] = &[
     ("libc", &["sys", "netlink", "testkit"]),
     ("socket2", &["sys", "flow", "iperf3", "testkit", "xtask"]),
     ("nix", &["xtask"]),
+    ("ratatui-core", &["cli"]),
+    ("ratatui-crossterm", &["cli"]),
     ("rustix", &[]),
     ("tempfile", &["testkit", "xtask"]),
 ];

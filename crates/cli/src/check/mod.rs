@@ -183,7 +183,7 @@ pub fn goal(args: &GoalArgs, facts: &Facts) -> Goal {
 }
 
 /// A virtual machine that was given no other job is a guest.
-fn usual_role(facts: &Facts) -> Role {
+pub fn usual_role(facts: &Facts) -> Role {
     if facts.virtualization.hypervisor.known().is_some() { Role::Guest } else { Role::Dtn }
 }
 

@@ -195,7 +195,8 @@ fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page)
     page.line("page", &format!("{label}{}", cause_page(v.cause)));
 }
 
-fn number(value: f64, unit: &str) -> String {
+/// A figure of a verdict with its unit.
+pub fn number(value: f64, unit: &str) -> String {
     match unit {
         "bps" => BitRate::from_bps(value.max(0.0) as u64).to_string(),
         "bytes" => bytes(value.max(0.0) as u64),

@@ -13,7 +13,7 @@ use landspeed_model::{
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-pub use details::details;
+pub use details::{details, number};
 pub use page::{Page, unmarked};
 
 /// Warnings that make the headline doubtful, the gravest first, each with its short phrase. The others are notes, which `-v`

@@ -1,8 +1,12 @@
 //! `landspeed watch`.
 
+mod advise;
+mod screen;
 pub mod text;
 
+use std::io::IsTerminal as _;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
@@ -18,13 +22,17 @@ use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
-  landspeed watch                        until Ctrl-C
+  landspeed watch                        until q or Ctrl-C
   landspeed watch --for 30s              and stop with a verdict for each flow
   landspeed watch --port 443 --for 1m    HTTPS, as client or server
   landspeed watch --peer 198.51.100.0/24 --json flows.json
+  landspeed watch --for 1m --report flows.html --advise
   landspeed watch --pid 4711             one process
   landspeed watch --cgroup /system.slice/nginx.service
   landspeed watch --jsonl - | jq -r '.flows[] | [.remote, .cause] | @tsv'
+
+In a terminal, the flows fill the screen: Enter opens the page of one (its last minute and the evidence), ← and → sort by
+another column, r reverses, / filters by address, process or cause, p pauses, q quits.
 
 Exit status: 0 it ran, 2 failure.";
 
@@ -56,7 +64,7 @@ pub struct Args {
     /// Count retransmits and drops by the kernel's reason (tracefs; root)
     #[arg(long, hide = true)]
     tracepoints: bool,
-    /// Time between two reports
+    /// Time between two reports, or two verdicts of a flow on the screen
     #[arg(short, long, value_parser = options::time, default_value = "5s", value_name = "TIME")]
     interval: Nanos,
     /// Write the JSON document at the end (- for standard output)
@@ -65,6 +73,15 @@ pub struct Args {
     /// Write the document of running flows as one line at each interval (- for standard output)
     #[arg(long, value_name = "FILE")]
     jsonl: Option<Sink>,
+    /// Write the report at the end: rates over time, what limited each flow when, evidence
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Print at the end what to change, as input for `landspeed tune plan`; changes nothing
+    #[arg(long)]
+    advise: bool,
+    /// Print lines, also in a terminal
+    #[arg(long)]
+    plain: bool,
 }
 
 /// `192.0.2.1` or `192.0.2.0/24`.
@@ -84,54 +101,113 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 
 /// Watches, and prints what limits each flow.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
-    let sinks: Vec<&Sink> = [&args.json, &args.jsonl].into_iter().flatten().collect();
+    let report = args.report.clone().map(Sink::File);
+    let sinks: Vec<&Sink> = [&args.json, &args.jsonl, &report].into_iter().flatten().collect();
     for (i, sink) in sinks.iter().enumerate() {
         sink.check()?;
         anyhow::ensure!(!sinks[..i].contains(sink), "two outputs go to {sink}: give each its own");
     }
     let prints = !sinks.contains(&&Sink::Stdout);
-    let mut lines: Option<Box<dyn std::io::Write>> = match &args.jsonl {
-        None => None,
-        Some(Sink::Stdout) => Some(Box::new(std::io::stdout())),
-        Some(Sink::File(path)) => {
-            let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            Some(Box::new(file))
-        }
-    };
+    anyhow::ensure!(prints || !args.advise, "--advise prints to standard output: give the document a file");
+    let mut lines = args.jsonl.as_ref().map(Lines::open).transpose()?;
     let stop = landspeed_sys::process::catch_interrupts();
-    let mut watch = Watch::open(chosen(args)).map_err(|error| advised(&error))?;
+    let fills_screen = prints && !args.plain && has_screen();
+    let mut watch = Watch::open(chosen(args, fills_screen)).map_err(|error| advised(&error))?;
+    let mut live = fills_screen.then(|| screen::Live::open(args.interval.get())).transpose().context(NO_SCREEN)?;
     let mut failed = None;
     let mut table = text::Table::default();
+    let mut next_ns = args.interval.get();
     let watched = watch.run(stop, &mut |watch| {
-        let shown = if lines.is_some() { args.top } else { SHOWN };
-        let mut document = watch.document(&diagnose_watched, Scope::Running(shown));
-        if let Some(out) = &mut lines
-            && failed.is_none()
-        {
-            failed = write_line(out, &document).err();
-            stop.fetch_or(failed.is_some(), Ordering::Relaxed);
-        }
-        document.flows.truncate(SHOWN);
-        if prints {
-            print!("{}", table.interval(&document, watch.busy()));
+        let mut step = || -> anyhow::Result<bool> {
+            let goes_on = live.as_mut().map_or(Ok(true), |live| live.tick(watch)).context(NO_SCREEN)?;
+            let now_ns = watch.elapsed_ns();
+            // The screen takes keys far more often.
+            if live.is_some() && (lines.is_none() || now_ns < next_ns) {
+                return Ok(goes_on);
+            }
+            next_ns = now_ns.max(next_ns + args.interval.get());
+            let shown = if lines.is_some() { args.top } else { SHOWN };
+            let mut document = watch.document(&diagnose_watched, Scope::Running(shown));
+            if let Some(lines) = &mut lines {
+                lines.write(&document)?;
+            }
+            if live.is_none() && prints {
+                document.flows.truncate(SHOWN);
+                print!("{}", table.interval(&document, watch.busy()));
+            }
+            Ok(goes_on)
+        };
+        if failed.is_none() {
+            match step() {
+                Ok(true) => {}
+                Ok(false) => stop.store(true, Ordering::Relaxed),
+                Err(why) => {
+                    failed = Some(why);
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
         }
     });
+    drop(live);
     // What was seen until then is written also when the kernel stopped answering.
     let document = watch.document(&diagnose_watched, Scope::All);
     if prints {
         print!("{}", text::summary(&document));
     }
+    if args.advise {
+        print!("{}", advise::advice(&document)?);
+    }
     if let Some(sink) = &args.json {
         sink.write(&serde_json::to_vec_pretty(&document)?)?;
     }
+    if let Some(sink) = &report {
+        sink.write(landspeed_report::render_watch(&document)?.as_bytes())?;
+        if prints {
+            println!("  report   {sink}");
+        }
+    }
     if let Some(why) = failed {
-        anyhow::bail!("cannot write {}: {why}", args.jsonl.as_ref().map_or(String::new(), ToString::to_string));
+        return Err(why);
     }
     watched.map_err(|error| advised(&error))?;
     Ok(CommandOutcome::Clean)
 }
 
-fn chosen(args: &Args) -> Options {
+/// What failed where the terminal cannot be used.
+const NO_SCREEN: &str = "cannot use the terminal (`--plain` prints lines)";
+
+/// Whether a person sits at a terminal that can place text.
+fn has_screen() -> bool {
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Documents as lines.
+struct Lines {
+    out: Box<dyn std::io::Write>,
+    name: String,
+}
+
+impl Lines {
+    fn open(sink: &Sink) -> anyhow::Result<Self> {
+        let out: Box<dyn std::io::Write> = match sink {
+            Sink::Stdout => Box::new(std::io::stdout()),
+            Sink::File(path) => {
+                Box::new(std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?)
+            }
+        };
+        Ok(Self { out, name: sink.to_string() })
+    }
+
+    fn write(&mut self, document: &WatchDocument) -> anyhow::Result<()> {
+        let mut line = serde_json::to_vec(document)?;
+        line.push(b'\n');
+        let written = self.out.write_all(&line).and_then(|()| self.out.flush());
+        written.with_context(|| format!("cannot write {}", self.name))
+    }
+}
+
+fn chosen(args: &Args, fills_screen: bool) -> Options {
     Options {
         limits: Limits { top: args.top, ..Limits::default() },
         filter: SocketFilter {
@@ -141,17 +217,9 @@ fn chosen(args: &Args) -> Options {
         pid: args.pid,
         cgroup: args.cgroup.clone(),
         tracepoints: args.tracepoints,
-        interval_ns: args.interval.get(),
+        interval_ns: if fills_screen { screen::TICK_NS } else { args.interval.get() },
         duration_ns: args.duration.map(Nanos::get),
     }
-}
-
-fn write_line(out: &mut dyn std::io::Write, document: &WatchDocument) -> anyhow::Result<()> {
-    let mut line = serde_json::to_vec(document)?;
-    line.push(b'\n');
-    out.write_all(&line)?;
-    out.flush()?;
-    Ok(())
 }
 
 /// The error with what to do.

@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use landspeed_model::{Cause, Confidence, Epoch, WatchDocument, WatchFlow, WatchRole};
+use landspeed_model::{Cause, Confidence, Epoch, WatchChange, WatchDocument, WatchFlow, WatchRole};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use crate::text::{Page, cause_name, cause_page, confidence, percent, state_name};
+use crate::text::{Page, cause_name, cause_page, confidence, number, percent, state_name};
 
 /// Flows described at the end; the document has all.
 const DESCRIBED: usize = 10;
+
+/// Changes of the verdict named; the document has more.
+const CHANGES: usize = 4;
 
 /// Readings named that were not visible; the document has all.
 const UNSEEN: usize = 2;
@@ -136,6 +139,22 @@ fn counts(of: &BTreeMap<String, u64>) -> String {
 }
 
 fn describe(flow: &WatchFlow, page: &mut Page) {
+    head(flow, page);
+    limit(flow, page);
+    let shares = shares(&flow.shares);
+    if flow.role == WatchRole::Sender && !shares.is_empty() {
+        page.line("time", &shares);
+    }
+    if flow.timeline.len() > 1 {
+        timeline(flow, CHANGES, page);
+    }
+    unseen(flow, UNSEEN, page);
+    page.line("next", &flow.next_step);
+    page.line("page", &cause_page(flow.cause));
+}
+
+/// Which flow, where it belongs, and what it moved.
+pub fn head(flow: &WatchFlow, page: &mut Page) {
     let (verb, arrow) = match flow.role {
         WatchRole::Sender => ("sends", '>'),
         WatchRole::Receiver => ("receives", '<'),
@@ -162,22 +181,47 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
         let _ = write!(result, ", {rtt}");
     }
     page.line("result", &result);
+}
+
+/// Cause, place, confidence and reason.
+pub fn limit(flow: &WatchFlow, page: &mut Page) {
     let place = flow.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     page.line(
         "limit",
         &format!("{}{place}, {}: {}", cause_name(flow.cause), confidence(flow.confidence), reason(flow)),
     );
-    let shares = shares(&flow.shares);
-    if flow.role == WatchRole::Sender && !shares.is_empty() {
-        page.line("time", &shares);
+}
+
+/// The last changes of the verdict, at most `most`.
+pub fn timeline(flow: &WatchFlow, most: usize, page: &mut Page) {
+    if flow.timeline.is_empty() {
+        return;
     }
+    let left = flow.timeline.len().saturating_sub(most);
+    let one = |change: &WatchChange| {
+        format!("{} {} ({})", tenths(change.t_ns), cause_name(change.cause), sure(change.confidence))
+    };
+    let changes: Vec<String> = flow.timeline.iter().skip(left).map(one).collect();
+    let earlier = if left > 0 { format!("; {left} earlier in --json") } else { String::new() };
+    page.line("verdicts", &format!("from {}{earlier}", changes.join(", from ")));
+}
+
+/// The readings behind the verdict.
+pub fn evidence(flow: &WatchFlow, page: &mut Page) {
+    for (i, reading) in flow.evidence.iter().filter(|reading| reading.met).enumerate() {
+        let value = number(reading.value, &reading.unit);
+        let line = format!("· {}: {value} (threshold {}; {})", reading.metric, reading.threshold, reading.source);
+        page.line(if i == 0 { "evidence" } else { "" }, &line);
+    }
+}
+
+/// What was not visible, at most `most` of it.
+pub fn unseen(flow: &WatchFlow, most: usize, page: &mut Page) {
     if !flow.missing.is_empty() {
-        let (named, left) = flow.missing.split_at(flow.missing.len().min(UNSEEN));
+        let (named, left) = flow.missing.split_at(flow.missing.len().min(most));
         let more = if left.is_empty() { String::new() } else { format!("; {} more in --json", left.len()) };
         page.line("unseen", &format!("{}{more}", named.join("; ")));
     }
-    page.line("next", &flow.next_step);
-    page.line("page", &cause_page(flow.cause));
 }
 
 /// A verdict's summary without the rate, the cause's name, and the list of what was not visible.
@@ -200,7 +244,7 @@ fn shares(epochs: &[Epoch]) -> String {
 }
 
 /// `nginx[812]`.
-fn process(flow: &WatchFlow) -> String {
+pub fn process(flow: &WatchFlow) -> String {
     match (&flow.command, flow.pid) {
         (Some(command), Some(pid)) => format!("{command}[{pid}]"),
         _ => format!("user {}", flow.uid),
@@ -213,7 +257,8 @@ fn rtt(flow: &WatchFlow) -> Option<String> {
     flow.rtt_us.map(|us| format!("RTT {}{min}", micros(us)))
 }
 
-fn sure(confidence: Confidence) -> &'static str {
+/// `high`.
+pub fn sure(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high",
         Confidence::Medium => "medium",
@@ -221,7 +266,8 @@ fn sure(confidence: Confidence) -> &'static str {
     }
 }
 
-fn micros(us: u32) -> Nanos {
+/// Microseconds as a time.
+pub fn micros(us: u32) -> Nanos {
     Nanos::from_micros(u64::from(us))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use landspeed_model::{
     AuditDocument, BuildInfo, Difference, ErrorEntry, LabDocument, LabSetDocument, LabStatus, RunDocument, Status,
-    TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure,
+    TRACE_COMPARISON_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure, WatchDocument,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -65,6 +65,13 @@ pub const TRACES: &[Entry<TraceDocument>] = &[
 
 /// Captures side by side.
 pub const TRACE_COMPARISONS: &[Entry<TraceComparison>] = &[("trace-comparison", comparison)];
+
+/// Watches.
+pub const WATCHES: &[Entry<WatchDocument>] = &[
+    ("watch", watch),
+    ("watch-empty", || WatchDocument { flows: Vec::new(), ..watch() }),
+    ("watch-hostile", || hostile(&watch(), &[])),
+];
 
 fn read<T: DeserializeOwned>(text: &str) -> T {
     serde_json::from_str(text).expect("a document of this version")
@@ -174,6 +181,11 @@ fn comparison() -> TraceComparison {
             figure("RTT, median", "ns", Some(2e7), None, None),
         ],
     }
+}
+
+/// Three transfers: a slow application, a slow reader, a lossy path.
+fn watch() -> WatchDocument {
+    read(include_str!("../../../../fixtures/documents/watch.json"))
 }
 
 /// The document with markup at the end of every text in it that may be any text, but for `kept` (`/flows/*/from`).

@@ -10,6 +10,7 @@ use std::{env, fs};
 
 use landspeed_report::{
     ReportError, render, render_audit, render_lab, render_lab_set, render_trace, render_trace_comparison,
+    render_watch,
 };
 use serde::Serialize;
 
@@ -24,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     out.all(documents::LAB_SETS, render_lab_set)?;
     out.all(documents::AUDITS, render_audit)?;
     out.all(documents::TRACES, render_trace)?;
-    out.all(documents::TRACE_COMPARISONS, render_trace_comparison)
+    out.all(documents::TRACE_COMPARISONS, render_trace_comparison)?;
+    out.all(documents::WATCHES, render_watch)
 }
 
 struct Out {

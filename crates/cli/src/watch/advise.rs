@@ -1,0 +1,278 @@
+//! `watch --advise`: what to change for the causes that were found, as input for `landspeed tune plan`. Nothing is changed.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use landspeed_host::{LiveHost, collect};
+use landspeed_model::{
+    Applicability, AuditDocument, Cause, Facts, Finding, Goal, WatchDocument, WatchFlow, WatchRole,
+};
+use landspeed_units::Nanos;
+
+use super::text::{process, sure};
+use crate::check;
+use crate::text::{Page, cause_name};
+
+/// Where the link's rate is unknown or was reached, settings are computed for this many times the rate measured.
+const HEADROOM: f64 = 2.0;
+/// Flows named for one cause.
+const NAMED: usize = 3;
+
+/// What bears on a cause: settings of one end's host, by the codes of their checks.
+struct Remedy {
+    /// The end whose host has the settings.
+    end: WatchRole,
+    codes: &'static [&'static str],
+}
+
+/// The settings that bear on a cause. `None` where no host setting helps.
+fn remedy(cause: Cause) -> Option<Remedy> {
+    let (end, codes): (WatchRole, &'static [&'static str]) = match cause {
+        Cause::ReceiverWindow => {
+            (WatchRole::Receiver, &["BUF-001", "BUF-003", "BUF-004", "BUF-006", "BUF-009", "TCP-003"])
+        }
+        Cause::SendBuffer => (WatchRole::Sender, &["BUF-002", "BUF-004", "BUF-006"]),
+        Cause::SenderCpu => (WatchRole::Sender, &["CPU-001", "CPU-003", "CPU-004", "NIC-007", "NIC-016"]),
+        Cause::ReceiverCpu => (
+            WatchRole::Receiver,
+            &["CPU-001", "CPU-003", "CPU-004", "NIC-008", "NIC-010", "IRQ-001", "IRQ-002", "IRQ-007", "IRQ-008"],
+        ),
+        Cause::NetworkLoss => {
+            (WatchRole::Sender, &["TCP-001", "TCP-002", "TCP-005", "TCP-006", "TCP-007", "TCP-008", "QDISC-001"])
+        }
+        Cause::NetworkCongestion | Cause::ShallowBuffer | Cause::Policer | Cause::SlowStartOvershoot => {
+            (WatchRole::Sender, &["TCP-007", "TCP-008", "QDISC-001", "QDISC-004", "QDISC-005"])
+        }
+        Cause::Reordering => (WatchRole::Sender, &["TCP-001", "TCP-002", "TCP-005", "OLD-018"]),
+        Cause::LocalQdisc => (WatchRole::Sender, &["QDISC-001", "QDISC-003", "QDISC-005", "QDISC-006", "QDISC-008"]),
+        Cause::PathMtu => (WatchRole::Sender, &["TCP-010", "TCP-016", "NIC-005"]),
+        Cause::ReceiverHostDrops => (
+            WatchRole::Receiver,
+            &["NIC-006", "NIC-014", "IRQ-002", "IRQ-004", "IRQ-013", "IRQ-014", "TCP-019", "TCP-020"],
+        ),
+        _ => return None,
+    };
+    Some(Remedy { end, codes })
+}
+
+/// Flows with one cause whose remedy is on one host.
+#[derive(Debug)]
+struct Group<'a> {
+    cause: Cause,
+    /// The other host, by its address; `None`: this one.
+    elsewhere: Option<String>,
+    flows: Vec<&'a WatchFlow>,
+}
+
+impl Group<'_> {
+    /// The path to compute settings for: the largest minimum RTT and the highest rate.
+    fn path(&self) -> (Option<Nanos>, f64) {
+        let rtt_us = self.flows.iter().filter_map(|flow| flow.min_rtt_us).max();
+        let bps = self.flows.iter().map(|flow| flow.goodput_bps).fold(0.0, f64::max);
+        (rtt_us.map(|us| Nanos::from_micros(us.into())), bps)
+    }
+
+    fn named(&self) -> String {
+        let one = |flow: &&WatchFlow| match flow.role {
+            WatchRole::Sender => format!("{} > {} ({})", process(flow), flow.remote, sure(flow.confidence)),
+            WatchRole::Receiver => format!("{} < {} ({})", process(flow), flow.remote, sure(flow.confidence)),
+        };
+        let named: Vec<String> = self.flows.iter().take(NAMED).map(one).collect();
+        let left = self.flows.len().saturating_sub(NAMED);
+        let more = if left > 0 { format!(", and {left} more") } else { String::new() };
+        format!("{}{more}", named.join(", "))
+    }
+}
+
+/// The causes of a watch, those of the fastest flows first; flows without a cause are left out.
+fn groups(document: &WatchDocument) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for flow in document.flows.iter().filter(|flow| flow.cause != Cause::Undetermined) {
+        let here = remedy(flow.cause).is_none_or(|remedy| remedy.end == flow.role);
+        let host =
+            flow.remote.parse().map_or_else(|_| flow.remote.clone(), |remote: SocketAddr| remote.ip().to_string());
+        let elsewhere = (!here).then_some(host);
+        match groups.iter_mut().find(|group| group.cause == flow.cause && group.elsewhere == elsewhere) {
+            Some(group) => group.flows.push(flow),
+            None => groups.push(Group { cause: flow.cause, elsewhere, flows: vec![flow] }),
+        }
+    }
+    groups
+}
+
+/// `landspeed tune plan --rtt 20ms --only BUF-002`.
+fn plan(rtt: Option<Nanos>, goal_bps: Option<f64>, codes: &[&str]) -> String {
+    let rtt = rtt.map(|rtt| format!(" --rtt {}us", rtt.get() / 1000)).unwrap_or_default();
+    let goal = goal_bps.map(|bps| format!(" --goal {}", bps.ceil() as u64)).unwrap_or_default();
+    format!("landspeed tune plan{goal}{rtt} --only {}", codes.join(","))
+}
+
+/// Audits this host and says what to change.
+pub fn advice(document: &WatchDocument) -> anyhow::Result<String> {
+    let groups = groups(document);
+    let here = groups.iter().any(|group| group.elsewhere.is_none() && remedy(group.cause).is_some());
+    let facts = here.then(|| collect(&LiveHost::new()));
+    text(&groups, &|codes, rtt, goal_bps| match &facts {
+        Some(facts) => audit(facts, codes, rtt, goal_bps).map(Some),
+        None => Ok(None),
+    })
+}
+
+fn audit(facts: &Facts, codes: &[&str], rtt: Option<Nanos>, goal_bps: Option<f64>) -> anyhow::Result<AuditDocument> {
+    let goal = Goal {
+        rate_bps: goal_bps.map(|bps| bps.ceil() as u64),
+        rtt_ns: rtt.map(Nanos::get),
+        role: check::usual_role(facts),
+        interface: None,
+    };
+    check::audit(facts.clone(), &goal, &|check| codes.contains(&check.code))
+}
+
+type Auditor<'a> = dyn Fn(&[&str], Option<Nanos>, Option<f64>) -> anyhow::Result<Option<AuditDocument>> + 'a;
+
+fn text(groups: &[Group<'_>], audit: &Auditor<'_>) -> anyhow::Result<String> {
+    let mut page = Page::default();
+    if groups.is_empty() {
+        page.line("advice", "nothing to change: no cause was found");
+    }
+    for group in groups {
+        page.text.push('\n');
+        page.line("advice", &format!("{}: {}", cause_name(group.cause), group.named()));
+        match (remedy(group.cause), &group.elsewhere) {
+            (None, _) => unhelped(group, "no host setting helps", &mut page),
+            (Some(remedy), Some(host)) => {
+                let (rtt, bps) = group.path();
+                page.line("where", &format!("{host}, the other end of these connections: run this there"));
+                page.line("why", &reasons(group));
+                let goal_bps = (bps > 0.0).then_some(bps * HEADROOM);
+                page.raw("plan", &plan(rtt, goal_bps, remedy.codes));
+            }
+            (Some(remedy), None) => local(group, &remedy, audit, &mut page)?,
+        }
+    }
+    Ok(page.text)
+}
+
+/// Where the settings are this host's: those that an audit finds wanting.
+fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Page) -> anyhow::Result<()> {
+    let (rtt, bps) = group.path();
+    let more = (bps > 0.0).then_some(bps * HEADROOM);
+    // First for the link's rate; where that asks for nothing, for more than was measured.
+    for goal_bps in [None, more] {
+        let Some(audit) = audit(remedy.codes, rtt, goal_bps)? else { continue };
+        let (by_tune, by_hand): (Vec<&Finding>, Vec<&Finding>) = audit
+            .findings
+            .iter()
+            .partition(|finding| finding.applicability != Applicability::DisplayOnly && !finding.changes.is_empty());
+        if by_tune.is_empty() && by_hand.is_empty() {
+            continue;
+        }
+        for finding in by_tune.iter().chain(&by_hand) {
+            page.line(
+                "",
+                &format!(
+                    "· {}: {} now, {} better. {}",
+                    finding.code, finding.observed, finding.recommended, finding.why
+                ),
+            );
+        }
+        // One check may find the same on several interfaces.
+        let codes: BTreeSet<&str> = by_tune.iter().map(|finding| finding.code.as_str()).collect();
+        if codes.is_empty() {
+            page.line("by hand", "landspeed changes none of these; `landspeed check --explain CODE` says how");
+        } else {
+            page.raw("plan", &plan(rtt, goal_bps, &codes.into_iter().collect::<Vec<_>>()));
+        }
+        return Ok(());
+    }
+    unhelped(
+        group,
+        &format!("the settings that bear on it are as they should be ({})", remedy.codes.join(", ")),
+        page,
+    );
+    Ok(())
+}
+
+/// What the application, or landspeed, can do.
+fn unhelped(group: &Group<'_>, why: &str, page: &mut Page) {
+    let step = group.flows.first().map_or("", |flow| flow.next_step.as_str());
+    page.line("change", &format!("{why}. {step}"));
+}
+
+/// The verdict's own words for the fastest of the flows.
+fn reasons(group: &Group<'_>) -> String {
+    group.flows.first().map_or_else(String::new, |flow| flow.summary.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use landspeed_host::RecordedHost;
+    use landspeed_testkit::golden;
+
+    use super::*;
+
+    fn repository() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    /// The recorded flows: the first as they are, then with other causes.
+    fn documents() -> Vec<(&'static str, WatchDocument)> {
+        let text = std::fs::read_to_string(repository().join("fixtures/documents/watch.json")).expect("the document");
+        let recorded: WatchDocument = serde_json::from_str(&text).expect("a document");
+        let with = |cause: Cause| {
+            let mut document = recorded.clone();
+            for flow in &mut document.flows {
+                (flow.cause, flow.min_rtt_us, flow.goodput_bps) = (cause, Some(50_000), 8e9);
+                flow.role = WatchRole::Sender;
+            }
+            document
+        };
+        vec![
+            ("as recorded", recorded.clone()),
+            ("a send buffer", with(Cause::SendBuffer)),
+            ("a receive window of the other host", with(Cause::ReceiverWindow)),
+            ("a queue that overflows", with(Cause::NetworkCongestion)),
+            ("a send buffer that is as it should be", {
+                let mut document = with(Cause::SendBuffer);
+                document.flows.iter_mut().for_each(|flow| flow.min_rtt_us = Some(10));
+                document
+            }),
+            ("nothing", WatchDocument { flows: Vec::new(), ..recorded.clone() }),
+        ]
+    }
+
+    #[test]
+    fn advice_reads_as_its_file() {
+        let facts =
+            collect(&RecordedHost::open(&repository().join("fixtures/hosts/deck-40g")).expect("a recorded host"));
+        let mut all = String::new();
+        for (what, document) in documents() {
+            let audit: &Auditor<'_> = &|codes, rtt, goal_bps| audit(&facts, codes, rtt, goal_bps).map(Some);
+            let text = text(&groups(&document), audit).expect("advice");
+            all += &format!("# landspeed watch --advise: {what}\n{text}\n");
+        }
+        golden::same("watch-advise.txt", &all);
+    }
+
+    #[test]
+    fn every_code_that_is_advised_is_a_check() {
+        let known: Vec<&str> = landspeed_checks::all().map(|check| check.code).collect();
+        let causes = [
+            Cause::ReceiverWindow,
+            Cause::SendBuffer,
+            Cause::SenderCpu,
+            Cause::ReceiverCpu,
+            Cause::NetworkLoss,
+            Cause::NetworkCongestion,
+            Cause::Reordering,
+            Cause::LocalQdisc,
+            Cause::PathMtu,
+            Cause::ReceiverHostDrops,
+        ];
+        for code in causes.into_iter().flat_map(|cause| remedy(cause).expect("a remedy").codes) {
+            assert!(known.contains(code), "{code}");
+        }
+    }
+}

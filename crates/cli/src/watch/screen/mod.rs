@@ -1,0 +1,154 @@
+//! The full-screen view of a watch: [`View`] has what is shown and chosen, [`table`] and [`page`] make lines of it, [`keys`] turn
+//! keys into actions, [`terminal`] has the terminal.
+
+mod columns;
+mod keys;
+mod page;
+mod spark;
+mod table;
+mod terminal;
+mod view;
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use landspeed_diagnose::diagnose_watched;
+use landspeed_sys::clock::monotonic_ns;
+use landspeed_sys::job;
+use landspeed_watch::{Scope, Watch};
+use ratatui_core::text::Line;
+use ratatui_crossterm::crossterm::event::{self, Event};
+
+use self::table::{LEAST, Layout, Palette};
+use self::view::{Effect, View};
+
+/// Keys are read so often, nanoseconds: as often as the busiest flows.
+pub const TICK_NS: u64 = 100_000_000;
+/// Time between two pictures at least, nanoseconds.
+const DRAW_NS: u64 = 250_000_000;
+/// Time between two sets of figures, nanoseconds.
+const UPDATE_NS: u64 = 500_000_000;
+/// Flows judged in one tick at most.
+const JUDGED: usize = 2;
+/// A young flow is judged again after this time, nanoseconds.
+const YOUNG_NS: u64 = 1_000_000_000;
+
+/// The screen of a running watch.
+pub struct Live {
+    screen: terminal::Screen,
+    view: View,
+    palette: Palette,
+    /// Time between two verdicts of a flow, nanoseconds.
+    interval_ns: u64,
+    /// When flows were judged last.
+    judged_ns: HashMap<u64, u64>,
+    updated_ns: u64,
+    drawn_ns: u64,
+    stale: bool,
+}
+
+impl Live {
+    /// Takes the terminal.
+    pub fn open(interval_ns: u64) -> io::Result<Self> {
+        let colors = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Ok(Self {
+            screen: terminal::Screen::open()?,
+            view: View::default(),
+            palette: Palette { colors },
+            interval_ns,
+            judged_ns: HashMap::new(),
+            updated_ns: 0,
+            drawn_ns: 0,
+            stale: true,
+        })
+    }
+
+    /// Takes keys and figures, and draws if that is due. Returns whether the watch goes on.
+    pub fn tick(&mut self, watch: &mut Watch) -> io::Result<bool> {
+        if job::stop_requested() {
+            self.screen.stop()?;
+            self.stale = true;
+        }
+        if job::continued() {
+            self.screen.resume()?;
+            self.stale = true;
+        }
+        while event::poll(Duration::ZERO)? {
+            self.stale = true;
+            let Event::Key(key) = event::read()? else { continue };
+            match keys::action(key, self.view.typing).map(|action| self.view.apply(action)) {
+                Some(Effect::Quit) => return Ok(false),
+                Some(Effect::Suspend) => self.screen.stop()?,
+                Some(Effect::None) | None => {}
+            }
+        }
+        let now_ns = monotonic_ns();
+        let unread = self.view.opened.as_ref().is_some_and(|opened| opened.flow.is_none());
+        if !self.view.paused || unread {
+            self.judge(watch, now_ns);
+        }
+        if !self.view.paused && now_ns.saturating_sub(self.updated_ns) >= UPDATE_NS {
+            self.updated_ns = now_ns;
+            self.view.update(watch.glance());
+            self.judged_ns.retain(|_, at_ns| now_ns.saturating_sub(*at_ns) < 4 * self.interval_ns);
+            self.stale = true;
+        }
+        if self.stale && now_ns.saturating_sub(self.drawn_ns) >= DRAW_NS {
+            (self.drawn_ns, self.stale) = (now_ns, false);
+            self.draw()?;
+        }
+        Ok(true)
+    }
+
+    /// Judges some of the flows on the screen whose verdict is old, and takes the readings of the page.
+    fn judge(&mut self, watch: &mut Watch, now_ns: u64) {
+        let age = |cookie: u64| {
+            let flow = self.view.glance.flows.iter().find(|flow| flow.cookie == cookie);
+            flow.map_or(u64::MAX, |flow| self.view.glance.elapsed_ns.saturating_sub(flow.since_ns))
+        };
+        let due = |cookie: &u64| {
+            let at_ns = self.judged_ns.get(cookie);
+            let opened = self.view.opened.as_ref();
+            let unread = opened.is_some_and(|opened| opened.cookie == *cookie && opened.flow.is_none());
+            let period_ns = age(*cookie).max(YOUNG_NS).min(self.interval_ns);
+            unread || at_ns.is_none_or(|at_ns| now_ns.saturating_sub(*at_ns) >= period_ns)
+        };
+        let flows: Vec<u64> = self.view.shown().into_iter().filter(due).take(JUDGED).collect();
+        for cookie in flows {
+            let document = watch.document(&diagnose_watched, Scope::One(cookie));
+            self.judged_ns.insert(cookie, now_ns);
+            if let Some(opened) = self.view.opened.as_mut().filter(|opened| opened.cookie == cookie) {
+                opened.flow = document.flows.into_iter().next().or(opened.flow.take());
+            }
+        }
+        if let Some(opened) = &mut self.view.opened {
+            opened.minute = watch.minute(opened.cookie);
+        }
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        let (width, height) = self.screen.size()?;
+        let lines = picture(&mut self.view, width, height, self.palette);
+        self.screen.draw(&lines)
+    }
+}
+
+/// The lines of a screen of this size.
+fn picture(view: &mut View, width: usize, height: usize, palette: Palette) -> Vec<Line<'static>> {
+    if width < LEAST.0 || height < LEAST.1 {
+        let text = format!("Terminal too small: {width}×{height}, needs {}×{}.", LEAST.0, LEAST.1);
+        return vec![Line::raw(text), Line::raw("Enlarge it, or quit with q.")];
+    }
+    let Some(opened) = &view.opened else {
+        view.fit(Layout::of(width).flows(height), 0);
+        return table::lines(view, width, height, palette);
+    };
+    let body = page::body(opened, view.glance.elapsed_ns, width, palette);
+    view.fit(height - page::FRAME, body.len());
+    let scroll = view.opened.as_ref().map_or(0, |opened| opened.scroll);
+    page::lines(view, &body, scroll, height)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! The list of flows as lines of the screen.
+
+use landspeed_watch::FlowGlance;
+use ratatui_core::style::{Modifier, Style};
+use ratatui_core::text::{Line, Span};
+
+use super::columns::{Column, addresses, since_start};
+use super::keys::{FILTER_HELP, LIST_HELP};
+use super::view::View;
+use crate::text::percent;
+
+/// Less than this is too small: columns and lines.
+pub const LEAST: (usize, usize) = (60, 10);
+/// From this width on a flow has one line.
+const WIDE: usize = 160;
+/// Figures that are left out first where they do not fit, the first one first.
+const LEFT_OUT: [Column; 3] = [Column::Queue, Column::WindowUse, Column::Cpu];
+/// Lines above the flows, and below.
+const FRAME: (usize, usize) = (2, 1);
+
+/// Which columns the table has, and in how many lines a flow stands.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    figures: Vec<Column>,
+    lines: usize,
+}
+
+impl Layout {
+    /// For a screen of this width.
+    pub fn of(width: usize) -> Self {
+        let all = Column::ALL.into_iter().filter(|column| column.is_figure());
+        let taken = |figures: &[Column]| figures.iter().map(|column| column.width() + 1).sum::<usize>();
+        let mut figures: Vec<Column> = all.collect();
+        for column in LEFT_OUT {
+            if taken(&figures) + Column::Process.width() + 1 > width {
+                figures.retain(|figure| *figure != column);
+            }
+        }
+        Self { figures, lines: if width >= WIDE { 1 } else { 2 } }
+    }
+
+    /// Flows that fit a screen of this height.
+    pub fn flows(&self, height: usize) -> usize {
+        (height.saturating_sub(FRAME.0 + FRAME.1) / self.lines).max(1)
+    }
+}
+
+/// Colours, or none of them (NO_COLOR).
+#[derive(Debug, Clone, Copy)]
+pub struct Palette {
+    /// Whether there are colours.
+    pub colors: bool,
+}
+
+impl Palette {
+    /// A style with a colour, where there are colours.
+    pub fn fore(self, color: ratatui_core::style::Color) -> Style {
+        if self.colors { Style::new().fg(color) } else { Style::new() }
+    }
+}
+
+/// Headings and such.
+pub const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+/// What matters less.
+pub const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+/// What is selected.
+const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
+
+/// All lines of the screen.
+pub fn lines(view: &View, width: usize, height: usize, palette: Palette) -> Vec<Line<'static>> {
+    let layout = Layout::of(width);
+    let rows = view.rows();
+    let mut lines = vec![status(view), headings(view, &layout)];
+    let fits = layout.flows(height);
+    let first = view.selected() / fits * fits;
+    for (place, flow) in rows.iter().enumerate().skip(first).take(fits) {
+        let mut own = row(flow, &layout, width, palette);
+        if place == view.selected() {
+            for line in &mut own {
+                let blank = width.saturating_sub(line.width());
+                line.push_span(" ".repeat(blank));
+                *line = std::mem::take(line).patch_style(CHOSEN);
+            }
+        }
+        lines.append(&mut own);
+    }
+    if rows.is_empty() {
+        let why =
+            if view.glance.flows.is_empty() { "No connection moves data." } else { "No flow matches the filter." };
+        lines.push(Line::raw(why));
+    }
+    lines.resize(height.saturating_sub(FRAME.1), Line::default());
+    lines.push(last_line(view, rows.len()));
+    lines
+}
+
+/// `5.00 s  2 of 3 connections busy; watch uses 0.59 % of a core`.
+pub fn status(view: &View) -> Line<'static> {
+    let glance = &view.glance;
+    let text = format!(
+        "{}  {} of {} connections busy; watch uses {} of a core",
+        since_start(glance.elapsed_ns),
+        glance.flows.len(),
+        glance.connections,
+        percent(glance.cpu_share)
+    );
+    let paused = if view.paused { vec![Span::styled("PAUSED", CHOSEN), Span::raw("  ")] } else { Vec::new() };
+    Line::from_iter(paused.into_iter().chain([Span::raw(text)]))
+}
+
+fn headings(view: &View, layout: &Layout) -> Line<'static> {
+    let mut line = Line::default();
+    let mut add = |column: Column, width: Option<usize>| {
+        let chosen = column == view.sort;
+        let mark = match (chosen, view.reversed) {
+            (false, _) => "",
+            (true, false) => "▼",
+            (true, true) => "▲",
+        };
+        let heading = column.heading();
+        let text = if column.is_figure() { format!("{mark}{heading}") } else { format!("{heading}{mark}") };
+        let text = match width {
+            // The mark takes the place of the gap before a figure.
+            Some(width) if column.is_figure() => format!("{text:>width$}", width = width + 1),
+            Some(width) => format!("  {text:<width$}"),
+            None => format!("  {text}"),
+        };
+        line.push_span(Span::styled(text, if chosen { BOLD.add_modifier(Modifier::UNDERLINED) } else { BOLD }));
+    };
+    for column in &layout.figures {
+        add(*column, Some(column.width()));
+    }
+    if layout.lines == 1 {
+        add(Column::Cause, Some(Column::Cause.width()));
+        add(Column::Process, Some(Column::Process.width()));
+        add(Column::Address, None);
+    } else {
+        add(Column::Process, None);
+        // What has no heading of its own.
+        if matches!(view.sort, Column::Cause | Column::Address) {
+            add(view.sort, None);
+        }
+    }
+    line
+}
+
+/// One flow.
+fn row(flow: &FlowGlance, layout: &Layout, width: usize, palette: Palette) -> Vec<Line<'static>> {
+    let figures: String =
+        layout.figures.iter().map(|column| format!(" {:>1$}", column.text(flow), column.width())).collect();
+    let cause = Span::styled(
+        format!("  {}", fitted(&Column::Cause.text(flow), Column::Cause.width())),
+        palette.fore(ratatui_core::style::Color::Cyan),
+    );
+    let process = Column::Process.text(flow);
+    if layout.lines == 1 {
+        let process = fitted(&process, Column::Process.width());
+        let begun = figures.chars().count() + cause.width() + process.chars().count() + 4;
+        let address = addresses(flow, width.saturating_sub(begun));
+        return vec![Line::from_iter([Span::raw(figures), cause, Span::raw(format!("  {process}  {address}"))])];
+    }
+    let address = addresses(flow, width.saturating_sub(cause.width() + 2));
+    vec![
+        Line::from(format!("{figures}  {process}")),
+        Line::from_iter([cause, Span::styled(format!("  {address}"), DIM)]),
+    ]
+}
+
+/// Text of just this many columns.
+fn fitted(text: &str, width: usize) -> String {
+    let cut: String = text.chars().take(width).collect();
+    format!("{cut:<width$}")
+}
+
+fn last_line(view: &View, found: usize) -> Line<'static> {
+    let all = view.glance.flows.len();
+    if view.typing {
+        return Line::from_iter([
+            Span::raw(format!("/{}", view.filter)),
+            Span::styled("_", BOLD),
+            Span::styled(format!("  {found} of {all} flows  {FILTER_HELP}"), DIM),
+        ]);
+    }
+    if !view.filter.is_empty() {
+        let filter = Span::styled(format!("/{}", view.filter), BOLD);
+        return Line::from_iter([filter, Span::styled(format!("  {found} of {all} flows  Esc clear  q quit"), DIM)]);
+    }
+    Line::styled(LIST_HELP, DIM)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_screen_leaves_figures_out() {
+        let figures = |width| Layout::of(width).figures;
+        assert_eq!(figures(160).len(), 8);
+        let narrow = figures(LEAST.0);
+        assert!(narrow.starts_with(&[Column::Rate, Column::Rtt, Column::MinRtt, Column::Retransmits, Column::Cwnd]));
+        for width in LEAST.0..200 {
+            let taken: usize = figures(width).iter().map(|column| column.width() + 1).sum();
+            assert!(taken < width, "{width}");
+        }
+    }
+
+    #[test]
+    fn a_flow_has_two_lines_unless_the_screen_is_wide() {
+        assert_eq!((Layout::of(80).flows(24), Layout::of(160).flows(24)), (10, 21));
+        assert_eq!(Layout::of(60).flows(10), 3);
+    }
+}

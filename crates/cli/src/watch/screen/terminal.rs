@@ -1,0 +1,107 @@
+//! The terminal as a full-screen program has it, and given back whatever happens.
+
+use std::io::{self, BufWriter, Stdout, Write as _};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use landspeed_sys::job;
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::terminal::Terminal;
+use ratatui_core::text::Line;
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::cursor::{Hide, Show};
+use ratatui_crossterm::crossterm::execute;
+use ratatui_crossterm::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+/// Whether the terminal is ours.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+static HOOK: Once = Once::new();
+
+/// The terminal in raw mode with its second screen. Dropping it gives both back.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    /// Takes the terminal. A panic gives it back before its message is printed.
+    pub fn open() -> io::Result<Self> {
+        HOOK.call_once(|| {
+            let inner = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |info| {
+                give_back();
+                inner(info);
+            }));
+        });
+        job::catch_stops();
+        take()?;
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 14, io::stdout()));
+        match Terminal::new(backend) {
+            Ok(terminal) => Ok(Self { terminal }),
+            Err(why) => {
+                give_back();
+                Err(why)
+            }
+        }
+    }
+
+    /// Columns and lines.
+    pub fn size(&self) -> io::Result<(usize, usize)> {
+        let size = self.terminal.size()?;
+        Ok((size.width.into(), size.height.into()))
+    }
+
+    /// Draws what differs from the last time.
+    pub fn draw(&mut self, lines: &[Line<'_>]) -> io::Result<()> {
+        self.terminal.draw(|frame| place(lines, frame.area(), frame.buffer_mut()))?;
+        Ok(())
+    }
+
+    /// Stops this program and those it was started with, until the shell continues it.
+    pub fn stop(&mut self) -> io::Result<()> {
+        give_back();
+        job::stop_group();
+        self.resume()
+    }
+
+    /// Takes the terminal again: a shell gave it back as it had it itself.
+    pub fn resume(&mut self) -> io::Result<()> {
+        let _ = job::continued();
+        TAKEN.store(false, Ordering::Relaxed);
+        let _ = disable_raw_mode();
+        take()?;
+        // Unlike `clear`, this does not ask the terminal for its cursor, which needs an answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+        job::release_stops();
+    }
+}
+
+/// Puts lines into a picture, from the top.
+pub fn place(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
+    for (y, line) in (area.top()..area.bottom()).zip(lines) {
+        buffer.set_line(area.left(), y, line, area.width);
+    }
+}
+
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    TAKEN.store(true, Ordering::Relaxed);
+    execute!(io::stdout(), EnterAlternateScreen, Hide)
+}
+
+fn give_back() {
+    if TAKEN.swap(false, Ordering::Relaxed) {
+        let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+        let _ = io::stdout().flush();
+    }
+}

@@ -1,0 +1,56 @@
+//! A terminal's job control: a full-screen program gives the terminal back before it stops (Ctrl-Z) and takes it again when it
+//! goes on (`fg`).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static STOP_REQUESTED: AtomicBool = AtomicBool::new(false);
+static CONTINUED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn on_stop(_: libc::c_int) {
+    STOP_REQUESTED.store(true, Ordering::Relaxed);
+}
+
+extern "C" fn on_continue(_: libc::c_int) {
+    CONTINUED.store(true, Ordering::Relaxed);
+}
+
+/// From now on SIGTSTP and SIGCONT only set what [`stop_requested`] and [`continued`] return.
+pub fn catch_stops() {
+    dispose(libc::SIGTSTP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    dispose(libc::SIGCONT, on_continue as extern "C" fn(libc::c_int) as libc::sighandler_t);
+}
+
+/// SIGTSTP and SIGCONT do what they do in any program again.
+pub fn release_stops() {
+    dispose(libc::SIGTSTP, libc::SIG_DFL);
+    dispose(libc::SIGCONT, libc::SIG_DFL);
+}
+
+/// Whether SIGTSTP came since the last call.
+pub fn stop_requested() -> bool {
+    STOP_REQUESTED.swap(false, Ordering::Relaxed)
+}
+
+/// Whether the process was continued since the last call.
+pub fn continued() -> bool {
+    CONTINUED.swap(false, Ordering::Relaxed)
+}
+
+/// Stops the process group, as Ctrl-Z does, until it is continued. Returns at once where nobody could continue it (the kernel
+/// does not stop orphaned process groups by SIGTSTP).
+pub fn stop_group() {
+    dispose(libc::SIGTSTP, libc::SIG_DFL);
+    // SAFETY: kill takes integers; 0 is the own process group.
+    unsafe { libc::kill(0, libc::SIGTSTP) };
+    dispose(libc::SIGTSTP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
+}
+
+fn dispose(signal: libc::c_int, handler: libc::sighandler_t) {
+    // SAFETY: an all-zero sigaction is valid; the handlers only touch an atomic.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+    }
+}
