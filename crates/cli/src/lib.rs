@@ -23,6 +23,7 @@ mod text;
 mod trace;
 mod trust;
 mod tune;
+mod tuneup;
 mod watch;
 
 use std::process::ExitCode;
@@ -65,6 +66,7 @@ Examples:
   landspeed run dtn.example              on the client
   landspeed check --goal 10G --rtt 92ms  is this host ready for that path
   landspeed watch --for 30s              what limits the transfers of this host
+  landspeed tuneup dtn.example           which settings make it faster
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed tap -i eth0 -w transfer.pcapng
@@ -93,6 +95,8 @@ enum Command {
     Lab(lab::Args),
     /// Change settings of this host as a transaction: apply, confirm or roll back
     Tune(tune::Args),
+    /// Find faster settings for a path: change one at a time, measure, keep what helps
+    Tuneup(Box<tuneup::Args>),
     /// Capture headers with exact timestamps, and report what it cost
     Tap(Box<tap::Args>),
     /// Explain TCP transfers that are already running on this host
@@ -145,6 +149,7 @@ pub fn main() -> ExitCode {
         Command::Calc(args) => calc::main(&args),
         Command::Lab(args) => lab::main(&args),
         Command::Tune(args) => tune::main(&args),
+        Command::Tuneup(args) => tuneup::main(&args),
         Command::Tap(args) => tap::main(&args),
         Command::Watch(args) => watch::main(&args),
         Command::Trace(args) => trace::main(&args),

@@ -21,6 +21,7 @@ mod trace;
 mod trace_direction;
 mod trace_graph;
 mod tune;
+mod tuneup;
 mod verdict;
 mod watch;
 
@@ -65,6 +66,10 @@ pub use trace_graph::{
     TraceWay,
 };
 pub use tune::{Change, Side, Target};
+pub use tuneup::{
+    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupPlacement, TuneupPlan, TuneupResult, TuneupRules,
+    TuneupRung, TuneupSanity,
+};
 pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{WatchDocument, WatchFlow, WatchOverhead, WatchRole, WatchSockets};
 
@@ -100,6 +105,9 @@ pub const DEMO_SCHEMA: &str = "landspeed.demo/1";
 /// The identifier written to `.schema` of what was seen of running flows.
 pub const WATCH_SCHEMA: &str = "landspeed.watch/1";
 
+/// The identifier written to `.schema` of a search for better settings.
+pub const TUNEUP_SCHEMA: &str = "landspeed.tuneup/1";
+
 /// The JSON Schema of a document by its short name, or `None` if there is no such document.
 pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
@@ -113,10 +121,11 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "tap" => Some(schemars::schema_for!(TapDocument).to_value()),
         "demo" => Some(schemars::schema_for!(DemoDocument).to_value()),
         "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
+        "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         _ => None,
     }
 }
 
 /// The short names [`schema`] knows.
 pub const SCHEMA_NAMES: &[&str] =
-    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo", "watch"];
+    &["run", "lab", "labset", "facts", "audit", "trace", "tracecomparison", "tap", "demo", "watch", "tuneup"];
