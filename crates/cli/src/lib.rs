@@ -10,6 +10,7 @@ mod complete;
 mod demo;
 #[cfg(test)]
 mod golden;
+mod host_changes;
 mod iperf3;
 mod lab;
 mod manual;

@@ -11,13 +11,14 @@ use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_flow::client::DEFAULT_PORT;
 use landspeed_flow::control::channel::Key;
-use landspeed_flow::server::{Limits, Port, Server, ServerConfig, ServerEvent, TapHook};
+use landspeed_flow::server::{ChangeHook, Limits, Port, Server, ServerConfig, ServerEvent, TapHook};
 use landspeed_iperf3::auth::{DEFAULT_SKEW_S, Users};
 use landspeed_iperf3::server::{self, Iperf3Service};
 use landspeed_sys::trust::{Content, read_text};
 use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
 
+use crate::host_changes::ForClients as ChangesForClients;
 use crate::tap::attend::ForClients;
 use crate::{CommandOutcome, options, trust};
 
@@ -76,6 +77,10 @@ pub struct Args {
     /// CAP_NET_RAW
     #[arg(long, value_name = "SIZE", num_args = 0..=1, require_equals = true, default_missing_value = "64M")]
     allow_tap: Option<Bytes>,
+    /// Let clients change settings of this host for their measurement (landspeed tuneup --allow-host-changes); everything
+    /// is rolled back when they leave. Needs root
+    #[arg(long)]
+    allow_host_changes: bool,
     /// Port for iperf3 clients, on the same addresses [default: 5201; none with --key-file or where the kernel chooses
     /// the port]
     #[arg(long, value_name = "PORT", conflicts_with = "no_iperf3")]
@@ -122,6 +127,8 @@ struct File {
     #[serde(default)]
     describe: bool,
     allow_tap: Option<Bytes2>,
+    #[serde(default)]
+    allow_host_changes: bool,
     iperf3_port: Option<u16>,
     #[serde(default)]
     no_iperf3: bool,
@@ -292,7 +299,25 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
     let tap = tap.map(|bytes| TapHook(Arc::new(ForClients::new(bytes.get()))));
     let data_from_anywhere = args.data_from_anywhere || file.data_from_anywhere;
     let describe = args.describe || file.describe;
-    Ok((ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, tap }, users, iperf3))
+    let changes = host_changes(args, &file, key.is_some())?;
+    Ok((ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, tap, changes }, users, iperf3))
+}
+
+/// What changes this host for clients, if they may.
+fn host_changes(args: &Args, file: &File, keyed: bool) -> anyhow::Result<Option<ChangeHook>> {
+    if !args.allow_host_changes && !file.allow_host_changes {
+        return Ok(None);
+    }
+    let changer = ChangesForClients::new(args.trust).map_err(|why| {
+        anyhow!("cannot serve with --allow-host-changes: {}; run it as root, or leave the option out", why.message)
+    })?;
+    if !keyed {
+        eprintln!(
+            "landspeed: warning: every client that this server admits may change settings of this host; --key-file limits \
+             that to holders of a key"
+        );
+    }
+    Ok(Some(ChangeHook(Arc::new(changer))))
 }
 
 /// Where iperf3 clients are served. They cannot have the pre-shared key: a server with one serves them only when given a
@@ -400,6 +425,9 @@ impl Log {
             }
             ServerEvent::NotListening { protocol, addr, why } => {
                 line(&format!("landspeed: not listening on {addr} for {protocol} clients: {why}"));
+            }
+            ServerEvent::HostChanged { peer, what } => {
+                event_line(NO_TEST, &format!("{}  host     {what}", display(*peer)))
             }
             _ if self.quiet => {}
             ServerEvent::TestStarted { id, peer, what } => {

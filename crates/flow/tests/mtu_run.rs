@@ -16,6 +16,7 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         data_from_anywhere: false,
         describe: false,
         tap: None,
+        changes: None,
     };
     let server = Server::bind(config, &[], |_| {}).ok()?;
     let port = server.addresses()[0].port();

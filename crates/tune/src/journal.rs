@@ -172,6 +172,16 @@ impl Journal {
         Ok(journal)
     }
 
+    /// Removes one. The caller holds the lock.
+    pub(crate) fn remove(context: &Context, id: u32) -> Result<(), JournalError> {
+        let Some(directory) = context.directory()? else { return Ok(()) };
+        directory.remove(&name_of(id)).map_err(|cause| JournalError::File {
+            operation: "remove",
+            path: context.state.join(name_of(id)),
+            cause,
+        })
+    }
+
     /// Reads one.
     pub fn load(context: &Context, id: u32) -> Result<Self, JournalError> {
         Self::read(context, id, Access::Read).map(|journal| Self { file: None, ..journal })

@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::{Knobs, Value};
 
 mod accept;
+mod hold;
 mod inspect;
 mod lock;
 mod recover;
@@ -228,6 +229,18 @@ impl<'a> Engine<'a> {
         arm: Arm<'_>,
     ) -> Result<Applied, TuneError> {
         let _lock = self.lock()?;
+        self.carry_out(plan, confirm_s, session, false, arm)
+    }
+
+    /// [`Engine::apply`] and [`Engine::hold`], for who has the lock.
+    fn carry_out(
+        &self,
+        plan: &Plan,
+        confirm_s: u64,
+        session: Option<&str>,
+        held: bool,
+        arm: Arm<'_>,
+    ) -> Result<Applied, TuneError> {
         self.recover(&[])?;
         if let Some(id) = self.open_transaction()? {
             return Err(TuneError::Open { id });
@@ -243,6 +256,7 @@ impl<'a> Engine<'a> {
             confirm_s,
             applier: (own.pid, own.started),
             monotonic_ns: clock::monotonic_ns(),
+            held,
         };
         let mut journal = Journal::create(&self.context, planned)?;
         let (watchdog, deadline_ns) = match self.arm(&mut journal, confirm_s, arm) {
@@ -375,7 +389,19 @@ impl<'a> Engine<'a> {
                 "no transaction awaits a confirmation; see `landspeed tune status`".into(),
             ));
         };
-        let mut journal = Journal::load(&self.context, id)?;
+        let journal = Journal::load(&self.context, id)?;
+        if let Some(holder) = journal.holder() {
+            return Err(TuneError::NotPossible(format!(
+                "transaction {id} is held by process {} and is rolled back when that ends",
+                holder.pid
+            )));
+        }
+        self.commit(journal, session)
+    }
+
+    /// Lets an open transaction stay, for who has the lock.
+    fn commit(&self, mut journal: Journal, session: Option<&str>) -> Result<u32, TuneError> {
+        let id = journal.id;
         self.same_place(&journal)?;
         let State::AwaitingConfirm { deadline_ns } = journal.state() else {
             self.recover(&[])?;

@@ -230,6 +230,7 @@ fn server_config() -> ServerConfig {
         data_from_anywhere: false,
         describe: false,
         tap: None,
+        changes: None,
     }
 }
 

@@ -69,6 +69,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, Port)> {
         data_from_anywhere: false,
         describe: false,
         tap: None,
+        changes: None,
     };
     let service = Arc::new(Iperf3Service::new(users));
     Ok((config, Port { listen: vec![SocketAddr::new(ip, args.port)], optional: false, service }))

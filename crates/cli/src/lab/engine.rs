@@ -30,6 +30,7 @@ impl Engine for Flow {
             data_from_anywhere: true,
             describe: false,
             tap: None,
+            changes: None,
         };
         let server = Server::bind(config, &[], |_| {}).map_err(|error| error.to_string())?;
         ready();

@@ -1,8 +1,9 @@
 //! `landspeed tune`: changes to this host as a transaction.
 
+mod hold;
 mod persist;
 pub mod text;
-mod watchdog;
+pub mod watchdog;
 
 use std::path::PathBuf;
 
@@ -73,18 +74,24 @@ enum Command {
     Status(PlainArgs),
     /// Keep a confirmed transaction over reboots: one file for each owner
     Persist(persist::Args),
+    /// Change it for as long as this command runs, here or at a server; for tests
+    #[command(hide = true)]
+    Hold(hold::Args),
     #[command(hide = true)]
     Watchdog(watchdog::Args),
 }
 
+/// Directory of the journals, unless another is named.
+pub const STATE: &str = "/var/lib/landspeed/tune";
+
 /// Where the journals are.
 #[derive(Debug, Clone, clap::Args)]
-struct StateArgs {
+pub struct StateArgs {
     /// Directory of the journals
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/landspeed/tune")]
-    state: PathBuf,
+    #[arg(long, value_name = "DIR", default_value = STATE)]
+    pub state: PathBuf,
     #[command(flatten)]
-    trust: trust::TrustArgs,
+    pub trust: trust::TrustArgs,
 }
 
 /// What to change.
@@ -170,12 +177,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         Command::Revert(args) => revert(args),
         Command::Status(args) => status(args),
         Command::Persist(args) => persist::main(args),
+        Command::Hold(args) => hold::main(args),
         Command::Watchdog(args) => watchdog::main(args),
     }
 }
 
 /// Where and who this process is.
-fn context(args: &StateArgs) -> anyhow::Result<Context> {
+pub fn context(args: &StateArgs) -> anyhow::Result<Context> {
     let boot = match std::env::var(BOOT_ID) {
         Ok(boot) => boot,
         Err(_) => std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the boot id")?,

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 
 use landspeed_sys::clock;
+use landspeed_sys::process::Identity;
 use landspeed_tune::{
     Applied, Engine, Journal, Plan, Recovered, RestoreOutcome, State, Step, StepCheck, StepState, Value,
 };
@@ -159,7 +160,13 @@ fn standing(engine: &Engine<'_>, journal: &Journal) -> String {
         }
         State::Committed => "confirmed".into(),
         State::AwaitingConfirm { deadline_ns } => {
-            format!("awaiting confirmation: {} s left, then it is rolled back", seconds_to(deadline_ns))
+            let left = seconds_to(deadline_ns);
+            match journal.holder() {
+                Some(Identity { pid, .. }) => {
+                    format!("held by process {pid}: rolled back when that ends, in {left} s at the latest")
+                }
+                None => format!("awaiting confirmation: {left} s left, then it is rolled back"),
+            }
         }
         State::Planned | State::Armed => "about to be written".into(),
         State::Applying => "being written".into(),

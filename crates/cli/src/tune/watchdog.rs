@@ -132,6 +132,7 @@ fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Aslee
         // Before its word is looked for: what it said before it ended counts.
         let ended = child.try_wait().ok().flatten();
         if let Some(process) = engine.awake(id) {
+            reap(child);
             return Ok(process);
         }
         if let Some(status) = ended {
@@ -144,6 +145,11 @@ fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Aslee
         }
         clock::sleep_until(now + POLL_NS);
     }
+}
+
+/// Waits for the end of a watchdog that runs. A process that lives on, such as a server, would keep a zombie of each.
+fn reap(mut child: Child) {
+    std::thread::spawn(move || child.wait());
 }
 
 fn end(child: &mut Child) {

@@ -1,5 +1,6 @@
 //! The client: requests a test, runs its half, joins both halves in one document.
 
+mod changes;
 mod connect;
 mod conversation;
 mod describe;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
 use landspeed_sys::{clock, thread};
 
+pub use changes::RemoteChanges;
 use conversation::Conversation;
 pub use describe::facts;
 pub use describe::make_printable;

@@ -3,6 +3,7 @@
 use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
 use serde::{Deserialize, Serialize};
 
+use super::changes::{ChangeAnswer, ChangeRequest};
 use super::printable;
 use crate::end::LiveReading;
 
@@ -36,6 +37,13 @@ pub enum ToServer {
     Describe {
         /// Client's program version.
         version: String,
+    },
+    /// The server's host is to be changed while this connection lasts.
+    Changes {
+        /// Number, echoed.
+        n: u32,
+        /// What is wanted.
+        request: ChangeRequest,
     },
     /// What time is it there?
     Ping {
@@ -75,6 +83,13 @@ pub enum ToClient {
         n: u32,
         /// When the answer was written.
         now_ns: u64,
+    },
+    /// The answer to [`ToServer::Changes`].
+    Changes {
+        /// Number of the request.
+        n: u32,
+        /// What was done.
+        answer: ChangeAnswer,
     },
     /// The answer to [`ToServer::Tap`].
     Tapping {

@@ -5,6 +5,7 @@
 //! ([`credentials`]). Control messages are JSON in length-prefixed
 //! frames; with a pre-shared key the frames are Noise transport messages ([`channel`]).
 
+pub mod changes;
 pub mod channel;
 pub mod credentials;
 pub mod deadline;

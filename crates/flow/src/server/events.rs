@@ -41,6 +41,13 @@ pub enum ServerEvent {
         /// Who asked.
         peer: SocketAddr,
     },
+    /// A client changed a setting of this host, or its changes were rolled back.
+    HostChanged {
+        /// The client.
+        peer: SocketAddr,
+        /// In words.
+        what: String,
+    },
     /// A test is over.
     TestEnded {
         /// Its identifier.
@@ -60,7 +67,7 @@ pub enum ServerEvent {
 /// Counts of a server, for its log and its tests.
 #[derive(Debug, Default)]
 pub struct ServerCounts {
-    /// Tests running.
+    /// Tests running, and the client that may change the host.
     pub running: AtomicUsize,
     /// Tests completed.
     pub completed: AtomicU64,

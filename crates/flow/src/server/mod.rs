@@ -7,6 +7,7 @@
 //! identifier.
 
 pub mod admission;
+mod changes;
 mod descriptions;
 pub mod door;
 mod entrance;
@@ -36,6 +37,7 @@ use crate::control::deadline::Deadline;
 use crate::error::FlowError;
 
 pub use admission::Limits;
+pub use changes::{ChangeHook, HeldChanges, HostChanger};
 pub use events::{ServerCounts, ServerEvent, describe_outcome, describe_test};
 pub use service::{Datagram, Opening, Service, Visitor};
 pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};
@@ -56,10 +58,12 @@ pub struct ServerConfig {
     pub key: Option<Key>,
     /// Without a key: take the data of a test from other addresses than its control connection's, too.
     pub data_from_anywhere: bool,
-    /// Describe this host to clients that hold no key. With a key, its holders may ask.
+    /// Describe this host to clients that hold no key. With a key, its holders may ask; so may who may change the host.
     pub describe: bool,
     /// Captures at the server for clients that ask; without it none may.
     pub tap: Option<TapHook>,
+    /// Changes this host for clients that ask, one at a time; without it none may.
+    pub changes: Option<ChangeHook>,
 }
 
 /// A further protocol, and where the server speaks it.
@@ -80,6 +84,8 @@ pub struct Shared {
     /// Who may test.
     pub admission: Arc<Admission>,
     descriptions: descriptions::Descriptions,
+    /// Whether a client may change the host now.
+    changing: AtomicBool,
     stop: Arc<AtomicBool>,
     events: Box<dyn Fn(ServerEvent) + Send + Sync>,
 }
@@ -159,6 +165,7 @@ impl Server {
             counts,
             admission: Arc::new(admission),
             descriptions: descriptions::Descriptions::default(),
+            changing: AtomicBool::new(false),
             stop: Arc::default(),
             events: Box::new(events),
         });

@@ -12,11 +12,13 @@ use landspeed_model::{ErrorEntry, Parameters};
 use landspeed_sys::clock;
 
 use super::admission::{NotGranted, Visit};
+use super::changes::{self, Turn};
 use super::running::run_end;
 use super::setting_up::{Doors, Test, prepare};
 use super::tap::Capture;
 use super::{ServerEvent, Shared, describe_outcome, describe_test};
 use crate::address::client_host;
+use crate::control::changes::ChangeRequest;
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::credentials::Credentials;
 use crate::control::deadline::Deadline;
@@ -84,6 +86,9 @@ impl Session {
         let asked = match asked.map_err(|error| self.crowded_out(Some(&mut tx)).unwrap_or(error))? {
             ToServer::Hello { parameters, .. } => *parameters,
             ToServer::Describe { .. } => return self.describe_host(&mut tx, &mut rx),
+            ToServer::Changes { n, request: ChangeRequest::Begin { limit_s, .. } } => {
+                return self.change_host(n, Duration::from_secs(limit_s), &mut tx, &mut rx);
+            }
             other => return Err(unexpected("before the greeting", &other)),
         };
         let (granted, notes) = match self.visit.grant(&asked, Dialect::LANDSPEED) {
@@ -130,7 +135,7 @@ impl Session {
     /// Sends this host's facts to clients that may have them: they name its addresses and programs.
     fn describe_host(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let config = &self.shared.config;
-        if config.key.is_none() && !config.describe {
+        if config.key.is_none() && !config.describe && config.changes.is_none() {
             let refusal = ErrorEntry {
                 code: "not-permitted".to_owned(),
                 message: "this server describes its host only to holders of a key".to_owned(),
@@ -157,6 +162,21 @@ impl Session {
         // The client closes when it has everything.
         let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
         Ok(())
+    }
+
+    /// Changes this host for a client until its connection ends, if it may and no other client does.
+    fn change_host(&mut self, n: u32, limit: Duration, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
+        let shared = Arc::clone(&self.shared);
+        let Some(hook) = &shared.config.changes else { return self.refuse(changes::without_permission(), tx, rx) };
+        let Some(_turn) = Turn::take(&shared) else { return self.refuse(changes::taken(), tx, rx) };
+        if !self.visit.leave_greeting() {
+            return Err(self.crowded_out(Some(tx)).unwrap_or(FlowError::Interrupted));
+        }
+        let limit = limit.min(changes::LONGEST);
+        match hook.0.begin(limit) {
+            Ok(held) => changes::serve(held, limit, n, (self.peer, &shared), tx, rx),
+            Err(why) => self.refuse(why, tx, rx),
+        }
     }
 
     /// Tells a client why it is refused, and lets it read that before the connection goes.

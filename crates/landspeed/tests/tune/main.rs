@@ -10,6 +10,7 @@ mod crash;
 mod deadline;
 mod files;
 mod guest;
+mod held;
 mod input;
 mod others;
 mod persist;

@@ -59,6 +59,9 @@ pub enum Entry {
         applier: (u32, u64),
         /// `CLOCK_MONOTONIC`, nanoseconds.
         monotonic_ns: u64,
+        /// Whether it lasts only as long as that process. Older journals have none.
+        #[serde(default)]
+        held: bool,
     },
     /// The watchdog runs, and the time to confirm begins.
     Armed {

@@ -293,6 +293,7 @@ mod tests {
             baseline: Baseline::default(),
             applier: (77, 5),
             monotonic_ns: now,
+            held: false,
         };
         let applier = Identity { pid: 77, started: 5 };
         let early = Journal::create(&context, planned(3600)).expect("room");

@@ -87,6 +87,9 @@ impl Engine<'_> {
                         own.remove(&self.context, &watch_name(id));
                         return Ok(());
                     }
+                    State::AwaitingConfirm { .. } if journal.holder().is_some_and(|holder| !holder.is_alive()) => {
+                        Some("the process that held it ended".into())
+                    }
                     State::AwaitingConfirm { deadline_ns } if clock::monotonic_ns() < deadline_ns => None,
                     State::AwaitingConfirm { .. } => Some("it was not confirmed in time".to_owned()),
                     _ if ended.is_some() => {

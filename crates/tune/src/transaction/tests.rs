@@ -51,6 +51,7 @@ fn watchdog(_: u32) -> Result<Watchdog, String> {
 }
 
 mod cut_journals;
+mod holds;
 mod two_directories;
 
 struct Desk {

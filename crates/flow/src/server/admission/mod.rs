@@ -141,12 +141,20 @@ impl Visit {
         let (mut granted, mut notes) = self.admission.limits.apply(asked, dialect).map_err(NotGranted::Exceeded)?;
         let occupancy = Occupancy::take(&self.admission, self.peer, &mut granted, &mut notes);
         let occupancy = occupancy.map_err(NotGranted::Full)?;
-        if self.greeting.as_ref().is_some_and(|place| !place.leave()) {
+        if !self.leave_greeting() {
             return Err(NotGranted::CrowdedOut);
         }
-        self.greeting = None;
         self.occupancy = Some(occupancy);
         Ok((granted, notes))
+    }
+
+    /// Leaves the handshakes to stay; false if its place there was lost to others before.
+    pub(super) fn leave_greeting(&mut self) -> bool {
+        let left = self.greeting.as_ref().is_none_or(HandshakeSlot::leave);
+        if left {
+            self.greeting = None;
+        }
+        left
     }
 
     /// The connection, if it lost its place among the handshakes to others. Its reading side has been shut down.

@@ -1,0 +1,221 @@
+//! Changes to the server's host, held for as long as a control connection lasts.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use landspeed_model::{Change, Family};
+
+use super::target::Target;
+use super::{connect, make_printable, refused, unexpected};
+use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, PlannedChange};
+use crate::control::channel::{Key, Receiver, Sender};
+use crate::control::deadline::Deadline;
+use crate::control::message::{ToClient, ToServer};
+use crate::error::FlowError;
+
+/// How long a request may take to leave.
+const SEND: Duration = Duration::from_secs(10);
+/// How long the server may take: it waits for other commands (10 s), for its watchdog (10 s) and for links (20 s each).
+const ANSWER: Duration = Duration::from_secs(90);
+/// How often the server hears that this client still runs. It waits 15 s for that.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+/// What happens during a request, in errors.
+const DURING: &str = "while changing the server's host";
+/// Requests that an interrupt does not end.
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// A session that changes the server's host. When it is dropped, or its process ends, the server rolls everything back.
+pub struct RemoteChanges {
+    tx: Arc<Mutex<Sender>>,
+    rx: Receiver,
+    place: String,
+    number: u32,
+    stop: &'static AtomicBool,
+    is_lost: bool,
+    heartbeat: Option<(Arc<AtomicBool>, JoinHandle<()>)>,
+}
+
+impl RemoteChanges {
+    /// Begins. The server takes everything back after `limit` at the latest.
+    ///
+    /// # Errors
+    /// The server cannot be reached, is older and does not know the request, does not permit it, or another client has it.
+    pub fn begin(
+        target: &Target,
+        family: Family,
+        key: Option<&Key>,
+        limit: Duration,
+        stop: &'static AtomicBool,
+    ) -> Result<Self, FlowError> {
+        let server = target.resolve(family, stop)?;
+        let (tx, rx, _) = connect::control(server, None, key, stop)?;
+        let tx = Arc::new(Mutex::new(tx));
+        let mut session = Self { tx, rx, place: String::new(), number: 0, stop, is_lost: false, heartbeat: None };
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let limit_s = limit.as_secs();
+        match session.ask(ChangeRequest::Begin { version, limit_s }, stop).map_err(older)? {
+            ChangeAnswer::Begun { place } => session.place = place,
+            other => return Err(wrong(&other)),
+        }
+        session.heartbeat = Some(beat(Arc::clone(&session.tx))?);
+        Ok(session)
+    }
+
+    /// Host and network namespace: two that are equal have the same settings.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Whether the connection can no longer be used. The server has rolled everything back, or is about to.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// What would be done, in the order of writing. Writes nothing.
+    ///
+    /// # Errors
+    /// [`FlowError::Refused`] with the server's reason; others when the connection is lost.
+    pub fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, FlowError> {
+        match self.ask(ChangeRequest::Plan { changes: changes.to_vec() }, self.stop)? {
+            ChangeAnswer::Planned { changes } => Ok(changes),
+            other => Err(self.confused(&other)),
+        }
+    }
+
+    /// Lets the server hold exactly these changes: all of them or none. What was held before is rolled back first.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn apply(&mut self, changes: &[Change]) -> Result<Vec<AppliedChange>, FlowError> {
+        match self.ask(ChangeRequest::Apply { changes: changes.to_vec() }, self.stop)? {
+            ChangeAnswer::Applied { changes } => Ok(changes),
+            other => Err(self.confused(&other)),
+        }
+    }
+
+    /// Rolls back what is held. An interrupt does not end it.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn roll_back(&mut self) -> Result<(), FlowError> {
+        match self.ask(ChangeRequest::RollBack, &NEVER)? {
+            ChangeAnswer::RolledBack => Ok(()),
+            other => Err(self.confused(&other)),
+        }
+    }
+
+    /// Lets what is held stay until the next reboot.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub fn keep(&mut self) -> Result<(), FlowError> {
+        match self.ask(ChangeRequest::Keep, self.stop)? {
+            ChangeAnswer::Kept => Ok(()),
+            other => Err(self.confused(&other)),
+        }
+    }
+
+    fn confused(&mut self, answer: &ChangeAnswer) -> FlowError {
+        self.is_lost = true;
+        wrong(answer)
+    }
+
+    /// Sends a request and waits for its answer.
+    fn ask(&mut self, request: ChangeRequest, stop: &AtomicBool) -> Result<ChangeAnswer, FlowError> {
+        if self.is_lost {
+            let source = io::ErrorKind::NotConnected.into();
+            return Err(FlowError::PeerLost { during: DURING, source });
+        }
+        self.number += 1;
+        let n = self.number;
+        let sent = lock(&self.tx).send(&ToServer::Changes { n, request }, &Deadline::after(SEND).or_stop(stop));
+        if let Err(error) = sent {
+            self.is_lost = true;
+            return Err(FlowError::or_interrupted(stop, error));
+        }
+        loop {
+            match self.rx.wait::<ToClient>("the change of the server's host", ANSWER, stop) {
+                Ok(ToClient::Changes { n: number, answer }) if number == n => {
+                    return match printable(&answer)? {
+                        ChangeAnswer::Failed(entry) => Err(refused(entry)),
+                        answer => Ok(answer),
+                    };
+                }
+                // Of a request whose wait an interrupt ended.
+                Ok(ToClient::Changes { n: number, .. }) if number < n => {}
+                Err(FlowError::Interrupted) => return Err(FlowError::Interrupted),
+                Ok(other) => {
+                    self.is_lost = true;
+                    return Err(unexpected(DURING, other));
+                }
+                Err(error) => {
+                    self.is_lost = true;
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for RemoteChanges {
+    fn drop(&mut self) {
+        if let Some((over, thread)) = self.heartbeat.take() {
+            over.store(true, Ordering::Relaxed);
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+        let mut tx = lock(&self.tx);
+        if !self.is_lost {
+            let _ = tx.send(&ToServer::Bye, &Deadline::after(HEARTBEAT));
+        }
+        tx.close();
+    }
+}
+
+/// Tells the server every moment that this client still runs.
+fn beat(tx: Arc<Mutex<Sender>>) -> Result<(Arc<AtomicBool>, JoinHandle<()>), FlowError> {
+    let over = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&over);
+    let thread = std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
+        while !flag.load(Ordering::Relaxed) {
+            // What is wrong with the connection is seen by the next request.
+            let _ = lock(&tx).queue(&ToServer::Alive);
+            std::thread::park_timeout(HEARTBEAT);
+        }
+    });
+    let setup = |source| FlowError::Setup { what: "start a thread for heartbeats".into(), source };
+    Ok((over, thread.map_err(setup)?))
+}
+
+fn lock(tx: &Mutex<Sender>) -> MutexGuard<'_, Sender> {
+    tx.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A server that does not know a first message closes the connection without a word.
+fn older(error: FlowError) -> FlowError {
+    match error {
+        FlowError::PeerLost { .. } => FlowError::Other {
+            code: "unsupported",
+            message: "the server closed the connection when it was asked to change its host: it may be older than this client"
+                .to_owned(),
+            advice: "update landspeed on the server",
+        },
+        other => other,
+    }
+}
+
+fn wrong(answer: &ChangeAnswer) -> FlowError {
+    let message = format!("unexpected answer {}", crate::control::printable(&format!("{answer:?}"), 60));
+    FlowError::Protocol { during: DURING, message }
+}
+
+/// What a server says reaches terminals and documents.
+fn printable(answer: &ChangeAnswer) -> Result<ChangeAnswer, FlowError> {
+    let broken = |error: serde_json::Error| FlowError::Protocol { during: DURING, message: error.to_string() };
+    let mut value = serde_json::to_value(answer).map_err(broken)?;
+    make_printable(&mut value);
+    serde_json::from_value(value).map_err(broken)
+}

@@ -1,0 +1,227 @@
+//! Changes to the server's host for a client, for as long as its connection lasts. This crate changes nothing: the code that
+//! sets up the server passes in a [`HostChanger`].
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use landspeed_model::{Change, ErrorEntry};
+use landspeed_sys::clock;
+
+use super::session::unexpected;
+use super::{ServerEvent, Shared};
+use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, MAX_CHANGES, PlannedChange};
+use crate::control::channel::{Receiver, Sender};
+use crate::control::message::{MAX_MESSAGE, ToClient, ToServer};
+use crate::control::printable;
+use crate::error::FlowError;
+
+/// A client that sends nothing for this long is gone, nanoseconds. It sends a heartbeat.
+const SILENCE_NS: u64 = 15_000_000_000;
+/// Longest session.
+pub(super) const LONGEST: Duration = Duration::from_hours(1);
+/// How often the stop flag is looked at.
+const POLL: Duration = Duration::from_millis(100);
+/// How long an answer may take to leave.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// What can change the server's host.
+pub trait HostChanger: Send + Sync {
+    /// Begins for a client. What it changes it takes back by itself after `limit` at the latest.
+    fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry>;
+}
+
+/// Changes that are held. Dropping them rolls them back.
+pub trait HeldChanges: Send {
+    /// Host and network namespace: two that are equal are the same settings.
+    fn place(&self) -> String;
+    /// What would be done. Writes nothing.
+    fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, ErrorEntry>;
+    /// Holds exactly these changes: all of them or none. What was held before is rolled back first.
+    fn apply(&mut self, changes: &[Change]) -> Result<Vec<AppliedChange>, ErrorEntry>;
+    /// Rolls back what is held. Returns whether there was anything.
+    fn roll_back(&mut self) -> Result<bool, ErrorEntry>;
+    /// Lets what is held stay.
+    fn keep(&mut self) -> Result<(), ErrorEntry>;
+}
+
+/// The changer of a server's set-up.
+#[derive(Clone)]
+pub struct ChangeHook(pub Arc<dyn HostChanger>);
+
+impl std::fmt::Debug for ChangeHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ChangeHook")
+    }
+}
+
+/// The one client that may change the host, until dropped. A server that stops waits for it, as for a test.
+pub(super) struct Turn<'a>(&'a Shared);
+
+impl<'a> Turn<'a> {
+    /// Unless another client has it.
+    pub fn take(shared: &'a Shared) -> Option<Self> {
+        let free = shared.changing.compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        free.then(|| {
+            shared.counts.running.fetch_add(1, Ordering::Relaxed);
+            Self(shared)
+        })
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.counts.running.fetch_sub(1, Ordering::Relaxed);
+        self.0.changing.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Serves a client that may change the host, until it leaves or falls silent or the server stops. Then everything that is
+/// held is rolled back, whatever the reason.
+pub(super) fn serve(
+    held: Box<dyn HeldChanges>,
+    limit: Duration,
+    begun: u32,
+    (peer, shared): (SocketAddr, &Shared),
+    tx: &mut Sender,
+    rx: &mut Receiver,
+) -> Result<(), FlowError> {
+    rx.set_limit(MAX_MESSAGE);
+    let ends_ns = clock::monotonic_ns().saturating_add(limit.as_nanos() as u64);
+    let mut session = Session { held, ends_ns, peer, shared };
+    let place = session.held.place();
+    let begun = answer(tx, shared, begun, ChangeAnswer::Begun { place });
+    let outcome = begun.and_then(|()| session.listen(tx, rx));
+    let why = match &outcome {
+        Ok(why) => (*why).to_owned(),
+        Err(error) => error.to_string(),
+    };
+    match session.held.roll_back() {
+        Ok(true) => session.log(&format!("rolled back: {why}")),
+        Ok(false) => {}
+        Err(entry) => session.log(&format!("not rolled back in full: {}", entry.message)),
+    }
+    // The client cannot know why the connection ends.
+    if let Err(error) = &outcome {
+        let _ = tx.send(&ToClient::Error(error.entry()), &shared.step(POLL));
+    }
+    Ok(())
+}
+
+fn answer(tx: &mut Sender, shared: &Shared, n: u32, answer: ChangeAnswer) -> Result<(), FlowError> {
+    tx.send(&ToClient::Changes { n, answer }, &shared.step(ANSWER))
+}
+
+struct Session<'a> {
+    held: Box<dyn HeldChanges>,
+    ends_ns: u64,
+    peer: SocketAddr,
+    shared: &'a Shared,
+}
+
+impl Session<'_> {
+    /// Answers requests until the end, and says what that was.
+    fn listen(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<&'static str, FlowError> {
+        let mut heard_ns = clock::monotonic_ns();
+        loop {
+            if self.shared.stopping() {
+                return Err(ended("server-stopped", "the server stops"));
+            }
+            if clock::monotonic_ns() > self.ends_ns {
+                return Err(ended("timeout", "the time that changes were asked for is over"));
+            }
+            match rx.poll::<ToServer>(POLL)? {
+                Some(ToServer::Changes { n, request }) => {
+                    let done = self.carry_out(request).unwrap_or_else(ChangeAnswer::Failed);
+                    answer(tx, self.shared, n, done)?;
+                }
+                Some(ToServer::Alive) => {}
+                Some(ToServer::Bye) => return Ok("the client ended its session"),
+                Some(other) => return Err(unexpected("while changes are held", &other)),
+                None if clock::monotonic_ns() > heard_ns + SILENCE_NS => {
+                    let seconds = SILENCE_NS / 1_000_000_000;
+                    return Err(FlowError::Timeout { what: "the client's heartbeat", seconds });
+                }
+                None => continue,
+            }
+            heard_ns = clock::monotonic_ns();
+        }
+    }
+
+    fn carry_out(&mut self, request: ChangeRequest) -> Result<ChangeAnswer, ErrorEntry> {
+        match request {
+            ChangeRequest::Begin { .. } => Err(refusal("changes have begun on this connection already")),
+            ChangeRequest::Plan { changes } => {
+                Ok(ChangeAnswer::Planned { changes: self.held.plan(bounded(&changes)?)? })
+            }
+            ChangeRequest::Apply { changes } => {
+                let applied = self.held.apply(bounded(&changes)?);
+                match &applied {
+                    Ok(applied) => applied.iter().for_each(|change| self.log(&describe(change))),
+                    Err(entry) => self.log(&format!("not changed: {}", entry.message)),
+                }
+                if changes.is_empty() && applied.is_ok() {
+                    self.log("rolled back: the client asked for it");
+                }
+                Ok(ChangeAnswer::Applied { changes: applied? })
+            }
+            ChangeRequest::RollBack => {
+                if self.held.roll_back()? {
+                    self.log("rolled back: the client asked for it");
+                }
+                Ok(ChangeAnswer::RolledBack)
+            }
+            ChangeRequest::Keep => {
+                self.held.keep()?;
+                self.log("kept: the changes stay until the next reboot");
+                Ok(ChangeAnswer::Kept)
+            }
+        }
+    }
+
+    /// A client's words reach the log only as text.
+    fn log(&self, what: &str) {
+        self.shared.report(ServerEvent::HostChanged { peer: self.peer, what: printable(what, 400) });
+    }
+}
+
+/// Why a session ends without a fault of its client.
+fn ended(code: &'static str, message: &str) -> FlowError {
+    FlowError::Other { code, message: message.to_owned(), advice: "begin again; everything was rolled back" }
+}
+
+/// One line of the log.
+fn describe(change: &AppliedChange) -> String {
+    let AppliedChange { change, before, after, rounded } = change;
+    let note = if *rounded { format!(" ({} was asked for)", change.desired) } else { String::new() };
+    format!("{}: {before} -> {after}{note}", change.target)
+}
+
+fn refusal(message: &str) -> ErrorEntry {
+    ErrorEntry { code: "not-permitted".to_owned(), message: message.to_owned(), advice: None }
+}
+
+fn bounded(changes: &[Change]) -> Result<&[Change], ErrorEntry> {
+    if changes.len() <= MAX_CHANGES {
+        return Ok(changes);
+    }
+    Err(refusal(&format!("{} changes are asked for; {MAX_CHANGES} at once are the most", changes.len())))
+}
+
+/// The refusal of a server that changes nothing for clients.
+pub(super) fn without_permission() -> ErrorEntry {
+    ErrorEntry {
+        advice: Some("start it with --allow-host-changes".to_owned()),
+        ..refusal("this server does not change settings of its host for clients")
+    }
+}
+
+/// The refusal while another client changes the host.
+pub(super) fn taken() -> ErrorEntry {
+    ErrorEntry {
+        code: "server-busy".to_owned(),
+        message: "another client is changing settings of this server's host".to_owned(),
+        advice: Some("try again when it has finished".to_owned()),
+    }
+}

@@ -1,0 +1,294 @@
+//! Changes that are held for a measurement, here and at a server: whichever process ends, and however, afterwards both hosts are
+//! byte for byte as they were.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::or_skip;
+use landspeed_testkit::process::Process;
+
+use crate::bench::{Bench, alive, eventually, program, said, signal};
+
+/// What is changed at the server's host.
+const CHANGES: &[&str] = &["--set", "net.ipv4.tcp_rmem=4096 65536 33554432", "--set", "v0:qdisc=pfifo limit 77"];
+const SERVER: &str = "10.99.0.2";
+
+/// A server's host, which is a bench, and a client's.
+struct Two {
+    server: Bench,
+    client: Namespace,
+    states: [PathBuf; 2],
+}
+
+impl Two {
+    fn new() -> Result<Self, String> {
+        let server = Bench::new()?;
+        let client = Namespace::new("client")?;
+        veth(&client, &server.namespace, "10.99.0.1/24", "10.99.0.2/24");
+        let state = |inode: &str| {
+            let inode: String = inode.chars().filter(char::is_ascii_digit).collect();
+            Path::new("/run/landspeed/held").join(inode)
+        };
+        let link = "readlink /proc/self/ns/net";
+        let states = [state(&server.shell(link)), state(&client.exec(["sh", "-c", link]))];
+        eventually("the link is up", || !server.shell("ip address show").contains("tentative"));
+        Ok(Self { server, client, states })
+    }
+
+    /// A server, once it listens.
+    fn serve(&self, options: &[&str]) -> Process {
+        let arguments = [&["serve", "--no-iperf3", "--listen", "10.99.0.2:5210"], options].concat();
+        let server = Process::start(within(&self.server.namespace, &arguments));
+        eventually("the server listens", || server.stdout().contains("listening on"));
+        server
+    }
+
+    fn serve_changes(&self) -> Process {
+        self.serve(&["--allow-host-changes"])
+    }
+
+    /// Holds changes of the server's host.
+    fn hold(&self, changes: &[&str]) -> Process {
+        Process::start(within(&self.client, &[&["tune", "hold", "--server", SERVER], changes].concat()))
+    }
+
+    /// The same, until they are held.
+    fn held(&self, changes: &[&str]) -> Process {
+        let client = self.hold(changes);
+        eventually("changes are held", || client.stdout().contains("\nheld: ") || !client.stderr().is_empty());
+        assert_eq!(client.stderr(), "");
+        client
+    }
+
+    /// What the changes of the server's host have made of it.
+    fn must_be_changed(&self) {
+        assert_eq!(self.server.shell("cat /proc/sys/net/ipv4/tcp_rmem").trim(), "4096\t65536\t33554432");
+        let qdiscs = self.server.shell("tc qdisc show dev v0");
+        assert!(qdiscs.contains("pfifo") && qdiscs.contains("limit 77p"), "{qdiscs}");
+    }
+
+    /// Process ids of watchdogs of the server's host.
+    fn watchdogs(&self) -> Vec<u32> {
+        let state = self.states[0].to_string_lossy().into_owned();
+        let all = std::fs::read_dir("/proc").expect("processes").flatten();
+        let ids = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        ids.filter(|id| {
+            let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).into_owned();
+            line.contains("watchdog") && line.contains(&state)
+        })
+        .collect()
+    }
+}
+
+impl Drop for Two {
+    fn drop(&mut self) {
+        // A watchdog ends with its transaction; that of a test that failed would keep the namespaces.
+        for id in self.watchdogs() {
+            signal(id, "KILL");
+        }
+        for state in &self.states {
+            let _ = std::fs::remove_dir_all(state);
+        }
+    }
+}
+
+/// The program in a namespace.
+fn within(namespace: &Namespace, arguments: &[&str]) -> Command {
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", namespace.name()]).arg(program()).args(arguments);
+    command.env("NO_COLOR", "1").env_remove("SSH_CONNECTION");
+    command
+}
+
+/// Letters of the states of a process's children.
+fn children(process: u32) -> Vec<char> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|id| crate::bench::state_of(id.parse().ok()?)).collect()
+}
+
+#[test]
+fn a_killed_client_leaves_the_servers_host_as_it_was() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let server = two.serve_changes();
+    let mut client = two.held(CHANGES);
+    two.must_be_changed();
+    client.kill();
+    eventually("the server rolls back", || server.stdout().contains("rolled back"));
+    two.server.snapshot().must_equal(&before, &"the client was killed");
+    // Its log has each change and why it ended.
+    let log = server.stdout();
+    assert!(log.contains("net.ipv4.tcp_rmem: ") && log.contains(" -> 4096 65536 33554432"), "{log}");
+    assert!(log.contains("v0 qdisc: ") && log.contains("lost the connection"), "{log}");
+    eventually("no zombie is left", || children(server.id()).iter().all(|&state| state != 'Z'));
+    // The next client may change it.
+    let client = two.held(CHANGES);
+    client.signal("INT");
+    let ended = client.end(30);
+    assert!(ended.code == 0 && ended.stdout.ends_with("rolled back\n"), "{ended:?}");
+    two.server.snapshot().must_equal(&before, &"the client was interrupted");
+}
+
+#[test]
+fn a_killed_server_leaves_its_host_as_it_was() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let mut server = two.serve_changes();
+    let client = two.held(CHANGES);
+    two.must_be_changed();
+    assert_eq!(two.watchdogs().len(), 1);
+    server.kill();
+    eventually("the watchdog ends", || two.watchdogs().is_empty());
+    two.server.snapshot().must_equal(&before, &"the server was killed");
+    client.signal("INT");
+    let ended = client.end(30);
+    assert!(ended.code == 2 && ended.stderr.contains("lost the connection"), "{ended:?}");
+}
+
+#[test]
+fn a_stopped_server_rolls_back_first() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let server = two.serve_changes();
+    let _client = two.held(CHANGES);
+    server.signal("TERM");
+    let ended = server.end(30);
+    assert!(ended.code == 0 && ended.stdout.contains("rolled back"), "{ended:?}");
+    two.server.snapshot().must_equal(&before, &"the server was stopped");
+}
+
+#[test]
+fn the_next_server_restores_what_a_crash_left() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let mut server = two.serve_changes();
+    let mut client = two.held(CHANGES);
+    for id in two.watchdogs() {
+        signal(id, "KILL");
+        eventually("the watchdog is gone", || !alive(id));
+    }
+    server.kill();
+    client.kill();
+    two.must_be_changed();
+    let _server = two.serve_changes();
+    two.server.snapshot().must_equal(&before, &"server and watchdog were killed");
+}
+
+#[test]
+fn a_server_without_permission_changes_nothing() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let _server = two.serve(&[]);
+    let ended = two.hold(CHANGES).end(30);
+    assert!(ended.code == 2 && ended.stderr.contains("--allow-host-changes"), "{ended:?}");
+    two.server.snapshot().must_equal(&before, &"not permitted");
+}
+
+#[test]
+fn junk_is_refused_by_name_and_changes_nothing() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let server = two.serve_changes();
+    for (setting, name) in [
+        ("kernel.core_pattern=|/tmp/x", "kernel.core_pattern"),
+        ("net.ipv4.ip_forward=1", "net.ipv4.ip_forward"),
+        ("net.ipv4.tcp_syncookies=0", "net.ipv4.tcp_syncookies"),
+        ("net.ipv4.tcp_nosuch=1", "net.ipv4.tcp_nosuch"),
+        ("net.ipv4.tcp_rmem=3 2 1", "net.ipv4.tcp_rmem"),
+        ("nosuch0:qdisc=fq", "nosuch0"),
+        ("v0:qdisc=nosuch", "v0 qdisc"),
+        ("v0:mtu=12", "v0 mtu"),
+        ("v0:cgroup/a=9gbit", "a"),
+    ] {
+        let ended = two.hold(&[CHANGES, &["--set", setting]].concat()).end(30);
+        assert!(ended.code == 2 && ended.stderr.contains(name), "{setting}: {ended:?}");
+        two.server.snapshot().must_equal(&before, &setting);
+    }
+    assert!(!server.stdout().contains("->"), "{}", server.stdout());
+}
+
+#[test]
+fn one_client_at_a_time_changes_a_host() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let _server = two.serve_changes();
+    let mut first = two.held(CHANGES);
+    let ended = two.hold(&["--set", "v0:txqueuelen=77"]).end(30);
+    assert!(ended.code == 2 && ended.stderr.contains("another client"), "{ended:?}");
+    two.must_be_changed();
+    // An administrator's own transaction waits, too.
+    let state = two.states[0].clone();
+    let apply = ["apply", "--set", "v0:txqueuelen=77", "--confirm", "60"];
+    let output = crate::bench::run(two.server.tune_of(&[], &apply, &state));
+    assert!(output.status.code() == Some(2) && said(&output).contains("awaits its confirmation"), "{output:?}");
+    let output = crate::bench::run(two.server.tune_of(&[], &["confirm"], &state));
+    assert!(output.status.code() == Some(2) && said(&output).contains("is held by process"), "{output:?}");
+    let status = said(&crate::bench::run(two.server.tune_of(&[], &["status"], &state)));
+    assert!(status.contains("held by process"), "{status}");
+    first.kill();
+    eventually("it is rolled back", || two.watchdogs().is_empty());
+    two.server.snapshot().must_equal(&before, &"both have left");
+}
+
+#[test]
+fn both_ends_of_one_machine_hold_changes_at_once() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let rmem = || two.client.exec(["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
+    let mine = rmem();
+    let _server = two.serve_changes();
+    let remote = two.held(CHANGES);
+    let mut local = Process::start(within(&two.client, &["tune", "hold", CHANGES[0], CHANGES[1]]));
+    eventually("changes are held here", || local.stdout().contains("\nheld: ") || !local.stderr().contains("error"));
+    eventually("they are written", || rmem() != mine);
+    two.must_be_changed();
+    local.kill();
+    eventually("the watchdog restores this host", || rmem() == mine);
+    two.must_be_changed();
+    remote.signal("INT");
+    assert_eq!(remote.end(30).code, 0);
+    two.server.snapshot().must_equal(&before, &"both were held");
+}
+
+#[test]
+fn a_value_of_another_program_is_left_and_reported() {
+    let two = or_skip!(Two::new());
+    let _server = two.serve_changes();
+    let client = two.held(CHANGES);
+    two.server.shell("echo 4096 65536 22222222 > /proc/sys/net/ipv4/tcp_rmem");
+    client.signal("INT");
+    let ended = client.end(30);
+    assert!(ended.code == 1 && ended.stderr.contains("net.ipv4.tcp_rmem"), "{ended:?}");
+    assert_eq!(two.server.shell("cat /proc/sys/net/ipv4/tcp_rmem").trim(), "4096\t65536\t22222222");
+    assert!(!two.server.shell("tc qdisc show dev v0").contains("pfifo limit"), "the rest is rolled back");
+}
+
+#[test]
+fn kept_changes_stay_until_they_are_reverted() {
+    let two = or_skip!(Two::new());
+    let before = two.server.snapshot();
+    let mut server = two.serve_changes();
+    let client = two.held(&[CHANGES, &["--keep"]].concat());
+    client.signal("INT");
+    let ended = client.end(30);
+    assert!(ended.code == 0 && ended.stdout.ends_with("kept\n"), "{ended:?}");
+    assert!(server.stdout().contains("kept"), "{}", server.stdout());
+    server.kill();
+    eventually("the watchdog ends", || two.watchdogs().is_empty());
+    two.must_be_changed();
+    crate::bench::expect(two.server.tune_of(&[], &["revert"], &two.states[0]), 0);
+    two.server.snapshot().must_equal(&before, &"reverted");
+}
+
+#[test]
+fn permission_needs_the_privilege_for_it() {
+    let two = or_skip!(Two::new());
+    let serve = ["serve", "--allow-host-changes", "--listen", "10.99.0.2:5210"];
+    let mut command = Command::new("ip");
+    command.args(["netns", "exec", two.server.namespace.name(), "setpriv", "--bounding-set=-net_admin"]);
+    command.arg(program()).args(serve);
+    let ended = Process::start(command).end(30);
+    assert!(ended.code == 2 && ended.stderr.contains("CAP_NET_ADMIN"), "{ended:?}");
+}
